@@ -1,0 +1,344 @@
+//! The command line as it is typed. What is left out stays `None`: defaults belong to the plan.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use riops::plan::{Distribution, Order};
+use riops::units::{Count, Span};
+
+/// Measures PostgreSQL-compatible databases
+#[derive(Debug, Parser)]
+#[command(name = "riops", version, max_term_width = 100, after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// Print nothing but results and errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Read options from a TOML file: their long names, without the dashes
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Every option can also be set in the environment (RIOPS_SESSIONS=60) or in the file of --config;
+the command line wins over the environment, and the environment over the file.
+
+Examples:
+  riops run rows                          random row reads on a server of riops's own
+  riops run rows -c 32 --batch 1          32 sessions, one row a statement
+  riops prepare rows --rows 50e6 -d postgresql://me@db.example/bench
+  riops server start && psql \"$(riops server url)\"";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make the dataset of a workload
+    Prepare {
+        #[command(subcommand)]
+        workload: Prepare,
+    },
+    /// Measure a workload
+    Run {
+        #[command(subcommand)]
+        workload: Run,
+    },
+    /// Prove that the data hold what was acknowledged
+    Verify {
+        #[command(subcommand)]
+        workload: Verify,
+    },
+    /// Drop what prepare made, and nothing else
+    Cleanup {
+        #[command(subcommand)]
+        workload: Cleanup,
+    },
+    /// Look at the runs that are kept
+    Runs {
+        #[command(subcommand)]
+        action: Runs,
+    },
+    /// Manage the embedded server
+    Server {
+        #[command(subcommand)]
+        action: Server,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Prepare {
+    /// Tables whose rows lie scattered behind an index
+    Rows(PrepareRows),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Run {
+    /// Random row reads and writes per second (RIOPS)
+    Rows(Box<RunRows>),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verify {
+    /// Row count, key range, and the sum of all increments
+    Rows(TargetOptions),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Cleanup {
+    /// The tables of the workload rows
+    Rows(TargetOptions),
+}
+
+/// Which database
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Target")]
+pub(crate) struct TargetOptions {
+    /// URL or key=value connection string; else the PG* variables where PGHOST, PGSERVICE or
+    /// PGDATABASE is set; else the embedded server
+    #[arg(short, long, value_name = "URL")]
+    pub(crate) database: Option<String>,
+    #[command(flatten)]
+    pub(crate) embedded: EmbeddedOptions,
+}
+
+/// Which embedded server
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Embedded server")]
+pub(crate) struct EmbeddedOptions {
+    /// Use this installed PostgreSQL instead of the downloaded one (the folder above bin/postgres)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) server_dir: Option<PathBuf>,
+    /// Keep the server's data, socket and log here
+    #[arg(long, value_name = "DIR")]
+    pub(crate) server_data: Option<PathBuf>,
+    /// Run the server as this user, where riops runs as root
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server_user: Option<String>,
+    /// Listen on this port of 127.0.0.1 instead of a free one
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) server_port: Option<u16>,
+    /// Change a setting of the server (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_pair)]
+    pub(crate) server_set: Vec<(String, String)>,
+    /// Keep downloads, and servers without a folder of their own, here
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache_dir: Option<PathBuf>,
+}
+
+/// What the dataset is
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Dataset")]
+pub(crate) struct DatasetOptions {
+    /// Tables [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) tables: Option<u32>,
+    /// Rows of each table [default: 1e6]
+    #[arg(long, value_name = "N")]
+    pub(crate) rows: Option<Count>,
+    /// Characters of a column that only makes rows larger [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) filler: Option<u32>,
+    /// Where rows lie: scattered, key, hash, or an SQL expression over mykey and scratch by which
+    /// each batch is sorted [default: scattered]
+    #[arg(long, value_name = "ORDER")]
+    pub(crate) order: Option<Order>,
+    /// Make the key the primary key instead of an index beside the table
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) primary_key: Option<bool>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PrepareRows {
+    #[command(flatten)]
+    pub(crate) dataset: DatasetOptions,
+    /// Rows of one load transaction [default: 10000]
+    #[arg(long, value_name = "N", help_heading = "Dataset")]
+    pub(crate) batch: Option<Count>,
+    /// From which the contents are derived [default: random]
+    #[arg(long, value_name = "N", help_heading = "Dataset")]
+    pub(crate) seed: Option<u64>,
+    /// Drop an existing dataset first
+    #[arg(long)]
+    pub(crate) recreate: bool,
+    /// Parallel connections [default: the number of cores]
+    #[arg(long, visible_alias = "sessions", short = 'c', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) connections: Option<u32>,
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunRows {
+    /// Rows that one read touches [default: 1000]
+    #[arg(long, value_name = "N", help_heading = "Work")]
+    pub(crate) batch: Option<Count>,
+    /// Percent of the rows that are updated instead of read, 0 to 100 [default: 0]
+    #[arg(long, value_name = "PERCENT", help_heading = "Work", value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub(crate) update_percent: Option<u8>,
+    /// Rows that one update touches [default: as --batch]
+    #[arg(long, value_name = "N", help_heading = "Work")]
+    pub(crate) update_batch: Option<Count>,
+    /// Stay in the index: range scans instead of row reads
+    #[arg(long, help_heading = "Work")]
+    pub(crate) index_only: bool,
+    /// Each session keeps to one table
+    #[arg(long, help_heading = "Work")]
+    pub(crate) table_per_session: bool,
+    /// Which keys: uniform, zipfian:THETA, or hotspot:KEYS%:ACCESSES% [default: uniform]
+    #[arg(long, value_name = "KIND", help_heading = "Work")]
+    pub(crate) distribution: Option<Distribution>,
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+    /// Make the dataset first where it is missing (the embedded server does so by itself)
+    #[arg(long, help_heading = "Dataset")]
+    pub(crate) prepare: bool,
+    #[command(flatten)]
+    pub(crate) dataset: DatasetOptions,
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
+}
+
+/// How it is driven
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Run")]
+pub(crate) struct RunOptions {
+    /// Database connections that do the work [default: the number of cores]
+    #[arg(short = 'c', long, visible_aliases = ["clients", "threads"], value_name = "N")]
+    pub(crate) sessions: Option<u32>,
+    /// Threads that drive them [default: the number of cores, at most one per session]
+    #[arg(short = 'j', long, value_name = "N")]
+    pub(crate) workers: Option<u32>,
+    /// How long to measure [default: 10s]
+    #[arg(short = 't', long, visible_alias = "time", value_name = "TIME", group = "stop")]
+    pub(crate) duration: Option<Span>,
+    /// Stop after exactly this many transactions, over all sessions
+    #[arg(long, value_name = "N", group = "stop")]
+    pub(crate) transactions: Option<Count>,
+    /// Stop when this many rows have been read or written, over all sessions
+    #[arg(long, value_name = "N", group = "stop")]
+    pub(crate) total_rows: Option<Count>,
+    /// How long to run before measuring [default: 2s]
+    #[arg(long, visible_alias = "warmup-time", value_name = "TIME")]
+    pub(crate) warmup: Option<Span>,
+    /// Length of a point of the time series [default: 1s]
+    #[arg(long, visible_alias = "report-interval", value_name = "TIME")]
+    pub(crate) interval: Option<Span>,
+    /// From which all random numbers are derived [default: random]
+    #[arg(long, visible_alias = "rand-seed", value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Do not sum up the data after updates
+    #[arg(long)]
+    pub(crate) no_verify: bool,
+    /// A name for the run
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) label: Option<String>,
+    /// More names for the run (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_pair)]
+    pub(crate) tag: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+    /// Do not keep the run
+    #[arg(long)]
+    pub(crate) no_store: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
+}
+
+/// Where runs are kept
+#[derive(Debug, Args)]
+pub(crate) struct StoreOptions {
+    /// The file that runs are kept in [default: riops/runs.sqlite in the user's data folder]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) store: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OutputOptions {
+    /// What to print on standard output
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) output: Output,
+}
+
+/// A form of the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people.
+    Text,
+    /// One JSON document, for programs.
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Runs {
+    /// The runs that are kept, newest first
+    List {
+        /// How many at most
+        #[arg(long, default_value = "20", value_name = "N")]
+        limit: u32,
+        #[command(flatten)]
+        store: StoreOptions,
+        #[command(flatten)]
+        output: OutputOptions,
+    },
+    /// One run, as it was printed at its end
+    Show {
+        /// The beginning or the end of its id, or `last`
+        #[arg(default_value = "last")]
+        run: String,
+        #[command(flatten)]
+        store: StoreOptions,
+        #[command(flatten)]
+        output: OutputOptions,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Server {
+    /// Start it, and leave it running for any client
+    Start(EmbeddedOptions),
+    /// Stop it
+    Stop {
+        #[command(flatten)]
+        server: EmbeddedOptions,
+        /// Also where another riops is using it
+        #[arg(long)]
+        force: bool,
+    },
+    /// Whether it is running, and where its files are
+    Status(EmbeddedOptions),
+    /// Its address, as any client takes it
+    Url {
+        #[command(flatten)]
+        server: EmbeddedOptions,
+        /// The TCP address, with the password, instead of the socket
+        #[arg(long)]
+        tcp: bool,
+    },
+    /// Open psql on it
+    Psql {
+        #[command(flatten)]
+        server: EmbeddedOptions,
+        /// Arguments for psql, behind --
+        #[arg(last = true)]
+        arguments: Vec<std::ffi::OsString>,
+    },
+    /// Stop it and remove all its data
+    Reset {
+        #[command(flatten)]
+        server: EmbeddedOptions,
+        /// Also where another riops is using it
+        #[arg(long)]
+        force: bool,
+    },
+    /// What runs beside the server; started by riops itself
+    #[command(hide = true)]
+    Keep,
+}
+
+fn parse_pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err(format!("`{text}` has no form NAME=VALUE")),
+    }
+}

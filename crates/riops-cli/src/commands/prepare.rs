@@ -1,0 +1,96 @@
+//! `riops prepare rows`, and the preparation before a run.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use riops::plan::{RowsDataset, RowsRun};
+use riops::report;
+use riops::target::{Interrupt, machine};
+use riops::workload::prepare::{Preparation, Prepared};
+use riops::workload::rows::Rows;
+
+use crate::args::{DatasetOptions, PrepareRows};
+use crate::target::Target;
+use crate::ui::{LoadProgress, Ui};
+
+/// Makes the dataset, or says that it is there.
+pub(crate) fn rows(options: PrepareRows, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let dataset = RowsDataset {
+        batch: options.batch.map_or(RowsDataset::default().batch, |count| count.0),
+        seed: options.seed.map_or_else(random_seed, Ok)?,
+        ..overlaid(RowsDataset::default(), &options.dataset)
+    };
+    dataset.validate()?;
+    // All parameters have to be the same; of the contents' seed only one that was asked for.
+    let mut compared = serde_json::to_value(&dataset)?;
+    if options.seed.is_none()
+        && let Some(parameters) = compared.as_object_mut()
+    {
+        parameters.remove("seed");
+    }
+    let target = Target::open(&options.target, interrupt, &ui)?;
+    ui.notice(&format!("target: {}", target.conninfo));
+    let order = Order { dataset, compared, recreate: options.recreate, connections: options.connections };
+    let text = prepare(&target, order, interrupt, ui)?;
+    target.close()?;
+    crate::ui::print(&format!("{text}\n"));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is to be prepared.
+pub(crate) struct Order {
+    pub(crate) dataset: RowsDataset,
+    /// The parameters that an existing dataset has to share.
+    pub(crate) compared: serde_json::Value,
+    pub(crate) recreate: bool,
+    pub(crate) connections: Option<u32>,
+}
+
+/// Prepares; returns what there is to say about it.
+pub(crate) fn prepare(
+    target: &Target,
+    order: Order,
+    interrupt: &Interrupt,
+    ui: Ui,
+) -> Result<String> {
+    let cores = u32::try_from(machine::cpus()).unwrap_or(1);
+    let workload = Rows::new(order.dataset, RowsRun::default());
+    let progress = LoadProgress::new(ui);
+    let prepared = Preparation {
+        target: &target.conninfo,
+        workload: &workload,
+        compared: &order.compared,
+        recreate: order.recreate,
+        connections: order.connections.unwrap_or(cores),
+        interrupt,
+        progress: &|step| progress.show(step),
+    }
+    .run()
+    .context("the dataset was not prepared")?;
+    Ok(match prepared {
+        Prepared::Kept => "the dataset is there already, with the same parameters: kept".to_owned(),
+        Prepared::Made { rows, loading, total } => format!(
+            "prepared {} rows in {:.1} s (loaded at {} rows/s; then indexes, statistics and a count)",
+            report::count(rows),
+            total.as_secs_f64(),
+            report::rate(rows as f64 / loading.as_secs_f64()),
+        ),
+    })
+}
+
+/// A dataset with the options that were given.
+pub(crate) fn overlaid(base: RowsDataset, options: &DatasetOptions) -> RowsDataset {
+    RowsDataset {
+        tables: options.tables.unwrap_or(base.tables),
+        rows: options.rows.map_or(base.rows, |count| count.0),
+        filler: options.filler.unwrap_or(base.filler),
+        order: options.order.clone().unwrap_or(base.order),
+        primary_key: options.primary_key.unwrap_or(base.primary_key),
+        ..base
+    }
+}
+
+/// A seed from the operating system, small enough for every JSON reader.
+pub(crate) fn random_seed() -> Result<u64> {
+    riops::workload::keys::random_seed().context("no random numbers from the operating system")
+}

@@ -1,0 +1,277 @@
+//! `riops run rows`.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use jiff::Timestamp;
+use riops::engine::{StageResult, run_stage};
+use riops::plan::{RowsDataset, RowsRun, RunPlan, Schedule, Stop};
+use riops::probe::Probe;
+use riops::report;
+use riops::store::{
+    ClientRecord, DatasetRecord, Record, RunContext, SqliteStore, Status, TargetRecord, build,
+    default_path,
+};
+use riops::target::facts::ServerFacts;
+use riops::target::machine::{self, MachineFacts};
+use riops::target::{Connection, Interrupt};
+use riops::workload::dataset::{DatasetError, Entry, Registry, State};
+use riops::workload::prepare::same_parameters;
+use riops::workload::rows::{self, Rows};
+use riops::workload::verify::{Check, verify};
+use riops::workload::{Workload, rows::NAME};
+use uuid::Uuid;
+
+use super::prepare::{Order, overlaid, prepare, random_seed};
+use crate::args::{DatasetOptions, Output, RunRows};
+use crate::failure::{FAILED, INTERRUPTED, NOT_VALID, UsageError};
+use crate::target::Target;
+use crate::ui::{RunProgress, Ui};
+
+/// Measures, keeps the record, prints it.
+pub(crate) fn rows(options: RunRows, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let plan = plan(&options)?;
+    plan.validate()?;
+    overlaid(RowsDataset::default(), &options.dataset).validate()?;
+    // A store that cannot be opened is better known before the run than after it.
+    let store = if options.run.no_store {
+        None
+    } else {
+        Some(SqliteStore::open(&options.run.store.store.clone().unwrap_or_else(default_path))?)
+    };
+    let target = Target::open(&options.target, interrupt, &ui)?;
+    ui.notice(&format!("target: {}", target.conninfo));
+    let record = measure(&target, &options, plan, interrupt, ui)?;
+    target.close()?;
+    let kept = store
+        .map(|store| {
+            store.save(&record)?;
+            anyhow::Ok(format!("{} in {}", record.id, store.path().display()))
+        })
+        .transpose()?;
+    crate::ui::print(&match options.run.output.output {
+        Output::Text => report::run_text(&record, kept.as_deref()),
+        Output::Json => report::json(&record)? + "\n",
+    });
+    Ok(exit_code(&record))
+}
+
+fn exit_code(record: &Record) -> ExitCode {
+    match record.status {
+        Status::Interrupted => ExitCode::from(INTERRUPTED),
+        Status::Failed => ExitCode::from(FAILED),
+        Status::Done if !record.verdict.valid => ExitCode::from(NOT_VALID),
+        Status::Done => ExitCode::SUCCESS,
+    }
+}
+
+/// The command line with the defaults filled in.
+fn plan(options: &RunRows) -> Result<RunPlan> {
+    let cores = u32::try_from(machine::cpus()).unwrap_or(1);
+    let run = &options.run;
+    let sessions = run.sessions.unwrap_or(cores);
+    let defaults = RowsRun::default();
+    let batch = options.batch.map_or(defaults.batch, |count| count.0);
+    let stop = match (run.duration, run.transactions, run.total_rows) {
+        (_, Some(count), _) => Stop::Transactions(count.0),
+        (_, _, Some(count)) => Stop::Rows(count.0),
+        (duration, _, _) => Stop::DurationS(duration.map_or(10.0, |span| span.0.as_secs_f64())),
+    };
+    Ok(RunPlan {
+        rows: RowsRun {
+            batch,
+            update_percent: options.update_percent.unwrap_or(defaults.update_percent),
+            update_batch: options.update_batch.map_or(batch, |count| count.0),
+            index_only: options.index_only,
+            table_per_session: options.table_per_session,
+            distribution: options.distribution.unwrap_or_default(),
+        },
+        sessions,
+        workers: run.workers.unwrap_or_else(|| cores.min(sessions)),
+        schedule: Schedule::Closed,
+        warmup_s: run.warmup.map_or(2.0, |span| span.0.as_secs_f64()),
+        stop,
+        interval_s: run.interval.map_or(1.0, |span| span.0.as_secs_f64()),
+        seed: run.seed.map_or_else(random_seed, Ok)?,
+        verify: !run.no_verify,
+        label: run.label.clone(),
+        tags: run.tag.iter().cloned().collect(),
+    })
+}
+
+fn measure(
+    target: &Target,
+    options: &RunRows,
+    plan: RunPlan,
+    interrupt: &Interrupt,
+    ui: Ui,
+) -> Result<Record> {
+    let started_at = Timestamp::now();
+    let mut control = Connection::open(&target.conninfo, interrupt)?;
+    let (entry, dataset) = find_dataset(target, options, &mut control, interrupt, ui)?;
+    plan.rows.validate_for(&dataset)?;
+    let facts = ServerFacts::read(&mut control)?;
+    let workload = Rows::new(dataset.clone(), plan.rows.clone());
+    let context = RunContext {
+        id: Uuid::now_v7(),
+        started_at,
+        workload: workload.name().to_owned(),
+        accesses: workload.accesses(),
+        client: ClientRecord {
+            riops_version: env!("CARGO_PKG_VERSION").to_owned(),
+            machine: MachineFacts::read(),
+            workers: plan.workers,
+            shares_machine_with_server: target.is_local(),
+        },
+        target: target_record(target, &facts, &entry, dataset),
+        plan,
+    };
+    let local_data = facts.data_directory.as_deref().filter(|_| target.is_local());
+    let mut probe = Probe::new(local_data);
+    let run_id = context.id.to_string();
+    let changes = context.plan.rows.updates();
+    let mut registry = Registry::new(&mut control, NAME);
+    if changes {
+        registry.begin_run(&run_id, &entry.id)?;
+    }
+    let stage = workload
+        .stages(&context.plan)
+        .pop()
+        .context("the workload has no stage")?;
+    let result = {
+        let mut progress = RunProgress::new(ui, &context.plan);
+        let accesses = context.accesses.clone();
+        run_stage(stage, accesses, &context.plan, &target.conninfo, interrupt, &mut probe, &mut progress)
+    };
+    let result = match result {
+        Ok(result) => result,
+        Err(error) => {
+            // Nothing was sent to the tables: the ledger may say so.
+            if changes {
+                let _ = registry.end_run(&run_id, 0, 0);
+            }
+            return Err(error.into());
+        }
+    };
+    let checks = settle(target, &mut control, &workload, &entry, &context, &result, ui)?;
+    let usage = probe.usage(result.seconds);
+    Ok(build(context, result, usage, checks)?)
+}
+
+/// After the measurement: notes what was acknowledged, and proves that it is there. A server that
+/// died in the run cannot be asked any more; then the run in its ledger stays open.
+fn settle(
+    target: &Target,
+    control: &mut Connection,
+    workload: &Rows,
+    entry: &Entry,
+    context: &RunContext,
+    result: &StageResult,
+    ui: Ui,
+) -> Result<Vec<Check>> {
+    if !context.plan.rows.updates() {
+        return Ok(Vec::new());
+    }
+    let written = result.acknowledged.get(rows::OPERATION_UPDATE).copied().unwrap_or_default();
+    // An update that stays in the index increments nothing.
+    let counted = !context.plan.rows.index_only;
+    let changed = if counted { written.rows } else { 0 };
+    let unknown = if counted { written.rows_unknown } else { 0 };
+    // The user's wish to end does not extend to the proof: the connection that heeds it is not
+    // used for it.
+    let settled = (|| -> Result<Vec<Check>> {
+        Registry::new(control, NAME).end_run(&context.id.to_string(), changed, unknown)?;
+        if !context.plan.verify {
+            return Ok(Vec::new());
+        }
+        ui.notice("summing up the data");
+        let mut fresh = Connection::open(&target.conninfo, &Interrupt::new())?;
+        Ok(verify(&mut Registry::new(&mut fresh, NAME), workload, entry)?)
+    })();
+    match settled {
+        Err(_) if result.failure.is_some() => Ok(Vec::new()),
+        settled => settled,
+    }
+}
+
+/// The dataset that will be measured: prepared first where it is missing and that is wanted, and
+/// locked against changes for as long as `control` lives.
+fn find_dataset(
+    target: &Target,
+    options: &RunRows,
+    control: &mut Connection,
+    interrupt: &Interrupt,
+    ui: Ui,
+) -> Result<(Entry, RowsDataset)> {
+    let mut registry = Registry::new(control, NAME);
+    let mut entry = registry.entry()?;
+    let complete = entry.as_ref().is_some_and(|entry| entry.state == State::Complete);
+    if !complete {
+        if target.embedded.is_none() && !options.prepare {
+            return Err(match entry {
+                Some(_) => DatasetError::Incomplete(NAME),
+                None => DatasetError::Missing { workload: NAME, target: target.conninfo.to_string() },
+            }
+            .into());
+        }
+        // What was interrupted is made as it was meant.
+        let base = entry
+            .as_ref()
+            .and_then(|entry| serde_json::from_value(entry.parameters.clone()).ok())
+            .map_or_else(|| anyhow::Ok(RowsDataset { seed: random_seed()?, ..RowsDataset::default() }), Ok)?;
+        let dataset = overlaid(base, &options.dataset);
+        dataset.validate()?;
+        let compared = given(&options.dataset)?;
+        let order = Order { dataset, compared, recreate: false, connections: None };
+        ui.notice(&prepare(target, order, interrupt, ui)?);
+        entry = registry.entry()?;
+    }
+    registry.lock(false)?;
+    let entry = entry
+        .filter(|entry| entry.state == State::Complete)
+        .ok_or(DatasetError::Incomplete(NAME))?;
+    same_parameters(NAME, &entry, &given(&options.dataset)?)?;
+    let dataset: RowsDataset = serde_json::from_value(entry.parameters.clone())
+        .map_err(|error| DatasetError::Damaged(error.to_string()))?;
+    Ok((entry, dataset))
+}
+
+/// The dataset's options that were given, by their names in the registry.
+fn given(options: &DatasetOptions) -> Result<serde_json::Value> {
+    let mut given = serde_json::to_value(overlaid(RowsDataset::default(), options))?;
+    let names = [
+        ("tables", options.tables.is_some()),
+        ("rows", options.rows.is_some()),
+        ("filler", options.filler.is_some()),
+        ("order", options.order.is_some()),
+        ("primary_key", options.primary_key.is_some()),
+        ("batch", false),
+        ("seed", false),
+    ];
+    let parameters = given
+        .as_object_mut()
+        .ok_or_else(|| UsageError("the dataset's options cannot be compared".to_owned()))?;
+    for (name, _) in names.iter().filter(|(_, given)| !given) {
+        parameters.remove(*name);
+    }
+    Ok(given)
+}
+
+fn target_record(
+    target: &Target,
+    facts: &ServerFacts,
+    entry: &Entry,
+    dataset: RowsDataset,
+) -> TargetRecord {
+    TargetRecord {
+        flavour: facts.flavour,
+        server_version: facts.version.clone(),
+        version_text: facts.version_text.clone(),
+        compiler_flags: facts.compiler_flags.clone(),
+        embedded: target.embedded.is_some(),
+        address: target.conninfo.address(),
+        database: target.conninfo.database.clone(),
+        settings: facts.settings.clone(),
+        dataset: DatasetRecord { id: entry.id.clone(), rows: dataset },
+    }
+}

@@ -1,0 +1,112 @@
+//! `riops server …`: the embedded server, managed by hand.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result};
+use riops::target::Interrupt;
+use riops::target::embedded::{self, EmbeddedError, State, Status};
+
+use crate::args::{EmbeddedOptions, Server};
+use crate::failure::{FAILED, UsageError};
+use crate::target::{embedded as acquire, embedded_options};
+use crate::ui::{self, Ui};
+
+/// Does what the subcommand says.
+pub(crate) fn run(action: Server, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    match action {
+        Server::Start(options) => start(&options, interrupt, ui),
+        Server::Stop { server, force } => {
+            let ran = embedded::stop(&embedded_options(&server), force)?;
+            ui::print(if ran { "stopped\n" } else { "it was not running\n" });
+            Ok(ExitCode::SUCCESS)
+        }
+        Server::Status(options) => status(&options),
+        Server::Url { server, tcp } => {
+            let state = running(&server)?;
+            ui::print(&format!("{}\n", if tcp { state.url_tcp() } else { state.url() }));
+            Ok(ExitCode::SUCCESS)
+        }
+        Server::Psql { server, arguments } => psql(&running(&server)?, &arguments),
+        Server::Reset { server, force } => {
+            let existed = embedded::reset(&embedded_options(&server), force)?;
+            ui::print(if existed { "stopped, and all its data removed\n" } else { "there was nothing to remove\n" });
+            Ok(ExitCode::SUCCESS)
+        }
+        Server::Keep => keep(),
+    }
+}
+
+/// The body of the keeper process.
+pub(crate) fn keep() -> Result<ExitCode> {
+    embedded::run_keeper(&mut std::io::stdin().lock(), &mut std::io::stdout().lock())
+        .context("the keeper of the embedded server")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn start(options: &EmbeddedOptions, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let server = acquire(options, interrupt, &ui)?;
+    server.make_persistent()?;
+    let state = server.state().clone();
+    server.leave()?;
+    ui::print(&format!(
+        "running: {}\nurl      {}\nstop it with: riops server stop\n",
+        state.version,
+        state.url()
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn status(options: &EmbeddedOptions) -> Result<ExitCode> {
+    let Some(Status { home, running, persistent, in_use }) = embedded::status(&embedded_options(options))? else {
+        ui::print("stopped; it has never been started\n");
+        return Ok(ExitCode::from(FAILED));
+    };
+    let Some(state) = running else {
+        ui::print(&format!("stopped\ndata     {}\n", home.data().display()));
+        return Ok(ExitCode::from(FAILED));
+    };
+    let stays = match (persistent, in_use) {
+        (true, _) => "stays until: riops server stop",
+        (false, _) => "stops when no riops uses it any more",
+    };
+    let settings: Vec<_> = state.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    ui::print(&format!(
+        "running: {} (process {}), {stays}{}\nurl      {}\ntcp      127.0.0.1:{} (riops server url --tcp has the password)\nprograms {}\ndata     {}\nlog      {}\nsettings {}\n",
+        state.version,
+        state.pid,
+        if in_use { "; in use" } else { "" },
+        state.url(),
+        state.port,
+        state.bin_dir.display(),
+        home.data().display(),
+        home.log().display(),
+        settings.join(", "),
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn running(options: &EmbeddedOptions) -> Result<State> {
+    let status = embedded::status(&embedded_options(options))?;
+    Ok(status.and_then(|status| status.running).ok_or(EmbeddedError::NotRunning)?)
+}
+
+/// Becomes psql, which the downloaded server does not bring along.
+fn psql(state: &State, arguments: &[OsString]) -> Result<ExitCode> {
+    let own = state.bin_dir.join("psql");
+    let on_path = || {
+        std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+            .map(|folder| folder.join("psql"))
+            .find(|program| program.is_file())
+    };
+    let program: PathBuf = Some(own).filter(|program| program.is_file()).or_else(on_path).ok_or_else(|| {
+        UsageError(format!(
+            "psql is not installed here (Debian: apt install postgresql-client); any other client takes this address: {}",
+            state.url()
+        ))
+    })?;
+    let error = Command::new(&program).arg(state.url()).args(arguments).exec();
+    Err(error).with_context(|| format!("cannot run {}", program.display()))
+}

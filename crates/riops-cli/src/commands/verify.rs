@@ -1,0 +1,48 @@
+//! `riops verify rows`.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use riops::plan::{RowsDataset, RowsRun};
+use riops::target::{Connection, Interrupt};
+use riops::workload::dataset::{DatasetError, Registry, State};
+use riops::workload::rows::{NAME, Rows};
+use riops::workload::verify::verify;
+
+use crate::args::TargetOptions;
+use crate::failure::NOT_VALID;
+use crate::target::Target;
+use crate::ui::Ui;
+
+/// Checks the data, prints each check, and says by the exit code whether all of them held.
+pub(crate) fn rows(options: &TargetOptions, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let target = Target::open(options, interrupt, &ui)?;
+    ui.notice(&format!("target: {}", target.conninfo));
+    let mut control = Connection::open(&target.conninfo, interrupt)?;
+    let mut registry = Registry::new(&mut control, NAME);
+    // Nobody may change the rows between the count and the sum.
+    registry.lock(true)?;
+    let entry = registry.entry()?.ok_or_else(|| DatasetError::Missing {
+        workload: NAME,
+        target: target.conninfo.to_string(),
+    })?;
+    if entry.state != State::Complete {
+        return Err(DatasetError::Incomplete(NAME).into());
+    }
+    let dataset: RowsDataset = serde_json::from_value(entry.parameters.clone())
+        .map_err(|error| DatasetError::Damaged(error.to_string()))?;
+    let checks = verify(&mut registry, &Rows::new(dataset, RowsRun::default()), &entry)?;
+    let mut text = String::new();
+    for check in &checks {
+        let verdict = if check.held { "ok    " } else { "WRONG " };
+        text.push_str(&format!(
+            "{verdict} {}: expected {}, found {}\n",
+            check.name, check.expected, check.found
+        ));
+    }
+    drop(control);
+    target.close()?;
+    crate::ui::print(&text);
+    let all_held = checks.iter().all(|check| check.held);
+    Ok(if all_held { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID) })
+}

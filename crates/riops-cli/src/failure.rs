@@ -1,0 +1,82 @@
+//! Exit codes, and what is printed when something failed.
+
+use std::process::ExitCode;
+
+use riops::engine::EngineError;
+use riops::plan::PlanError;
+use riops::target::ConnectionError;
+use riops::target::conninfo::ConnInfoError;
+use riops::target::embedded::EmbeddedError;
+use riops::workload::dataset::DatasetError;
+
+/// Something failed.
+pub(crate) const FAILED: u8 = 1;
+/// The command line is wrong, or contradicts the target.
+pub(crate) const USAGE: u8 = 2;
+/// Done, but the result is not valid.
+pub(crate) const NOT_VALID: u8 = 3;
+/// The user ended it.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// A mistake of the user's.
+#[derive(Debug)]
+pub(crate) struct UsageError(pub(crate) String);
+
+impl std::fmt::Display for UsageError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+/// Prints an error and gives the exit code that fits it.
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    let code = code_of(error);
+    if code != INTERRUPTED {
+        crate::ui::error(&format!("{error:#}"));
+    }
+    ExitCode::from(code)
+}
+
+fn code_of(error: &anyhow::Error) -> u8 {
+    let is_interrupt = |error: &ConnectionError| matches!(error, ConnectionError::Interrupted);
+    for cause in error.chain() {
+        let interrupted = cause.downcast_ref().is_some_and(is_interrupt)
+            || matches!(cause.downcast_ref(), Some(EmbeddedError::Interrupted))
+            || matches!(cause.downcast_ref(), Some(EmbeddedError::Connection(inner)) if is_interrupt(inner))
+            || matches!(cause.downcast_ref(), Some(DatasetError::Connection(inner)) if is_interrupt(inner))
+            || matches!(cause.downcast_ref(), Some(EngineError::Connect { source, .. }) if is_interrupt(source));
+        if interrupted {
+            return INTERRUPTED;
+        }
+        let usage = cause.is::<UsageError>()
+            || cause.is::<PlanError>()
+            || cause.is::<ConnInfoError>()
+            || matches!(cause.downcast_ref(), Some(DatasetError::Differs { .. }));
+        if usage {
+            return USAGE;
+        }
+    }
+    FAILED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_error_has_its_exit_code() {
+        assert_eq!(code_of(&anyhow::anyhow!("broken")), FAILED);
+        assert_eq!(code_of(&UsageError("no".to_owned()).into()), USAGE);
+        let differs = DatasetError::Differs {
+            workload: "rows",
+            option: "--rows".to_owned(),
+            found: "1".to_owned(),
+            wanted: "2".to_owned(),
+        };
+        assert_eq!(code_of(&differs.into()), USAGE);
+        let interrupted = DatasetError::Connection(ConnectionError::Interrupted);
+        assert_eq!(code_of(&anyhow::Error::from(interrupted).context("preparing")), INTERRUPTED);
+    }
+}

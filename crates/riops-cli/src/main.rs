@@ -1,0 +1,21 @@
+//! The command `riops`: reads what the user wants, asks the library, prints what it says.
+
+mod args;
+mod commands;
+mod failure;
+mod settings;
+mod target;
+mod ui;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = match settings::parse(std::env::args_os().collect()) {
+        Ok(arguments) => arguments,
+        Err(code) => return code,
+    };
+    match commands::run(arguments) {
+        Ok(code) => code,
+        Err(error) => failure::report(&error),
+    }
+}

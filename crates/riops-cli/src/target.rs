@@ -1,0 +1,69 @@
+//! Which database: the one that was named, the one of the `PG*` variables, or the embedded one.
+
+use anyhow::Result;
+use riops::target::embedded::{Embedded, Options};
+use riops::target::{ConnInfo, Interrupt};
+
+use crate::args::{EmbeddedOptions, TargetOptions};
+use crate::ui::Ui;
+
+/// A database to work with. Where it is the embedded server, that server runs at least as long as
+/// this value lives.
+pub(crate) struct Target {
+    pub(crate) conninfo: ConnInfo,
+    pub(crate) embedded: Option<Embedded>,
+}
+
+impl Target {
+    /// Finds the target and, where that is the embedded server, starts it.
+    pub(crate) fn open(options: &TargetOptions, interrupt: &Interrupt, ui: &Ui) -> Result<Self> {
+        let environment = |name: &str| std::env::var(name).ok();
+        let named = match &options.database {
+            Some(text) => Some(ConnInfo::parse(text, environment)?),
+            None if ConnInfo::is_in_environment(environment) => {
+                Some(ConnInfo::from_environment(environment)?)
+            }
+            None => None,
+        };
+        if let Some(conninfo) = named {
+            return Ok(Self { conninfo, embedded: None });
+        }
+        let embedded = embedded(&options.embedded, interrupt, ui)?;
+        Ok(Self { conninfo: embedded.conninfo(), embedded: Some(embedded) })
+    }
+
+    /// Ends the use of the target in good order.
+    pub(crate) fn close(self) -> Result<()> {
+        match self.embedded {
+            Some(embedded) => Ok(embedded.leave()?),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the server's data lie on this machine, so that its device can be watched.
+    pub(crate) fn is_local(&self) -> bool {
+        self.conninfo.is_local()
+    }
+}
+
+/// Starts the embedded server, or joins those who use it.
+pub(crate) fn embedded(
+    options: &EmbeddedOptions,
+    interrupt: &Interrupt,
+    ui: &Ui,
+) -> Result<Embedded> {
+    let keeper = std::env::current_exe()?;
+    Ok(Embedded::acquire(&embedded_options(options), &keeper, interrupt, &|notice| ui.notice(notice))?)
+}
+
+/// The library's form of the options.
+pub(crate) fn embedded_options(options: &EmbeddedOptions) -> Options {
+    Options {
+        server_dir: options.server_dir.clone(),
+        data: options.server_data.clone(),
+        cache: options.cache_dir.clone(),
+        user: options.server_user.clone(),
+        port: options.server_port,
+        settings: options.server_set.clone(),
+    }
+}

@@ -1,0 +1,202 @@
+//! What is shown while something runs: on standard error, as a bar on a terminal and as lines
+//! elsewhere. Results are printed by [`print`], on standard output.
+
+use std::io::{IsTerminal, Write};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use riops::engine::Observer;
+use riops::metrics::Point;
+use riops::plan::{RunPlan, Stop};
+use riops::report;
+use riops::units::Span;
+use riops::workload::prepare::Progress;
+
+/// How often progress is told where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// Prints a result. A reader that has gone away is no reason for a complaint.
+pub(crate) fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Prints an error.
+pub(crate) fn error(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "riops: {text}");
+}
+
+/// Where and whether to show progress.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ui {
+    quiet: bool,
+    terminal: bool,
+}
+
+impl Ui {
+    pub(crate) fn new(quiet: bool) -> Self {
+        Self { quiet, terminal: std::io::stderr().is_terminal() && !quiet }
+    }
+
+    /// Tells the user something that is no result.
+    pub(crate) fn notice(&self, text: &str) {
+        if !self.quiet {
+            let _ = writeln!(std::io::stderr().lock(), "{text}");
+        }
+    }
+
+    /// Shows the download of the server as a bar, from the events that the downloading crate
+    /// emits. Only a terminal can show it.
+    pub(crate) fn watch_downloads(&self) {
+        use tracing_subscriber::layer::SubscriberExt;
+        use tracing_subscriber::util::SubscriberInitExt;
+        if self.terminal {
+            let style = bar_style("{bar:30} {bytes}/{total_bytes} ({bytes_per_sec}, {eta} left)");
+            let layer = tracing_indicatif::IndicatifLayer::new().with_progress_style(style);
+            let _ = tracing_subscriber::registry().with(layer).try_init();
+        }
+    }
+
+    fn bar(&self, length: u64, template: &str) -> ProgressBar {
+        let target = if self.terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(length), target);
+        bar.set_style(bar_style(template));
+        bar
+    }
+}
+
+fn bar_style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("=> ")
+}
+
+/// The progress of a preparation.
+pub(crate) struct LoadProgress {
+    ui: Ui,
+    bar: ProgressBar,
+    state: Mutex<LoadState>,
+}
+
+struct LoadState {
+    start: Instant,
+    told: Instant,
+}
+
+impl LoadProgress {
+    pub(crate) fn new(ui: Ui) -> Self {
+        let now = Instant::now();
+        Self {
+            ui,
+            bar: ui.bar(0, "{msg:10} {bar:30} {human_pos}/{human_len} rows ({per_sec}, {eta} left)"),
+            state: Mutex::new(LoadState { start: now, told: now }),
+        }
+    }
+
+    /// Shows what the library tells.
+    pub(crate) fn show(&self, progress: Progress) {
+        match progress {
+            Progress::Loaded { rows, total } => {
+                self.bar.set_message("loading");
+                self.bar.set_length(total);
+                self.bar.set_position(rows);
+                self.tell(rows, total);
+            }
+            Progress::Finishing => self.step("making the indexes"),
+            Progress::Checking => self.step("counting the rows"),
+        }
+    }
+
+    fn step(&self, text: &str) {
+        self.bar.finish_and_clear();
+        self.ui.notice(text);
+    }
+
+    fn tell(&self, rows: u64, total: u64) {
+        let Ok(mut state) = self.state.lock() else {
+            return;
+        };
+        if self.ui.terminal || state.told.elapsed() < LINE_EVERY {
+            return;
+        }
+        state.told = Instant::now();
+        let rate = rows as f64 / state.start.elapsed().as_secs_f64();
+        self.ui.notice(&format!(
+            "loaded {} of {} rows ({} rows/s)",
+            report::count(rows),
+            report::count(total),
+            report::rate(rate)
+        ));
+    }
+}
+
+impl Drop for LoadProgress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The progress of a run.
+pub(crate) struct RunProgress {
+    ui: Ui,
+    bar: ProgressBar,
+    plan: RunPlan,
+    done: u64,
+}
+
+impl RunProgress {
+    pub(crate) fn new(ui: Ui, plan: &RunPlan) -> Self {
+        let (length, unit) = match plan.stop {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tenths of seconds for a bar")]
+            Stop::DurationS(seconds) => ((seconds * 10.0) as u64, ""),
+            Stop::Transactions(count) => (count, " {human_pos}/{human_len} transactions"),
+            Stop::Rows(count) => (count, " {human_pos}/{human_len} rows"),
+        };
+        let bar = ui.bar(length, &format!("{{bar:20}}{unit} {{msg}}"));
+        Self { ui, bar, plan: plan.clone(), done: 0 }
+    }
+}
+
+impl Observer for RunProgress {
+    fn connected(&mut self, sessions: usize) {
+        let warmup = match self.plan.warmup() {
+            Duration::ZERO => String::new(),
+            warmup => format!(", warming up for {}", Span(warmup)),
+        };
+        self.ui.notice(&format!(
+            "{sessions} session{} connected{warmup}",
+            if sessions == 1 { "" } else { "s" }
+        ));
+    }
+
+    fn measuring(&mut self) {
+        self.ui.notice(&match self.plan.stop {
+            Stop::DurationS(seconds) => format!("measuring for {}", Span(Duration::from_secs_f64(seconds))),
+            Stop::Transactions(count) => format!("measuring {} transactions", report::count(count)),
+            Stop::Rows(count) => format!("measuring {} rows", report::count(count)),
+        });
+        self.bar.tick();
+    }
+
+    fn point(&mut self, point: &Point) {
+        let line = report::interval_line(point);
+        if !self.ui.terminal {
+            return self.ui.notice(&line);
+        }
+        self.done += match self.plan.stop {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tenths of seconds for a bar")]
+            Stop::DurationS(_) => (point.seconds * 10.0).round() as u64,
+            Stop::Transactions(_) => point.transactions,
+            Stop::Rows(_) => point.rows,
+        };
+        self.bar.set_message(line);
+        self.bar.set_position(self.done);
+    }
+}
+
+impl Drop for RunProgress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

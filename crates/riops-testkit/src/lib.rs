@@ -1,0 +1,1 @@
+//! Servers for the tests of riops: never part of a release.

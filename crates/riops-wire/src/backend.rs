@@ -1,0 +1,487 @@
+//! What a server sends.
+//!
+//! A decoded message borrows from its frame; rows and error fields are read when they are asked
+//! for. Encoding is for the fake servers of the tests.
+
+use crate::cursor::{Cursor, CursorError};
+use crate::frame::Frame;
+use crate::frontend::{EncodeError, count, message, raw, text, value};
+use crate::sqlstate::SqlState;
+
+/// Why a message from the server could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// No server sends this tag.
+    #[error("the server sent a message of unknown kind {:?}", char::from(*.0))]
+    UnknownTag(u8),
+    /// The body does not fit its tag.
+    #[error("the server sent a malformed message of kind {:?}: {source}", char::from(*.tag))]
+    Malformed {
+        /// The kind of message.
+        tag: u8,
+        /// What is wrong with it.
+        source: CursorError,
+    },
+}
+
+/// The transaction status in ReadyForQuery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransactionStatus {
+    /// Not in a transaction.
+    Idle,
+    /// In a transaction.
+    Open,
+    /// In a transaction that failed and can only be rolled back.
+    Failed,
+}
+
+/// A request for authentication, or its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Authentication<'a> {
+    /// Done.
+    Ok,
+    /// The password as it is.
+    CleartextPassword,
+    /// The password hashed with this salt.
+    Md5Password([u8; 4]),
+    /// SASL with one of these mechanisms.
+    Sasl(Vec<&'a str>),
+    /// The server's next step of SASL.
+    SaslContinue(&'a [u8]),
+    /// The server's last step of SASL.
+    SaslFinal(&'a [u8]),
+    /// A method that riops does not know, by its number.
+    Other(i32),
+}
+
+/// One row of a result; its values are read in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row<'a> {
+    columns: u16,
+    values: &'a [u8],
+}
+
+impl<'a> Row<'a> {
+    /// How many columns the row has.
+    #[must_use]
+    pub fn columns(&self) -> u16 {
+        self.columns
+    }
+
+    /// The values in order; `None` stands for NULL.
+    pub fn values(self) -> impl Iterator<Item = Result<Option<&'a [u8]>, CursorError>> {
+        let mut cursor = Cursor::new(self.values);
+        (0..self.columns).map(move |_| cursor.value())
+    }
+}
+
+/// The fields of an error or a notice: a letter and a text each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    /// Reads the fields from the body of an ErrorResponse or NoticeResponse.
+    ///
+    /// # Errors
+    /// [`CursorError`] for a malformed body.
+    pub fn decode(body: &'a [u8]) -> Result<Self, CursorError> {
+        let mut cursor = Cursor::new(body);
+        while cursor.u8()? != 0 {
+            cursor.raw_text()?;
+        }
+        cursor.finish()?;
+        Ok(Self(body))
+    }
+
+    /// The fields in order: the letter of "Error and Notice Message Fields", and the bytes, which
+    /// before authentication may be in any encoding.
+    pub fn iter(self) -> impl Iterator<Item = (u8, &'a [u8])> {
+        let mut cursor = Cursor::new(self.0);
+        std::iter::from_fn(move || {
+            let letter = cursor.u8().ok().filter(|&letter| letter != 0)?;
+            Some((letter, cursor.raw_text().ok()?))
+        })
+    }
+}
+
+/// An error or a notice with all its fields, kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerError {
+    /// `ERROR`, `FATAL`, `PANIC`, or for a notice `WARNING`, `NOTICE`, …, never translated.
+    pub severity: String,
+    /// The error's code.
+    pub sqlstate: SqlState,
+    /// One line that says what happened.
+    pub message: String,
+    /// More of it.
+    pub detail: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// All other fields by their letter, in the order received.
+    pub others: Vec<(char, String)>,
+}
+
+/// Bytes kept of one field: a server may send a megabyte of context for each of a million errors.
+const FIELD_BYTES_MAX: usize = 4096;
+/// Fields kept of one error; the protocol defines 18.
+const FIELDS_MAX: usize = 32;
+
+impl ServerError {
+    /// Copies the fields; each is cut at 4 KiB.
+    #[must_use]
+    pub fn from_fields(fields: Fields<'_>) -> Self {
+        let mut error = Self {
+            severity: String::new(),
+            sqlstate: SqlState::UNKNOWN,
+            message: String::new(),
+            detail: None,
+            hint: None,
+            others: Vec::new(),
+        };
+        for (letter, bytes) in fields.iter().take(FIELDS_MAX) {
+            let bytes = bytes.get(..FIELD_BYTES_MAX).unwrap_or(bytes);
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            match letter {
+                // V is S untranslated; it comes after it from PostgreSQL 9.6 on.
+                b'S' | b'V' => error.severity = text,
+                b'C' => error.sqlstate = SqlState::parse(&text),
+                b'M' => error.message = text,
+                b'D' => error.detail = Some(text),
+                b'H' => error.hint = Some(text),
+                other => error.others.push((char::from(other), text)),
+            }
+        }
+        error
+    }
+}
+
+impl std::fmt::Display for ServerError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} (SQLSTATE {})", self.message, self.sqlstate)?;
+        if let Some(detail) = &self.detail {
+            write!(formatter, "; {detail}")?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(formatter, "; hint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ServerError {}
+
+/// The start of a COPY: overall format and the number of columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CopyStart {
+    /// Whether the data are in the binary format.
+    pub binary: bool,
+    /// Columns of each row.
+    pub columns: u16,
+}
+
+/// A message with a tag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message<'a> {
+    /// A step of authentication.
+    Authentication(Authentication<'a>),
+    /// What a cancel request has to name.
+    BackendKeyData {
+        /// Process of the session.
+        process: i32,
+        /// Its secret: four bytes in protocol 3.0.
+        secret: &'a [u8],
+    },
+    /// Bind is done.
+    BindComplete,
+    /// Close is done.
+    CloseComplete,
+    /// A statement is done; the text says which and how many rows: `SELECT 1`.
+    CommandComplete(&'a str),
+    /// The server waits for COPY data.
+    CopyInResponse(CopyStart),
+    /// The server will send COPY data.
+    CopyOutResponse(CopyStart),
+    /// A piece of COPY data.
+    CopyData(&'a [u8]),
+    /// The end of COPY data.
+    CopyDone,
+    /// A row.
+    DataRow(Row<'a>),
+    /// The statement was empty.
+    EmptyQueryResponse,
+    /// A statement, or the connection, failed.
+    ErrorResponse(Fields<'a>),
+    /// The server offers an older minor version, or does not know some options.
+    NegotiateProtocolVersion,
+    /// The statement returns no rows.
+    NoData,
+    /// A notice.
+    NoticeResponse(Fields<'a>),
+    /// A NOTIFY of some session.
+    NotificationResponse,
+    /// Types of a statement's parameters, as OIDs.
+    ParameterDescription(Vec<u32>),
+    /// A setting of the session.
+    ParameterStatus {
+        /// Its name.
+        name: &'a str,
+        /// Its value.
+        value: &'a str,
+    },
+    /// Parse is done.
+    ParseComplete,
+    /// Execute stopped at its limit of rows.
+    PortalSuspended,
+    /// The server takes the next request.
+    ReadyForQuery(TransactionStatus),
+    /// Names of the columns that follow.
+    RowDescription(Vec<&'a str>),
+}
+
+impl<'a> Message<'a> {
+    /// Reads a message from its frame.
+    ///
+    /// # Errors
+    /// [`DecodeError`]
+    pub fn decode(frame: Frame<'a>) -> Result<Self, DecodeError> {
+        let tag = frame.tag;
+        decode_body(tag, frame.body)
+            .map_err(|source| DecodeError::Malformed { tag, source })?
+            .ok_or(DecodeError::UnknownTag(tag))
+    }
+
+    /// Appends the message; for servers.
+    ///
+    /// # Errors
+    /// [`EncodeError`]
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        match self {
+            Self::Authentication(step) => {
+                message(out, b'R', |out| encode_authentication(step, out))
+            }
+            Self::BackendKeyData { process, secret } => message(out, b'K', |out| {
+                out.extend_from_slice(&process.to_be_bytes());
+                out.extend_from_slice(secret);
+                Ok(())
+            }),
+            Self::BindComplete => raw(out, b'2', &[]),
+            Self::CloseComplete => raw(out, b'3', &[]),
+            Self::CommandComplete(tag) => message(out, b'C', |out| text(out, tag)),
+            Self::CopyInResponse(start) => encode_copy_start(out, b'G', *start),
+            Self::CopyOutResponse(start) => encode_copy_start(out, b'H', *start),
+            Self::CopyData(data) => raw(out, b'd', data),
+            Self::CopyDone => raw(out, b'c', &[]),
+            Self::DataRow(row) => message(out, b'D', |out| {
+                out.extend_from_slice(&row.columns.to_be_bytes());
+                out.extend_from_slice(row.values);
+                Ok(())
+            }),
+            Self::EmptyQueryResponse => raw(out, b'I', &[]),
+            Self::ErrorResponse(fields) => raw(out, b'E', fields.0),
+            Self::NegotiateProtocolVersion => raw(out, b'v', &[0, 3, 0, 0, 0, 0, 0, 0]),
+            Self::NoData => raw(out, b'n', &[]),
+            Self::NoticeResponse(fields) => raw(out, b'N', fields.0),
+            Self::NotificationResponse => raw(out, b'A', &[0, 0, 0, 0, 0, 0]),
+            Self::ParameterDescription(oids) => message(out, b't', |out| {
+                count(out, "parameter types", oids.len())?;
+                oids.iter()
+                    .for_each(|oid| out.extend_from_slice(&oid.to_be_bytes()));
+                Ok(())
+            }),
+            Self::ParameterStatus { name, value } => message(out, b'S', |out| {
+                text(out, name)?;
+                text(out, value)
+            }),
+            Self::ParseComplete => raw(out, b'1', &[]),
+            Self::PortalSuspended => raw(out, b's', &[]),
+            Self::ReadyForQuery(status) => raw(
+                out,
+                b'Z',
+                match status {
+                    TransactionStatus::Idle => b"I",
+                    TransactionStatus::Open => b"T",
+                    TransactionStatus::Failed => b"E",
+                },
+            ),
+            Self::RowDescription(names) => message(out, b'T', |out| {
+                count(out, "columns", names.len())?;
+                for name in names {
+                    text(out, name)?;
+                    // Table, column number, type, size, modifier, format: none is used.
+                    out.extend_from_slice(&[0; 18]);
+                }
+                Ok(())
+            }),
+        }
+    }
+}
+
+/// Appends a DataRow of these values; for servers.
+///
+/// # Errors
+/// [`EncodeError`] for too many or too large values.
+pub fn data_row(out: &mut Vec<u8>, values: &[Option<&[u8]>]) -> Result<(), EncodeError> {
+    message(out, b'D', |out| {
+        count(out, "columns", values.len())?;
+        values.iter().try_for_each(|each| value(out, *each))
+    })
+}
+
+/// Appends an ErrorResponse of these fields; for servers.
+///
+/// # Errors
+/// [`EncodeError::ZeroByte`]
+pub fn error_response(out: &mut Vec<u8>, fields: &[(u8, &str)]) -> Result<(), EncodeError> {
+    message(out, b'E', |out| {
+        for (letter, content) in fields {
+            out.push(*letter);
+            text(out, content)?;
+        }
+        out.push(0);
+        Ok(())
+    })
+}
+
+fn encode_copy_start(out: &mut Vec<u8>, tag: u8, start: CopyStart) -> Result<(), EncodeError> {
+    message(out, tag, |out| {
+        out.push(u8::from(start.binary));
+        out.extend_from_slice(&start.columns.to_be_bytes());
+        for _ in 0..start.columns {
+            out.extend_from_slice(&i16::from(start.binary).to_be_bytes());
+        }
+        Ok(())
+    })
+}
+
+fn encode_authentication(step: &Authentication<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    let (code, data): (i32, &[u8]) = match step {
+        Authentication::Ok => (0, &[]),
+        Authentication::CleartextPassword => (3, &[]),
+        Authentication::Md5Password(salt) => (5, salt),
+        Authentication::Sasl(_) => (10, &[]),
+        Authentication::SaslContinue(data) => (11, data),
+        Authentication::SaslFinal(data) => (12, data),
+        Authentication::Other(code) => (*code, &[]),
+    };
+    out.extend_from_slice(&code.to_be_bytes());
+    out.extend_from_slice(data);
+    if let Authentication::Sasl(mechanisms) = step {
+        mechanisms
+            .iter()
+            .try_for_each(|mechanism| text(out, mechanism))?;
+        out.push(0);
+    }
+    Ok(())
+}
+
+/// `None` for an unknown tag.
+fn decode_body(tag: u8, bytes: &[u8]) -> Result<Option<Message<'_>>, CursorError> {
+    let mut body = Cursor::new(bytes);
+    let message = match tag {
+        b'D' => {
+            let columns = body.count()?;
+            let values = body.rest();
+            for _ in 0..columns {
+                body.value()?;
+            }
+            body.finish()?;
+            return Ok(Some(Message::DataRow(Row { columns, values })));
+        }
+        b'C' => Message::CommandComplete(body.text()?),
+        b'Z' => Message::ReadyForQuery(match body.u8()? {
+            b'I' => TransactionStatus::Idle,
+            b'T' => TransactionStatus::Open,
+            b'E' => TransactionStatus::Failed,
+            other => return Err(CursorError::CountOutOfRange(i64::from(other))),
+        }),
+        b'2' => Message::BindComplete,
+        b'1' => Message::ParseComplete,
+        b'3' => Message::CloseComplete,
+        b'I' => Message::EmptyQueryResponse,
+        b'n' => Message::NoData,
+        b's' => Message::PortalSuspended,
+        b'c' => Message::CopyDone,
+        b'd' => return Ok(Some(Message::CopyData(bytes))),
+        b'E' => return Fields::decode(bytes).map(|fields| Some(Message::ErrorResponse(fields))),
+        b'N' => return Fields::decode(bytes).map(|fields| Some(Message::NoticeResponse(fields))),
+        b'A' => return Ok(Some(Message::NotificationResponse)),
+        b'v' => return Ok(Some(Message::NegotiateProtocolVersion)),
+        b'G' => Message::CopyInResponse(copy_start(&mut body)?),
+        b'H' => Message::CopyOutResponse(copy_start(&mut body)?),
+        b'K' => {
+            let process = body.i32()?;
+            return Ok(Some(Message::BackendKeyData {
+                process,
+                secret: body.rest(),
+            }));
+        }
+        b'R' => Message::Authentication(authentication(&mut body)?),
+        b'S' => Message::ParameterStatus {
+            name: body.text()?,
+            value: body.text()?,
+        },
+        b'T' => Message::RowDescription(
+            (0..body.count()?)
+                .map(|_| {
+                    let name = body.text()?;
+                    body.bytes(18)?;
+                    Ok(name)
+                })
+                .collect::<Result<_, _>>()?,
+        ),
+        b't' => Message::ParameterDescription(
+            (0..body.count()?)
+                .map(|_| body.i32().map(i32::cast_unsigned))
+                .collect::<Result<_, _>>()?,
+        ),
+        _ => return Ok(None),
+    };
+    body.finish()?;
+    Ok(Some(message))
+}
+
+fn copy_start(body: &mut Cursor<'_>) -> Result<CopyStart, CursorError> {
+    let binary = body.u8()? != 0;
+    let columns = body.count()?;
+    for _ in 0..columns {
+        body.i16()?;
+    }
+    Ok(CopyStart { binary, columns })
+}
+
+fn authentication<'a>(body: &mut Cursor<'a>) -> Result<Authentication<'a>, CursorError> {
+    Ok(match body.i32()? {
+        0 => Authentication::Ok,
+        3 => Authentication::CleartextPassword,
+        5 => {
+            let salt = body.i32()?.to_be_bytes();
+            Authentication::Md5Password(salt)
+        }
+        10 => {
+            let mut mechanisms = Vec::new();
+            loop {
+                match body.text()? {
+                    "" => break,
+                    mechanism => mechanisms.push(mechanism),
+                }
+            }
+            Authentication::Sasl(mechanisms)
+        }
+        11 => Authentication::SaslContinue(take_rest(body)),
+        12 => Authentication::SaslFinal(take_rest(body)),
+        other => {
+            take_rest(body);
+            Authentication::Other(other)
+        }
+    })
+}
+
+fn take_rest<'a>(body: &mut Cursor<'a>) -> &'a [u8] {
+    let rest = body.rest();
+    *body = Cursor::new(&[]);
+    rest
+}
+
+#[cfg(test)]
+#[path = "backend_tests.rs"]
+mod tests;

@@ -1,0 +1,160 @@
+use super::*;
+use crate::frame::{self, FRAME_BYTES_MAX};
+use proptest::prelude::*;
+
+/// Owned values from which any message can be made.
+#[derive(Debug, Clone)]
+struct Parts {
+    kind: u8,
+    step: u8,
+    texts: (String, String),
+    names: Vec<String>,
+    oids: Vec<u32>,
+    data: Vec<u8>,
+    number: i32,
+    flag: bool,
+    columns: u16,
+    row: Vec<u8>,
+    fields: Vec<u8>,
+}
+
+prop_compose! {
+    fn parts()(
+        kind in 0u8..22,
+        step in 0u8..7,
+        texts in ("[^\0]{0,20}", "[^\0]{0,20}"),
+        names in prop::collection::vec("[^\0]{1,20}", 0..5),
+        oids in prop::collection::vec(any::<u32>(), 0..5),
+        data in prop::collection::vec(any::<u8>(), 0..100),
+        number in any::<i32>(),
+        flag in any::<bool>(),
+        columns in 0u16..9,
+        values in prop::collection::vec(prop::option::of(prop::collection::vec(any::<u8>(), 0..40)), 0..6),
+        fields in prop::collection::vec((1u8.., "[^\0]{0,30}"), 0..6),
+    ) -> Parts {
+        let mut row = Vec::new();
+        let borrowed: Vec<_> = values.iter().map(Option::as_deref).collect();
+        data_row(&mut row, &borrowed).unwrap();
+        let mut error = Vec::new();
+        let borrowed: Vec<_> = fields.iter().map(|(letter, text)| (*letter, text.as_str())).collect();
+        error_response(&mut error, &borrowed).unwrap();
+        Parts { kind, step, texts, names, oids, data, number, flag, columns, row, fields: error }
+    }
+}
+
+fn decoded(bytes: &[u8]) -> Message<'_> {
+    let (frame, _) = frame::split(bytes, FRAME_BYTES_MAX).unwrap().unwrap();
+    Message::decode(frame).unwrap()
+}
+
+fn authentication_of(parts: &Parts) -> Authentication<'_> {
+    match parts.step {
+        0 => Authentication::Ok,
+        1 => Authentication::CleartextPassword,
+        2 => Authentication::Md5Password(parts.number.to_be_bytes()),
+        3 => Authentication::Sasl(parts.names.iter().map(String::as_str).collect()),
+        4 => Authentication::SaslContinue(&parts.data),
+        5 => Authentication::SaslFinal(&parts.data),
+        _ => Authentication::Other(7),
+    }
+}
+
+fn message_of(parts: &Parts) -> Message<'_> {
+    let start = CopyStart {
+        binary: parts.flag,
+        columns: parts.columns,
+    };
+    match parts.kind {
+        0 => Message::Authentication(authentication_of(parts)),
+        1 => Message::BackendKeyData {
+            process: parts.number,
+            secret: &parts.data,
+        },
+        2 => Message::BindComplete,
+        3 => Message::CloseComplete,
+        4 => Message::CommandComplete(&parts.texts.0),
+        5 => Message::CopyInResponse(start),
+        6 => Message::CopyOutResponse(start),
+        7 => Message::CopyData(&parts.data),
+        8 => Message::CopyDone,
+        9 => decoded(&parts.row),
+        10 => Message::EmptyQueryResponse,
+        11 => decoded(&parts.fields),
+        12 => Message::NegotiateProtocolVersion,
+        13 => Message::NoData,
+        14 => Message::NotificationResponse,
+        15 => Message::ParameterDescription(parts.oids.clone()),
+        16 => Message::ParameterStatus {
+            name: &parts.texts.0,
+            value: &parts.texts.1,
+        },
+        17 => Message::ParseComplete,
+        18 => Message::PortalSuspended,
+        19 => Message::ReadyForQuery(TransactionStatus::Open),
+        20 => Message::RowDescription(parts.names.iter().map(String::as_str).collect()),
+        _ => match decoded(&parts.fields) {
+            Message::ErrorResponse(fields) => Message::NoticeResponse(fields),
+            other => other,
+        },
+    }
+}
+
+proptest! {
+    #[test]
+    fn decode_of_encode_is_the_identity(parts in parts()) {
+        let message = message_of(&parts);
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes).unwrap();
+        prop_assert_eq!(decoded(&bytes), message);
+    }
+
+    #[test]
+    fn the_values_of_a_row_are_those_that_were_written(
+        values in prop::collection::vec(prop::option::of(prop::collection::vec(any::<u8>(), 0..40)), 0..6),
+    ) {
+        let borrowed: Vec<_> = values.iter().map(Option::as_deref).collect();
+        let mut bytes = Vec::new();
+        data_row(&mut bytes, &borrowed).unwrap();
+        let Message::DataRow(row) = decoded(&bytes) else { panic!("no row") };
+        let found: Vec<_> = row.values().map(Result::unwrap).collect();
+        prop_assert_eq!(found, borrowed);
+    }
+}
+
+#[test]
+fn an_error_keeps_all_its_fields() {
+    let mut bytes = Vec::new();
+    let fields = [
+        (b'S', "FEHLER"),
+        (b'V', "ERROR"),
+        (b'C', "53100"),
+        (b'M', "could not extend file"),
+        (b'D', "wrote 0 bytes"),
+        (b'H', "Check free disk space."),
+        (b'R', "mdextend"),
+    ];
+    error_response(&mut bytes, &fields).unwrap();
+    let Message::ErrorResponse(fields) = decoded(&bytes) else {
+        panic!("no error")
+    };
+    let error = ServerError::from_fields(fields);
+    assert_eq!(error.severity, "ERROR");
+    assert_eq!(error.sqlstate, SqlState::DISK_FULL);
+    assert_eq!(error.others, [('R', "mdextend".to_owned())]);
+    assert_eq!(
+        error.to_string(),
+        "could not extend file (SQLSTATE 53100); wrote 0 bytes; hint: Check free disk space."
+    );
+}
+
+#[test]
+fn a_row_whose_count_lies_is_refused() {
+    let frame = Frame {
+        tag: b'D',
+        body: &[0, 2, 0, 0, 0, 0],
+    };
+    assert!(matches!(
+        Message::decode(frame),
+        Err(DecodeError::Malformed { tag: b'D', .. })
+    ));
+}

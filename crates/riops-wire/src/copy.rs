@@ -1,0 +1,92 @@
+//! Rows for COPY FROM STDIN, in the text and in the binary format.
+//!
+//! Appends to a buffer that the caller sends as CopyData whenever it likes: the server does not
+//! care where one piece ends.
+
+/// The start of binary COPY data: signature, flags, no header extension.
+const BINARY_HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+
+/// Appends what stands before the first binary row.
+pub fn binary_header(out: &mut Vec<u8>) {
+    out.extend_from_slice(BINARY_HEADER);
+}
+
+/// Appends what stands behind the last binary row.
+pub fn binary_trailer(out: &mut Vec<u8>) {
+    out.extend_from_slice(&(-1i16).to_be_bytes());
+}
+
+/// Appends the start of a binary row of `columns` values.
+pub fn binary_row(out: &mut Vec<u8>, columns: i16) {
+    out.extend_from_slice(&columns.to_be_bytes());
+}
+
+/// Appends a `bigint` to a binary row.
+pub fn binary_bigint(out: &mut Vec<u8>, value: i64) {
+    out.extend_from_slice(&8i32.to_be_bytes());
+    out.extend_from_slice(&value.to_be_bytes());
+}
+
+/// Appends a value that is in its binary form already; a text is. NULL is `None`.
+///
+/// # Errors
+/// [`crate::frontend::EncodeError::TooLong`] above 2 GiB.
+pub fn binary_value(
+    out: &mut Vec<u8>,
+    value: Option<&[u8]>,
+) -> Result<(), crate::frontend::EncodeError> {
+    crate::frontend::value(out, value)
+}
+
+/// Appends one row in the text format: tabs between the values, a newline behind; NULL is `None`.
+pub fn text_row<'a>(out: &mut Vec<u8>, values: impl IntoIterator<Item = Option<&'a str>>) {
+    for (position, value) in values.into_iter().enumerate() {
+        if position > 0 {
+            out.push(b'\t');
+        }
+        match value {
+            None => out.extend_from_slice(b"\\N"),
+            Some(value) => value.bytes().for_each(|byte| escape(out, byte)),
+        }
+    }
+    out.push(b'\n');
+}
+
+fn escape(out: &mut Vec<u8>, byte: u8) {
+    match byte {
+        b'\\' => out.extend_from_slice(b"\\\\"),
+        b'\t' => out.extend_from_slice(b"\\t"),
+        b'\n' => out.extend_from_slice(b"\\n"),
+        b'\r' => out.extend_from_slice(b"\\r"),
+        other => out.push(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_row_escapes_what_the_format_reserves() {
+        let mut out = Vec::new();
+        text_row(&mut out, [Some("a\tb\\"), None, Some("c\r\n")]);
+        assert_eq!(out, b"a\\tb\\\\\t\\N\tc\\r\\n\n");
+    }
+
+    #[test]
+    fn a_binary_row_is_a_count_and_values_with_their_lengths() {
+        let mut out = Vec::new();
+        binary_row(&mut out, 3);
+        binary_bigint(&mut out, 1);
+        binary_value(&mut out, None).unwrap();
+        binary_value(&mut out, Some(b"x")).unwrap();
+        binary_trailer(&mut out);
+        assert_eq!(
+            out,
+            [
+                0, 3, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 1, 255, 255, 255, 255, 0, 0, 0, 1, b'x',
+                255, 255
+            ]
+        );
+    }
+}

@@ -1,0 +1,219 @@
+//! Bodies for fuzzers, as plain functions: any bytes in, no panic, no unbounded memory.
+//!
+//! The tests below run them over a corpus of whole conversations, every prefix of them, and every
+//! single corrupted byte; a coverage-guided fuzzer calls the same functions.
+
+use crate::backend::{self, ServerError};
+use crate::frame::{self, FrameBuffer};
+use crate::frontend;
+use crate::pipeline::Pipeline;
+use crate::startup::{Credentials, Startup};
+
+/// Small, so that the limits themselves are reached.
+const FRAME_LIMIT: usize = 4096;
+
+/// Reads bytes as a server's stream and touches everything that can be read of it.
+pub fn backend_stream(bytes: &[u8]) {
+    let mut rest = bytes;
+    while let Ok(Some((frame, later))) = frame::split(rest, FRAME_LIMIT) {
+        match backend::Message::decode(frame) {
+            Ok(backend::Message::DataRow(row)) => {
+                assert_eq!(row.values().count(), usize::from(row.columns()));
+            }
+            Ok(
+                backend::Message::ErrorResponse(fields) | backend::Message::NoticeResponse(fields),
+            ) => {
+                let error = ServerError::from_fields(fields);
+                assert!(error.to_string().len() <= 4 * FRAME_LIMIT);
+            }
+            _ => {}
+        }
+        rest = later;
+    }
+}
+
+/// Reads bytes as a client's stream.
+pub fn frontend_stream(bytes: &[u8]) {
+    let mut rest = bytes;
+    while let Ok(Some((frame, later))) = frame::split(rest, FRAME_LIMIT) {
+        if let Ok(message) = frontend::Message::decode(frame) {
+            let mut again = Vec::new();
+            let encoded = message.encode(&mut again);
+            assert!(
+                encoded.is_ok(),
+                "a decoded message can be encoded: {message:?}"
+            );
+        }
+        rest = later;
+    }
+    let _ = frontend::decode_startup(bytes);
+}
+
+/// Reads bytes as what a server sends to a client that connects and then waits for one statement.
+pub fn conversation(bytes: &[u8]) {
+    let credentials = Credentials {
+        user: "riops".to_owned(),
+        password: Some("secret".to_owned()),
+        database: "riops".to_owned(),
+        settings: Vec::new(),
+    };
+    let mut out = Vec::new();
+    let Ok(mut startup) = Startup::begin(&credentials, &mut out) else {
+        return;
+    };
+    let mut pipeline = Pipeline::new();
+    let mut ready = false;
+    let mut buffer = FrameBuffer::new(FRAME_LIMIT);
+    for piece in bytes.chunks(7) {
+        if buffer.extend(piece).is_err() {
+            return;
+        }
+        loop {
+            let Ok(Some(frame)) = buffer.next_frame() else {
+                break;
+            };
+            let Ok(message) = backend::Message::decode(frame) else {
+                return;
+            };
+            let going_on = if ready {
+                pipeline.receive(&message).is_ok()
+            } else {
+                match startup.receive(&message, &mut out) {
+                    Ok(done) => {
+                        ready = done;
+                        !done || pipeline.sent(1).is_ok()
+                    }
+                    Err(_) => false,
+                }
+            };
+            if !going_on {
+                return;
+            }
+        }
+        assert!(buffer.unread().len() <= 2 * FRAME_LIMIT);
+        assert!(out.len() <= 64 * FRAME_LIMIT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::{Authentication, CopyStart, Message, TransactionStatus};
+    use proptest::prelude::*;
+
+    fn bodies(bytes: &[u8]) {
+        backend_stream(bytes);
+        frontend_stream(bytes);
+        conversation(bytes);
+    }
+
+    fn server_corpus() -> Vec<u8> {
+        let mut out = Vec::new();
+        let connect = [
+            Message::Authentication(Authentication::Ok),
+            Message::ParameterStatus {
+                name: "server_version",
+                value: "18.1",
+            },
+            Message::BackendKeyData {
+                process: 1,
+                secret: &[1, 2, 3, 4],
+            },
+            Message::ReadyForQuery(TransactionStatus::Idle),
+            Message::ParseComplete,
+            Message::ParameterDescription(vec![20, 20]),
+            Message::RowDescription(vec!["count", "max"]),
+            Message::CopyInResponse(CopyStart {
+                binary: true,
+                columns: 3,
+            }),
+            Message::BindComplete,
+        ];
+        for message in &connect {
+            message.encode(&mut out).unwrap();
+        }
+        backend::data_row(&mut out, &[Some(&[0; 8]), None]).unwrap();
+        Message::CommandComplete("SELECT 1")
+            .encode(&mut out)
+            .unwrap();
+        backend::error_response(&mut out, &[(b'C', "40001"), (b'M', "no")]).unwrap();
+        Message::ReadyForQuery(TransactionStatus::Idle)
+            .encode(&mut out)
+            .unwrap();
+        out
+    }
+
+    fn sasl_corpus() -> Vec<u8> {
+        let mut out = Vec::new();
+        let steps = [
+            Authentication::Sasl(vec!["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"]),
+            Authentication::SaslContinue(b"r=abc,s=c2FsdA==,i=4096"),
+            Authentication::SaslFinal(b"v=abc"),
+            Authentication::Md5Password([1, 2, 3, 4]),
+        ];
+        for step in steps {
+            Message::Authentication(step).encode(&mut out).unwrap();
+        }
+        out
+    }
+
+    fn client_corpus() -> Vec<u8> {
+        let mut out = Vec::new();
+        frontend::startup(&mut out, &[("user", "riops")]).unwrap();
+        let messages = [
+            frontend::Message::Query("select 1"),
+            frontend::Message::Parse {
+                name: "read",
+                sql: "select $1",
+                parameter_types: vec![20],
+            },
+            frontend::Message::CopyData(b"1\t2\n"),
+            frontend::Message::CopyFail("no"),
+            frontend::Message::Sync,
+        ];
+        for message in &messages {
+            message.encode(&mut out).unwrap();
+        }
+        frontend::bind_bigints(&mut out, "read", &[1, 2]).unwrap();
+        out
+    }
+
+    #[test]
+    fn the_corpus_cut_and_corrupted_at_every_byte_makes_no_body_panic() {
+        for corpus in [server_corpus(), sasl_corpus(), client_corpus()] {
+            for cut in 0..=corpus.len() {
+                bodies(&corpus[..cut]);
+            }
+            for position in 0..corpus.len() {
+                for value in [0, 1, 0x7f, 0x80, 0xff, b'E', b'D'] {
+                    let mut corrupted = corpus.clone();
+                    corrupted[position] = value;
+                    bodies(&corrupted);
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_make_no_body_panic(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
+            bodies(&bytes);
+        }
+
+        #[test]
+        fn frames_that_lie_about_their_length_make_no_body_panic(
+            frames in prop::collection::vec(
+                (prop::sample::select(b"RSKZTDCEN123tnsIGdcfpPBQX".to_vec()), 0u32..300, prop::collection::vec(any::<u8>(), 0..60)),
+                0..10,
+            ),
+        ) {
+            let mut bytes = Vec::new();
+            for (tag, length, body) in frames {
+                bytes.push(tag);
+                bytes.extend_from_slice(&length.to_be_bytes());
+                bytes.extend_from_slice(&body);
+            }
+            bodies(&bytes);
+        }
+    }
+}

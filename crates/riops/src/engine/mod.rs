@@ -1,0 +1,444 @@
+//! The engine: drives the sessions of a stage, from connecting to the last reply.
+//!
+//! Names no workload. The loop itself is in `worker`; this is what happens around it: connect all
+//! and wait for all, warm up, measure, drain, merge.
+
+mod clock;
+mod limit;
+mod schedule;
+mod session;
+mod worker;
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+pub use clock::{Clock, MonotonicClock};
+pub use schedule::Pace;
+pub use session::{Moment, SessionError};
+pub use worker::{AccessFinding, Acknowledged};
+
+use crate::metrics::{HistogramError, IntervalPart, Point, Recorder, Timeline};
+use crate::plan::{RunPlan, Schedule};
+use crate::probe::Probe;
+use crate::target::{ConnInfo, Connection, ConnectionError, Interrupt};
+use crate::units::Nanos;
+use crate::workload::access::Access;
+use crate::workload::{SessionPlan, Stage};
+use limit::Limit;
+use session::Session;
+use worker::{IntervalLink, WAKE, Worker, WorkerEvent, WorkerReport, WorkerSetup, note};
+
+/// How long transactions may take to end after the measurement has.
+const DRAIN: Duration = Duration::from_secs(60);
+/// How often the main thread looks at the user's wishes.
+const LOOK: Duration = Duration::from_millis(50);
+/// Between "all are connected" and the first transaction: time for every worker to hear of it.
+const HEAD_START: Duration = Duration::from_millis(5);
+
+/// Why a stage gave no result at all. What ends it later is part of the result.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// A session could not be opened or made ready.
+    #[error("session {session} of {sessions} could not be opened: {source}")]
+    Connect {
+        /// Which, from 1, as far as it is known.
+        session: usize,
+        /// Of how many.
+        sessions: usize,
+        /// Why.
+        source: ConnectionError,
+    },
+    /// The operating system refused a thread or a poller.
+    #[error("a worker could not be started: {0}")]
+    Worker(#[from] std::io::Error),
+    /// Memory for the histograms.
+    #[error(transparent)]
+    Histogram(#[from] HistogramError),
+    /// A worker ended without its report.
+    #[error("a worker ended unexpectedly")]
+    WorkerLost,
+}
+
+/// Sees a stage while it runs.
+pub trait Observer {
+    /// All sessions are connected.
+    fn connected(&mut self, sessions: usize);
+    /// The warm-up is over, or there was none.
+    fn measuring(&mut self);
+    /// An interval is over.
+    fn point(&mut self, point: &Point);
+}
+
+/// What was measured of a stage.
+#[derive(Debug)]
+pub struct StageResult {
+    /// The stage's name.
+    pub name: String,
+    /// Names of the operations, in the order of the recorder's.
+    pub operations: Vec<&'static str>,
+    /// Length of the measurement.
+    pub seconds: f64,
+    /// Counts and histograms of all workers.
+    pub recorder: Recorder,
+    /// What the database acknowledged in all phases, by operation.
+    pub acknowledged: Vec<Acknowledged>,
+    /// Replies that were not what was asked for, in all phases.
+    pub wrong_replies: u64,
+    /// What the plans showed, before, in the middle and after.
+    pub findings: Vec<AccessFinding>,
+    /// Counted transactions of each session.
+    pub session_transactions: Vec<u64>,
+    /// Transactions that ended after the measurement.
+    pub drained: u64,
+    /// The longest of them.
+    pub drained_max: Nanos,
+    /// CPU seconds of each worker during the measurement.
+    pub worker_cpu_s: Vec<f64>,
+    /// The time series.
+    pub series: Vec<Point>,
+    /// Why it ended early, where it did.
+    pub failure: Option<SessionError>,
+    /// Whether the user ended it.
+    pub interrupted: bool,
+}
+
+/// The main thread's side of one worker.
+struct WorkerHandle {
+    waker: Arc<mio::Waker>,
+    go: SyncSender<Arc<Limit>>,
+    spares: SyncSender<Box<IntervalPart>>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+/// What a worker thread is started with.
+struct Assignment {
+    worker: usize,
+    first_session: usize,
+    sessions: Vec<SessionPlan>,
+    poll: mio::Poll,
+    go: Receiver<Arc<Limit>>,
+    spares: Receiver<Box<IntervalPart>>,
+}
+
+/// What all workers of a stage have in common.
+struct Shared {
+    target: ConnInfo,
+    accesses: Vec<Access>,
+    changes: Vec<bool>,
+    operations: usize,
+    total_sessions: usize,
+    schedule: Schedule,
+    interval: Nanos,
+    clock: MonotonicClock,
+    interrupt: Interrupt,
+    events: SyncSender<(usize, WorkerEvent)>,
+}
+
+/// Runs a stage of a plan against a target. The measurement is bracketed by `probe`.
+///
+/// # Errors
+/// [`EngineError`] where it did not come to a measurement.
+pub fn run_stage(
+    stage: Stage,
+    accesses: Vec<Access>,
+    plan: &RunPlan,
+    target: &ConnInfo,
+    interrupt: &Interrupt,
+    probe: &mut Probe,
+    observer: &mut dyn Observer,
+) -> Result<StageResult, EngineError> {
+    let Stage { name, operations, changes, sessions } = stage;
+    let total_sessions = sessions.len();
+    let workers = usize::try_from(plan.workers).unwrap_or(1).clamp(1, total_sessions.max(1));
+    let (events, received) = sync_channel(workers * 4 + 16);
+    let shared = Arc::new(Shared {
+        target: target.clone(),
+        accesses,
+        changes,
+        operations: operations.len(),
+        total_sessions,
+        schedule: plan.schedule,
+        interval: plan.interval().into(),
+        clock: MonotonicClock::start(),
+        interrupt: interrupt.clone(),
+        events,
+    });
+    let handles = start_workers(sessions, workers, &shared)?;
+    let run = StageRun { plan, shared: &shared, handles, received, interrupt };
+    let before = run.await_connected()?;
+    observer.connected(total_sessions);
+    run.measure(name, operations, before, probe, observer)
+}
+
+fn start_workers(
+    sessions: Vec<SessionPlan>,
+    workers: usize,
+    shared: &Arc<Shared>,
+) -> Result<Vec<WorkerHandle>, EngineError> {
+    let total = sessions.len();
+    let mut sessions = sessions.into_iter();
+    let mut first_session = 0;
+    (0..workers)
+        .map(|worker| {
+            let count = total / workers + usize::from(worker < total % workers);
+            let poll = mio::Poll::new()?;
+            let waker = Arc::new(mio::Waker::new(poll.registry(), WAKE)?);
+            let (go, go_received) = sync_channel(1);
+            let (spares, spares_received) = sync_channel(4);
+            let assignment = Assignment {
+                worker,
+                first_session,
+                sessions: sessions.by_ref().take(count).collect(),
+                poll,
+                go: go_received,
+                spares: spares_received,
+            };
+            first_session += count;
+            let shared = Arc::clone(shared);
+            let thread = std::thread::Builder::new()
+                .name(format!("riops-worker-{worker}"))
+                .spawn(move || work(assignment, &shared))?;
+            Ok(WorkerHandle { waker, go, spares, thread })
+        })
+        .collect()
+}
+
+/// The body of a worker thread. What it has to say goes through the channel; where nobody listens
+/// any more, nobody needs it.
+fn work(assignment: Assignment, shared: &Shared) {
+    let worker = assignment.worker;
+    let send = |event| {
+        let _ = shared.events.send((worker, event));
+    };
+    let Assignment { first_session, sessions, poll, go, spares, .. } = assignment;
+    let mut findings = Vec::new();
+    let opened: Result<Vec<Session>, ConnectionError> =
+        sessions.into_iter().map(|session| open_session(session, shared, &mut findings)).collect();
+    let mut sessions = match opened {
+        Ok(sessions) => sessions,
+        Err(error) => return send(WorkerEvent::Ready(Err(error))),
+    };
+    let Ok(recorder) = Recorder::new(shared.operations, shared.schedule != Schedule::Closed) else {
+        return;
+    };
+    send(WorkerEvent::Ready(Ok(findings)));
+    let Ok(limit) = go.recv() else {
+        return sessions.iter_mut().for_each(Session::end);
+    };
+    let start = shared.clock.now();
+    for (position, session) in sessions.iter_mut().enumerate() {
+        let number = u32::try_from(first_session + position).unwrap_or(0);
+        let total = u32::try_from(shared.total_sessions).unwrap_or(1);
+        session.pace = Pace::new(shared.schedule, number, total, start);
+    }
+    let link = IntervalLink { worker, length: shared.interval, events: shared.events.clone(), spares };
+    let setup = WorkerSetup {
+        clock: shared.clock,
+        limit,
+        poll,
+        sessions,
+        recorder,
+        changes: shared.changes.clone(),
+        link,
+    };
+    send(WorkerEvent::Ended(Box::new(Worker::new(setup).run())));
+}
+
+/// Connects a session, makes it ready, and looks at its plans for the first time.
+fn open_session(
+    plan: SessionPlan,
+    shared: &Shared,
+    findings: &mut Vec<AccessFinding>,
+) -> Result<Session, ConnectionError> {
+    let mut connection = Connection::open(&shared.target, &shared.interrupt)?;
+    connection.execute(&plan.settings.join("; "))?;
+    for statement in &plan.statements {
+        connection.prepare(&statement.name, &statement.sql, &statement.parameter_types)?;
+    }
+    let accesses: Vec<Access> = shared
+        .accesses
+        .iter()
+        .filter(|access| plan.statements.iter().any(|statement| statement.name == access.statement))
+        .cloned()
+        .collect();
+    for access in &accesses {
+        let lines = connection.query(&access.explain_sql())?;
+        let json: String = lines.into_iter().flatten().flatten().collect();
+        note(findings, &access.statement, Moment::Before, access.judge(&json), 1);
+    }
+    let (stream, received) = connection.into_parts();
+    stream.set_nonblocking(true).map_err(ConnectionError::Io)?;
+    Ok(Session::new(stream, received, plan.generator, accesses))
+}
+
+/// A stage whose workers have been started.
+struct StageRun<'a> {
+    plan: &'a RunPlan,
+    shared: &'a Shared,
+    handles: Vec<WorkerHandle>,
+    received: Receiver<(usize, WorkerEvent)>,
+    interrupt: &'a Interrupt,
+}
+
+impl StageRun<'_> {
+    /// Waits until every session of every worker is ready; the first failure ends all.
+    fn await_connected(&self) -> Result<Vec<AccessFinding>, EngineError> {
+        let mut findings = Vec::new();
+        for _ in &self.handles {
+            match self.received.recv() {
+                Ok((_, WorkerEvent::Ready(Ok(found)))) => merge_findings(&mut findings, found),
+                Ok((worker, WorkerEvent::Ready(Err(source)))) => {
+                    return Err(EngineError::Connect {
+                        session: worker + 1,
+                        sessions: self.shared.total_sessions,
+                        source,
+                    });
+                }
+                _ => return Err(EngineError::WorkerLost),
+            }
+        }
+        Ok(findings)
+    }
+
+    fn measure(
+        self,
+        name: String,
+        operations: Vec<&'static str>,
+        before: Vec<AccessFinding>,
+        probe: &mut Probe,
+        observer: &mut dyn Observer,
+    ) -> Result<StageResult, EngineError> {
+        let start = self.shared.clock.now().after(HEAD_START.into());
+        let measure_start = start.after(self.plan.warmup().into());
+        let limit = Arc::new(Limit::new(self.plan.stop, measure_start));
+        for handle in &self.handles {
+            handle.go.send(Arc::clone(&limit)).map_err(|_| EngineError::WorkerLost)?;
+        }
+        let mut timeline = Timeline::new(self.handles.len(), self.plan.interval_s);
+        let reports = self.watch(&limit, &mut timeline, probe, observer)?;
+        for handle in self.handles {
+            handle.thread.join().map_err(|_| EngineError::WorkerLost)?;
+        }
+        let interrupted = self.interrupt.requested();
+        let mut result = merge_reports(reports, &limit)?;
+        result.name = name;
+        result.operations = operations;
+        result.interrupted = interrupted;
+        result.series = timeline.finish(result.seconds);
+        let mut findings = before;
+        merge_findings(&mut findings, result.findings);
+        findings.sort_by(|a, b| (&a.statement, a.moment).cmp(&(&b.statement, b.moment)));
+        result.findings = findings;
+        Ok(result)
+    }
+
+    /// Calls the workers when the time for something has come, and collects what they say, until
+    /// all have ended.
+    fn watch(
+        &self,
+        limit: &Limit,
+        timeline: &mut Timeline,
+        probe: &mut Probe,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<WorkerReport>, EngineError> {
+        let clock = self.shared.clock;
+        let mut reports = Vec::new();
+        let mut next_call = limit.measure_start();
+        let (mut measuring, mut ended) = (false, false);
+        while reports.len() < self.handles.len() {
+            let now = clock.now();
+            let next = next_call.min(if ended { Nanos::MAX } else { limit.end() });
+            let wait = Duration::from(next.since(now)).min(LOOK);
+            match self.received.recv_timeout(wait) {
+                Ok((worker, WorkerEvent::Interval(part))) => {
+                    for point in timeline.add(&part)? {
+                        observer.point(&point);
+                    }
+                    if let Some(handle) = self.handles.get(worker) {
+                        let _ = handle.spares.try_send(part);
+                    }
+                }
+                Ok((_, WorkerEvent::Ended(report))) => reports.push(*report),
+                Ok((_, WorkerEvent::Ready(_))) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(EngineError::WorkerLost),
+            }
+            let now = clock.now();
+            if self.interrupt.requested() {
+                limit.end_now(now);
+            }
+            if !measuring && now >= limit.measure_start() {
+                measuring = true;
+                probe.start();
+                observer.measuring();
+            }
+            if !ended && now >= limit.end() {
+                ended = true;
+                probe.end();
+                self.call_workers()?;
+            }
+            if now >= next_call {
+                next_call = next_call.after(self.shared.interval);
+                self.call_workers()?;
+            }
+            if now >= limit.end().after(DRAIN.into()) {
+                limit.abort();
+                self.call_workers()?;
+            }
+        }
+        if !ended {
+            probe.end();
+        }
+        Ok(reports)
+    }
+
+    fn call_workers(&self) -> Result<(), EngineError> {
+        self.handles.iter().try_for_each(|handle| handle.waker.wake()).map_err(EngineError::from)
+    }
+}
+
+fn merge_findings(all: &mut Vec<AccessFinding>, more: Vec<AccessFinding>) {
+    for AccessFinding { statement, moment, finding, sessions } in more {
+        note(all, &statement, moment, finding, sessions);
+    }
+}
+
+fn merge_reports(reports: Vec<WorkerReport>, limit: &Limit) -> Result<StageResult, EngineError> {
+    let last_end = reports.iter().map(|report| report.last_end).max().unwrap_or_default();
+    let end = if limit.is_by_number() { last_end } else { limit.end() };
+    let mut reports = reports.into_iter();
+    let first = reports.next().ok_or(EngineError::WorkerLost)?;
+    let mut result = StageResult {
+        name: String::new(),
+        operations: Vec::new(),
+        seconds: end.since(limit.measure_start()).as_seconds(),
+        recorder: first.recorder,
+        acknowledged: first.acknowledged,
+        wrong_replies: first.wrong_replies,
+        findings: first.findings,
+        session_transactions: first.session_transactions,
+        drained: first.drained,
+        drained_max: first.drained_max,
+        worker_cpu_s: vec![first.cpu_s],
+        series: Vec::new(),
+        failure: first.failure,
+        interrupted: false,
+    };
+    for report in reports {
+        result.recorder.merge(&report.recorder)?;
+        for (mine, theirs) in result.acknowledged.iter_mut().zip(report.acknowledged) {
+            mine.transactions += theirs.transactions;
+            mine.rows += theirs.rows;
+            mine.rows_unknown += theirs.rows_unknown;
+            mine.transactions_unknown += theirs.transactions_unknown;
+        }
+        result.wrong_replies += report.wrong_replies;
+        merge_findings(&mut result.findings, report.findings);
+        result.session_transactions.extend(report.session_transactions);
+        result.drained += report.drained;
+        result.drained_max = result.drained_max.max(report.drained_max);
+        result.worker_cpu_s.push(report.cpu_s);
+        result.failure = result.failure.or(report.failure);
+    }
+    Ok(result)
+}

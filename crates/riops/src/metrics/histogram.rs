@@ -1,0 +1,214 @@
+//! Latencies in an HDR histogram: fixed bounds and a fixed relative error, so that it neither
+//! grows during a run nor averages what must not be averaged.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use serde::{Deserialize, Serialize};
+
+use crate::units::Nanos;
+
+/// The longest latency that is told apart, in nanoseconds: one hour. Longer ones count as this.
+const HIGHEST_NS: u64 = 3_600_000_000_000;
+/// Relative error 10^−3 for what is kept: the figures have three honest digits.
+const DIGITS: u8 = 3;
+/// Relative error 10^−2 for one interval of the series, which is kept only as percentiles.
+const INTERVAL_DIGITS: u8 = 2;
+
+/// Why a histogram could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum HistogramError {
+    /// The bytes are no histogram.
+    #[error("the histogram in the record is damaged: {0}")]
+    Damaged(String),
+    /// It could not be made or written.
+    #[error("the histogram could not be made: {0}")]
+    Unusable(String),
+}
+
+/// Latencies of one kind.
+#[derive(Debug, Clone)]
+pub struct Histogram(hdrhistogram::Histogram<u64>);
+
+impl Histogram {
+    /// An empty histogram for what is kept: three digits, 1 ns to 1 h, about 270 kB.
+    ///
+    /// # Errors
+    /// [`HistogramError::Unusable`]
+    pub fn new() -> Result<Self, HistogramError> {
+        Self::with_digits(DIGITS)
+    }
+
+    /// An empty histogram for one interval: two digits, about 36 kB.
+    ///
+    /// # Errors
+    /// [`HistogramError::Unusable`]
+    pub fn for_interval() -> Result<Self, HistogramError> {
+        Self::with_digits(INTERVAL_DIGITS)
+    }
+
+    fn with_digits(digits: u8) -> Result<Self, HistogramError> {
+        hdrhistogram::Histogram::new_with_bounds(1, HIGHEST_NS, digits)
+            .map(Self)
+            .map_err(|error| HistogramError::Unusable(error.to_string()))
+    }
+
+    /// Adds one latency. Never allocates.
+    pub fn record(&mut self, latency: Nanos) {
+        self.0.saturating_record(latency.0.max(1));
+    }
+
+    /// Adds all latencies of `other`, which has the same bounds.
+    ///
+    /// # Errors
+    /// [`HistogramError::Unusable`] where the bounds differ.
+    pub fn merge(&mut self, other: &Self) -> Result<(), HistogramError> {
+        self.0
+            .add(&other.0)
+            .map_err(|error| HistogramError::Unusable(error.to_string()))
+    }
+
+    /// Forgets all latencies and keeps the memory.
+    pub fn clear(&mut self) {
+        self.0.reset();
+    }
+
+    /// How many latencies there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// The latency that `quantile` (0 to 1) of all do not exceed.
+    #[must_use]
+    pub fn quantile(&self, quantile: f64) -> Nanos {
+        Nanos(self.0.value_at_quantile(quantile).min(self.0.max()))
+    }
+
+    /// The longest latency.
+    #[must_use]
+    pub fn max(&self) -> Nanos {
+        Nanos(self.0.max())
+    }
+
+    /// The figures that a record shows, in microseconds; `None` where nothing was recorded.
+    #[must_use]
+    pub fn summary(&self) -> Option<LatencySummary> {
+        (self.count() > 0).then(|| LatencySummary {
+            count: self.count(),
+            min: Nanos(self.0.min()).as_micros(),
+            mean: self.0.mean() / 1e3,
+            stdev: self.0.stdev() / 1e3,
+            p50: self.quantile(0.50).as_micros(),
+            p90: self.quantile(0.90).as_micros(),
+            p95: self.quantile(0.95).as_micros(),
+            p99: self.quantile(0.99).as_micros(),
+            p999: self.quantile(0.999).as_micros(),
+            max: self.max().as_micros(),
+        })
+    }
+
+    /// The histogram in the format "HDR V2, compressed", as base64. Values are nanoseconds.
+    ///
+    /// # Errors
+    /// [`HistogramError::Unusable`]
+    pub fn to_base64(&self) -> Result<String, HistogramError> {
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new()
+            .serialize(&self.0, &mut bytes)
+            .map_err(|error| HistogramError::Unusable(error.to_string()))?;
+        Ok(BASE64.encode(bytes))
+    }
+
+    /// Reads what [`Self::to_base64`] wrote.
+    ///
+    /// # Errors
+    /// [`HistogramError::Damaged`]
+    pub fn from_base64(text: &str) -> Result<Self, HistogramError> {
+        let bytes = BASE64
+            .decode(text)
+            .map_err(|error| HistogramError::Damaged(error.to_string()))?;
+        Deserializer::new()
+            .deserialize(&mut bytes.as_slice())
+            .map(Self)
+            .map_err(|error| HistogramError::Damaged(error.to_string()))
+    }
+}
+
+/// The figures of a histogram, in microseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it: count, moments and percentiles")]
+pub struct LatencySummary {
+    pub count: u64,
+    pub min: f64,
+    pub mean: f64,
+    pub stdev: f64,
+    pub p50: f64,
+    pub p90: f64,
+    pub p95: f64,
+    pub p99: f64,
+    pub p999: f64,
+    pub max: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn quantiles_are_within_a_thousandth_of_the_sorted_values(
+            mut values in prop::collection::vec(1u64..10_000_000_000, 1..400),
+            quantile in 0.01f64..1.0,
+        ) {
+            let mut histogram = Histogram::new().unwrap();
+            values.iter().for_each(|&value| histogram.record(Nanos(value)));
+            values.sort_unstable();
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a position in a short list")]
+            let rank = ((quantile * values.len() as f64).ceil() as usize).max(1);
+            let exact = values[rank - 1] as f64;
+            let found = histogram.quantile(quantile).0 as f64;
+            prop_assert!((found - exact).abs() <= exact / 1000.0 + 1.0, "{found} for {exact}");
+        }
+
+        #[test]
+        fn merging_equals_recording_into_one(
+            first in prop::collection::vec(1u64..1_000_000_000, 0..100),
+            second in prop::collection::vec(1u64..1_000_000_000, 0..100),
+        ) {
+            let record = |values: &[u64]| {
+                let mut histogram = Histogram::new().unwrap();
+                values.iter().for_each(|&value| histogram.record(Nanos(value)));
+                histogram
+            };
+            let mut merged = record(&first);
+            merged.merge(&record(&second)).unwrap();
+            let together = record(&[first, second].concat());
+            prop_assert_eq!(merged.summary(), together.summary());
+        }
+    }
+
+    #[test]
+    fn a_written_histogram_reads_back_the_same() {
+        let mut histogram = Histogram::new().unwrap();
+        (1..2_000).for_each(|value| histogram.record(Nanos(value * value)));
+        let text = histogram.to_base64().unwrap();
+        let again = Histogram::from_base64(&text).unwrap();
+        assert_eq!(again.summary(), histogram.summary());
+        assert!(Histogram::from_base64("AAAA").is_err());
+    }
+
+    #[test]
+    fn a_latency_above_an_hour_counts_as_an_hour() {
+        let mut histogram = Histogram::new().unwrap();
+        histogram.record(Nanos::MAX);
+        assert_eq!(histogram.count(), 1);
+        assert!((histogram.max().as_seconds() - 3600.0).abs() < 4.0);
+    }
+
+    #[test]
+    fn an_empty_histogram_has_no_figures() {
+        assert_eq!(Histogram::new().unwrap().summary(), None);
+    }
+}

@@ -1,0 +1,10 @@
+//! What is counted and timed: recorded by each worker alone, merged when an interval or a stage
+//! ends. Pure: values in, values out.
+
+mod histogram;
+mod recorder;
+mod timeline;
+
+pub use histogram::{Histogram, HistogramError, LatencySummary};
+pub use recorder::{ErrorCounts, ErrorEntry, IntervalPart, OperationTotals, Recorder};
+pub use timeline::{Point, Timeline};

@@ -1,0 +1,185 @@
+//! The time series: the workers' parts of an interval, merged into one point when all are there.
+//!
+//! Percentiles come from the merged histogram of the interval; none is an average of percentiles.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use super::histogram::{Histogram, HistogramError};
+use super::recorder::IntervalPart;
+use crate::plan::SERIES_POINTS_MAX;
+
+/// One interval of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// The interval's end, in seconds since counting started.
+    pub t_s: f64,
+    /// Its length.
+    pub seconds: f64,
+    /// Transactions that ended in it.
+    pub transactions: u64,
+    /// Their rows.
+    pub rows: u64,
+    /// Errors in it.
+    pub errors: u64,
+    /// Median latency in microseconds; absent where nothing ended in the interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_us: Option<f64>,
+    /// 99th percentile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_us: Option<f64>,
+    /// The longest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_us: Option<f64>,
+}
+
+/// An interval of which parts are still missing.
+#[derive(Debug)]
+struct Open {
+    parts: usize,
+    transactions: u64,
+    rows: u64,
+    errors: u64,
+    latency: Histogram,
+}
+
+/// The points of a stage as they become complete.
+#[derive(Debug)]
+pub struct Timeline {
+    workers: usize,
+    interval_s: f64,
+    open: VecDeque<Open>,
+    closed: usize,
+    points: Vec<Point>,
+}
+
+impl Timeline {
+    /// Expects one part of each of `workers` for every interval.
+    #[must_use]
+    pub fn new(workers: usize, interval_s: f64) -> Self {
+        Self {
+            workers,
+            interval_s,
+            open: VecDeque::new(),
+            closed: 0,
+            points: Vec::new(),
+        }
+    }
+
+    /// Adds a worker's part; returns the points that became complete with it.
+    ///
+    /// # Errors
+    /// [`HistogramError::Unusable`]
+    pub fn add(&mut self, part: &IntervalPart) -> Result<Vec<Point>, HistogramError> {
+        let Some(position) = part.index.checked_sub(self.closed) else {
+            return Ok(Vec::new());
+        };
+        while self.open.len() <= position {
+            self.open.push_back(Open {
+                parts: 0,
+                transactions: 0,
+                rows: 0,
+                errors: 0,
+                latency: Histogram::for_interval()?,
+            });
+        }
+        if let Some(open) = self.open.get_mut(position) {
+            open.parts += 1;
+            open.transactions += part.transactions;
+            open.rows += part.rows;
+            open.errors += part.errors;
+            open.latency.merge(&part.latency)?;
+        }
+        let mut complete = Vec::new();
+        while self.open.front().is_some_and(|open| open.parts >= self.workers) {
+            complete.extend(self.close(self.interval_s));
+        }
+        Ok(complete)
+    }
+
+    /// Closes what is still open; the last interval ends `end_s` seconds after counting started.
+    #[must_use]
+    pub fn finish(mut self, end_s: f64) -> Vec<Point> {
+        while !self.open.is_empty() {
+            let start_s = self.closed as f64 * self.interval_s;
+            // What a worker counted in a sliver at the end belongs to the point before it.
+            let seconds = (end_s - start_s).min(self.interval_s);
+            if seconds > 1e-9 {
+                self.close(seconds);
+            } else {
+                self.open.pop_front();
+            }
+        }
+        self.points
+    }
+
+    fn close(&mut self, seconds: f64) -> Option<Point> {
+        let open = self.open.pop_front()?;
+        let start_s = self.closed as f64 * self.interval_s;
+        self.closed += 1;
+        let latency = (open.latency.count() > 0).then_some(&open.latency);
+        let point = Point {
+            t_s: start_s + seconds,
+            seconds,
+            transactions: open.transactions,
+            rows: open.rows,
+            errors: open.errors,
+            p50_us: latency.map(|latency| latency.quantile(0.50).as_micros()),
+            p99_us: latency.map(|latency| latency.quantile(0.99).as_micros()),
+            max_us: latency.map(|latency| latency.max().as_micros()),
+        };
+        if self.points.len() < SERIES_POINTS_MAX {
+            self.points.push(point.clone());
+        }
+        Some(point)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Nanos;
+
+    fn part(index: usize, latencies: &[u64]) -> IntervalPart {
+        let mut part = IntervalPart::new().unwrap();
+        part.index = index;
+        part.transactions = latencies.len() as u64;
+        latencies
+            .iter()
+            .for_each(|&latency| part.latency.record(Nanos(latency * 1000)));
+        part
+    }
+
+    #[test]
+    fn a_point_is_complete_when_every_worker_has_handed_in_its_part() {
+        let mut timeline = Timeline::new(2, 1.0);
+        assert_eq!(timeline.add(&part(0, &[10, 20])).unwrap(), []);
+        assert_eq!(timeline.add(&part(1, &[10])).unwrap(), []);
+        let points = timeline.add(&part(0, &[100])).unwrap();
+        assert_eq!(points.len(), 1);
+        assert_eq!((points[0].t_s, points[0].transactions), (1.0, 3));
+        // The median of all three, not the mean of two medians.
+        assert!((points[0].p50_us.unwrap() - 20.0).abs() < 0.5);
+        assert!((points[0].max_us.unwrap() - 100.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn an_interval_without_a_transaction_has_no_latency() {
+        let mut timeline = Timeline::new(1, 0.5);
+        let points = timeline.add(&part(0, &[])).unwrap();
+        assert_eq!(points[0].p50_us, None);
+        assert_eq!(points[0].t_s, 0.5);
+    }
+
+    #[test]
+    fn the_last_interval_ends_where_counting_ended() {
+        let mut timeline = Timeline::new(2, 1.0);
+        timeline.add(&part(0, &[1])).unwrap();
+        timeline.add(&part(0, &[1])).unwrap();
+        timeline.add(&part(1, &[1])).unwrap();
+        let points = timeline.finish(1.25);
+        assert_eq!(points.len(), 2);
+        assert_eq!((points[1].t_s, points[1].seconds), (1.25, 0.25));
+    }
+}

@@ -1,0 +1,84 @@
+//! CPU time of this process, of one thread, and of the whole machine.
+
+use std::fs;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// CPU seconds of this process so far, user and system, all threads.
+#[must_use]
+pub fn process_seconds() -> Option<f64> {
+    Some(seconds(ClockId::ProcessCPUTime))
+}
+
+/// CPU seconds of the calling thread so far.
+#[must_use]
+pub fn thread_seconds() -> f64 {
+    seconds(ClockId::ThreadCPUTime)
+}
+
+fn seconds(clock: ClockId) -> f64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Ticks of all processors since the machine started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MachineCpu {
+    busy: u64,
+    total: u64,
+}
+
+impl MachineCpu {
+    /// Reads /proc/stat; `None` where there is none.
+    #[must_use]
+    pub fn read() -> Option<Self> {
+        Self::parse(&fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    /// The line `cpu`: user, nice, system, idle, iowait, irq, softirq, steal; guest time is part
+    /// of user time already.
+    fn parse(text: &str) -> Option<Self> {
+        let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        let ticks: Vec<u64> = line
+            .split_whitespace()
+            .take(8)
+            .map(|field| field.parse().ok())
+            .collect::<Option<_>>()?;
+        let [user, nice, system, idle, iowait, irq, softirq, steal] = *ticks.as_slice() else {
+            return None;
+        };
+        let busy = user + nice + system + irq + softirq + steal;
+        Some(Self { busy, total: busy + idle + iowait })
+    }
+
+    /// Share of all processors that was busy since `earlier`, 0 to 1; `None` within one tick.
+    #[must_use]
+    pub fn busy_share_since(self, earlier: Self) -> Option<f64> {
+        let total = self.total.checked_sub(earlier.total).filter(|&ticks| ticks > 0)?;
+        Some(self.busy.saturating_sub(earlier.busy) as f64 / total as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_for_a_device_is_not_busy() {
+        let earlier = MachineCpu::parse("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1\n").unwrap();
+        let later = MachineCpu::parse("cpu  160 0 80 900 60 0 0 0 0 0\n").unwrap();
+        assert_eq!(later.busy_share_since(earlier), Some(0.45));
+        assert_eq!(later.busy_share_since(later), None);
+    }
+
+    #[test]
+    fn what_is_not_the_known_line_gives_nothing() {
+        assert_eq!(MachineCpu::parse("cpu0 1 2 3"), None);
+        assert_eq!(MachineCpu::parse("cpu  1 2 x 4 5 6 7 8"), None);
+    }
+
+    #[test]
+    fn a_thread_uses_no_more_than_its_process() {
+        assert!(thread_seconds() <= process_seconds().unwrap() + 0.01);
+    }
+}

@@ -1,0 +1,112 @@
+//! Counters around a stage: what client, machine and device did while it ran.
+//!
+//! Reads counters of the operating system; decides nothing. What cannot be read is absent.
+
+pub mod cpu;
+pub mod device;
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use cpu::MachineCpu;
+use device::{Device, DeviceCounters};
+
+/// All counters at one moment.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    process_cpu_s: Option<f64>,
+    machine: Option<MachineCpu>,
+    device: Option<DeviceCounters>,
+}
+
+/// Reads the counters at the start and at the end of a measurement.
+#[derive(Debug)]
+pub struct Probe {
+    device: Option<Device>,
+    start: Option<Sample>,
+    end: Option<Sample>,
+}
+
+/// What happened on the machine while a stage was measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct MachineUse {
+    /// CPU seconds of riops itself, user and system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_cpu_s: Option<f64>,
+    /// Share of all processors of this machine that was busy, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_busy_share: Option<f64>,
+    /// The device of the server's data, where the server is local.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceUse>,
+}
+
+/// What a block device did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceUse {
+    /// Its name: `nvme0n1`.
+    pub name: String,
+    /// Reads per second.
+    pub reads_per_s: f64,
+    /// Writes per second.
+    pub writes_per_s: f64,
+    /// Read, in MB (10^6 bytes) per second.
+    pub read_mb_s: f64,
+    /// Written, in MB per second.
+    pub write_mb_s: f64,
+    /// Share of the time in which at least one request was under way, 0 to 1.
+    pub busy_share: f64,
+}
+
+impl Probe {
+    /// Watches this machine and, where the server's data lie on it, their device.
+    #[must_use]
+    pub fn new(local_data: Option<&Path>) -> Self {
+        Self {
+            device: local_data.and_then(Device::of_path),
+            start: None,
+            end: None,
+        }
+    }
+
+    /// Counting starts.
+    pub fn start(&mut self) {
+        self.start = Some(self.sample());
+        self.end = None;
+    }
+
+    /// Counting ends.
+    pub fn end(&mut self) {
+        self.end = Some(self.sample());
+    }
+
+    fn sample(&self) -> Sample {
+        Sample {
+            process_cpu_s: cpu::process_seconds(),
+            machine: MachineCpu::read(),
+            device: self.device.as_ref().and_then(Device::read),
+        }
+    }
+
+    /// What happened in between, over `seconds`.
+    #[must_use]
+    pub fn usage(&self, seconds: f64) -> MachineUse {
+        let (Some(start), Some(end)) = (&self.start, &self.end) else {
+            return MachineUse::default();
+        };
+        let both = |pick: fn(&Sample) -> Option<f64>| Some((pick(start)?, pick(end)?));
+        let device = || {
+            let change = end.device?.since(start.device?);
+            Some(self.device.as_ref()?.usage(change, seconds))
+        };
+        MachineUse {
+            client_cpu_s: both(|sample| sample.process_cpu_s).map(|(start, end)| end - start),
+            machine_busy_share: start
+                .machine
+                .zip(end.machine)
+                .and_then(|(start, end)| end.busy_share_since(start)),
+            device: device(),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Numbers as people read them: with groups of three digits, units that fit, and no more digits
+//! than they are worth.
+
+/// `1234567` as `1,234,567`.
+#[must_use]
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A rate: whole from 100 on, else with the decimals that make three digits.
+#[must_use]
+pub fn rate(per_second: f64) -> String {
+    let per_second = per_second.max(0.0);
+    match per_second {
+        rate if rate >= 99.95 => {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded, positive")]
+            let whole = rate.round() as u64;
+            count(whole)
+        }
+        rate if rate >= 9.995 => format!("{rate:.1}"),
+        rate => format!("{rate:.2}"),
+    }
+}
+
+/// Microseconds with three digits and the unit that fits: `412 µs`, `1.63 ms`, `2.10 s`.
+#[must_use]
+pub fn duration_us(microseconds: f64) -> String {
+    let (value, unit) = match microseconds {
+        us if us < 999.5 => (us, "µs"),
+        us if us < 999_500.0 => (us / 1e3, "ms"),
+        us => (us / 1e6, "s"),
+    };
+    match value {
+        value if value >= 99.95 => format!("{value:.0} {unit}"),
+        value if value >= 9.995 => format!("{value:.1} {unit}"),
+        value => format!("{value:.2} {unit}"),
+    }
+}
+
+/// A share of 0 to 1 as percent, with a decimal only below ten.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent >= 9.95 {
+        format!("{percent:.0} %")
+    } else {
+        format!("{percent:.1} %")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_grouped() {
+        let pairs = [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")];
+        for (number, text) in pairs {
+            assert_eq!(count(number), text);
+        }
+    }
+
+    #[test]
+    fn rates_keep_three_digits() {
+        let pairs = [(0.0, "0.00"), (1.234, "1.23"), (12.34, "12.3"), (99.96, "100"), (1234.5, "1,235")];
+        for (number, text) in pairs {
+            assert_eq!(rate(number), text);
+        }
+    }
+
+    #[test]
+    fn durations_get_the_unit_that_fits() {
+        let pairs = [(0.4, "0.40 µs"), (412.3, "412 µs"), (999.6, "1.00 ms"), (1_630.0, "1.63 ms"), (99_960.0, "100 ms"), (2_100_000.0, "2.10 s")];
+        for (number, text) in pairs {
+            assert_eq!(duration_us(number), text);
+        }
+    }
+
+    #[test]
+    fn shares_become_percent() {
+        assert_eq!((percent(0.0312), percent(0.999)), ("3.1 %".to_owned(), "100 %".to_owned()));
+    }
+}

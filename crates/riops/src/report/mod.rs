@@ -1,0 +1,24 @@
+//! What people and programs read of a record. Pure: records in, text out.
+
+mod format;
+mod model;
+mod terminal;
+
+pub use format::{count, duration_us, percent, rate};
+pub use model::{Limit, Summary};
+pub use terminal::{interval_line, run_text, runs_table};
+
+use crate::store::Record;
+
+/// The record as JSON, for programs.
+///
+/// # Errors
+/// None in practice: every value of a record has a form in JSON.
+pub fn json(record: &Record) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(record)
+}
+
+#[cfg(test)]
+mod example;
+#[cfg(test)]
+pub(crate) use example::example_record;

@@ -1,0 +1,212 @@
+//! What a report says, before it has a form: the judgements that are made from a record's numbers.
+
+use crate::plan::Stop;
+use crate::store::{Record, StageRecord};
+use crate::units::Span;
+
+/// From here on a resource counts as used up.
+const FULL_SHARE: f64 = 0.9;
+
+/// What kept the figure from being higher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// riops itself.
+    Client,
+    /// The processors that server and client share.
+    SharedCpu,
+    /// The device of the server's data.
+    Device,
+    /// Nothing that was seen: the sessions waited for replies.
+    Waiting,
+    /// The server is on another machine, and the client was not the limit.
+    ServerOrNetwork,
+}
+
+/// The parts of a record that people ask for, in the order in which they ask.
+#[derive(Debug, Clone)]
+pub struct Summary<'a> {
+    /// The record.
+    pub record: &'a Record,
+    /// Its stage.
+    pub stage: &'a StageRecord,
+}
+
+impl<'a> Summary<'a> {
+    /// `None` for a record without a stage.
+    #[must_use]
+    pub fn of(record: &'a Record) -> Option<Self> {
+        record.stages.first().map(|stage| Self { record, stage })
+    }
+
+    /// The database in a line.
+    #[must_use]
+    pub fn target(&self) -> String {
+        let target = &self.record.target;
+        let embedded = if target.embedded { " (embedded)" } else { "" };
+        format!(
+            "{} {}{embedded}, database {} on {}",
+            target.flavour, target.server_version, target.database, target.address
+        )
+    }
+
+    /// What the sessions did.
+    #[must_use]
+    pub fn work(&self) -> String {
+        let rows = &self.record.plan.rows;
+        let mut parts = Vec::new();
+        if rows.reads() {
+            let kind = if rows.index_only { "index-only reads" } else { "random row reads" };
+            parts.push(format!("{kind}, {} rows each", super::count(rows.batch)));
+        }
+        if rows.updates() {
+            let share = match rows.update_percent {
+                100 => String::new(),
+                percent => format!(" for {percent} % of the rows"),
+            };
+            parts.push(format!("updates, {} rows each{share}", super::count(rows.update_batch)));
+        }
+        let distribution = match rows.distribution.to_string() {
+            uniform if uniform == "uniform" => String::new(),
+            other => format!("; keys {other}"),
+        };
+        format!("{}{distribution}", parts.join(" and "))
+    }
+
+    /// How the sessions were driven.
+    #[must_use]
+    pub fn setup(&self) -> String {
+        let plan = &self.record.plan;
+        let stop = match plan.stop {
+            Stop::DurationS(_) => format!("{:.1} s", self.stage.seconds),
+            Stop::Transactions(count) => {
+                format!("{} transactions in {:.1} s", super::count(count), self.stage.seconds)
+            }
+            Stop::Rows(count) => format!("{} rows in {:.1} s", super::count(count), self.stage.seconds),
+        };
+        format!(
+            "{} session{} on {} worker{}, {stop} after {} warm-up",
+            plan.sessions,
+            if plan.sessions == 1 { "" } else { "s" },
+            plan.workers,
+            if plan.workers == 1 { "" } else { "s" },
+            Span(plan.warmup()),
+        )
+    }
+
+    /// What was prepared.
+    #[must_use]
+    pub fn dataset(&self) -> String {
+        let dataset = &self.record.target.dataset.rows;
+        let key = if dataset.primary_key { ", primary key" } else { "" };
+        let filler = match dataset.filler {
+            1 => String::new(),
+            filler => format!(", filler {filler}"),
+        };
+        format!(
+            "{} table{} × {} rows, {}{key}{filler}",
+            dataset.tables,
+            if dataset.tables == 1 { "" } else { "s" },
+            super::count(dataset.rows),
+            dataset.order,
+        )
+    }
+
+    /// Each access path that was promised, once, and whether it was kept whenever somebody looked.
+    #[must_use]
+    pub fn access_paths(&self) -> Vec<(String, bool)> {
+        let mut paths: Vec<(String, bool)> = Vec::new();
+        for access in &self.record.accesses {
+            match paths.iter_mut().find(|(expected, _)| *expected == access.expected) {
+                Some((_, held)) => *held &= access.held,
+                None => paths.push((access.expected.clone(), access.held)),
+            }
+        }
+        paths
+    }
+
+    /// The moments at which somebody looked, in order.
+    #[must_use]
+    pub fn access_moments(&self) -> Vec<&'a str> {
+        ["before", "middle", "after"]
+            .into_iter()
+            .filter(|moment| self.record.accesses.iter().any(|access| access.moment == *moment))
+            .collect()
+    }
+
+    /// What limited the run.
+    #[must_use]
+    pub fn limit(&self) -> Limit {
+        let stage = self.stage;
+        let shared = self.record.client.shares_machine_with_server;
+        let full = |share: Option<f64>| share.is_some_and(|share| share >= FULL_SHARE);
+        if stage.client_cpu.is_some_and(|cpu| cpu.limited) {
+            Limit::Client
+        } else if shared && full(stage.machine_busy_share) {
+            Limit::SharedCpu
+        } else if full(stage.io.as_ref().map(|io| io.device.busy_share)) {
+            Limit::Device
+        } else if shared {
+            Limit::Waiting
+        } else {
+            Limit::ServerOrNetwork
+        }
+    }
+
+    /// Share of this machine's processors that riops used, 0 to 1.
+    #[must_use]
+    pub fn client_machine_share(&self) -> Option<f64> {
+        let cpu = self.stage.client_cpu?;
+        let available = self.stage.seconds * self.record.client.machine.cpus as f64;
+        (available > 0.0).then(|| cpu.seconds / available)
+    }
+
+    /// Errors of all kinds.
+    #[must_use]
+    pub fn errors(&self) -> u64 {
+        self.stage.errors.iter().map(|error| error.count).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::example_record;
+
+    fn limit_with(change: impl Fn(&mut Record)) -> Limit {
+        let mut record = example_record();
+        change(&mut record);
+        Summary::of(&record).unwrap().limit()
+    }
+
+    #[test]
+    fn the_limit_is_the_first_thing_that_is_used_up() {
+        let idle = |record: &mut Record| record.stages[0].machine_busy_share = Some(0.5);
+        assert_eq!(limit_with(|_| {}), Limit::SharedCpu);
+        assert_eq!(limit_with(idle), Limit::Waiting);
+        assert_eq!(
+            limit_with(|record| {
+                idle(record);
+                record.stages[0].io.as_mut().unwrap().device.busy_share = 0.97;
+            }),
+            Limit::Device
+        );
+        assert_eq!(
+            limit_with(|record| record.stages[0].client_cpu.as_mut().unwrap().limited = true),
+            Limit::Client
+        );
+        assert_eq!(
+            limit_with(|record| record.client.shares_machine_with_server = false),
+            Limit::ServerOrNetwork
+        );
+    }
+
+    #[test]
+    fn a_path_that_was_left_once_was_not_kept() {
+        let mut record = example_record();
+        record.accesses[1].held = false;
+        let summary = Summary::of(&record).unwrap();
+        assert_eq!(summary.access_paths().len(), 1);
+        assert!(!summary.access_paths()[0].1);
+        assert_eq!(summary.access_moments(), ["before", "middle", "after"]);
+    }
+}

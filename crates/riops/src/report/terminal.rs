@@ -1,0 +1,324 @@
+//! Text for a terminal or a pipe: the closing text of a run, a line per interval, the list of runs.
+
+use std::fmt::Write as _;
+
+use comfy_table::{CellAlignment, Table, presets};
+
+use super::format::{count, duration_us, percent, rate};
+use super::model::{Limit, Summary};
+use crate::metrics::{LatencySummary, Point};
+use crate::store::{Listed, Record, Status};
+
+/// Where labels end and facts begin.
+const LABEL_WIDTH: usize = 11;
+
+/// Labelled lines.
+#[derive(Default)]
+struct Block(String);
+
+impl Block {
+    fn line(&mut self, label: &str, text: &str) {
+        let _ = writeln!(self.0, "  {label:<LABEL_WIDTH$}{text}");
+    }
+
+    fn gap(&mut self) {
+        self.0.push('\n');
+    }
+}
+
+/// The closing text of a run, one screen: what ran and where, by which access path, the number,
+/// its latency, what limited it, whether it is valid, where it is kept, what to try next.
+#[must_use]
+pub fn run_text(record: &Record, kept: Option<&str>) -> String {
+    let Some(summary) = Summary::of(record) else {
+        return format!("{}: nothing was measured\n", record.id);
+    };
+    let mut block = Block::default();
+    let _ = writeln!(block.0, "riops run {} · {}", record.workload, summary.target());
+    block.gap();
+    block.line("work", &summary.work());
+    block.line("", &summary.setup());
+    block.line("dataset", &summary.dataset());
+    access_paths(&mut block, &summary);
+    block.gap();
+    result(&mut block, &summary);
+    block.gap();
+    limit(&mut block, &summary);
+    block.gap();
+    verdict(&mut block, record);
+    block.line("kept", kept.unwrap_or("not kept (--no-store)"));
+    if let Some(label) = &record.label {
+        block.line("label", label);
+    }
+    for hint in next_steps(&summary, kept.is_some()) {
+        block.line("next", &hint);
+    }
+    block.0
+}
+
+fn access_paths(block: &mut Block, summary: &Summary<'_>) {
+    let moments = summary.access_moments().join(", ");
+    for (path, held) in summary.access_paths() {
+        let kept = if held { "held" } else { "NOT HELD" };
+        block.line("path", &format!("{kept}: {path} (looked {moments})"));
+    }
+    if let Some(broken) = summary.record.accesses.iter().find(|access| !access.held) {
+        let good = summary
+            .record
+            .accesses
+            .iter()
+            .find(|access| access.statement == broken.statement && access.held);
+        if let Some(good) = good {
+            plan(block, &format!("plan {}", good.moment), &good.found);
+        }
+        plan(block, &format!("plan {}", broken.moment), &broken.found);
+    }
+}
+
+fn plan(block: &mut Block, label: &str, outline: &str) {
+    block.line("", &format!("{label}:"));
+    for line in outline.lines() {
+        block.line("", &format!("  {line}"));
+    }
+}
+
+fn result(block: &mut Block, summary: &Summary<'_>) {
+    let stage = summary.stage;
+    block.line("RIOPS", &format!("{} rows/s", rate(stage.throughput.rows_per_s)));
+    let errors = match summary.errors() {
+        0 => "no errors".to_owned(),
+        1 => "1 error".to_owned(),
+        errors => format!("{} errors", count(errors)),
+    };
+    block.line(
+        "",
+        &format!(
+            "{} transactions/s ({} transactions, {} rows, {errors})",
+            rate(stage.throughput.transactions_per_s),
+            count(stage.transactions),
+            count(stage.rows)
+        ),
+    );
+    for error in &stage.errors {
+        block.line("", &format!("{} × {}: {}", count(error.count), error.sqlstate, error.sample));
+    }
+    if let Some(latency) = &stage.service_us {
+        block.line("latency", &latency_text(latency));
+    }
+    if stage.operations.len() > 1 {
+        for operation in &stage.operations {
+            if let Some(latency) = &operation.service_us {
+                block.line("", &format!("{}: {}", operation.name, latency_text(latency)));
+            }
+        }
+    }
+    let longest = stage.service_us.as_ref().map_or(0.0, |latency| latency.max);
+    if stage.drained.max_us > longest {
+        block.line(
+            "",
+            &format!(
+                "{} transactions were still under way at the end; the longest took {}",
+                count(stage.drained.transactions),
+                duration_us(stage.drained.max_us)
+            ),
+        );
+    }
+}
+
+fn latency_text(latency: &LatencySummary) -> String {
+    let parts = [
+        ("p50", latency.p50),
+        ("p90", latency.p90),
+        ("p95", latency.p95),
+        ("p99", latency.p99),
+        ("p99.9", latency.p999),
+        ("max", latency.max),
+    ];
+    let parts: Vec<_> =
+        parts.iter().map(|(name, value)| format!("{name} {}", duration_us(*value))).collect();
+    parts.join(" · ")
+}
+
+fn limit(block: &mut Block, summary: &Summary<'_>) {
+    let stage = summary.stage;
+    let shared = summary.record.client.shares_machine_with_server;
+    block.line(
+        "limit",
+        match summary.limit() {
+            Limit::Client => "the client: a worker had no idle time; use more workers (-j) or more machines",
+            Limit::SharedCpu => "CPU: all processors of this machine, shared by server and client",
+            Limit::Device => "the device of the server's data",
+            Limit::Waiting => "none was used up: the sessions waited for replies; more sessions (-c) may give more",
+            Limit::ServerOrNetwork => "not the client: the server or the network between",
+        },
+    );
+    if let Some(busy) = stage.machine_busy_share {
+        let client = summary.client_machine_share().unwrap_or(0.0).min(busy);
+        let rest = if shared { "server and others" } else { "others" };
+        block.line(
+            "  machine",
+            &format!("{} of its CPU busy: client {}, {rest} {}", percent(busy), percent(client), percent(busy - client)),
+        );
+    }
+    if let Some(cpu) = stage.client_cpu {
+        let each = cpu
+            .us_per_transaction
+            .map_or_else(String::new, |us| format!(", {} CPU per transaction", duration_us(us)));
+        block.line("  client", &format!("busiest worker {} of one CPU{each}", percent(cpu.share_of_client)));
+    }
+    if let Some(io) = &stage.io {
+        block.line(
+            "  device",
+            &format!(
+                "{} {} busy, {} reads/s ({:.1} MB/s), {} writes/s ({:.1} MB/s)",
+                io.device.name,
+                percent(io.device.busy_share),
+                rate(io.device.reads_per_s),
+                io.device.read_mb_s,
+                rate(io.device.writes_per_s),
+                io.device.write_mb_s
+            ),
+        );
+    }
+}
+
+fn verdict(block: &mut Block, record: &Record) {
+    let interrupted = match record.status {
+        Status::Interrupted => " (interrupted: shorter than planned)",
+        _ => "",
+    };
+    if record.verdict.valid {
+        let checked = match record.checks.len() {
+            0 => "every reply had all its rows".to_owned(),
+            _ => "every reply had all its rows, and the data hold every acknowledged change".to_owned(),
+        };
+        block.line("valid", &format!("yes: {checked}{interrupted}"));
+        return;
+    }
+    for (position, reason) in record.verdict.reasons.iter().enumerate() {
+        let label = if position == 0 { "valid" } else { "" };
+        let no = if position == 0 { "NO: " } else { "    " };
+        block.line(label, &format!("{no}{reason}"));
+    }
+}
+
+fn next_steps(summary: &Summary<'_>, kept: bool) -> Vec<String> {
+    let plan = &summary.record.plan;
+    let mut hints = Vec::new();
+    if !summary.record.verdict.valid {
+        hints.push("the figures above are not to be used; mend the reason and run again".to_owned());
+        return hints;
+    }
+    match summary.limit() {
+        Limit::Waiting => hints.push(format!("riops run rows -c {}", plan.sessions * 4)),
+        Limit::Client => hints.push(format!("riops run rows -j {}", plan.workers * 2)),
+        Limit::SharedCpu | Limit::Device | Limit::ServerOrNetwork => {}
+    }
+    if !plan.rows.updates() {
+        hints.push("riops run rows --update-percent 20     (reads and writes)".to_owned());
+    }
+    if plan.rows.batch > 1 {
+        hints.push("riops run rows --batch 1               (one row a statement: the cost of a call)".to_owned());
+    }
+    if kept {
+        hints.push("riops runs list                        (all runs that are kept)".to_owned());
+    }
+    hints
+}
+
+/// One interval as a line.
+#[must_use]
+pub fn interval_line(point: &Point) -> String {
+    let latency = match (point.p50_us, point.p99_us, point.max_us) {
+        (Some(p50), Some(p99), Some(max)) => {
+            format!("p50 {} · p99 {} · max {}", duration_us(p50), duration_us(p99), duration_us(max))
+        }
+        _ => "nothing ended".to_owned(),
+    };
+    let errors = match point.errors {
+        0 => String::new(),
+        errors => format!(" · {errors} errors"),
+    };
+    format!(
+        "{:>6.1} s  {:>12} rows/s  {:>9} tx/s  {latency}{errors}",
+        point.t_s,
+        rate(point.rows as f64 / point.seconds),
+        rate(point.transactions as f64 / point.seconds),
+    )
+}
+
+/// The list of runs.
+#[must_use]
+pub fn runs_table(runs: &[Listed]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header([
+        "id", "started (UTC)", "workload", "label", "target", "sessions", "rows/s", "tx/s", "p99", "valid",
+    ]);
+    for run in runs {
+        let short: String = run.id.chars().rev().take(8).collect::<Vec<_>>().into_iter().rev().collect();
+        let started = run.started_at.get(..19).unwrap_or(&run.started_at).replace('T', " ");
+        let valid = match (run.valid, run.status.as_str()) {
+            (true, "done") => "yes".to_owned(),
+            (true, status) => format!("yes, {status}"),
+            (false, "done") => "NO".to_owned(),
+            (false, status) => format!("NO, {status}"),
+        };
+        table.add_row([
+            short,
+            started,
+            run.workload.clone(),
+            run.label.clone().unwrap_or_default(),
+            run.target.clone(),
+            run.sessions.to_string(),
+            rate(run.rows_per_s),
+            rate(run.transactions_per_s),
+            run.p99_us.map(duration_us).unwrap_or_default(),
+            valid,
+        ]);
+    }
+    for column in [5, 6, 7, 8] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let mut text: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    if runs.is_empty() {
+        text.push_str("no runs yet: make one with: riops run rows\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::example_record;
+
+    #[test]
+    fn the_closing_text_of_a_good_run() {
+        insta::assert_snapshot!(run_text(&example_record(), Some("/home/me/.local/share/riops/runs.sqlite")));
+    }
+
+    #[test]
+    fn the_closing_text_of_a_run_whose_plan_flipped() {
+        let mut record = example_record();
+        record.accesses[1].held = false;
+        record.accesses[1].found = "Aggregate\n  Seq Scan on rows_0001, filter (mykey >= 1)".to_owned();
+        record.verdict.valid = false;
+        record.verdict.reasons = vec!["the access path of read_rows_0001 was not kept (in the middle of the run)".to_owned()];
+        insta::assert_snapshot!(run_text(&record, None));
+    }
+
+    #[test]
+    fn an_interval_is_one_line() {
+        let mut point = example_record().stages[0].series[0].clone();
+        assert_eq!(
+            interval_line(&point),
+            "   1.0 s     1,200,000 rows/s      1,200 tx/s  p50 1.60 ms · p99 2.90 ms · max 4.10 ms"
+        );
+        point.transactions = 0;
+        point.rows = 0;
+        point.p50_us = None;
+        point.errors = 2;
+        assert_eq!(interval_line(&point), "   1.0 s          0.00 rows/s       0.00 tx/s  nothing ended · 2 errors");
+    }
+}

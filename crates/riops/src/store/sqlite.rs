@@ -1,0 +1,321 @@
+//! Records in a SQLite file in the user's data folder.
+//!
+//! The record itself is kept whole, as JSON; beside it stand the few columns by which runs are
+//! listed and found. Migrations only add, and run when an older file is opened.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::record::Record;
+
+/// One step each; the file's `user_version` says how many were done.
+const MIGRATIONS: [&str; 1] = [include_str!("../../../../sql/store/0001_run.sql")];
+
+/// Two riops may end at the same moment.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why a record could not be kept or found.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The folder cannot be made.
+    #[error("cannot make the folder {path} for the store: {source}; choose a file with --store")]
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// SQLite failed.
+    #[error("the store {path}: {source}")]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+    /// A newer riops wrote the file.
+    #[error("the store {path} was written by a newer riops (version {found}, this one knows {known})")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: usize,
+        /// The newest version known here.
+        known: usize,
+    },
+    /// A record cannot be read or written as JSON.
+    #[error("the record {id} is damaged: {source}")]
+    Json {
+        /// Which.
+        id: String,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// No such run.
+    #[error("there is no run {0} in the store; riops runs list shows all")]
+    NotFound(String),
+    /// Several runs begin like that.
+    #[error("{count} runs begin with {prefix}: give more of the id")]
+    Ambiguous {
+        /// What was given.
+        prefix: String,
+        /// How many there are.
+        count: usize,
+    },
+    /// The store has no run at all.
+    #[error("the store {0} has no runs yet: make one with: riops run rows")]
+    Empty(PathBuf),
+}
+
+/// The store's file where none was named: in the user's data folder.
+#[must_use]
+pub fn default_path() -> PathBuf {
+    let variable =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    variable("XDG_DATA_HOME")
+        .or_else(|| variable("HOME").filter(|home| home.is_dir()).map(|home| home.join(".local/share")))
+        .map_or_else(
+            || {
+                let uid = rustix::process::geteuid().as_raw();
+                PathBuf::from(format!("/var/tmp/riops-{uid}/runs.sqlite"))
+            },
+            |data| data.join("riops/runs.sqlite"),
+        )
+}
+
+/// A line of the list of runs.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[expect(missing_docs, reason = "the columns of the table, by their names in the record")]
+pub struct Listed {
+    pub id: String,
+    pub started_at: String,
+    pub workload: String,
+    pub label: Option<String>,
+    pub target: String,
+    pub status: String,
+    pub valid: bool,
+    pub sessions: u32,
+    pub rows_per_s: f64,
+    pub transactions_per_s: f64,
+    pub p99_us: Option<f64>,
+}
+
+/// A file of records.
+#[derive(Debug)]
+pub struct SqliteStore {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl SqliteStore {
+    /// Opens the file, and makes or updates it as needed.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder)
+                .map_err(|source| StoreError::Folder { path: folder.to_owned(), source })?;
+        }
+        let failed = |source| StoreError::Sqlite { path: path.to_owned(), source };
+        let connection = Connection::open(path).map_err(failed)?;
+        let mut store = Self { connection, path: path.to_owned() };
+        store.connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
+        store.migrate()?;
+        Ok(store)
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn failed(&self) -> impl FnOnce(rusqlite::Error) -> StoreError + use<> {
+        let path = self.path.clone();
+        move |source| StoreError::Sqlite { path, source }
+    }
+
+    fn migrate(&mut self) -> Result<(), StoreError> {
+        let failed = self.failed();
+        let newer = |found| StoreError::Newer { path: self.path.clone(), found, known: MIGRATIONS.len() };
+        let version = |connection: &Connection| -> rusqlite::Result<usize> {
+            connection.query_row("pragma user_version", [], |row| row.get::<_, u32>(0)).map(|version| version as usize)
+        };
+        match version(&self.connection) {
+            Ok(found) if found == MIGRATIONS.len() => return Ok(()),
+            Ok(found) if found > MIGRATIONS.len() => return Err(newer(found)),
+            Ok(_) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        let mut steps = || -> rusqlite::Result<()> {
+            // Immediate: two that open a new file at once do not both migrate it.
+            let transaction = self
+                .connection
+                .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            for (done, step) in MIGRATIONS.iter().enumerate().skip(version(&transaction)?) {
+                transaction.execute_batch(step)?;
+                transaction.pragma_update(None, "user_version", u32::try_from(done + 1).unwrap_or(u32::MAX))?;
+            }
+            transaction.commit()
+        };
+        steps().map_err(failed)
+    }
+
+    /// Keeps a record.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub fn save(&self, record: &Record) -> Result<(), StoreError> {
+        let id = record.id.to_string();
+        let json = serde_json::to_string(record)
+            .map_err(|source| StoreError::Json { id: id.clone(), source })?;
+        let stage = record.stages.first();
+        self.connection
+            .execute(
+                "insert into run (id, started_at, workload, label, target, status, valid, sessions,
+                                  rows_per_s, transactions_per_s, p99_us, record)
+                 values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                params![
+                    id,
+                    record.started_at.to_string(),
+                    record.workload,
+                    record.label,
+                    format!("{} {}", record.target.flavour, record.target.server_version),
+                    record.status.as_str(),
+                    record.verdict.valid,
+                    record.plan.sessions,
+                    stage.map(|stage| stage.throughput.rows_per_s),
+                    stage.map(|stage| stage.throughput.transactions_per_s),
+                    stage.and_then(|stage| stage.service_us.as_ref()).map(|latency| latency.p99),
+                    json,
+                ],
+            )
+            .map(drop)
+            .map_err(self.failed())
+    }
+
+    /// All runs, the newest first, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub fn list(&self, limit: u32) -> Result<Vec<Listed>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<Listed>> {
+            let mut statement = self.connection.prepare(
+                "select id, started_at, workload, label, target, status, valid, sessions,
+                        coalesce(rows_per_s, 0), coalesce(transactions_per_s, 0), p99_us
+                   from run order by started_at desc, id desc limit ?1",
+            )?;
+            let rows = statement.query_map([limit], |row| {
+                Ok(Listed {
+                    id: row.get(0)?,
+                    started_at: row.get(1)?,
+                    workload: row.get(2)?,
+                    label: row.get(3)?,
+                    target: row.get(4)?,
+                    status: row.get(5)?,
+                    valid: row.get(6)?,
+                    sessions: row.get(7)?,
+                    rows_per_s: row.get(8)?,
+                    transactions_per_s: row.get(9)?,
+                    p99_us: row.get(10)?,
+                })
+            })?;
+            rows.collect()
+        };
+        read().map_err(self.failed())
+    }
+
+    /// The record whose id ends or begins with `part`, or the newest one for `last`. The end of
+    /// an id is what the list shows: ids made in the same minute begin alike.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StoreError::Ambiguous`], [`StoreError::Empty`]
+    pub fn find(&self, part: &str) -> Result<Record, StoreError> {
+        let json = if part == "last" {
+            self.connection
+                .query_row("select record from run order by started_at desc, id desc limit 1", [], |row| {
+                    row.get::<_, String>(0)
+                })
+                .optional()
+                .map_err(self.failed())?
+                .ok_or_else(|| StoreError::Empty(self.path.clone()))?
+        } else {
+            self.find_json(part)?
+        };
+        serde_json::from_str(&json).map_err(|source| StoreError::Json { id: part.to_owned(), source })
+    }
+
+    fn find_json(&self, part: &str) -> Result<String, StoreError> {
+        let valid = part.len() >= 4 && part.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+        if !valid {
+            return Err(StoreError::NotFound(part.to_owned()));
+        }
+        let read = || -> rusqlite::Result<Vec<String>> {
+            let mut statement =
+                self.connection.prepare("select record from run where id like ?1 || '%' or id like '%' || ?1")?;
+            let rows = statement.query_map([part.to_ascii_lowercase()], |row| row.get(0))?;
+            rows.collect()
+        };
+        let mut found = read().map_err(self.failed())?;
+        match found.len() {
+            1 => found.pop().ok_or_else(|| StoreError::NotFound(part.to_owned())),
+            0 => Err(StoreError::NotFound(part.to_owned())),
+            count => Err(StoreError::Ambiguous { prefix: part.to_owned(), count }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::example_record;
+
+    #[test]
+    fn a_record_survives_the_store_and_is_found_by_a_part_of_its_id() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/er/runs.sqlite");
+        let record = example_record();
+        let id = record.id.to_string();
+        SqliteStore::open(&path).unwrap().save(&record).unwrap();
+        let store = SqliteStore::open(&path).unwrap();
+        for part in [id.as_str(), &id[..10], &id[id.len() - 8..], "last"] {
+            assert_eq!(store.find(part).unwrap(), record, "{part}");
+        }
+        let listed = store.list(10).unwrap();
+        assert_eq!(listed.len(), 1);
+        assert_eq!((listed[0].id.as_str(), listed[0].valid), (id.as_str(), true));
+    }
+
+    #[test]
+    fn an_unknown_or_ambiguous_part_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&folder.path().join("runs.sqlite")).unwrap();
+        assert!(matches!(store.find("last"), Err(StoreError::Empty(_))));
+        let mut record = example_record();
+        store.save(&record).unwrap();
+        let prefix = record.id.to_string()[..8].to_owned();
+        let mut bytes = *record.id.as_bytes();
+        bytes[15] ^= 0xff;
+        record.id = uuid::Uuid::from_bytes(bytes);
+        store.save(&record).unwrap();
+        assert!(matches!(store.find(&prefix), Err(StoreError::Ambiguous { count: 2, .. })));
+        for part in ["", "%", "zzzz", "ffffffffffff"] {
+            assert!(matches!(store.find(part), Err(StoreError::NotFound(_))), "{part}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_a_newer_version_and_one_that_is_no_store_are_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.sqlite");
+        SqliteStore::open(&path).unwrap().connection.pragma_update(None, "user_version", 99).unwrap();
+        assert!(matches!(SqliteStore::open(&path), Err(StoreError::Newer { found: 99, .. })));
+        let other = folder.path().join("notes.txt");
+        std::fs::write(&other, "These are my notes, not a database.".repeat(40)).unwrap();
+        assert!(matches!(SqliteStore::open(&other), Err(StoreError::Sqlite { .. })));
+        assert!(std::fs::read_to_string(&other).unwrap().starts_with("These are my notes"));
+    }
+}

@@ -1,0 +1,17 @@
+//! The database under test: how to reach it, what it is, what it says of itself, and the embedded
+//! server that stands in where there is no other.
+//!
+//! Connections here block; the sessions of a run are handed over to the engine's poll loop.
+
+pub mod connection;
+pub mod conninfo;
+pub mod embedded;
+pub mod facts;
+pub mod flavour;
+pub mod interrupt;
+pub mod machine;
+
+pub use connection::{Connection, ConnectionError, Stream};
+pub use conninfo::ConnInfo;
+pub use flavour::Flavour;
+pub use interrupt::Interrupt;

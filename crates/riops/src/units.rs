@@ -1,0 +1,210 @@
+//! Quantities with their units, and how people write them.
+//!
+//! Nothing here depends on what is counted or timed.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Why a text is no quantity.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnitError {
+    /// Not a count.
+    #[error("`{0}` is not a whole number (examples: 1000, 1_000_000, 1e6, 2.5e6)")]
+    Count(String),
+    /// Not a duration.
+    #[error("`{0}` is not a duration (examples: 30, 30s, 500ms, 5m, 1h, 1m30s)")]
+    Duration(String),
+}
+
+/// A number of things: `1000`, `1_000_000`, `1e6`, `2.5e6`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Count(pub u64);
+
+impl FromStr for Count {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        parse_count(text)
+            .map(Self)
+            .ok_or_else(|| UnitError::Count(text.to_owned()))
+    }
+}
+
+/// Exact: `2.5e6` is 25 with five zeros behind it, never a float.
+fn parse_count(text: &str) -> Option<u64> {
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<u32>().ok()?),
+        None => (text, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = |part: &str| -> Option<String> {
+        part.chars()
+            .filter(|&character| character != '_')
+            .map(|character| character.is_ascii_digit().then_some(character))
+            .collect()
+    };
+    let (whole, fraction) = (digits(whole)?, digits(fraction)?);
+    let fraction = fraction.trim_end_matches('0');
+    let zeros = exponent.checked_sub(u32::try_from(fraction.len()).ok()?)?;
+    let number: u64 = format!("{whole}{fraction}").parse().ok()?;
+    number.checked_mul(10u64.checked_pow(zeros)?)
+}
+
+/// A length of time: `30` (seconds), `30s`, `500ms`, `5m`, `1h`, `1m30s`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(pub Duration);
+
+impl FromStr for Span {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        parse_duration(text)
+            .map(Self)
+            .ok_or_else(|| UnitError::Duration(text.to_owned()))
+    }
+}
+
+fn parse_duration(text: &str) -> Option<Duration> {
+    if text.is_empty() {
+        return None;
+    }
+    let mut total = Duration::ZERO;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest
+            .find(|character: char| !character.is_ascii_digit() && character != '.')
+            .unwrap_or(rest.len());
+        let (number, tail) = rest.split_at(end);
+        let unit_end = tail
+            .find(|character: char| !character.is_ascii_alphabetic())
+            .unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(unit_end);
+        let seconds = match unit {
+            "ms" => 0.001,
+            "s" => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3600.0,
+            "" if rest.len() == text.len() && tail.is_empty() => 1.0,
+            _ => return None,
+        };
+        let number: f64 = number.parse().ok()?;
+        total = total.checked_add(Duration::try_from_secs_f64(number * seconds).ok()?)?;
+        rest = tail;
+    }
+    Some(total)
+}
+
+impl fmt::Display for Span {
+    /// The shortest exact form among those that [`Span::from_str`] takes, to a millisecond.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let milliseconds = self.0.as_millis();
+        if milliseconds % 1000 != 0 {
+            return write!(formatter, "{milliseconds}ms");
+        }
+        match milliseconds / 1000 {
+            seconds if seconds != 0 && seconds.is_multiple_of(3600) => write!(formatter, "{}h", seconds / 3600),
+            seconds if seconds != 0 && seconds.is_multiple_of(60) => write!(formatter, "{}m", seconds / 60),
+            seconds => write!(formatter, "{seconds}s"),
+        }
+    }
+}
+
+/// Nanoseconds: a length of time, or a point on the clock of one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// Farther away than any run lasts.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// The time from `earlier` to `self`, zero where that is negative.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self(self.0.saturating_sub(earlier.0))
+    }
+
+    /// The point `length` later.
+    #[must_use]
+    pub fn after(self, length: Self) -> Self {
+        Self(self.0.saturating_add(length.0))
+    }
+
+    /// In microseconds.
+    #[must_use]
+    pub fn as_micros(self) -> f64 {
+        self.0 as f64 / 1e3
+    }
+
+    /// In seconds.
+    #[must_use]
+    pub fn as_seconds(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+}
+
+impl From<Duration> for Nanos {
+    fn from(duration: Duration) -> Self {
+        Self(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Nanos> for Duration {
+    fn from(nanos: Nanos) -> Self {
+        Self::from_nanos(nanos.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_read_exactly() {
+        let good = [
+            ("0", 0),
+            ("1_000_000", 1_000_000),
+            ("1e6", 1_000_000),
+            ("2.5E3", 2_500),
+            ("1.0", 1),
+            ("18446744073709551615", u64::MAX),
+        ];
+        for (text, count) in good {
+            assert_eq!(text.parse(), Ok(Count(count)), "{text}");
+        }
+        for text in ["", "-1", "1.5", "1e", "e6", "1e30", "ten", "1 000", "18446744073709551616"] {
+            assert!(text.parse::<Count>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_are_read_with_and_without_units() {
+        let good = [
+            ("30", 30_000),
+            ("0", 0),
+            ("1.5", 1_500),
+            ("30s", 30_000),
+            ("500ms", 500),
+            ("5m", 300_000),
+            ("1h", 3_600_000),
+            ("1m30s", 90_000),
+        ];
+        for (text, milliseconds) in good {
+            assert_eq!(
+                text.parse(),
+                Ok(Span(Duration::from_millis(milliseconds))),
+                "{text}"
+            );
+        }
+        for text in ["", "s", "-1s", "1d", "1m30", "1.2.3s", "1e300h", "99999999999999999999h"] {
+            assert!(text.parse::<Span>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_printed_duration_reads_back_the_same() {
+        for text in ["1500ms", "30s", "5m", "2h", "0s", "90s"] {
+            assert_eq!(text.parse::<Span>().unwrap().to_string(), text);
+        }
+    }
+}

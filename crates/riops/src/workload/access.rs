@@ -1,0 +1,259 @@
+//! Access paths: what a statement promises, and what the plan of the server says.
+//!
+//! Pure: takes the text of EXPLAIN (FORMAT JSON) and gives a judgement.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// How a statement has to reach its rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AccessPath {
+    /// The index gives the keys, each row is fetched from the table.
+    IndexScan {
+        /// The table.
+        table: String,
+        /// The index.
+        index: String,
+    },
+    /// The index alone gives the answer.
+    IndexOnlyScan {
+        /// The table.
+        table: String,
+        /// The index.
+        index: String,
+    },
+    /// The index gives the rows that are updated.
+    UpdateByIndex {
+        /// The table.
+        table: String,
+        /// The index.
+        index: String,
+    },
+}
+
+impl fmt::Display for AccessPath {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, table, index) = self.parts();
+        match self {
+            Self::UpdateByIndex { .. } => {
+                write!(formatter, "update of {table} through {kind} on {index}")
+            }
+            _ => write!(formatter, "{kind} on {index}, table {table}"),
+        }
+    }
+}
+
+impl AccessPath {
+    /// The scan's node type, the table and the index.
+    fn parts(&self) -> (&'static str, &str, &str) {
+        match self {
+            Self::IndexScan { table, index } | Self::UpdateByIndex { table, index } => {
+                ("Index Scan", table, index)
+            }
+            Self::IndexOnlyScan { table, index } => ("Index Only Scan", table, index),
+        }
+    }
+}
+
+/// A statement of a session with the access path that it promises.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Access {
+    /// Name of the prepared statement.
+    pub statement: String,
+    /// What kind of transaction it is, for people.
+    pub operation: &'static str,
+    /// Arguments of EXECUTE for which the plan is asked.
+    pub arguments: String,
+    /// The promise.
+    pub expected: AccessPath,
+}
+
+/// What a plan shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Whether the promise is kept.
+    pub held: bool,
+    /// The plan, one node a line.
+    pub outline: String,
+}
+
+/// Deeper plans than any statement of riops has; a plan of the target is foreign input.
+const DEPTH_MAX: usize = 32;
+
+impl Access {
+    /// The statement that shows the plan which this session would use now, be it custom or
+    /// generic.
+    #[must_use]
+    pub fn explain_sql(&self) -> String {
+        format!(
+            "explain (format json, costs off) execute \"{}\"({})",
+            self.statement, self.arguments
+        )
+    }
+
+    /// Judges the plan that [`Self::explain_sql`] returned.
+    #[must_use]
+    pub fn judge(&self, json: &str) -> Finding {
+        let Ok(document) = serde_json::from_str::<Value>(json) else {
+            return Finding { held: false, outline: "a plan that is no JSON".to_owned() };
+        };
+        let root = document.get(0).and_then(|first| first.get("Plan")).unwrap_or(&Value::Null);
+        let mut nodes = Vec::new();
+        collect(root, 0, &mut nodes);
+        let outline = nodes.iter().map(|node| node.line()).collect::<Vec<_>>().join("\n");
+        Finding { held: self.is_kept_by(&nodes), outline }
+    }
+
+    fn is_kept_by(&self, nodes: &[Node<'_>]) -> bool {
+        let (kind, table, index) = self.expected.parts();
+        let mut scans = nodes.iter().filter(|node| node.reads_a_table());
+        let promised = scans.next().is_some_and(|scan| {
+            scan.text("Node Type") == kind
+                && scan.text("Relation Name") == table
+                && scan.text("Index Name") == index
+                && !scan.text("Index Cond").is_empty()
+        });
+        let updates = nodes.iter().any(|node| node.text("Operation") == "Update");
+        let update_wanted = matches!(self.expected, AccessPath::UpdateByIndex { .. });
+        promised && scans.next().is_none() && updates == update_wanted
+    }
+}
+
+/// A node of a plan and how deep it stands.
+struct Node<'a> {
+    depth: usize,
+    fields: &'a Value,
+}
+
+fn collect<'a>(fields: &'a Value, depth: usize, nodes: &mut Vec<Node<'a>>) {
+    if !fields.is_object() || depth > DEPTH_MAX {
+        return;
+    }
+    nodes.push(Node { depth, fields });
+    for child in fields.get("Plans").and_then(Value::as_array).into_iter().flatten() {
+        collect(child, depth + 1, nodes);
+    }
+}
+
+impl<'a> Node<'a> {
+    fn text(&self, field: &str) -> &'a str {
+        self.fields.get(field).and_then(Value::as_str).unwrap_or("")
+    }
+
+    /// Any node that stands for access to a table, whatever it is called, a bitmap's index
+    /// included; not the scan of another node's result.
+    fn reads_a_table(&self) -> bool {
+        let kind = self.text("Node Type");
+        kind != "ModifyTable"
+            && (!self.text("Relation Name").is_empty() || !self.text("Index Name").is_empty())
+    }
+
+    fn line(&self) -> String {
+        use std::fmt::Write as _;
+        let mut line = "  ".repeat(self.depth);
+        line.push_str(match self.text("Operation") {
+            "" => self.text("Node Type"),
+            operation => operation,
+        });
+        for (label, field) in [
+            (" using ", "Index Name"),
+            (" on ", "Relation Name"),
+            (", ", "Index Cond"),
+            (", filter ", "Filter"),
+        ] {
+            if !self.text(field).is_empty() {
+                let _ = write!(line, "{label}{}", self.text(field));
+            }
+        }
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn access(expected: AccessPath) -> Access {
+        Access {
+            statement: "read_0001".to_owned(),
+            operation: "read",
+            arguments: "1, 10".to_owned(),
+            expected,
+        }
+    }
+
+    fn names() -> (String, String) {
+        ("rows_0001".to_owned(), "rows_0001_asc_mykey".to_owned())
+    }
+
+    fn index_scan() -> Access {
+        let (table, index) = names();
+        access(AccessPath::IndexScan { table, index })
+    }
+
+    fn scan(kind: &str) -> Value {
+        json!({"Node Type": kind, "Relation Name": "rows_0001", "Index Name": "rows_0001_asc_mykey",
+               "Index Cond": "((mykey >= $1) AND (mykey <= $2))"})
+    }
+
+    fn plan(inner: &Value) -> String {
+        json!([{"Plan": {"Node Type": "Aggregate", "Plans": [inner]}}]).to_string()
+    }
+
+    #[test]
+    fn the_promised_scan_is_recognized_and_shown() {
+        let finding = index_scan().judge(&plan(&scan("Index Scan")));
+        assert!(finding.held);
+        assert_eq!(
+            finding.outline,
+            "Aggregate\n  Index Scan using rows_0001_asc_mykey on rows_0001, ((mykey >= $1) AND (mykey <= $2))"
+        );
+    }
+
+    #[test]
+    fn every_other_path_breaks_the_promise() {
+        let seq = json!({"Node Type": "Seq Scan", "Relation Name": "rows_0001", "Filter": "(mykey >= 1)"});
+        let bitmap = json!({"Node Type": "Bitmap Heap Scan", "Relation Name": "rows_0001",
+            "Plans": [{"Node Type": "Bitmap Index Scan", "Index Name": "rows_0001_asc_mykey", "Index Cond": "x"}]});
+        let mut other_index = scan("Index Scan");
+        other_index["Index Name"] = json!("other");
+        let mut whole_index = scan("Index Scan");
+        whole_index.as_object_mut().unwrap().remove("Index Cond");
+        let two = json!({"Node Type": "Append", "Plans": [scan("Index Scan"), scan("Index Scan")]});
+        for inner in [seq, bitmap, other_index, whole_index, two, scan("Index Only Scan"), json!(null)] {
+            assert!(!index_scan().judge(&plan(&inner)).held, "{inner}");
+        }
+        assert!(!index_scan().judge("Index Scan").held);
+    }
+
+    #[test]
+    fn an_index_only_promise_needs_an_index_only_scan() {
+        let (table, index) = names();
+        let access = access(AccessPath::IndexOnlyScan { table, index });
+        assert!(access.judge(&plan(&scan("Index Only Scan"))).held);
+        assert!(!access.judge(&plan(&scan("Index Scan"))).held);
+    }
+
+    #[test]
+    fn an_update_needs_an_update_through_the_index() {
+        let (table, index) = names();
+        let access = access(AccessPath::UpdateByIndex { table, index });
+        let update = json!({"Node Type": "Aggregate", "Plans": [
+            {"Node Type": "ModifyTable", "Operation": "Update", "Relation Name": "rows_0001",
+             "Plans": [scan("Index Scan")]},
+            {"Node Type": "CTE Scan", "CTE Name": "updated"}]});
+        assert!(access.judge(&plan(&update)).held);
+        assert!(!access.judge(&plan(&scan("Index Scan"))).held);
+        assert!(!index_scan().judge(&plan(&update)).held);
+    }
+
+    #[test]
+    fn the_plan_of_the_prepared_statement_is_asked() {
+        assert_eq!(
+            index_scan().explain_sql(),
+            "explain (format json, costs off) execute \"read_0001\"(1, 10)"
+        );
+    }
+}

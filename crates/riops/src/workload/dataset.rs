@@ -1,0 +1,427 @@
+//! Datasets in a target: what one consists of, and the registry that knows which are there.
+//!
+//! Everything lies in the schema `riops`. A table is riops's own only when its comment says so:
+//! what riops did not make it neither measures nor drops.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::target::{Connection, ConnectionError};
+
+const CREATE_REGISTRY: &str = include_str!("../../../../sql/dataset/create_registry.sql");
+const SCHEMA_MARK: &str = "made by riops";
+/// First half of the advisory lock's key: the letters `riop`.
+const LOCK_SPACE: i32 = 0x7269_6f70;
+/// A killed riops's sessions end within this time, and with them its locks.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// Why a dataset cannot be made, used or dropped.
+#[derive(Debug, thiserror::Error)]
+pub enum DatasetError {
+    /// The connection or a statement failed.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    /// Somebody else's table has the name.
+    #[error("the table riops.{0} exists and was not made by riops: rename or drop it first")]
+    Foreign(String),
+    /// There is no dataset.
+    #[error("there is no dataset for the workload {workload} in {target}: make one with: riops prepare {workload}")]
+    Missing {
+        /// Name of the workload.
+        workload: &'static str,
+        /// Where.
+        target: String,
+    },
+    /// The dataset was not loaded to its end.
+    #[error("the dataset for the workload {0} is incomplete (its preparation was interrupted): make it anew with: riops prepare {0}")]
+    Incomplete(&'static str),
+    /// The dataset has other parameters.
+    #[error("the dataset for the workload {workload} was prepared with {option} {found}, not {wanted}: leave the option out, or make the dataset anew with: riops prepare {workload} --recreate {option} {wanted}")]
+    Differs {
+        /// Name of the workload.
+        workload: &'static str,
+        /// The first option that differs.
+        option: String,
+        /// Its value in the registry.
+        found: String,
+        /// The value asked for.
+        wanted: String,
+    },
+    /// Somebody uses it, or makes it.
+    #[error("another riops is using the dataset for the workload {0} in this database: wait for it to end")]
+    InUse(&'static str),
+    /// The registry has entries that cannot be read.
+    #[error("the registry riops.dataset is damaged: {0}")]
+    Damaged(String),
+    /// What was loaded is not what was sent.
+    #[error("the loaded data are wrong: {0}")]
+    Wrong(String),
+}
+
+/// A row of COPY data at a time, until it returns false.
+pub type CopySource = Box<dyn FnMut(&mut Vec<u8>) -> bool>;
+
+/// One transaction of loading.
+pub enum Job {
+    /// COPY FROM STDIN with data made here.
+    Copy {
+        /// The statement.
+        sql: String,
+        /// Rows that it brings.
+        rows: u64,
+        /// The data.
+        source: CopySource,
+    },
+    /// A statement that makes the rows in the server.
+    Sql {
+        /// The statement.
+        sql: String,
+        /// Rows that it brings.
+        rows: u64,
+    },
+}
+
+/// A table of a dataset and how it is filled.
+pub struct Table {
+    /// Its name in the schema `riops`.
+    pub name: String,
+    /// Statements that make it, empty.
+    pub create: String,
+    /// How many jobs fill it.
+    pub jobs: u64,
+    /// Makes one of them, by its number from 0.
+    pub job: Box<dyn Fn(u64) -> Job + Send + Sync>,
+    /// Statements that follow when it is full: indexes, statistics. Each is run by itself.
+    pub finish: Vec<String>,
+    /// Its rows, when it is full.
+    pub rows: u64,
+}
+
+/// What `prepare` makes for a workload.
+pub struct Dataset {
+    /// Its parameters, for the registry.
+    pub parameters: Value,
+    /// Its tables.
+    pub tables: Vec<Table>,
+}
+
+/// Whether a dataset can be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Being loaded, or its loading was interrupted.
+    Loading,
+    /// Whole and checked.
+    Complete,
+}
+
+/// What the registry knows of a dataset.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// A UUID of this making of it.
+    pub id: String,
+    /// Whether it can be measured.
+    pub state: State,
+    /// The parameters that made it.
+    pub parameters: Value,
+    /// The answers to the workload's contents queries, just after loading.
+    pub baseline: Vec<Vec<i128>>,
+}
+
+/// The registry in one target, through a connection that also holds its locks.
+#[derive(Debug)]
+pub struct Registry<'a> {
+    connection: &'a mut Connection,
+    workload: &'static str,
+}
+
+impl<'a> Registry<'a> {
+    /// The registry's entries for one workload.
+    #[must_use]
+    pub fn new(connection: &'a mut Connection, workload: &'static str) -> Self {
+        Self { connection, workload }
+    }
+
+    /// The connection, for statements of the caller's own.
+    pub fn connection(&mut self) -> &mut Connection {
+        self.connection
+    }
+
+    /// Keeps others from changing the dataset, and with `exclusive` from using it, until the
+    /// connection ends.
+    ///
+    /// # Errors
+    /// [`DatasetError::InUse`]
+    pub fn lock(&mut self, exclusive: bool) -> Result<(), DatasetError> {
+        let function = if exclusive { "pg_try_advisory_lock" } else { "pg_try_advisory_lock_shared" };
+        let sql = format!("select {function}({LOCK_SPACE}, hashtext('{}'))", self.workload);
+        let deadline = Instant::now() + LOCK_PATIENCE;
+        loop {
+            if self.connection.query_value(&sql)?.as_deref() == Some("t") {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(DatasetError::InUse(self.workload));
+            }
+            std::thread::sleep(LOCK_LOOK_AGAIN);
+        }
+    }
+
+    /// Makes schema and registry where they are missing.
+    ///
+    /// # Errors
+    /// [`DatasetError`]
+    pub fn ensure(&mut self) -> Result<(), DatasetError> {
+        if self.connection.query_value("select 1 from pg_namespace where nspname = 'riops'")?.is_none() {
+            self.connection.execute(&format!(
+                "create schema riops; comment on schema riops is '{SCHEMA_MARK}'"
+            ))?;
+        }
+        if !self.exists()? {
+            // One query is one transaction: both tables or none.
+            self.connection.execute(CREATE_REGISTRY)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the registry is there.
+    ///
+    /// # Errors
+    /// [`DatasetError::Foreign`] where a table of its name is somebody else's.
+    pub fn exists(&mut self) -> Result<bool, DatasetError> {
+        match self.comment_of("dataset")? {
+            None => Ok(false),
+            Some(comment) if comment == "riops registry 1" => Ok(true),
+            Some(_) => Err(DatasetError::Foreign("dataset".to_owned())),
+        }
+    }
+
+    /// The comment of a table in the schema; `None` where there is no table, empty where it has
+    /// no comment.
+    fn comment_of(&mut self, table: &str) -> Result<Option<String>, DatasetError> {
+        let rows = self.connection.query_with(
+            "select coalesce(obj_description(c.oid, 'pg_class'), '')
+               from pg_class c join pg_namespace n on n.oid = c.relnamespace
+              where n.nspname = 'riops' and c.relname = $1",
+            &[Some(table)],
+        )?;
+        Ok(rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
+    }
+
+    /// Whether the table was made by riops; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`DatasetError::Connection`]
+    pub fn owns(&mut self, table: &str) -> Result<Option<bool>, DatasetError> {
+        let mark = self.mark();
+        Ok(self.comment_of(table)?.map(|comment| comment == mark))
+    }
+
+    fn mark(&self) -> String {
+        format!("riops dataset {}", self.workload)
+    }
+
+    /// What is registered for the workload.
+    ///
+    /// # Errors
+    /// [`DatasetError`]
+    pub fn entry(&mut self) -> Result<Option<Entry>, DatasetError> {
+        if !self.exists()? {
+            return Ok(None);
+        }
+        let rows = self.connection.query_with(
+            "select id, state, parameters, coalesce(baseline, '[]') from riops.dataset where workload = $1",
+            &[Some(self.workload)],
+        )?;
+        let Some(row) = rows.into_iter().next() else {
+            return Ok(None);
+        };
+        let damaged = |what: &str| DatasetError::Damaged(what.to_owned());
+        let [Some(id), Some(state), Some(parameters), Some(baseline)] = row.as_slice() else {
+            return Err(damaged("an entry has empty fields"));
+        };
+        let baseline: Vec<Vec<String>> =
+            serde_json::from_str(baseline).map_err(|error| damaged(&error.to_string()))?;
+        Ok(Some(Entry {
+            id: id.clone(),
+            state: if state == "complete" { State::Complete } else { State::Loading },
+            parameters: serde_json::from_str(parameters).map_err(|error| damaged(&error.to_string()))?,
+            baseline: baseline
+                .iter()
+                .map(|numbers| numbers.iter().map(|number| number.parse()).collect())
+                .collect::<Result<_, _>>()
+                .map_err(|_| damaged("its baseline has something else than numbers"))?,
+        }))
+    }
+
+    /// Registers a dataset as being loaded and makes its empty tables, all or nothing.
+    ///
+    /// # Errors
+    /// [`DatasetError`]
+    pub fn begin(&mut self, dataset: &Dataset) -> Result<(), DatasetError> {
+        let mark = self.mark();
+        let mut sql = String::from("begin;\n");
+        for table in &dataset.tables {
+            sql.push_str(&format!(
+                "{};\ncomment on table riops.{} is '{mark}';\n",
+                table.create, table.name
+            ));
+        }
+        let id = uuid::Uuid::now_v7().to_string();
+        let parameters = dataset.parameters.to_string().replace('\'', "''");
+        sql.push_str(&format!(
+            "insert into riops.dataset (workload, id, state, parameters, riops_version)
+             values ('{}', '{id}', 'loading', '{parameters}', '{}');\ncommit",
+            self.workload,
+            env!("CARGO_PKG_VERSION")
+        ));
+        // standard_conforming_strings is on everywhere since PostgreSQL 9.1; this makes sure.
+        self.connection.execute("set standard_conforming_strings = on")?;
+        let made = self.connection.execute(&sql);
+        if made.is_err() {
+            let _ = self.connection.execute("rollback");
+        }
+        Ok(made?)
+    }
+
+    /// Registers the dataset as whole.
+    ///
+    /// # Errors
+    /// [`DatasetError`]
+    pub fn complete(&mut self, baseline: &[Vec<i128>]) -> Result<(), DatasetError> {
+        // As text: the sum of a billion rows does not fit into JSON's numbers.
+        let baseline: Vec<Vec<String>> = baseline
+            .iter()
+            .map(|numbers| numbers.iter().map(ToString::to_string).collect())
+            .collect();
+        let json = Value::from(baseline).to_string();
+        self.connection.query_with(
+            "update riops.dataset set state = 'complete', baseline = $2, completed_at = now() where workload = $1",
+            &[Some(self.workload), Some(&json)],
+        )?;
+        Ok(())
+    }
+
+    /// Drops the dataset's tables and its entry, and where nothing else is left, registry and
+    /// schema. Returns the names of the dropped tables.
+    ///
+    /// # Errors
+    /// [`DatasetError`]
+    pub fn drop_dataset(&mut self) -> Result<Vec<String>, DatasetError> {
+        if !self.exists()? {
+            return Ok(Vec::new());
+        }
+        let mark = self.mark();
+        let tables: Vec<String> = self
+            .connection
+            .query_with(
+                "select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+                  where n.nspname = 'riops' and c.relkind in ('r', 'p')
+                    and obj_description(c.oid, 'pg_class') = $1 order by 1",
+                &[Some(&mark)],
+            )?
+            .into_iter()
+            .filter_map(|row| row.into_iter().next().flatten())
+            .collect();
+        let mut sql = String::from("begin;\n");
+        for table in &tables {
+            sql.push_str(&format!("drop table riops.\"{}\";\n", table.replace('"', "\"\"")));
+        }
+        sql.push_str(&format!(
+            "delete from riops.run where dataset in (select id from riops.dataset where workload = '{0}');
+             delete from riops.dataset where workload = '{0}';\ncommit",
+            self.workload
+        ));
+        if let Err(error) = self.connection.execute(&sql) {
+            let _ = self.connection.execute("rollback");
+            return Err(error.into());
+        }
+        Ok(tables)
+    }
+
+    /// Drops registry and schema where nothing else is in them.
+    ///
+    /// # Errors
+    /// [`DatasetError`]
+    pub fn drop_registry_if_empty(&mut self) -> Result<(), DatasetError> {
+        if !self.exists()? || self.connection.query_value("select 1 from riops.dataset limit 1")?.is_some() {
+            return Ok(());
+        }
+        self.connection.execute("drop table riops.dataset, riops.run")?;
+        let mark = self.connection.query_value(
+            "select obj_description(oid, 'pg_namespace') from pg_namespace where nspname = 'riops'",
+        )?;
+        if mark.as_deref() == Some(SCHEMA_MARK) {
+            // Somebody else's objects in it keep it alive.
+            match self.connection.execute("drop schema riops restrict") {
+                Err(ConnectionError::Server(_)) | Ok(()) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that a run is about to change rows.
+    ///
+    /// # Errors
+    /// [`DatasetError`]
+    pub fn begin_run(&mut self, run: &str, dataset: &str) -> Result<(), DatasetError> {
+        self.connection.query_with(
+            "insert into riops.run (id, dataset) values ($1, $2)",
+            &[Some(run), Some(dataset)],
+        )?;
+        Ok(())
+    }
+
+    /// Notes what a run changed: `changed` rows acknowledged, up to `unknown` more.
+    ///
+    /// # Errors
+    /// [`DatasetError`]
+    pub fn end_run(&mut self, run: &str, changed: u64, unknown: u64) -> Result<(), DatasetError> {
+        self.connection.query_with(
+            "update riops.run set ended_at = now(), rows_changed = $2::bigint, rows_unknown = $3::bigint where id = $1",
+            &[Some(run), Some(&changed.to_string()), Some(&unknown.to_string())],
+        )?;
+        Ok(())
+    }
+
+    /// Acknowledged rows, unknown rows, and runs that never reported, over all runs on a dataset.
+    ///
+    /// # Errors
+    /// [`DatasetError`]
+    pub fn history(&mut self, dataset: &str) -> Result<(i128, i128, u64), DatasetError> {
+        let rows = self.connection.query_with(
+            "select coalesce(sum(rows_changed), 0), coalesce(sum(rows_unknown), 0),
+                    count(*) filter (where ended_at is null)
+               from riops.run where dataset = $1",
+            &[Some(dataset)],
+        )?;
+        let numbers = rows.first().map(|row| row_of_numbers(row)).transpose()?.unwrap_or_default();
+        match *numbers.as_slice() {
+            [changed, unknown, open] => Ok((changed, unknown, u64::try_from(open).unwrap_or(0))),
+            _ => Err(DatasetError::Damaged("riops.run cannot be summed".to_owned())),
+        }
+    }
+
+    /// Asks the workload's contents queries.
+    ///
+    /// # Errors
+    /// [`DatasetError`]
+    pub fn contents(&mut self, queries: &[String]) -> Result<Vec<Vec<i128>>, DatasetError> {
+        queries
+            .iter()
+            .map(|sql| {
+                let rows = self.connection.query(sql)?;
+                rows.first().map_or_else(|| Ok(Vec::new()), |row| row_of_numbers(row))
+            })
+            .collect()
+    }
+}
+
+fn row_of_numbers(row: &[Option<String>]) -> Result<Vec<i128>, DatasetError> {
+    row.iter()
+        .map(|value| value.as_deref().unwrap_or("").parse())
+        .collect::<Result<_, _>>()
+        .map_err(|_| DatasetError::Damaged(format!("{row:?} are no whole numbers")))
+}

@@ -1,0 +1,265 @@
+//! Which key comes next: permutations of all keys, and random first keys of ranges.
+//!
+//! Pure, and reproducible: everything is derived from a seed.
+
+use rand::distr::Distribution as _;
+use rand::{RngExt, SeedableRng};
+use rand_distr::Zipf;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::plan::Distribution;
+
+/// The purposes for which random numbers are drawn. Each has a stream of its own, so that drawing
+/// more of one changes none of the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Where in the table a key lies.
+    Placement,
+    /// The contents of `scratch`.
+    Scratch,
+    /// The ranges that a session touches.
+    Ranges,
+    /// Which key has which popularity.
+    Popularity,
+}
+
+/// A random stream for a purpose and a number (of a table, of a session), derived from `seed`.
+#[must_use]
+pub fn stream(seed: u64, purpose: Purpose, number: u64) -> Xoshiro256PlusPlus {
+    Xoshiro256PlusPlus::seed_from_u64(mix(mix(mix(seed) ^ (purpose as u64 + 1)) ^ number))
+}
+
+/// A seed for a run whose user gave none. Below 2^53, so that every reader of the record's JSON
+/// gets it back exactly.
+///
+/// # Errors
+/// Where the operating system has no random numbers.
+pub fn random_seed() -> std::io::Result<u64> {
+    use rand::TryRng;
+    rand::rngs::SysRng
+        .try_next_u64()
+        .map(|number| number >> 11)
+        .map_err(|error| std::io::Error::other(error.to_string()))
+}
+
+/// The finalizer of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
+/// generators", 2014): every bit of the input changes about half of the output.
+pub(crate) fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+/// Rounds of the Feistel network: four make a permutation that no simple statistic tells from a
+/// random one (Luby and Rackoff, 1988).
+const ROUNDS: u64 = 4;
+
+/// A pseudo-random permutation of 0…n−1 that needs no memory: a Feistel network over the next even
+/// number of bits, walked along its cycle until it falls below n.
+#[derive(Debug, Clone, Copy)]
+pub struct Permutation {
+    count: u64,
+    half_bits: u32,
+    seed: u64,
+}
+
+impl Permutation {
+    /// A permutation of `count` numbers.
+    #[must_use]
+    pub fn new(count: u64, seed: u64) -> Self {
+        let bits = u64::BITS - count.saturating_sub(1).leading_zeros();
+        Self {
+            count,
+            half_bits: bits.div_ceil(2).max(1),
+            seed,
+        }
+    }
+
+    /// Where `position`, below the count, goes. At most four steps of the cycle on average, since
+    /// the network covers less than four times the count.
+    #[must_use]
+    pub fn get(&self, position: u64) -> u64 {
+        let mut value = self.network(position);
+        while value >= self.count {
+            value = self.network(value);
+        }
+        value
+    }
+
+    fn network(&self, value: u64) -> u64 {
+        let mask = (1u64 << self.half_bits) - 1;
+        let (mut left, mut right) = (value >> self.half_bits, value & mask);
+        for round in 0..ROUNDS {
+            let next = left ^ (mix(right ^ self.seed.rotate_left(13) ^ (round << 59)) & mask);
+            (left, right) = (right, next);
+        }
+        (left << self.half_bits) | right
+    }
+}
+
+/// Draws the first key of a range of `batch` keys out of 1…rows; every range that fits can occur.
+#[derive(Debug, Clone)]
+pub struct RangePicker {
+    /// First keys: 1…starts.
+    starts: u64,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Uniform,
+    Zipfian { ranks: Zipf<f64>, keys: Permutation },
+    Hotspot { hot: u64, probability: f64 },
+}
+
+impl RangePicker {
+    /// A picker for ranges of `batch` keys, which is at least 1 and at most `rows`.
+    #[must_use]
+    pub fn new(distribution: Distribution, rows: u64, batch: u64, seed: u64) -> Self {
+        let starts = rows.saturating_sub(batch) + 1;
+        let kind = match distribution {
+            Distribution::Uniform => Kind::Uniform,
+            Distribution::Zipfian { theta } => match Zipf::new(starts as f64, theta) {
+                Ok(ranks) => Kind::Zipfian {
+                    ranks,
+                    keys: Permutation::new(starts, mix(seed ^ Purpose::Popularity as u64)),
+                },
+                // Zipf refuses only a negative θ and no keys, which the plan refused before.
+                Err(_) => Kind::Uniform,
+            },
+            Distribution::Hotspot {
+                keys_percent,
+                accesses_percent,
+            } => Kind::Hotspot {
+                hot: share(starts, keys_percent / 100.0),
+                probability: accesses_percent / 100.0,
+            },
+        };
+        Self { starts, kind }
+    }
+
+    /// The next first key.
+    pub fn pick(&self, rng: &mut Xoshiro256PlusPlus) -> u64 {
+        match &self.kind {
+            Kind::Uniform => rng.random_range(1..=self.starts),
+            Kind::Zipfian { ranks, keys } => {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "a whole number from 1 to the number of ranges"
+                )]
+                let rank = ranks.sample(rng) as u64;
+                1 + keys.get(rank.clamp(1, self.starts) - 1)
+            }
+            Kind::Hotspot { hot, probability } => {
+                let cold = self.starts - hot;
+                if cold == 0 || rng.random_bool(*probability) {
+                    rng.random_range(1..=*hot)
+                } else {
+                    hot + rng.random_range(1..=cold)
+                }
+            }
+        }
+    }
+}
+
+/// At least one of `count`, at most all.
+fn share(count: u64, fraction: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "rounding a share of a count"
+    )]
+    let part = (count as f64 * fraction).round() as u64;
+    part.clamp(1, count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn a_permutation_hits_every_number_once(count in 1u64..3_000, seed in any::<u64>()) {
+            let permutation = Permutation::new(count, seed);
+            let mut found: Vec<_> = (0..count).map(|position| permutation.get(position)).collect();
+            found.sort_unstable();
+            prop_assert!(found.iter().copied().eq(0..count));
+        }
+
+        #[test]
+        fn every_picked_range_lies_within_the_keys(
+            rows in 1u64..5_000,
+            part in 0.0f64..1.0,
+            seed in any::<u64>(),
+            kind in 0..3,
+        ) {
+            let batch = share(rows, part);
+            let distribution = match kind {
+                0 => Distribution::Uniform,
+                1 => Distribution::Zipfian { theta: 0.99 },
+                _ => Distribution::Hotspot { keys_percent: 20.0, accesses_percent: 80.0 },
+            };
+            let picker = RangePicker::new(distribution, rows, batch, seed);
+            let mut rng = stream(seed, Purpose::Ranges, 0);
+            for _ in 0..100 {
+                let first = picker.pick(&mut rng);
+                prop_assert!(first >= 1 && first + batch - 1 <= rows);
+            }
+        }
+    }
+
+    fn frequencies(distribution: Distribution, rows: u64, batch: u64) -> BTreeMap<u64, u32> {
+        let picker = RangePicker::new(distribution, rows, batch, 7);
+        let mut rng = stream(7, Purpose::Ranges, 0);
+        let mut found = BTreeMap::new();
+        for _ in 0..20_000 {
+            *found.entry(picker.pick(&mut rng)).or_insert(0) += 1;
+        }
+        found
+    }
+
+    #[test]
+    fn every_range_that_fits_occurs_and_equally_often() {
+        let found = frequencies(Distribution::Uniform, 10, 3);
+        assert!(found.keys().copied().eq(1..=8));
+        // 20,000 draws over 8 ranges: 2,500 each, standard deviation 47; six of those.
+        assert!(found.values().all(|&count| count.abs_diff(2_500) < 285), "{found:?}");
+        let whole = frequencies(Distribution::Uniform, 10, 10);
+        assert!(whole.keys().copied().eq([1]));
+    }
+
+    #[test]
+    fn a_hotspot_gets_its_share() {
+        let distribution = Distribution::Hotspot { keys_percent: 20.0, accesses_percent: 80.0 };
+        let found = frequencies(distribution, 100, 1);
+        let hot: u32 = found.range(1..=20).map(|(_, count)| count).sum();
+        // 16,000 expected, standard deviation 57; six of those.
+        assert!(hot.abs_diff(16_000) < 340, "{hot}");
+        assert_eq!(found.len(), 100);
+    }
+
+    #[test]
+    fn zipfian_ranks_fall_by_the_power_of_their_number() {
+        let found = frequencies(Distribution::Zipfian { theta: 1.0 }, 1_000, 1);
+        let mut counts: Vec<_> = found.values().copied().collect();
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        // The first rank has 1/H(1000) = 13.4 % of the draws, the second half of that.
+        let (first, second) = (f64::from(counts[0]), f64::from(counts[1]));
+        assert!((first / 20_000.0 - 0.134).abs() < 0.015, "{first}");
+        assert!((first / second - 2.0).abs() < 0.3, "{first} {second}");
+    }
+
+    #[test]
+    fn streams_of_different_purposes_and_numbers_differ_and_repeat() {
+        let draw = |seed, purpose, number| stream(seed, purpose, number).random::<u64>();
+        let first = draw(1, Purpose::Ranges, 0);
+        assert_eq!(first, draw(1, Purpose::Ranges, 0));
+        assert_ne!(first, draw(1, Purpose::Ranges, 1));
+        assert_ne!(first, draw(1, Purpose::Scratch, 0));
+        assert_ne!(first, draw(2, Purpose::Ranges, 0));
+    }
+}

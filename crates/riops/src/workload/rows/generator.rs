@@ -1,0 +1,113 @@
+//! The transactions of one session: which table, read or update, which range.
+
+use rand::RngExt;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use riops_wire::backend::Row;
+
+use super::{OPERATION_READ, OPERATION_UPDATE};
+use crate::plan::RowsRun;
+use crate::workload::keys::RangePicker;
+use crate::workload::{Generator, Outcome, Transaction};
+
+/// The names of the statements on one table.
+#[derive(Debug, Clone)]
+pub(super) struct TableStatements {
+    read: String,
+    update: String,
+}
+
+impl TableStatements {
+    pub(super) fn of(table: &str) -> Self {
+        Self { read: format!("read_{table}"), update: format!("update_{table}") }
+    }
+}
+
+/// The stream of one session.
+#[derive(Debug)]
+pub(super) struct RowsGenerator {
+    tables: Vec<TableStatements>,
+    update_percent: u64,
+    read: Operation,
+    update: Operation,
+    rng: Xoshiro256PlusPlus,
+    /// Rows asked for so far, read and updated, and updated alone.
+    rows: u64,
+    rows_updated: u64,
+    /// Rows that the transaction under way asked for.
+    asked: u64,
+}
+
+#[derive(Debug)]
+struct Operation {
+    batch: u64,
+    ranges: RangePicker,
+}
+
+impl RowsGenerator {
+    pub(super) fn new(
+        tables: Vec<TableStatements>,
+        run: &RowsRun,
+        read_ranges: RangePicker,
+        update_ranges: RangePicker,
+        rng: Xoshiro256PlusPlus,
+    ) -> Self {
+        Self {
+            tables,
+            update_percent: u64::from(run.update_percent),
+            read: Operation { batch: run.batch, ranges: read_ranges },
+            update: Operation { batch: run.update_batch, ranges: update_ranges },
+            rng,
+            rows: 0,
+            rows_updated: 0,
+            asked: 0,
+        }
+    }
+
+    /// A deterministic proportion, not a coin: update when the updated share of the rows,
+    /// measured in the middle of the batch that would follow, is below what is wanted. After any
+    /// number of transactions the share is off by less than one batch.
+    fn update_is_next(&self) -> bool {
+        let batch = u128::from(self.update.batch);
+        let after = 2 * u128::from(self.rows_updated) + batch;
+        let total = u128::from(self.rows) + batch;
+        100 * after < 2 * u128::from(self.update_percent) * total
+    }
+}
+
+impl Generator for RowsGenerator {
+    fn next(&mut self, tx: &mut Transaction) {
+        let updating = self.update_is_next();
+        let table = match self.tables.len() {
+            1 => self.tables.first(),
+            count => self.tables.get(self.rng.random_range(0..count)),
+        };
+        let Some(table) = table else {
+            return;
+        };
+        let (statement, operation, kind) = if updating {
+            (&table.update, &self.update, OPERATION_UPDATE)
+        } else {
+            (&table.read, &self.read, OPERATION_READ)
+        };
+        let first = operation.ranges.pick(&mut self.rng);
+        let last = first + operation.batch - 1;
+        tx.begin(kind, operation.batch);
+        tx.execute(statement, &[first.cast_signed(), last.cast_signed()]);
+        tx.end();
+        self.asked = operation.batch;
+        self.rows += operation.batch;
+        if updating {
+            self.rows_updated += operation.batch;
+        }
+    }
+
+    fn reply(&mut self, row: &Row<'_>, outcome: &mut Outcome) {
+        let count = match row.values().next() {
+            Some(Ok(Some(value))) => <[u8; 8]>::try_from(value).ok().map(u64::from_be_bytes),
+            _ => None,
+        };
+        outcome.rows += count.unwrap_or(0);
+        // All keys exist, so a range has as many rows as keys: anything else is a lost row.
+        outcome.wrong |= count != Some(self.asked);
+    }
+}

@@ -1,0 +1,207 @@
+//! `rows`: random row reads and writes per second (RIOPS), after the SLOB method.
+//!
+//! One statement picks a range of consecutive keys in an index; the rows behind them lie scattered
+//! over the table, so that each key costs one random row access, and nothing else costs anything
+//! noticeable. What each statement promises is in [`Rows::accesses`].
+
+mod generator;
+mod load;
+
+use super::access::{Access, AccessPath};
+use super::dataset::{Dataset, Table};
+use super::keys::{Purpose, RangePicker, stream};
+use super::verify::{Check, Ledger};
+use super::{BIGINT_OID, SessionPlan, Stage, Statement, Workload, fill};
+use crate::plan::{RowsDataset, RowsRun, RunPlan};
+use crate::target::Flavour;
+use generator::{RowsGenerator, TableStatements};
+
+/// The workload's name.
+pub const NAME: &str = "rows";
+
+const CREATE_TABLE: &str = include_str!("../../../../../sql/rows/create_table.sql");
+const CREATE_INDEX: &str = include_str!("../../../../../sql/rows/create_index.sql");
+const CREATE_PRIMARY_KEY: &str = include_str!("../../../../../sql/rows/create_primary_key.sql");
+const SETTLE: &str = include_str!("../../../../../sql/rows/settle.sql");
+const CONTENTS: &str = include_str!("../../../../../sql/rows/contents.sql");
+const READ: &str = include_str!("../../../../../sql/rows/read.sql");
+const READ_INDEX_ONLY: &str = include_str!("../../../../../sql/rows/read_index_only.sql");
+const UPDATE: &str = include_str!("../../../../../sql/rows/update.sql");
+const UPDATE_INDEX_ONLY: &str = include_str!("../../../../../sql/rows/update_index_only.sql");
+
+/// The planner would rather sort the row addresses first and read each block once, or read the
+/// whole table: good for a query, but then it is not random row access that is measured.
+const SESSION_SETTINGS: [&str; 5] = [
+    "set enable_seqscan = off",
+    "set enable_bitmapscan = off",
+    "set enable_indexscan = on",
+    "set max_parallel_workers_per_gather = 0",
+    "set jit = off",
+];
+
+/// Positions in [`Stage::operations`].
+const OPERATION_READ: usize = 0;
+/// The one that changes rows.
+pub const OPERATION_UPDATE: usize = 1;
+
+/// The workload with all its parameters.
+#[derive(Debug, Clone)]
+pub struct Rows {
+    dataset: RowsDataset,
+    run: RowsRun,
+}
+
+/// The name of a table, numbered from 1.
+fn table_name(number: u32) -> String {
+    format!("rows_{number:04}")
+}
+
+impl Rows {
+    /// The workload on such a dataset, doing this.
+    #[must_use]
+    pub fn new(dataset: RowsDataset, run: RowsRun) -> Self {
+        Self { dataset, run }
+    }
+
+    fn tables(&self) -> impl Iterator<Item = String> + use<> {
+        (1..=self.dataset.tables).map(table_name)
+    }
+
+    fn index_of(&self, table: &str) -> String {
+        let suffix = if self.dataset.primary_key { "pkey" } else { "asc_mykey" };
+        format!("{table}_{suffix}")
+    }
+
+    fn statements(&self, table: &str) -> Vec<Statement> {
+        let (read, update) = if self.run.index_only {
+            (READ_INDEX_ONLY, UPDATE_INDEX_ONLY)
+        } else {
+            (READ, UPDATE)
+        };
+        [("read", read, self.run.reads()), ("update", update, self.run.updates())]
+            .into_iter()
+            .filter(|(_, _, used)| *used)
+            .map(|(operation, template, _)| Statement {
+                name: format!("{operation}_{table}"),
+                sql: fill(template, &[("table", table)]),
+                parameter_types: vec![BIGINT_OID, BIGINT_OID],
+            })
+            .collect()
+    }
+
+    fn session(&self, plan: &RunPlan, number: u32) -> SessionPlan {
+        let tables: Vec<String> = if self.run.table_per_session {
+            vec![table_name(number % self.dataset.tables + 1)]
+        } else {
+            self.tables().collect()
+        };
+        let picker =
+            |batch| RangePicker::new(self.run.distribution, self.dataset.rows, batch, plan.seed);
+        let generator = RowsGenerator::new(
+            tables.iter().map(|table| TableStatements::of(table)).collect(),
+            &self.run,
+            picker(self.run.batch),
+            picker(self.run.update_batch),
+            stream(plan.seed, Purpose::Ranges, u64::from(number)),
+        );
+        let mut settings: Vec<String> = SESSION_SETTINGS.map(str::to_owned).into();
+        // The visibility map would turn a read of rows into a read of the index.
+        let index_only = if self.run.index_only { "on" } else { "off" };
+        settings.push(format!("set enable_indexonlyscan = {index_only}"));
+        SessionPlan {
+            settings,
+            statements: tables.iter().flat_map(|table| self.statements(table)).collect(),
+            generator: Box::new(generator),
+        }
+    }
+}
+
+impl Workload for Rows {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn dataset(&self, _flavour: Flavour) -> Dataset {
+        let parameters = serde_json::to_value(&self.dataset).unwrap_or_default();
+        let tables = (1..=self.dataset.tables)
+            .map(|number| {
+                let name = table_name(number);
+                let index = if self.dataset.primary_key { CREATE_PRIMARY_KEY } else { CREATE_INDEX };
+                let values = [("table", name.as_str())];
+                let filler = self.dataset.filler.to_string();
+                Table {
+                    create: fill(CREATE_TABLE, &[("table", &name), ("filler", &filler)]),
+                    jobs: self.dataset.rows.div_ceil(self.dataset.batch),
+                    job: load::jobs(&self.dataset, number),
+                    finish: vec![fill(index, &values), fill(SETTLE, &values)],
+                    rows: self.dataset.rows,
+                    name,
+                }
+            })
+            .collect();
+        Dataset { parameters, tables }
+    }
+
+    fn accesses(&self) -> Vec<Access> {
+        self.tables()
+            .flat_map(|table| {
+                let index = self.index_of(&table);
+                self.statements(&table).into_iter().map(move |statement| {
+                    let (table, index) = (table.clone(), index.clone());
+                    let update = statement.name.starts_with("update");
+                    let batch = if update { self.run.update_batch } else { self.run.batch };
+                    let expected = match (update, self.run.index_only) {
+                        (true, _) => AccessPath::UpdateByIndex { table, index },
+                        (false, true) => AccessPath::IndexOnlyScan { table, index },
+                        (false, false) => AccessPath::IndexScan { table, index },
+                    };
+                    Access {
+                        statement: statement.name,
+                        operation: if update { "update" } else { "read" },
+                        arguments: format!("1, {batch}"),
+                        expected,
+                    }
+                })
+            })
+            .collect()
+    }
+
+    fn stages(&self, plan: &RunPlan) -> Vec<Stage> {
+        vec![Stage {
+            name: "rows".to_owned(),
+            operations: vec!["read", "update"],
+            changes: vec![false, true],
+            sessions: (0..plan.sessions).map(|number| self.session(plan, number)).collect(),
+        }]
+    }
+
+    fn contents_sql(&self) -> Vec<String> {
+        self.tables().map(|table| fill(CONTENTS, &[("table", &table)])).collect()
+    }
+
+    fn checks(&self, contents: &[Vec<i128>], baseline: &[Vec<i128>], ledger: &Ledger) -> Vec<Check> {
+        let rows = i128::from(self.dataset.rows);
+        let expected_keys = [
+            ("rows", rows),
+            ("smallest key", 1),
+            ("largest key", rows),
+            ("sum of keys", rows * (rows + 1) / 2),
+        ];
+        let mut checks = Vec::new();
+        for (table, numbers) in self.tables().zip(contents) {
+            for ((what, expected), found) in expected_keys.iter().zip(numbers) {
+                checks.push(Check::exact(format!("{what} of riops.{table}"), *expected, *found));
+            }
+        }
+        let scratch = |contents: &[Vec<i128>]| -> i128 {
+            contents.iter().filter_map(|numbers| numbers.get(expected_keys.len())).sum()
+        };
+        let found = scratch(contents) - scratch(baseline);
+        checks.push(Check::between("increments of scratch".to_owned(), ledger.bounds(), found));
+        checks
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

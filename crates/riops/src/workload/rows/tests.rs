@@ -1,0 +1,173 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::plan::{Schedule, Stop};
+use crate::workload::{Outcome, Transaction};
+use proptest::prelude::*;
+use riops_wire::backend::{Message, data_row};
+use riops_wire::frame::{FRAME_BYTES_MAX, split};
+use riops_wire::frontend;
+
+fn plan(run: &RowsRun, sessions: u32) -> RunPlan {
+    RunPlan {
+        rows: run.clone(),
+        sessions,
+        workers: 1,
+        schedule: Schedule::Closed,
+        warmup_s: 0.0,
+        stop: Stop::DurationS(1.0),
+        interval_s: 1.0,
+        seed: 42,
+        verify: true,
+        label: None,
+        tags: BTreeMap::new(),
+    }
+}
+
+fn rows(tables: u32, count: u64, run: RowsRun) -> Rows {
+    Rows::new(RowsDataset { tables, rows: count, ..RowsDataset::default() }, run)
+}
+
+/// The statement and the two keys of an encoded transaction.
+fn decoded(tx: &Transaction) -> (String, i64, i64) {
+    let (frame, _) = split(tx.bytes(), FRAME_BYTES_MAX).unwrap().unwrap();
+    let frontend::Message::Bind { statement, parameters, .. } = frontend::Message::decode(frame).unwrap()
+    else {
+        panic!("no Bind")
+    };
+    let number = |value: Option<&[u8]>| i64::from_be_bytes(value.unwrap().try_into().unwrap());
+    (statement.to_owned(), number(parameters[0]), number(parameters[1]))
+}
+
+proptest! {
+    #[test]
+    fn the_updated_share_of_the_rows_is_never_off_by_more_than_a_batch(
+        percent in 0u8..=100,
+        batch in 1u64..50,
+        update_batch in 1u64..50,
+    ) {
+        let run = RowsRun { batch, update_batch, update_percent: percent, ..RowsRun::default() };
+        let workload = rows(1, 1_000, run.clone());
+        let mut session = workload.stages(&plan(&run, 1)).remove(0).sessions.remove(0);
+        let mut tx = Transaction::default();
+        let (mut total, mut updated) = (0u64, 0u64);
+        for _ in 0..500 {
+            session.generator.next(&mut tx);
+            total += tx.rows_asked();
+            if tx.operation() == OPERATION_UPDATE {
+                updated += tx.rows_asked();
+            }
+            let wanted = total as f64 * f64::from(percent) / 100.0;
+            let largest = batch.max(update_batch) as f64;
+            prop_assert!((updated as f64 - wanted).abs() <= largest, "{updated} of {total}");
+        }
+    }
+
+    #[test]
+    fn every_transaction_touches_a_whole_range_within_the_keys(batch in 1u64..=300) {
+        let run = RowsRun { batch, ..RowsRun::default() };
+        let workload = rows(3, 300, run.clone());
+        let mut session = workload.stages(&plan(&run, 1)).remove(0).sessions.remove(0);
+        let mut tx = Transaction::default();
+        for _ in 0..50 {
+            session.generator.next(&mut tx);
+            let (_, first, last) = decoded(&tx);
+            prop_assert!(first >= 1 && last <= 300 && last - first + 1 == batch.cast_signed());
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_statements_and_sessions_differ() {
+    let run = RowsRun { batch: 10, update_percent: 30, update_batch: 5, ..RowsRun::default() };
+    let first_of = |session: usize, seed: u64| {
+        let workload = rows(4, 1_000, run.clone());
+        let plan = RunPlan { seed, ..plan(&run, 3) };
+        let mut stage = workload.stages(&plan).remove(0);
+        let mut tx = Transaction::default();
+        (0..100)
+            .map(|_| {
+                stage.sessions[session].generator.next(&mut tx);
+                decoded(&tx)
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(first_of(0, 1), first_of(0, 1));
+    assert_ne!(first_of(0, 1), first_of(1, 1));
+    assert_ne!(first_of(0, 1), first_of(0, 2));
+}
+
+#[test]
+fn sessions_keep_to_one_table_each_or_use_all() {
+    let run = RowsRun { table_per_session: true, ..RowsRun::default() };
+    let stage = rows(2, 5_000, run.clone()).stages(&plan(&run, 3)).remove(0);
+    let names: Vec<_> = stage.sessions.iter().map(|session| session.statements[0].name.clone()).collect();
+    assert_eq!(names, ["read_rows_0001", "read_rows_0002", "read_rows_0001"]);
+    let all = RowsRun::default();
+    let stage = rows(2, 5_000, all.clone()).stages(&plan(&all, 1)).remove(0);
+    assert_eq!(stage.sessions[0].statements.len(), 2);
+}
+
+#[test]
+fn a_reply_with_fewer_rows_than_asked_is_wrong() {
+    let run = RowsRun { batch: 10, ..RowsRun::default() };
+    let mut session = rows(1, 100, run.clone()).stages(&plan(&run, 1)).remove(0).sessions.remove(0);
+    let mut tx = Transaction::default();
+    session.generator.next(&mut tx);
+    let mut reply = |value: Option<&[u8]>| {
+        let mut bytes = Vec::new();
+        data_row(&mut bytes, &[value, None]).unwrap();
+        let (frame, _) = split(&bytes, FRAME_BYTES_MAX).unwrap().unwrap();
+        let Message::DataRow(row) = Message::decode(frame).unwrap() else { panic!("no row") };
+        let mut outcome = Outcome::default();
+        session.generator.reply(&row, &mut outcome);
+        outcome
+    };
+    assert_eq!(reply(Some(&10i64.to_be_bytes())), Outcome { rows: 10, wrong: false });
+    assert_eq!(reply(Some(&9i64.to_be_bytes())), Outcome { rows: 9, wrong: true });
+    assert_eq!(reply(Some(b"10")), Outcome { rows: 0, wrong: true });
+    assert_eq!(reply(None), Outcome { rows: 0, wrong: true });
+}
+
+#[test]
+fn the_checks_find_a_lost_row_a_wrong_key_and_a_lost_update() {
+    let workload = rows(1, 10, RowsRun::default());
+    let baseline = [vec![10, 1, 10, 55, 40]];
+    let ledger = Ledger { rows_changed: 5, rows_unknown: 0, open_runs: 0 };
+    let failed = |contents: [i128; 5]| -> Vec<String> {
+        workload
+            .checks(&[contents.to_vec()], &baseline, &ledger)
+            .into_iter()
+            .filter(|check| !check.held)
+            .map(|check| check.name)
+            .collect()
+    };
+    assert!(failed([10, 1, 10, 55, 45]).is_empty());
+    assert_eq!(failed([9, 1, 10, 55, 45]), ["rows of riops.rows_0001"]);
+    assert_eq!(failed([10, 1, 10, 54, 45]), ["sum of keys of riops.rows_0001"]);
+    assert_eq!(failed([10, 1, 10, 55, 44]), ["increments of scratch"]);
+    assert_eq!(failed([10, 1, 10, 55, 46]), ["increments of scratch"]);
+}
+
+#[test]
+fn every_statement_is_what_the_documents_say() {
+    let mut text = String::new();
+    for (index_only, primary_key) in [(false, false), (true, true)] {
+        let dataset = RowsDataset { filler: 20, primary_key, ..RowsDataset::default() };
+        let run = RowsRun { update_percent: 50, index_only, ..RowsRun::default() };
+        let workload = Rows::new(dataset, run.clone());
+        let tables = workload.dataset(Flavour::PostgreSql).tables;
+        let session = workload.stages(&plan(&run, 1)).remove(0).sessions.remove(0);
+        let mut add = |part: &str| {
+            text.push_str(part);
+            text.push_str(";\n");
+        };
+        add(&tables[0].create);
+        tables[0].finish.iter().for_each(|sql| add(sql));
+        session.settings.iter().for_each(|sql| add(sql));
+        session.statements.iter().for_each(|statement| add(&statement.sql));
+        workload.contents_sql().iter().for_each(|sql| add(sql));
+        workload.accesses().iter().for_each(|access| add(&format!("-- {}", access.expected)));
+    }
+    insta::assert_snapshot!(text);
+}

@@ -1,0 +1,22 @@
+-- What riops keeps in a target: which datasets there are, and which runs changed them.
+create table riops.dataset (
+  workload text primary key,
+  id text not null,
+  state text not null check (state in ('loading', 'complete')),
+  parameters text not null,
+  baseline text,
+  riops_version text not null,
+  started_at timestamptz not null default now(),
+  completed_at timestamptz
+);
+comment on table riops.dataset is 'riops registry 1';
+-- A run without an end did not report: it was killed, or the server was.
+create table riops.run (
+  id text primary key,
+  dataset text not null,
+  started_at timestamptz not null default now(),
+  ended_at timestamptz,
+  rows_changed bigint,
+  rows_unknown bigint
+);
+comment on table riops.run is 'riops registry 1';

@@ -1,0 +1,1 @@
+copy riops.{table} (mykey, scratch, filler) from stdin (format binary)

@@ -1,0 +1,1 @@
+create index {table}_asc_mykey on riops.{table} (mykey asc)

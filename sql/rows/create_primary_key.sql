@@ -1,0 +1,1 @@
+alter table riops.{table} add constraint {table}_pkey primary key (mykey)
