@@ -77,6 +77,9 @@ mod tests {
         };
         assert_eq!(code_of(&differs.into()), USAGE);
         let interrupted = DatasetError::Connection(ConnectionError::Interrupted);
-        assert_eq!(code_of(&anyhow::Error::from(interrupted).context("preparing")), INTERRUPTED);
+        assert_eq!(
+            code_of(&anyhow::Error::from(interrupted).context("preparing")),
+            INTERRUPTED
+        );
     }
 }

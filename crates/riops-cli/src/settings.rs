@@ -18,14 +18,18 @@ use crate::ui;
 /// it has printed what there is to say, and returns the exit code.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Arguments, ExitCode> {
     let arguments: Vec<OsString> = with_dashes(arguments);
-    let values = match config_path(&arguments).map_or_else(|| Ok(BTreeMap::new()), |path| read_file(Path::new(&path))) {
+    let values = match config_path(&arguments)
+        .map_or_else(|| Ok(BTreeMap::new()), |path| read_file(Path::new(&path)))
+    {
         Ok(values) => values,
         Err(message) => return Err(usage(&message)),
     };
     let mut unused = values.clone();
     let command = with_fallbacks(Arguments::command(), &values, &mut unused);
     if let Some(name) = unused.keys().next() {
-        return Err(usage(&format!("the file of --config sets `{name}`, which is no option of riops")));
+        return Err(usage(&format!(
+            "the file of --config sets `{name}`, which is no option of riops"
+        )));
     }
     let matched = command
         .try_get_matches_from(arguments)
@@ -67,7 +71,10 @@ fn config_path(arguments: &[OsString]) -> Option<OsString> {
         if argument == "--config" {
             return rest.next().cloned();
         }
-        if let Some(path) = argument.to_str().and_then(|text| text.strip_prefix("--config=")) {
+        if let Some(path) = argument
+            .to_str()
+            .and_then(|text| text.strip_prefix("--config="))
+        {
             return Some(path.into());
         }
     }
@@ -76,11 +83,18 @@ fn config_path(arguments: &[OsString]) -> Option<OsString> {
 
 /// The options of a file, each with its values as they would be typed.
 fn read_file(path: &Path) -> Result<BTreeMap<String, Vec<String>>, String> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("cannot read the file of --config, {}: {error}", path.display()))?;
-    let table: toml::Table = text
-        .parse()
-        .map_err(|error| format!("the file of --config, {}, is not valid TOML: {error}", path.display()))?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        format!(
+            "cannot read the file of --config, {}: {error}",
+            path.display()
+        )
+    })?;
+    let table: toml::Table = text.parse().map_err(|error| {
+        format!(
+            "the file of --config, {}, is not valid TOML: {error}",
+            path.display()
+        )
+    })?;
     table
         .into_iter()
         .map(|(name, value)| {
@@ -98,9 +112,11 @@ fn as_typed(value: &toml::Value) -> Option<Vec<String>> {
         toml::Value::Integer(number) => Some(vec![number.to_string()]),
         toml::Value::Float(number) => Some(vec![number.to_string()]),
         toml::Value::Boolean(flag) => Some(vec![flag.to_string()]),
-        toml::Value::Array(values) => {
-            values.iter().map(as_typed).collect::<Option<Vec<_>>>().map(|values| values.concat())
-        }
+        toml::Value::Array(values) => values
+            .iter()
+            .map(as_typed)
+            .collect::<Option<Vec<_>>>()
+            .map(|values| values.concat()),
         toml::Value::Datetime(_) | toml::Value::Table(_) => None,
     }
 }
@@ -112,7 +128,10 @@ fn with_fallbacks(
     values: &BTreeMap<String, Vec<String>>,
     unused: &mut BTreeMap<String, Vec<String>>,
 ) -> Command {
-    let names: Vec<_> = command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
+    let names: Vec<_> = command
+        .get_subcommands()
+        .map(|inner| inner.get_name().to_owned())
+        .collect();
     let mut command = command.mut_args(|arg| with_fallback(arg, values, unused));
     for name in names {
         command = command.mut_subcommand(name, |inner| with_fallbacks(inner, values, unused));
@@ -128,14 +147,20 @@ fn with_fallback(
     let Some(long) = arg.get_long().map(str::to_owned) else {
         return arg;
     };
-    if matches!(arg.get_action(), ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong | ArgAction::Version) {
+    if matches!(
+        arg.get_action(),
+        ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong | ArgAction::Version
+    ) {
         return arg;
     }
-    let arg = arg.env(format!("RIOPS_{}", long.replace('-', "_").to_uppercase())).hide_env(true);
+    let arg = arg
+        .env(format!("RIOPS_{}", long.replace('-', "_").to_uppercase()))
+        .hide_env(true);
     match values.get(&long) {
         Some(from_file) => {
             unused.remove(&long);
-            arg.default_values(from_file.clone()).hide_default_value(true)
+            arg.default_values(from_file.clone())
+                .hide_default_value(true)
         }
         None => arg,
     }
@@ -156,8 +181,24 @@ mod tests {
 
     #[test]
     fn underscores_become_dashes_in_names_only() {
-        let typed = texts(&["riops", "run", "--warmup_time=1_0", "--label", "a_b", "--", "--c_d"]);
-        let read = texts(&["riops", "run", "--warmup-time=1_0", "--label", "a_b", "--", "--c_d"]);
+        let typed = texts(&[
+            "riops",
+            "run",
+            "--warmup_time=1_0",
+            "--label",
+            "a_b",
+            "--",
+            "--c_d",
+        ]);
+        let read = texts(&[
+            "riops",
+            "run",
+            "--warmup-time=1_0",
+            "--label",
+            "a_b",
+            "--",
+            "--c_d",
+        ]);
         assert_eq!(with_dashes(typed), read);
     }
 
@@ -165,7 +206,11 @@ mod tests {
     fn a_file_gives_values_as_they_would_be_typed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("riops.toml");
-        std::fs::write(&path, "sessions = 8\nwarmup = \"1s\"\nindex_only = true\ntag = [\"a=1\", \"b=2\"]\n").unwrap();
+        std::fs::write(
+            &path,
+            "sessions = 8\nwarmup = \"1s\"\nindex_only = true\ntag = [\"a=1\", \"b=2\"]\n",
+        )
+        .unwrap();
         let values = read_file(&path).unwrap();
         assert_eq!(values["sessions"], ["8"]);
         assert_eq!(values["index-only"], ["true"]);
@@ -183,9 +228,15 @@ mod tests {
         std::fs::write(&path, "sessions = 8\nbatch = 5\n").unwrap();
         let config = format!("--config={}", path.display());
         let parsed = parse(texts(&["riops", "run", "rows", "-c", "3", &config])).unwrap();
-        let crate::args::Command::Run { workload: crate::args::Run::Rows(rows) } = parsed.command else {
+        let crate::args::Command::Run {
+            workload: crate::args::Run::Rows(rows),
+        } = parsed.command
+        else {
             panic!("no run")
         };
-        assert_eq!((rows.run.sessions, rows.batch.map(|count| count.0)), (Some(3), Some(5)));
+        assert_eq!(
+            (rows.run.sessions, rows.batch.map(|count| count.0)),
+            (Some(3), Some(5))
+        );
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// Finds the target and, where that is the embedded server, starts it.
-    pub(crate) fn open(options: &TargetOptions, interrupt: &Interrupt, ui: &Ui) -> Result<Self> {
+    pub(crate) fn open(options: &TargetOptions, interrupt: &Interrupt, ui: Ui) -> Result<Self> {
         let environment = |name: &str| std::env::var(name).ok();
         let named = match &options.database {
             Some(text) => Some(ConnInfo::parse(text, environment)?),
@@ -26,10 +26,16 @@ impl Target {
             None => None,
         };
         if let Some(conninfo) = named {
-            return Ok(Self { conninfo, embedded: None });
+            return Ok(Self {
+                conninfo,
+                embedded: None,
+            });
         }
         let embedded = embedded(&options.embedded, interrupt, ui)?;
-        Ok(Self { conninfo: embedded.conninfo(), embedded: Some(embedded) })
+        Ok(Self {
+            conninfo: embedded.conninfo(),
+            embedded: Some(embedded),
+        })
     }
 
     /// Ends the use of the target in good order.
@@ -50,10 +56,15 @@ impl Target {
 pub(crate) fn embedded(
     options: &EmbeddedOptions,
     interrupt: &Interrupt,
-    ui: &Ui,
+    ui: Ui,
 ) -> Result<Embedded> {
     let keeper = std::env::current_exe()?;
-    Ok(Embedded::acquire(&embedded_options(options), &keeper, interrupt, &|notice| ui.notice(notice))?)
+    Ok(Embedded::acquire(
+        &embedded_options(options),
+        &keeper,
+        interrupt,
+        &|notice| ui.notice(notice),
+    )?)
 }
 
 /// The library's form of the options.

@@ -36,11 +36,14 @@ pub(crate) struct Ui {
 
 impl Ui {
     pub(crate) fn new(quiet: bool) -> Self {
-        Self { quiet, terminal: std::io::stderr().is_terminal() && !quiet }
+        Self {
+            quiet,
+            terminal: std::io::stderr().is_terminal() && !quiet,
+        }
     }
 
     /// Tells the user something that is no result.
-    pub(crate) fn notice(&self, text: &str) {
+    pub(crate) fn notice(self, text: &str) {
         if !self.quiet {
             let _ = writeln!(std::io::stderr().lock(), "{text}");
         }
@@ -48,7 +51,7 @@ impl Ui {
 
     /// Shows the download of the server as a bar, from the events that the downloading crate
     /// emits. Only a terminal can show it.
-    pub(crate) fn watch_downloads(&self) {
+    pub(crate) fn watch_downloads(self) {
         use tracing_subscriber::layer::SubscriberExt;
         use tracing_subscriber::util::SubscriberInitExt;
         if self.terminal {
@@ -58,8 +61,12 @@ impl Ui {
         }
     }
 
-    fn bar(&self, length: u64, template: &str) -> ProgressBar {
-        let target = if self.terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    fn bar(self, length: u64, template: &str) -> ProgressBar {
+        let target = if self.terminal {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
         let bar = ProgressBar::with_draw_target(Some(length), target);
         bar.set_style(bar_style(template));
         bar
@@ -89,8 +96,14 @@ impl LoadProgress {
         let now = Instant::now();
         Self {
             ui,
-            bar: ui.bar(0, "{msg:10} {bar:30} {human_pos}/{human_len} rows ({per_sec}, {eta} left)"),
-            state: Mutex::new(LoadState { start: now, told: now }),
+            bar: ui.bar(
+                0,
+                "{msg:10} {bar:30} {human_pos}/{human_len} rows ({per_sec}, {eta} left)",
+            ),
+            state: Mutex::new(LoadState {
+                start: now,
+                told: now,
+            }),
         }
     }
 
@@ -148,13 +161,22 @@ pub(crate) struct RunProgress {
 impl RunProgress {
     pub(crate) fn new(ui: Ui, plan: &RunPlan) -> Self {
         let (length, unit) = match plan.stop {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tenths of seconds for a bar")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "tenths of seconds for a bar"
+            )]
             Stop::DurationS(seconds) => ((seconds * 10.0) as u64, ""),
             Stop::Transactions(count) => (count, " {human_pos}/{human_len} transactions"),
             Stop::Rows(count) => (count, " {human_pos}/{human_len} rows"),
         };
         let bar = ui.bar(length, &format!("{{bar:20}}{unit} {{msg}}"));
-        Self { ui, bar, plan: plan.clone(), done: 0 }
+        Self {
+            ui,
+            bar,
+            plan: plan.clone(),
+            done: 0,
+        }
     }
 }
 
@@ -172,7 +194,9 @@ impl Observer for RunProgress {
 
     fn measuring(&mut self) {
         self.ui.notice(&match self.plan.stop {
-            Stop::DurationS(seconds) => format!("measuring for {}", Span(Duration::from_secs_f64(seconds))),
+            Stop::DurationS(seconds) => {
+                format!("measuring for {}", Span(Duration::from_secs_f64(seconds)))
+            }
             Stop::Transactions(count) => format!("measuring {} transactions", report::count(count)),
             Stop::Rows(count) => format!("measuring {} rows", report::count(count)),
         });
@@ -185,7 +209,11 @@ impl Observer for RunProgress {
             return self.ui.notice(&line);
         }
         self.done += match self.plan.stop {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tenths of seconds for a bar")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "tenths of seconds for a bar"
+            )]
             Stop::DurationS(_) => (point.seconds * 10.0).round() as u64,
             Stop::Transactions(_) => point.transactions,
             Stop::Rows(_) => point.rows,

@@ -60,7 +60,7 @@ impl Scram {
         if iterations > u64::from(ITERATIONS_MAX) {
             return Err(ScramError::TooManyIterations(iterations));
         }
-        self.0.update(server).map_err(protocol)
+        self.0.update(server).map_err(|error| protocol(&error))
     }
 
     /// Takes the server's last message and checks that the server knows the password too.
@@ -68,11 +68,11 @@ impl Scram {
     /// # Errors
     /// [`ScramError::Protocol`]
     pub fn finish(&mut self, server: &[u8]) -> Result<(), ScramError> {
-        self.0.finish(server).map_err(protocol)
+        self.0.finish(server).map_err(|error| protocol(&error))
     }
 }
 
-fn protocol(error: std::io::Error) -> ScramError {
+fn protocol(error: &std::io::Error) -> ScramError {
     ScramError::Protocol(error.to_string())
 }
 

@@ -284,8 +284,9 @@ impl<'a> Message<'a> {
             Self::NotificationResponse => raw(out, b'A', &[0, 0, 0, 0, 0, 0]),
             Self::ParameterDescription(oids) => message(out, b't', |out| {
                 count(out, "parameter types", oids.len())?;
-                oids.iter()
-                    .for_each(|oid| out.extend_from_slice(&oid.to_be_bytes()));
+                for oid in oids {
+                    out.extend_from_slice(&oid.to_be_bytes());
+                }
                 Ok(())
             }),
             Self::ParameterStatus { name, value } => message(out, b'S', |out| {

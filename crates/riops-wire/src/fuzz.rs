@@ -13,6 +13,9 @@ use crate::startup::{Credentials, Startup};
 const FRAME_LIMIT: usize = 4096;
 
 /// Reads bytes as a server's stream and touches everything that can be read of it.
+///
+/// # Panics
+/// Where a promise of this crate is broken: that is the finding.
 pub fn backend_stream(bytes: &[u8]) {
     let mut rest = bytes;
     while let Ok(Some((frame, later))) = frame::split(rest, FRAME_LIMIT) {
@@ -33,6 +36,9 @@ pub fn backend_stream(bytes: &[u8]) {
 }
 
 /// Reads bytes as a client's stream.
+///
+/// # Panics
+/// Where a promise of this crate is broken: that is the finding.
 pub fn frontend_stream(bytes: &[u8]) {
     let mut rest = bytes;
     while let Ok(Some((frame, later))) = frame::split(rest, FRAME_LIMIT) {
@@ -50,6 +56,9 @@ pub fn frontend_stream(bytes: &[u8]) {
 }
 
 /// Reads bytes as what a server sends to a client that connects and then waits for one statement.
+///
+/// # Panics
+/// Where a promise of this crate is broken: that is the finding.
 pub fn conversation(bytes: &[u8]) {
     let credentials = Credentials {
         user: "riops".to_owned(),
@@ -68,10 +77,7 @@ pub fn conversation(bytes: &[u8]) {
         if buffer.extend(piece).is_err() {
             return;
         }
-        loop {
-            let Ok(Some(frame)) = buffer.next_frame() else {
-                break;
-            };
+        while let Ok(Some(frame)) = buffer.next_frame() {
             let Ok(message) = backend::Message::decode(frame) else {
                 return;
             };

@@ -11,18 +11,10 @@ pub struct SqlState([u8; 5]);
 impl SqlState {
     /// Authentication failed.
     pub const INVALID_PASSWORD: Self = Self(*b"28P01");
-    /// Authentication failed or is not allowed from here.
-    pub const INVALID_AUTHORIZATION: Self = Self(*b"28000");
     /// The database does not exist.
     pub const INVALID_CATALOG_NAME: Self = Self(*b"3D000");
     /// The disk is full.
     pub const DISK_FULL: Self = Self(*b"53100");
-    /// The server is starting up or shutting down.
-    pub const CANNOT_CONNECT_NOW: Self = Self(*b"57P03");
-    /// The object exists already.
-    pub const DUPLICATE_TABLE: Self = Self(*b"42P07");
-    /// The table does not exist.
-    pub const UNDEFINED_TABLE: Self = Self(*b"42P01");
     /// What stands where the server sent no code, or one that is not five printable characters.
     pub const UNKNOWN: Self = Self(*b"-----");
 

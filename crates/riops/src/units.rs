@@ -99,12 +99,16 @@ impl fmt::Display for Span {
     /// The shortest exact form among those that [`Span::from_str`] takes, to a millisecond.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let milliseconds = self.0.as_millis();
-        if milliseconds % 1000 != 0 {
+        if !milliseconds.is_multiple_of(1000) {
             return write!(formatter, "{milliseconds}ms");
         }
         match milliseconds / 1000 {
-            seconds if seconds != 0 && seconds.is_multiple_of(3600) => write!(formatter, "{}h", seconds / 3600),
-            seconds if seconds != 0 && seconds.is_multiple_of(60) => write!(formatter, "{}m", seconds / 60),
+            seconds if seconds != 0 && seconds.is_multiple_of(3600) => {
+                write!(formatter, "{}h", seconds / 3600)
+            }
+            seconds if seconds != 0 && seconds.is_multiple_of(60) => {
+                write!(formatter, "{}m", seconds / 60)
+            }
             seconds => write!(formatter, "{seconds}s"),
         }
     }
@@ -172,7 +176,17 @@ mod tests {
         for (text, count) in good {
             assert_eq!(text.parse(), Ok(Count(count)), "{text}");
         }
-        for text in ["", "-1", "1.5", "1e", "e6", "1e30", "ten", "1 000", "18446744073709551616"] {
+        for text in [
+            "",
+            "-1",
+            "1.5",
+            "1e",
+            "e6",
+            "1e30",
+            "ten",
+            "1 000",
+            "18446744073709551616",
+        ] {
             assert!(text.parse::<Count>().is_err(), "{text}");
         }
     }
@@ -196,7 +210,16 @@ mod tests {
                 "{text}"
             );
         }
-        for text in ["", "s", "-1s", "1d", "1m30", "1.2.3s", "1e300h", "99999999999999999999h"] {
+        for text in [
+            "",
+            "s",
+            "-1s",
+            "1d",
+            "1m30",
+            "1.2.3s",
+            "1e300h",
+            "99999999999999999999h",
+        ] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
     }

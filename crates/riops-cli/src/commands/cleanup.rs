@@ -13,7 +13,7 @@ use crate::ui::Ui;
 
 /// Drops the dataset and says what was dropped.
 pub(crate) fn rows(options: &TargetOptions, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
-    let target = Target::open(options, interrupt, &ui)?;
+    let target = Target::open(options, interrupt, ui)?;
     ui.notice(&format!("target: {}", target.conninfo));
     let mut control = Connection::open(&target.conninfo, interrupt)?;
     let mut registry = Registry::new(&mut control, NAME);

@@ -29,19 +29,21 @@ use crate::target::Target;
 use crate::ui::{RunProgress, Ui};
 
 /// Measures, keeps the record, prints it.
-pub(crate) fn rows(options: RunRows, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
-    let plan = plan(&options)?;
+pub(crate) fn rows(options: &RunRows, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let plan = plan(options)?;
     plan.validate()?;
     overlaid(RowsDataset::default(), &options.dataset).validate()?;
     // A store that cannot be opened is better known before the run than after it.
     let store = if options.run.no_store {
         None
     } else {
-        Some(SqliteStore::open(&options.run.store.store.clone().unwrap_or_else(default_path))?)
+        Some(SqliteStore::open(
+            &options.run.store.store.clone().unwrap_or_else(default_path),
+        )?)
     };
-    let target = Target::open(&options.target, interrupt, &ui)?;
+    let target = Target::open(&options.target, interrupt, ui)?;
     ui.notice(&format!("target: {}", target.conninfo));
-    let record = measure(&target, &options, plan, interrupt, ui)?;
+    let record = measure(&target, options, plan, interrupt, ui)?;
     target.close()?;
     let kept = store
         .map(|store| {
@@ -126,7 +128,10 @@ fn measure(
         target: target_record(target, &facts, &entry, dataset),
         plan,
     };
-    let local_data = facts.data_directory.as_deref().filter(|_| target.is_local());
+    let local_data = facts
+        .data_directory
+        .as_deref()
+        .filter(|_| target.is_local());
     let mut probe = Probe::new(local_data);
     let run_id = context.id.to_string();
     let changes = context.plan.rows.updates();
@@ -141,7 +146,15 @@ fn measure(
     let result = {
         let mut progress = RunProgress::new(ui, &context.plan);
         let accesses = context.accesses.clone();
-        run_stage(stage, accesses, &context.plan, &target.conninfo, interrupt, &mut probe, &mut progress)
+        run_stage(
+            stage,
+            accesses,
+            &context.plan,
+            &target.conninfo,
+            interrupt,
+            &mut probe,
+            &mut progress,
+        )
     };
     let result = match result {
         Ok(result) => result,
@@ -153,7 +166,15 @@ fn measure(
             return Err(error.into());
         }
     };
-    let checks = settle(target, &mut control, &workload, &entry, &context, &result, ui)?;
+    let checks = settle(
+        target,
+        &mut control,
+        &workload,
+        &entry,
+        &context,
+        &result,
+        ui,
+    )?;
     let usage = probe.usage(result.seconds);
     Ok(build(context, result, usage, checks)?)
 }
@@ -172,7 +193,11 @@ fn settle(
     if !context.plan.rows.updates() {
         return Ok(Vec::new());
     }
-    let written = result.acknowledged.get(rows::OPERATION_UPDATE).copied().unwrap_or_default();
+    let written = result
+        .acknowledged
+        .get(rows::OPERATION_UPDATE)
+        .copied()
+        .unwrap_or_default();
     // An update that stays in the index increments nothing.
     let counted = !context.plan.rows.index_only;
     let changed = if counted { written.rows } else { 0 };
@@ -186,7 +211,11 @@ fn settle(
         }
         ui.notice("summing up the data");
         let mut fresh = Connection::open(&target.conninfo, &Interrupt::new())?;
-        Ok(verify(&mut Registry::new(&mut fresh, NAME), workload, entry)?)
+        Ok(verify(
+            &mut Registry::new(&mut fresh, NAME),
+            workload,
+            entry,
+        )?)
     })();
     match settled {
         Err(_) if result.failure.is_some() => Ok(Vec::new()),
@@ -205,12 +234,17 @@ fn find_dataset(
 ) -> Result<(Entry, RowsDataset)> {
     let mut registry = Registry::new(control, NAME);
     let mut entry = registry.entry()?;
-    let complete = entry.as_ref().is_some_and(|entry| entry.state == State::Complete);
+    let complete = entry
+        .as_ref()
+        .is_some_and(|entry| entry.state == State::Complete);
     if !complete {
         if target.embedded.is_none() && !options.prepare {
             return Err(match entry {
                 Some(_) => DatasetError::Incomplete(NAME),
-                None => DatasetError::Missing { workload: NAME, target: target.conninfo.to_string() },
+                None => DatasetError::Missing {
+                    workload: NAME,
+                    target: target.conninfo.to_string(),
+                },
             }
             .into());
         }
@@ -218,11 +252,24 @@ fn find_dataset(
         let base = entry
             .as_ref()
             .and_then(|entry| serde_json::from_value(entry.parameters.clone()).ok())
-            .map_or_else(|| anyhow::Ok(RowsDataset { seed: random_seed()?, ..RowsDataset::default() }), Ok)?;
+            .map_or_else(
+                || {
+                    anyhow::Ok(RowsDataset {
+                        seed: random_seed()?,
+                        ..RowsDataset::default()
+                    })
+                },
+                Ok,
+            )?;
         let dataset = overlaid(base, &options.dataset);
         dataset.validate()?;
         let compared = given(&options.dataset)?;
-        let order = Order { dataset, compared, recreate: false, connections: None };
+        let order = Order {
+            dataset,
+            compared,
+            recreate: false,
+            connections: None,
+        };
         ui.notice(&prepare(target, order, interrupt, ui)?);
         entry = registry.entry()?;
     }
@@ -272,6 +319,9 @@ fn target_record(
         address: target.conninfo.address(),
         database: target.conninfo.database.clone(),
         settings: facts.settings.clone(),
-        dataset: DatasetRecord { id: entry.id.clone(), rows: dataset },
+        dataset: DatasetRecord {
+            id: entry.id.clone(),
+            rows: dataset,
+        },
     }
 }

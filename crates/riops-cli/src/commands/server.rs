@@ -20,19 +20,30 @@ pub(crate) fn run(action: Server, interrupt: &Interrupt, ui: Ui) -> Result<ExitC
         Server::Start(options) => start(&options, interrupt, ui),
         Server::Stop { server, force } => {
             let ran = embedded::stop(&embedded_options(&server), force)?;
-            ui::print(if ran { "stopped\n" } else { "it was not running\n" });
+            ui::print(if ran {
+                "stopped\n"
+            } else {
+                "it was not running\n"
+            });
             Ok(ExitCode::SUCCESS)
         }
         Server::Status(options) => status(&options),
         Server::Url { server, tcp } => {
             let state = running(&server)?;
-            ui::print(&format!("{}\n", if tcp { state.url_tcp() } else { state.url() }));
+            ui::print(&format!(
+                "{}\n",
+                if tcp { state.url_tcp() } else { state.url() }
+            ));
             Ok(ExitCode::SUCCESS)
         }
         Server::Psql { server, arguments } => psql(&running(&server)?, &arguments),
         Server::Reset { server, force } => {
             let existed = embedded::reset(&embedded_options(&server), force)?;
-            ui::print(if existed { "stopped, and all its data removed\n" } else { "there was nothing to remove\n" });
+            ui::print(if existed {
+                "stopped, and all its data removed\n"
+            } else {
+                "there was nothing to remove\n"
+            });
             Ok(ExitCode::SUCCESS)
         }
         Server::Keep => keep(),
@@ -47,7 +58,7 @@ pub(crate) fn keep() -> Result<ExitCode> {
 }
 
 fn start(options: &EmbeddedOptions, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
-    let server = acquire(options, interrupt, &ui)?;
+    let server = acquire(options, interrupt, ui)?;
     server.make_persistent()?;
     let state = server.state().clone();
     server.leave()?;
@@ -60,7 +71,13 @@ fn start(options: &EmbeddedOptions, interrupt: &Interrupt, ui: Ui) -> Result<Exi
 }
 
 fn status(options: &EmbeddedOptions) -> Result<ExitCode> {
-    let Some(Status { home, running, persistent, in_use }) = embedded::status(&embedded_options(options))? else {
+    let Some(Status {
+        home,
+        running,
+        persistent,
+        in_use,
+    }) = embedded::status(&embedded_options(options))?
+    else {
         ui::print("stopped; it has never been started\n");
         return Ok(ExitCode::from(FAILED));
     };
@@ -72,7 +89,11 @@ fn status(options: &EmbeddedOptions) -> Result<ExitCode> {
         (true, _) => "stays until: riops server stop",
         (false, _) => "stops when no riops uses it any more",
     };
-    let settings: Vec<_> = state.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let settings: Vec<_> = state
+        .settings
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
     ui::print(&format!(
         "running: {} (process {}), {stays}{}\nurl      {}\ntcp      127.0.0.1:{} (riops server url --tcp has the password)\nprograms {}\ndata     {}\nlog      {}\nsettings {}\n",
         state.version,
@@ -90,7 +111,9 @@ fn status(options: &EmbeddedOptions) -> Result<ExitCode> {
 
 fn running(options: &EmbeddedOptions) -> Result<State> {
     let status = embedded::status(&embedded_options(options))?;
-    Ok(status.and_then(|status| status.running).ok_or(EmbeddedError::NotRunning)?)
+    Ok(status
+        .and_then(|status| status.running)
+        .ok_or(EmbeddedError::NotRunning)?)
 }
 
 /// Becomes psql, which the downloaded server does not bring along.
@@ -107,6 +130,9 @@ fn psql(state: &State, arguments: &[OsString]) -> Result<ExitCode> {
             state.url()
         ))
     })?;
-    let error = Command::new(&program).arg(state.url()).args(arguments).exec();
+    let error = Command::new(&program)
+        .arg(state.url())
+        .args(arguments)
+        .exec();
     Err(error).with_context(|| format!("cannot run {}", program.display()))
 }

@@ -1,5 +1,6 @@
 //! `riops verify rows`.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -16,7 +17,7 @@ use crate::ui::Ui;
 
 /// Checks the data, prints each check, and says by the exit code whether all of them held.
 pub(crate) fn rows(options: &TargetOptions, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
-    let target = Target::open(options, interrupt, &ui)?;
+    let target = Target::open(options, interrupt, ui)?;
     ui.notice(&format!("target: {}", target.conninfo));
     let mut control = Connection::open(&target.conninfo, interrupt)?;
     let mut registry = Registry::new(&mut control, NAME);
@@ -31,18 +32,27 @@ pub(crate) fn rows(options: &TargetOptions, interrupt: &Interrupt, ui: Ui) -> Re
     }
     let dataset: RowsDataset = serde_json::from_value(entry.parameters.clone())
         .map_err(|error| DatasetError::Damaged(error.to_string()))?;
-    let checks = verify(&mut registry, &Rows::new(dataset, RowsRun::default()), &entry)?;
+    let checks = verify(
+        &mut registry,
+        &Rows::new(dataset, RowsRun::default()),
+        &entry,
+    )?;
     let mut text = String::new();
     for check in &checks {
         let verdict = if check.held { "ok    " } else { "WRONG " };
-        text.push_str(&format!(
-            "{verdict} {}: expected {}, found {}\n",
+        let _ = writeln!(
+            text,
+            "{verdict} {}: expected {}, found {}",
             check.name, check.expected, check.found
-        ));
+        );
     }
     drop(control);
     target.close()?;
     crate::ui::print(&text);
     let all_held = checks.iter().all(|check| check.held);
-    Ok(if all_held { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID) })
+    Ok(if all_held {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NOT_VALID)
+    })
 }

@@ -30,7 +30,7 @@ use session::Session;
 use worker::{IntervalLink, WAKE, Worker, WorkerEvent, WorkerReport, WorkerSetup, note};
 
 /// How long transactions may take to end after the measurement has.
-const DRAIN: Duration = Duration::from_secs(60);
+const DRAIN: Duration = Duration::from_mins(1);
 /// How often the main thread looks at the user's wishes.
 const LOOK: Duration = Duration::from_millis(50);
 /// Between "all are connected" and the first transaction: time for every worker to hear of it.
@@ -106,9 +106,15 @@ pub struct StageResult {
 /// The main thread's side of one worker.
 struct WorkerHandle {
     waker: Arc<mio::Waker>,
-    go: SyncSender<Arc<Limit>>,
+    go: SyncSender<Go>,
     spares: SyncSender<Box<IntervalPart>>,
     thread: std::thread::JoinHandle<()>,
+}
+
+/// The word to start, and when.
+struct Go {
+    start: Nanos,
+    limit: Arc<Limit>,
 }
 
 /// What a worker thread is started with.
@@ -117,7 +123,7 @@ struct Assignment {
     first_session: usize,
     sessions: Vec<SessionPlan>,
     poll: mio::Poll,
-    go: Receiver<Arc<Limit>>,
+    go: Receiver<Go>,
     spares: Receiver<Box<IntervalPart>>,
 }
 
@@ -148,9 +154,16 @@ pub fn run_stage(
     probe: &mut Probe,
     observer: &mut dyn Observer,
 ) -> Result<StageResult, EngineError> {
-    let Stage { name, operations, changes, sessions } = stage;
+    let Stage {
+        name,
+        operations,
+        changes,
+        sessions,
+    } = stage;
     let total_sessions = sessions.len();
-    let workers = usize::try_from(plan.workers).unwrap_or(1).clamp(1, total_sessions.max(1));
+    let workers = usize::try_from(plan.workers)
+        .unwrap_or(1)
+        .clamp(1, total_sessions.max(1));
     let (events, received) = sync_channel(workers * 4 + 16);
     let shared = Arc::new(Shared {
         target: target.clone(),
@@ -165,7 +178,13 @@ pub fn run_stage(
         events,
     });
     let handles = start_workers(sessions, workers, &shared)?;
-    let run = StageRun { plan, shared: &shared, handles, received, interrupt };
+    let run = StageRun {
+        plan,
+        shared: &shared,
+        handles,
+        received,
+        interrupt,
+    };
     let before = run.await_connected()?;
     observer.connected(total_sessions);
     run.measure(name, operations, before, probe, observer)
@@ -199,7 +218,12 @@ fn start_workers(
             let thread = std::thread::Builder::new()
                 .name(format!("riops-worker-{worker}"))
                 .spawn(move || work(assignment, &shared))?;
-            Ok(WorkerHandle { waker, go, spares, thread })
+            Ok(WorkerHandle {
+                waker,
+                go,
+                spares,
+                thread,
+            })
         })
         .collect()
 }
@@ -211,10 +235,19 @@ fn work(assignment: Assignment, shared: &Shared) {
     let send = |event| {
         let _ = shared.events.send((worker, event));
     };
-    let Assignment { first_session, sessions, poll, go, spares, .. } = assignment;
+    let Assignment {
+        first_session,
+        sessions,
+        poll,
+        go,
+        spares,
+        ..
+    } = assignment;
     let mut findings = Vec::new();
-    let opened: Result<Vec<Session>, ConnectionError> =
-        sessions.into_iter().map(|session| open_session(session, shared, &mut findings)).collect();
+    let opened: Result<Vec<Session>, ConnectionError> = sessions
+        .into_iter()
+        .map(|session| open_session(session, shared, &mut findings))
+        .collect();
     let mut sessions = match opened {
         Ok(sessions) => sessions,
         Err(error) => return send(WorkerEvent::Ready(Err(error))),
@@ -223,16 +256,22 @@ fn work(assignment: Assignment, shared: &Shared) {
         return;
     };
     send(WorkerEvent::Ready(Ok(findings)));
-    let Ok(limit) = go.recv() else {
+    let Ok(Go { start, limit }) = go.recv() else {
         return sessions.iter_mut().for_each(Session::end);
     };
-    let start = shared.clock.now();
+    // All workers start at the same moment, however long each took to hear of it.
+    std::thread::sleep(start.since(shared.clock.now()).into());
     for (position, session) in sessions.iter_mut().enumerate() {
         let number = u32::try_from(first_session + position).unwrap_or(0);
         let total = u32::try_from(shared.total_sessions).unwrap_or(1);
         session.pace = Pace::new(shared.schedule, number, total, start);
     }
-    let link = IntervalLink { worker, length: shared.interval, events: shared.events.clone(), spares };
+    let link = IntervalLink {
+        worker,
+        length: shared.interval,
+        events: shared.events.clone(),
+        spares,
+    };
     let setup = WorkerSetup {
         clock: shared.clock,
         limit,
@@ -259,13 +298,23 @@ fn open_session(
     let accesses: Vec<Access> = shared
         .accesses
         .iter()
-        .filter(|access| plan.statements.iter().any(|statement| statement.name == access.statement))
+        .filter(|access| {
+            plan.statements
+                .iter()
+                .any(|statement| statement.name == access.statement)
+        })
         .cloned()
         .collect();
     for access in &accesses {
         let lines = connection.query(&access.explain_sql())?;
         let json: String = lines.into_iter().flatten().flatten().collect();
-        note(findings, &access.statement, Moment::Before, access.judge(&json), 1);
+        note(
+            findings,
+            &access.statement,
+            Moment::Before,
+            access.judge(&json),
+            1,
+        );
     }
     let (stream, received) = connection.into_parts();
     stream.set_nonblocking(true).map_err(ConnectionError::Io)?;
@@ -313,7 +362,13 @@ impl StageRun<'_> {
         let measure_start = start.after(self.plan.warmup().into());
         let limit = Arc::new(Limit::new(self.plan.stop, measure_start));
         for handle in &self.handles {
-            handle.go.send(Arc::clone(&limit)).map_err(|_| EngineError::WorkerLost)?;
+            handle
+                .go
+                .send(Go {
+                    start,
+                    limit: Arc::clone(&limit),
+                })
+                .map_err(|_| EngineError::WorkerLost)?;
         }
         let mut timeline = Timeline::new(self.handles.len(), self.plan.interval_s);
         let reports = self.watch(&limit, &mut timeline, probe, observer)?;
@@ -393,19 +448,36 @@ impl StageRun<'_> {
     }
 
     fn call_workers(&self) -> Result<(), EngineError> {
-        self.handles.iter().try_for_each(|handle| handle.waker.wake()).map_err(EngineError::from)
+        self.handles
+            .iter()
+            .try_for_each(|handle| handle.waker.wake())
+            .map_err(EngineError::from)
     }
 }
 
 fn merge_findings(all: &mut Vec<AccessFinding>, more: Vec<AccessFinding>) {
-    for AccessFinding { statement, moment, finding, sessions } in more {
+    for AccessFinding {
+        statement,
+        moment,
+        finding,
+        sessions,
+    } in more
+    {
         note(all, &statement, moment, finding, sessions);
     }
 }
 
 fn merge_reports(reports: Vec<WorkerReport>, limit: &Limit) -> Result<StageResult, EngineError> {
-    let last_end = reports.iter().map(|report| report.last_end).max().unwrap_or_default();
-    let end = if limit.is_by_number() { last_end } else { limit.end() };
+    let last_end = reports
+        .iter()
+        .map(|report| report.last_end)
+        .max()
+        .unwrap_or_default();
+    let end = if limit.is_by_number() {
+        last_end
+    } else {
+        limit.end()
+    };
     let mut reports = reports.into_iter();
     let first = reports.next().ok_or(EngineError::WorkerLost)?;
     let mut result = StageResult {
@@ -434,7 +506,9 @@ fn merge_reports(reports: Vec<WorkerReport>, limit: &Limit) -> Result<StageResul
         }
         result.wrong_replies += report.wrong_replies;
         merge_findings(&mut result.findings, report.findings);
-        result.session_transactions.extend(report.session_transactions);
+        result
+            .session_transactions
+            .extend(report.session_transactions);
         result.drained += report.drained;
         result.drained_max = result.drained_max.max(report.drained_max);
         result.worker_cpu_s.push(report.cpu_s);
@@ -442,3 +516,6 @@ fn merge_reports(reports: Vec<WorkerReport>, limit: &Limit) -> Result<StageResul
     }
     Ok(result)
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,9 +28,16 @@ impl Pace {
             Schedule::Closed => Self::Closed,
             Schedule::Constant { per_s } => {
                 let between = 1e9 / per_s;
-                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "nanoseconds of a positive rate")]
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "nanoseconds of a positive rate"
+                )]
                 let nanos = |count: u32| Nanos((between * f64::from(count)) as u64);
-                Self::Fixed { next: start.after(nanos(number)), step: nanos(sessions) }
+                Self::Fixed {
+                    next: start.after(nanos(number)),
+                    step: nanos(sessions),
+                }
             }
         }
     }

@@ -137,7 +137,10 @@ impl Histogram {
 
 /// The figures of a histogram, in microseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it: count, moments and percentiles")]
+#[expect(
+    missing_docs,
+    reason = "the names say it: count, moments and percentiles"
+)]
 pub struct LatencySummary {
     pub count: u64,
     pub min: f64,
@@ -163,7 +166,9 @@ mod tests {
             quantile in 0.01f64..1.0,
         ) {
             let mut histogram = Histogram::new().unwrap();
-            values.iter().for_each(|&value| histogram.record(Nanos(value)));
+            for value in &values {
+                histogram.record(Nanos(*value));
+            }
             values.sort_unstable();
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a position in a short list")]
             let rank = ((quantile * values.len() as f64).ceil() as usize).max(1);
@@ -179,7 +184,9 @@ mod tests {
         ) {
             let record = |values: &[u64]| {
                 let mut histogram = Histogram::new().unwrap();
-                values.iter().for_each(|&value| histogram.record(Nanos(value)));
+                for value in values.iter() {
+                histogram.record(Nanos(*value));
+            }
                 histogram
             };
             let mut merged = record(&first);

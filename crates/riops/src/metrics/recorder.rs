@@ -177,7 +177,11 @@ impl Recorder {
     }
 
     /// Hands out the current interval and goes on in `spare`, which becomes interval `index`.
-    pub fn next_interval(&mut self, mut spare: Box<IntervalPart>, index: usize) -> Box<IntervalPart> {
+    pub fn next_interval(
+        &mut self,
+        mut spare: Box<IntervalPart>,
+        index: usize,
+    ) -> Box<IntervalPart> {
         spare.clear(index);
         std::mem::replace(&mut self.interval, spare)
     }

@@ -92,7 +92,11 @@ impl Timeline {
             open.latency.merge(&part.latency)?;
         }
         let mut complete = Vec::new();
-        while self.open.front().is_some_and(|open| open.parts >= self.workers) {
+        while self
+            .open
+            .front()
+            .is_some_and(|open| open.parts >= self.workers)
+        {
             complete.extend(self.close(self.interval_s));
         }
         Ok(complete)
@@ -145,9 +149,9 @@ mod tests {
         let mut part = IntervalPart::new().unwrap();
         part.index = index;
         part.transactions = latencies.len() as u64;
-        latencies
-            .iter()
-            .for_each(|&latency| part.latency.record(Nanos(latency * 1000)));
+        for latency in latencies {
+            part.latency.record(Nanos(latency * 1000));
+        }
         part
     }
 

@@ -29,7 +29,8 @@ fn access(moment: &str) -> AccessRecord {
         statement: "read_rows_0001".to_owned(),
         moment: moment.to_owned(),
         expected: "Index Scan on rows_0001_asc_mykey, table rows_0001".to_owned(),
-        found: "Aggregate\n  Index Scan using rows_0001_asc_mykey on rows_0001, (mykey >= 1)".to_owned(),
+        found: "Aggregate\n  Index Scan using rows_0001_asc_mykey on rows_0001, (mykey >= 1)"
+            .to_owned(),
         held: true,
         sessions: 2,
     }
@@ -63,8 +64,16 @@ fn stage() -> StageRecord {
         }],
         errors: Vec::new(),
         unknown_commits: 0,
-        drained: DrainedRecord { transactions: 2, max_us: 1700.0 },
-        sessions_fairness: Fairness { min: 5_990, mean: 6_000.0, max: 6_010, stdev: 10.0 },
+        drained: DrainedRecord {
+            transactions: 2,
+            max_us: 1700.0,
+        },
+        sessions_fairness: Fairness {
+            min: 5_990,
+            mean: 6_000.0,
+            max: 6_010,
+            stdev: 10.0,
+        },
         io: Some(IoRecord {
             piops: 2.0,
             device: DeviceUse {
@@ -130,7 +139,10 @@ pub(crate) fn example_record() -> Record {
             address: "/var/cache/riops/server/embedded-18/socket/.s.PGSQL.40001".to_owned(),
             database: "postgres".to_owned(),
             settings: BTreeMap::from([("fsync".to_owned(), "on".to_owned())]),
-            dataset: DatasetRecord { id: id.to_owned(), rows: RowsDataset::default() },
+            dataset: DatasetRecord {
+                id: id.to_owned(),
+                rows: RowsDataset::default(),
+            },
         },
         client: ClientRecord {
             riops_version: "0.1.0".to_owned(),
@@ -146,6 +158,9 @@ pub(crate) fn example_record() -> Record {
         stages: vec![stage()],
         accesses: ["before", "middle", "after"].map(access).into(),
         checks: Vec::new(),
-        verdict: Verdict { valid: true, reasons: Vec::new() },
+        verdict: Verdict {
+            valid: true,
+            reasons: Vec::new(),
+        },
     }
 }

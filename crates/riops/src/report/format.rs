@@ -21,7 +21,11 @@ pub fn rate(per_second: f64) -> String {
     let per_second = per_second.max(0.0);
     match per_second {
         rate if rate >= 99.95 => {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded, positive")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "rounded, positive"
+            )]
             let whole = rate.round() as u64;
             count(whole)
         }
@@ -62,7 +66,12 @@ mod tests {
 
     #[test]
     fn counts_are_grouped() {
-        let pairs = [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")];
+        let pairs = [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (1_234_567, "1,234,567"),
+        ];
         for (number, text) in pairs {
             assert_eq!(count(number), text);
         }
@@ -70,7 +79,13 @@ mod tests {
 
     #[test]
     fn rates_keep_three_digits() {
-        let pairs = [(0.0, "0.00"), (1.234, "1.23"), (12.34, "12.3"), (99.96, "100"), (1234.5, "1,235")];
+        let pairs = [
+            (0.0, "0.00"),
+            (1.234, "1.23"),
+            (12.34, "12.3"),
+            (99.96, "100"),
+            (1234.5, "1,235"),
+        ];
         for (number, text) in pairs {
             assert_eq!(rate(number), text);
         }
@@ -78,7 +93,14 @@ mod tests {
 
     #[test]
     fn durations_get_the_unit_that_fits() {
-        let pairs = [(0.4, "0.40 µs"), (412.3, "412 µs"), (999.6, "1.00 ms"), (1_630.0, "1.63 ms"), (99_960.0, "100 ms"), (2_100_000.0, "2.10 s")];
+        let pairs = [
+            (0.4, "0.40 µs"),
+            (412.3, "412 µs"),
+            (999.6, "1.00 ms"),
+            (1_630.0, "1.63 ms"),
+            (99_960.0, "100 ms"),
+            (2_100_000.0, "2.10 s"),
+        ];
         for (number, text) in pairs {
             assert_eq!(duration_us(number), text);
         }
@@ -86,6 +108,9 @@ mod tests {
 
     #[test]
     fn shares_become_percent() {
-        assert_eq!((percent(0.0312), percent(0.999)), ("3.1 %".to_owned(), "100 %".to_owned()));
+        assert_eq!(
+            (percent(0.0312), percent(0.999)),
+            ("3.1 %".to_owned(), "100 %".to_owned())
+        );
     }
 }

@@ -34,7 +34,12 @@ pub fn run_text(record: &Record, kept: Option<&str>) -> String {
         return format!("{}: nothing was measured\n", record.id);
     };
     let mut block = Block::default();
-    let _ = writeln!(block.0, "riops run {} · {}", record.workload, summary.target());
+    let _ = writeln!(
+        block.0,
+        "riops run {} · {}",
+        record.workload,
+        summary.target()
+    );
     block.gap();
     block.line("work", &summary.work());
     block.line("", &summary.setup());
@@ -84,7 +89,10 @@ fn plan(block: &mut Block, label: &str, outline: &str) {
 
 fn result(block: &mut Block, summary: &Summary<'_>) {
     let stage = summary.stage;
-    block.line("RIOPS", &format!("{} rows/s", rate(stage.throughput.rows_per_s)));
+    block.line(
+        "RIOPS",
+        &format!("{} rows/s", rate(stage.throughput.rows_per_s)),
+    );
     let errors = match summary.errors() {
         0 => "no errors".to_owned(),
         1 => "1 error".to_owned(),
@@ -100,7 +108,15 @@ fn result(block: &mut Block, summary: &Summary<'_>) {
         ),
     );
     for error in &stage.errors {
-        block.line("", &format!("{} × {}: {}", count(error.count), error.sqlstate, error.sample));
+        block.line(
+            "",
+            &format!(
+                "{} × {}: {}",
+                count(error.count),
+                error.sqlstate,
+                error.sample
+            ),
+        );
     }
     if let Some(latency) = &stage.service_us {
         block.line("latency", &latency_text(latency));
@@ -108,7 +124,10 @@ fn result(block: &mut Block, summary: &Summary<'_>) {
     if stage.operations.len() > 1 {
         for operation in &stage.operations {
             if let Some(latency) = &operation.service_us {
-                block.line("", &format!("{}: {}", operation.name, latency_text(latency)));
+                block.line(
+                    "",
+                    &format!("{}: {}", operation.name, latency_text(latency)),
+                );
             }
         }
     }
@@ -134,8 +153,10 @@ fn latency_text(latency: &LatencySummary) -> String {
         ("p99.9", latency.p999),
         ("max", latency.max),
     ];
-    let parts: Vec<_> =
-        parts.iter().map(|(name, value)| format!("{name} {}", duration_us(*value))).collect();
+    let parts: Vec<_> = parts
+        .iter()
+        .map(|(name, value)| format!("{name} {}", duration_us(*value)))
+        .collect();
     parts.join(" · ")
 }
 
@@ -154,17 +175,32 @@ fn limit(block: &mut Block, summary: &Summary<'_>) {
     );
     if let Some(busy) = stage.machine_busy_share {
         let client = summary.client_machine_share().unwrap_or(0.0).min(busy);
-        let rest = if shared { "server and others" } else { "others" };
+        let rest = if shared {
+            "server and others"
+        } else {
+            "others"
+        };
         block.line(
             "  machine",
-            &format!("{} of its CPU busy: client {}, {rest} {}", percent(busy), percent(client), percent(busy - client)),
+            &format!(
+                "{} of its CPU busy: client {}, {rest} {}",
+                percent(busy),
+                percent(client),
+                percent(busy - client)
+            ),
         );
     }
     if let Some(cpu) = stage.client_cpu {
-        let each = cpu
-            .us_per_transaction
-            .map_or_else(String::new, |us| format!(", {} CPU per transaction", duration_us(us)));
-        block.line("  client", &format!("busiest worker {} of one CPU{each}", percent(cpu.share_of_client)));
+        let each = cpu.us_per_transaction.map_or_else(String::new, |us| {
+            format!(", {} CPU per transaction", duration_us(us))
+        });
+        block.line(
+            "  client",
+            &format!(
+                "busiest worker {} of one CPU{each}",
+                percent(cpu.share_of_client)
+            ),
+        );
     }
     if let Some(io) = &stage.io {
         block.line(
@@ -190,7 +226,8 @@ fn verdict(block: &mut Block, record: &Record) {
     if record.verdict.valid {
         let checked = match record.checks.len() {
             0 => "every reply had all its rows".to_owned(),
-            _ => "every reply had all its rows, and the data hold every acknowledged change".to_owned(),
+            _ => "every reply had all its rows, and the data hold every acknowledged change"
+                .to_owned(),
         };
         block.line("valid", &format!("yes: {checked}{interrupted}"));
         return;
@@ -206,7 +243,8 @@ fn next_steps(summary: &Summary<'_>, kept: bool) -> Vec<String> {
     let plan = &summary.record.plan;
     let mut hints = Vec::new();
     if !summary.record.verdict.valid {
-        hints.push("the figures above are not to be used; mend the reason and run again".to_owned());
+        hints
+            .push("the figures above are not to be used; mend the reason and run again".to_owned());
         return hints;
     }
     match summary.limit() {
@@ -218,7 +256,10 @@ fn next_steps(summary: &Summary<'_>, kept: bool) -> Vec<String> {
         hints.push("riops run rows --update-percent 20     (reads and writes)".to_owned());
     }
     if plan.rows.batch > 1 {
-        hints.push("riops run rows --batch 1               (one row a statement: the cost of a call)".to_owned());
+        hints.push(
+            "riops run rows --batch 1               (one row a statement: the cost of a call)"
+                .to_owned(),
+        );
     }
     if kept {
         hints.push("riops runs list                        (all runs that are kept)".to_owned());
@@ -231,7 +272,12 @@ fn next_steps(summary: &Summary<'_>, kept: bool) -> Vec<String> {
 pub fn interval_line(point: &Point) -> String {
     let latency = match (point.p50_us, point.p99_us, point.max_us) {
         (Some(p50), Some(p99), Some(max)) => {
-            format!("p50 {} · p99 {} · max {}", duration_us(p50), duration_us(p99), duration_us(max))
+            format!(
+                "p50 {} · p99 {} · max {}",
+                duration_us(p50),
+                duration_us(p99),
+                duration_us(max)
+            )
         }
         _ => "nothing ended".to_owned(),
     };
@@ -252,11 +298,32 @@ pub fn interval_line(point: &Point) -> String {
 pub fn runs_table(runs: &[Listed]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header([
-        "id", "started (UTC)", "workload", "label", "target", "sessions", "rows/s", "tx/s", "p99", "valid",
+        "id",
+        "started (UTC)",
+        "workload",
+        "label",
+        "target",
+        "sessions",
+        "rows/s",
+        "tx/s",
+        "p99",
+        "valid",
     ]);
     for run in runs {
-        let short: String = run.id.chars().rev().take(8).collect::<Vec<_>>().into_iter().rev().collect();
-        let started = run.started_at.get(..19).unwrap_or(&run.started_at).replace('T', " ");
+        let short: String = run
+            .id
+            .chars()
+            .rev()
+            .take(8)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .rev()
+            .collect();
+        let started = run
+            .started_at
+            .get(..19)
+            .unwrap_or(&run.started_at)
+            .replace('T', " ");
         let valid = match (run.valid, run.status.as_str()) {
             (true, "done") => "yes".to_owned(),
             (true, status) => format!("yes, {status}"),
@@ -281,7 +348,9 @@ pub fn runs_table(runs: &[Listed]) -> String {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    let mut text: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    let mut text = table.trim_fmt()
+        + "
+";
     if runs.is_empty() {
         text.push_str("no runs yet: make one with: riops run rows\n");
     }
@@ -295,16 +364,22 @@ mod tests {
 
     #[test]
     fn the_closing_text_of_a_good_run() {
-        insta::assert_snapshot!(run_text(&example_record(), Some("/home/me/.local/share/riops/runs.sqlite")));
+        insta::assert_snapshot!(run_text(
+            &example_record(),
+            Some("/home/me/.local/share/riops/runs.sqlite")
+        ));
     }
 
     #[test]
     fn the_closing_text_of_a_run_whose_plan_flipped() {
         let mut record = example_record();
         record.accesses[1].held = false;
-        record.accesses[1].found = "Aggregate\n  Seq Scan on rows_0001, filter (mykey >= 1)".to_owned();
+        record.accesses[1].found =
+            "Aggregate\n  Seq Scan on rows_0001, filter (mykey >= 1)".to_owned();
         record.verdict.valid = false;
-        record.verdict.reasons = vec!["the access path of read_rows_0001 was not kept (in the middle of the run)".to_owned()];
+        record.verdict.reasons = vec![
+            "the access path of read_rows_0001 was not kept (in the middle of the run)".to_owned(),
+        ];
         insta::assert_snapshot!(run_text(&record, None));
     }
 
@@ -319,6 +394,9 @@ mod tests {
         point.rows = 0;
         point.p50_us = None;
         point.errors = 2;
-        assert_eq!(interval_line(&point), "   1.0 s          0.00 rows/s       0.00 tx/s  nothing ended · 2 errors");
+        assert_eq!(
+            interval_line(&point),
+            "   1.0 s          0.00 rows/s       0.00 tx/s  nothing ended · 2 errors"
+        );
     }
 }

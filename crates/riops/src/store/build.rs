@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::record::{
-    AccessRecord, ClientCpu, ClientRecord, DrainedRecord, Fairness, IoRecord,
-    OperationRecord, Record, SCHEMA, StageRecord, Status, TargetRecord, Throughput, Verdict,
+    AccessRecord, ClientCpu, ClientRecord, DrainedRecord, Fairness, IoRecord, OperationRecord,
+    Record, SCHEMA, StageRecord, Status, TargetRecord, Throughput, Verdict,
 };
 use crate::engine::{AccessFinding, Moment, StageResult};
 use crate::metrics::{Histogram, HistogramError, OperationTotals};
@@ -66,14 +66,23 @@ pub fn build(
         reasons.push(format!(
             "the access path of {} was not kept ({} the run)",
             access.statement,
-            if access.moment == "middle" { "in the middle of" } else { &access.moment }
+            if access.moment == "middle" {
+                "in the middle of"
+            } else {
+                &access.moment
+            }
         ));
     }
     if wrong_replies > 0 {
-        reasons.push(format!("{wrong_replies} replies had fewer or more rows than were asked for"));
+        reasons.push(format!(
+            "{wrong_replies} replies had fewer or more rows than were asked for"
+        ));
     }
     for check in checks.iter().filter(|check| !check.held) {
-        reasons.push(format!("{}: expected {}, found {}", check.name, check.expected, check.found));
+        reasons.push(format!(
+            "{}: expected {}, found {}",
+            check.name, check.expected, check.found
+        ));
     }
     Ok(Record {
         schema: SCHEMA,
@@ -90,7 +99,10 @@ pub fn build(
         stages: vec![stage],
         accesses,
         checks,
-        verdict: Verdict { valid: reasons.is_empty(), reasons },
+        verdict: Verdict {
+            valid: reasons.is_empty(),
+            reasons,
+        },
     })
 }
 
@@ -145,7 +157,13 @@ fn stage(
             })
         })
         .collect::<Result<_, HistogramError>>()?;
-    let per_second = |count: u64| if result.seconds > 0.0 { count as f64 / result.seconds } else { 0.0 };
+    let per_second = |count: u64| {
+        if result.seconds > 0.0 {
+            count as f64 / result.seconds
+        } else {
+            0.0
+        }
+    };
     Ok(StageRecord {
         name: result.name,
         kind: "loop".to_owned(),
@@ -164,14 +182,26 @@ fn stage(
         histogram: Some(service.to_base64()?),
         operations,
         errors: result.recorder.errors().entries().to_vec(),
-        unknown_commits: result.acknowledged.iter().map(|each| each.transactions_unknown).sum(),
+        unknown_commits: result
+            .acknowledged
+            .iter()
+            .map(|each| each.transactions_unknown)
+            .sum(),
         drained: DrainedRecord {
             transactions: result.drained,
             max_us: result.drained_max.as_micros(),
         },
         sessions_fairness: fairness(&result.session_transactions),
-        io: usage.device.map(|device| IoRecord { piops: device.reads_per_s, device }),
-        client_cpu: client_cpu(usage.client_cpu_s, &result.worker_cpu_s, result.seconds, transactions),
+        io: usage.device.map(|device| IoRecord {
+            piops: device.reads_per_s,
+            device,
+        }),
+        client_cpu: client_cpu(
+            usage.client_cpu_s,
+            &result.worker_cpu_s,
+            result.seconds,
+            transactions,
+        ),
         machine_busy_share: usage.machine_busy_share,
         series: result.series,
     })
@@ -210,8 +240,11 @@ fn client_cpu(
 fn fairness(transactions: &[u64]) -> Fairness {
     let count = transactions.len().max(1) as f64;
     let mean = transactions.iter().sum::<u64>() as f64 / count;
-    let variance =
-        transactions.iter().map(|&each| (each as f64 - mean).powi(2)).sum::<f64>() / count;
+    let variance = transactions
+        .iter()
+        .map(|&each| (each as f64 - mean).powi(2))
+        .sum::<f64>()
+        / count;
     Fairness {
         min: transactions.iter().copied().min().unwrap_or(0),
         mean,

@@ -36,7 +36,9 @@ pub enum StoreError {
         source: rusqlite::Error,
     },
     /// A newer riops wrote the file.
-    #[error("the store {path} was written by a newer riops (version {found}, this one knows {known})")]
+    #[error(
+        "the store {path} was written by a newer riops (version {found}, this one knows {known})"
+    )]
     Newer {
         /// The file.
         path: PathBuf,
@@ -72,10 +74,17 @@ pub enum StoreError {
 /// The store's file where none was named: in the user's data folder.
 #[must_use]
 pub fn default_path() -> PathBuf {
-    let variable =
-        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let variable = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     variable("XDG_DATA_HOME")
-        .or_else(|| variable("HOME").filter(|home| home.is_dir()).map(|home| home.join(".local/share")))
+        .or_else(|| {
+            variable("HOME")
+                .filter(|home| home.is_dir())
+                .map(|home| home.join(".local/share"))
+        })
         .map_or_else(
             || {
                 let uid = rustix::process::geteuid().as_raw();
@@ -87,7 +96,10 @@ pub fn default_path() -> PathBuf {
 
 /// A line of the list of runs.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
-#[expect(missing_docs, reason = "the columns of the table, by their names in the record")]
+#[expect(
+    missing_docs,
+    reason = "the columns of the table, by their names in the record"
+)]
 pub struct Listed {
     pub id: String,
     pub started_at: String,
@@ -115,14 +127,28 @@ impl SqliteStore {
     /// # Errors
     /// [`StoreError`]
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder)
-                .map_err(|source| StoreError::Folder { path: folder.to_owned(), source })?;
+        if let Some(folder) = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+        {
+            std::fs::create_dir_all(folder).map_err(|source| StoreError::Folder {
+                path: folder.to_owned(),
+                source,
+            })?;
         }
-        let failed = |source| StoreError::Sqlite { path: path.to_owned(), source };
+        let failed = |source| StoreError::Sqlite {
+            path: path.to_owned(),
+            source,
+        };
         let connection = Connection::open(path).map_err(failed)?;
-        let mut store = Self { connection, path: path.to_owned() };
-        store.connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
+        let mut store = Self {
+            connection,
+            path: path.to_owned(),
+        };
+        store
+            .connection
+            .busy_timeout(BUSY_TIMEOUT)
+            .map_err(failed)?;
         store.migrate()?;
         Ok(store)
     }
@@ -140,9 +166,15 @@ impl SqliteStore {
 
     fn migrate(&mut self) -> Result<(), StoreError> {
         let failed = self.failed();
-        let newer = |found| StoreError::Newer { path: self.path.clone(), found, known: MIGRATIONS.len() };
+        let newer = |found| StoreError::Newer {
+            path: self.path.clone(),
+            found,
+            known: MIGRATIONS.len(),
+        };
         let version = |connection: &Connection| -> rusqlite::Result<usize> {
-            connection.query_row("pragma user_version", [], |row| row.get::<_, u32>(0)).map(|version| version as usize)
+            connection
+                .query_row("pragma user_version", [], |row| row.get::<_, u32>(0))
+                .map(|version| version as usize)
         };
         match version(&self.connection) {
             Ok(found) if found == MIGRATIONS.len() => return Ok(()),
@@ -157,7 +189,11 @@ impl SqliteStore {
                 .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
             for (done, step) in MIGRATIONS.iter().enumerate().skip(version(&transaction)?) {
                 transaction.execute_batch(step)?;
-                transaction.pragma_update(None, "user_version", u32::try_from(done + 1).unwrap_or(u32::MAX))?;
+                transaction.pragma_update(
+                    None,
+                    "user_version",
+                    u32::try_from(done + 1).unwrap_or(u32::MAX),
+                )?;
             }
             transaction.commit()
         };
@@ -170,8 +206,10 @@ impl SqliteStore {
     /// [`StoreError`]
     pub fn save(&self, record: &Record) -> Result<(), StoreError> {
         let id = record.id.to_string();
-        let json = serde_json::to_string(record)
-            .map_err(|source| StoreError::Json { id: id.clone(), source })?;
+        let json = serde_json::to_string(record).map_err(|source| StoreError::Json {
+            id: id.clone(),
+            source,
+        })?;
         let stage = record.stages.first();
         self.connection
             .execute(
@@ -189,7 +227,9 @@ impl SqliteStore {
                     record.plan.sessions,
                     stage.map(|stage| stage.throughput.rows_per_s),
                     stage.map(|stage| stage.throughput.transactions_per_s),
-                    stage.and_then(|stage| stage.service_us.as_ref()).map(|latency| latency.p99),
+                    stage
+                        .and_then(|stage| stage.service_us.as_ref())
+                        .map(|latency| latency.p99),
                     json,
                 ],
             )
@@ -236,16 +276,21 @@ impl SqliteStore {
     pub fn find(&self, part: &str) -> Result<Record, StoreError> {
         let json = if part == "last" {
             self.connection
-                .query_row("select record from run order by started_at desc, id desc limit 1", [], |row| {
-                    row.get::<_, String>(0)
-                })
+                .query_row(
+                    "select record from run order by started_at desc, id desc limit 1",
+                    [],
+                    |row| row.get::<_, String>(0),
+                )
                 .optional()
                 .map_err(self.failed())?
                 .ok_or_else(|| StoreError::Empty(self.path.clone()))?
         } else {
             self.find_json(part)?
         };
-        serde_json::from_str(&json).map_err(|source| StoreError::Json { id: part.to_owned(), source })
+        serde_json::from_str(&json).map_err(|source| StoreError::Json {
+            id: part.to_owned(),
+            source,
+        })
     }
 
     fn find_json(&self, part: &str) -> Result<String, StoreError> {
@@ -254,16 +299,22 @@ impl SqliteStore {
             return Err(StoreError::NotFound(part.to_owned()));
         }
         let read = || -> rusqlite::Result<Vec<String>> {
-            let mut statement =
-                self.connection.prepare("select record from run where id like ?1 || '%' or id like '%' || ?1")?;
+            let mut statement = self
+                .connection
+                .prepare("select record from run where id like ?1 || '%' or id like '%' || ?1")?;
             let rows = statement.query_map([part.to_ascii_lowercase()], |row| row.get(0))?;
             rows.collect()
         };
         let mut found = read().map_err(self.failed())?;
         match found.len() {
-            1 => found.pop().ok_or_else(|| StoreError::NotFound(part.to_owned())),
+            1 => found
+                .pop()
+                .ok_or_else(|| StoreError::NotFound(part.to_owned())),
             0 => Err(StoreError::NotFound(part.to_owned())),
-            count => Err(StoreError::Ambiguous { prefix: part.to_owned(), count }),
+            count => Err(StoreError::Ambiguous {
+                prefix: part.to_owned(),
+                count,
+            }),
         }
     }
 }
@@ -286,7 +337,10 @@ mod tests {
         }
         let listed = store.list(10).unwrap();
         assert_eq!(listed.len(), 1);
-        assert_eq!((listed[0].id.as_str(), listed[0].valid), (id.as_str(), true));
+        assert_eq!(
+            (listed[0].id.as_str(), listed[0].valid),
+            (id.as_str(), true)
+        );
     }
 
     #[test]
@@ -301,9 +355,15 @@ mod tests {
         bytes[15] ^= 0xff;
         record.id = uuid::Uuid::from_bytes(bytes);
         store.save(&record).unwrap();
-        assert!(matches!(store.find(&prefix), Err(StoreError::Ambiguous { count: 2, .. })));
+        assert!(matches!(
+            store.find(&prefix),
+            Err(StoreError::Ambiguous { count: 2, .. })
+        ));
         for part in ["", "%", "zzzz", "ffffffffffff"] {
-            assert!(matches!(store.find(part), Err(StoreError::NotFound(_))), "{part}");
+            assert!(
+                matches!(store.find(part), Err(StoreError::NotFound(_))),
+                "{part}"
+            );
         }
     }
 
@@ -311,11 +371,25 @@ mod tests {
     fn a_file_of_a_newer_version_and_one_that_is_no_store_are_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.sqlite");
-        SqliteStore::open(&path).unwrap().connection.pragma_update(None, "user_version", 99).unwrap();
-        assert!(matches!(SqliteStore::open(&path), Err(StoreError::Newer { found: 99, .. })));
+        SqliteStore::open(&path)
+            .unwrap()
+            .connection
+            .pragma_update(None, "user_version", 99)
+            .unwrap();
+        assert!(matches!(
+            SqliteStore::open(&path),
+            Err(StoreError::Newer { found: 99, .. })
+        ));
         let other = folder.path().join("notes.txt");
         std::fs::write(&other, "These are my notes, not a database.".repeat(40)).unwrap();
-        assert!(matches!(SqliteStore::open(&other), Err(StoreError::Sqlite { .. })));
-        assert!(std::fs::read_to_string(&other).unwrap().starts_with("These are my notes"));
+        assert!(matches!(
+            SqliteStore::open(&other),
+            Err(StoreError::Sqlite { .. })
+        ));
+        assert!(
+            std::fs::read_to_string(&other)
+                .unwrap()
+                .starts_with("These are my notes")
+        );
     }
 }

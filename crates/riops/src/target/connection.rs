@@ -49,7 +49,7 @@ pub enum ConnectionError {
     #[error("{0}")]
     Server(Box<ServerError>),
     /// The connection broke.
-    #[error("the server closed the connection{}", farewell(.0))]
+    #[error("the server closed the connection{}", farewell(.0.as_deref()))]
     Closed(Option<Box<ServerError>>),
     /// Reading or writing failed.
     #[error("the connection to the server broke: {0}")]
@@ -87,10 +87,8 @@ fn startup_hint(source: &StartupError) -> &'static str {
     }
 }
 
-fn farewell(error: &Option<Box<ServerError>>) -> String {
-    error
-        .as_ref()
-        .map_or_else(String::new, |error| format!(": {error}"))
+fn farewell(error: Option<&ServerError>) -> String {
+    error.map_or_else(String::new, |error| format!(": {error}"))
 }
 
 impl From<FrameError> for ConnectionError {
@@ -108,18 +106,6 @@ impl From<backend::DecodeError> for ConnectionError {
 impl From<EncodeError> for ConnectionError {
     fn from(error: EncodeError) -> Self {
         Self::Protocol(error.to_string())
-    }
-}
-
-impl ConnectionError {
-    /// The server's code, where the server reported the error.
-    #[must_use]
-    pub fn sqlstate(&self) -> Option<SqlState> {
-        match self {
-            Self::Server(error) | Self::Closed(Some(error)) => Some(error.sqlstate),
-            Self::Startup { source: StartupError::Server(error), .. } => Some(error.sqlstate),
-            _ => None,
-        }
     }
 }
 
@@ -231,9 +217,14 @@ impl Connection {
     /// # Errors
     /// [`ConnectionError`]
     pub fn open(info: &ConnInfo, interrupt: &Interrupt) -> Result<Self, ConnectionError> {
-        let connect_error = |source| ConnectionError::Connect { address: info.address(), source };
+        let connect_error = |source| ConnectionError::Connect {
+            address: info.address(),
+            source,
+        };
         let stream = Stream::connect(info).map_err(connect_error)?;
-        stream.set_timeouts(INTERRUPT_CHECK).map_err(connect_error)?;
+        stream
+            .set_timeouts(INTERRUPT_CHECK)
+            .map_err(connect_error)?;
         let mut connection = Self {
             stream,
             received: FrameBuffer::new(FRAME_BYTES_MAX),
@@ -302,7 +293,10 @@ impl Connection {
     /// As [`Self::query`].
     pub fn query_value(&mut self, sql: &str) -> Result<Option<String>, ConnectionError> {
         let rows = self.query(sql)?;
-        Ok(rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
+        Ok(rows
+            .into_iter()
+            .next()
+            .and_then(|row| row.into_iter().next().flatten()))
     }
 
     /// Runs one statement with parameters as text, which keeps them apart from the SQL.
@@ -314,17 +308,28 @@ impl Connection {
         sql: &str,
         parameters: &[Option<&str>],
     ) -> Result<Vec<TextRow>, ConnectionError> {
-        frontend::Message::Parse { name: "", sql, parameter_types: Vec::new() }
-            .encode(&mut self.out)?;
+        frontend::Message::Parse {
+            name: "",
+            sql,
+            parameter_types: Vec::new(),
+        }
+        .encode(&mut self.out)?;
         frontend::Message::Bind {
             portal: "",
             statement: "",
             parameter_format: frontend::Format::Text,
-            parameters: parameters.iter().map(|value| value.map(str::as_bytes)).collect(),
+            parameters: parameters
+                .iter()
+                .map(|value| value.map(str::as_bytes))
+                .collect(),
             result_format: frontend::Format::Text,
         }
         .encode(&mut self.out)?;
-        frontend::Message::Execute { portal: "", rows_max: 0 }.encode(&mut self.out)?;
+        frontend::Message::Execute {
+            portal: "",
+            rows_max: 0,
+        }
+        .encode(&mut self.out)?;
         frontend::Message::Sync.encode(&mut self.out)?;
         self.collect()
     }
@@ -339,8 +344,12 @@ impl Connection {
         sql: &str,
         parameter_types: &[u32],
     ) -> Result<(), ConnectionError> {
-        frontend::Message::Parse { name, sql, parameter_types: parameter_types.to_vec() }
-            .encode(&mut self.out)?;
+        frontend::Message::Parse {
+            name,
+            sql,
+            parameter_types: parameter_types.to_vec(),
+        }
+        .encode(&mut self.out)?;
         frontend::Message::Sync.encode(&mut self.out)?;
         self.collect().map(drop)
     }

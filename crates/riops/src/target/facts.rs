@@ -37,11 +37,17 @@ impl ServerFacts {
     /// # Errors
     /// [`ConnectionError`] where the connection breaks or `version()` cannot be asked.
     pub fn read(connection: &mut Connection) -> Result<Self, ConnectionError> {
-        let version = connection.greeting().parameter("server_version").unwrap_or("unknown").to_owned();
-        let version_text = connection.query_value("select version()")?.unwrap_or_default();
-        let compiler_flags = optional(connection.query_value(
-            "select setting from pg_config where name = 'CFLAGS'",
-        ))?;
+        let version = connection
+            .greeting()
+            .parameter("server_version")
+            .unwrap_or("unknown")
+            .to_owned();
+        let version_text = connection
+            .query_value("select version()")?
+            .unwrap_or_default();
+        let compiler_flags = optional(
+            connection.query_value("select setting from pg_config where name = 'CFLAGS'"),
+        )?;
         let data_directory =
             optional(connection.query_value("show data_directory"))?.map(PathBuf::from);
         let settings = connection

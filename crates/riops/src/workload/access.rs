@@ -96,13 +96,22 @@ impl Access {
     #[must_use]
     pub fn judge(&self, json: &str) -> Finding {
         let Ok(document) = serde_json::from_str::<Value>(json) else {
-            return Finding { held: false, outline: "a plan that is no JSON".to_owned() };
+            return Finding {
+                held: false,
+                outline: "a plan that is no JSON".to_owned(),
+            };
         };
-        let root = document.get(0).and_then(|first| first.get("Plan")).unwrap_or(&Value::Null);
+        let root = document
+            .get(0)
+            .and_then(|first| first.get("Plan"))
+            .unwrap_or(&Value::Null);
         let mut nodes = Vec::new();
         collect(root, 0, &mut nodes);
-        let outline = nodes.iter().map(|node| node.line()).collect::<Vec<_>>().join("\n");
-        Finding { held: self.is_kept_by(&nodes), outline }
+        let outline = nodes.iter().map(Node::line).collect::<Vec<_>>().join("\n");
+        Finding {
+            held: self.is_kept_by(&nodes),
+            outline,
+        }
     }
 
     fn is_kept_by(&self, nodes: &[Node<'_>]) -> bool {
@@ -131,7 +140,12 @@ fn collect<'a>(fields: &'a Value, depth: usize, nodes: &mut Vec<Node<'a>>) {
         return;
     }
     nodes.push(Node { depth, fields });
-    for child in fields.get("Plans").and_then(Value::as_array).into_iter().flatten() {
+    for child in fields
+        .get("Plans")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
         collect(child, depth + 1, nodes);
     }
 }
@@ -222,7 +236,15 @@ mod tests {
         let mut whole_index = scan("Index Scan");
         whole_index.as_object_mut().unwrap().remove("Index Cond");
         let two = json!({"Node Type": "Append", "Plans": [scan("Index Scan"), scan("Index Scan")]});
-        for inner in [seq, bitmap, other_index, whole_index, two, scan("Index Only Scan"), json!(null)] {
+        for inner in [
+            seq,
+            bitmap,
+            other_index,
+            whole_index,
+            two,
+            scan("Index Only Scan"),
+            json!(null),
+        ] {
             assert!(!index_scan().judge(&plan(&inner)).held, "{inner}");
         }
         assert!(!index_scan().judge("Index Scan").held);

@@ -27,7 +27,9 @@ pub enum DatasetError {
     #[error("the table riops.{0} exists and was not made by riops: rename or drop it first")]
     Foreign(String),
     /// There is no dataset.
-    #[error("there is no dataset for the workload {workload} in {target}: make one with: riops prepare {workload}")]
+    #[error(
+        "there is no dataset for the workload {workload} in {target}: make one with: riops prepare {workload}"
+    )]
     Missing {
         /// Name of the workload.
         workload: &'static str,
@@ -35,10 +37,14 @@ pub enum DatasetError {
         target: String,
     },
     /// The dataset was not loaded to its end.
-    #[error("the dataset for the workload {0} is incomplete (its preparation was interrupted): make it anew with: riops prepare {0}")]
+    #[error(
+        "the dataset for the workload {0} is incomplete (its preparation was interrupted): make it anew with: riops prepare {0}"
+    )]
     Incomplete(&'static str),
     /// The dataset has other parameters.
-    #[error("the dataset for the workload {workload} was prepared with {option} {found}, not {wanted}: leave the option out, or make the dataset anew with: riops prepare {workload} --recreate {option} {wanted}")]
+    #[error(
+        "the dataset for the workload {workload} was prepared with {option} {found}, not {wanted}: leave the option out, or make the dataset anew with: riops prepare {workload} --recreate {option} {wanted}"
+    )]
     Differs {
         /// Name of the workload.
         workload: &'static str,
@@ -50,7 +56,9 @@ pub enum DatasetError {
         wanted: String,
     },
     /// Somebody uses it, or makes it.
-    #[error("another riops is using the dataset for the workload {0} in this database: wait for it to end")]
+    #[error(
+        "another riops is using the dataset for the workload {0} in this database: wait for it to end"
+    )]
     InUse(&'static str),
     /// The registry has entries that cannot be read.
     #[error("the registry riops.dataset is damaged: {0}")]
@@ -140,7 +148,10 @@ impl<'a> Registry<'a> {
     /// The registry's entries for one workload.
     #[must_use]
     pub fn new(connection: &'a mut Connection, workload: &'static str) -> Self {
-        Self { connection, workload }
+        Self {
+            connection,
+            workload,
+        }
     }
 
     /// The connection, for statements of the caller's own.
@@ -154,8 +165,15 @@ impl<'a> Registry<'a> {
     /// # Errors
     /// [`DatasetError::InUse`]
     pub fn lock(&mut self, exclusive: bool) -> Result<(), DatasetError> {
-        let function = if exclusive { "pg_try_advisory_lock" } else { "pg_try_advisory_lock_shared" };
-        let sql = format!("select {function}({LOCK_SPACE}, hashtext('{}'))", self.workload);
+        let function = if exclusive {
+            "pg_try_advisory_lock"
+        } else {
+            "pg_try_advisory_lock_shared"
+        };
+        let sql = format!(
+            "select {function}({LOCK_SPACE}, hashtext('{}'))",
+            self.workload
+        );
         let deadline = Instant::now() + LOCK_PATIENCE;
         loop {
             if self.connection.query_value(&sql)?.as_deref() == Some("t") {
@@ -173,7 +191,11 @@ impl<'a> Registry<'a> {
     /// # Errors
     /// [`DatasetError`]
     pub fn ensure(&mut self) -> Result<(), DatasetError> {
-        if self.connection.query_value("select 1 from pg_namespace where nspname = 'riops'")?.is_none() {
+        if self
+            .connection
+            .query_value("select 1 from pg_namespace where nspname = 'riops'")?
+            .is_none()
+        {
             self.connection.execute(&format!(
                 "create schema riops; comment on schema riops is '{SCHEMA_MARK}'"
             ))?;
@@ -206,7 +228,10 @@ impl<'a> Registry<'a> {
               where n.nspname = 'riops' and c.relname = $1",
             &[Some(table)],
         )?;
-        Ok(rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
+        Ok(rows
+            .into_iter()
+            .next()
+            .and_then(|row| row.into_iter().next().flatten()))
     }
 
     /// Whether the table was made by riops; `None` where there is none.
@@ -245,8 +270,13 @@ impl<'a> Registry<'a> {
             serde_json::from_str(baseline).map_err(|error| damaged(&error.to_string()))?;
         Ok(Some(Entry {
             id: id.clone(),
-            state: if state == "complete" { State::Complete } else { State::Loading },
-            parameters: serde_json::from_str(parameters).map_err(|error| damaged(&error.to_string()))?,
+            state: if state == "complete" {
+                State::Complete
+            } else {
+                State::Loading
+            },
+            parameters: serde_json::from_str(parameters)
+                .map_err(|error| damaged(&error.to_string()))?,
             baseline: baseline
                 .iter()
                 .map(|numbers| numbers.iter().map(|number| number.parse()).collect())
@@ -261,28 +291,45 @@ impl<'a> Registry<'a> {
     /// [`DatasetError`]
     pub fn begin(&mut self, dataset: &Dataset) -> Result<(), DatasetError> {
         let mark = self.mark();
-        let mut sql = String::from("begin;\n");
-        for table in &dataset.tables {
-            sql.push_str(&format!(
-                "{};\ncomment on table riops.{} is '{mark}';\n",
-                table.create, table.name
-            ));
-        }
+        let workload = self.workload;
         let id = uuid::Uuid::now_v7().to_string();
-        let parameters = dataset.parameters.to_string().replace('\'', "''");
-        sql.push_str(&format!(
-            "insert into riops.dataset (workload, id, state, parameters, riops_version)
-             values ('{}', '{id}', 'loading', '{parameters}', '{}');\ncommit",
-            self.workload,
-            env!("CARGO_PKG_VERSION")
-        ));
-        // standard_conforming_strings is on everywhere since PostgreSQL 9.1; this makes sure.
-        self.connection.execute("set standard_conforming_strings = on")?;
-        let made = self.connection.execute(&sql);
-        if made.is_err() {
-            let _ = self.connection.execute("rollback");
+        let parameters = dataset.parameters.to_string();
+        self.in_transaction(|connection| {
+            for table in &dataset.tables {
+                connection.execute(&table.create)?;
+                connection.execute(&format!(
+                    "comment on table riops.{} is '{mark}'",
+                    table.name
+                ))?;
+            }
+            connection.query_with(
+                "insert into riops.dataset (workload, id, state, parameters, riops_version)
+                 values ($1, $2, 'loading', $3, $4)",
+                &[
+                    Some(workload),
+                    Some(&id),
+                    Some(&parameters),
+                    Some(env!("CARGO_PKG_VERSION")),
+                ],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// All or nothing.
+    fn in_transaction(
+        &mut self,
+        work: impl FnOnce(&mut Connection) -> Result<(), ConnectionError>,
+    ) -> Result<(), DatasetError> {
+        self.connection.execute("begin")?;
+        match work(self.connection) {
+            Ok(()) => Ok(self.connection.execute("commit")?),
+            Err(error) => {
+                // A broken connection has rolled back already.
+                let _ = self.connection.execute("rollback");
+                Err(error.into())
+            }
         }
-        Ok(made?)
     }
 
     /// Registers the dataset as whole.
@@ -324,19 +371,25 @@ impl<'a> Registry<'a> {
             .into_iter()
             .filter_map(|row| row.into_iter().next().flatten())
             .collect();
-        let mut sql = String::from("begin;\n");
-        for table in &tables {
-            sql.push_str(&format!("drop table riops.\"{}\";\n", table.replace('"', "\"\"")));
-        }
-        sql.push_str(&format!(
-            "delete from riops.run where dataset in (select id from riops.dataset where workload = '{0}');
-             delete from riops.dataset where workload = '{0}';\ncommit",
-            self.workload
-        ));
-        if let Err(error) = self.connection.execute(&sql) {
-            let _ = self.connection.execute("rollback");
-            return Err(error.into());
-        }
+        let workload = self.workload;
+        self.in_transaction(|connection| {
+            for table in &tables {
+                connection.execute(&format!(
+                    "drop table riops.\"{}\"",
+                    table.replace('"', "\"\"")
+                ))?;
+            }
+            connection.query_with(
+                "delete from riops.run where dataset in
+                        (select id from riops.dataset where workload = $1)",
+                &[Some(workload)],
+            )?;
+            connection.query_with(
+                "delete from riops.dataset where workload = $1",
+                &[Some(workload)],
+            )?;
+            Ok(())
+        })?;
         Ok(tables)
     }
 
@@ -345,10 +398,16 @@ impl<'a> Registry<'a> {
     /// # Errors
     /// [`DatasetError`]
     pub fn drop_registry_if_empty(&mut self) -> Result<(), DatasetError> {
-        if !self.exists()? || self.connection.query_value("select 1 from riops.dataset limit 1")?.is_some() {
+        if !self.exists()?
+            || self
+                .connection
+                .query_value("select 1 from riops.dataset limit 1")?
+                .is_some()
+        {
             return Ok(());
         }
-        self.connection.execute("drop table riops.dataset, riops.run")?;
+        self.connection
+            .execute("drop table riops.dataset, riops.run")?;
         let mark = self.connection.query_value(
             "select obj_description(oid, 'pg_namespace') from pg_namespace where nspname = 'riops'",
         )?;
@@ -397,10 +456,16 @@ impl<'a> Registry<'a> {
                from riops.run where dataset = $1",
             &[Some(dataset)],
         )?;
-        let numbers = rows.first().map(|row| row_of_numbers(row)).transpose()?.unwrap_or_default();
+        let numbers = rows
+            .first()
+            .map(|row| row_of_numbers(row))
+            .transpose()?
+            .unwrap_or_default();
         match *numbers.as_slice() {
             [changed, unknown, open] => Ok((changed, unknown, u64::try_from(open).unwrap_or(0))),
-            _ => Err(DatasetError::Damaged("riops.run cannot be summed".to_owned())),
+            _ => Err(DatasetError::Damaged(
+                "riops.run cannot be summed".to_owned(),
+            )),
         }
     }
 
@@ -413,7 +478,8 @@ impl<'a> Registry<'a> {
             .iter()
             .map(|sql| {
                 let rows = self.connection.query(sql)?;
-                rows.first().map_or_else(|| Ok(Vec::new()), |row| row_of_numbers(row))
+                rows.first()
+                    .map_or_else(|| Ok(Vec::new()), |row| row_of_numbers(row))
             })
             .collect()
     }

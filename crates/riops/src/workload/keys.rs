@@ -42,7 +42,7 @@ pub fn random_seed() -> std::io::Result<u64> {
         .map_err(|error| std::io::Error::other(error.to_string()))
 }
 
-/// The finalizer of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
+/// The finalizer of `SplitMix64` (Steele, Lea, Flood: "Fast splittable pseudorandom number
 /// generators", 2014): every bit of the input changes about half of the output.
 pub(crate) fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -227,14 +227,20 @@ mod tests {
         let found = frequencies(Distribution::Uniform, 10, 3);
         assert!(found.keys().copied().eq(1..=8));
         // 20,000 draws over 8 ranges: 2,500 each, standard deviation 47; six of those.
-        assert!(found.values().all(|&count| count.abs_diff(2_500) < 285), "{found:?}");
+        assert!(
+            found.values().all(|&count| count.abs_diff(2_500) < 285),
+            "{found:?}"
+        );
         let whole = frequencies(Distribution::Uniform, 10, 10);
         assert!(whole.keys().copied().eq([1]));
     }
 
     #[test]
     fn a_hotspot_gets_its_share() {
-        let distribution = Distribution::Hotspot { keys_percent: 20.0, accesses_percent: 80.0 };
+        let distribution = Distribution::Hotspot {
+            keys_percent: 20.0,
+            accesses_percent: 80.0,
+        };
         let found = frequencies(distribution, 100, 1);
         let hot: u32 = found.range(1..=20).map(|(_, count)| count).sum();
         // 16,000 expected, standard deviation 57; six of those.

@@ -41,7 +41,8 @@ pub trait Workload {
 
     /// What the answers to [`Self::contents_sql`] prove, given what was acknowledged since
     /// `baseline`, the answers just after loading.
-    fn checks(&self, contents: &[Vec<i128>], baseline: &[Vec<i128>], ledger: &Ledger) -> Vec<Check>;
+    fn checks(&self, contents: &[Vec<i128>], baseline: &[Vec<i128>], ledger: &Ledger)
+    -> Vec<Check>;
 }
 
 /// A statement that each session prepares once.
@@ -113,9 +114,14 @@ impl Transaction {
 
     /// Appends one execution of a prepared statement whose parameters are all `bigint`.
     pub fn execute(&mut self, statement: &str, parameters: &[i64]) {
-        let encoded = frontend::bind_bigints(&mut self.bytes, statement, parameters).and_then(|()| {
-            frontend::Message::Execute { portal: "", rows_max: 0 }.encode(&mut self.bytes)
-        });
+        let encoded =
+            frontend::bind_bigints(&mut self.bytes, statement, parameters).and_then(|()| {
+                frontend::Message::Execute {
+                    portal: "",
+                    rows_max: 0,
+                }
+                .encode(&mut self.bytes)
+            });
         self.statements += 1;
         if let Err(error) = encoded {
             self.error.get_or_insert(error);
@@ -171,8 +177,11 @@ pub struct Outcome {
 
 /// Fills `{name}` in the text of an SQL file.
 pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
-    let mut sql: String =
-        template.lines().filter(|line| !line.starts_with("--")).collect::<Vec<_>>().join("\n");
+    let mut sql: String = template
+        .lines()
+        .filter(|line| !line.starts_with("--"))
+        .collect::<Vec<_>>()
+        .join("\n");
     for (name, value) in values {
         sql = sql.replace(&format!("{{{name}}}"), value);
     }
@@ -185,7 +194,10 @@ mod tests {
 
     #[test]
     fn a_template_is_filled_and_loses_its_comments() {
-        assert_eq!(fill("-- why\nselect {a}\n  from {b}", &[("a", "1"), ("b", "t")]), "select 1\n  from t");
+        assert_eq!(
+            fill("-- why\nselect {a}\n  from {b}", &[("a", "1"), ("b", "t")]),
+            "select 1\n  from t"
+        );
     }
 
     #[test]
@@ -198,7 +210,10 @@ mod tests {
         tx.begin(0, 5);
         tx.execute("good", &[1, 2]);
         tx.end();
-        assert_eq!((tx.error(), tx.statements(), tx.operation(), tx.rows_asked()), (None, 1, 0, 5));
+        assert_eq!(
+            (tx.error(), tx.statements(), tx.operation(), tx.rows_asked()),
+            (None, 1, 0, 5)
+        );
         assert_eq!(tx.bytes().last(), Some(&4));
     }
 }

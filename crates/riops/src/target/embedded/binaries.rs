@@ -34,10 +34,17 @@ impl Binaries {
             None => downloaded(options, account, interrupt, notify)?.join("bin"),
         };
         if let Some(folder) = account.first_closed(&bin) {
-            return Err(EmbeddedError::NotTraversable { account: account.name.clone(), folder });
+            return Err(EmbeddedError::NotTraversable {
+                account: account.name.clone(),
+                folder,
+            });
         }
         let version = version_of(&bin)?;
-        Ok(Self { home_name: home_name(options, &version), bin, version })
+        Ok(Self {
+            home_name: home_name(options, &version),
+            bin,
+            version,
+        })
     }
 
     /// The name of the home folder: data of different engines are never mixed.
@@ -65,7 +72,11 @@ impl Binaries {
 }
 
 fn home_name(options: &Options, version: &str) -> String {
-    let kind = if options.server_dir.is_some() { "installed" } else { "embedded" };
+    let kind = if options.server_dir.is_some() {
+        "installed"
+    } else {
+        "embedded"
+    };
     format!("{kind}-{}", major(version))
 }
 
@@ -74,7 +85,9 @@ fn major(version: &str) -> &str {
     version
         .split_whitespace()
         .find(|word| word.starts_with(|first: char| first.is_ascii_digit()))
-        .map_or("unknown", |word| word.split(['.', 'b', 'r', 'd']).next().unwrap_or(word))
+        .map_or("unknown", |word| {
+            word.split(['.', 'b', 'r', 'd']).next().unwrap_or(word)
+        })
 }
 
 fn version_of(bin: &Path) -> Result<String> {
@@ -112,7 +125,12 @@ fn bin_folder(folder: &Path) -> Result<PathBuf> {
 /// Servers that are installed on this machine, newest first.
 pub(super) fn installed() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
-    let parents = ["/usr/lib/postgresql", "/opt/homebrew/opt", "/usr/local/opt", "/usr"];
+    let parents = [
+        "/usr/lib/postgresql",
+        "/opt/homebrew/opt",
+        "/usr/local/opt",
+        "/usr",
+    ];
     for parent in parents {
         let Ok(entries) = std::fs::read_dir(parent) else {
             continue;
@@ -144,23 +162,25 @@ fn downloaded(
 ) -> Result<PathBuf> {
     // A cache that is only readable still has its use.
     let name = super::download::FOLDER;
-    let present = super::places::cache_candidates(options).into_iter().map(|cache| cache.join(name)).find(
-        |folder| folder.join("bin/postgres").is_file() && account.first_closed(folder).is_none(),
-    );
-    match present {
-        Some(folder) => Ok(folder),
-        None => {
-            let cache = super::places::cache(options, account)?;
-            super::download::fetch(&cache, interrupt, notify)
-        }
+    let present = super::places::cache_candidates(options)
+        .into_iter()
+        .map(|cache| cache.join(name))
+        .find(|folder| {
+            folder.join("bin/postgres").is_file() && account.first_closed(folder).is_none()
+        });
+    if let Some(folder) = present {
+        return Ok(folder);
     }
+    let cache = super::places::cache(options, account)?;
+    super::download::fetch(&cache, interrupt, notify)
 }
 
 #[cfg(not(feature = "embedded"))]
 fn downloaded(_: &Options, _: &Account, _: &Interrupt, _: &dyn Fn(&str)) -> Result<PathBuf> {
-    let hint = installed()
-        .first()
-        .map_or_else(|| "none is installed here".to_owned(), |path| format!("try {}", path.display()));
+    let hint = installed().first().map_or_else(
+        || "none is installed here".to_owned(),
+        |path| format!("try {}", path.display()),
+    );
     Err(EmbeddedError::NoServer(format!(
         "this riops was built without the feature `embedded` and downloads no server; name an installed one with --server-dir ({hint}), or a running one with --database"
     )))
@@ -173,13 +193,21 @@ mod tests {
     #[test]
     fn the_major_version_is_found_in_what_servers_say() {
         assert_eq!(major("postgres (PostgreSQL) 18.6"), "18");
-        assert_eq!(major("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)"), "15");
+        assert_eq!(
+            major("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)"),
+            "15"
+        );
         assert_eq!(major("postgres (PostgreSQL) 19devel"), "19");
     }
 
     #[test]
     fn a_folder_without_a_server_is_named() {
-        let error = bin_folder(Path::new("/nonexistent")).unwrap_err().to_string();
-        assert!(error.starts_with("/nonexistent holds no PostgreSQL server"), "{error}");
+        let error = bin_folder(Path::new("/nonexistent"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("/nonexistent holds no PostgreSQL server"),
+            "{error}"
+        );
     }
 }

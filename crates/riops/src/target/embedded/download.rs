@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::binaries::{EMBEDDED_VERSION, installed};
 use super::places::set_mode;
-use super::{EmbeddedError, Result, file};
+use super::{EmbeddedError, Result, absent, file};
 use crate::target::interrupt::Interrupt;
 
 /// The folder of the unpacked server in the cache.
@@ -19,22 +19,34 @@ pub(super) const FOLDER: &str = "postgresql-18.6.0";
 
 /// SHA-256 of the archives of [`EMBEDDED_VERSION`], by operating system and processor.
 const CHECKSUMS: [(&str, &str, &str); 4] = [
-    ("linux", "x86_64", "008ee189eaa7ca2b58bd01dd950291e638b998392cf982297acd4779ec898ac1"),
-    ("linux", "aarch64", "5f54e016723afa6213925a8acb939bac52944b1d348f65c7a20f0cd2928c31be"),
-    ("macos", "aarch64", "8f6ed6f38195b50a40712ada8b2a12060b6193c1a6977a6eb5cff053bb5a1b89"),
-    ("macos", "x86_64", "690941008aac9ee360820fde9bb7870a4f3dcac5e9e2f9e45e42333a436ad0f9"),
+    (
+        "linux",
+        "x86_64",
+        "008ee189eaa7ca2b58bd01dd950291e638b998392cf982297acd4779ec898ac1",
+    ),
+    (
+        "linux",
+        "aarch64",
+        "5f54e016723afa6213925a8acb939bac52944b1d348f65c7a20f0cd2928c31be",
+    ),
+    (
+        "macos",
+        "aarch64",
+        "8f6ed6f38195b50a40712ada8b2a12060b6193c1a6977a6eb5cff053bb5a1b89",
+    ),
+    (
+        "macos",
+        "x86_64",
+        "690941008aac9ee360820fde9bb7870a4f3dcac5e9e2f9e45e42333a436ad0f9",
+    ),
 ];
 
 /// 15 MB: a minute at 2 Mbit/s, and patience for a slow proxy on top.
-const TIMEOUT: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_mins(10);
 const INTERRUPT_CHECK: Duration = Duration::from_millis(100);
 
 /// Fetches the server into `cache`, unless another riops does so meanwhile; returns its folder.
-pub(super) fn fetch(
-    cache: &Path,
-    interrupt: &Interrupt,
-    notify: &dyn Fn(&str),
-) -> Result<PathBuf> {
+pub(super) fn fetch(cache: &Path, interrupt: &Interrupt, notify: &dyn Fn(&str)) -> Result<PathBuf> {
     let folder = cache.join(FOLDER);
     let lock_path = cache.join("download.lock");
     let lock = File::options()
@@ -56,7 +68,10 @@ pub(super) fn fetch(
         return Ok(folder);
     }
     let expected = pinned_checksum()?;
-    notify(&format!("downloading PostgreSQL {EMBEDDED_VERSION} into {} (once; 15 MB)", cache.display()));
+    notify(&format!(
+        "downloading PostgreSQL {EMBEDDED_VERSION} into {} (once; 15 MB)",
+        cache.display()
+    ));
     let archive = download(interrupt)?;
     let found = hex(&Sha256::digest(&archive));
     if found != expected {
@@ -128,21 +143,17 @@ fn unpack(archive: &Vec<u8>, cache: &Path, folder: &Path) -> Result<()> {
 }
 
 fn remove(folder: &Path) -> Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(file("remove", folder)(error))
-        }
-        _ => Ok(()),
-    }
+    absent(fs::remove_dir_all(folder)).map_err(file("remove", folder))
 }
 
 fn failed(cause: String) -> EmbeddedError {
     EmbeddedError::Download {
         version: EMBEDDED_VERSION,
         cause,
-        found: installed()
-            .first()
-            .map_or_else(|| "/usr/lib/postgresql/18".to_owned(), |path| path.display().to_string()),
+        found: installed().first().map_or_else(
+            || "/usr/lib/postgresql/18".to_owned(),
+            |path| path.display().to_string(),
+        ),
     }
 }
 
@@ -173,7 +184,9 @@ mod tests {
         let bin = cache.path().join(FOLDER).join("bin");
         fs::create_dir_all(&bin).unwrap();
         fs::write(bin.join("postgres"), b"").unwrap();
-        let fetched = fetch(cache.path(), &Interrupt::new(), &|notice| panic!("{notice}"));
+        let fetched = fetch(cache.path(), &Interrupt::new(), &|notice| {
+            panic!("{notice}")
+        });
         assert_eq!(fetched.unwrap(), cache.path().join(FOLDER));
     }
 }

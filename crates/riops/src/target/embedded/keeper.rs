@@ -76,7 +76,10 @@ fn stop_when_unused(home: &Path, pid: i32) {
     let data = home.join("data");
     let users = File::options().write(true).open(home.join("users.lock"));
     loop {
-        let locked = users.as_ref().map_err(|error| io::Error::from(error.kind())).and_then(File::lock);
+        let locked = users
+            .as_ref()
+            .map_err(|error| io::Error::from(error.kind()))
+            .and_then(File::lock);
         if home.join("persistent").exists() {
             let _ = users.as_ref().map(File::unlock);
             std::thread::sleep(PERSISTENT_CHECK);
@@ -95,9 +98,14 @@ fn stop_when_unused(home: &Path, pid: i32) {
     }
 }
 
-#[expect(unsafe_code, reason = "the parent-death signal can only be set between fork and exec")]
+#[expect(
+    unsafe_code,
+    reason = "the parent-death signal can only be set between fork and exec"
+)]
 fn spawn(spec: &KeeperSpec) -> io::Result<Child> {
-    let log = File::options().append(true).open(spec.home.join("server.log"))?;
+    let log = File::options()
+        .append(true)
+        .open(spec.home.join("server.log"))?;
     let mut command = command(&spec.program, &spec.account, &spec.home);
     command
         .args(&spec.arguments)
@@ -120,7 +128,11 @@ fn spawn(spec: &KeeperSpec) -> io::Result<Child> {
 /// A command that runs as the server's user, in its home, with an environment of its own.
 pub(super) fn command(program: &Path, account: &Account, home: &Path) -> Command {
     let mut command = Command::new(program);
-    command.env_clear().env("LC_ALL", "C").env("TZ", "UTC").current_dir(home);
+    command
+        .env_clear()
+        .env("LC_ALL", "C")
+        .env("TZ", "UTC")
+        .current_dir(home);
     if account.switched {
         command.uid(account.uid).gid(account.gid);
     }

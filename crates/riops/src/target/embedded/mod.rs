@@ -29,8 +29,8 @@ pub use account::Account;
 pub use keeper::{KeeperSpec, run as run_keeper};
 pub use postmaster::ShutdownMode;
 
-use super::conninfo::{ConnInfo, Host};
 use super::connection::ConnectionError;
+use super::conninfo::{ConnInfo, Host};
 use super::interrupt::Interrupt;
 use binaries::Binaries;
 
@@ -43,7 +43,9 @@ pub const DATABASE: &str = "postgres";
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedError {
     /// No folder can hold the server.
-    #[error("no folder for the embedded server: {0}; set RIOPS_CACHE_DIR to a folder that you may write")]
+    #[error(
+        "no folder for the embedded server: {0}; set RIOPS_CACHE_DIR to a folder that you may write"
+    )]
     NoPlace(String),
     /// A folder or a file cannot be used.
     #[error("cannot {action} {path}: {source}{}", file_hint(.source))]
@@ -56,10 +58,14 @@ pub enum EmbeddedError {
         source: io::Error,
     },
     /// Root has to name somebody else.
-    #[error("PostgreSQL refuses to run as root, and {0}; name an ordinary user with --server-user, run riops as one, or name another target with --database")]
+    #[error(
+        "PostgreSQL refuses to run as root, and {0}; name an ordinary user with --server-user, run riops as one, or name another target with --database"
+    )]
     NoAccount(String),
     /// The server's user cannot get there.
-    #[error("the user {account} cannot enter {folder}, which the server needs; choose another folder with RIOPS_CACHE_DIR or --server-data")]
+    #[error(
+        "the user {account} cannot enter {folder}, which the server needs; choose another folder with RIOPS_CACHE_DIR or --server-data"
+    )]
     NotTraversable {
         /// The server's user.
         account: String,
@@ -70,7 +76,9 @@ pub enum EmbeddedError {
     #[error("{0}")]
     NoServer(String),
     /// The download failed.
-    #[error("cannot download PostgreSQL {version}: {cause}\n  what to do: check the network and the proxy settings (HTTPS_PROXY) and try again;\n  or use a server that is installed here (--server-dir {found});\n  or name a running one (--database postgresql://…)")]
+    #[error(
+        "cannot download PostgreSQL {version}: {cause}\n  what to do: check the network and the proxy settings (HTTPS_PROXY) and try again;\n  or use a server that is installed here (--server-dir {found});\n  or name a running one (--database postgresql://…)"
+    )]
     Download {
         /// Which version.
         version: &'static str,
@@ -90,7 +98,9 @@ pub enum EmbeddedError {
         log: String,
     },
     /// It runs with other settings.
-    #[error("the embedded server is already running with {running}, not {wanted}; stop it first (riops server stop)")]
+    #[error(
+        "the embedded server is already running with {running}, not {wanted}; stop it first (riops server stop)"
+    )]
     OtherSettings {
         /// Settings of the running one.
         running: String,
@@ -135,17 +145,19 @@ fn log_hint(log: &str) -> String {
 }
 
 fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("    {line}\n")).collect::<String>().trim_end().to_owned()
+    let lines: Vec<_> = text.lines().map(|line| format!("    {line}")).collect();
+    lines.join("\n")
 }
 
 type Result<T> = std::result::Result<T, EmbeddedError>;
 
 /// Wraps an error of the file system with what was tried on what.
-fn file<'a>(
-    action: &'static str,
-    path: &'a Path,
-) -> impl FnOnce(io::Error) -> EmbeddedError + 'a {
-    move |source| EmbeddedError::File { action, path: path.to_owned(), source }
+fn file<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> EmbeddedError + 'a {
+    move |source| EmbeddedError::File {
+        action,
+        path: path.to_owned(),
+        source,
+    }
 }
 
 /// What the user decided about the embedded server.
@@ -266,27 +278,31 @@ impl Embedded {
         let home = places::home(options, &binaries, &account)?;
         let users = home.open_lock("users.lock")?;
         // Blocks only while a keeper stops the server.
-        users.lock_shared().map_err(file("lock", &home.path("users.lock")))?;
+        users
+            .lock_shared()
+            .map_err(file("lock", &home.path("users.lock")))?;
         let starting = home.open_lock("start.lock")?;
         if starting.try_lock().is_err() {
             notify("another riops is starting the embedded server: waiting for it");
-            starting.lock().map_err(file("lock", &home.path("start.lock")))?;
+            starting
+                .lock()
+                .map_err(file("lock", &home.path("start.lock")))?;
         }
         let state = match home.running() {
             Some(state) => {
                 check_settings(&state, options)?;
                 state
             }
-            None => cluster::start(&home, &binaries, &account, options, keeper, interrupt, notify)?,
+            None => cluster::start(
+                &home, &binaries, &account, options, keeper, interrupt, notify,
+            )?,
         };
-        let leaving = home.path("leaving");
-        match fs::remove_file(&leaving) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(file("remove", &leaving)(error));
-            }
-            _ => {}
-        }
-        Ok(Self { home, state, users: Some(users) })
+        remove_marker(&home.path("leaving"))?;
+        Ok(Self {
+            home,
+            state,
+            users: Some(users),
+        })
     }
 
     /// How to connect through the socket.
@@ -374,15 +390,34 @@ impl State {
     #[must_use]
     pub fn url(&self) -> String {
         let folder = self.socket_dir.display().to_string();
-        let encoded = percent_encoding::utf8_percent_encode(&folder, percent_encoding::NON_ALPHANUMERIC);
-        format!("postgresql://{USER}@/{DATABASE}?host={encoded}&port={}", self.port)
+        let encoded =
+            percent_encoding::utf8_percent_encode(&folder, percent_encoding::NON_ALPHANUMERIC);
+        format!(
+            "postgresql://{USER}@/{DATABASE}?host={encoded}&port={}",
+            self.port
+        )
     }
 
     /// The TCP address as any client takes it, with the password.
     #[must_use]
     pub fn url_tcp(&self) -> String {
-        format!("postgresql://{USER}:{}@127.0.0.1:{}/{DATABASE}", self.password, self.port)
+        format!(
+            "postgresql://{USER}:{}@127.0.0.1:{}/{DATABASE}",
+            self.password, self.port
+        )
     }
+}
+
+/// What is not there need not be removed.
+fn absent(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn remove_marker(path: &Path) -> Result<()> {
+    absent(fs::remove_file(path)).map_err(file("remove", path))
 }
 
 /// A running server keeps its settings: asking for others must not be ignored.
@@ -391,12 +426,20 @@ fn check_settings(state: &State, options: &Options) -> Result<()> {
         if settings.is_empty() {
             return "its default settings".to_owned();
         }
-        let list: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let list: Vec<_> = settings
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
         list.join(", ")
     };
     let wanted_port = options.port.is_some_and(|port| port != state.port);
     let differs = |(name, value): &(String, String)| {
-        state.settings.iter().rev().find(|(found, _)| found == name).is_none_or(|(_, found)| found != value)
+        state
+            .settings
+            .iter()
+            .rev()
+            .find(|(found, _)| found == name)
+            .is_none_or(|(_, found)| found != value)
     };
     if wanted_port {
         return Err(EmbeddedError::OtherSettings {
@@ -464,13 +507,7 @@ fn stop_home(home: &Home, force: bool) -> Result<(bool, Option<File>)> {
     if !alone && !force {
         return Err(EmbeddedError::InUse);
     }
-    let persistent = home.path("persistent");
-    match fs::remove_file(&persistent) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(file("remove", &persistent)(error));
-        }
-        _ => {}
-    }
+    remove_marker(&home.path("persistent"))?;
     let running = home.running();
     if let Some(state) = &running {
         postmaster::stop(&home.data(), state.pid, ShutdownMode::Fast);
@@ -492,12 +529,7 @@ pub fn reset(options: &Options, force: bool) -> Result<bool> {
     let data = home.data();
     let existed = data.exists();
     for folder in [data, home.path("data.new")] {
-        match fs::remove_dir_all(&folder) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(file("remove", &folder)(error));
-            }
-            _ => {}
-        }
+        absent(fs::remove_dir_all(&folder)).map_err(file("remove", &folder))?;
     }
     Ok(existed)
 }

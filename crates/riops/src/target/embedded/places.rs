@@ -19,7 +19,9 @@ pub(super) fn cache_candidates(options: &Options) -> Vec<PathBuf> {
         return vec![cache.clone()];
     }
     let variable = |name: &str| {
-        std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
     };
     let uid = rustix::process::geteuid();
     let mut candidates = Vec::new();
@@ -37,7 +39,10 @@ pub(super) fn cache_candidates(options: &Options) -> Vec<PathBuf> {
 fn usable(folder: &Path, account: &Account) -> Result<()> {
     make_folder(folder)?;
     if let Some(closed) = account.first_closed(folder) {
-        return Err(EmbeddedError::NotTraversable { account: account.name.clone(), folder: closed });
+        return Err(EmbeddedError::NotTraversable {
+            account: account.name.clone(),
+            folder: closed,
+        });
     }
     let probe = folder.join(format!(".write-test-{}", std::process::id()));
     fs::write(&probe, b"").map_err(file("write into", folder))?;
@@ -79,7 +84,11 @@ pub(super) fn cache(options: &Options, account: &Account) -> Result<PathBuf> {
         // A folder that was asked for by name has its own reason.
         Some(reason) if candidates.len() == 1 => Err(reason),
         _ => Err(EmbeddedError::NoPlace(
-            candidates.drain(..).map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
+            candidates
+                .drain(..)
+                .map(|path| path.display().to_string())
+                .collect::<Vec<_>>()
+                .join(", "),
         )),
     }
 }
@@ -88,7 +97,9 @@ pub(super) fn cache(options: &Options, account: &Account) -> Result<PathBuf> {
 pub(super) fn home(options: &Options, binaries: &Binaries, account: &Account) -> Result<Home> {
     let folder = match &options.data {
         Some(folder) => absolute(folder)?,
-        None => cache(options, account)?.join("server").join(binaries.home_name()),
+        None => cache(options, account)?
+            .join("server")
+            .join(binaries.home_name()),
     };
     usable(&folder, account)?;
     Ok(Home { folder })
@@ -96,20 +107,17 @@ pub(super) fn home(options: &Options, binaries: &Binaries, account: &Account) ->
 
 /// The home of the server that `options` mean, where it exists.
 pub(super) fn existing_home(options: &Options, account: &Account) -> Result<Option<Home>> {
-    let folder = match &options.data {
-        Some(folder) => absolute(folder)?,
-        None => {
-            let name = Binaries::home_name_of(options)?;
-            let Some(cache) = cache_candidates(options)
-                .into_iter()
-                .find(|cache| account.first_closed(cache).is_none() && cache.join("server").join(&name).is_dir())
-            else {
-                return Ok(None);
-            };
-            cache.join("server").join(name)
-        }
-    };
-    Ok(folder.is_dir().then_some(Home { folder }))
+    if let Some(folder) = &options.data {
+        let folder = absolute(folder)?;
+        return Ok(folder.is_dir().then_some(Home { folder }));
+    }
+    let name = Binaries::home_name_of(options)?;
+    Ok(cache_candidates(options)
+        .into_iter()
+        .filter(|cache| account.first_closed(cache).is_none())
+        .map(|cache| cache.join("server").join(&name))
+        .find(|folder| folder.is_dir())
+        .map(|folder| Home { folder }))
 }
 
 fn absolute(folder: &Path) -> Result<PathBuf> {
@@ -124,16 +132,19 @@ pub(super) fn socket_folder(home: &Home, account: &Account) -> Result<PathBuf> {
     if folder.as_os_str().len() + SOCKET_NAME_BYTES > SOCKET_BYTES_MAX {
         let mut hasher = DefaultHasher::new();
         home.folder().hash(&mut hasher);
-        folder = PathBuf::from(format!("/tmp/riops-{}-{:016x}", account.uid, hasher.finish()));
+        folder = PathBuf::from(format!(
+            "/tmp/riops-{}-{:016x}",
+            account.uid,
+            hasher.finish()
+        ));
     }
     if folder.as_os_str().len() + SOCKET_NAME_BYTES > SOCKET_BYTES_MAX {
         return Err(EmbeddedError::SocketPath(folder));
     }
-    match fs::create_dir(&folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            return Err(file("make the folder", &folder)(error));
-        }
-        _ => {}
+    if let Err(error) = fs::create_dir(&folder)
+        && error.kind() != std::io::ErrorKind::AlreadyExists
+    {
+        return Err(file("make the folder", &folder)(error));
     }
     // In /tmp anybody could have made it first: only the owner can change the mode.
     set_mode(&folder, 0o700)?;
@@ -157,12 +168,22 @@ mod tests {
     #[test]
     fn a_deep_home_gets_a_short_socket() {
         let top = tempfile::tempdir().unwrap();
-        let shallow = Home { folder: top.path().to_owned() };
-        assert_eq!(socket_folder(&shallow, &me()).unwrap(), top.path().join("socket"));
-        let deep = Home { folder: top.path().join("x".repeat(120)) };
+        let shallow = Home {
+            folder: top.path().to_owned(),
+        };
+        assert_eq!(
+            socket_folder(&shallow, &me()).unwrap(),
+            top.path().join("socket")
+        );
+        let deep = Home {
+            folder: top.path().join("x".repeat(120)),
+        };
         let folder = socket_folder(&deep, &me()).unwrap();
         assert!(folder.as_os_str().len() + SOCKET_NAME_BYTES <= SOCKET_BYTES_MAX);
-        assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(
+            fs::metadata(&folder).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
         fs::remove_dir(folder).unwrap();
     }
 
@@ -171,7 +192,10 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let blocked = top.path().join("file");
         fs::write(&blocked, b"").unwrap();
-        let options = Options { cache: Some(blocked.join("cache")), ..Options::default() };
+        let options = Options {
+            cache: Some(blocked.join("cache")),
+            ..Options::default()
+        };
         let error = cache(&options, &me()).unwrap_err().to_string();
         assert!(error.contains("file/cache"), "{error}");
     }

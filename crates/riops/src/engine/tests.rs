@@ -1,0 +1,494 @@
+//! The engine against a fake server: what it counts, and what it does when things go wrong.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use riops_testkit::{FakeServer, PORT, Reply, Request};
+use riops_wire::backend::Row;
+
+use super::worker::{IntervalLink, Worker, WorkerEvent, WorkerSetup};
+use super::*;
+use crate::metrics::Point;
+use crate::plan::{RowsRun, Stop};
+use crate::workload::access::AccessPath;
+use crate::workload::{Generator, Outcome, Statement, Transaction};
+
+/// Reads of one row; every fourth transaction is an update, where that is wanted.
+struct Reads {
+    number: u64,
+    updates: bool,
+}
+
+impl Generator for Reads {
+    fn next(&mut self, tx: &mut Transaction) {
+        self.number += 1;
+        let update = self.updates && self.number.is_multiple_of(4);
+        tx.begin(usize::from(update), 10);
+        tx.execute(if update { "update" } else { "read" }, &[1, 10]);
+        tx.end();
+    }
+
+    fn reply(&mut self, row: &Row<'_>, outcome: &mut Outcome) {
+        let count = row.values().next().and_then(|value| value.ok().flatten());
+        let count = count.and_then(|value| Some(i64::from_be_bytes(value.try_into().ok()?)));
+        outcome.rows += count.unwrap_or(0).cast_unsigned();
+        outcome.wrong |= count != Some(10);
+    }
+}
+
+fn plan(stop: Stop, sessions: u32, workers: u32) -> RunPlan {
+    RunPlan {
+        rows: RowsRun::default(),
+        sessions,
+        workers,
+        schedule: Schedule::Closed,
+        warmup_s: 0.0,
+        stop,
+        interval_s: 0.1,
+        seed: 1,
+        verify: false,
+        label: None,
+        tags: BTreeMap::new(),
+    }
+}
+
+fn stage(sessions: u32, updates: bool) -> Stage {
+    let statement = |name: &str| Statement {
+        name: name.to_owned(),
+        sql: format!("{name} $1 $2"),
+        parameter_types: vec![20, 20],
+    };
+    Stage {
+        name: "test".to_owned(),
+        operations: vec!["read", "update"],
+        changes: vec![false, true],
+        sessions: (0..sessions)
+            .map(|_| SessionPlan {
+                settings: vec!["set a = b".to_owned()],
+                statements: vec![statement("read"), statement("update")],
+                generator: Box::new(Reads { number: 0, updates }),
+            })
+            .collect(),
+    }
+}
+
+fn access() -> Access {
+    Access {
+        statement: "read".to_owned(),
+        operation: "read",
+        arguments: "1, 10".to_owned(),
+        expected: AccessPath::IndexScan {
+            table: "t".to_owned(),
+            index: "i".to_owned(),
+        },
+    }
+}
+
+fn plan_json(node: &str) -> Reply {
+    let json = format!(
+        r#"[{{"Plan": {{"Node Type": "{node}", "Relation Name": "t", "Index Name": "i", "Index Cond": "x"}}}}]"#
+    );
+    Reply::Row(vec![Some(json.into_bytes())])
+}
+
+/// What a well-behaved server answers.
+fn well(request: &Request<'_>) -> Reply {
+    match request {
+        Request::Query(sql) if sql.starts_with("explain") => plan_json("Index Scan"),
+        Request::Query(_) | Request::Parse(_) => Reply::Done,
+        Request::Execute { .. } => Reply::numbers(10, 1),
+    }
+}
+
+#[derive(Default)]
+struct Seen {
+    points: Vec<Point>,
+    connected: usize,
+}
+
+impl Observer for Seen {
+    fn connected(&mut self, sessions: usize) {
+        self.connected = sessions;
+    }
+    fn measuring(&mut self) {}
+    fn point(&mut self, point: &Point) {
+        self.points.push(point.clone());
+    }
+}
+
+fn run(
+    plan: &RunPlan,
+    updates: bool,
+    answer: impl Fn(u64, &Request<'_>) -> Reply + Send + Sync + 'static,
+) -> Result<StageResult, EngineError> {
+    let server = FakeServer::start(answer).unwrap();
+    let target = ConnInfo::unix(server.folder(), PORT, "riops", "test");
+    run_stage(
+        stage(plan.sessions, updates),
+        vec![access()],
+        plan,
+        &target,
+        &Interrupt::new(),
+        &mut Probe::new(None),
+        &mut Seen::default(),
+    )
+}
+
+fn transactions(result: &StageResult) -> u64 {
+    result
+        .recorder
+        .operations()
+        .iter()
+        .map(|totals| totals.transactions)
+        .sum()
+}
+
+#[test]
+fn a_number_of_transactions_is_run_exactly_over_all_sessions_and_workers() {
+    for (count, sessions, workers) in [(1, 1, 1), (1, 7, 3), (1_001, 7, 3), (500, 2, 2)] {
+        let plan = plan(Stop::Transactions(count), sessions, workers);
+        let result = run(&plan, true, |_, request| well(request)).unwrap();
+        assert_eq!(transactions(&result), count);
+        assert_eq!(
+            result
+                .acknowledged
+                .iter()
+                .map(|each| each.transactions)
+                .sum::<u64>(),
+            count
+        );
+        assert_eq!(result.session_transactions.iter().sum::<u64>(), count);
+        assert_eq!(result.session_transactions.len(), sessions as usize);
+        assert!(result.failure.is_none() && result.seconds > 0.0);
+        let series: u64 = result.series.iter().map(|point| point.transactions).sum();
+        assert_eq!(series, count);
+    }
+}
+
+#[test]
+fn a_number_of_rows_ends_with_the_transaction_that_reaches_it() {
+    let result = run(&plan(Stop::Rows(995), 1, 1), false, |_, request| {
+        well(request)
+    })
+    .unwrap();
+    assert_eq!(result.recorder.operations()[0].rows, 1_000);
+}
+
+#[test]
+fn on_the_clock_the_counted_transactions_are_those_of_the_series() {
+    let mut plan = plan(Stop::DurationS(0.25), 3, 2);
+    plan.warmup_s = 0.05;
+    let result = run(&plan, false, |_, request| well(request)).unwrap();
+    assert_eq!(result.seconds, 0.25);
+    assert_eq!(result.series.len(), 3);
+    assert_eq!(
+        result
+            .series
+            .iter()
+            .map(|point| point.transactions)
+            .sum::<u64>(),
+        transactions(&result)
+    );
+    // The warm-up and the drain are acknowledged and not counted.
+    assert!(result.acknowledged[0].transactions > transactions(&result));
+}
+
+#[test]
+fn every_session_is_looked_at_before_in_the_middle_and_after() {
+    let result = run(&plan(Stop::Transactions(100), 3, 2), false, |_, request| {
+        well(request)
+    })
+    .unwrap();
+    let seen: Vec<_> = result
+        .findings
+        .iter()
+        .map(|found| (found.moment, found.sessions, found.finding.held))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (Moment::Before, 3, true),
+            (Moment::Middle, 3, true),
+            (Moment::After, 3, true)
+        ]
+    );
+}
+
+#[test]
+fn a_plan_that_flips_in_the_middle_is_found() {
+    let explained = AtomicU64::new(0);
+    let result = run(
+        &plan(Stop::Transactions(100), 1, 1),
+        false,
+        move |_, request| match request {
+            Request::Query(sql) if sql.starts_with("explain") => {
+                // Before: as promised; in the middle: another one; after: as promised again.
+                match explained.fetch_add(1, Ordering::Relaxed) {
+                    1 => plan_json("Seq Scan"),
+                    _ => plan_json("Index Scan"),
+                }
+            }
+            other => well(other),
+        },
+    )
+    .unwrap();
+    let held: Vec<_> = result
+        .findings
+        .iter()
+        .map(|found| (found.moment, found.finding.held))
+        .collect();
+    assert_eq!(
+        held,
+        [
+            (Moment::Before, true),
+            (Moment::Middle, false),
+            (Moment::After, true)
+        ]
+    );
+}
+
+#[test]
+fn replies_with_too_few_rows_are_counted() {
+    let result = run(
+        &plan(Stop::Transactions(20), 2, 1),
+        false,
+        |session, request| match request {
+            Request::Execute { .. } if session == 0 => Reply::numbers(9, 1),
+            other => well(other),
+        },
+    )
+    .unwrap();
+    assert!(result.wrong_replies > 0);
+    assert!(result.failure.is_none());
+}
+
+#[test]
+fn an_error_ends_the_run_and_is_counted_by_its_code() {
+    let executed = AtomicU64::new(0);
+    let result = run(
+        &plan(Stop::DurationS(60.0), 2, 2),
+        false,
+        move |_, request| match request {
+            Request::Execute { .. } if executed.fetch_add(1, Ordering::Relaxed) == 50 => {
+                Reply::Error {
+                    sqlstate: "53100",
+                    message: "could not extend file",
+                }
+            }
+            other => well(other),
+        },
+    )
+    .unwrap();
+    let entry = &result.recorder.errors().entries()[0];
+    assert_eq!((entry.sqlstate.as_str(), entry.count), ("53100", 1));
+    assert!(entry.sample.contains("could not extend file"));
+    assert!(matches!(result.failure, Some(SessionError::Server(_))));
+    assert_eq!(result.acknowledged[0].rows_unknown, 0);
+}
+
+#[test]
+fn a_connection_that_breaks_in_an_update_leaves_its_rows_unknown() {
+    let executed = AtomicU64::new(0);
+    let result = run(
+        &plan(Stop::DurationS(60.0), 1, 1),
+        true,
+        move |_, request| match request {
+            Request::Execute {
+                statement: "update",
+                ..
+            } if executed.fetch_add(1, Ordering::Relaxed) == 5 => Reply::Close,
+            other => well(other),
+        },
+    )
+    .unwrap();
+    assert_eq!(result.acknowledged[1].transactions, 5);
+    assert_eq!(result.acknowledged[1].rows_unknown, 10);
+    assert_eq!(result.acknowledged[1].transactions_unknown, 1);
+    assert!(matches!(result.failure, Some(SessionError::Closed(None))));
+}
+
+#[test]
+fn garbage_from_the_server_ends_the_run_without_a_panic() {
+    let garbage: [&[u8]; 4] = [
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        &[b'D', 0, 0, 0, 2],
+        &[b'Z', 0, 0, 0, 5, b'?'],
+        &[b'C', 0x7f, 0xff, 0xff, 0xff],
+    ];
+    for bytes in garbage {
+        let result = run(
+            &plan(Stop::DurationS(60.0), 1, 1),
+            false,
+            move |_, request| match request {
+                Request::Execute { .. } => Reply::Raw(bytes.to_vec()),
+                other => well(other),
+            },
+        )
+        .unwrap();
+        assert!(
+            matches!(result.failure, Some(SessionError::Protocol(_))),
+            "{:?}",
+            result.failure
+        );
+        assert_eq!(transactions(&result), 0);
+    }
+}
+
+#[test]
+fn a_session_that_cannot_be_made_ready_ends_the_stage() {
+    let error = run(
+        &plan(Stop::DurationS(60.0), 4, 2),
+        false,
+        |session, request| match request {
+            Request::Parse(_) if session == 3 => Reply::Error {
+                sqlstate: "42P01",
+                message: "relation does not exist",
+            },
+            other => well(other),
+        },
+    )
+    .unwrap_err();
+    assert!(
+        error.to_string().contains("relation does not exist"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_interrupt_ends_the_run_in_good_order() {
+    let interrupt = Interrupt::new();
+    let wish = interrupt.clone();
+    let executed = AtomicU64::new(0);
+    let server = FakeServer::start(move |_, request| {
+        if matches!(request, Request::Execute { .. })
+            && executed.fetch_add(1, Ordering::Relaxed) == 100
+        {
+            wish.request();
+        }
+        well(request)
+    })
+    .unwrap();
+    let target = ConnInfo::unix(server.folder(), PORT, "riops", "test");
+    let plan = plan(Stop::DurationS(3_600.0), 2, 2);
+    let mut seen = Seen::default();
+    let result = run_stage(
+        stage(2, false),
+        vec![access()],
+        &plan,
+        &target,
+        &interrupt,
+        &mut Probe::new(None),
+        &mut seen,
+    )
+    .unwrap();
+    assert!(result.interrupted && result.failure.is_none());
+    assert!(result.seconds < 3_600.0 && transactions(&result) > 0);
+    assert_eq!(seen.connected, 2);
+}
+
+#[test]
+fn with_a_rate_response_time_runs_from_the_intended_start() {
+    let mut plan = plan(Stop::DurationS(0.2), 2, 1);
+    plan.schedule = Schedule::Constant { per_s: 500.0 };
+    let result = run(&plan, false, |_, request| well(request)).unwrap();
+    let totals = &result.recorder.operations()[0];
+    let response = totals.response.as_ref().unwrap();
+    assert_eq!(response.count(), totals.transactions);
+    // Never more than the schedule has starts.
+    assert!(totals.transactions <= 101, "{}", totals.transactions);
+    assert!(response.quantile(0.5) >= totals.service.quantile(0.01));
+}
+
+/// A clock that goes on by a microsecond with every look at it.
+#[derive(Clone)]
+struct StepClock(Arc<AtomicU64>);
+
+impl Clock for StepClock {
+    fn now(&self) -> Nanos {
+        Nanos(self.0.fetch_add(1_000, Ordering::Relaxed))
+    }
+}
+
+/// Runs one worker on this thread; returns its report and the allocations that the loop made.
+fn run_worker(stop: Stop, sessions: usize) -> (super::WorkerReport, u64) {
+    let server = FakeServer::start(|_, request| well(request)).unwrap();
+    let target = ConnInfo::unix(server.folder(), PORT, "riops", "test");
+    let sessions = (0..sessions)
+        .map(|_| {
+            let connection = Connection::open(&target, &Interrupt::new()).unwrap();
+            let (stream, received) = connection.into_parts();
+            stream.set_nonblocking(true).unwrap();
+            Session::new(
+                stream,
+                received,
+                Box::new(Reads {
+                    number: 0,
+                    updates: true,
+                }),
+                Vec::new(),
+            )
+        })
+        .collect();
+    let (events, received) = sync_channel::<(usize, WorkerEvent)>(1_000);
+    let (_spares, spares) = sync_channel(1);
+    let setup = WorkerSetup {
+        clock: StepClock(Arc::default()),
+        limit: Arc::new(Limit::new(stop, Nanos(0))),
+        poll: mio::Poll::new().unwrap(),
+        sessions,
+        recorder: Recorder::new(2, false).unwrap(),
+        changes: vec![false, true],
+        link: IntervalLink {
+            worker: 0,
+            length: Nanos(1 << 60),
+            events,
+            spares,
+        },
+    };
+    let worker = Worker::new(setup);
+    let mut report = None;
+    let allocations = allocation_counter::measure(|| report = Some(worker.run()));
+    drop(received);
+    (report.unwrap(), allocations.count_total)
+}
+
+#[test]
+fn in_steady_state_a_transaction_allocates_nothing() {
+    let (few, allocations_of_few) = run_worker(Stop::Transactions(500), 4);
+    let (many, allocations_of_many) = run_worker(Stop::Transactions(20_500), 4);
+    assert_eq!(
+        (
+            few.session_transactions.iter().sum::<u64>(),
+            many.session_transactions.iter().sum()
+        ),
+        (500, 20_500)
+    );
+    assert_eq!(allocations_of_few, allocations_of_many);
+}
+
+#[test]
+fn on_a_virtual_clock_what_ends_within_the_window_counts() {
+    let (report, _) = run_worker(Stop::DurationS(0.001), 1);
+    let counted: u64 = report.session_transactions.iter().sum();
+    // 1,000 looks at the clock; a transaction takes at least one, and one more where the loop
+    // polls for it.
+    assert!((300..=1_000).contains(&counted), "{counted}");
+    assert_eq!(
+        report
+            .recorder
+            .operations()
+            .iter()
+            .map(|totals| totals.transactions)
+            .sum::<u64>(),
+        counted
+    );
+    assert_eq!(
+        report
+            .acknowledged
+            .iter()
+            .map(|each| each.transactions)
+            .sum::<u64>(),
+        counted + report.drained
+    );
+}
