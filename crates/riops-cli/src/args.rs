@@ -264,12 +264,12 @@ pub(crate) struct OutputOptions {
     pub(crate) output: Output,
 }
 
-/// A form of the result.
+// A form of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
-    /// For people.
+    // For people. No doc comments here: they would turn every --help into its long form.
     Text,
-    /// One JSON document, for programs.
+    // One document, for programs.
     Json,
 }
 

@@ -34,9 +34,22 @@ impl std::error::Error for UsageError {}
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     let code = code_of(error);
     if code != INTERRUPTED {
-        crate::ui::error(&format!("{error:#}"));
+        crate::ui::error(&message(error));
     }
     ExitCode::from(code)
+}
+
+/// The error with its causes, leaving out those that the text before them quotes already.
+fn message(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 fn code_of(error: &anyhow::Error) -> u8 {
@@ -64,6 +77,20 @@ fn code_of(error: &anyhow::Error) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let source = std::io::Error::other("no such host");
+        let quoting = ConnectionError::Connect {
+            address: "db:5432".to_owned(),
+            source,
+        };
+        let error = anyhow::Error::from(quoting).context("not prepared");
+        assert_eq!(
+            message(&error),
+            "not prepared: cannot connect to db:5432: no such host"
+        );
+    }
 
     #[test]
     fn each_kind_of_error_has_its_exit_code() {

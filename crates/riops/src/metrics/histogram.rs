@@ -184,7 +184,7 @@ mod tests {
         ) {
             let record = |values: &[u64]| {
                 let mut histogram = Histogram::new().unwrap();
-                for value in values.iter() {
+                for value in values {
                 histogram.record(Nanos(*value));
             }
                 histogram

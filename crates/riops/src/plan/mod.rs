@@ -100,6 +100,12 @@ impl RunPlan {
                 self.workers, self.sessions
             ));
         }
+        if !(self.interval_s >= INTERVAL_S_MIN && self.interval_s <= 3600.0) {
+            return refuse(format!(
+                "--interval must be between 100ms and 1h, not {} s",
+                self.interval_s
+            ));
+        }
         match self.stop {
             Stop::DurationS(seconds) => {
                 if !(seconds > 0.0 && seconds <= DURATION_S_MAX) {
@@ -121,12 +127,6 @@ impl RunPlan {
             return refuse(format!(
                 "--warmup must be at most 30 days, not {} s",
                 self.warmup_s
-            ));
-        }
-        if !(self.interval_s >= INTERVAL_S_MIN && self.interval_s <= 3600.0) {
-            return refuse(format!(
-                "--interval must be between 100ms and 1h, not {} s",
-                self.interval_s
             ));
         }
         self.rows.validate()

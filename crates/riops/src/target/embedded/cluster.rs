@@ -11,7 +11,7 @@ use rand::TryRng;
 use super::account::Account;
 use super::binaries::Binaries;
 use super::keeper::{self, KeeperSpec};
-use super::{EmbeddedError, Home, Options, Result, State, file, places, postmaster};
+use super::{EmbeddedError, Home, Options, Result, State, file, places, postmaster, remove_marker};
 use crate::target::connection::Connection;
 use crate::target::interrupt::Interrupt;
 use crate::target::machine;
@@ -35,6 +35,8 @@ pub(super) fn start(
 ) -> Result<State> {
     let data = home.data();
     postmaster::end_leftovers(&data);
+    // The wish to stay was for a server that is no more.
+    remove_marker(&home.path("persistent"))?;
     let previous = home.read_state();
     let password = match &previous {
         Some(state) if data.join("PG_VERSION").is_file() => state.password.clone(),

@@ -1,0 +1,30 @@
+//! What `--help` says.
+
+use crate::fixture::{Ran, command};
+
+#[test]
+fn the_help_texts() {
+    let mut text = String::new();
+    for line in [
+        "--help",
+        "prepare rows --help",
+        "run rows --help",
+        "runs show --help",
+        "server --help",
+        "server start --help",
+    ] {
+        text.push_str(&format!(
+            "$ riops {line}\n{}\n",
+            Ran::of(command(line).env("COLUMNS", "100"))
+                .expect(0)
+                .stdout
+        ));
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn the_version() {
+    let version = Ran::of(&mut command("--version")).expect(0).stdout;
+    assert_eq!(version, format!("riops {}\n", env!("CARGO_PKG_VERSION")));
+}

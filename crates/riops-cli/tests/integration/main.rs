@@ -1,0 +1,17 @@
+//! The built command against a real PostgreSQL: the embedded one.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::missing_docs_in_private_items,
+    reason = "a test that meets the unexpected has to fail there"
+)]
+
+mod bad_input;
+mod crash;
+mod fixture;
+mod help;
+mod rows;
+mod server;
+mod store;

@@ -1,0 +1,443 @@
+//! `prepare`, `run`, `verify` and `cleanup` of the workload `rows`.
+
+use riops::target::{Connection, Interrupt};
+
+use crate::fixture::{Database, Ran, database, tcp_url, until};
+
+const SHORT: &str = "--duration 300ms --warmup 0 --interval 100ms";
+
+fn prepared(name: &str, options: &str) -> Database {
+    let database = database(name);
+    database.riops(&format!("prepare rows {options}")).expect(0);
+    database
+}
+
+#[test]
+fn keys_are_exactly_1_to_rows_whatever_the_remainder_and_the_order() {
+    let database = database("remainders");
+    for options in [
+        "--rows 10 --batch 3",
+        "--rows 1 --batch 1000",
+        "--rows 1003 --batch 100 --order key",
+        "--rows 1003 --batch 100 --order hash",
+        "--rows 1003 --batch 100 --order mykey%7 --primary-key",
+        "--rows 5 --batch 5 --tables 3 --filler 100",
+    ] {
+        database
+            .riops(&format!(
+                "prepare rows --recreate --connections 3 {options}"
+            ))
+            .expect(0);
+        let verified = database.riops("verify rows").expect(0);
+        assert!(
+            !verified.stdout.contains("WRONG"),
+            "{options}:\n{}",
+            verified.stdout
+        );
+        let distinct =
+            database.value("select count(distinct mykey) = count(*) from riops.rows_0001");
+        assert_eq!(distinct.as_deref(), Some("t"), "{options}");
+    }
+}
+
+#[test]
+fn scattered_rows_lie_in_no_order_and_ordered_rows_in_theirs() {
+    let database = prepared("correlation", "--rows 20000 --connections 1");
+    let correlation = |database: &Database| -> f64 {
+        database
+            .value("select correlation from pg_stats where tablename = 'rows_0001' and attname = 'mykey'")
+            .unwrap()
+            .parse()
+            .unwrap()
+    };
+    assert!(correlation(&database).abs() < 0.05);
+    database
+        .riops("prepare rows --rows 20000 --connections 1 --order key --recreate")
+        .expect(0);
+    assert!(correlation(&database) > 0.999);
+}
+
+#[test]
+fn the_same_dataset_is_kept_and_another_one_needs_recreate() {
+    let database = prepared("kept", "--rows 500 --seed 7");
+    let id = || database.value("select id from riops.dataset");
+    let first = id();
+    let again = database.riops("prepare rows --rows 500").expect(0);
+    assert!(again.stdout.contains("kept"), "{}", again.stdout);
+    assert_eq!(id(), first);
+    database
+        .riops("prepare rows --rows 600")
+        .expect(2)
+        .says("--rows 500, not 600")
+        .says("--recreate");
+    database
+        .riops("prepare rows --rows 500 --seed 8")
+        .expect(2)
+        .says("--seed 7, not 8");
+    assert_eq!(id(), first);
+    database
+        .riops("prepare rows --rows 600 --recreate")
+        .expect(0);
+    assert_ne!(id(), first);
+}
+
+#[test]
+fn a_run_measures_reads_and_keeps_the_record() {
+    let database = prepared("reads", "--rows 5000");
+    let run = database
+        .riops(&format!(
+            "run rows {SHORT} -c 3 -j 2 --batch 100 --output json --label one --tag a=b --seed 5"
+        ))
+        .expect(0);
+    let record = run.json();
+    assert_eq!(record["schema"], 1);
+    assert_eq!(record["status"], "done");
+    assert_eq!(record["verdict"]["valid"], true);
+    assert_eq!(
+        (
+            &record["label"],
+            &record["tags"]["a"],
+            &record["plan"]["seed"]
+        ),
+        (&"one".into(), &"b".into(), &5.into())
+    );
+    let stage = &record["stages"][0];
+    let transactions = stage["transactions"].as_u64().unwrap();
+    assert!(transactions > 0);
+    assert_eq!(stage["rows"].as_u64(), Some(transactions * 100));
+    assert_eq!(stage["service_us"]["count"].as_u64(), Some(transactions));
+    let series: u64 = stage["series"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|point| point["transactions"].as_u64().unwrap())
+        .sum();
+    assert_eq!(series, transactions);
+    assert_eq!(record["accesses"].as_array().unwrap().len(), 3);
+    assert!(
+        record["accesses"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|access| access["held"] == true && access["sessions"] == 3)
+    );
+    assert_eq!(record["target"]["settings"]["fsync"], "on");
+    let shown = database.riops("runs show last --output json").expect(0);
+    assert_eq!(shown.json(), record);
+}
+
+#[test]
+fn updates_are_counted_in_the_database_after_the_run() {
+    let database = prepared("updates", "--rows 3000 --tables 2");
+    for (options, percent) in [
+        ("--update-percent 100", 100),
+        ("--update-percent 42 --update-batch 7", 42),
+        ("--update-percent 20 --table-per-session", 20),
+    ] {
+        let run = database
+            .riops(&format!(
+                "run rows {SHORT} -c 4 --batch 20 {options} --output json"
+            ))
+            .expect(0);
+        let record = run.json();
+        let checks = record["checks"].as_array().unwrap();
+        assert!(
+            checks.iter().all(|check| check["held"] == true),
+            "{checks:?}"
+        );
+        let operations = record["stages"][0]["operations"].as_array().unwrap();
+        let acknowledged = |name: &str| -> u64 {
+            operations
+                .iter()
+                .filter(|each| each["name"] == name)
+                .map(|each| each["acknowledged_rows"].as_u64().unwrap())
+                .sum()
+        };
+        let (read, updated) = (acknowledged("read"), acknowledged("update"));
+        let share = 100.0 * updated as f64 / (read + updated) as f64;
+        // Each of the four sessions is off by less than one batch.
+        assert!(
+            (share - f64::from(percent)).abs() < 100.0 * 4.0 * 20.0 / (read + updated) as f64,
+            "{share}"
+        );
+    }
+    database.riops("verify rows").expect(0);
+}
+
+#[test]
+fn verify_finds_a_lost_row_and_a_lost_update() {
+    let database = prepared("lost", "--rows 1000");
+    let mut connection = database.connect();
+    connection
+        .execute("update riops.rows_0001 set scratch = scratch - 1 where mykey = 5")
+        .unwrap();
+    let verified = database.riops("verify rows").expect(3);
+    assert!(
+        verified
+            .stdout
+            .contains("WRONG  increments of scratch: expected 0, found -1"),
+        "{}",
+        verified.stdout
+    );
+    connection
+        .execute("delete from riops.rows_0001 where mykey = 5")
+        .unwrap();
+    let verified = database.riops("verify rows").expect(3);
+    assert!(
+        verified
+            .stdout
+            .contains("WRONG  rows of riops.rows_0001: expected 1000, found 999"),
+        "{}",
+        verified.stdout
+    );
+    // A run notices it by itself: its replies have too few rows.
+    let run = database
+        .riops(&format!("run rows {SHORT} --batch 1000"))
+        .expect(3);
+    assert!(
+        run.stdout.contains("NO: ") && run.stdout.contains("fewer or more rows"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
+fn index_only_reads_and_updates_keep_their_access_paths() {
+    let database = prepared("index_only", "--rows 3000 --primary-key");
+    let run = database
+        .riops(&format!(
+            "run rows {SHORT} --batch 50 --index-only --update-percent 10 --output json"
+        ))
+        .expect(0);
+    let record = run.json();
+    let expected: Vec<_> = record["accesses"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|access| access["expected"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(
+        expected
+            .iter()
+            .any(|path| path == "Index Only Scan on rows_0001_pkey, table rows_0001")
+    );
+    assert!(
+        expected
+            .iter()
+            .any(|path| path.starts_with("update of rows_0001"))
+    );
+}
+
+#[test]
+fn a_missing_index_makes_the_run_invalid_and_shows_the_plan() {
+    let database = prepared("no_index", "--rows 2000");
+    database
+        .connect()
+        .execute("drop index riops.rows_0001_asc_mykey")
+        .unwrap();
+    let run = database
+        .riops(&format!("run rows {SHORT} --batch 10"))
+        .expect(3);
+    assert!(
+        run.stdout
+            .contains("NOT HELD: Index Scan on rows_0001_asc_mykey"),
+        "{}",
+        run.stdout
+    );
+    assert!(
+        run.stdout.contains("Seq Scan on rows_0001"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
+fn a_plan_that_flips_during_the_run_makes_it_invalid_and_shows_both_plans() {
+    let database = prepared("flip", "--rows 2000");
+    let run = &mut database.command("run rows --duration 2s --warmup 0 -c 1 --batch 10");
+    let child = until(run, "measuring");
+    // The session plans anew as soon as the index is gone; the promise was kept before.
+    database
+        .connect()
+        .execute("drop index riops.rows_0001_asc_mykey")
+        .unwrap();
+    let run = Ran::from(child.wait_with_output().unwrap()).expect(3);
+    assert!(
+        run.stdout.contains("plan before:") && run.stdout.contains("Index Scan using"),
+        "{}",
+        run.stdout
+    );
+    assert!(
+        run.stdout.contains("Seq Scan on rows_0001"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
+fn a_run_takes_the_dataset_from_the_registry_and_refuses_a_contradiction() {
+    let database = prepared("contradiction", "--rows 700 --tables 2");
+    database
+        .riops(&format!("run rows {SHORT} --rows 700 --batch 5"))
+        .expect(0);
+    database
+        .riops(&format!("run rows {SHORT} --rows 800 --batch 5"))
+        .expect(2)
+        .says("--rows 700, not 800");
+    database
+        .riops(&format!("run rows {SHORT}"))
+        .expect(2)
+        .says("--batch 1000 is more than the 700 rows");
+}
+
+#[test]
+fn nobodys_database_is_filled_by_a_slip() {
+    let database = database("slip");
+    database
+        .riops(&format!("run rows {SHORT}"))
+        .expect(1)
+        .says("riops prepare rows");
+    assert_eq!(
+        database
+            .value("select count(*) from pg_namespace where nspname = 'riops'")
+            .as_deref(),
+        Some("0")
+    );
+    database
+        .riops(&format!("run rows {SHORT} --prepare --rows 1000"))
+        .expect(0);
+    assert_eq!(
+        database
+            .value("select count(*) from riops.rows_0001")
+            .as_deref(),
+        Some("1000")
+    );
+}
+
+#[test]
+fn cleanup_drops_what_prepare_made_and_nothing_else() {
+    let database = prepared("cleaned", "--rows 100 --tables 3");
+    let mut connection = database.connect();
+    connection.execute("create table riops.mine as select 1 as one; create table public.rows_0001 as select 1 as one").unwrap();
+    let cleaned = database.riops("cleanup rows").expect(0);
+    assert_eq!(cleaned.stdout, "dropped 3 tables\n");
+    let left = connection.query("select schemaname || '.' || tablename from pg_tables where schemaname in ('riops', 'public') order by 1").unwrap();
+    let left: Vec<_> = left.into_iter().flatten().flatten().collect();
+    assert_eq!(left, ["public.rows_0001", "riops.mine"]);
+    connection.execute("drop table riops.mine").unwrap();
+    database.riops("prepare rows --rows 100").expect(0);
+    database.riops("cleanup rows").expect(0);
+    assert_eq!(
+        database
+            .value("select count(*) from pg_namespace where nspname = 'riops'")
+            .as_deref(),
+        Some("0")
+    );
+    assert!(
+        database
+            .riops("cleanup rows")
+            .expect(0)
+            .stdout
+            .contains("nothing dropped")
+    );
+}
+
+#[test]
+fn a_table_of_somebody_else_is_neither_dropped_nor_measured() {
+    let database = database("foreign_table");
+    database
+        .connect()
+        .execute("create schema riops; create table riops.rows_0001 as select 1 as precious")
+        .unwrap();
+    for line in [
+        "prepare rows --rows 100",
+        "prepare rows --rows 100 --recreate",
+        "run rows --prepare --duration 1",
+    ] {
+        database
+            .riops(line)
+            .expect(1)
+            .says("riops.rows_0001 exists and was not made by riops");
+    }
+    database.riops("cleanup rows").expect(0);
+    assert_eq!(
+        database
+            .value("select precious from riops.rows_0001")
+            .as_deref(),
+        Some("1")
+    );
+}
+
+#[test]
+fn an_unfinished_dataset_is_never_measured_and_made_anew_as_it_was_meant() {
+    let database = prepared("unfinished", "--rows 900 --order key");
+    database.connect().execute("update riops.dataset set state = 'loading'; delete from riops.rows_0001 where mykey > 500").unwrap();
+    database
+        .riops(&format!("run rows {SHORT} --batch 5"))
+        .expect(1)
+        .says("incomplete");
+    database.riops("verify rows").expect(1).says("incomplete");
+    database
+        .riops(&format!("run rows {SHORT} --batch 5 --prepare"))
+        .expect(0);
+    assert_eq!(database.value("select count(*) || (parameters::json->>'order') from riops.rows_0001, riops.dataset group by parameters").as_deref(), Some("900key"));
+}
+
+#[test]
+fn two_runs_share_a_dataset_and_keep_a_third_from_replacing_it() {
+    let database = prepared("shared_use", "--rows 2000");
+    std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    database.riops(
+                        "run rows --transactions 3000 --warmup 0 --batch 20 --update-percent 50",
+                    )
+                })
+            })
+            .collect();
+        for run in runs {
+            run.join().unwrap().expect(0);
+        }
+    });
+    database.riops("verify rows").expect(0);
+    let mut other = database.connect();
+    other
+        .execute("select pg_advisory_lock_shared(1919512432, hashtext('rows'))")
+        .unwrap();
+    database
+        .riops("prepare rows --rows 50 --recreate")
+        .expect(1)
+        .says("another riops is using the dataset");
+}
+
+#[test]
+fn over_tcp_with_a_password_the_same_runs() {
+    let database = prepared("over_tcp", "--rows 1000");
+    let url = tcp_url().replace("/postgres", "/over_tcp");
+    let run = database
+        .riops(&format!(
+            "run rows {SHORT} --batch 10 --database {url} --output json"
+        ))
+        .expect(0);
+    assert_eq!(run.json()["verdict"]["valid"], true);
+    let password = url.split(['@', ':']).nth(2).unwrap();
+    assert!(!run.stdout.contains(password) && !run.stderr.contains(password));
+    let wrong = url.replace(password, "wrong");
+    database
+        .riops(&format!("run rows --database {wrong}"))
+        .expect(1)
+        .says("is the password right?");
+}
+
+#[test]
+fn the_settings_of_the_peers_spelling_and_of_the_environment_work() {
+    let database = prepared("spelling", "--rows 1000");
+    let run = database
+        .riops("run rows --threads=2 --time=0.2 --warmup_time=0 --report_interval=0.1 --batch=10 --output=json --rand_seed=9")
+        .expect(0);
+    let plan = &run.json()["plan"];
+    assert_eq!((&plan["sessions"], &plan["seed"]), (&2.into(), &9.into()));
+    let interrupt = Interrupt::new();
+    assert!(Connection::open(&database.conninfo, &interrupt).is_ok());
+}
