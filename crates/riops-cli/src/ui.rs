@@ -49,14 +49,21 @@ impl Ui {
         }
     }
 
-    /// Shows the download of the server as a bar, from the events that the downloading crate
-    /// emits. Only a terminal can show it.
+    /// Shows the download of the server as a bar, from the spans of the downloading crate: of
+    /// those, only the innermost one of the archive knows how far it is. Only a terminal can show
+    /// it.
     pub(crate) fn watch_downloads(self) {
-        use tracing_subscriber::layer::SubscriberExt;
+        use tracing_subscriber::filter::filter_fn;
+        use tracing_subscriber::layer::{Layer, SubscriberExt};
         use tracing_subscriber::util::SubscriberInitExt;
         if self.terminal {
             let style = bar_style("{bar:30} {bytes}/{total_bytes} ({bytes_per_sec}, {eta} left)");
-            let layer = tracing_indicatif::IndicatifLayer::new().with_progress_style(style);
+            let archive = filter_fn(|span| {
+                span.name() == "get_archive" && span.target().ends_with("maven::repository")
+            });
+            let layer = tracing_indicatif::IndicatifLayer::new()
+                .with_progress_style(style)
+                .with_filter(archive);
             let _ = tracing_subscriber::registry().with(layer).try_init();
         }
     }
