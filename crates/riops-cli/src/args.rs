@@ -208,13 +208,7 @@ pub(crate) struct RunOptions {
     #[arg(short = 'j', long, value_name = "N")]
     pub(crate) workers: Option<u32>,
     /// How long to measure [default: 10s]
-    #[arg(
-        short = 't',
-        long,
-        visible_alias = "time",
-        value_name = "TIME",
-        group = "stop"
-    )]
+    #[arg(short = 't', long, visible_alias = "time", value_name = "TIME", group = "stop")]
     pub(crate) duration: Option<Span>,
     /// Stop after exactly this many transactions, over all sessions
     #[arg(long, value_name = "N", group = "stop")]

@@ -81,15 +81,9 @@ mod tests {
     #[test]
     fn a_cause_is_told_once() {
         let source = std::io::Error::other("no such host");
-        let quoting = ConnectionError::Connect {
-            address: "db:5432".to_owned(),
-            source,
-        };
+        let quoting = ConnectionError::Connect { address: "db:5432".to_owned(), source };
         let error = anyhow::Error::from(quoting).context("not prepared");
-        assert_eq!(
-            message(&error),
-            "not prepared: cannot connect to db:5432: no such host"
-        );
+        assert_eq!(message(&error), "not prepared: cannot connect to db:5432: no such host");
     }
 
     #[test]
@@ -104,9 +98,6 @@ mod tests {
         };
         assert_eq!(code_of(&differs.into()), USAGE);
         let interrupted = DatasetError::Connection(ConnectionError::Interrupted);
-        assert_eq!(
-            code_of(&anyhow::Error::from(interrupted).context("preparing")),
-            INTERRUPTED
-        );
+        assert_eq!(code_of(&anyhow::Error::from(interrupted).context("preparing")), INTERRUPTED);
     }
 }

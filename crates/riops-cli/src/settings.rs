@@ -71,10 +71,7 @@ fn config_path(arguments: &[OsString]) -> Option<OsString> {
         if argument == "--config" {
             return rest.next().cloned();
         }
-        if let Some(path) = argument
-            .to_str()
-            .and_then(|text| text.strip_prefix("--config="))
-        {
+        if let Some(path) = argument.to_str().and_then(|text| text.strip_prefix("--config=")) {
             return Some(path.into());
         }
     }
@@ -84,16 +81,10 @@ fn config_path(arguments: &[OsString]) -> Option<OsString> {
 /// The options of a file, each with its values as they would be typed.
 fn read_file(path: &Path) -> Result<BTreeMap<String, Vec<String>>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| {
-        format!(
-            "cannot read the file of --config, {}: {error}",
-            path.display()
-        )
+        format!("cannot read the file of --config, {}: {error}", path.display())
     })?;
     let table: toml::Table = text.parse().map_err(|error| {
-        format!(
-            "the file of --config, {}, is not valid TOML: {error}",
-            path.display()
-        )
+        format!("the file of --config, {}, is not valid TOML: {error}", path.display())
     })?;
     table
         .into_iter()
@@ -112,11 +103,9 @@ fn as_typed(value: &toml::Value) -> Option<Vec<String>> {
         toml::Value::Integer(number) => Some(vec![number.to_string()]),
         toml::Value::Float(number) => Some(vec![number.to_string()]),
         toml::Value::Boolean(flag) => Some(vec![flag.to_string()]),
-        toml::Value::Array(values) => values
-            .iter()
-            .map(as_typed)
-            .collect::<Option<Vec<_>>>()
-            .map(|values| values.concat()),
+        toml::Value::Array(values) => {
+            values.iter().map(as_typed).collect::<Option<Vec<_>>>().map(|values| values.concat())
+        }
         toml::Value::Datetime(_) | toml::Value::Table(_) => None,
     }
 }
@@ -128,10 +117,8 @@ fn with_fallbacks(
     values: &BTreeMap<String, Vec<String>>,
     unused: &mut BTreeMap<String, Vec<String>>,
 ) -> Command {
-    let names: Vec<_> = command
-        .get_subcommands()
-        .map(|inner| inner.get_name().to_owned())
-        .collect();
+    let names: Vec<_> =
+        command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
     let mut command = command.mut_args(|arg| with_fallback(arg, values, unused));
     for name in names {
         command = command.mut_subcommand(name, |inner| with_fallbacks(inner, values, unused));
@@ -153,14 +140,11 @@ fn with_fallback(
     ) {
         return arg;
     }
-    let arg = arg
-        .env(format!("RIOPS_{}", long.replace('-', "_").to_uppercase()))
-        .hide_env(true);
+    let arg = arg.env(format!("RIOPS_{}", long.replace('-', "_").to_uppercase())).hide_env(true);
     match values.get(&long) {
         Some(from_file) => {
             unused.remove(&long);
-            arg.default_values(from_file.clone())
-                .hide_default_value(true)
+            arg.default_values(from_file.clone()).hide_default_value(true)
         }
         None => arg,
     }
@@ -181,24 +165,8 @@ mod tests {
 
     #[test]
     fn underscores_become_dashes_in_names_only() {
-        let typed = texts(&[
-            "riops",
-            "run",
-            "--warmup_time=1_0",
-            "--label",
-            "a_b",
-            "--",
-            "--c_d",
-        ]);
-        let read = texts(&[
-            "riops",
-            "run",
-            "--warmup-time=1_0",
-            "--label",
-            "a_b",
-            "--",
-            "--c_d",
-        ]);
+        let typed = texts(&["riops", "run", "--warmup_time=1_0", "--label", "a_b", "--", "--c_d"]);
+        let read = texts(&["riops", "run", "--warmup-time=1_0", "--label", "a_b", "--", "--c_d"]);
         assert_eq!(with_dashes(typed), read);
     }
 
@@ -228,15 +196,10 @@ mod tests {
         std::fs::write(&path, "sessions = 8\nbatch = 5\n").unwrap();
         let config = format!("--config={}", path.display());
         let parsed = parse(texts(&["riops", "run", "rows", "-c", "3", &config])).unwrap();
-        let crate::args::Command::Run {
-            workload: crate::args::Run::Rows(rows),
-        } = parsed.command
+        let crate::args::Command::Run { workload: crate::args::Run::Rows(rows) } = parsed.command
         else {
             panic!("no run")
         };
-        assert_eq!(
-            (rows.run.sessions, rows.batch.map(|count| count.0)),
-            (Some(3), Some(5))
-        );
+        assert_eq!((rows.run.sessions, rows.batch.map(|count| count.0)), (Some(3), Some(5)));
     }
 }

@@ -26,16 +26,10 @@ impl Target {
             None => None,
         };
         if let Some(conninfo) = named {
-            return Ok(Self {
-                conninfo,
-                embedded: None,
-            });
+            return Ok(Self { conninfo, embedded: None });
         }
         let embedded = embedded(&options.embedded, interrupt, ui)?;
-        Ok(Self {
-            conninfo: embedded.conninfo(),
-            embedded: Some(embedded),
-        })
+        Ok(Self { conninfo: embedded.conninfo(), embedded: Some(embedded) })
     }
 
     /// Ends the use of the target in good order.
@@ -59,12 +53,9 @@ pub(crate) fn embedded(
     ui: Ui,
 ) -> Result<Embedded> {
     let keeper = std::env::current_exe()?;
-    Ok(Embedded::acquire(
-        &embedded_options(options),
-        &keeper,
-        interrupt,
-        &|notice| ui.notice(notice),
-    )?)
+    Ok(Embedded::acquire(&embedded_options(options), &keeper, interrupt, &|notice| {
+        ui.notice(notice);
+    })?)
 }
 
 /// The library's form of the options.

@@ -36,10 +36,7 @@ pub(crate) struct Ui {
 
 impl Ui {
     pub(crate) fn new(quiet: bool) -> Self {
-        Self {
-            quiet,
-            terminal: std::io::stderr().is_terminal() && !quiet,
-        }
+        Self { quiet, terminal: std::io::stderr().is_terminal() && !quiet }
     }
 
     /// Tells the user something that is no result.
@@ -69,11 +66,8 @@ impl Ui {
     }
 
     fn bar(self, length: u64, template: &str) -> ProgressBar {
-        let target = if self.terminal {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
+        let target =
+            if self.terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(length), target);
         bar.set_style(bar_style(template));
         bar
@@ -103,14 +97,9 @@ impl LoadProgress {
         let now = Instant::now();
         Self {
             ui,
-            bar: ui.bar(
-                0,
-                "{msg:10} {bar:30} {human_pos}/{human_len} rows ({per_sec}, {eta} left)",
-            ),
-            state: Mutex::new(LoadState {
-                start: now,
-                told: now,
-            }),
+            bar: ui
+                .bar(0, "{msg:10} {bar:30} {human_pos}/{human_len} rows ({per_sec}, {eta} left)"),
+            state: Mutex::new(LoadState { start: now, told: now }),
         }
     }
 
@@ -178,12 +167,7 @@ impl RunProgress {
             Stop::Rows(count) => (count, " {human_pos}/{human_len} rows"),
         };
         let bar = ui.bar(length, &format!("{{bar:20}}{unit} {{msg}}"));
-        Self {
-            ui,
-            bar,
-            plan: plan.clone(),
-            done: 0,
-        }
+        Self { ui, bar, plan: plan.clone(), done: 0 }
     }
 }
 

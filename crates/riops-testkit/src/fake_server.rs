@@ -50,10 +50,7 @@ impl Reply {
     /// A row of two numbers in binary, as the statements of the workload `rows` return.
     #[must_use]
     pub fn numbers(first: i64, second: i64) -> Self {
-        Self::Row(vec![
-            Some(first.to_be_bytes().into()),
-            Some(second.to_be_bytes().into()),
-        ])
+        Self::Row(vec![Some(first.to_be_bytes().into()), Some(second.to_be_bytes().into())])
     }
 }
 
@@ -150,14 +147,8 @@ impl<'a> Session<'a> {
         self.stream.read_exact(&mut body)?;
         let messages = [
             Message::Authentication(Authentication::Ok),
-            Message::ParameterStatus {
-                name: "server_version",
-                value: "18.0",
-            },
-            Message::BackendKeyData {
-                process: 1,
-                secret: &[0; 4],
-            },
+            Message::ParameterStatus { name: "server_version", value: "18.0" },
+            Message::BackendKeyData { process: 1, secret: &[0; 4] },
             Message::ReadyForQuery(TransactionStatus::Idle),
         ];
         for message in messages {
@@ -170,65 +161,41 @@ impl<'a> Session<'a> {
         let mut bound = (String::new(), Vec::new());
         loop {
             while let Some(frame) = self.received.next_frame().map_err(invalid)? {
-                let mut reply = None;
-                let mut ready = false;
-                match frontend::Message::decode(frame).map_err(invalid)? {
+                let message = frontend::Message::decode(frame).map_err(invalid)?;
+                let reply = match message {
                     frontend::Message::Query(sql) => {
-                        reply = Some((self.answer)(self.number, &Request::Query(sql)));
-                        ready = true;
+                        Some((self.answer)(self.number, &Request::Query(sql)))
                     }
                     frontend::Message::Parse { sql, .. } => {
-                        let answered = (self.answer)(self.number, &Request::Parse(sql));
-                        match answered {
-                            Reply::Done => {
-                                Message::ParseComplete
-                                    .encode(&mut self.out)
-                                    .map_err(invalid)?;
-                            }
-                            other => reply = Some(other),
-                        }
+                        Some((self.answer)(self.number, &Request::Parse(sql)))
                     }
-                    frontend::Message::Bind {
-                        statement,
-                        parameters,
-                        ..
-                    } => {
-                        bound.0.clear();
-                        bound.0.push_str(statement);
-                        bound.1 = parameters
-                            .iter()
-                            .filter_map(|value| {
-                                Some(i64::from_be_bytes((*value)?.try_into().ok()?))
-                            })
-                            .collect();
-                        Message::BindComplete
-                            .encode(&mut self.out)
-                            .map_err(invalid)?;
+                    frontend::Message::Bind { statement, ref parameters, .. } => {
+                        bound = (statement.to_owned(), bigints(parameters));
+                        Message::BindComplete.encode(&mut self.out).map_err(invalid)?;
+                        None
                     }
                     frontend::Message::Execute { .. } => {
-                        let request = Request::Execute {
-                            statement: &bound.0,
-                            parameters: bound.1.clone(),
-                        };
-                        reply = Some((self.answer)(self.number, &request));
+                        let (statement, parameters) = (bound.0.as_str(), bound.1.clone());
+                        let request = Request::Execute { statement, parameters };
+                        Some((self.answer)(self.number, &request))
                     }
-                    frontend::Message::Sync => ready = true,
                     frontend::Message::Terminate => return Ok(()),
-                    _ => {}
-                }
-                if let Some(reply) = reply
-                    && !self.failed
-                {
-                    match reply {
-                        Reply::Close => return Ok(()),
-                        reply => self.failed = encode(&reply, &mut self.out).map_err(invalid)?,
+                    _ => None,
+                };
+                match (reply.filter(|_| !self.failed), &message) {
+                    (Some(Reply::Close), _) => return Ok(()),
+                    (Some(Reply::Done), frontend::Message::Parse { .. }) => {
+                        Message::ParseComplete.encode(&mut self.out).map_err(invalid)?;
                     }
+                    (Some(reply), _) => {
+                        self.failed = encode(&reply, &mut self.out).map_err(invalid)?;
+                    }
+                    (None, _) => {}
                 }
-                if ready {
+                if matches!(message, frontend::Message::Query(_) | frontend::Message::Sync) {
                     self.failed = false;
-                    Message::ReadyForQuery(TransactionStatus::Idle)
-                        .encode(&mut self.out)
-                        .map_err(invalid)?;
+                    let ready = Message::ReadyForQuery(TransactionStatus::Idle);
+                    ready.encode(&mut self.out).map_err(invalid)?;
                 }
             }
             self.flush()?;
@@ -247,6 +214,15 @@ impl<'a> Session<'a> {
     }
 }
 
+/// The parameters that are `bigint` in binary.
+fn bigints(parameters: &[Option<&[u8]>]) -> Vec<i64> {
+    parameters
+        .iter()
+        .flatten()
+        .filter_map(|value| Some(i64::from_be_bytes((*value).try_into().ok()?)))
+        .collect()
+}
+
 /// Appends a reply; returns whether it is an error.
 fn encode(reply: &Reply, out: &mut Vec<u8>) -> Result<bool, EncodeError> {
     match reply {
@@ -257,12 +233,7 @@ fn encode(reply: &Reply, out: &mut Vec<u8>) -> Result<bool, EncodeError> {
         }
         Reply::Done => Message::CommandComplete("SET").encode(out)?,
         Reply::Error { sqlstate, message } => {
-            let fields = [
-                (b'S', "ERROR"),
-                (b'V', "ERROR"),
-                (b'C', *sqlstate),
-                (b'M', *message),
-            ];
+            let fields = [(b'S', "ERROR"), (b'V', "ERROR"), (b'C', *sqlstate), (b'M', *message)];
             error_response(out, &fields)?;
             return Ok(true);
         }

@@ -39,10 +39,7 @@ impl Scram {
     /// Starts an exchange without channel binding.
     #[must_use]
     pub fn new(password: &str) -> Self {
-        Self(ScramSha256::new(
-            password.as_bytes(),
-            ChannelBinding::unsupported(),
-        ))
+        Self(ScramSha256::new(password.as_bytes(), ChannelBinding::unsupported()))
     }
 
     /// What the client has to send next.
@@ -84,9 +81,7 @@ fn iterations(server: &[u8]) -> u64 {
         .filter_map(|attribute| attribute.strip_prefix(b"i="))
         .map(|digits| {
             digits.iter().fold(0u64, |number, byte| {
-                number
-                    .saturating_mul(10)
-                    .saturating_add(u64::from(byte.saturating_sub(b'0')))
+                number.saturating_mul(10).saturating_add(u64::from(byte.saturating_sub(b'0')))
             })
         })
         .max()
@@ -109,9 +104,6 @@ mod tests {
     #[test]
     fn a_nonce_that_does_not_continue_ours_is_refused() {
         let mut scram = Scram::new("secret");
-        assert!(matches!(
-            scram.update(b"r=abc,s=c2FsdA==,i=4096"),
-            Err(ScramError::Protocol(_))
-        ));
+        assert!(matches!(scram.update(b"r=abc,s=c2FsdA==,i=4096"), Err(ScramError::Protocol(_))));
     }
 }

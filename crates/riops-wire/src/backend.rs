@@ -367,9 +367,7 @@ fn encode_authentication(step: &Authentication<'_>, out: &mut Vec<u8>) -> Result
     out.extend_from_slice(&code.to_be_bytes());
     out.extend_from_slice(data);
     if let Authentication::Sasl(mechanisms) = step {
-        mechanisms
-            .iter()
-            .try_for_each(|mechanism| text(out, mechanism))?;
+        mechanisms.iter().try_for_each(|mechanism| text(out, mechanism))?;
         out.push(0);
     }
     Ok(())
@@ -411,16 +409,10 @@ fn decode_body(tag: u8, bytes: &[u8]) -> Result<Option<Message<'_>>, CursorError
         b'H' => Message::CopyOutResponse(copy_start(&mut body)?),
         b'K' => {
             let process = body.i32()?;
-            return Ok(Some(Message::BackendKeyData {
-                process,
-                secret: body.rest(),
-            }));
+            return Ok(Some(Message::BackendKeyData { process, secret: body.rest() }));
         }
         b'R' => Message::Authentication(authentication(&mut body)?),
-        b'S' => Message::ParameterStatus {
-            name: body.text()?,
-            value: body.text()?,
-        },
+        b'S' => Message::ParameterStatus { name: body.text()?, value: body.text()? },
         b'T' => Message::RowDescription(
             (0..body.count()?)
                 .map(|_| {

@@ -60,16 +60,10 @@ fn authentication_of(parts: &Parts) -> Authentication<'_> {
 }
 
 fn message_of(parts: &Parts) -> Message<'_> {
-    let start = CopyStart {
-        binary: parts.flag,
-        columns: parts.columns,
-    };
+    let start = CopyStart { binary: parts.flag, columns: parts.columns };
     match parts.kind {
         0 => Message::Authentication(authentication_of(parts)),
-        1 => Message::BackendKeyData {
-            process: parts.number,
-            secret: &parts.data,
-        },
+        1 => Message::BackendKeyData { process: parts.number, secret: &parts.data },
         2 => Message::BindComplete,
         3 => Message::CloseComplete,
         4 => Message::CommandComplete(&parts.texts.0),
@@ -84,10 +78,7 @@ fn message_of(parts: &Parts) -> Message<'_> {
         13 => Message::NoData,
         14 => Message::NotificationResponse,
         15 => Message::ParameterDescription(parts.oids.clone()),
-        16 => Message::ParameterStatus {
-            name: &parts.texts.0,
-            value: &parts.texts.1,
-        },
+        16 => Message::ParameterStatus { name: &parts.texts.0, value: &parts.texts.1 },
         17 => Message::ParseComplete,
         18 => Message::PortalSuspended,
         19 => Message::ReadyForQuery(TransactionStatus::Open),
@@ -134,9 +125,7 @@ fn an_error_keeps_all_its_fields() {
         (b'R', "mdextend"),
     ];
     error_response(&mut bytes, &fields).unwrap();
-    let Message::ErrorResponse(fields) = decoded(&bytes) else {
-        panic!("no error")
-    };
+    let Message::ErrorResponse(fields) = decoded(&bytes) else { panic!("no error") };
     let error = ServerError::from_fields(fields);
     assert_eq!(error.severity, "ERROR");
     assert_eq!(error.sqlstate, SqlState::DISK_FULL);
@@ -149,12 +138,6 @@ fn an_error_keeps_all_its_fields() {
 
 #[test]
 fn a_row_whose_count_lies_is_refused() {
-    let frame = Frame {
-        tag: b'D',
-        body: &[0, 2, 0, 0, 0, 0],
-    };
-    assert!(matches!(
-        Message::decode(frame),
-        Err(DecodeError::Malformed { tag: b'D', .. })
-    ));
+    let frame = Frame { tag: b'D', body: &[0, 2, 0, 0, 0, 0] };
+    assert!(matches!(Message::decode(frame), Err(DecodeError::Malformed { tag: b'D', .. })));
 }

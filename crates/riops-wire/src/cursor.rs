@@ -42,10 +42,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], CursorError> {
-        let (head, tail) = self
-            .rest
-            .split_first_chunk::<N>()
-            .ok_or(CursorError::Truncated)?;
+        let (head, tail) = self.rest.split_first_chunk::<N>().ok_or(CursorError::Truncated)?;
         self.rest = tail;
         Ok(*head)
     }
@@ -96,10 +93,7 @@ impl<'a> Cursor<'a> {
     /// # Errors
     /// [`CursorError::Truncated`]
     pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], CursorError> {
-        let (head, tail) = self
-            .rest
-            .split_at_checked(length)
-            .ok_or(CursorError::Truncated)?;
+        let (head, tail) = self.rest.split_at_checked(length).ok_or(CursorError::Truncated)?;
         self.rest = tail;
         Ok(head)
     }
@@ -124,11 +118,8 @@ impl<'a> Cursor<'a> {
     /// # Errors
     /// [`CursorError::UnterminatedText`] where there is none.
     pub fn raw_text(&mut self) -> Result<&'a [u8], CursorError> {
-        let end = self
-            .rest
-            .iter()
-            .position(|&byte| byte == 0)
-            .ok_or(CursorError::UnterminatedText)?;
+        let end =
+            self.rest.iter().position(|&byte| byte == 0).ok_or(CursorError::UnterminatedText)?;
         let text = self.bytes(end)?;
         self.u8()?;
         Ok(text)
@@ -178,10 +169,7 @@ mod tests {
 
     #[test]
     fn a_text_needs_its_zero_byte() {
-        assert_eq!(
-            Cursor::new(b"abc").text(),
-            Err(CursorError::UnterminatedText)
-        );
+        assert_eq!(Cursor::new(b"abc").text(), Err(CursorError::UnterminatedText));
         assert_eq!(Cursor::new(b"abc\0d").text(), Ok("abc"));
         assert_eq!(Cursor::new(b"\xff\0").text(), Err(CursorError::NotUtf8));
     }

@@ -95,12 +95,7 @@ impl FrameBuffer {
     /// An empty buffer for frames of at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self {
-            bytes: vec![0; INITIAL_BYTES.min(limit.max(HEADER_BYTES))],
-            start: 0,
-            end: 0,
-            limit,
-        }
+        Self { bytes: vec![0; INITIAL_BYTES.min(limit.max(HEADER_BYTES))], start: 0, end: 0, limit }
     }
 
     /// Room for the next read, never empty: moves what is left to the front and grows when the
@@ -220,18 +215,12 @@ mod tests {
     fn a_frame_above_the_limit_is_refused_before_it_is_received() {
         let mut buffer = FrameBuffer::new(100);
         buffer.extend(&[b'D', 0x7f, 0xff, 0xff, 0xff]).unwrap();
-        assert!(matches!(
-            buffer.next_frame(),
-            Err(FrameError::TooLarge { limit: 100, .. })
-        ));
+        assert!(matches!(buffer.next_frame(), Err(FrameError::TooLarge { limit: 100, .. })));
         assert!(buffer.space().is_err());
     }
 
     #[test]
     fn a_length_below_four_is_refused() {
-        assert_eq!(
-            split(&[b'Z', 0, 0, 0, 3, 0], 100),
-            Err(FrameError::BadLength(3))
-        );
+        assert_eq!(split(&[b'Z', 0, 0, 0, 3, 0], 100), Err(FrameError::BadLength(3)));
     }
 }

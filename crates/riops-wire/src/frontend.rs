@@ -138,10 +138,7 @@ fn with_length(
     out.extend_from_slice(&[0; 4]);
     let written = body(out).and_then(|()| {
         let length = out.len() - start;
-        i32::try_from(length).map_err(|_| EncodeError::TooLong {
-            what: "a message",
-            count: length,
-        })
+        i32::try_from(length).map_err(|_| EncodeError::TooLong { what: "a message", count: length })
     });
     match written {
         Ok(length) => {
@@ -200,10 +197,8 @@ pub(crate) fn value(out: &mut Vec<u8>, value: Option<&[u8]>) -> Result<(), Encod
         out.extend_from_slice(&(-1i32).to_be_bytes());
         return Ok(());
     };
-    let length = i32::try_from(value.len()).map_err(|_| EncodeError::TooLong {
-        what: "a value",
-        count: value.len(),
-    })?;
+    let length = i32::try_from(value.len())
+        .map_err(|_| EncodeError::TooLong { what: "a value", count: value.len() })?;
     out.extend_from_slice(&length.to_be_bytes());
     out.extend_from_slice(value);
     Ok(())
@@ -262,11 +257,7 @@ impl<'a> Message<'a> {
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match self {
             Self::Query(sql) => message(out, b'Q', |out| text(out, sql)),
-            Self::Parse {
-                name,
-                sql,
-                parameter_types,
-            } => message(out, b'P', |out| {
+            Self::Parse { name, sql, parameter_types } => message(out, b'P', |out| {
                 text(out, name)?;
                 text(out, sql)?;
                 count(out, "parameter types", parameter_types.len())?;
@@ -275,23 +266,19 @@ impl<'a> Message<'a> {
                 }
                 Ok(())
             }),
-            Self::Bind {
-                portal,
-                statement,
-                parameter_format,
-                parameters,
-                result_format,
-            } => message(out, b'B', |out| {
-                text(out, portal)?;
-                text(out, statement)?;
-                formats(out, *parameter_format);
-                count(out, "parameters", parameters.len())?;
-                for parameter in parameters {
-                    value(out, *parameter)?;
-                }
-                formats(out, *result_format);
-                Ok(())
-            }),
+            Self::Bind { portal, statement, parameter_format, parameters, result_format } => {
+                message(out, b'B', |out| {
+                    text(out, portal)?;
+                    text(out, statement)?;
+                    formats(out, *parameter_format);
+                    count(out, "parameters", parameters.len())?;
+                    for parameter in parameters {
+                        value(out, *parameter)?;
+                    }
+                    formats(out, *result_format);
+                    Ok(())
+                })
+            }
             Self::Describe(object, name) => message(out, b'D', |out| {
                 out.push(object.code());
                 text(out, name)
@@ -333,10 +320,7 @@ impl<'a> Message<'a> {
             },
             b'B' => decode_bind(&mut body)?,
             b'D' => Self::Describe(object(&mut body)?, body.text()?),
-            b'E' => Self::Execute {
-                portal: body.text()?,
-                rows_max: body.i32()?,
-            },
+            b'E' => Self::Execute { portal: body.text()?, rows_max: body.i32()? },
             b'C' => Self::Close(object(&mut body)?, body.text()?),
             b'S' => Self::Sync,
             b'H' => Self::Flush,
@@ -371,17 +355,9 @@ fn decode_bind<'a>(body: &mut Cursor<'a>) -> Result<Message<'a>, CursorError> {
     let portal = body.text()?;
     let statement = body.text()?;
     let parameter_format = one_format(body)?;
-    let parameters = (0..body.count()?)
-        .map(|_| body.value())
-        .collect::<Result<_, _>>()?;
+    let parameters = (0..body.count()?).map(|_| body.value()).collect::<Result<_, _>>()?;
     let result_format = one_format(body)?;
-    Ok(Message::Bind {
-        portal,
-        statement,
-        parameter_format,
-        parameters,
-        result_format,
-    })
+    Ok(Message::Bind { portal, statement, parameter_format, parameters, result_format })
 }
 
 /// No code stands for text; several are taken where they are all the same.
@@ -461,18 +437,10 @@ mod tests {
 
     fn message_of(parts: &Parts) -> Message<'_> {
         let (first, second) = (parts.names.0.as_str(), parts.names.1.as_str());
-        let object = if parts.binary.0 {
-            Object::Statement
-        } else {
-            Object::Portal
-        };
+        let object = if parts.binary.0 { Object::Statement } else { Object::Portal };
         match parts.kind {
             0 => Message::Query(first),
-            1 => Message::Parse {
-                name: first,
-                sql: second,
-                parameter_types: parts.types.clone(),
-            },
+            1 => Message::Parse { name: first, sql: second, parameter_types: parts.types.clone() },
             2 => Message::Bind {
                 portal: first,
                 statement: second,
@@ -481,10 +449,7 @@ mod tests {
                 result_format: format(parts.binary.1),
             },
             3 => Message::Describe(object, first),
-            4 => Message::Execute {
-                portal: first,
-                rows_max: parts.rows_max,
-            },
+            4 => Message::Execute { portal: first, rows_max: parts.rows_max },
             5 => Message::Close(object, first),
             6 => Message::Sync,
             7 => Message::Flush,

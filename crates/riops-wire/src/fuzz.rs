@@ -45,10 +45,7 @@ pub fn frontend_stream(bytes: &[u8]) {
         if let Ok(message) = frontend::Message::decode(frame) {
             let mut again = Vec::new();
             let encoded = message.encode(&mut again);
-            assert!(
-                encoded.is_ok(),
-                "a decoded message can be encoded: {message:?}"
-            );
+            assert!(encoded.is_ok(), "a decoded message can be encoded: {message:?}");
         }
         rest = later;
     }
@@ -117,35 +114,22 @@ mod tests {
         let mut out = Vec::new();
         let connect = [
             Message::Authentication(Authentication::Ok),
-            Message::ParameterStatus {
-                name: "server_version",
-                value: "18.1",
-            },
-            Message::BackendKeyData {
-                process: 1,
-                secret: &[1, 2, 3, 4],
-            },
+            Message::ParameterStatus { name: "server_version", value: "18.1" },
+            Message::BackendKeyData { process: 1, secret: &[1, 2, 3, 4] },
             Message::ReadyForQuery(TransactionStatus::Idle),
             Message::ParseComplete,
             Message::ParameterDescription(vec![20, 20]),
             Message::RowDescription(vec!["count", "max"]),
-            Message::CopyInResponse(CopyStart {
-                binary: true,
-                columns: 3,
-            }),
+            Message::CopyInResponse(CopyStart { binary: true, columns: 3 }),
             Message::BindComplete,
         ];
         for message in &connect {
             message.encode(&mut out).unwrap();
         }
         backend::data_row(&mut out, &[Some(&[0; 8]), None]).unwrap();
-        Message::CommandComplete("SELECT 1")
-            .encode(&mut out)
-            .unwrap();
+        Message::CommandComplete("SELECT 1").encode(&mut out).unwrap();
         backend::error_response(&mut out, &[(b'C', "40001"), (b'M', "no")]).unwrap();
-        Message::ReadyForQuery(TransactionStatus::Idle)
-            .encode(&mut out)
-            .unwrap();
+        Message::ReadyForQuery(TransactionStatus::Idle).encode(&mut out).unwrap();
         out
     }
 
@@ -168,11 +152,7 @@ mod tests {
         frontend::startup(&mut out, &[("user", "riops")]).unwrap();
         let messages = [
             frontend::Message::Query("select 1"),
-            frontend::Message::Parse {
-                name: "read",
-                sql: "select $1",
-                parameter_types: vec![20],
-            },
+            frontend::Message::Parse { name: "read", sql: "select $1", parameter_types: vec![20] },
             frontend::Message::CopyData(b"1\t2\n"),
             frontend::Message::CopyFail("no"),
             frontend::Message::Sync,

@@ -74,13 +74,7 @@ pub struct Pipeline {
 
 impl Default for Pipeline {
     fn default() -> Self {
-        Self {
-            asked: [0; BATCHES_MAX],
-            first: 0,
-            batches: 0,
-            answered: 0,
-            failed: false,
-        }
+        Self { asked: [0; BATCHES_MAX], first: 0, batches: 0, answered: 0, failed: false }
     }
 }
 
@@ -127,10 +121,7 @@ impl Pipeline {
         match message {
             Message::DataRow(row) => {
                 let statement = self.current("a row")?;
-                Ok(Event::Row {
-                    statement,
-                    row: *row,
-                })
+                Ok(Event::Row { statement, row: *row })
             }
             Message::CommandComplete(tag) => self.complete(tag),
             Message::EmptyQueryResponse => self.complete(""),
@@ -142,10 +133,7 @@ impl Pipeline {
                     return Err(PipelineError::NotDue("a second error"));
                 }
                 self.failed = true;
-                Ok(Event::Failed {
-                    statement: self.answered,
-                    fields: *fields,
-                })
+                Ok(Event::Failed { statement: self.answered, fields: *fields })
             }
             Message::ReadyForQuery(status) => self.ready(*status),
             Message::NoticeResponse(_)
@@ -189,14 +177,9 @@ impl Pipeline {
     }
 
     fn ready<'a>(&mut self, status: TransactionStatus) -> Result<Event<'a>, PipelineError> {
-        let asked = self
-            .asked()
-            .ok_or(PipelineError::NotDue("a ReadyForQuery"))?;
+        let asked = self.asked().ok_or(PipelineError::NotDue("a ReadyForQuery"))?;
         if !self.failed && self.answered < asked {
-            return Err(PipelineError::Missing {
-                answered: self.answered,
-                asked,
-            });
+            return Err(PipelineError::Missing { answered: self.answered, asked });
         }
         self.first = (self.first + 1) % BATCHES_MAX;
         self.batches -= 1;
@@ -247,19 +230,9 @@ mod tests {
     fn a_reply_to_nothing_is_an_error() {
         let mut pipeline = Pipeline::new();
         assert!(pipeline.receive(&READY).is_err());
-        assert!(
-            pipeline
-                .receive(&Message::CommandComplete("SELECT 1"))
-                .is_err()
-        );
+        assert!(pipeline.receive(&Message::CommandComplete("SELECT 1")).is_err());
         pipeline.sent(1).unwrap();
-        assert_eq!(
-            pipeline.receive(&READY),
-            Err(PipelineError::Missing {
-                answered: 0,
-                asked: 1
-            })
-        );
+        assert_eq!(pipeline.receive(&READY), Err(PipelineError::Missing { answered: 0, asked: 1 }));
     }
 
     #[test]

@@ -51,10 +51,7 @@ impl Greeting {
     /// The value of a setting that the server reported.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<&str> {
-        self.parameters
-            .iter()
-            .find(|(found, _)| found == name)
-            .map(|(_, value)| value.as_str())
+        self.parameters.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 }
 
@@ -106,10 +103,7 @@ impl Startup {
             ("client_encoding", "UTF8"),
         ];
         parameters.extend(
-            credentials
-                .settings
-                .iter()
-                .map(|(name, value)| (name.as_str(), value.as_str())),
+            credentials.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())),
         );
         frontend::startup(out, &parameters)?;
         Ok(Self {
@@ -138,15 +132,13 @@ impl Startup {
         }
         match message {
             Message::Authentication(step) => self.authenticate(step, out).map(|()| false),
-            Message::ErrorResponse(fields) => Err(StartupError::Server(Box::new(
-                ServerError::from_fields(*fields),
-            ))),
+            Message::ErrorResponse(fields) => {
+                Err(StartupError::Server(Box::new(ServerError::from_fields(*fields))))
+            }
             Message::NoticeResponse(_) | Message::NegotiateProtocolVersion => Ok(false),
             Message::ParameterStatus { name, value } if self.authenticated => {
                 if self.greeting.parameters.len() < PARAMETERS_MAX {
-                    self.greeting
-                        .parameters
-                        .push(((*name).to_owned(), (*value).to_owned()));
+                    self.greeting.parameters.push(((*name).to_owned(), (*value).to_owned()));
                 }
                 Ok(false)
             }
@@ -180,10 +172,7 @@ impl Startup {
                 if !mechanisms.contains(&SCRAM_SHA_256) {
                     return Err(StartupError::UnsupportedMethod(mechanisms.join(", ")));
                 }
-                let password = self
-                    .password
-                    .as_deref()
-                    .ok_or(StartupError::PasswordMissing)?;
+                let password = self.password.as_deref().ok_or(StartupError::PasswordMissing)?;
                 let scram = Scram::new(password);
                 let mut body = Vec::new();
                 frontend::text(&mut body, SCRAM_SHA_256)?;
@@ -244,14 +233,8 @@ mod tests {
         out.clear();
         let messages = [
             Message::Authentication(Authentication::Ok),
-            Message::ParameterStatus {
-                name: "server_version",
-                value: "18.1",
-            },
-            Message::BackendKeyData {
-                process: 7,
-                secret: &[1, 2, 3, 4],
-            },
+            Message::ParameterStatus { name: "server_version", value: "18.1" },
+            Message::BackendKeyData { process: 7, secret: &[1, 2, 3, 4] },
         ];
         for message in &messages {
             assert_eq!(startup.receive(message, &mut out), Ok(false));
@@ -271,10 +254,7 @@ mod tests {
         let sasl = Message::Authentication(Authentication::Sasl(vec![SCRAM_SHA_256]));
         assert_eq!(startup.receive(&sasl, &mut out), Ok(false));
         let ok = Message::Authentication(Authentication::Ok);
-        assert!(matches!(
-            startup.receive(&ok, &mut out),
-            Err(StartupError::Unexpected(_))
-        ));
+        assert!(matches!(startup.receive(&ok, &mut out), Err(StartupError::Unexpected(_))));
     }
 
     #[test]
@@ -282,10 +262,7 @@ mod tests {
         let mut out = Vec::new();
         let mut startup = Startup::begin(&credentials(None), &mut out).unwrap();
         let sasl = Message::Authentication(Authentication::Sasl(vec![SCRAM_SHA_256]));
-        assert_eq!(
-            startup.receive(&sasl, &mut out),
-            Err(StartupError::PasswordMissing)
-        );
+        assert_eq!(startup.receive(&sasl, &mut out), Err(StartupError::PasswordMissing));
         let kerberos = Message::Authentication(Authentication::Other(7));
         assert_eq!(
             startup.receive(&kerberos, &mut out),

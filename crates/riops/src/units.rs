@@ -25,9 +25,7 @@ impl FromStr for Count {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        parse_count(text)
-            .map(Self)
-            .ok_or_else(|| UnitError::Count(text.to_owned()))
+        parse_count(text).map(Self).ok_or_else(|| UnitError::Count(text.to_owned()))
     }
 }
 
@@ -59,9 +57,7 @@ impl FromStr for Span {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        parse_duration(text)
-            .map(Self)
-            .ok_or_else(|| UnitError::Duration(text.to_owned()))
+        parse_duration(text).map(Self).ok_or_else(|| UnitError::Duration(text.to_owned()))
     }
 }
 
@@ -76,9 +72,8 @@ fn parse_duration(text: &str) -> Option<Duration> {
             .find(|character: char| !character.is_ascii_digit() && character != '.')
             .unwrap_or(rest.len());
         let (number, tail) = rest.split_at(end);
-        let unit_end = tail
-            .find(|character: char| !character.is_ascii_alphabetic())
-            .unwrap_or(tail.len());
+        let unit_end =
+            tail.find(|character: char| !character.is_ascii_alphabetic()).unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(unit_end);
         let seconds = match unit {
             "ms" => 0.001,
@@ -176,17 +171,7 @@ mod tests {
         for (text, count) in good {
             assert_eq!(text.parse(), Ok(Count(count)), "{text}");
         }
-        for text in [
-            "",
-            "-1",
-            "1.5",
-            "1e",
-            "e6",
-            "1e30",
-            "ten",
-            "1 000",
-            "18446744073709551616",
-        ] {
+        for text in ["", "-1", "1.5", "1e", "e6", "1e30", "ten", "1 000", "18446744073709551616"] {
             assert!(text.parse::<Count>().is_err(), "{text}");
         }
     }
@@ -204,22 +189,9 @@ mod tests {
             ("1m30s", 90_000),
         ];
         for (text, milliseconds) in good {
-            assert_eq!(
-                text.parse(),
-                Ok(Span(Duration::from_millis(milliseconds))),
-                "{text}"
-            );
+            assert_eq!(text.parse(), Ok(Span(Duration::from_millis(milliseconds))), "{text}");
         }
-        for text in [
-            "",
-            "s",
-            "-1s",
-            "1d",
-            "1m30",
-            "1.2.3s",
-            "1e300h",
-            "99999999999999999999h",
-        ] {
+        for text in ["", "s", "-1s", "1d", "1m30", "1.2.3s", "1e300h", "99999999999999999999h"] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
     }

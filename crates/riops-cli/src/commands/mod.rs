@@ -22,27 +22,20 @@ use crate::ui::Ui;
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     let ui = Ui::new(arguments.quiet);
     // The keeper has signals of its own, and nobody to talk to.
-    if let Command::Server {
-        action: Server::Keep,
-    } = arguments.command
-    {
+    if let Command::Server { action: Server::Keep } = arguments.command {
         return server::keep();
     }
     let interrupt = heed_signals()?;
     ui.watch_downloads();
     match arguments.command {
-        Command::Prepare {
-            workload: Prepare::Rows(options),
-        } => prepare::rows(&options, &interrupt, ui),
-        Command::Run {
-            workload: Run::Rows(options),
-        } => run::rows(&options, &interrupt, ui),
-        Command::Verify {
-            workload: Verify::Rows(target),
-        } => verify::rows(&target, &interrupt, ui),
-        Command::Cleanup {
-            workload: Cleanup::Rows(target),
-        } => cleanup::rows(&target, &interrupt, ui),
+        Command::Prepare { workload: Prepare::Rows(options) } => {
+            prepare::rows(&options, &interrupt, ui)
+        }
+        Command::Run { workload: Run::Rows(options) } => run::rows(&options, &interrupt, ui),
+        Command::Verify { workload: Verify::Rows(target) } => verify::rows(&target, &interrupt, ui),
+        Command::Cleanup { workload: Cleanup::Rows(target) } => {
+            cleanup::rows(&target, &interrupt, ui)
+        }
         Command::Runs { action } => runs::run(action),
         Command::Server { action } => server::run(action, &interrupt, ui),
     }
@@ -53,24 +46,19 @@ fn heed_signals() -> Result<Interrupt> {
     let interrupt = Interrupt::new();
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let asked = interrupt.clone();
-    std::thread::Builder::new()
-        .name("riops-signals".to_owned())
-        .spawn(move || {
-            for _ in signals.forever() {
-                if asked.requested() {
-                    exit_at_once();
-                }
-                asked.request();
+    std::thread::Builder::new().name("riops-signals".to_owned()).spawn(move || {
+        for _ in signals.forever() {
+            if asked.requested() {
+                exit_at_once();
             }
-        })?;
+            asked.request();
+        }
+    })?;
     Ok(interrupt)
 }
 
 /// The user does not want to wait. The embedded server's keeper sees to the rest.
-#[expect(
-    clippy::exit,
-    reason = "the second Ctrl-C ends at once, whatever is under way"
-)]
+#[expect(clippy::exit, reason = "the second Ctrl-C ends at once, whatever is under way")]
 fn exit_at_once() -> ! {
     std::process::exit(i32::from(INTERRUPTED))
 }

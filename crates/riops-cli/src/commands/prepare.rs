@@ -16,9 +16,7 @@ use crate::ui::{LoadProgress, Ui};
 /// Makes the dataset, or says that it is there.
 pub(crate) fn rows(options: &PrepareRows, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let dataset = RowsDataset {
-        batch: options
-            .batch
-            .map_or(RowsDataset::default().batch, |count| count.0),
+        batch: options.batch.map_or(RowsDataset::default().batch, |count| count.0),
         seed: options.seed.map_or_else(random_seed, Ok)?,
         ..overlaid(RowsDataset::default(), &options.dataset)
     };
@@ -32,12 +30,8 @@ pub(crate) fn rows(options: &PrepareRows, interrupt: &Interrupt, ui: Ui) -> Resu
     }
     let target = Target::open(&options.target, interrupt, ui)?;
     ui.notice(&format!("target: {}", target.conninfo));
-    let order = Order {
-        dataset,
-        compared,
-        recreate: options.recreate,
-        connections: options.connections,
-    };
+    let order =
+        Order { dataset, compared, recreate: options.recreate, connections: options.connections };
     let text = prepare(&target, order, interrupt, ui)?;
     target.close()?;
     crate::ui::print(&format!("{text}\n"));
@@ -76,11 +70,7 @@ pub(crate) fn prepare(
     .context("the dataset was not prepared")?;
     Ok(match prepared {
         Prepared::Kept => "the dataset is there already, with the same parameters: kept".to_owned(),
-        Prepared::Made {
-            rows,
-            loading,
-            total,
-        } => format!(
+        Prepared::Made { rows, loading, total } => format!(
             "prepared {} rows in {:.1} s (loaded at {} rows/s; then indexes, statistics and a count)",
             report::count(rows),
             total.as_secs_f64(),

@@ -37,9 +37,7 @@ pub(crate) fn rows(options: &RunRows, interrupt: &Interrupt, ui: Ui) -> Result<E
     let store = if options.run.no_store {
         None
     } else {
-        Some(SqliteStore::open(
-            &options.run.store.store.clone().unwrap_or_else(default_path),
-        )?)
+        Some(SqliteStore::open(&options.run.store.store.clone().unwrap_or_else(default_path))?)
     };
     let target = Target::open(&options.target, interrupt, ui)?;
     ui.notice(&format!("target: {}", target.conninfo));
@@ -128,55 +126,36 @@ fn measure(
         target: target_record(target, &facts, &entry, dataset),
         plan,
     };
-    let local_data = facts
-        .data_directory
-        .as_deref()
-        .filter(|_| target.is_local());
+    let local_data = facts.data_directory.as_deref().filter(|_| target.is_local());
     let mut probe = Probe::new(local_data);
-    let run_id = context.id.to_string();
-    let changes = context.plan.rows.updates();
     let mut registry = Registry::new(&mut control, NAME);
-    if changes {
-        registry.begin_run(&run_id, &entry.id)?;
+    if context.plan.rows.updates() {
+        registry.begin_run(&context.id.to_string(), &entry.id)?;
     }
-    let stage = workload
-        .stages(&context.plan)
-        .pop()
-        .context("the workload has no stage")?;
-    let result = {
-        let mut progress = RunProgress::new(ui, &context.plan);
-        let accesses = context.accesses.clone();
-        run_stage(
-            stage,
-            accesses,
-            &context.plan,
-            &target.conninfo,
-            interrupt,
-            &mut probe,
-            &mut progress,
-        )
-    };
-    let result = match result {
-        Ok(result) => result,
-        Err(error) => {
-            // Nothing was sent to the tables: the ledger may say so.
-            if changes {
-                let _ = registry.end_run(&run_id, 0, 0);
-            }
-            return Err(error.into());
-        }
-    };
-    let checks = settle(
-        target,
-        &mut control,
-        &workload,
-        &entry,
-        &context,
-        &result,
-        ui,
-    )?;
+    let result = run_loop(&workload, &context, target, interrupt, &mut probe, ui);
+    if result.is_err() && context.plan.rows.updates() {
+        // No transaction was sent: the ledger may say so.
+        let _ = registry.end_run(&context.id.to_string(), 0, 0);
+    }
+    let result = result?;
+    let checks = settle(target, &mut control, &workload, &entry, &context, &result, ui)?;
     let usage = probe.usage(result.seconds);
     Ok(build(context, result, usage, checks)?)
+}
+
+fn run_loop(
+    workload: &Rows,
+    context: &RunContext,
+    target: &Target,
+    interrupt: &Interrupt,
+    probe: &mut Probe,
+    ui: Ui,
+) -> Result<StageResult> {
+    let plan = &context.plan;
+    let stage = workload.stages(plan).pop().context("the workload has no stage")?;
+    let mut progress = RunProgress::new(ui, plan);
+    let accesses = context.accesses.clone();
+    Ok(run_stage(stage, accesses, plan, &target.conninfo, interrupt, probe, &mut progress)?)
 }
 
 /// After the measurement: notes what was acknowledged, and proves that it is there. A server that
@@ -193,11 +172,7 @@ fn settle(
     if !context.plan.rows.updates() {
         return Ok(Vec::new());
     }
-    let written = result
-        .acknowledged
-        .get(rows::OPERATION_UPDATE)
-        .copied()
-        .unwrap_or_default();
+    let written = result.acknowledged.get(rows::OPERATION_UPDATE).copied().unwrap_or_default();
     // An update that stays in the index increments nothing.
     let counted = !context.plan.rows.index_only;
     let changed = if counted { written.rows } else { 0 };
@@ -211,11 +186,7 @@ fn settle(
         }
         ui.notice("summing up the data");
         let mut fresh = Connection::open(&target.conninfo, &Interrupt::new())?;
-        Ok(verify(
-            &mut Registry::new(&mut fresh, NAME),
-            workload,
-            entry,
-        )?)
+        Ok(verify(&mut Registry::new(&mut fresh, NAME), workload, entry)?)
     })();
     match settled {
         Err(_) if result.failure.is_some() => Ok(Vec::new()),
@@ -234,17 +205,14 @@ fn find_dataset(
 ) -> Result<(Entry, RowsDataset)> {
     let mut registry = Registry::new(control, NAME);
     let mut entry = registry.entry()?;
-    let complete = entry
-        .as_ref()
-        .is_some_and(|entry| entry.state == State::Complete);
+    let complete = entry.as_ref().is_some_and(|entry| entry.state == State::Complete);
     if !complete {
         if target.embedded.is_none() && !options.prepare {
             return Err(match entry {
                 Some(_) => DatasetError::Incomplete(NAME),
-                None => DatasetError::Missing {
-                    workload: NAME,
-                    target: target.conninfo.to_string(),
-                },
+                None => {
+                    DatasetError::Missing { workload: NAME, target: target.conninfo.to_string() }
+                }
             }
             .into());
         }
@@ -253,23 +221,13 @@ fn find_dataset(
             .as_ref()
             .and_then(|entry| serde_json::from_value(entry.parameters.clone()).ok())
             .map_or_else(
-                || {
-                    anyhow::Ok(RowsDataset {
-                        seed: random_seed()?,
-                        ..RowsDataset::default()
-                    })
-                },
+                || anyhow::Ok(RowsDataset { seed: random_seed()?, ..RowsDataset::default() }),
                 Ok,
             )?;
         let dataset = overlaid(base, &options.dataset);
         dataset.validate()?;
         let compared = given(&options.dataset)?;
-        let order = Order {
-            dataset,
-            compared,
-            recreate: false,
-            connections: None,
-        };
+        let order = Order { dataset, compared, recreate: false, connections: None };
         ui.notice(&prepare(target, order, interrupt, ui)?);
         entry = registry.entry()?;
     }
@@ -319,9 +277,6 @@ fn target_record(
         address: target.conninfo.address(),
         database: target.conninfo.database.clone(),
         settings: facts.settings.clone(),
-        dataset: DatasetRecord {
-            id: entry.id.clone(),
-            rows: dataset,
-        },
+        dataset: DatasetRecord { id: entry.id.clone(), rows: dataset },
     }
 }

@@ -12,11 +12,7 @@ use crate::ui;
 /// Lists or shows what is kept.
 pub(crate) fn run(action: Runs) -> Result<ExitCode> {
     match action {
-        Runs::List {
-            limit,
-            store,
-            output,
-        } => {
+        Runs::List { limit, store, output } => {
             let runs = open(store)?.list(limit)?;
             ui::print(&match output.output {
                 Output::Text => report::runs_table(&runs),
@@ -37,7 +33,5 @@ pub(crate) fn run(action: Runs) -> Result<ExitCode> {
 }
 
 fn open(options: StoreOptions) -> Result<SqliteStore> {
-    Ok(SqliteStore::open(
-        &options.store.unwrap_or_else(default_path),
-    )?)
+    Ok(SqliteStore::open(&options.store.unwrap_or_else(default_path))?)
 }

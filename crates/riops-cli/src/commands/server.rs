@@ -20,20 +20,13 @@ pub(crate) fn run(action: Server, interrupt: &Interrupt, ui: Ui) -> Result<ExitC
         Server::Start(options) => start(&options, interrupt, ui),
         Server::Stop { server, force } => {
             let ran = embedded::stop(&embedded_options(&server), force)?;
-            ui::print(if ran {
-                "stopped\n"
-            } else {
-                "it was not running\n"
-            });
+            ui::print(if ran { "stopped\n" } else { "it was not running\n" });
             Ok(ExitCode::SUCCESS)
         }
         Server::Status(options) => status(&options),
         Server::Url { server, tcp } => {
             let state = running(&server)?;
-            ui::print(&format!(
-                "{}\n",
-                if tcp { state.url_tcp() } else { state.url() }
-            ));
+            ui::print(&format!("{}\n", if tcp { state.url_tcp() } else { state.url() }));
             Ok(ExitCode::SUCCESS)
         }
         Server::Psql { server, arguments } => psql(&running(&server)?, &arguments),
@@ -71,12 +64,8 @@ fn start(options: &EmbeddedOptions, interrupt: &Interrupt, ui: Ui) -> Result<Exi
 }
 
 fn status(options: &EmbeddedOptions) -> Result<ExitCode> {
-    let Some(Status {
-        home,
-        running,
-        persistent,
-        in_use,
-    }) = embedded::status(&embedded_options(options))?
+    let Some(Status { home, running, persistent, in_use }) =
+        embedded::status(&embedded_options(options))?
     else {
         ui::print("stopped; it has never been started\n");
         return Ok(ExitCode::from(FAILED));
@@ -89,11 +78,8 @@ fn status(options: &EmbeddedOptions) -> Result<ExitCode> {
         (true, _) => "stays until: riops server stop",
         (false, _) => "stops when no riops uses it any more",
     };
-    let settings: Vec<_> = state
-        .settings
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let settings: Vec<_> =
+        state.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
     ui::print(&format!(
         "running: {} (process {}), {stays}{}\nurl      {}\ntcp      127.0.0.1:{} (riops server url --tcp has the password)\nprograms {}\ndata     {}\nlog      {}\nsettings {}\n",
         state.version,
@@ -111,9 +97,7 @@ fn status(options: &EmbeddedOptions) -> Result<ExitCode> {
 
 fn running(options: &EmbeddedOptions) -> Result<State> {
     let status = embedded::status(&embedded_options(options))?;
-    Ok(status
-        .and_then(|status| status.running)
-        .ok_or(EmbeddedError::NotRunning)?)
+    Ok(status.and_then(|status| status.running).ok_or(EmbeddedError::NotRunning)?)
 }
 
 /// Becomes psql, which the downloaded server does not bring along.
@@ -130,9 +114,6 @@ fn psql(state: &State, arguments: &[OsString]) -> Result<ExitCode> {
             state.url()
         ))
     })?;
-    let error = Command::new(&program)
-        .arg(state.url())
-        .args(arguments)
-        .exec();
+    let error = Command::new(&program).arg(state.url()).args(arguments).exec();
     Err(error).with_context(|| format!("cannot run {}", program.display()))
 }

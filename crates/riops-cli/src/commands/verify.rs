@@ -32,11 +32,7 @@ pub(crate) fn rows(options: &TargetOptions, interrupt: &Interrupt, ui: Ui) -> Re
     }
     let dataset: RowsDataset = serde_json::from_value(entry.parameters.clone())
         .map_err(|error| DatasetError::Damaged(error.to_string()))?;
-    let checks = verify(
-        &mut registry,
-        &Rows::new(dataset, RowsRun::default()),
-        &entry,
-    )?;
+    let checks = verify(&mut registry, &Rows::new(dataset, RowsRun::default()), &entry)?;
     let mut text = String::new();
     for check in &checks {
         let verdict = if check.held { "ok    " } else { "WRONG " };
@@ -50,9 +46,5 @@ pub(crate) fn rows(options: &TargetOptions, interrupt: &Interrupt, ui: Ui) -> Re
     target.close()?;
     crate::ui::print(&text);
     let all_held = checks.iter().all(|check| check.held);
-    Ok(if all_held {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(NOT_VALID)
-    })
+    Ok(if all_held { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID) })
 }

@@ -11,28 +11,13 @@ fn wrong_usage_is_told_with_exit_code_2() {
         ("run rows --colour blue", "unexpected argument"),
         ("run rows --sessions 0", "--sessions must be at least 1"),
         ("run rows --sessions -3", "unexpected argument"),
-        (
-            "run rows --sessions 99999999",
-            "--sessions 99999999 is more than 10000",
-        ),
-        (
-            "run rows -c 2 -j 5",
-            "--workers 5 is more than --sessions 2",
-        ),
+        ("run rows --sessions 99999999", "--sessions 99999999 is more than 10000"),
+        ("run rows -c 2 -j 5", "--workers 5 is more than --sessions 2"),
         ("run rows --duration 0", "--duration must be above 0"),
         ("run rows --duration soon", "is not a duration"),
-        (
-            "run rows --duration 9999h",
-            "--duration must be above 0 and at most 30 days",
-        ),
-        (
-            "run rows --duration 1 --transactions 5",
-            "cannot be used with",
-        ),
-        (
-            "run rows --transactions 0",
-            "--transactions must be at least 1",
-        ),
+        ("run rows --duration 9999h", "--duration must be above 0 and at most 30 days"),
+        ("run rows --duration 1 --transactions 5", "cannot be used with"),
+        ("run rows --transactions 0", "--transactions must be at least 1"),
         ("run rows --batch 0", "--batch must be at least 1"),
         ("run rows --batch 1.5", "is not a whole number"),
         ("run rows --update-percent 101", "101 is not in 0..=100"),
@@ -41,32 +26,14 @@ fn wrong_usage_is_told_with_exit_code_2() {
         ("run rows --tag novalue", "no form NAME=VALUE"),
         ("prepare rows --rows 0", "--rows must be at least 1"),
         ("prepare rows --rows 1e30", "is not a whole number"),
-        (
-            "prepare rows --tables 100000",
-            "--tables 100000 is more than 9999",
-        ),
-        (
-            "prepare rows --filler 100000",
-            "--filler 100000 is more than 8000",
-        ),
+        ("prepare rows --tables 100000", "--tables 100000 is more than 9999"),
+        ("prepare rows --filler 100000", "--filler 100000 is more than 8000"),
         ("prepare rows --connections 0", "0 is not in 1..=1000"),
         ("run rows --database mysql://localhost", "is not understood"),
-        (
-            "run rows --database host=h,i",
-            "several hosts are not supported",
-        ),
-        (
-            "run rows --database postgresql://h:no/x",
-            "a port is a number",
-        ),
-        (
-            "run rows --database postgresql://h?sslmode=verify-full",
-            "does not speak TLS",
-        ),
-        (
-            "run rows --config /nonexistent/riops.toml",
-            "cannot read the file of --config",
-        ),
+        ("run rows --database host=h,i", "several hosts are not supported"),
+        ("run rows --database postgresql://h:no/x", "a port is a number"),
+        ("run rows --database postgresql://h?sslmode=verify-full", "does not speak TLS"),
+        ("run rows --config /nonexistent/riops.toml", "cannot read the file of --config"),
     ];
     for (line, message) in cases {
         let ran = Ran::of(&mut command(line));
@@ -101,17 +68,11 @@ fn a_target_that_refuses_is_told_with_what_to_do() {
         .says("cannot connect to 127.0.0.1:1")
         .says("is the server running");
     let missing = "run rows --no-store --database host=/nonexistent";
-    Ran::of(&mut command(missing))
-        .expect(1)
-        .says("/nonexistent/.s.PGSQL.5432");
+    Ran::of(&mut command(missing)).expect(1).says("/nonexistent/.s.PGSQL.5432");
     let database = database("refusing");
     let url = database.url.replace("/refusing?", "/no_such_database?");
-    let ran = Ran::of(&mut command(&format!(
-        "run rows --no-store --database {url}"
-    )));
-    ran.expect(1)
-        .says("no_such_database")
-        .says("create the database first");
+    let ran = Ran::of(&mut command(&format!("run rows --no-store --database {url}")));
+    ran.expect(1).says("no_such_database").says("create the database first");
 }
 
 #[test]
@@ -137,9 +98,7 @@ fn a_full_disk_during_prepare_leaves_nothing_half_made() {
         .says("could not extend file")
         .says("Check free disk space");
     assert_eq!(
-        database
-            .value("select count(*) from pg_tables where schemaname = 'riops'")
-            .as_deref(),
+        database.value("select count(*) from pg_tables where schemaname = 'riops'").as_deref(),
         Some("0")
     );
     connection.execute("drop event trigger full_disk").unwrap();
@@ -149,14 +108,9 @@ fn a_full_disk_during_prepare_leaves_nothing_half_made() {
 #[test]
 fn a_wrong_expression_for_the_order_is_told_and_leaves_nothing() {
     let database = database("wrong_order");
-    database
-        .riops("prepare rows --rows 100 --order nosuchcolumn")
-        .expect(1)
-        .says("nosuchcolumn");
+    database.riops("prepare rows --rows 100 --order nosuchcolumn").expect(1).says("nosuchcolumn");
     assert_eq!(
-        database
-            .value("select count(*) from pg_tables where schemaname = 'riops'")
-            .as_deref(),
+        database.value("select count(*) from pg_tables where schemaname = 'riops'").as_deref(),
         Some("0")
     );
 }

@@ -15,10 +15,8 @@ const LONG_RUN: &str =
     "run rows --batch 10 --update-percent 30 --duration 1h --warmup 0 --interval 100ms";
 
 fn kill(pid: u32, signal: &str) {
-    let killed = std::process::Command::new("kill")
-        .args([signal, &pid.to_string()])
-        .status()
-        .unwrap();
+    let killed =
+        std::process::Command::new("kill").args([signal, &pid.to_string()]).status().unwrap();
     assert!(killed.success());
 }
 
@@ -32,11 +30,7 @@ fn postmaster(home: &Path) -> u32 {
 fn await_no_process(home: &Path) {
     let start = std::time::Instant::now();
     while !processes(home).is_empty() {
-        assert!(
-            start.elapsed().as_secs() < 30,
-            "still there: {:?}",
-            processes(home)
-        );
+        assert!(start.elapsed().as_secs() < 30, "still there: {:?}", processes(home));
         std::thread::yield_now();
     }
 }
@@ -96,16 +90,9 @@ fn riops_killed_during_run() {
     child.wait().unwrap();
     await_no_process(&home);
     // The killed run's updates were never reported: the proof says so and goes on.
-    assert_works_again(
-        &home,
-        "run rows --batch 10 --duration 200ms --warmup 0 --interval 100ms",
-    );
+    assert_works_again(&home, "run rows --batch 10 --duration 200ms --warmup 0 --interval 100ms");
     let verified = Ran::of(&mut on(&home, "verify rows")).expect(0);
-    assert!(
-        verified.stdout.contains("since a run did not report"),
-        "{}",
-        verified.stdout
-    );
+    assert!(verified.stdout.contains("since a run did not report"), "{}", verified.stdout);
 }
 
 #[test]
@@ -122,10 +109,7 @@ fn the_server_killed_during_run() {
             || text.contains("NO: the statement failed"),
         "{text}"
     );
-    assert_works_again(
-        &home,
-        "run rows --batch 10 --duration 200ms --warmup 0 --interval 100ms",
-    );
+    assert_works_again(&home, "run rows --batch 10 --duration 200ms --warmup 0 --interval 100ms");
 }
 
 #[test]
@@ -136,10 +120,7 @@ fn both_killed_during_run() {
     kill(postmaster(&home), "-KILL");
     kill(child.id(), "-KILL");
     child.wait().unwrap();
-    assert_works_again(
-        &home,
-        "run rows --batch 10 --duration 200ms --warmup 0 --interval 100ms",
-    );
+    assert_works_again(&home, "run rows --batch 10 --duration 200ms --warmup 0 --interval 100ms");
 }
 
 #[test]
@@ -147,13 +128,8 @@ fn the_keeper_killed_takes_the_server_along() {
     let home = folder("kill-keeper");
     Ran::of(&mut on(&home, "server start")).expect(0);
     let status = std::fs::read_to_string(format!("/proc/{}/status", postmaster(&home))).unwrap();
-    let keeper = status
-        .lines()
-        .find_map(|line| line.strip_prefix("PPid:"))
-        .unwrap()
-        .trim()
-        .parse()
-        .unwrap();
+    let keeper =
+        status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim().parse().unwrap();
     kill(keeper, "-KILL");
     await_no_process(&home);
     assert_works_again(
@@ -172,13 +148,8 @@ fn ctrl_c_and_sigterm_keep_what_was_measured() {
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130));
         let text = String::from_utf8(output.stdout).unwrap();
-        assert!(
-            text.contains("RIOPS") && text.contains("interrupted"),
-            "{text}"
-        );
-        let shown = Ran::of(&mut on(&home, "runs show --output json"))
-            .expect(0)
-            .json();
+        assert!(text.contains("RIOPS") && text.contains("interrupted"), "{text}");
+        let shown = Ran::of(&mut on(&home, "runs show --output json")).expect(0).json();
         assert_eq!(shown["status"], "interrupted");
         assert!(shown["stages"][0]["transactions"].as_u64().unwrap() > 0);
         assert_eq!(processes(&home), [0; 0]);

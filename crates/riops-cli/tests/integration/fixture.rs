@@ -45,9 +45,7 @@ fn shared() -> &'static Embedded {
         let settings = [("shared_buffers", "128MB"), ("max_wal_size", "512MB")];
         let options = Options {
             data: Some(folder(&format!("shared-{}", std::process::id()))),
-            settings: settings
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .into(),
+            settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             ..Options::default()
         };
         Embedded::acquire(&options, binary(), &Interrupt::new(), &|_| {}).unwrap()
@@ -67,16 +65,9 @@ pub(crate) fn database(name: &str) -> Database {
     let mut admin = Connection::open(&state.conninfo(), &Interrupt::new()).unwrap();
     admin.execute(&format!("create database {name}")).unwrap();
     let url = state.url().replace("/postgres?", &format!("/{name}?"));
-    let conninfo = ConnInfo {
-        database: name.to_owned(),
-        ..state.conninfo()
-    };
+    let conninfo = ConnInfo { database: name.to_owned(), ..state.conninfo() };
     let store = folder(&format!("store-{name}")).join("runs.sqlite");
-    Database {
-        conninfo,
-        url,
-        store,
-    }
+    Database { conninfo, url, store }
 }
 
 /// The shared server's TCP address, with its password.
@@ -97,9 +88,7 @@ impl Database {
     /// The command on this database.
     pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = command(line);
-        command
-            .env("RIOPS_DATABASE", &self.url)
-            .env("RIOPS_STORE", &self.store);
+        command.env("RIOPS_DATABASE", &self.url).env("RIOPS_STORE", &self.store);
         command
     }
 
@@ -143,23 +132,13 @@ impl Ran {
 
     /// Fails the test unless the command ended with this code.
     pub(crate) fn expect(self, code: i32) -> Self {
-        assert_eq!(
-            self.code,
-            Some(code),
-            "stdout:\n{}\nstderr:\n{}",
-            self.stdout,
-            self.stderr
-        );
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
 
     /// Fails the test unless standard error says this.
     pub(crate) fn says(self, text: &str) -> Self {
-        assert!(
-            self.stderr.contains(text),
-            "`{text}` is not in:\n{}",
-            self.stderr
-        );
+        assert!(self.stderr.contains(text), "`{text}` is not in:\n{}", self.stderr);
         self
     }
 
@@ -170,16 +149,9 @@ impl Ran {
 
 /// Starts the command and waits for a line on its standard error that contains this.
 pub(crate) fn until(command: &mut Command, text: &str) -> Child {
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    assert!(
-        lines.any(|line| line.unwrap().contains(text)),
-        "`{text}` never came"
-    );
+    assert!(lines.any(|line| line.unwrap().contains(text)), "`{text}` never came");
     // Somebody has to read the rest, or the command ends by a broken pipe.
     std::thread::spawn(move || lines.for_each(drop));
     child

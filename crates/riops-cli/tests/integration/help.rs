@@ -13,12 +13,8 @@ fn the_help_texts() {
         "server --help",
         "server start --help",
     ] {
-        text.push_str(&format!(
-            "$ riops {line}\n{}\n",
-            Ran::of(command(line).env("COLUMNS", "100"))
-                .expect(0)
-                .stdout
-        ));
+        let help = Ran::of(command(line).env("COLUMNS", "100")).expect(0).stdout;
+        text = format!("{text}$ riops {line}\n{help}\n");
     }
     insta::assert_snapshot!(text);
 }

@@ -2,9 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::missing_docs_in_private_items,
     reason = "a test that meets the unexpected has to fail there"
 )]
 

@@ -23,17 +23,9 @@ fn keys_are_exactly_1_to_rows_whatever_the_remainder_and_the_order() {
         "--rows 1003 --batch 100 --order mykey%7 --primary-key",
         "--rows 5 --batch 5 --tables 3 --filler 100",
     ] {
-        database
-            .riops(&format!(
-                "prepare rows --recreate --connections 3 {options}"
-            ))
-            .expect(0);
+        database.riops(&format!("prepare rows --recreate --connections 3 {options}")).expect(0);
         let verified = database.riops("verify rows").expect(0);
-        assert!(
-            !verified.stdout.contains("WRONG"),
-            "{options}:\n{}",
-            verified.stdout
-        );
+        assert!(!verified.stdout.contains("WRONG"), "{options}:\n{}", verified.stdout);
         let distinct =
             database.value("select count(distinct mykey) = count(*) from riops.rows_0001");
         assert_eq!(distinct.as_deref(), Some("t"), "{options}");
@@ -51,9 +43,7 @@ fn scattered_rows_lie_in_no_order_and_ordered_rows_in_theirs() {
             .unwrap()
     };
     assert!(correlation(&database).abs() < 0.05);
-    database
-        .riops("prepare rows --rows 20000 --connections 1 --order key --recreate")
-        .expect(0);
+    database.riops("prepare rows --rows 20000 --connections 1 --order key --recreate").expect(0);
     assert!(correlation(&database) > 0.999);
 }
 
@@ -70,14 +60,9 @@ fn the_same_dataset_is_kept_and_another_one_needs_recreate() {
         .expect(2)
         .says("--rows 500, not 600")
         .says("--recreate");
-    database
-        .riops("prepare rows --rows 500 --seed 8")
-        .expect(2)
-        .says("--seed 7, not 8");
+    database.riops("prepare rows --rows 500 --seed 8").expect(2).says("--seed 7, not 8");
     assert_eq!(id(), first);
-    database
-        .riops("prepare rows --rows 600 --recreate")
-        .expect(0);
+    database.riops("prepare rows --rows 600 --recreate").expect(0);
     assert_ne!(id(), first);
 }
 
@@ -94,11 +79,7 @@ fn a_run_measures_reads_and_keeps_the_record() {
     assert_eq!(record["status"], "done");
     assert_eq!(record["verdict"]["valid"], true);
     assert_eq!(
-        (
-            &record["label"],
-            &record["tags"]["a"],
-            &record["plan"]["seed"]
-        ),
+        (&record["label"], &record["tags"]["a"], &record["plan"]["seed"]),
         (&"one".into(), &"b".into(), &5.into())
     );
     let stage = &record["stages"][0];
@@ -135,16 +116,11 @@ fn updates_are_counted_in_the_database_after_the_run() {
         ("--update-percent 20 --table-per-session", 20),
     ] {
         let run = database
-            .riops(&format!(
-                "run rows {SHORT} -c 4 --batch 20 {options} --output json"
-            ))
+            .riops(&format!("run rows {SHORT} -c 4 --batch 20 {options} --output json"))
             .expect(0);
         let record = run.json();
         let checks = record["checks"].as_array().unwrap();
-        assert!(
-            checks.iter().all(|check| check["held"] == true),
-            "{checks:?}"
-        );
+        assert!(checks.iter().all(|check| check["held"] == true), "{checks:?}");
         let operations = record["stages"][0]["operations"].as_array().unwrap();
         let acknowledged = |name: &str| -> u64 {
             operations
@@ -168,32 +144,22 @@ fn updates_are_counted_in_the_database_after_the_run() {
 fn verify_finds_a_lost_row_and_a_lost_update() {
     let database = prepared("lost", "--rows 1000");
     let mut connection = database.connect();
-    connection
-        .execute("update riops.rows_0001 set scratch = scratch - 1 where mykey = 5")
-        .unwrap();
+    connection.execute("update riops.rows_0001 set scratch = scratch - 1 where mykey = 5").unwrap();
     let verified = database.riops("verify rows").expect(3);
     assert!(
-        verified
-            .stdout
-            .contains("WRONG  increments of scratch: expected 0, found -1"),
+        verified.stdout.contains("WRONG  increments of scratch: expected 0, found -1"),
         "{}",
         verified.stdout
     );
-    connection
-        .execute("delete from riops.rows_0001 where mykey = 5")
-        .unwrap();
+    connection.execute("delete from riops.rows_0001 where mykey = 5").unwrap();
     let verified = database.riops("verify rows").expect(3);
     assert!(
-        verified
-            .stdout
-            .contains("WRONG  rows of riops.rows_0001: expected 1000, found 999"),
+        verified.stdout.contains("WRONG  rows of riops.rows_0001: expected 1000, found 999"),
         "{}",
         verified.stdout
     );
     // A run notices it by itself: its replies have too few rows.
-    let run = database
-        .riops(&format!("run rows {SHORT} --batch 1000"))
-        .expect(3);
+    let run = database.riops(&format!("run rows {SHORT} --batch 1000")).expect(3);
     assert!(
         run.stdout.contains("NO: ") && run.stdout.contains("fewer or more rows"),
         "{}",
@@ -217,38 +183,18 @@ fn index_only_reads_and_updates_keep_their_access_paths() {
         .map(|access| access["expected"].as_str().unwrap().to_owned())
         .collect();
     assert!(
-        expected
-            .iter()
-            .any(|path| path == "Index Only Scan on rows_0001_pkey, table rows_0001")
+        expected.iter().any(|path| path == "Index Only Scan on rows_0001_pkey, table rows_0001")
     );
-    assert!(
-        expected
-            .iter()
-            .any(|path| path.starts_with("update of rows_0001"))
-    );
+    assert!(expected.iter().any(|path| path.starts_with("update of rows_0001")));
 }
 
 #[test]
 fn a_missing_index_makes_the_run_invalid_and_shows_the_plan() {
     let database = prepared("no_index", "--rows 2000");
-    database
-        .connect()
-        .execute("drop index riops.rows_0001_asc_mykey")
-        .unwrap();
-    let run = database
-        .riops(&format!("run rows {SHORT} --batch 10"))
-        .expect(3);
-    assert!(
-        run.stdout
-            .contains("NOT HELD: Index Scan on rows_0001_asc_mykey"),
-        "{}",
-        run.stdout
-    );
-    assert!(
-        run.stdout.contains("Seq Scan on rows_0001"),
-        "{}",
-        run.stdout
-    );
+    database.connect().execute("drop index riops.rows_0001_asc_mykey").unwrap();
+    let run = database.riops(&format!("run rows {SHORT} --batch 10")).expect(3);
+    assert!(run.stdout.contains("NOT HELD: Index Scan on rows_0001_asc_mykey"), "{}", run.stdout);
+    assert!(run.stdout.contains("Seq Scan on rows_0001"), "{}", run.stdout);
 }
 
 #[test]
@@ -257,29 +203,20 @@ fn a_plan_that_flips_during_the_run_makes_it_invalid_and_shows_both_plans() {
     let run = &mut database.command("run rows --duration 2s --warmup 0 -c 1 --batch 10");
     let child = until(run, "measuring");
     // The session plans anew as soon as the index is gone; the promise was kept before.
-    database
-        .connect()
-        .execute("drop index riops.rows_0001_asc_mykey")
-        .unwrap();
+    database.connect().execute("drop index riops.rows_0001_asc_mykey").unwrap();
     let run = Ran::from(child.wait_with_output().unwrap()).expect(3);
     assert!(
         run.stdout.contains("plan before:") && run.stdout.contains("Index Scan using"),
         "{}",
         run.stdout
     );
-    assert!(
-        run.stdout.contains("Seq Scan on rows_0001"),
-        "{}",
-        run.stdout
-    );
+    assert!(run.stdout.contains("Seq Scan on rows_0001"), "{}", run.stdout);
 }
 
 #[test]
 fn a_run_takes_the_dataset_from_the_registry_and_refuses_a_contradiction() {
     let database = prepared("contradiction", "--rows 700 --tables 2");
-    database
-        .riops(&format!("run rows {SHORT} --rows 700 --batch 5"))
-        .expect(0);
+    database.riops(&format!("run rows {SHORT} --rows 700 --batch 5")).expect(0);
     database
         .riops(&format!("run rows {SHORT} --rows 800 --batch 5"))
         .expect(2)
@@ -293,25 +230,13 @@ fn a_run_takes_the_dataset_from_the_registry_and_refuses_a_contradiction() {
 #[test]
 fn nobodys_database_is_filled_by_a_slip() {
     let database = database("slip");
-    database
-        .riops(&format!("run rows {SHORT}"))
-        .expect(1)
-        .says("riops prepare rows");
+    database.riops(&format!("run rows {SHORT}")).expect(1).says("riops prepare rows");
     assert_eq!(
-        database
-            .value("select count(*) from pg_namespace where nspname = 'riops'")
-            .as_deref(),
+        database.value("select count(*) from pg_namespace where nspname = 'riops'").as_deref(),
         Some("0")
     );
-    database
-        .riops(&format!("run rows {SHORT} --prepare --rows 1000"))
-        .expect(0);
-    assert_eq!(
-        database
-            .value("select count(*) from riops.rows_0001")
-            .as_deref(),
-        Some("1000")
-    );
+    database.riops(&format!("run rows {SHORT} --prepare --rows 1000")).expect(0);
+    assert_eq!(database.value("select count(*) from riops.rows_0001").as_deref(), Some("1000"));
 }
 
 #[test]
@@ -328,18 +253,10 @@ fn cleanup_drops_what_prepare_made_and_nothing_else() {
     database.riops("prepare rows --rows 100").expect(0);
     database.riops("cleanup rows").expect(0);
     assert_eq!(
-        database
-            .value("select count(*) from pg_namespace where nspname = 'riops'")
-            .as_deref(),
+        database.value("select count(*) from pg_namespace where nspname = 'riops'").as_deref(),
         Some("0")
     );
-    assert!(
-        database
-            .riops("cleanup rows")
-            .expect(0)
-            .stdout
-            .contains("nothing dropped")
-    );
+    assert!(database.riops("cleanup rows").expect(0).stdout.contains("nothing dropped"));
 }
 
 #[test]
@@ -354,32 +271,19 @@ fn a_table_of_somebody_else_is_neither_dropped_nor_measured() {
         "prepare rows --rows 100 --recreate",
         "run rows --prepare --duration 1",
     ] {
-        database
-            .riops(line)
-            .expect(1)
-            .says("riops.rows_0001 exists and was not made by riops");
+        database.riops(line).expect(1).says("riops.rows_0001 exists and was not made by riops");
     }
     database.riops("cleanup rows").expect(0);
-    assert_eq!(
-        database
-            .value("select precious from riops.rows_0001")
-            .as_deref(),
-        Some("1")
-    );
+    assert_eq!(database.value("select precious from riops.rows_0001").as_deref(), Some("1"));
 }
 
 #[test]
 fn an_unfinished_dataset_is_never_measured_and_made_anew_as_it_was_meant() {
     let database = prepared("unfinished", "--rows 900 --order key");
     database.connect().execute("update riops.dataset set state = 'loading'; delete from riops.rows_0001 where mykey > 500").unwrap();
-    database
-        .riops(&format!("run rows {SHORT} --batch 5"))
-        .expect(1)
-        .says("incomplete");
+    database.riops(&format!("run rows {SHORT} --batch 5")).expect(1).says("incomplete");
     database.riops("verify rows").expect(1).says("incomplete");
-    database
-        .riops(&format!("run rows {SHORT} --batch 5 --prepare"))
-        .expect(0);
+    database.riops(&format!("run rows {SHORT} --batch 5 --prepare")).expect(0);
     assert_eq!(database.value("select count(*) || (parameters::json->>'order') from riops.rows_0001, riops.dataset group by parameters").as_deref(), Some("900key"));
 }
 
@@ -402,9 +306,7 @@ fn two_runs_share_a_dataset_and_keep_a_third_from_replacing_it() {
     });
     database.riops("verify rows").expect(0);
     let mut other = database.connect();
-    other
-        .execute("select pg_advisory_lock_shared(1919512432, hashtext('rows'))")
-        .unwrap();
+    other.execute("select pg_advisory_lock_shared(1919512432, hashtext('rows'))").unwrap();
     database
         .riops("prepare rows --rows 50 --recreate")
         .expect(1)
@@ -416,9 +318,7 @@ fn over_tcp_with_a_password_the_same_runs() {
     let database = prepared("over_tcp", "--rows 1000");
     let url = tcp_url().replace("/postgres", "/over_tcp");
     let run = database
-        .riops(&format!(
-            "run rows {SHORT} --batch 10 --database {url} --output json"
-        ))
+        .riops(&format!("run rows {SHORT} --batch 10 --database {url} --output json"))
         .expect(0);
     assert_eq!(run.json()["verdict"]["valid"], true);
     let password = url.split(['@', ':']).nth(2).unwrap();

@@ -14,21 +14,12 @@ fn runs_are_listed_newest_first_and_shown_by_a_part_of_their_id() {
             .expect(0);
     }
     let list = database.riops("runs list").expect(0).stdout;
-    assert!(
-        list.find("second").unwrap() < list.find("first").unwrap(),
-        "{list}"
-    );
+    assert!(list.find("second").unwrap() < list.find("first").unwrap(), "{list}");
     let listed = database.riops("runs list --output json").expect(0).json();
     let id = listed[1]["id"].as_str().unwrap();
-    let shown = database
-        .riops(&format!("runs show {}", &id[id.len() - 8..]))
-        .expect(0)
-        .stdout;
+    let shown = database.riops(&format!("runs show {}", &id[id.len() - 8..])).expect(0).stdout;
     assert!(shown.contains("first") && shown.contains(id), "{shown}");
-    database
-        .riops("runs show ffffffff")
-        .expect(1)
-        .says("there is no run ffffffff");
+    database.riops("runs show ffffffff").expect(1).says("there is no run ffffffff");
 }
 
 #[test]
@@ -47,9 +38,7 @@ fn an_empty_store_says_what_to_do() {
     let store = folder("empty-store").join("runs.sqlite");
     let listed = Ran::of(command("runs list").env("RIOPS_STORE", &store)).expect(0);
     assert!(listed.stdout.contains("riops run rows"));
-    Ran::of(command("runs show").env("RIOPS_STORE", &store))
-        .expect(1)
-        .says("has no runs yet");
+    Ran::of(command("runs show").env("RIOPS_STORE", &store)).expect(1).says("has no runs yet");
 }
 
 #[test]
@@ -57,7 +46,5 @@ fn a_store_that_cannot_be_written_is_known_before_the_run() {
     let folder = folder("blocked-store");
     std::fs::write(folder.join("file"), b"").unwrap();
     let mut run = command("run rows --database postgresql://nobody@127.0.0.1:1/x");
-    Ran::of(run.env("RIOPS_STORE", folder.join("file/runs.sqlite")))
-        .expect(1)
-        .says("--store");
+    Ran::of(run.env("RIOPS_STORE", folder.join("file/runs.sqlite"))).expect(1).says("--store");
 }

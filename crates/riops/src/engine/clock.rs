@@ -20,9 +20,7 @@ impl MonotonicClock {
     /// Zero is now.
     #[must_use]
     pub fn start() -> Self {
-        Self {
-            origin: Instant::now(),
-        }
+        Self { origin: Instant::now() }
     }
 }
 

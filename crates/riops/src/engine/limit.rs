@@ -32,11 +32,8 @@ pub(super) struct Limit {
 impl Limit {
     pub(super) fn new(stop: Stop, measure_start: Nanos) -> Self {
         let end = match stop {
-            Stop::DurationS(seconds) => measure_start.after(
-                std::time::Duration::try_from_secs_f64(seconds)
-                    .unwrap_or_default()
-                    .into(),
-            ),
+            Stop::DurationS(seconds) => measure_start
+                .after(std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default().into()),
             Stop::Transactions(_) | Stop::Rows(_) => Nanos::MAX,
         };
         Self {
@@ -143,9 +140,8 @@ mod tests {
     fn a_number_of_transactions_is_kept_exactly_and_the_warm_up_is_free() {
         let limit = Limit::new(Stop::Transactions(3), START);
         assert_eq!(limit.permit(Nanos(5)), Permission::Start { claimed: false });
-        let started = (0..10)
-            .filter(|_| limit.permit(START) == Permission::Start { claimed: true })
-            .count();
+        let started =
+            (0..10).filter(|_| limit.permit(START) == Permission::Start { claimed: true }).count();
         assert_eq!(started, 3);
         assert_eq!(limit.end(), START);
         assert!(limit.counts(true, Nanos(9_999), 1));

@@ -42,7 +42,7 @@ pub enum EngineError {
     /// A session could not be opened or made ready.
     #[error("session {session} of {sessions} could not be opened: {source}")]
     Connect {
-        /// Which, from 1, as far as it is known.
+        /// Which, from 1.
         session: usize,
         /// Of how many.
         sessions: usize,
@@ -154,16 +154,9 @@ pub fn run_stage(
     probe: &mut Probe,
     observer: &mut dyn Observer,
 ) -> Result<StageResult, EngineError> {
-    let Stage {
-        name,
-        operations,
-        changes,
-        sessions,
-    } = stage;
+    let Stage { name, operations, changes, sessions } = stage;
     let total_sessions = sessions.len();
-    let workers = usize::try_from(plan.workers)
-        .unwrap_or(1)
-        .clamp(1, total_sessions.max(1));
+    let workers = usize::try_from(plan.workers).unwrap_or(1).clamp(1, total_sessions.max(1));
     let (events, received) = sync_channel(workers * 4 + 16);
     let shared = Arc::new(Shared {
         target: target.clone(),
@@ -178,13 +171,7 @@ pub fn run_stage(
         events,
     });
     let handles = start_workers(sessions, workers, &shared)?;
-    let run = StageRun {
-        plan,
-        shared: &shared,
-        handles,
-        received,
-        interrupt,
-    };
+    let run = StageRun { plan, shared: &shared, handles, received, interrupt };
     let before = run.await_connected()?;
     observer.connected(total_sessions);
     run.measure(name, operations, before, probe, observer)
@@ -218,12 +205,7 @@ fn start_workers(
             let thread = std::thread::Builder::new()
                 .name(format!("riops-worker-{worker}"))
                 .spawn(move || work(assignment, &shared))?;
-            Ok(WorkerHandle {
-                waker,
-                go,
-                spares,
-                thread,
-            })
+            Ok(WorkerHandle { waker, go, spares, thread })
         })
         .collect()
 }
@@ -235,18 +217,13 @@ fn work(assignment: Assignment, shared: &Shared) {
     let send = |event| {
         let _ = shared.events.send((worker, event));
     };
-    let Assignment {
-        first_session,
-        sessions,
-        poll,
-        go,
-        spares,
-        ..
-    } = assignment;
+    let Assignment { first_session, sessions, poll, go, spares, .. } = assignment;
     let mut findings = Vec::new();
-    let opened: Result<Vec<Session>, ConnectionError> = sessions
-        .into_iter()
-        .map(|session| open_session(session, shared, &mut findings))
+    let opened: Result<Vec<Session>, (usize, ConnectionError)> = (first_session..)
+        .zip(sessions)
+        .map(|(number, session)| {
+            open_session(session, shared, &mut findings).map_err(|error| (number, error))
+        })
         .collect();
     let mut sessions = match opened {
         Ok(sessions) => sessions,
@@ -266,12 +243,8 @@ fn work(assignment: Assignment, shared: &Shared) {
         let total = u32::try_from(shared.total_sessions).unwrap_or(1);
         session.pace = Pace::new(shared.schedule, number, total, start);
     }
-    let link = IntervalLink {
-        worker,
-        length: shared.interval,
-        events: shared.events.clone(),
-        spares,
-    };
+    let link =
+        IntervalLink { worker, length: shared.interval, events: shared.events.clone(), spares };
     let setup = WorkerSetup {
         clock: shared.clock,
         limit,
@@ -298,23 +271,13 @@ fn open_session(
     let accesses: Vec<Access> = shared
         .accesses
         .iter()
-        .filter(|access| {
-            plan.statements
-                .iter()
-                .any(|statement| statement.name == access.statement)
-        })
+        .filter(|access| plan.statements.iter().any(|statement| statement.name == access.statement))
         .cloned()
         .collect();
     for access in &accesses {
         let lines = connection.query(&access.explain_sql())?;
         let json: String = lines.into_iter().flatten().flatten().collect();
-        note(
-            findings,
-            &access.statement,
-            Moment::Before,
-            access.judge(&json),
-            1,
-        );
+        note(findings, &access.statement, Moment::Before, access.judge(&json), 1);
     }
     let (stream, received) = connection.into_parts();
     stream.set_nonblocking(true).map_err(ConnectionError::Io)?;
@@ -337,9 +300,9 @@ impl StageRun<'_> {
         for _ in &self.handles {
             match self.received.recv() {
                 Ok((_, WorkerEvent::Ready(Ok(found)))) => merge_findings(&mut findings, found),
-                Ok((worker, WorkerEvent::Ready(Err(source)))) => {
+                Ok((_, WorkerEvent::Ready(Err((number, source))))) => {
                     return Err(EngineError::Connect {
-                        session: worker + 1,
+                        session: number + 1,
                         sessions: self.shared.total_sessions,
                         source,
                     });
@@ -364,10 +327,7 @@ impl StageRun<'_> {
         for handle in &self.handles {
             handle
                 .go
-                .send(Go {
-                    start,
-                    limit: Arc::clone(&limit),
-                })
+                .send(Go { start, limit: Arc::clone(&limit) })
                 .map_err(|_| EngineError::WorkerLost)?;
         }
         let mut timeline = Timeline::new(self.handles.len(), self.plan.interval_s);
@@ -448,36 +408,19 @@ impl StageRun<'_> {
     }
 
     fn call_workers(&self) -> Result<(), EngineError> {
-        self.handles
-            .iter()
-            .try_for_each(|handle| handle.waker.wake())
-            .map_err(EngineError::from)
+        self.handles.iter().try_for_each(|handle| handle.waker.wake()).map_err(EngineError::from)
     }
 }
 
 fn merge_findings(all: &mut Vec<AccessFinding>, more: Vec<AccessFinding>) {
-    for AccessFinding {
-        statement,
-        moment,
-        finding,
-        sessions,
-    } in more
-    {
+    for AccessFinding { statement, moment, finding, sessions } in more {
         note(all, &statement, moment, finding, sessions);
     }
 }
 
 fn merge_reports(reports: Vec<WorkerReport>, limit: &Limit) -> Result<StageResult, EngineError> {
-    let last_end = reports
-        .iter()
-        .map(|report| report.last_end)
-        .max()
-        .unwrap_or_default();
-    let end = if limit.is_by_number() {
-        last_end
-    } else {
-        limit.end()
-    };
+    let last_end = reports.iter().map(|report| report.last_end).max().unwrap_or_default();
+    let end = if limit.is_by_number() { last_end } else { limit.end() };
     let mut reports = reports.into_iter();
     let first = reports.next().ok_or(EngineError::WorkerLost)?;
     let mut result = StageResult {
@@ -506,9 +449,7 @@ fn merge_reports(reports: Vec<WorkerReport>, limit: &Limit) -> Result<StageResul
         }
         result.wrong_replies += report.wrong_replies;
         merge_findings(&mut result.findings, report.findings);
-        result
-            .session_transactions
-            .extend(report.session_transactions);
+        result.session_transactions.extend(report.session_transactions);
         result.drained += report.drained;
         result.drained_max = result.drained_max.max(report.drained_max);
         result.worker_cpu_s.push(report.cpu_s);

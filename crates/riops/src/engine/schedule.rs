@@ -34,10 +34,7 @@ impl Pace {
                     reason = "nanoseconds of a positive rate"
                 )]
                 let nanos = |count: u32| Nanos((between * f64::from(count)) as u64);
-                Self::Fixed {
-                    next: start.after(nanos(number)),
-                    step: nanos(sessions),
-                }
+                Self::Fixed { next: start.after(nanos(number)), step: nanos(sessions) }
             }
         }
     }

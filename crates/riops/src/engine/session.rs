@@ -148,11 +148,7 @@ impl Session {
 
     /// Asks for the plan of the statement of this number.
     pub(super) fn start_check(&mut self, number: usize) -> Result<bool, SessionError> {
-        let sql = self
-            .accesses
-            .get(number)
-            .map(Access::explain_sql)
-            .unwrap_or_default();
+        let sql = self.accesses.get(number).map(Access::explain_sql).unwrap_or_default();
         self.request.clear();
         frontend::Message::Query(&sql)
             .encode(&mut self.request)
@@ -167,19 +163,14 @@ impl Session {
     pub(super) fn end(&mut self) {
         self.activity = Activity::Ended;
         self.request.clear();
-        if frontend::Message::Terminate
-            .encode(&mut self.request)
-            .is_ok()
-        {
+        if frontend::Message::Terminate.encode(&mut self.request).is_ok() {
             let _ = self.stream.write(&self.request);
         }
     }
 
     fn begin_request(&mut self, statements: u32) -> Result<(), SessionError> {
         self.sent = 0;
-        self.pipeline
-            .sent(statements)
-            .map_err(|error| SessionError::Protocol(error.to_string()))
+        self.pipeline.sent(statements).map_err(|error| SessionError::Protocol(error.to_string()))
     }
 
     /// Sends what is left of the request; false where the socket takes no more for now.
@@ -203,10 +194,8 @@ impl Session {
 
     /// Reads once; false where nothing is left to read for now.
     pub(super) fn fill(&mut self) -> Result<bool, SessionError> {
-        let space = self
-            .received
-            .space()
-            .map_err(|error| SessionError::Protocol(error.to_string()))?;
+        let space =
+            self.received.space().map_err(|error| SessionError::Protocol(error.to_string()))?;
         let room = space.len();
         match self.stream.read(space) {
             Ok(0) => Err(SessionError::Closed(self.failed.take())),
@@ -229,19 +218,11 @@ impl Session {
     pub(super) fn take_end(&mut self) -> Result<Option<Ended>, SessionError> {
         let protocol = |error: &dyn std::fmt::Display| SessionError::Protocol(error.to_string());
         loop {
-            let Some(frame) = self
-                .received
-                .next_frame()
-                .map_err(|error| protocol(&error))?
-            else {
+            let Some(frame) = self.received.next_frame().map_err(|error| protocol(&error))? else {
                 return Ok(None);
             };
             let message = Message::decode(frame).map_err(|error| protocol(&error))?;
-            match self
-                .pipeline
-                .receive(&message)
-                .map_err(|error| protocol(&error))?
-            {
+            match self.pipeline.receive(&message).map_err(|error| protocol(&error))? {
                 Event::Row { row, .. } if self.activity == Activity::Transaction => {
                     self.generator.reply(&row, &mut self.outcome);
                 }
@@ -268,10 +249,7 @@ impl Session {
             (Some(error), _) => Ended::Failed(error),
             (None, Activity::Check(number)) => {
                 let finding = self.accesses.get(number).map_or_else(
-                    || Finding {
-                        held: false,
-                        outline: String::new(),
-                    },
+                    || Finding { held: false, outline: String::new() },
                     |access| access.judge(&self.plan_text),
                 );
                 Ended::Check(number, finding)

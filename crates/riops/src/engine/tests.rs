@@ -76,12 +76,8 @@ fn stage(sessions: u32, updates: bool) -> Stage {
 fn access() -> Access {
     Access {
         statement: "read".to_owned(),
-        operation: "read",
         arguments: "1, 10".to_owned(),
-        expected: AccessPath::IndexScan {
-            table: "t".to_owned(),
-            index: "i".to_owned(),
-        },
+        expected: AccessPath::IndexScan { table: "t".to_owned(), index: "i".to_owned() },
     }
 }
 
@@ -136,12 +132,7 @@ fn run(
 }
 
 fn transactions(result: &StageResult) -> u64 {
-    result
-        .recorder
-        .operations()
-        .iter()
-        .map(|totals| totals.transactions)
-        .sum()
+    result.recorder.operations().iter().map(|totals| totals.transactions).sum()
 }
 
 #[test]
@@ -150,14 +141,7 @@ fn a_number_of_transactions_is_run_exactly_over_all_sessions_and_workers() {
         let plan = plan(Stop::Transactions(count), sessions, workers);
         let result = run(&plan, true, |_, request| well(request)).unwrap();
         assert_eq!(transactions(&result), count);
-        assert_eq!(
-            result
-                .acknowledged
-                .iter()
-                .map(|each| each.transactions)
-                .sum::<u64>(),
-            count
-        );
+        assert_eq!(result.acknowledged.iter().map(|each| each.transactions).sum::<u64>(), count);
         assert_eq!(result.session_transactions.iter().sum::<u64>(), count);
         assert_eq!(result.session_transactions.len(), sessions as usize);
         assert!(result.failure.is_none() && result.seconds > 0.0);
@@ -168,10 +152,7 @@ fn a_number_of_transactions_is_run_exactly_over_all_sessions_and_workers() {
 
 #[test]
 fn a_number_of_rows_ends_with_the_transaction_that_reaches_it() {
-    let result = run(&plan(Stop::Rows(995), 1, 1), false, |_, request| {
-        well(request)
-    })
-    .unwrap();
+    let result = run(&plan(Stop::Rows(995), 1, 1), false, |_, request| well(request)).unwrap();
     assert_eq!(result.recorder.operations()[0].rows, 1_000);
 }
 
@@ -183,11 +164,7 @@ fn on_the_clock_the_counted_transactions_are_those_of_the_series() {
     assert_eq!(result.seconds, 0.25);
     assert_eq!(result.series.len(), 3);
     assert_eq!(
-        result
-            .series
-            .iter()
-            .map(|point| point.transactions)
-            .sum::<u64>(),
+        result.series.iter().map(|point| point.transactions).sum::<u64>(),
         transactions(&result)
     );
     // The warm-up and the drain are acknowledged and not counted.
@@ -196,10 +173,8 @@ fn on_the_clock_the_counted_transactions_are_those_of_the_series() {
 
 #[test]
 fn every_session_is_looked_at_before_in_the_middle_and_after() {
-    let result = run(&plan(Stop::Transactions(100), 3, 2), false, |_, request| {
-        well(request)
-    })
-    .unwrap();
+    let result =
+        run(&plan(Stop::Transactions(100), 3, 2), false, |_, request| well(request)).unwrap();
     let seen: Vec<_> = result
         .findings
         .iter()
@@ -207,21 +182,15 @@ fn every_session_is_looked_at_before_in_the_middle_and_after() {
         .collect();
     assert_eq!(
         seen,
-        [
-            (Moment::Before, 3, true),
-            (Moment::Middle, 3, true),
-            (Moment::After, 3, true)
-        ]
+        [(Moment::Before, 3, true), (Moment::Middle, 3, true), (Moment::After, 3, true)]
     );
 }
 
 #[test]
 fn a_plan_that_flips_in_the_middle_is_found() {
     let explained = AtomicU64::new(0);
-    let result = run(
-        &plan(Stop::Transactions(100), 1, 1),
-        false,
-        move |_, request| match request {
+    let result =
+        run(&plan(Stop::Transactions(100), 1, 1), false, move |_, request| match request {
             Request::Query(sql) if sql.starts_with("explain") => {
                 // Before: as promised; in the middle: another one; after: as promised again.
                 match explained.fetch_add(1, Ordering::Relaxed) {
@@ -230,35 +199,21 @@ fn a_plan_that_flips_in_the_middle_is_found() {
                 }
             }
             other => well(other),
-        },
-    )
-    .unwrap();
-    let held: Vec<_> = result
-        .findings
-        .iter()
-        .map(|found| (found.moment, found.finding.held))
-        .collect();
-    assert_eq!(
-        held,
-        [
-            (Moment::Before, true),
-            (Moment::Middle, false),
-            (Moment::After, true)
-        ]
-    );
+        })
+        .unwrap();
+    let held: Vec<_> =
+        result.findings.iter().map(|found| (found.moment, found.finding.held)).collect();
+    assert_eq!(held, [(Moment::Before, true), (Moment::Middle, false), (Moment::After, true)]);
 }
 
 #[test]
 fn replies_with_too_few_rows_are_counted() {
-    let result = run(
-        &plan(Stop::Transactions(20), 2, 1),
-        false,
-        |session, request| match request {
+    let result =
+        run(&plan(Stop::Transactions(20), 2, 1), false, |session, request| match request {
             Request::Execute { .. } if session == 0 => Reply::numbers(9, 1),
             other => well(other),
-        },
-    )
-    .unwrap();
+        })
+        .unwrap();
     assert!(result.wrong_replies > 0);
     assert!(result.failure.is_none());
 }
@@ -266,19 +221,12 @@ fn replies_with_too_few_rows_are_counted() {
 #[test]
 fn an_error_ends_the_run_and_is_counted_by_its_code() {
     let executed = AtomicU64::new(0);
-    let result = run(
-        &plan(Stop::DurationS(60.0), 2, 2),
-        false,
-        move |_, request| match request {
-            Request::Execute { .. } if executed.fetch_add(1, Ordering::Relaxed) == 50 => {
-                Reply::Error {
-                    sqlstate: "53100",
-                    message: "could not extend file",
-                }
-            }
-            other => well(other),
-        },
-    )
+    let result = run(&plan(Stop::DurationS(60.0), 2, 2), false, move |_, request| match request {
+        Request::Execute { .. } if executed.fetch_add(1, Ordering::Relaxed) == 50 => {
+            Reply::Error { sqlstate: "53100", message: "could not extend file" }
+        }
+        other => well(other),
+    })
     .unwrap();
     let entry = &result.recorder.errors().entries()[0];
     assert_eq!((entry.sqlstate.as_str(), entry.count), ("53100", 1));
@@ -290,17 +238,14 @@ fn an_error_ends_the_run_and_is_counted_by_its_code() {
 #[test]
 fn a_connection_that_breaks_in_an_update_leaves_its_rows_unknown() {
     let executed = AtomicU64::new(0);
-    let result = run(
-        &plan(Stop::DurationS(60.0), 1, 1),
-        true,
-        move |_, request| match request {
-            Request::Execute {
-                statement: "update",
-                ..
-            } if executed.fetch_add(1, Ordering::Relaxed) == 5 => Reply::Close,
-            other => well(other),
-        },
-    )
+    let result = run(&plan(Stop::DurationS(60.0), 1, 1), true, move |_, request| match request {
+        Request::Execute { statement: "update", .. }
+            if executed.fetch_add(1, Ordering::Relaxed) == 5 =>
+        {
+            Reply::Close
+        }
+        other => well(other),
+    })
     .unwrap();
     assert_eq!(result.acknowledged[1].transactions, 5);
     assert_eq!(result.acknowledged[1].rows_unknown, 10);
@@ -317,42 +262,27 @@ fn garbage_from_the_server_ends_the_run_without_a_panic() {
         &[b'C', 0x7f, 0xff, 0xff, 0xff],
     ];
     for bytes in garbage {
-        let result = run(
-            &plan(Stop::DurationS(60.0), 1, 1),
-            false,
-            move |_, request| match request {
+        let result =
+            run(&plan(Stop::DurationS(60.0), 1, 1), false, move |_, request| match request {
                 Request::Execute { .. } => Reply::Raw(bytes.to_vec()),
                 other => well(other),
-            },
-        )
-        .unwrap();
-        assert!(
-            matches!(result.failure, Some(SessionError::Protocol(_))),
-            "{:?}",
-            result.failure
-        );
+            })
+            .unwrap();
+        assert!(matches!(result.failure, Some(SessionError::Protocol(_))), "{:?}", result.failure);
         assert_eq!(transactions(&result), 0);
     }
 }
 
 #[test]
 fn a_session_that_cannot_be_made_ready_ends_the_stage() {
-    let error = run(
-        &plan(Stop::DurationS(60.0), 4, 2),
-        false,
-        |session, request| match request {
-            Request::Parse(_) if session == 3 => Reply::Error {
-                sqlstate: "42P01",
-                message: "relation does not exist",
-            },
-            other => well(other),
-        },
-    )
+    let error = run(&plan(Stop::DurationS(60.0), 4, 2), false, |session, request| match request {
+        Request::Parse(_) if session == 3 => {
+            Reply::Error { sqlstate: "42P01", message: "relation does not exist" }
+        }
+        other => well(other),
+    })
     .unwrap_err();
-    assert!(
-        error.to_string().contains("relation does not exist"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("relation does not exist"), "{error}");
 }
 
 #[test]
@@ -419,15 +349,7 @@ fn run_worker(stop: Stop, sessions: usize) -> (super::WorkerReport, u64) {
             let connection = Connection::open(&target, &Interrupt::new()).unwrap();
             let (stream, received) = connection.into_parts();
             stream.set_nonblocking(true).unwrap();
-            Session::new(
-                stream,
-                received,
-                Box::new(Reads {
-                    number: 0,
-                    updates: true,
-                }),
-                Vec::new(),
-            )
+            Session::new(stream, received, Box::new(Reads { number: 0, updates: true }), Vec::new())
         })
         .collect();
     let (events, received) = sync_channel::<(usize, WorkerEvent)>(1_000);
@@ -439,12 +361,7 @@ fn run_worker(stop: Stop, sessions: usize) -> (super::WorkerReport, u64) {
         sessions,
         recorder: Recorder::new(2, false).unwrap(),
         changes: vec![false, true],
-        link: IntervalLink {
-            worker: 0,
-            length: Nanos(1 << 60),
-            events,
-            spares,
-        },
+        link: IntervalLink { worker: 0, length: Nanos(1 << 60), events, spares },
     };
     let worker = Worker::new(setup);
     let mut report = None;
@@ -458,10 +375,7 @@ fn in_steady_state_a_transaction_allocates_nothing() {
     let (few, allocations_of_few) = run_worker(Stop::Transactions(500), 4);
     let (many, allocations_of_many) = run_worker(Stop::Transactions(20_500), 4);
     assert_eq!(
-        (
-            few.session_transactions.iter().sum::<u64>(),
-            many.session_transactions.iter().sum()
-        ),
+        (few.session_transactions.iter().sum::<u64>(), many.session_transactions.iter().sum()),
         (500, 20_500)
     );
     assert_eq!(allocations_of_few, allocations_of_many);
@@ -475,20 +389,11 @@ fn on_a_virtual_clock_what_ends_within_the_window_counts() {
     // polls for it.
     assert!((300..=1_000).contains(&counted), "{counted}");
     assert_eq!(
-        report
-            .recorder
-            .operations()
-            .iter()
-            .map(|totals| totals.transactions)
-            .sum::<u64>(),
+        report.recorder.operations().iter().map(|totals| totals.transactions).sum::<u64>(),
         counted
     );
     assert_eq!(
-        report
-            .acknowledged
-            .iter()
-            .map(|each| each.transactions)
-            .sum::<u64>(),
+        report.acknowledged.iter().map(|each| each.transactions).sum::<u64>(),
         counted + report.drained
     );
 }

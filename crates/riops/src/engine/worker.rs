@@ -17,7 +17,7 @@ use mio::{Events, Interest, Poll, Token};
 use super::clock::Clock;
 use super::limit::{Limit, Permission};
 use super::session::{Activity, Ended, Moment, Session, SessionError};
-use crate::metrics::{IntervalPart, Recorder};
+use crate::metrics::{IntervalPart, Measured, Recorder};
 use crate::probe::cpu;
 use crate::target::ConnectionError;
 use crate::units::Nanos;
@@ -73,8 +73,8 @@ pub(super) struct WorkerReport {
 /// What a worker tells the main thread.
 #[derive(Debug)]
 pub(super) enum WorkerEvent {
-    /// Its sessions are connected, and these are their plans; or why not.
-    Ready(Result<Vec<AccessFinding>, ConnectionError>),
+    /// Its sessions are connected, and these are their plans; or which one is not, and why.
+    Ready(Result<Vec<AccessFinding>, (usize, ConnectionError)>),
     /// One of its intervals is over.
     Interval(Box<IntervalPart>),
     /// It has ended.
@@ -120,15 +120,7 @@ pub(super) struct Worker<C> {
 
 impl<C: Clock> Worker<C> {
     pub(super) fn new(setup: WorkerSetup<C>) -> Self {
-        let WorkerSetup {
-            clock,
-            limit,
-            poll,
-            sessions,
-            recorder,
-            changes,
-            link,
-        } = setup;
+        let WorkerSetup { clock, limit, poll, sessions, recorder, changes, link } = setup;
         Self {
             interval_end: limit.measure_start().after(link.length),
             waiting: BinaryHeap::with_capacity(sessions.len()),
@@ -225,22 +217,15 @@ impl<C: Clock> Worker<C> {
     fn end_interval(&mut self) {
         // The main thread gives back what it has merged; only when it is far behind is new
         // memory needed.
-        let spare = self
-            .link
-            .spares
-            .try_recv()
-            .ok()
-            .or_else(|| IntervalPart::new().ok().map(Box::new));
+        let spare =
+            self.link.spares.try_recv().ok().or_else(|| IntervalPart::new().ok().map(Box::new));
         let Some(spare) = spare else {
             return;
         };
         self.interval += 1;
         self.interval_end = self.interval_end.after(self.link.length);
         let part = self.report.recorder.next_interval(spare, self.interval);
-        let _ = self
-            .link
-            .events
-            .send((self.link.worker, WorkerEvent::Interval(part)));
+        let _ = self.link.events.send((self.link.worker, WorkerEvent::Interval(part)));
     }
 
     fn start_waiting(&mut self, now: Nanos) {
@@ -331,10 +316,13 @@ impl<C: Clock> Worker<C> {
         if self.limit.counts(session.claimed, now, outcome.rows) {
             session.transactions += 1;
             self.report.last_end = now;
-            let response = now.since(session.intended);
-            self.report
-                .recorder
-                .transaction(operation, service, response, outcome.rows);
+            let measured = Measured {
+                service,
+                response: now.since(session.intended),
+                rows: outcome.rows,
+                statements: session.tx.statements(),
+            };
+            self.report.recorder.transaction(operation, measured);
         } else if now >= self.limit.end() {
             self.report.drained += 1;
             self.report.drained_max = self.report.drained_max.max(service);
@@ -404,13 +392,7 @@ impl<C: Clock> Worker<C> {
         let Some((access, moment)) = session.accesses.get(check).zip(session.next_check) else {
             return;
         };
-        note(
-            &mut self.report.findings,
-            &access.statement,
-            moment,
-            finding,
-            1,
-        );
+        note(&mut self.report.findings, &access.statement, moment, finding, 1);
     }
 
     fn sent(&mut self, number: usize, sent: Result<bool, SessionError>) {
@@ -426,15 +408,10 @@ impl<C: Clock> Worker<C> {
             return;
         };
         let descriptor = session.stream().as_raw_fd();
-        let interest = if wanted {
-            Interest::READABLE | Interest::WRITABLE
-        } else {
-            Interest::READABLE
-        };
+        let interest =
+            if wanted { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
         let registered =
-            self.poll
-                .registry()
-                .reregister(&mut SourceFd(&descriptor), Token(number), interest);
+            self.poll.registry().reregister(&mut SourceFd(&descriptor), Token(number), interest);
         if let Err(error) = registered {
             self.fail(number, SessionError::Io(error.to_string()));
         }
@@ -460,9 +437,7 @@ impl<C: Clock> Worker<C> {
         }
         session.end();
         self.active -= 1;
-        self.report
-            .recorder
-            .error(error.sqlstate(), &error.to_string());
+        self.report.recorder.error(error.sqlstate(), &error.to_string());
         self.report.failure.get_or_insert(error);
         self.limit.end_now(self.clock.now());
     }
@@ -477,11 +452,8 @@ impl<C: Clock> Worker<C> {
         self.note_time(self.clock.now());
         let end_s = self.cpu_at_end_s.unwrap_or_else(cpu::thread_seconds);
         self.report.cpu_s = end_s - self.cpu_at_start_s.unwrap_or(end_s);
-        self.report.session_transactions = self
-            .sessions
-            .iter()
-            .map(|session| session.transactions)
-            .collect();
+        self.report.session_transactions =
+            self.sessions.iter().map(|session| session.transactions).collect();
         self.end_interval();
         self.report
     }

@@ -63,9 +63,7 @@ impl Histogram {
     /// # Errors
     /// [`HistogramError::Unusable`] where the bounds differ.
     pub fn merge(&mut self, other: &Self) -> Result<(), HistogramError> {
-        self.0
-            .add(&other.0)
-            .map_err(|error| HistogramError::Unusable(error.to_string()))
+        self.0.add(&other.0).map_err(|error| HistogramError::Unusable(error.to_string()))
     }
 
     /// Forgets all latencies and keeps the memory.
@@ -125,9 +123,8 @@ impl Histogram {
     /// # Errors
     /// [`HistogramError::Damaged`]
     pub fn from_base64(text: &str) -> Result<Self, HistogramError> {
-        let bytes = BASE64
-            .decode(text)
-            .map_err(|error| HistogramError::Damaged(error.to_string()))?;
+        let bytes =
+            BASE64.decode(text).map_err(|error| HistogramError::Damaged(error.to_string()))?;
         Deserializer::new()
             .deserialize(&mut bytes.as_slice())
             .map(Self)
@@ -137,10 +134,7 @@ impl Histogram {
 
 /// The figures of a histogram, in microseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[expect(
-    missing_docs,
-    reason = "the names say it: count, moments and percentiles"
-)]
+#[expect(missing_docs, reason = "the names say it: count, moments and percentiles")]
 pub struct LatencySummary {
     pub count: u64,
     pub min: f64,

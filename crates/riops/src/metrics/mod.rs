@@ -6,5 +6,5 @@ mod recorder;
 mod timeline;
 
 pub use histogram::{Histogram, HistogramError, LatencySummary};
-pub use recorder::{ErrorCounts, ErrorEntry, IntervalPart, OperationTotals, Recorder};
+pub use recorder::{ErrorCounts, ErrorEntry, IntervalPart, Measured, OperationTotals, Recorder};
 pub use timeline::{Point, Timeline};

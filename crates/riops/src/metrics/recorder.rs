@@ -74,6 +74,8 @@ pub struct OperationTotals {
     pub transactions: u64,
     /// Rows that they read or wrote, counted from the replies.
     pub rows: u64,
+    /// Their statements.
+    pub statements: u64,
     /// From the send to the end of the reply.
     pub service: Histogram,
     /// From the intended start to the end of the reply; only where a schedule sets one.
@@ -119,6 +121,19 @@ impl IntervalPart {
     }
 }
 
+/// What is known of one transaction when it has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Measured {
+    /// From the send to the end of the reply.
+    pub service: Nanos,
+    /// From the intended start to the end of the reply.
+    pub response: Nanos,
+    /// Rows, counted from the reply.
+    pub rows: u64,
+    /// Statements.
+    pub statements: u32,
+}
+
 /// The counters of one worker. All memory is taken when it is made, but for the first error of
 /// each kind.
 #[derive(Debug)]
@@ -139,6 +154,7 @@ impl Recorder {
                 Ok(OperationTotals {
                     transactions: 0,
                     rows: 0,
+                    statements: 0,
                     service: Histogram::new()?,
                     response: open_loop.then(Histogram::new).transpose()?,
                 })
@@ -152,7 +168,8 @@ impl Recorder {
     }
 
     /// Counts a transaction that ended within the measurement.
-    pub fn transaction(&mut self, operation: usize, service: Nanos, response: Nanos, rows: u64) {
+    pub fn transaction(&mut self, operation: usize, measured: Measured) {
+        let Measured { service, response, rows, statements } = measured;
         self.interval.transactions += 1;
         self.interval.rows += rows;
         let Some(totals) = self.operations.get_mut(operation) else {
@@ -160,6 +177,7 @@ impl Recorder {
         };
         totals.transactions += 1;
         totals.rows += rows;
+        totals.statements += u64::from(statements);
         totals.service.record(service);
         match &mut totals.response {
             Some(histogram) => {
@@ -195,6 +213,7 @@ impl Recorder {
         for (mine, theirs) in self.operations.iter_mut().zip(&other.operations) {
             mine.transactions += theirs.transactions;
             mine.rows += theirs.rows;
+            mine.statements += theirs.statements;
             mine.service.merge(&theirs.service)?;
             if let (Some(mine), Some(theirs)) = (&mut mine.response, &theirs.response) {
                 mine.merge(theirs)?;
@@ -220,6 +239,10 @@ impl Recorder {
 mod tests {
     use super::*;
 
+    fn measured(service: u64, response: u64, rows: u64) -> Measured {
+        Measured { service: Nanos(service), response: Nanos(response), rows, statements: 1 }
+    }
+
     #[test]
     fn errors_are_counted_by_code_and_bounded() {
         let mut counts = ErrorCounts::default();
@@ -238,14 +261,12 @@ mod tests {
     fn merged_recorders_hold_what_both_counted() {
         let mut first = Recorder::new(2, true).unwrap();
         let mut second = Recorder::new(2, true).unwrap();
-        first.transaction(0, Nanos(10), Nanos(20), 5);
-        second.transaction(0, Nanos(30), Nanos(40), 7);
-        second.transaction(1, Nanos(50), Nanos(60), 1);
+        first.transaction(0, measured(10, 20, 5));
+        second.transaction(0, measured(30, 40, 7));
+        second.transaction(1, measured(50, 60, 1));
         second.error(SqlState::DISK_FULL, "full");
         first.merge(&second).unwrap();
-        let [reads, updates] = first.operations() else {
-            panic!("two operations")
-        };
+        let [reads, updates] = first.operations() else { panic!("two operations") };
         assert_eq!((reads.transactions, reads.rows), (2, 12));
         assert_eq!(reads.service.max(), Nanos(30));
         assert_eq!(reads.response.as_ref().unwrap().max(), Nanos(40));
@@ -256,7 +277,7 @@ mod tests {
     #[test]
     fn an_interval_is_handed_out_with_its_own_counts() {
         let mut recorder = Recorder::new(1, false).unwrap();
-        recorder.transaction(0, Nanos(10), Nanos(10), 5);
+        recorder.transaction(0, measured(10, 10, 5));
         let spare = Box::new(IntervalPart::new().unwrap());
         let part = recorder.next_interval(spare, 1);
         assert_eq!((part.index, part.transactions, part.rows), (0, 1, 5));

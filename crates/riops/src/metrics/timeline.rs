@@ -58,13 +58,7 @@ impl Timeline {
     /// Expects one part of each of `workers` for every interval.
     #[must_use]
     pub fn new(workers: usize, interval_s: f64) -> Self {
-        Self {
-            workers,
-            interval_s,
-            open: VecDeque::new(),
-            closed: 0,
-            points: Vec::new(),
-        }
+        Self { workers, interval_s, open: VecDeque::new(), closed: 0, points: Vec::new() }
     }
 
     /// Adds a worker's part; returns the points that became complete with it.
@@ -92,11 +86,7 @@ impl Timeline {
             open.latency.merge(&part.latency)?;
         }
         let mut complete = Vec::new();
-        while self
-            .open
-            .front()
-            .is_some_and(|open| open.parts >= self.workers)
-        {
+        while self.open.front().is_some_and(|open| open.parts >= self.workers) {
             complete.extend(self.close(self.interval_s));
         }
         Ok(complete)

@@ -89,10 +89,7 @@ impl RunPlan {
         at_least_one("--sessions", u64::from(self.sessions))?;
         at_least_one("--workers", u64::from(self.workers))?;
         if self.sessions > SESSIONS_MAX {
-            return refuse(format!(
-                "--sessions {} is more than {SESSIONS_MAX}",
-                self.sessions
-            ));
+            return refuse(format!("--sessions {} is more than {SESSIONS_MAX}", self.sessions));
         }
         if self.workers > self.sessions {
             return refuse(format!(
@@ -124,10 +121,7 @@ impl RunPlan {
             Stop::Rows(count) => at_least_one("--total-rows", count)?,
         }
         if !(self.warmup_s >= 0.0 && self.warmup_s <= DURATION_S_MAX) {
-            return refuse(format!(
-                "--warmup must be at most 30 days, not {} s",
-                self.warmup_s
-            ));
+            return refuse(format!("--warmup must be at most 30 days, not {} s", self.warmup_s));
         }
         self.rows.validate()
     }

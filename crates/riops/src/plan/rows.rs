@@ -112,10 +112,7 @@ impl RowsDataset {
         at_least_one("--batch", self.batch)?;
         at_least_one("--filler", u64::from(self.filler))?;
         if self.tables > TABLES_MAX {
-            return refuse(format!(
-                "--tables {} is more than {TABLES_MAX}",
-                self.tables
-            ));
+            return refuse(format!("--tables {} is more than {TABLES_MAX}", self.tables));
         }
         if self.rows > ROWS_MAX {
             return refuse(format!("--rows {} is more than {ROWS_MAX}", self.rows));
@@ -159,11 +156,7 @@ impl FromStr for Distribution {
 
     fn from_str(text: &str) -> Result<Self, PlanError> {
         parse_distribution(text).map_or_else(
-            || {
-                refuse(format!(
-                    "--distribution `{text}` is none of {DISTRIBUTIONS}"
-                ))
-            },
+            || refuse(format!("--distribution `{text}` is none of {DISTRIBUTIONS}")),
             Ok,
         )
     }
@@ -175,19 +168,14 @@ fn parse_distribution(text: &str) -> Option<Distribution> {
         "uniform" => Distribution::Uniform,
         "zipfian" => {
             let theta = parts.next()?.parse().ok()?;
-            (0.01..=10.0)
-                .contains(&theta)
-                .then_some(Distribution::Zipfian { theta })?
+            (0.01..=10.0).contains(&theta).then_some(Distribution::Zipfian { theta })?
         }
         "hotspot" => {
             let mut percent = || -> Option<f64> {
                 let percent = parts.next()?.trim_end_matches('%').parse().ok()?;
                 (percent > 0.0 && percent <= 100.0).then_some(percent)
             };
-            Distribution::Hotspot {
-                keys_percent: percent()?,
-                accesses_percent: percent()?,
-            }
+            Distribution::Hotspot { keys_percent: percent()?, accesses_percent: percent()? }
         }
         _ => return None,
     };
@@ -207,10 +195,7 @@ impl fmt::Display for Distribution {
         match self {
             Self::Uniform => formatter.write_str("uniform"),
             Self::Zipfian { theta } => write!(formatter, "zipfian:{theta}"),
-            Self::Hotspot {
-                keys_percent,
-                accesses_percent,
-            } => {
+            Self::Hotspot { keys_percent, accesses_percent } => {
                 write!(formatter, "hotspot:{keys_percent}:{accesses_percent}")
             }
         }
@@ -258,10 +243,7 @@ impl RowsRun {
         at_least_one("--batch", self.batch)?;
         at_least_one("--update-batch", self.update_batch)?;
         if self.update_percent > 100 {
-            return refuse(format!(
-                "--update-percent {} is more than 100",
-                self.update_percent
-            ));
+            return refuse(format!("--update-percent {} is more than 100", self.update_percent));
         }
         Ok(())
     }
@@ -305,12 +287,7 @@ mod tests {
 
     #[test]
     fn distributions_are_read_and_printed_alike() {
-        for text in [
-            "uniform",
-            "zipfian:0.99",
-            "hotspot:20:80",
-            "hotspot:0.5:99.5",
-        ] {
+        for text in ["uniform", "zipfian:0.99", "hotspot:20:80", "hotspot:0.5:99.5"] {
             assert_eq!(text.parse::<Distribution>().unwrap().to_string(), text);
         }
         for text in [
@@ -338,20 +315,10 @@ mod tests {
 
     #[test]
     fn a_batch_larger_than_the_table_is_refused_only_where_it_is_used() {
-        let dataset = RowsDataset {
-            rows: 10,
-            ..RowsDataset::default()
-        };
-        let read = RowsRun {
-            batch: 11,
-            update_batch: 5,
-            ..RowsRun::default()
-        };
+        let dataset = RowsDataset { rows: 10, ..RowsDataset::default() };
+        let read = RowsRun { batch: 11, update_batch: 5, ..RowsRun::default() };
         assert!(read.validate_for(&dataset).is_err());
-        let update = RowsRun {
-            update_percent: 100,
-            ..read.clone()
-        };
+        let update = RowsRun { update_percent: 100, ..read.clone() };
         assert_eq!(update.validate_for(&dataset), Ok(()));
     }
 }

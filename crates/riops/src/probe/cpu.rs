@@ -48,19 +48,13 @@ impl MachineCpu {
             return None;
         };
         let busy = user + nice + system + irq + softirq + steal;
-        Some(Self {
-            busy,
-            total: busy + idle + iowait,
-        })
+        Some(Self { busy, total: busy + idle + iowait })
     }
 
     /// Share of all processors that was busy since `earlier`, 0 to 1; `None` within one tick.
     #[must_use]
     pub fn busy_share_since(self, earlier: Self) -> Option<f64> {
-        let total = self
-            .total
-            .checked_sub(earlier.total)
-            .filter(|&ticks| ticks > 0)?;
+        let total = self.total.checked_sub(earlier.total).filter(|&ticks| ticks > 0)?;
         Some(self.busy.saturating_sub(earlier.busy) as f64 / total as f64)
     }
 }

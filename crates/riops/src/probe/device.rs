@@ -84,33 +84,14 @@ fn find(stats: &str, major: u32, minor: u32) -> Option<(String, DeviceCounters)>
         if found_major.parse() != Ok(major) || found_minor.parse() != Ok(minor) {
             return None;
         }
-        let counters: Vec<u64> = counters
-            .iter()
-            .take(10)
-            .map(|field| field.parse().ok())
-            .collect::<Option<_>>()?;
-        let [
-            reads,
-            _,
-            sectors_read,
-            _,
-            writes,
-            _,
-            sectors_written,
-            _,
-            _,
-            busy_ms,
-        ] = *counters.as_slice()
+        let counters: Vec<u64> =
+            counters.iter().take(10).map(|field| field.parse().ok()).collect::<Option<_>>()?;
+        let [reads, _, sectors_read, _, writes, _, sectors_written, _, _, busy_ms] =
+            *counters.as_slice()
         else {
             return None;
         };
-        let counters = DeviceCounters {
-            reads,
-            sectors_read,
-            writes,
-            sectors_written,
-            busy_ms,
-        };
+        let counters = DeviceCounters { reads, sectors_read, writes, sectors_written, busy_ms };
         Some(((*name).to_owned(), counters))
     })
 }
@@ -125,11 +106,7 @@ mod tests {
     fn the_counters_of_the_right_device_become_rates() {
         let (name, counters) = find(STATS, 254, 0).unwrap();
         assert_eq!(name, "vda");
-        let device = Device {
-            major: 254,
-            minor: 0,
-            name,
-        };
+        let device = Device { major: 254, minor: 0, name };
         let usage = device.usage(counters, 8.0);
         assert_eq!((usage.reads_per_s, usage.writes_per_s), (125.0, 62.5));
         assert_eq!((usage.read_mb_s, usage.write_mb_s), (5.12, 1.024));

@@ -63,11 +63,7 @@ impl Probe {
     /// Watches this machine and, where the server's data lie on it, their device.
     #[must_use]
     pub fn new(local_data: Option<&Path>) -> Self {
-        Self {
-            device: local_data.and_then(Device::of_path),
-            start: None,
-            end: None,
-        }
+        Self { device: local_data.and_then(Device::of_path), start: None, end: None }
     }
 
     /// Counting starts.

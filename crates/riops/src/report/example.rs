@@ -64,16 +64,8 @@ fn stage() -> StageRecord {
         }],
         errors: Vec::new(),
         unknown_commits: 0,
-        drained: DrainedRecord {
-            transactions: 2,
-            max_us: 1700.0,
-        },
-        sessions_fairness: Fairness {
-            min: 5_990,
-            mean: 6_000.0,
-            max: 6_010,
-            stdev: 10.0,
-        },
+        drained: DrainedRecord { transactions: 2, max_us: 1700.0 },
+        sessions_fairness: Fairness { min: 5_990, mean: 6_000.0, max: 6_010, stdev: 10.0 },
         io: Some(IoRecord {
             piops: 2.0,
             device: DeviceUse {
@@ -139,10 +131,7 @@ pub(crate) fn example_record() -> Record {
             address: "/var/cache/riops/server/embedded-18/socket/.s.PGSQL.40001".to_owned(),
             database: "postgres".to_owned(),
             settings: BTreeMap::from([("fsync".to_owned(), "on".to_owned())]),
-            dataset: DatasetRecord {
-                id: id.to_owned(),
-                rows: RowsDataset::default(),
-            },
+            dataset: DatasetRecord { id: id.to_owned(), rows: RowsDataset::default() },
         },
         client: ClientRecord {
             riops_version: "0.1.0".to_owned(),
@@ -158,9 +147,6 @@ pub(crate) fn example_record() -> Record {
         stages: vec![stage()],
         accesses: ["before", "middle", "after"].map(access).into(),
         checks: Vec::new(),
-        verdict: Verdict {
-            valid: true,
-            reasons: Vec::new(),
-        },
+        verdict: Verdict { valid: true, reasons: Vec::new() },
     }
 }

@@ -53,11 +53,7 @@ pub fn duration_us(microseconds: f64) -> String {
 #[must_use]
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    if percent >= 9.95 {
-        format!("{percent:.0} %")
-    } else {
-        format!("{percent:.1} %")
-    }
+    if percent >= 9.95 { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
 }
 
 #[cfg(test)]
@@ -66,12 +62,7 @@ mod tests {
 
     #[test]
     fn counts_are_grouped() {
-        let pairs = [
-            (0, "0"),
-            (999, "999"),
-            (1_000, "1,000"),
-            (1_234_567, "1,234,567"),
-        ];
+        let pairs = [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")];
         for (number, text) in pairs {
             assert_eq!(count(number), text);
         }
@@ -79,13 +70,8 @@ mod tests {
 
     #[test]
     fn rates_keep_three_digits() {
-        let pairs = [
-            (0.0, "0.00"),
-            (1.234, "1.23"),
-            (12.34, "12.3"),
-            (99.96, "100"),
-            (1234.5, "1,235"),
-        ];
+        let pairs =
+            [(0.0, "0.00"), (1.234, "1.23"), (12.34, "12.3"), (99.96, "100"), (1234.5, "1,235")];
         for (number, text) in pairs {
             assert_eq!(rate(number), text);
         }
@@ -108,9 +94,6 @@ mod tests {
 
     #[test]
     fn shares_become_percent() {
-        assert_eq!(
-            (percent(0.0312), percent(0.999)),
-            ("3.1 %".to_owned(), "100 %".to_owned())
-        );
+        assert_eq!((percent(0.0312), percent(0.999)), ("3.1 %".to_owned(), "100 %".to_owned()));
     }
 }

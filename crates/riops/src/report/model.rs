@@ -55,11 +55,7 @@ impl<'a> Summary<'a> {
         let rows = &self.record.plan.rows;
         let mut parts = Vec::new();
         if rows.reads() {
-            let kind = if rows.index_only {
-                "index-only reads"
-            } else {
-                "random row reads"
-            };
+            let kind = if rows.index_only { "index-only reads" } else { "random row reads" };
             parts.push(format!("{kind}, {} rows each", super::count(rows.batch)));
         }
         if rows.updates() {
@@ -67,10 +63,7 @@ impl<'a> Summary<'a> {
                 100 => String::new(),
                 percent => format!(" for {percent} % of the rows"),
             };
-            parts.push(format!(
-                "updates, {} rows each{share}",
-                super::count(rows.update_batch)
-            ));
+            parts.push(format!("updates, {} rows each{share}", super::count(rows.update_batch)));
         }
         let distribution = match rows.distribution.to_string() {
             uniform if uniform == "uniform" => String::new(),
@@ -86,17 +79,11 @@ impl<'a> Summary<'a> {
         let stop = match plan.stop {
             Stop::DurationS(_) => format!("{:.1} s", self.stage.seconds),
             Stop::Transactions(count) => {
-                format!(
-                    "{} transactions in {:.1} s",
-                    super::count(count),
-                    self.stage.seconds
-                )
+                format!("{} transactions in {:.1} s", super::count(count), self.stage.seconds)
             }
-            Stop::Rows(count) => format!(
-                "{} rows in {:.1} s",
-                super::count(count),
-                self.stage.seconds
-            ),
+            Stop::Rows(count) => {
+                format!("{} rows in {:.1} s", super::count(count), self.stage.seconds)
+            }
         };
         format!(
             "{} session{} on {} worker{}, {stop} after {} warm-up",
@@ -112,11 +99,7 @@ impl<'a> Summary<'a> {
     #[must_use]
     pub fn dataset(&self) -> String {
         let dataset = &self.record.target.dataset.rows;
-        let key = if dataset.primary_key {
-            ", primary key"
-        } else {
-            ""
-        };
+        let key = if dataset.primary_key { ", primary key" } else { "" };
         let filler = match dataset.filler {
             1 => String::new(),
             filler => format!(", filler {filler}"),
@@ -135,10 +118,7 @@ impl<'a> Summary<'a> {
     pub fn access_paths(&self) -> Vec<(String, bool)> {
         let mut paths: Vec<(String, bool)> = Vec::new();
         for access in &self.record.accesses {
-            match paths
-                .iter_mut()
-                .find(|(expected, _)| *expected == access.expected)
-            {
+            match paths.iter_mut().find(|(expected, _)| *expected == access.expected) {
                 Some((_, held)) => *held &= access.held,
                 None => paths.push((access.expected.clone(), access.held)),
             }
@@ -151,12 +131,7 @@ impl<'a> Summary<'a> {
     pub fn access_moments(&self) -> Vec<&'a str> {
         ["before", "middle", "after"]
             .into_iter()
-            .filter(|moment| {
-                self.record
-                    .accesses
-                    .iter()
-                    .any(|access| access.moment == *moment)
-            })
+            .filter(|moment| self.record.accesses.iter().any(|access| access.moment == *moment))
             .collect()
     }
 

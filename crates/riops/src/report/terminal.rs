@@ -34,12 +34,7 @@ pub fn run_text(record: &Record, kept: Option<&str>) -> String {
         return format!("{}: nothing was measured\n", record.id);
     };
     let mut block = Block::default();
-    let _ = writeln!(
-        block.0,
-        "riops run {} · {}",
-        record.workload,
-        summary.target()
-    );
+    let _ = writeln!(block.0, "riops run {} · {}", record.workload, summary.target());
     block.gap();
     block.line("work", &summary.work());
     block.line("", &summary.setup());
@@ -89,10 +84,7 @@ fn plan(block: &mut Block, label: &str, outline: &str) {
 
 fn result(block: &mut Block, summary: &Summary<'_>) {
     let stage = summary.stage;
-    block.line(
-        "RIOPS",
-        &format!("{} rows/s", rate(stage.throughput.rows_per_s)),
-    );
+    block.line("RIOPS", &format!("{} rows/s", rate(stage.throughput.rows_per_s)));
     let errors = match summary.errors() {
         0 => "no errors".to_owned(),
         1 => "1 error".to_owned(),
@@ -108,15 +100,7 @@ fn result(block: &mut Block, summary: &Summary<'_>) {
         ),
     );
     for error in &stage.errors {
-        block.line(
-            "",
-            &format!(
-                "{} × {}: {}",
-                count(error.count),
-                error.sqlstate,
-                error.sample
-            ),
-        );
+        block.line("", &format!("{} × {}: {}", count(error.count), error.sqlstate, error.sample));
     }
     if let Some(latency) = &stage.service_us {
         block.line("latency", &latency_text(latency));
@@ -124,10 +108,7 @@ fn result(block: &mut Block, summary: &Summary<'_>) {
     if stage.operations.len() > 1 {
         for operation in &stage.operations {
             if let Some(latency) = &operation.service_us {
-                block.line(
-                    "",
-                    &format!("{}: {}", operation.name, latency_text(latency)),
-                );
+                block.line("", &format!("{}: {}", operation.name, latency_text(latency)));
             }
         }
     }
@@ -153,10 +134,8 @@ fn latency_text(latency: &LatencySummary) -> String {
         ("p99.9", latency.p999),
         ("max", latency.max),
     ];
-    let parts: Vec<_> = parts
-        .iter()
-        .map(|(name, value)| format!("{name} {}", duration_us(*value)))
-        .collect();
+    let parts: Vec<_> =
+        parts.iter().map(|(name, value)| format!("{name} {}", duration_us(*value))).collect();
     parts.join(" · ")
 }
 
@@ -175,11 +154,7 @@ fn limit(block: &mut Block, summary: &Summary<'_>) {
     );
     if let Some(busy) = stage.machine_busy_share {
         let client = summary.client_machine_share().unwrap_or(0.0).min(busy);
-        let rest = if shared {
-            "server and others"
-        } else {
-            "others"
-        };
+        let rest = if shared { "server and others" } else { "others" };
         block.line(
             "  machine",
             &format!(
@@ -191,15 +166,12 @@ fn limit(block: &mut Block, summary: &Summary<'_>) {
         );
     }
     if let Some(cpu) = stage.client_cpu {
-        let each = cpu.us_per_transaction.map_or_else(String::new, |us| {
-            format!(", {} CPU per transaction", duration_us(us))
-        });
+        let each = cpu
+            .us_per_transaction
+            .map_or_else(String::new, |us| format!(", {} CPU per transaction", duration_us(us)));
         block.line(
             "  client",
-            &format!(
-                "busiest worker {} of one CPU{each}",
-                percent(cpu.share_of_client)
-            ),
+            &format!("busiest worker {} of one CPU{each}", percent(cpu.share_of_client)),
         );
     }
     if let Some(io) = &stage.io {
@@ -310,20 +282,9 @@ pub fn runs_table(runs: &[Listed]) -> String {
         "valid",
     ]);
     for run in runs {
-        let short: String = run
-            .id
-            .chars()
-            .rev()
-            .take(8)
-            .collect::<Vec<_>>()
-            .into_iter()
-            .rev()
-            .collect();
-        let started = run
-            .started_at
-            .get(..19)
-            .unwrap_or(&run.started_at)
-            .replace('T', " ");
+        let short: String =
+            run.id.chars().rev().take(8).collect::<Vec<_>>().into_iter().rev().collect();
+        let started = run.started_at.get(..19).unwrap_or(&run.started_at).replace('T', " ");
         let valid = match (run.valid, run.status.as_str()) {
             (true, "done") => "yes".to_owned(),
             (true, status) => format!("yes, {status}"),

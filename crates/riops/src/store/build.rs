@@ -66,23 +66,14 @@ pub fn build(
         reasons.push(format!(
             "the access path of {} was not kept ({} the run)",
             access.statement,
-            if access.moment == "middle" {
-                "in the middle of"
-            } else {
-                &access.moment
-            }
+            if access.moment == "middle" { "in the middle of" } else { &access.moment }
         ));
     }
     if wrong_replies > 0 {
-        reasons.push(format!(
-            "{wrong_replies} replies had fewer or more rows than were asked for"
-        ));
+        reasons.push(format!("{wrong_replies} replies had fewer or more rows than were asked for"));
     }
     for check in checks.iter().filter(|check| !check.held) {
-        reasons.push(format!(
-            "{}: expected {}, found {}",
-            check.name, check.expected, check.found
-        ));
+        reasons.push(format!("{}: expected {}, found {}", check.name, check.expected, check.found));
     }
     Ok(Record {
         schema: SCHEMA,
@@ -99,10 +90,7 @@ pub fn build(
         stages: vec![stage],
         accesses,
         checks,
-        verdict: Verdict {
-            valid: reasons.is_empty(),
-            reasons,
-        },
+        verdict: Verdict { valid: reasons.is_empty(), reasons },
     })
 }
 
@@ -135,14 +123,51 @@ fn stage(
     plan: &RunPlan,
 ) -> Result<StageRecord, HistogramError> {
     let totals = result.recorder.operations();
-    let transactions: u64 = totals.iter().map(|totals| totals.transactions).sum();
-    let rows: u64 = totals.iter().map(|totals| totals.rows).sum();
+    let sum = |pick: fn(&OperationTotals) -> u64| totals.iter().map(pick).sum::<u64>();
+    let transactions = sum(|totals| totals.transactions);
+    let rows = sum(|totals| totals.rows);
+    let statements = sum(|totals| totals.statements);
     let service = merged(totals, |totals| Some(&totals.service))?;
     let response = merged(totals, |totals| totals.response.as_ref())?;
-    let operations = result
+    let seconds = result.seconds;
+    let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+    Ok(StageRecord {
+        kind: "loop".to_owned(),
+        seconds,
+        sessions: plan.sessions,
+        transactions,
+        rows,
+        statements,
+        throughput: Throughput {
+            transactions_per_s: per_second(transactions),
+            rows_per_s: per_second(rows),
+            statements_per_s: per_second(statements),
+        },
+        service_us: service.summary(),
+        response_us: response.summary(),
+        histogram: Some(service.to_base64()?),
+        operations: operations(&result)?,
+        errors: result.recorder.errors().entries().to_vec(),
+        unknown_commits: result.acknowledged.iter().map(|each| each.transactions_unknown).sum(),
+        drained: DrainedRecord {
+            transactions: result.drained,
+            max_us: result.drained_max.as_micros(),
+        },
+        sessions_fairness: fairness(&result.session_transactions),
+        io: usage.device.map(|device| IoRecord { piops: device.reads_per_s, device }),
+        client_cpu: client_cpu(usage.client_cpu_s, &result.worker_cpu_s, seconds, transactions),
+        machine_busy_share: usage.machine_busy_share,
+        name: result.name,
+        series: result.series,
+    })
+}
+
+/// The operations that occurred.
+fn operations(result: &StageResult) -> Result<Vec<OperationRecord>, HistogramError> {
+    result
         .operations
         .iter()
-        .zip(totals)
+        .zip(result.recorder.operations())
         .zip(&result.acknowledged)
         .filter(|((_, totals), acknowledged)| totals.transactions + acknowledged.transactions > 0)
         .map(|((name, totals), acknowledged)| {
@@ -156,55 +181,7 @@ fn stage(
                 histogram: Some(totals.service.to_base64()?),
             })
         })
-        .collect::<Result<_, HistogramError>>()?;
-    let per_second = |count: u64| {
-        if result.seconds > 0.0 {
-            count as f64 / result.seconds
-        } else {
-            0.0
-        }
-    };
-    Ok(StageRecord {
-        name: result.name,
-        kind: "loop".to_owned(),
-        seconds: result.seconds,
-        sessions: plan.sessions,
-        transactions,
-        rows,
-        statements: transactions,
-        throughput: Throughput {
-            transactions_per_s: per_second(transactions),
-            rows_per_s: per_second(rows),
-            statements_per_s: per_second(transactions),
-        },
-        service_us: service.summary(),
-        response_us: response.summary(),
-        histogram: Some(service.to_base64()?),
-        operations,
-        errors: result.recorder.errors().entries().to_vec(),
-        unknown_commits: result
-            .acknowledged
-            .iter()
-            .map(|each| each.transactions_unknown)
-            .sum(),
-        drained: DrainedRecord {
-            transactions: result.drained,
-            max_us: result.drained_max.as_micros(),
-        },
-        sessions_fairness: fairness(&result.session_transactions),
-        io: usage.device.map(|device| IoRecord {
-            piops: device.reads_per_s,
-            device,
-        }),
-        client_cpu: client_cpu(
-            usage.client_cpu_s,
-            &result.worker_cpu_s,
-            result.seconds,
-            transactions,
-        ),
-        machine_busy_share: usage.machine_busy_share,
-        series: result.series,
-    })
+        .collect()
 }
 
 fn merged<'a>(
@@ -240,11 +217,8 @@ fn client_cpu(
 fn fairness(transactions: &[u64]) -> Fairness {
     let count = transactions.len().max(1) as f64;
     let mean = transactions.iter().sum::<u64>() as f64 / count;
-    let variance = transactions
-        .iter()
-        .map(|&each| (each as f64 - mean).powi(2))
-        .sum::<f64>()
-        / count;
+    let variance =
+        transactions.iter().map(|&each| (each as f64 - mean).powi(2)).sum::<f64>() / count;
     Fairness {
         min: transactions.iter().copied().min().unwrap_or(0),
         mean,

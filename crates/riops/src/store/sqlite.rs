@@ -74,16 +74,11 @@ pub enum StoreError {
 /// The store's file where none was named: in the user's data folder.
 #[must_use]
 pub fn default_path() -> PathBuf {
-    let variable = |name: &str| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
+    let variable =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     variable("XDG_DATA_HOME")
         .or_else(|| {
-            variable("HOME")
-                .filter(|home| home.is_dir())
-                .map(|home| home.join(".local/share"))
+            variable("HOME").filter(|home| home.is_dir()).map(|home| home.join(".local/share"))
         })
         .map_or_else(
             || {
@@ -96,10 +91,7 @@ pub fn default_path() -> PathBuf {
 
 /// A line of the list of runs.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
-#[expect(
-    missing_docs,
-    reason = "the columns of the table, by their names in the record"
-)]
+#[expect(missing_docs, reason = "the columns of the table, by their names in the record")]
 pub struct Listed {
     pub id: String,
     pub started_at: String,
@@ -127,28 +119,14 @@ impl SqliteStore {
     /// # Errors
     /// [`StoreError`]
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        if let Some(folder) = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-        {
-            std::fs::create_dir_all(folder).map_err(|source| StoreError::Folder {
-                path: folder.to_owned(),
-                source,
-            })?;
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder)
+                .map_err(|source| StoreError::Folder { path: folder.to_owned(), source })?;
         }
-        let failed = |source| StoreError::Sqlite {
-            path: path.to_owned(),
-            source,
-        };
+        let failed = |source| StoreError::Sqlite { path: path.to_owned(), source };
         let connection = Connection::open(path).map_err(failed)?;
-        let mut store = Self {
-            connection,
-            path: path.to_owned(),
-        };
-        store
-            .connection
-            .busy_timeout(BUSY_TIMEOUT)
-            .map_err(failed)?;
+        let mut store = Self { connection, path: path.to_owned() };
+        store.connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
         store.migrate()?;
         Ok(store)
     }
@@ -166,11 +144,8 @@ impl SqliteStore {
 
     fn migrate(&mut self) -> Result<(), StoreError> {
         let failed = self.failed();
-        let newer = |found| StoreError::Newer {
-            path: self.path.clone(),
-            found,
-            known: MIGRATIONS.len(),
-        };
+        let newer =
+            |found| StoreError::Newer { path: self.path.clone(), found, known: MIGRATIONS.len() };
         let version = |connection: &Connection| -> rusqlite::Result<usize> {
             connection
                 .query_row("pragma user_version", [], |row| row.get::<_, u32>(0))
@@ -206,10 +181,8 @@ impl SqliteStore {
     /// [`StoreError`]
     pub fn save(&self, record: &Record) -> Result<(), StoreError> {
         let id = record.id.to_string();
-        let json = serde_json::to_string(record).map_err(|source| StoreError::Json {
-            id: id.clone(),
-            source,
-        })?;
+        let json = serde_json::to_string(record)
+            .map_err(|source| StoreError::Json { id: id.clone(), source })?;
         let stage = record.stages.first();
         self.connection
             .execute(
@@ -227,9 +200,7 @@ impl SqliteStore {
                     record.plan.sessions,
                     stage.map(|stage| stage.throughput.rows_per_s),
                     stage.map(|stage| stage.throughput.transactions_per_s),
-                    stage
-                        .and_then(|stage| stage.service_us.as_ref())
-                        .map(|latency| latency.p99),
+                    stage.and_then(|stage| stage.service_us.as_ref()).map(|latency| latency.p99),
                     json,
                 ],
             )
@@ -287,10 +258,8 @@ impl SqliteStore {
         } else {
             self.find_json(part)?
         };
-        serde_json::from_str(&json).map_err(|source| StoreError::Json {
-            id: part.to_owned(),
-            source,
-        })
+        serde_json::from_str(&json)
+            .map_err(|source| StoreError::Json { id: part.to_owned(), source })
     }
 
     fn find_json(&self, part: &str) -> Result<String, StoreError> {
@@ -307,14 +276,9 @@ impl SqliteStore {
         };
         let mut found = read().map_err(self.failed())?;
         match found.len() {
-            1 => found
-                .pop()
-                .ok_or_else(|| StoreError::NotFound(part.to_owned())),
+            1 => found.pop().ok_or_else(|| StoreError::NotFound(part.to_owned())),
             0 => Err(StoreError::NotFound(part.to_owned())),
-            count => Err(StoreError::Ambiguous {
-                prefix: part.to_owned(),
-                count,
-            }),
+            count => Err(StoreError::Ambiguous { prefix: part.to_owned(), count }),
         }
     }
 }
@@ -337,10 +301,7 @@ mod tests {
         }
         let listed = store.list(10).unwrap();
         assert_eq!(listed.len(), 1);
-        assert_eq!(
-            (listed[0].id.as_str(), listed[0].valid),
-            (id.as_str(), true)
-        );
+        assert_eq!((listed[0].id.as_str(), listed[0].valid), (id.as_str(), true));
     }
 
     #[test]
@@ -355,15 +316,9 @@ mod tests {
         bytes[15] ^= 0xff;
         record.id = uuid::Uuid::from_bytes(bytes);
         store.save(&record).unwrap();
-        assert!(matches!(
-            store.find(&prefix),
-            Err(StoreError::Ambiguous { count: 2, .. })
-        ));
+        assert!(matches!(store.find(&prefix), Err(StoreError::Ambiguous { count: 2, .. })));
         for part in ["", "%", "zzzz", "ffffffffffff"] {
-            assert!(
-                matches!(store.find(part), Err(StoreError::NotFound(_))),
-                "{part}"
-            );
+            assert!(matches!(store.find(part), Err(StoreError::NotFound(_))), "{part}");
         }
     }
 
@@ -376,20 +331,10 @@ mod tests {
             .connection
             .pragma_update(None, "user_version", 99)
             .unwrap();
-        assert!(matches!(
-            SqliteStore::open(&path),
-            Err(StoreError::Newer { found: 99, .. })
-        ));
+        assert!(matches!(SqliteStore::open(&path), Err(StoreError::Newer { found: 99, .. })));
         let other = folder.path().join("notes.txt");
         std::fs::write(&other, "These are my notes, not a database.".repeat(40)).unwrap();
-        assert!(matches!(
-            SqliteStore::open(&other),
-            Err(StoreError::Sqlite { .. })
-        ));
-        assert!(
-            std::fs::read_to_string(&other)
-                .unwrap()
-                .starts_with("These are my notes")
-        );
+        assert!(matches!(SqliteStore::open(&other), Err(StoreError::Sqlite { .. })));
+        assert!(std::fs::read_to_string(&other).unwrap().starts_with("These are my notes"));
     }
 }

@@ -217,14 +217,9 @@ impl Connection {
     /// # Errors
     /// [`ConnectionError`]
     pub fn open(info: &ConnInfo, interrupt: &Interrupt) -> Result<Self, ConnectionError> {
-        let connect_error = |source| ConnectionError::Connect {
-            address: info.address(),
-            source,
-        };
+        let connect_error = |source| ConnectionError::Connect { address: info.address(), source };
         let stream = Stream::connect(info).map_err(connect_error)?;
-        stream
-            .set_timeouts(INTERRUPT_CHECK)
-            .map_err(connect_error)?;
+        stream.set_timeouts(INTERRUPT_CHECK).map_err(connect_error)?;
         let mut connection = Self {
             stream,
             received: FrameBuffer::new(FRAME_BYTES_MAX),
@@ -293,10 +288,7 @@ impl Connection {
     /// As [`Self::query`].
     pub fn query_value(&mut self, sql: &str) -> Result<Option<String>, ConnectionError> {
         let rows = self.query(sql)?;
-        Ok(rows
-            .into_iter()
-            .next()
-            .and_then(|row| row.into_iter().next().flatten()))
+        Ok(rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
     }
 
     /// Runs one statement with parameters as text, which keeps them apart from the SQL.
@@ -308,28 +300,17 @@ impl Connection {
         sql: &str,
         parameters: &[Option<&str>],
     ) -> Result<Vec<TextRow>, ConnectionError> {
-        frontend::Message::Parse {
-            name: "",
-            sql,
-            parameter_types: Vec::new(),
-        }
-        .encode(&mut self.out)?;
+        frontend::Message::Parse { name: "", sql, parameter_types: Vec::new() }
+            .encode(&mut self.out)?;
         frontend::Message::Bind {
             portal: "",
             statement: "",
             parameter_format: frontend::Format::Text,
-            parameters: parameters
-                .iter()
-                .map(|value| value.map(str::as_bytes))
-                .collect(),
+            parameters: parameters.iter().map(|value| value.map(str::as_bytes)).collect(),
             result_format: frontend::Format::Text,
         }
         .encode(&mut self.out)?;
-        frontend::Message::Execute {
-            portal: "",
-            rows_max: 0,
-        }
-        .encode(&mut self.out)?;
+        frontend::Message::Execute { portal: "", rows_max: 0 }.encode(&mut self.out)?;
         frontend::Message::Sync.encode(&mut self.out)?;
         self.collect()
     }
@@ -344,12 +325,8 @@ impl Connection {
         sql: &str,
         parameter_types: &[u32],
     ) -> Result<(), ConnectionError> {
-        frontend::Message::Parse {
-            name,
-            sql,
-            parameter_types: parameter_types.to_vec(),
-        }
-        .encode(&mut self.out)?;
+        frontend::Message::Parse { name, sql, parameter_types: parameter_types.to_vec() }
+            .encode(&mut self.out)?;
         frontend::Message::Sync.encode(&mut self.out)?;
         self.collect().map(drop)
     }

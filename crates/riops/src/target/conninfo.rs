@@ -76,12 +76,7 @@ impl fmt::Debug for ConnInfo {
 impl fmt::Display for ConnInfo {
     /// What people recognize the target by; never the password.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "database {} on {}",
-            self.database,
-            self.address()
-        )
+        write!(formatter, "database {} on {}", self.database, self.address())
     }
 }
 
@@ -98,13 +93,11 @@ impl ConnInfo {
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, ConnInfoError> {
         let text = text.trim();
-        let settings = match text
-            .strip_prefix("postgresql://")
-            .or_else(|| text.strip_prefix("postgres://"))
-        {
-            Some(rest) => parse_url(rest)?,
-            None => parse_pairs(text)?,
-        };
+        let settings =
+            match text.strip_prefix("postgresql://").or_else(|| text.strip_prefix("postgres://")) {
+                Some(rest) => parse_url(rest)?,
+                None => parse_pairs(text)?,
+            };
         Self::from_settings(settings, environment)
     }
 
@@ -165,9 +158,7 @@ impl ConnInfo {
             Host::Unix(_) => true,
             Host::Tcp(host) => {
                 host == "localhost"
-                    || host
-                        .parse::<std::net::IpAddr>()
-                        .is_ok_and(|address| address.is_loopback())
+                    || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
             }
         }
     }
@@ -245,11 +236,7 @@ fn host(value: Option<String>) -> Result<Host, ConnInfoError> {
         Some(name) => Ok(Host::Tcp(name)),
         None => {
             let [first, last] = SOCKET_FOLDERS;
-            let folder = if Path::new(first).is_dir() {
-                first
-            } else {
-                last
-            };
+            let folder = if Path::new(first).is_dir() { first } else { last };
             Ok(Host::Unix(folder.into()))
         }
     }
@@ -317,10 +304,7 @@ fn parse_url(rest: &str) -> Result<Settings, ConnInfoError> {
     let (login, place) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
     // The colons of an IPv6 address stand in brackets.
-    let (name, port) = match place
-        .strip_prefix('[')
-        .and_then(|inner| inner.split_once(']'))
-    {
+    let (name, port) = match place.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
         Some((address, tail)) => (address, tail.strip_prefix(':').unwrap_or(tail)),
         None => place.rsplit_once(':').unwrap_or((place, "")),
     };
@@ -393,10 +377,7 @@ mod tests {
         assert_eq!(info.host, Host::Tcp("db.example".to_owned()));
         assert_eq!((info.port, info.user.as_str()), (5433, "bob"));
         assert_eq!(info.password.as_deref(), Some("s@cret"));
-        assert_eq!(
-            (info.database.as_str(), info.application_name.as_str()),
-            ("shop", "me")
-        );
+        assert_eq!((info.database.as_str(), info.application_name.as_str()), ("shop", "me"));
         assert_eq!(info.connect_timeout, Duration::from_secs(3));
         assert_eq!(info.to_string(), "database shop on db.example:5433");
     }
@@ -404,10 +385,7 @@ mod tests {
     #[test]
     fn a_url_may_name_an_ipv6_address_or_a_socket() {
         let info = parse("postgres://[::1]:6000/").unwrap();
-        assert_eq!(
-            (info.host.clone(), info.port),
-            (Host::Tcp("::1".to_owned()), 6000)
-        );
+        assert_eq!((info.host.clone(), info.port), (Host::Tcp("::1".to_owned()), 6000));
         assert!(info.is_local());
         let info = parse("postgresql://%2Ftmp%2Fsock/x").unwrap();
         assert_eq!(info.host, Host::Unix("/tmp/sock".into()));
@@ -434,10 +412,7 @@ mod tests {
         };
         let info = ConnInfo::from_environment(environment).unwrap();
         assert_eq!(info.address(), "10.0.0.1:7");
-        assert_eq!(
-            (info.user.as_str(), info.database.as_str()),
-            ("alice", "alice")
-        );
+        assert_eq!((info.user.as_str(), info.database.as_str()), ("alice", "alice"));
         assert!(!info.is_local());
         assert!(ConnInfo::is_in_environment(environment));
         assert!(!ConnInfo::is_in_environment(|_| None));

@@ -37,14 +37,9 @@ impl ServerFacts {
     /// # Errors
     /// [`ConnectionError`] where the connection breaks or `version()` cannot be asked.
     pub fn read(connection: &mut Connection) -> Result<Self, ConnectionError> {
-        let version = connection
-            .greeting()
-            .parameter("server_version")
-            .unwrap_or("unknown")
-            .to_owned();
-        let version_text = connection
-            .query_value("select version()")?
-            .unwrap_or_default();
+        let version =
+            connection.greeting().parameter("server_version").unwrap_or("unknown").to_owned();
+        let version_text = connection.query_value("select version()")?.unwrap_or_default();
         let compiler_flags = optional(
             connection.query_value("select setting from pg_config where name = 'CFLAGS'"),
         )?;

@@ -18,11 +18,7 @@ impl Flavour {
     /// Tells the flavour from the parameter `server_version`: YugabyteDB's contains `-YB-`.
     #[must_use]
     pub fn from_server_version(version: &str) -> Self {
-        if version.contains("-YB-") {
-            Self::YugabyteDb
-        } else {
-            Self::PostgreSql
-        }
+        if version.contains("-YB-") { Self::YugabyteDb } else { Self::PostgreSql }
     }
 }
 
@@ -42,9 +38,6 @@ mod tests {
     #[test]
     fn yugabytedb_is_told_by_its_version() {
         assert_eq!(Flavour::from_server_version("18.1"), Flavour::PostgreSql);
-        assert_eq!(
-            Flavour::from_server_version("11.2-YB-2024.2.0.0-b0"),
-            Flavour::YugabyteDb
-        );
+        assert_eq!(Flavour::from_server_version("11.2-YB-2024.2.0.0-b0"), Flavour::YugabyteDb);
     }
 }

@@ -47,13 +47,10 @@ pub fn cpus() -> usize {
 /// can be told.
 #[must_use]
 pub fn memory_bytes() -> u64 {
-    let limit = [
-        "/sys/fs/cgroup/memory.max",
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-    ]
-    .iter()
-    .filter_map(|path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok())
-    .min();
+    let limit = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
+        .iter()
+        .filter_map(|path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok())
+        .min();
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let machine = meminfo_bytes(&meminfo).unwrap_or(0);
     limit.map_or(machine, |limit| limit.min(machine))
@@ -61,9 +58,7 @@ pub fn memory_bytes() -> u64 {
 
 /// `MemTotal` of the text of /proc/meminfo, in bytes.
 fn meminfo_bytes(meminfo: &str) -> Option<u64> {
-    let line = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kilobytes.checked_mul(1024)
 }

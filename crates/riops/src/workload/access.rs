@@ -61,8 +61,6 @@ impl AccessPath {
 pub struct Access {
     /// Name of the prepared statement.
     pub statement: String,
-    /// What kind of transaction it is, for people.
-    pub operation: &'static str,
     /// Arguments of EXECUTE for which the plan is asked.
     pub arguments: String,
     /// The promise.
@@ -96,22 +94,13 @@ impl Access {
     #[must_use]
     pub fn judge(&self, json: &str) -> Finding {
         let Ok(document) = serde_json::from_str::<Value>(json) else {
-            return Finding {
-                held: false,
-                outline: "a plan that is no JSON".to_owned(),
-            };
+            return Finding { held: false, outline: "a plan that is no JSON".to_owned() };
         };
-        let root = document
-            .get(0)
-            .and_then(|first| first.get("Plan"))
-            .unwrap_or(&Value::Null);
+        let root = document.get(0).and_then(|first| first.get("Plan")).unwrap_or(&Value::Null);
         let mut nodes = Vec::new();
         collect(root, 0, &mut nodes);
         let outline = nodes.iter().map(Node::line).collect::<Vec<_>>().join("\n");
-        Finding {
-            held: self.is_kept_by(&nodes),
-            outline,
-        }
+        Finding { held: self.is_kept_by(&nodes), outline }
     }
 
     fn is_kept_by(&self, nodes: &[Node<'_>]) -> bool {
@@ -140,12 +129,7 @@ fn collect<'a>(fields: &'a Value, depth: usize, nodes: &mut Vec<Node<'a>>) {
         return;
     }
     nodes.push(Node { depth, fields });
-    for child in fields
-        .get("Plans")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
+    for child in fields.get("Plans").and_then(Value::as_array).into_iter().flatten() {
         collect(child, depth + 1, nodes);
     }
 }
@@ -190,12 +174,7 @@ mod tests {
     use serde_json::json;
 
     fn access(expected: AccessPath) -> Access {
-        Access {
-            statement: "read_0001".to_owned(),
-            operation: "read",
-            arguments: "1, 10".to_owned(),
-            expected,
-        }
+        Access { statement: "read_0001".to_owned(), arguments: "1, 10".to_owned(), expected }
     }
 
     fn names() -> (String, String) {
@@ -236,15 +215,9 @@ mod tests {
         let mut whole_index = scan("Index Scan");
         whole_index.as_object_mut().unwrap().remove("Index Cond");
         let two = json!({"Node Type": "Append", "Plans": [scan("Index Scan"), scan("Index Scan")]});
-        for inner in [
-            seq,
-            bitmap,
-            other_index,
-            whole_index,
-            two,
-            scan("Index Only Scan"),
-            json!(null),
-        ] {
+        for inner in
+            [seq, bitmap, other_index, whole_index, two, scan("Index Only Scan"), json!(null)]
+        {
             assert!(!index_scan().judge(&plan(&inner)).held, "{inner}");
         }
         assert!(!index_scan().judge("Index Scan").held);

@@ -148,10 +148,7 @@ impl<'a> Registry<'a> {
     /// The registry's entries for one workload.
     #[must_use]
     pub fn new(connection: &'a mut Connection, workload: &'static str) -> Self {
-        Self {
-            connection,
-            workload,
-        }
+        Self { connection, workload }
     }
 
     /// The connection, for statements of the caller's own.
@@ -165,15 +162,9 @@ impl<'a> Registry<'a> {
     /// # Errors
     /// [`DatasetError::InUse`]
     pub fn lock(&mut self, exclusive: bool) -> Result<(), DatasetError> {
-        let function = if exclusive {
-            "pg_try_advisory_lock"
-        } else {
-            "pg_try_advisory_lock_shared"
-        };
-        let sql = format!(
-            "select {function}({LOCK_SPACE}, hashtext('{}'))",
-            self.workload
-        );
+        let function =
+            if exclusive { "pg_try_advisory_lock" } else { "pg_try_advisory_lock_shared" };
+        let sql = format!("select {function}({LOCK_SPACE}, hashtext('{}'))", self.workload);
         let deadline = Instant::now() + LOCK_PATIENCE;
         loop {
             if self.connection.query_value(&sql)?.as_deref() == Some("t") {
@@ -228,10 +219,7 @@ impl<'a> Registry<'a> {
               where n.nspname = 'riops' and c.relname = $1",
             &[Some(table)],
         )?;
-        Ok(rows
-            .into_iter()
-            .next()
-            .and_then(|row| row.into_iter().next().flatten()))
+        Ok(rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
     }
 
     /// Whether the table was made by riops; `None` where there is none.
@@ -270,11 +258,7 @@ impl<'a> Registry<'a> {
             serde_json::from_str(baseline).map_err(|error| damaged(&error.to_string()))?;
         Ok(Some(Entry {
             id: id.clone(),
-            state: if state == "complete" {
-                State::Complete
-            } else {
-                State::Loading
-            },
+            state: if state == "complete" { State::Complete } else { State::Loading },
             parameters: serde_json::from_str(parameters)
                 .map_err(|error| damaged(&error.to_string()))?,
             baseline: baseline
@@ -297,20 +281,13 @@ impl<'a> Registry<'a> {
         self.in_transaction(|connection| {
             for table in &dataset.tables {
                 connection.execute(&table.create)?;
-                connection.execute(&format!(
-                    "comment on table riops.{} is '{mark}'",
-                    table.name
-                ))?;
+                connection
+                    .execute(&format!("comment on table riops.{} is '{mark}'", table.name))?;
             }
             connection.query_with(
                 "insert into riops.dataset (workload, id, state, parameters, riops_version)
                  values ($1, $2, 'loading', $3, $4)",
-                &[
-                    Some(workload),
-                    Some(&id),
-                    Some(&parameters),
-                    Some(env!("CARGO_PKG_VERSION")),
-                ],
+                &[Some(workload), Some(&id), Some(&parameters), Some(env!("CARGO_PKG_VERSION"))],
             )?;
             Ok(())
         })
@@ -374,20 +351,16 @@ impl<'a> Registry<'a> {
         let workload = self.workload;
         self.in_transaction(|connection| {
             for table in &tables {
-                connection.execute(&format!(
-                    "drop table riops.\"{}\"",
-                    table.replace('"', "\"\"")
-                ))?;
+                connection
+                    .execute(&format!("drop table riops.\"{}\"", table.replace('"', "\"\"")))?;
             }
             connection.query_with(
                 "delete from riops.run where dataset in
                         (select id from riops.dataset where workload = $1)",
                 &[Some(workload)],
             )?;
-            connection.query_with(
-                "delete from riops.dataset where workload = $1",
-                &[Some(workload)],
-            )?;
+            connection
+                .query_with("delete from riops.dataset where workload = $1", &[Some(workload)])?;
             Ok(())
         })?;
         Ok(tables)
@@ -399,15 +372,11 @@ impl<'a> Registry<'a> {
     /// [`DatasetError`]
     pub fn drop_registry_if_empty(&mut self) -> Result<(), DatasetError> {
         if !self.exists()?
-            || self
-                .connection
-                .query_value("select 1 from riops.dataset limit 1")?
-                .is_some()
+            || self.connection.query_value("select 1 from riops.dataset limit 1")?.is_some()
         {
             return Ok(());
         }
-        self.connection
-            .execute("drop table riops.dataset, riops.run")?;
+        self.connection.execute("drop table riops.dataset, riops.run")?;
         let mark = self.connection.query_value(
             "select obj_description(oid, 'pg_namespace') from pg_namespace where nspname = 'riops'",
         )?;
@@ -456,16 +425,10 @@ impl<'a> Registry<'a> {
                from riops.run where dataset = $1",
             &[Some(dataset)],
         )?;
-        let numbers = rows
-            .first()
-            .map(|row| row_of_numbers(row))
-            .transpose()?
-            .unwrap_or_default();
+        let numbers = rows.first().map(|row| row_of_numbers(row)).transpose()?.unwrap_or_default();
         match *numbers.as_slice() {
             [changed, unknown, open] => Ok((changed, unknown, u64::try_from(open).unwrap_or(0))),
-            _ => Err(DatasetError::Damaged(
-                "riops.run cannot be summed".to_owned(),
-            )),
+            _ => Err(DatasetError::Damaged("riops.run cannot be summed".to_owned())),
         }
     }
 
@@ -478,8 +441,7 @@ impl<'a> Registry<'a> {
             .iter()
             .map(|sql| {
                 let rows = self.connection.query(sql)?;
-                rows.first()
-                    .map_or_else(|| Ok(Vec::new()), |row| row_of_numbers(row))
+                rows.first().map_or_else(|| Ok(Vec::new()), |row| row_of_numbers(row))
             })
             .collect()
     }

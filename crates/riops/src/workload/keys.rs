@@ -69,11 +69,7 @@ impl Permutation {
     #[must_use]
     pub fn new(count: u64, seed: u64) -> Self {
         let bits = u64::BITS - count.saturating_sub(1).leading_zeros();
-        Self {
-            count,
-            half_bits: bits.div_ceil(2).max(1),
-            seed,
-        }
+        Self { count, half_bits: bits.div_ceil(2).max(1), seed }
     }
 
     /// Where `position`, below the count, goes. At most four steps of the cycle on average, since
@@ -128,10 +124,7 @@ impl RangePicker {
                 // Zipf refuses only a negative θ and no keys, which the plan refused before.
                 Err(_) => Kind::Uniform,
             },
-            Distribution::Hotspot {
-                keys_percent,
-                accesses_percent,
-            } => Kind::Hotspot {
+            Distribution::Hotspot { keys_percent, accesses_percent } => Kind::Hotspot {
                 hot: share(starts, keys_percent / 100.0),
                 probability: accesses_percent / 100.0,
             },
@@ -227,20 +220,14 @@ mod tests {
         let found = frequencies(Distribution::Uniform, 10, 3);
         assert!(found.keys().copied().eq(1..=8));
         // 20,000 draws over 8 ranges: 2,500 each, standard deviation 47; six of those.
-        assert!(
-            found.values().all(|&count| count.abs_diff(2_500) < 285),
-            "{found:?}"
-        );
+        assert!(found.values().all(|&count| count.abs_diff(2_500) < 285), "{found:?}");
         let whole = frequencies(Distribution::Uniform, 10, 10);
         assert!(whole.keys().copied().eq([1]));
     }
 
     #[test]
     fn a_hotspot_gets_its_share() {
-        let distribution = Distribution::Hotspot {
-            keys_percent: 20.0,
-            accesses_percent: 80.0,
-        };
+        let distribution = Distribution::Hotspot { keys_percent: 20.0, accesses_percent: 80.0 };
         let found = frequencies(distribution, 100, 1);
         let hot: u32 = found.range(1..=20).map(|(_, count)| count).sum();
         // 16,000 expected, standard deviation 57; six of those.

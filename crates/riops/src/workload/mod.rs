@@ -116,11 +116,7 @@ impl Transaction {
     pub fn execute(&mut self, statement: &str, parameters: &[i64]) {
         let encoded =
             frontend::bind_bigints(&mut self.bytes, statement, parameters).and_then(|()| {
-                frontend::Message::Execute {
-                    portal: "",
-                    rows_max: 0,
-                }
-                .encode(&mut self.bytes)
+                frontend::Message::Execute { portal: "", rows_max: 0 }.encode(&mut self.bytes)
             });
         self.statements += 1;
         if let Err(error) = encoded {
@@ -177,11 +173,8 @@ pub struct Outcome {
 
 /// Fills `{name}` in the text of an SQL file.
 pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
-    let mut sql: String = template
-        .lines()
-        .filter(|line| !line.starts_with("--"))
-        .collect::<Vec<_>>()
-        .join("\n");
+    let mut sql: String =
+        template.lines().filter(|line| !line.starts_with("--")).collect::<Vec<_>>().join("\n");
     for (name, value) in values {
         sql = sql.replace(&format!("{{{name}}}"), value);
     }
@@ -210,10 +203,7 @@ mod tests {
         tx.begin(0, 5);
         tx.execute("good", &[1, 2]);
         tx.end();
-        assert_eq!(
-            (tx.error(), tx.statements(), tx.operation(), tx.rows_asked()),
-            (None, 1, 0, 5)
-        );
+        assert_eq!((tx.error(), tx.statements(), tx.operation(), tx.rows_asked()), (None, 1, 0, 5));
         assert_eq!(tx.bytes().last(), Some(&4));
     }
 }

@@ -73,12 +73,9 @@ pub fn same_parameters(
 ) -> Result<(), DatasetError> {
     match difference(&entry.parameters, wanted) {
         None => Ok(()),
-        Some((option, found, wanted)) => Err(DatasetError::Differs {
-            workload,
-            option,
-            found,
-            wanted,
-        }),
+        Some((option, found, wanted)) => {
+            Err(DatasetError::Differs { workload, option, found, wanted })
+        }
     }
 }
 
@@ -90,20 +87,13 @@ fn difference(
     let wanted = wanted.as_object()?;
     wanted.iter().find_map(|(name, value)| {
         let existing = found.get(name).unwrap_or(&serde_json::Value::Null);
-        (existing != value).then(|| {
-            (
-                format!("--{}", name.replace('_', "-")),
-                plain(existing),
-                plain(value),
-            )
-        })
+        (existing != value)
+            .then(|| (format!("--{}", name.replace('_', "-")), plain(existing), plain(value)))
     })
 }
 
 fn plain(value: &serde_json::Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 impl Preparation<'_> {
@@ -115,14 +105,8 @@ impl Preparation<'_> {
     pub fn run(&self) -> Result<Prepared, DatasetError> {
         let start = Instant::now();
         let mut connection = Connection::open(self.target, self.interrupt)?;
-        let version = connection
-            .greeting()
-            .parameter("server_version")
-            .unwrap_or("")
-            .to_owned();
-        let dataset = self
-            .workload
-            .dataset(Flavour::from_server_version(&version));
+        let version = connection.greeting().parameter("server_version").unwrap_or("").to_owned();
+        let dataset = self.workload.dataset(Flavour::from_server_version(&version));
         let mut registry = Registry::new(&mut connection, self.workload.name());
         registry.lock(true)?;
         registry.ensure()?;
@@ -179,9 +163,7 @@ impl Preparation<'_> {
         let loading = start.elapsed();
         (self.progress)(Progress::Finishing);
         self.in_parallel(dataset.tables.len() as u64, |connection, number| {
-            let table = usize::try_from(number)
-                .ok()
-                .and_then(|number| dataset.tables.get(number));
+            let table = usize::try_from(number).ok().and_then(|number| dataset.tables.get(number));
             for sql in table.into_iter().flat_map(|table| &table.finish) {
                 connection.execute(sql)?;
             }
@@ -189,19 +171,10 @@ impl Preparation<'_> {
         })?;
         (self.progress)(Progress::Checking);
         let baseline = registry.contents(&self.workload.contents_sql())?;
-        let checks = self
-            .workload
-            .checks(&baseline, &baseline, &Ledger::default());
+        let checks = self.workload.checks(&baseline, &baseline, &Ledger::default());
         if let Some(check) = checks.iter().find(|check| !check.held) {
-            let Check {
-                name,
-                expected,
-                found,
-                ..
-            } = check;
-            return Err(DatasetError::Wrong(format!(
-                "{name}: expected {expected}, found {found}"
-            )));
+            let Check { name, expected, found, .. } = check;
+            return Err(DatasetError::Wrong(format!("{name}: expected {expected}, found {found}")));
         }
         // The dataset's own dirty pages shall not be written while something else is measured.
         // Only some roles may ask for that.
@@ -224,11 +197,7 @@ impl Preparation<'_> {
                 return Ok(());
             };
             let rows = match (table.job)(number) {
-                Job::Copy {
-                    sql,
-                    rows,
-                    mut source,
-                } => {
+                Job::Copy { sql, rows, mut source } => {
                     connection.copy_in(&sql, |out| source(out))?;
                     rows
                 }
@@ -305,25 +274,14 @@ mod tests {
     #[test]
     fn the_first_parameter_that_differs_is_named_with_both_values() {
         let found = json!({"tables": 1, "order": "scattered", "seed": 5});
-        assert_eq!(
-            difference(&found, &json!({"tables": 1, "order": "scattered"})),
-            None
-        );
+        assert_eq!(difference(&found, &json!({"tables": 1, "order": "scattered"})), None);
         assert_eq!(
             difference(&found, &json!({"tables": 1, "order": "key"})),
-            Some((
-                "--order".to_owned(),
-                "scattered".to_owned(),
-                "key".to_owned()
-            ))
+            Some(("--order".to_owned(), "scattered".to_owned(), "key".to_owned()))
         );
         assert_eq!(
             difference(&found, &json!({"primary_key": true})),
-            Some((
-                "--primary-key".to_owned(),
-                "null".to_owned(),
-                "true".to_owned()
-            ))
+            Some(("--primary-key".to_owned(), "null".to_owned(), "true".to_owned()))
         );
     }
 
@@ -333,10 +291,7 @@ mod tests {
             name: name.to_owned(),
             create: String::new(),
             jobs,
-            job: Box::new(|_| Job::Sql {
-                sql: String::new(),
-                rows: 0,
-            }),
+            job: Box::new(|_| Job::Sql { sql: String::new(), rows: 0 }),
             finish: Vec::new(),
             rows: 0,
         };
@@ -348,14 +303,7 @@ mod tests {
             .collect();
         assert_eq!(
             found,
-            [
-                Some(("a", 0)),
-                Some(("a", 1)),
-                Some(("c", 0)),
-                Some(("c", 1)),
-                Some(("c", 2)),
-                None
-            ]
+            [Some(("a", 0)), Some(("a", 1)), Some(("c", 0)), Some(("c", 1)), Some(("c", 2)), None]
         );
     }
 }

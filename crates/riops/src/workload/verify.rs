@@ -59,12 +59,7 @@ impl Check {
             None => format!("at least {least}, since a run did not report"),
         };
         let held = found >= least && most.is_none_or(|most| found <= most);
-        Self {
-            name,
-            expected,
-            found: found.to_string(),
-            held,
-        }
+        Self { name, expected, found: found.to_string(), held }
     }
 }
 
@@ -79,11 +74,7 @@ pub fn verify(
 ) -> Result<Vec<Check>, DatasetError> {
     let contents = registry.contents(&workload.contents_sql())?;
     let (rows_changed, rows_unknown, open_runs) = registry.history(&entry.id)?;
-    let ledger = Ledger {
-        rows_changed,
-        rows_unknown,
-        open_runs,
-    };
+    let ledger = Ledger { rows_changed, rows_unknown, open_runs };
     Ok(workload.checks(&contents, &entry.baseline, &ledger))
 }
 
@@ -93,11 +84,7 @@ mod tests {
 
     #[test]
     fn unknown_changes_may_or_may_not_be_there() {
-        let ledger = Ledger {
-            rows_changed: 100,
-            rows_unknown: 10,
-            open_runs: 0,
-        };
+        let ledger = Ledger { rows_changed: 100, rows_unknown: 10, open_runs: 0 };
         for (found, held) in [(99, false), (100, true), (110, true), (111, false)] {
             let check = Check::between("sum".to_owned(), ledger.bounds(), found);
             assert_eq!(check.held, held, "{found}");
@@ -106,11 +93,7 @@ mod tests {
 
     #[test]
     fn a_run_that_did_not_report_opens_the_upper_bound() {
-        let ledger = Ledger {
-            rows_changed: 100,
-            rows_unknown: 0,
-            open_runs: 1,
-        };
+        let ledger = Ledger { rows_changed: 100, rows_unknown: 0, open_runs: 1 };
         assert!(Check::between("sum".to_owned(), ledger.bounds(), 1_000).held);
         assert!(!Check::between("sum".to_owned(), ledger.bounds(), 99).held);
     }

@@ -109,12 +109,7 @@ fn find(passwd: &str, name: &str) -> Option<Account> {
         }
         let uid = fields.nth(1)?.parse().ok()?;
         let gid = fields.next()?.parse().ok()?;
-        Some(Account {
-            name: name.to_owned(),
-            uid,
-            gid,
-            switched: true,
-        })
+        Some(Account { name: name.to_owned(), uid, gid, switched: true })
     })
 }
 
@@ -136,16 +131,9 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let top = tempfile::tempdir().unwrap();
         fs::set_permissions(top.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        let stranger = Account {
-            name: "x".to_owned(),
-            uid: 4_000_000,
-            gid: 4_000_000,
-            switched: true,
-        };
-        assert_eq!(
-            stranger.first_closed(&top.path().join("new")).as_deref(),
-            Some(top.path())
-        );
+        let stranger =
+            Account { name: "x".to_owned(), uid: 4_000_000, gid: 4_000_000, switched: true };
+        assert_eq!(stranger.first_closed(&top.path().join("new")).as_deref(), Some(top.path()));
         fs::set_permissions(top.path(), fs::Permissions::from_mode(0o711)).unwrap();
         assert_eq!(stranger.first_closed(&top.path().join("new")), None);
     }

@@ -34,17 +34,10 @@ impl Binaries {
             None => downloaded(options, account, interrupt, notify)?.join("bin"),
         };
         if let Some(folder) = account.first_closed(&bin) {
-            return Err(EmbeddedError::NotTraversable {
-                account: account.name.clone(),
-                folder,
-            });
+            return Err(EmbeddedError::NotTraversable { account: account.name.clone(), folder });
         }
         let version = version_of(&bin)?;
-        Ok(Self {
-            home_name: home_name(options, &version),
-            bin,
-            version,
-        })
+        Ok(Self { home_name: home_name(options, &version), bin, version })
     }
 
     /// The name of the home folder: data of different engines are never mixed.
@@ -72,11 +65,7 @@ impl Binaries {
 }
 
 fn home_name(options: &Options, version: &str) -> String {
-    let kind = if options.server_dir.is_some() {
-        "installed"
-    } else {
-        "embedded"
-    };
+    let kind = if options.server_dir.is_some() { "installed" } else { "embedded" };
     format!("{kind}-{}", major(version))
 }
 
@@ -85,17 +74,13 @@ fn major(version: &str) -> &str {
     version
         .split_whitespace()
         .find(|word| word.starts_with(|first: char| first.is_ascii_digit()))
-        .map_or("unknown", |word| {
-            word.split(['.', 'b', 'r', 'd']).next().unwrap_or(word)
-        })
+        .map_or("unknown", |word| word.split(['.', 'b', 'r', 'd']).next().unwrap_or(word))
 }
 
 fn version_of(bin: &Path) -> Result<String> {
     let program = bin.join("postgres");
-    let output = Command::new(&program)
-        .arg("--version")
-        .output()
-        .map_err(super::file("run", &program))?;
+    let output =
+        Command::new(&program).arg("--version").output().map_err(super::file("run", &program))?;
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     if output.status.success() && text.contains("PostgreSQL") {
         return Ok(text);
@@ -125,12 +110,7 @@ fn bin_folder(folder: &Path) -> Result<PathBuf> {
 /// Servers that are installed on this machine, newest first.
 pub(super) fn installed() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
-    let parents = [
-        "/usr/lib/postgresql",
-        "/opt/homebrew/opt",
-        "/usr/local/opt",
-        "/usr",
-    ];
+    let parents = ["/usr/lib/postgresql", "/opt/homebrew/opt", "/usr/local/opt", "/usr"];
     for parent in parents {
         let Ok(entries) = std::fs::read_dir(parent) else {
             continue;
@@ -193,21 +173,13 @@ mod tests {
     #[test]
     fn the_major_version_is_found_in_what_servers_say() {
         assert_eq!(major("postgres (PostgreSQL) 18.6"), "18");
-        assert_eq!(
-            major("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)"),
-            "15"
-        );
+        assert_eq!(major("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)"), "15");
         assert_eq!(major("postgres (PostgreSQL) 19devel"), "19");
     }
 
     #[test]
     fn a_folder_without_a_server_is_named() {
-        let error = bin_folder(Path::new("/nonexistent"))
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.starts_with("/nonexistent holds no PostgreSQL server"),
-            "{error}"
-        );
+        let error = bin_folder(Path::new("/nonexistent")).unwrap_err().to_string();
+        assert!(error.starts_with("/nonexistent holds no PostgreSQL server"), "{error}");
     }
 }

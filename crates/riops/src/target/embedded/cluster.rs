@@ -51,12 +51,7 @@ pub(super) fn start(
         tries += 1;
         let port = match options.port {
             Some(port) => port,
-            None => free_port(
-                previous
-                    .as_ref()
-                    .map(|state| state.port)
-                    .filter(|_| tries == 1),
-            )?,
+            None => free_port(previous.as_ref().map(|state| state.port).filter(|_| tries == 1))?,
         };
         let state = State {
             pid: 0,
@@ -108,12 +103,7 @@ fn initialize(
     account.own(&password_file)?;
     let program = binaries.bin.join("initdb");
     let output = keeper::command(&program, account, home.folder())
-        .args([
-            "--username",
-            super::USER,
-            "--auth-local=trust",
-            "--auth-host=scram-sha-256",
-        ])
+        .args(["--username", super::USER, "--auth-local=trust", "--auth-host=scram-sha-256"])
         .args(["--no-locale", "--encoding=UTF8"])
         .arg("--pgdata")
         .arg(&fresh)
@@ -183,22 +173,15 @@ fn launch(home: &Home, account: &Account, state: &State, keeper_program: &Path) 
         .spawn()
         .map_err(file("run", keeper_program))?;
     if let Some(mut input) = keeper.stdin.take() {
-        input
-            .write_all(&spec)
-            .map_err(file("run", keeper_program))?;
+        input.write_all(&spec).map_err(file("run", keeper_program))?;
     }
     let mut answer = String::new();
     if let Some(output) = keeper.stdout.take() {
-        BufReader::new(output)
-            .read_line(&mut answer)
-            .map_err(file("run", keeper_program))?;
+        BufReader::new(output).read_line(&mut answer).map_err(file("run", keeper_program))?;
     }
     match postmaster::pid_file(&home.data()) {
         Some((pid, _)) if answer.trim() == keeper::READY => {
-            let state = State {
-                pid,
-                ..state.clone()
-            };
+            let state = State { pid, ..state.clone() };
             write_state(home, &state)?;
             Ok(state)
         }
@@ -221,10 +204,7 @@ fn arguments(home: &Home, state: &State) -> Vec<String> {
     let own = [
         ("port".to_owned(), state.port.to_string()),
         ("listen_addresses".to_owned(), "127.0.0.1".to_owned()),
-        (
-            "unix_socket_directories".to_owned(),
-            state.socket_dir.display().to_string(),
-        ),
+        ("unix_socket_directories".to_owned(), state.socket_dir.display().to_string()),
         ("unix_socket_permissions".to_owned(), "0700".to_owned()),
     ];
     for (name, value) in own.iter().chain(&state.settings) {
@@ -240,10 +220,7 @@ fn settings(binaries: &Binaries, options: &Options) -> Result<Vec<(String, Strin
     let mut settings: Vec<(String, String)> = [
         // The usual quarter; at least PostgreSQL's own default.
         ("shared_buffers", format!("{}MB", (memory_mb / 4).max(128))),
-        (
-            "effective_cache_size",
-            format!("{}MB", (memory_mb / 4 * 3).max(512)),
-        ),
+        ("effective_cache_size", format!("{}MB", (memory_mb / 4 * 3).max(512))),
         ("maintenance_work_mem", "256MB".to_owned()),
         ("max_connections", "500".to_owned()),
         // A checkpoint every minute would be measured instead of the statement.
@@ -254,10 +231,7 @@ fn settings(binaries: &Binaries, options: &Options) -> Result<Vec<(String, Strin
     .map(|(name, value)| (name.to_owned(), value))
     .into();
     if binaries.has_library("pg_stat_statements") {
-        settings.push((
-            "shared_preload_libraries".to_owned(),
-            "pg_stat_statements".to_owned(),
-        ));
+        settings.push(("shared_preload_libraries".to_owned(), "pg_stat_statements".to_owned()));
     }
     if shm_is_small() {
         settings.push(("dynamic_shared_memory_type".to_owned(), "mmap".to_owned()));
@@ -347,16 +321,11 @@ fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 fn log_end(path: &Path) -> String {
-    last_lines(&String::from_utf8_lossy(
-        &fs::read(path).unwrap_or_default(),
-    ))
+    last_lines(&String::from_utf8_lossy(&fs::read(path).unwrap_or_default()))
 }
 
 fn last_lines(text: &str) -> String {
-    let lines: Vec<_> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
+    let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let start = lines.len().saturating_sub(LOG_LINES);
     lines.into_iter().skip(start).collect::<Vec<_>>().join("\n")
 }

@@ -19,26 +19,10 @@ pub(super) const FOLDER: &str = "postgresql-18.6.0";
 
 /// SHA-256 of the archives of [`EMBEDDED_VERSION`], by operating system and processor.
 const CHECKSUMS: [(&str, &str, &str); 4] = [
-    (
-        "linux",
-        "x86_64",
-        "008ee189eaa7ca2b58bd01dd950291e638b998392cf982297acd4779ec898ac1",
-    ),
-    (
-        "linux",
-        "aarch64",
-        "5f54e016723afa6213925a8acb939bac52944b1d348f65c7a20f0cd2928c31be",
-    ),
-    (
-        "macos",
-        "aarch64",
-        "8f6ed6f38195b50a40712ada8b2a12060b6193c1a6977a6eb5cff053bb5a1b89",
-    ),
-    (
-        "macos",
-        "x86_64",
-        "690941008aac9ee360820fde9bb7870a4f3dcac5e9e2f9e45e42333a436ad0f9",
-    ),
+    ("linux", "x86_64", "008ee189eaa7ca2b58bd01dd950291e638b998392cf982297acd4779ec898ac1"),
+    ("linux", "aarch64", "5f54e016723afa6213925a8acb939bac52944b1d348f65c7a20f0cd2928c31be"),
+    ("macos", "aarch64", "8f6ed6f38195b50a40712ada8b2a12060b6193c1a6977a6eb5cff053bb5a1b89"),
+    ("macos", "x86_64", "690941008aac9ee360820fde9bb7870a4f3dcac5e9e2f9e45e42333a436ad0f9"),
 ];
 
 /// 15 MB: a minute at 2 Mbit/s, and patience for a slow proxy on top.
@@ -150,10 +134,9 @@ fn failed(cause: String) -> EmbeddedError {
     EmbeddedError::Download {
         version: EMBEDDED_VERSION,
         cause,
-        found: installed().first().map_or_else(
-            || "/usr/lib/postgresql/18".to_owned(),
-            |path| path.display().to_string(),
-        ),
+        found: installed()
+            .first()
+            .map_or_else(|| "/usr/lib/postgresql/18".to_owned(), |path| path.display().to_string()),
     }
 }
 
@@ -184,9 +167,7 @@ mod tests {
         let bin = cache.path().join(FOLDER).join("bin");
         fs::create_dir_all(&bin).unwrap();
         fs::write(bin.join("postgres"), b"").unwrap();
-        let fetched = fetch(cache.path(), &Interrupt::new(), &|notice| {
-            panic!("{notice}")
-        });
+        let fetched = fetch(cache.path(), &Interrupt::new(), &|notice| panic!("{notice}"));
         assert_eq!(fetched.unwrap(), cache.path().join(FOLDER));
     }
 }

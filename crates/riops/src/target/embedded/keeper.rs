@@ -73,68 +73,62 @@ fn pid_of(server: &Child) -> i32 {
 
 /// Waits until nobody uses the server, and stops it.
 fn stop_when_unused(home: &Path, pid: i32) {
-    let data = home.join("data");
-    let users = File::options().write(true).open(home.join("users.lock"));
-    loop {
-        let locked = users
-            .as_ref()
-            .map_err(|error| io::Error::from(error.kind()))
-            .and_then(File::lock);
-        if home.join("persistent").exists() {
-            let _ = users.as_ref().map(File::unlock);
-            std::thread::sleep(PERSISTENT_CHECK);
-            continue;
-        }
-        // Without the lock nobody can be told apart: then the server stays until it is stopped.
-        if locked.is_ok() {
-            let mode = if home.join("leaving").exists() {
-                ShutdownMode::Fast
-            } else {
-                ShutdownMode::Immediate
-            };
-            postmaster::stop(&data, pid, mode);
-        }
+    let persistent = home.join("persistent");
+    // Without the lock users cannot be told apart: then the server stays until it is stopped.
+    let Ok(users) = File::options().write(true).open(home.join("users.lock")) else {
         return;
+    };
+    loop {
+        while persistent.exists() {
+            std::thread::sleep(PERSISTENT_CHECK);
+        }
+        if users.lock().is_err() {
+            return;
+        }
+        if !persistent.exists() {
+            break;
+        }
+        // The last user has asked for it to stay.
+        let _ = users.unlock();
     }
+    let mode =
+        if home.join("leaving").exists() { ShutdownMode::Fast } else { ShutdownMode::Immediate };
+    postmaster::stop(&home.join("data"), pid, mode);
 }
 
-#[expect(
-    unsafe_code,
-    reason = "the parent-death signal can only be set between fork and exec"
-)]
 fn spawn(spec: &KeeperSpec) -> io::Result<Child> {
-    let log = File::options()
-        .append(true)
-        .open(spec.home.join("server.log"))?;
-    let mut command = command(&spec.program, &spec.account, &spec.home);
-    command
+    let log = File::options().append(true).open(spec.home.join("server.log"))?;
+    command(&spec.program, &spec.account, &spec.home)
         .args(&spec.arguments)
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log)
-        .process_group(0);
+        .process_group(0)
+        .spawn()
+}
+
+/// A command that runs as the server's user, in its home, with an environment of its own, and not
+/// longer than the thread that starts it: the keeper's and the command's main threads, which live
+/// as long as their processes.
+#[cfg_attr(
+    target_os = "linux",
+    expect(unsafe_code, reason = "the parent-death signal can only be set between fork and exec")
+)]
+pub(super) fn command(program: &Path, account: &Account, home: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().env("LC_ALL", "C").env("TZ", "UTC").current_dir(home);
+    if account.switched {
+        command.uid(account.uid).gid(account.gid);
+    }
     // SAFETY: prctl is async-signal-safe, and the closure allocates nothing and takes no lock.
     #[cfg(target_os = "linux")]
     unsafe {
         command.pre_exec(|| {
-            // SIGQUIT is the immediate shutdown: all processes end, the next start recovers.
+            // SIGQUIT is the server's immediate shutdown: all its processes end, and the next
+            // start recovers. Set here, since a change of the user would clear it.
             rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::QUIT))?;
             Ok(())
         });
-    }
-    command.spawn()
-}
-
-/// A command that runs as the server's user, in its home, with an environment of its own.
-pub(super) fn command(program: &Path, account: &Account, home: &Path) -> Command {
-    let mut command = Command::new(program);
-    command
-        .env_clear()
-        .env("LC_ALL", "C")
-        .env("TZ", "UTC")
-        .current_dir(home);
-    if account.switched {
-        command.uid(account.uid).gid(account.gid);
     }
     command
 }

@@ -137,11 +137,7 @@ fn file_hint(source: &io::Error) -> &'static str {
 }
 
 fn log_hint(log: &str) -> String {
-    if log.is_empty() {
-        String::new()
-    } else {
-        format!("\n  it said:\n{}", indented(log))
-    }
+    if log.is_empty() { String::new() } else { format!("\n  it said:\n{}", indented(log)) }
 }
 
 fn indented(text: &str) -> String {
@@ -153,11 +149,7 @@ type Result<T> = std::result::Result<T, EmbeddedError>;
 
 /// Wraps an error of the file system with what was tried on what.
 fn file<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> EmbeddedError + 'a {
-    move |source| EmbeddedError::File {
-        action,
-        path: path.to_owned(),
-        source,
-    }
+    move |source| EmbeddedError::File { action, path: path.to_owned(), source }
 }
 
 /// What the user decided about the embedded server.
@@ -278,31 +270,21 @@ impl Embedded {
         let home = places::home(options, &binaries, &account)?;
         let users = home.open_lock("users.lock")?;
         // Blocks only while a keeper stops the server.
-        users
-            .lock_shared()
-            .map_err(file("lock", &home.path("users.lock")))?;
+        users.lock_shared().map_err(file("lock", &home.path("users.lock")))?;
         let starting = home.open_lock("start.lock")?;
         if starting.try_lock().is_err() {
             notify("another riops is starting the embedded server: waiting for it");
-            starting
-                .lock()
-                .map_err(file("lock", &home.path("start.lock")))?;
+            starting.lock().map_err(file("lock", &home.path("start.lock")))?;
         }
         let state = match home.running() {
             Some(state) => {
                 check_settings(&state, options)?;
                 state
             }
-            None => cluster::start(
-                &home, &binaries, &account, options, keeper, interrupt, notify,
-            )?,
+            None => cluster::start(&home, &binaries, &account, options, keeper, interrupt, notify)?,
         };
         remove_marker(&home.path("leaving"))?;
-        Ok(Self {
-            home,
-            state,
-            users: Some(users),
-        })
+        Ok(Self { home, state, users: Some(users) })
     }
 
     /// How to connect through the socket.
@@ -392,19 +374,13 @@ impl State {
         let folder = self.socket_dir.display().to_string();
         let encoded =
             percent_encoding::utf8_percent_encode(&folder, percent_encoding::NON_ALPHANUMERIC);
-        format!(
-            "postgresql://{USER}@/{DATABASE}?host={encoded}&port={}",
-            self.port
-        )
+        format!("postgresql://{USER}@/{DATABASE}?host={encoded}&port={}", self.port)
     }
 
     /// The TCP address as any client takes it, with the password.
     #[must_use]
     pub fn url_tcp(&self) -> String {
-        format!(
-            "postgresql://{USER}:{}@127.0.0.1:{}/{DATABASE}",
-            self.password, self.port
-        )
+        format!("postgresql://{USER}:{}@127.0.0.1:{}/{DATABASE}", self.password, self.port)
     }
 }
 
@@ -426,10 +402,7 @@ fn check_settings(state: &State, options: &Options) -> Result<()> {
         if settings.is_empty() {
             return "its default settings".to_owned();
         }
-        let list: Vec<_> = settings
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
+        let list: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
         list.join(", ")
     };
     let wanted_port = options.port.is_some_and(|port| port != state.port);
@@ -480,12 +453,7 @@ pub fn status(options: &Options) -> Result<Option<Status>> {
     };
     let users = home.open_lock("users.lock")?;
     let in_use = users.try_lock().is_err();
-    Ok(Some(Status {
-        running: home.running(),
-        persistent: home.is_persistent(),
-        in_use,
-        home,
-    }))
+    Ok(Some(Status { running: home.running(), persistent: home.is_persistent(), in_use, home }))
 }
 
 /// Stops the server. With `force` also where another riops uses it. Returns whether one ran.

@@ -18,11 +18,8 @@ pub(super) fn cache_candidates(options: &Options) -> Vec<PathBuf> {
     if let Some(cache) = &options.cache {
         return vec![cache.clone()];
     }
-    let variable = |name: &str| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
+    let variable =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let uid = rustix::process::geteuid();
     let mut candidates = Vec::new();
     candidates.extend(variable("XDG_CACHE_HOME").map(|path| path.join("riops")));
@@ -97,9 +94,7 @@ pub(super) fn cache(options: &Options, account: &Account) -> Result<PathBuf> {
 pub(super) fn home(options: &Options, binaries: &Binaries, account: &Account) -> Result<Home> {
     let folder = match &options.data {
         Some(folder) => absolute(folder)?,
-        None => cache(options, account)?
-            .join("server")
-            .join(binaries.home_name()),
+        None => cache(options, account)?.join("server").join(binaries.home_name()),
     };
     usable(&folder, account)?;
     Ok(Home { folder })
@@ -132,11 +127,7 @@ pub(super) fn socket_folder(home: &Home, account: &Account) -> Result<PathBuf> {
     if folder.as_os_str().len() + SOCKET_NAME_BYTES > SOCKET_BYTES_MAX {
         let mut hasher = DefaultHasher::new();
         home.folder().hash(&mut hasher);
-        folder = PathBuf::from(format!(
-            "/tmp/riops-{}-{:016x}",
-            account.uid,
-            hasher.finish()
-        ));
+        folder = PathBuf::from(format!("/tmp/riops-{}-{:016x}", account.uid, hasher.finish()));
     }
     if folder.as_os_str().len() + SOCKET_NAME_BYTES > SOCKET_BYTES_MAX {
         return Err(EmbeddedError::SocketPath(folder));
@@ -168,22 +159,12 @@ mod tests {
     #[test]
     fn a_deep_home_gets_a_short_socket() {
         let top = tempfile::tempdir().unwrap();
-        let shallow = Home {
-            folder: top.path().to_owned(),
-        };
-        assert_eq!(
-            socket_folder(&shallow, &me()).unwrap(),
-            top.path().join("socket")
-        );
-        let deep = Home {
-            folder: top.path().join("x".repeat(120)),
-        };
+        let shallow = Home { folder: top.path().to_owned() };
+        assert_eq!(socket_folder(&shallow, &me()).unwrap(), top.path().join("socket"));
+        let deep = Home { folder: top.path().join("x".repeat(120)) };
         let folder = socket_folder(&deep, &me()).unwrap();
         assert!(folder.as_os_str().len() + SOCKET_NAME_BYTES <= SOCKET_BYTES_MAX);
-        assert_eq!(
-            fs::metadata(&folder).unwrap().permissions().mode() & 0o777,
-            0o700
-        );
+        assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
         fs::remove_dir(folder).unwrap();
     }
 
@@ -192,10 +173,7 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let blocked = top.path().join("file");
         fs::write(&blocked, b"").unwrap();
-        let options = Options {
-            cache: Some(blocked.join("cache")),
-            ..Options::default()
-        };
+        let options = Options { cache: Some(blocked.join("cache")), ..Options::default() };
         let error = cache(&options, &me()).unwrap_err().to_string();
         assert!(error.contains("file/cache"), "{error}");
     }

@@ -43,9 +43,7 @@ pub(super) fn pid_file(data: &Path) -> Option<(i32, bool)> {
     let mut lines = text.lines();
     let pid = lines.next()?.trim().parse().ok()?;
     // Line 8 is the status: starting, stopping, ready, standby.
-    let ready = lines
-        .nth(6)
-        .is_some_and(|status| matches!(status.trim(), "ready" | "standby"));
+    let ready = lines.nth(6).is_some_and(|status| matches!(status.trim(), "ready" | "standby"));
     Some((pid, ready))
 }
 
@@ -127,15 +125,8 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         let file = data.path().join("postmaster.pid");
         let me = std::process::id();
-        fs::write(
-            &file,
-            format!("{me}\n/x\n1\n5432\n/tmp\n127.0.0.1\n1 2\nready   \n"),
-        )
-        .unwrap();
-        assert_eq!(
-            pid_file(data.path()),
-            Some((i32::try_from(me).unwrap(), true))
-        );
+        fs::write(&file, format!("{me}\n/x\n1\n5432\n/tmp\n127.0.0.1\n1 2\nready   \n")).unwrap();
+        assert_eq!(pid_file(data.path()), Some((i32::try_from(me).unwrap(), true)));
         remove_stale_pid_file(data.path());
         assert!(!file.exists());
         fs::write(&file, "").unwrap();

@@ -18,10 +18,7 @@ pub(super) struct TableStatements {
 
 impl TableStatements {
     pub(super) fn of(table: &str) -> Self {
-        Self {
-            read: format!("read_{table}"),
-            update: format!("update_{table}"),
-        }
+        Self { read: format!("read_{table}"), update: format!("update_{table}") }
     }
 }
 
@@ -57,14 +54,8 @@ impl RowsGenerator {
         Self {
             tables,
             update_percent: u64::from(run.update_percent),
-            read: Operation {
-                batch: run.batch,
-                ranges: read_ranges,
-            },
-            update: Operation {
-                batch: run.update_batch,
-                ranges: update_ranges,
-            },
+            read: Operation { batch: run.batch, ranges: read_ranges },
+            update: Operation { batch: run.update_batch, ranges: update_ranges },
             rng,
             rows: 0,
             rows_updated: 0,

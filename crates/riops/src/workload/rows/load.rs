@@ -97,12 +97,7 @@ mod tests {
 
     /// The keys that a COPY job sends, in order.
     fn keys(job: Job) -> Vec<u64> {
-        let Job::Copy {
-            mut source, rows, ..
-        } = job
-        else {
-            panic!("no COPY")
-        };
+        let Job::Copy { mut source, rows, .. } = job else { panic!("no COPY") };
         let mut data = Vec::new();
         while source(&mut data) {}
         let body = &data[19..data.len() - 2];
@@ -115,13 +110,7 @@ mod tests {
     }
 
     fn dataset(rows: u64, batch: u64, order: Order) -> RowsDataset {
-        RowsDataset {
-            rows,
-            batch,
-            order,
-            seed: 5,
-            ..RowsDataset::default()
-        }
+        RowsDataset { rows, batch, order, seed: 5, ..RowsDataset::default() }
     }
 
     proptest! {
@@ -152,10 +141,7 @@ mod tests {
     fn scattered_neighbours_are_far_apart_and_tables_differ() {
         let dataset = dataset(100_000, 100_000, Order::Scattered);
         let first = keys(jobs(&dataset, 1)(0));
-        let near = first
-            .windows(2)
-            .filter(|pair| pair[0].abs_diff(pair[1]) < 100)
-            .count();
+        let near = first.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) < 100).count();
         // 200 of 100,000 by chance, standard deviation 14.
         assert!(near < 300, "{near}");
         assert_ne!(first, keys(jobs(&dataset, 2)(0)));

@@ -68,32 +68,22 @@ impl Rows {
     }
 
     fn index_of(&self, table: &str) -> String {
-        let suffix = if self.dataset.primary_key {
-            "pkey"
-        } else {
-            "asc_mykey"
-        };
+        let suffix = if self.dataset.primary_key { "pkey" } else { "asc_mykey" };
         format!("{table}_{suffix}")
     }
 
     fn statements(&self, table: &str) -> Vec<Statement> {
-        let (read, update) = if self.run.index_only {
-            (READ_INDEX_ONLY, UPDATE_INDEX_ONLY)
-        } else {
-            (READ, UPDATE)
-        };
-        [
-            ("read", read, self.run.reads()),
-            ("update", update, self.run.updates()),
-        ]
-        .into_iter()
-        .filter(|(_, _, used)| *used)
-        .map(|(operation, template, _)| Statement {
-            name: format!("{operation}_{table}"),
-            sql: fill(template, &[("table", table)]),
-            parameter_types: vec![BIGINT_OID, BIGINT_OID],
-        })
-        .collect()
+        let (read, update) =
+            if self.run.index_only { (READ_INDEX_ONLY, UPDATE_INDEX_ONLY) } else { (READ, UPDATE) };
+        [("read", read, self.run.reads()), ("update", update, self.run.updates())]
+            .into_iter()
+            .filter(|(_, _, used)| *used)
+            .map(|(operation, template, _)| Statement {
+                name: format!("{operation}_{table}"),
+                sql: fill(template, &[("table", table)]),
+                parameter_types: vec![BIGINT_OID, BIGINT_OID],
+            })
+            .collect()
     }
 
     fn session(&self, plan: &RunPlan, number: u32) -> SessionPlan {
@@ -105,10 +95,7 @@ impl Rows {
         let picker =
             |batch| RangePicker::new(self.run.distribution, self.dataset.rows, batch, plan.seed);
         let generator = RowsGenerator::new(
-            tables
-                .iter()
-                .map(|table| TableStatements::of(table))
-                .collect(),
+            tables.iter().map(|table| TableStatements::of(table)).collect(),
             &self.run,
             picker(self.run.batch),
             picker(self.run.update_batch),
@@ -120,10 +107,7 @@ impl Rows {
         settings.push(format!("set enable_indexonlyscan = {index_only}"));
         SessionPlan {
             settings,
-            statements: tables
-                .iter()
-                .flat_map(|table| self.statements(table))
-                .collect(),
+            statements: tables.iter().flat_map(|table| self.statements(table)).collect(),
             generator: Box::new(generator),
         }
     }
@@ -139,11 +123,8 @@ impl Workload for Rows {
         let tables = (1..=self.dataset.tables)
             .map(|number| {
                 let name = table_name(number);
-                let index = if self.dataset.primary_key {
-                    CREATE_PRIMARY_KEY
-                } else {
-                    CREATE_INDEX
-                };
+                let index =
+                    if self.dataset.primary_key { CREATE_PRIMARY_KEY } else { CREATE_INDEX };
                 let values = [("table", name.as_str())];
                 let filler = self.dataset.filler.to_string();
                 Table {
@@ -166,22 +147,13 @@ impl Workload for Rows {
                 self.statements(&table).into_iter().map(move |statement| {
                     let (table, index) = (table.clone(), index.clone());
                     let update = statement.name.starts_with("update");
-                    let batch = if update {
-                        self.run.update_batch
-                    } else {
-                        self.run.batch
-                    };
+                    let batch = if update { self.run.update_batch } else { self.run.batch };
                     let expected = match (update, self.run.index_only) {
                         (true, _) => AccessPath::UpdateByIndex { table, index },
                         (false, true) => AccessPath::IndexOnlyScan { table, index },
                         (false, false) => AccessPath::IndexScan { table, index },
                     };
-                    Access {
-                        statement: statement.name,
-                        operation: if update { "update" } else { "read" },
-                        arguments: format!("1, {batch}"),
-                        expected,
-                    }
+                    Access { statement: statement.name, arguments: format!("1, {batch}"), expected }
                 })
             })
             .collect()
@@ -192,16 +164,12 @@ impl Workload for Rows {
             name: "rows".to_owned(),
             operations: vec!["read", "update"],
             changes: vec![false, true],
-            sessions: (0..plan.sessions)
-                .map(|number| self.session(plan, number))
-                .collect(),
+            sessions: (0..plan.sessions).map(|number| self.session(plan, number)).collect(),
         }]
     }
 
     fn contents_sql(&self) -> Vec<String> {
-        self.tables()
-            .map(|table| fill(CONTENTS, &[("table", &table)]))
-            .collect()
+        self.tables().map(|table| fill(CONTENTS, &[("table", &table)])).collect()
     }
 
     fn checks(
@@ -220,25 +188,14 @@ impl Workload for Rows {
         let mut checks = Vec::new();
         for (table, numbers) in self.tables().zip(contents) {
             for ((what, expected), found) in expected_keys.iter().zip(numbers) {
-                checks.push(Check::exact(
-                    format!("{what} of riops.{table}"),
-                    *expected,
-                    *found,
-                ));
+                checks.push(Check::exact(format!("{what} of riops.{table}"), *expected, *found));
             }
         }
         let scratch = |contents: &[Vec<i128>]| -> i128 {
-            contents
-                .iter()
-                .filter_map(|numbers| numbers.get(expected_keys.len()))
-                .sum()
+            contents.iter().filter_map(|numbers| numbers.get(expected_keys.len())).sum()
         };
         let found = scratch(contents) - scratch(baseline);
-        checks.push(Check::between(
-            "increments of scratch".to_owned(),
-            ledger.bounds(),
-            found,
-        ));
+        checks.push(Check::between("increments of scratch".to_owned(), ledger.bounds(), found));
         checks
     }
 }

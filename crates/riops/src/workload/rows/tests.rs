@@ -25,33 +25,19 @@ fn plan(run: &RowsRun, sessions: u32) -> RunPlan {
 }
 
 fn rows(tables: u32, count: u64, run: RowsRun) -> Rows {
-    Rows::new(
-        RowsDataset {
-            tables,
-            rows: count,
-            ..RowsDataset::default()
-        },
-        run,
-    )
+    Rows::new(RowsDataset { tables, rows: count, ..RowsDataset::default() }, run)
 }
 
 /// The statement and the two keys of an encoded transaction.
 fn decoded(tx: &Transaction) -> (String, i64, i64) {
     let (frame, _) = split(tx.bytes(), FRAME_BYTES_MAX).unwrap().unwrap();
-    let frontend::Message::Bind {
-        statement,
-        parameters,
-        ..
-    } = frontend::Message::decode(frame).unwrap()
+    let frontend::Message::Bind { statement, parameters, .. } =
+        frontend::Message::decode(frame).unwrap()
     else {
         panic!("no Bind")
     };
     let number = |value: Option<&[u8]>| i64::from_be_bytes(value.unwrap().try_into().unwrap());
-    (
-        statement.to_owned(),
-        number(parameters[0]),
-        number(parameters[1]),
-    )
+    (statement.to_owned(), number(parameters[0]), number(parameters[1]))
 }
 
 proptest! {
@@ -94,18 +80,10 @@ proptest! {
 
 #[test]
 fn the_same_seed_gives_the_same_statements_and_sessions_differ() {
-    let run = RowsRun {
-        batch: 10,
-        update_percent: 30,
-        update_batch: 5,
-        ..RowsRun::default()
-    };
+    let run = RowsRun { batch: 10, update_percent: 30, update_batch: 5, ..RowsRun::default() };
     let first_of = |session: usize, seed: u64| {
         let workload = rows(4, 1_000, run.clone());
-        let plan = RunPlan {
-            seed,
-            ..plan(&run, 3)
-        };
+        let plan = RunPlan { seed, ..plan(&run, 3) };
         let mut stage = workload.stages(&plan).remove(0);
         let mut tx = Transaction::default();
         (0..100)
@@ -122,20 +100,11 @@ fn the_same_seed_gives_the_same_statements_and_sessions_differ() {
 
 #[test]
 fn sessions_keep_to_one_table_each_or_use_all() {
-    let run = RowsRun {
-        table_per_session: true,
-        ..RowsRun::default()
-    };
+    let run = RowsRun { table_per_session: true, ..RowsRun::default() };
     let stage = rows(2, 5_000, run.clone()).stages(&plan(&run, 3)).remove(0);
-    let names: Vec<_> = stage
-        .sessions
-        .iter()
-        .map(|session| session.statements[0].name.clone())
-        .collect();
-    assert_eq!(
-        names,
-        ["read_rows_0001", "read_rows_0002", "read_rows_0001"]
-    );
+    let names: Vec<_> =
+        stage.sessions.iter().map(|session| session.statements[0].name.clone()).collect();
+    assert_eq!(names, ["read_rows_0001", "read_rows_0002", "read_rows_0001"]);
     let all = RowsRun::default();
     let stage = rows(2, 5_000, all.clone()).stages(&plan(&all, 1)).remove(0);
     assert_eq!(stage.sessions[0].statements.len(), 2);
@@ -143,67 +112,30 @@ fn sessions_keep_to_one_table_each_or_use_all() {
 
 #[test]
 fn a_reply_with_fewer_rows_than_asked_is_wrong() {
-    let run = RowsRun {
-        batch: 10,
-        ..RowsRun::default()
-    };
-    let mut session = rows(1, 100, run.clone())
-        .stages(&plan(&run, 1))
-        .remove(0)
-        .sessions
-        .remove(0);
+    let run = RowsRun { batch: 10, ..RowsRun::default() };
+    let mut session = rows(1, 100, run.clone()).stages(&plan(&run, 1)).remove(0).sessions.remove(0);
     let mut tx = Transaction::default();
     session.generator.next(&mut tx);
     let mut reply = |value: Option<&[u8]>| {
         let mut bytes = Vec::new();
         data_row(&mut bytes, &[value, None]).unwrap();
         let (frame, _) = split(&bytes, FRAME_BYTES_MAX).unwrap().unwrap();
-        let Message::DataRow(row) = Message::decode(frame).unwrap() else {
-            panic!("no row")
-        };
+        let Message::DataRow(row) = Message::decode(frame).unwrap() else { panic!("no row") };
         let mut outcome = Outcome::default();
         session.generator.reply(&row, &mut outcome);
         outcome
     };
-    assert_eq!(
-        reply(Some(&10i64.to_be_bytes())),
-        Outcome {
-            rows: 10,
-            wrong: false
-        }
-    );
-    assert_eq!(
-        reply(Some(&9i64.to_be_bytes())),
-        Outcome {
-            rows: 9,
-            wrong: true
-        }
-    );
-    assert_eq!(
-        reply(Some(b"10")),
-        Outcome {
-            rows: 0,
-            wrong: true
-        }
-    );
-    assert_eq!(
-        reply(None),
-        Outcome {
-            rows: 0,
-            wrong: true
-        }
-    );
+    assert_eq!(reply(Some(&10i64.to_be_bytes())), Outcome { rows: 10, wrong: false });
+    assert_eq!(reply(Some(&9i64.to_be_bytes())), Outcome { rows: 9, wrong: true });
+    assert_eq!(reply(Some(b"10")), Outcome { rows: 0, wrong: true });
+    assert_eq!(reply(None), Outcome { rows: 0, wrong: true });
 }
 
 #[test]
 fn the_checks_find_a_lost_row_a_wrong_key_and_a_lost_update() {
     let workload = rows(1, 10, RowsRun::default());
     let baseline = [vec![10, 1, 10, 55, 40]];
-    let ledger = Ledger {
-        rows_changed: 5,
-        rows_unknown: 0,
-        open_runs: 0,
-    };
+    let ledger = Ledger { rows_changed: 5, rows_unknown: 0, open_runs: 0 };
     let failed = |contents: [i128; 5]| -> Vec<String> {
         workload
             .checks(&[contents.to_vec()], &baseline, &ledger)
@@ -214,10 +146,7 @@ fn the_checks_find_a_lost_row_a_wrong_key_and_a_lost_update() {
     };
     assert!(failed([10, 1, 10, 55, 45]).is_empty());
     assert_eq!(failed([9, 1, 10, 55, 45]), ["rows of riops.rows_0001"]);
-    assert_eq!(
-        failed([10, 1, 10, 54, 45]),
-        ["sum of keys of riops.rows_0001"]
-    );
+    assert_eq!(failed([10, 1, 10, 54, 45]), ["sum of keys of riops.rows_0001"]);
     assert_eq!(failed([10, 1, 10, 55, 44]), ["increments of scratch"]);
     assert_eq!(failed([10, 1, 10, 55, 46]), ["increments of scratch"]);
 }
@@ -226,16 +155,8 @@ fn the_checks_find_a_lost_row_a_wrong_key_and_a_lost_update() {
 fn every_statement_is_what_the_documents_say() {
     let mut text = String::new();
     for (index_only, primary_key) in [(false, false), (true, true)] {
-        let dataset = RowsDataset {
-            filler: 20,
-            primary_key,
-            ..RowsDataset::default()
-        };
-        let run = RowsRun {
-            update_percent: 50,
-            index_only,
-            ..RowsRun::default()
-        };
+        let dataset = RowsDataset { filler: 20, primary_key, ..RowsDataset::default() };
+        let run = RowsRun { update_percent: 50, index_only, ..RowsRun::default() };
         let workload = Rows::new(dataset, run.clone());
         let tables = workload.dataset(Flavour::PostgreSql).tables;
         let session = workload.stages(&plan(&run, 1)).remove(0).sessions.remove(0);
@@ -246,15 +167,9 @@ fn every_statement_is_what_the_documents_say() {
         add(&tables[0].create);
         tables[0].finish.iter().for_each(|sql| add(sql));
         session.settings.iter().for_each(|sql| add(sql));
-        session
-            .statements
-            .iter()
-            .for_each(|statement| add(&statement.sql));
+        session.statements.iter().for_each(|statement| add(&statement.sql));
         workload.contents_sql().iter().for_each(|sql| add(sql));
-        workload
-            .accesses()
-            .iter()
-            .for_each(|access| add(&format!("-- {}", access.expected)));
+        workload.accesses().iter().for_each(|access| add(&format!("-- {}", access.expected)));
     }
     insta::assert_snapshot!(text);
 }
