@@ -1,5 +1,5 @@
 //! What is shown while something runs: on standard error, as a bar on a terminal and as lines
-//! elsewhere. Results are printed by [`print`], on standard output.
+//! elsewhere. Results are printed by [`print()`], on standard output.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;

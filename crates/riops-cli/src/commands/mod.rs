@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::target::Interrupt;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::args::{Arguments, Cleanup, Command, Prepare, Run, Server, Verify};
@@ -41,10 +41,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     }
 }
 
-/// Ctrl-C, SIGTERM and SIGHUP ask for an end in good order; the second time they end at once.
+/// Ctrl-C and SIGTERM ask for an end in good order; the second time they end at once. SIGHUP is left
+/// as it was found: nohup has to keep its meaning.
 fn heed_signals() -> Result<Interrupt> {
     let interrupt = Interrupt::new();
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let asked = interrupt.clone();
     std::thread::Builder::new().name("riops-signals".to_owned()).spawn(move || {
         for _ in signals.forever() {

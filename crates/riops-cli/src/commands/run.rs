@@ -138,7 +138,7 @@ fn measure(
         let _ = registry.end_run(&context.id.to_string(), 0, 0);
     }
     let result = result?;
-    let checks = settle(target, &mut control, &workload, &entry, &context, &result, ui)?;
+    let checks = settle(target, &workload, &entry, &context, &result, ui)?;
     let usage = probe.usage(result.seconds);
     Ok(build(context, result, usage, checks)?)
 }
@@ -162,7 +162,6 @@ fn run_loop(
 /// died in the run cannot be asked any more; then the run in its ledger stays open.
 fn settle(
     target: &Target,
-    control: &mut Connection,
     workload: &Rows,
     entry: &Entry,
     context: &RunContext,
@@ -177,16 +176,17 @@ fn settle(
     let counted = !context.plan.rows.index_only;
     let changed = if counted { written.rows } else { 0 };
     let unknown = if counted { written.rows_unknown } else { 0 };
-    // The user's wish to end does not extend to the proof: the connection that heeds it is not
-    // used for it.
+    // The user's wish to end does not extend to the ledger and the proof: a connection of their
+    // own does not heed it.
     let settled = (|| -> Result<Vec<Check>> {
-        Registry::new(control, NAME).end_run(&context.id.to_string(), changed, unknown)?;
+        let mut connection = Connection::open(&target.conninfo, &Interrupt::new())?;
+        let mut registry = Registry::new(&mut connection, NAME);
+        registry.end_run(&context.id.to_string(), changed, unknown)?;
         if !context.plan.verify {
             return Ok(Vec::new());
         }
         ui.notice("summing up the data");
-        let mut fresh = Connection::open(&target.conninfo, &Interrupt::new())?;
-        Ok(verify(&mut Registry::new(&mut fresh, NAME), workload, entry)?)
+        Ok(verify(&mut registry, workload, entry)?)
     })();
     match settled {
         Err(_) if result.failure.is_some() => Ok(Vec::new()),

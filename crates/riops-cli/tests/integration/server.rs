@@ -169,17 +169,27 @@ fn a_cache_that_cannot_be_written_is_told() {
         .says("RIOPS_CACHE_DIR");
 }
 
+/// Nobody listens there: what a machine without a network answers.
+fn without_network(command: &mut Command) -> &mut Command {
+    for variable in ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"] {
+        command.env(variable, "http://127.0.0.1:1");
+    }
+    command.env_remove("NO_PROXY").env_remove("no_proxy")
+}
+
+#[test]
+fn once_downloaded_it_works_without_a_network() {
+    let (first, second) = (folder("online"), folder("offline"));
+    Ran::of(&mut on(&first, RUN)).expect(0);
+    Ran::of(without_network(&mut on(&second, RUN))).expect(0);
+}
+
 #[test]
 fn a_download_that_fails_says_why_and_leaves_nothing_behind() {
     let cache = folder("no-network");
     let mut start = command("server start");
     start.env("RIOPS_CACHE_DIR", &cache);
-    for variable in ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"] {
-        // Nobody listens there: what a machine without a network answers.
-        start.env(variable, "http://127.0.0.1:1");
-    }
-    start.env_remove("NO_PROXY").env_remove("no_proxy");
-    Ran::of(&mut start)
+    Ran::of(without_network(&mut start))
         .expect(1)
         .says("cannot download PostgreSQL")
         .says("--server-dir")

@@ -1,7 +1,7 @@
 //! What can be measured: the shape of a workload, and the list of them.
 //!
 //! A workload describes; it opens no connection and reads no clock. Adding one is a folder here, a
-//! folder under `sql/` and a line in [`named`].
+//! folder under `sql/` and a subcommand of the binary.
 
 pub mod access;
 pub mod dataset;
@@ -18,9 +18,6 @@ use crate::target::Flavour;
 use access::Access;
 use dataset::Dataset;
 use verify::{Check, Ledger};
-
-/// The names of all workloads.
-pub const NAMES: [&str; 1] = [rows::NAME];
 
 /// One benchmark: what it creates, what it runs, how it is checked.
 pub trait Workload {

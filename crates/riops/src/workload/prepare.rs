@@ -119,6 +119,7 @@ impl Preparation<'_> {
         registry.drop_dataset()?;
         for table in &dataset.tables {
             if registry.owns(&table.name)?.is_some() {
+                registry.drop_registry_if_empty()?;
                 return Err(DatasetError::Foreign(table.name.clone()));
             }
         }

@@ -72,8 +72,12 @@ pub fn verify(
     workload: &dyn Workload,
     entry: &Entry,
 ) -> Result<Vec<Check>, DatasetError> {
+    // One snapshot of data and ledger: a run that is open in it may have changed more, a run that
+    // has ended in it has changed all it says, whatever other riops do meanwhile.
+    registry.connection().execute("begin isolation level repeatable read, read only")?;
     let contents = registry.contents(&workload.contents_sql())?;
     let (rows_changed, rows_unknown, open_runs) = registry.history(&entry.id)?;
+    registry.connection().execute("commit")?;
     let ledger = Ledger { rows_changed, rows_unknown, open_runs };
     Ok(workload.checks(&contents, &entry.baseline, &ledger))
 }
