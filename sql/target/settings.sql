@@ -1,6 +1,5 @@
 -- Settings that somebody changed, and those by which every figure of a benchmark is read.
-select name,
-       case when unit is null then setting else setting || ' ' || unit end
+select name, current_setting(name)
   from pg_settings
  where (source not in ('default', 'client', 'override', 'session')
         or name in ('shared_buffers', 'effective_cache_size', 'work_mem', 'maintenance_work_mem',

@@ -79,7 +79,15 @@ pub(crate) enum Run {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verify {
     /// Row count, key range, and the sum of all increments
-    Rows(TargetOptions),
+    Rows(VerifyRows),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyRows {
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
 }
 
 #[derive(Debug, Subcommand)]
@@ -124,6 +132,17 @@ pub(crate) struct EmbeddedOptions {
     pub(crate) cache_dir: Option<PathBuf>,
 }
 
+impl EmbeddedOptions {
+    /// Whether any of them decides about a server.
+    pub(crate) fn names_a_server(&self) -> bool {
+        self.server_dir.is_some()
+            || self.server_data.is_some()
+            || self.server_user.is_some()
+            || self.server_port.is_some()
+            || !self.server_set.is_empty()
+    }
+}
+
 /// What the dataset is
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Dataset")]
@@ -147,6 +166,7 @@ pub(crate) struct DatasetOptions {
 }
 
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct PrepareRows {
     #[command(flatten)]
     pub(crate) dataset: DatasetOptions,
@@ -167,6 +187,7 @@ pub(crate) struct PrepareRows {
 }
 
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct RunRows {
     /// Rows that one read touches [default: 1000]
     #[arg(long, value_name = "N", help_heading = "Work")]
@@ -272,7 +293,7 @@ pub(crate) enum Runs {
     /// The runs that are kept, newest first
     List {
         /// How many at most
-        #[arg(long, default_value = "20", value_name = "N")]
+        #[arg(long, default_value = "20", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
         #[command(flatten)]
         store: StoreOptions,

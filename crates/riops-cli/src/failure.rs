@@ -33,9 +33,8 @@ impl std::error::Error for UsageError {}
 /// Prints an error and gives the exit code that fits it.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     let code = code_of(error);
-    if code != INTERRUPTED {
-        crate::ui::error(&message(error));
-    }
+    let text = if code == INTERRUPTED { "interrupted".to_owned() } else { message(error) };
+    crate::ui::error(&text);
     ExitCode::from(code)
 }
 
@@ -69,6 +68,9 @@ fn code_of(error: &anyhow::Error) -> u8 {
             || matches!(cause.downcast_ref(), Some(DatasetError::Differs { .. }));
         if usage {
             return USAGE;
+        }
+        if matches!(cause.downcast_ref(), Some(EngineError::AccessPath { .. })) {
+            return NOT_VALID;
         }
     }
     FAILED

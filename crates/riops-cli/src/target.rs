@@ -26,6 +26,9 @@ impl Target {
             None => None,
         };
         if let Some(conninfo) = named {
+            if options.embedded.names_a_server() {
+                ui.notice("the options of the embedded server have no effect on a named database");
+            }
             return Ok(Self { conninfo, embedded: None });
         }
         let embedded = embedded(&options.embedded, interrupt, ui)?;

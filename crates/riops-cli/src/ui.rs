@@ -16,10 +16,18 @@ use riops::workload::prepare::Progress;
 /// How often progress is told where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// Prints a result. A reader that has gone away is no reason for a complaint.
-pub(crate) fn print(text: &str) {
+/// Prints a result. A reader that has gone away is no reason for a complaint, a full disk is.
+///
+/// # Errors
+/// Where the result could not be written.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(anyhow::Error::from(error).context("the result could not be written"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Prints an error.

@@ -17,7 +17,9 @@ pub enum FrameError {
     #[error("the peer sent a frame of impossible length {0}: not the PostgreSQL protocol?")]
     BadLength(i32),
     /// The frame is larger than the receiver allows.
-    #[error("the peer sent a frame of {length} bytes, above the limit of {limit}")]
+    #[error(
+        "the peer sent a frame of {length} bytes, above the limit of {limit}: not the PostgreSQL protocol?"
+    )]
     TooLarge {
         /// Bytes of the frame as announced.
         length: usize,

@@ -15,6 +15,8 @@ impl SqlState {
     pub const INVALID_CATALOG_NAME: Self = Self(*b"3D000");
     /// The disk is full.
     pub const DISK_FULL: Self = Self(*b"53100");
+    /// The server takes no more connections.
+    pub const TOO_MANY_CONNECTIONS: Self = Self(*b"53300");
     /// What stands where the server sent no code, or one that is not five printable characters.
     pub const UNKNOWN: Self = Self(*b"-----");
 

@@ -26,6 +26,6 @@ pub(crate) fn rows(options: &TargetOptions, interrupt: &Interrupt, ui: Ui) -> Re
         0 => "there was no dataset for the workload rows: nothing dropped\n".to_owned(),
         1 => "dropped 1 table\n".to_owned(),
         count => format!("dropped {count} tables\n"),
-    });
+    })?;
     Ok(ExitCode::SUCCESS)
 }

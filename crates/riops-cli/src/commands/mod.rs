@@ -32,7 +32,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
             prepare::rows(&options, &interrupt, ui)
         }
         Command::Run { workload: Run::Rows(options) } => run::rows(&options, &interrupt, ui),
-        Command::Verify { workload: Verify::Rows(target) } => verify::rows(&target, &interrupt, ui),
+        Command::Verify { workload: Verify::Rows(options) } => {
+            verify::rows(&options, &interrupt, ui)
+        }
         Command::Cleanup { workload: Cleanup::Rows(target) } => {
             cleanup::rows(&target, &interrupt, ui)
         }

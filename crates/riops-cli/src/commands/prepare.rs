@@ -21,12 +21,15 @@ pub(crate) fn rows(options: &PrepareRows, interrupt: &Interrupt, ui: Ui) -> Resu
         ..overlaid(RowsDataset::default(), &options.dataset)
     };
     dataset.validate()?;
-    // All parameters have to be the same; of the contents' seed only one that was asked for.
+    // All parameters have to be the same, but for two that only matter to those who give them.
     let mut compared = serde_json::to_value(&dataset)?;
-    if options.seed.is_none()
-        && let Some(parameters) = compared.as_object_mut()
-    {
-        parameters.remove("seed");
+    if let Some(parameters) = compared.as_object_mut() {
+        for (name, given) in [("seed", options.seed.is_some()), ("batch", options.batch.is_some())]
+        {
+            if !given {
+                parameters.remove(name);
+            }
+        }
     }
     let target = Target::open(&options.target, interrupt, ui)?;
     ui.notice(&format!("target: {}", target.conninfo));
@@ -34,7 +37,7 @@ pub(crate) fn rows(options: &PrepareRows, interrupt: &Interrupt, ui: Ui) -> Resu
         Order { dataset, compared, recreate: options.recreate, connections: options.connections };
     let text = prepare(&target, order, interrupt, ui)?;
     target.close()?;
-    crate::ui::print(&format!("{text}\n"));
+    crate::ui::print(&format!("{text}\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -41,19 +41,22 @@ pub(crate) fn rows(options: &RunRows, interrupt: &Interrupt, ui: Ui) -> Result<E
     };
     let target = Target::open(&options.target, interrupt, ui)?;
     ui.notice(&format!("target: {}", target.conninfo));
-    let record = measure(&target, options, plan, interrupt, ui)?;
+    let record = measure(&target, options, plan, store.as_ref(), interrupt, ui)?;
     target.close()?;
-    let kept = store
-        .map(|store| {
-            store.save(&record)?;
-            anyhow::Ok(format!("{} in {}", record.id, store.path().display()))
-        })
-        .transpose()?;
+    let (kept, not_kept) = match store.map(|store| (store.save(&record), store)) {
+        None => ("no (--no-store)".to_owned(), None),
+        Some((Ok(()), store)) => (format!("{} in {}", record.id, store.path().display()), None),
+        // The result is worth more than the place where it was to be kept.
+        Some((Err(error), _)) => (format!("NO: {error}"), Some(error)),
+    };
     crate::ui::print(&match options.run.output.output {
-        Output::Text => report::run_text(&record, kept.as_deref()),
+        Output::Text => report::run_text(&record, &kept),
         Output::Json => report::json(&record)? + "\n",
-    });
-    Ok(exit_code(&record))
+    })?;
+    match not_kept {
+        Some(error) => Err(anyhow::Error::from(error).context("the run was not kept")),
+        None => Ok(exit_code(&record)),
+    }
 }
 
 fn exit_code(record: &Record) -> ExitCode {
@@ -103,6 +106,7 @@ fn measure(
     target: &Target,
     options: &RunRows,
     plan: RunPlan,
+    store: Option<&SqliteStore>,
     interrupt: &Interrupt,
     ui: Ui,
 ) -> Result<Record> {
@@ -128,8 +132,13 @@ fn measure(
     };
     let local_data = facts.data_directory.as_deref().filter(|_| target.is_local());
     let mut probe = Probe::new(local_data);
+    Registry::new(&mut control, NAME).require(&workload.table_names())?;
+    for sql in workload.settle_sql() {
+        control.execute(&sql)?;
+    }
     let mut registry = Registry::new(&mut control, NAME);
     if context.plan.rows.updates() {
+        settle_open_runs(&mut registry, &entry, store)?;
         registry.begin_run(&context.id.to_string(), &entry.id)?;
     }
     let result = run_loop(&workload, &context, target, interrupt, &mut probe, ui);
@@ -137,8 +146,8 @@ fn measure(
         // No transaction was sent: the ledger may say so.
         let _ = registry.end_run(&context.id.to_string(), 0, 0);
     }
-    let result = result?;
-    let checks = settle(target, &workload, &entry, &context, &result, ui)?;
+    let mut result = result?;
+    let checks = settle(target, &workload, &entry, &context, &mut result, interrupt, ui)?;
     let usage = probe.usage(result.seconds);
     Ok(build(context, result, usage, checks)?)
 }
@@ -159,25 +168,24 @@ fn run_loop(
 }
 
 /// After the measurement: notes what was acknowledged, and proves that it is there. A server that
-/// died in the run cannot be asked any more; then the run in its ledger stays open.
+/// died in the run cannot be asked any more; then the run in its ledger stays open until somebody
+/// settles it from the record.
 fn settle(
     target: &Target,
     workload: &Rows,
     entry: &Entry,
     context: &RunContext,
-    result: &StageResult,
+    result: &mut StageResult,
+    interrupt: &Interrupt,
     ui: Ui,
 ) -> Result<Vec<Check>> {
     if !context.plan.rows.updates() {
         return Ok(Vec::new());
     }
     let written = result.acknowledged.get(rows::OPERATION_UPDATE).copied().unwrap_or_default();
-    // An update that stays in the index increments nothing.
-    let counted = !context.plan.rows.index_only;
-    let changed = if counted { written.rows } else { 0 };
-    let unknown = if counted { written.rows_unknown } else { 0 };
-    // The user's wish to end does not extend to the ledger and the proof: a connection of their
-    // own does not heed it.
+    let (changed, unknown) = increments(&context.plan.rows, written.rows, written.rows_unknown);
+    // A wish to end that was for the measurement does not extend to the ledger and the proof.
+    let wish = if result.interrupted { Interrupt::new() } else { interrupt.clone() };
     let settled = (|| -> Result<Vec<Check>> {
         let mut connection = Connection::open(&target.conninfo, &Interrupt::new())?;
         let mut registry = Registry::new(&mut connection, NAME);
@@ -186,12 +194,47 @@ fn settle(
             return Ok(Vec::new());
         }
         ui.notice("summing up the data");
-        Ok(verify(&mut registry, workload, entry)?)
+        let mut connection = Connection::open(&target.conninfo, &wish)?;
+        Ok(verify(&mut Registry::new(&mut connection, NAME), workload, entry)?)
     })();
     match settled {
         Err(_) if result.failure.is_some() => Ok(Vec::new()),
+        Err(_) if wish.requested() => {
+            result.interrupted = true;
+            Ok(Vec::new())
+        }
         settled => settled,
     }
+}
+
+/// What updates of these rows add to `scratch`: nothing where they stay in the index.
+fn increments(run: &RowsRun, acknowledged: u64, unknown: u64) -> (u64, u64) {
+    if run.index_only { (0, 0) } else { (acknowledged, unknown) }
+}
+
+/// Settles the runs that could not report because their server had died, from their records where
+/// those were kept here. What was acknowledged then is not forgotten.
+pub(crate) fn settle_open_runs(
+    registry: &mut Registry<'_>,
+    entry: &Entry,
+    store: Option<&SqliteStore>,
+) -> Result<()> {
+    let Some(store) = store else {
+        return Ok(());
+    };
+    for id in registry.open_runs(&entry.id)? {
+        // Without a record the run was killed, is under way, or was made elsewhere: it stays open.
+        let Ok(record) = store.find(&id) else {
+            continue;
+        };
+        let operations = record.stages.first().map(|stage| stage.operations.as_slice());
+        let updates = operations.unwrap_or_default().iter().find(|each| each.name == "update");
+        let (acknowledged, unknown) =
+            updates.map_or((0, 0), |each| (each.acknowledged_rows, each.unknown_rows));
+        let (changed, unknown) = increments(&record.plan.rows, acknowledged, unknown);
+        registry.end_run(&id, changed, unknown)?;
+    }
+    Ok(())
 }
 
 /// The dataset that will be measured: prepared first where it is missing and that is wanted, and

@@ -4,34 +4,37 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::report;
-use riops::store::{SqliteStore, default_path};
+use riops::store::{SqliteStore, StoreError, default_path};
 
-use crate::args::{Output, Runs, StoreOptions};
+use crate::args::{Output, Runs};
 use crate::ui;
 
 /// Lists or shows what is kept.
 pub(crate) fn run(action: Runs) -> Result<ExitCode> {
     match action {
         Runs::List { limit, store, output } => {
-            let runs = open(store)?.list(limit)?;
+            let path = store.store.unwrap_or_else(default_path);
+            // Looking makes no file.
+            let runs =
+                if path.exists() { SqliteStore::open(&path)?.list(limit)? } else { Vec::new() };
             ui::print(&match output.output {
                 Output::Text => report::runs_table(&runs),
                 Output::Json => serde_json::to_string_pretty(&runs)? + "\n",
-            });
+            })?;
         }
         Runs::Show { run, store, output } => {
-            let store = open(store)?;
+            let path = store.store.unwrap_or_else(default_path);
+            if !path.exists() {
+                return Err(StoreError::Empty(path).into());
+            }
+            let store = SqliteStore::open(&path)?;
             let record = store.find(&run)?;
             let kept = format!("{} in {}", record.id, store.path().display());
             ui::print(&match output.output {
-                Output::Text => report::run_text(&record, Some(&kept)),
+                Output::Text => report::run_text(&record, &kept),
                 Output::Json => report::json(&record)? + "\n",
-            });
+            })?;
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn open(options: StoreOptions) -> Result<SqliteStore> {
-    Ok(SqliteStore::open(&options.store.unwrap_or_else(default_path))?)
 }

@@ -20,13 +20,13 @@ pub(crate) fn run(action: Server, interrupt: &Interrupt, ui: Ui) -> Result<ExitC
         Server::Start(options) => start(&options, interrupt, ui),
         Server::Stop { server, force } => {
             let ran = embedded::stop(&embedded_options(&server), force)?;
-            ui::print(if ran { "stopped\n" } else { "it was not running\n" });
+            ui::print(if ran { "stopped\n" } else { "it was not running\n" })?;
             Ok(ExitCode::SUCCESS)
         }
         Server::Status(options) => status(&options),
         Server::Url { server, tcp } => {
             let state = running(&server)?;
-            ui::print(&format!("{}\n", if tcp { state.url_tcp() } else { state.url() }));
+            ui::print(&format!("{}\n", if tcp { state.url_tcp() } else { state.url() }))?;
             Ok(ExitCode::SUCCESS)
         }
         Server::Psql { server, arguments } => psql(&running(&server)?, &arguments),
@@ -36,7 +36,7 @@ pub(crate) fn run(action: Server, interrupt: &Interrupt, ui: Ui) -> Result<ExitC
                 "stopped, and all its data removed\n"
             } else {
                 "there was nothing to remove\n"
-            });
+            })?;
             Ok(ExitCode::SUCCESS)
         }
         Server::Keep => keep(),
@@ -59,7 +59,7 @@ fn start(options: &EmbeddedOptions, interrupt: &Interrupt, ui: Ui) -> Result<Exi
         "running: {}\nurl      {}\nstop it with: riops server stop\n",
         state.version,
         state.url()
-    ));
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -67,11 +67,11 @@ fn status(options: &EmbeddedOptions) -> Result<ExitCode> {
     let Some(Status { home, running, persistent, in_use }) =
         embedded::status(&embedded_options(options))?
     else {
-        ui::print("stopped; it has never been started\n");
+        ui::print("stopped; it has never been started\n")?;
         return Ok(ExitCode::from(FAILED));
     };
     let Some(state) = running else {
-        ui::print(&format!("stopped\ndata     {}\n", home.data().display()));
+        ui::print(&format!("stopped\ndata     {}\n", home.data().display()))?;
         return Ok(ExitCode::from(FAILED));
     };
     let stays = match (persistent, in_use) {
@@ -91,7 +91,7 @@ fn status(options: &EmbeddedOptions) -> Result<ExitCode> {
         home.data().display(),
         home.log().display(),
         settings.join(", "),
-    ));
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 

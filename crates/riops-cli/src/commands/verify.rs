@@ -5,19 +5,22 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::plan::{RowsDataset, RowsRun};
+use riops::store::{SqliteStore, default_path};
 use riops::target::{Connection, Interrupt};
+use riops::workload::Workload;
 use riops::workload::dataset::{DatasetError, Registry, State};
 use riops::workload::rows::{NAME, Rows};
 use riops::workload::verify::verify;
 
-use crate::args::TargetOptions;
+use super::run::settle_open_runs;
+use crate::args::VerifyRows;
 use crate::failure::NOT_VALID;
 use crate::target::Target;
 use crate::ui::Ui;
 
 /// Checks the data, prints each check, and says by the exit code whether all of them held.
-pub(crate) fn rows(options: &TargetOptions, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
-    let target = Target::open(options, interrupt, ui)?;
+pub(crate) fn rows(options: &VerifyRows, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let target = Target::open(&options.target, interrupt, ui)?;
     ui.notice(&format!("target: {}", target.conninfo));
     let mut control = Connection::open(&target.conninfo, interrupt)?;
     let mut registry = Registry::new(&mut control, NAME);
@@ -32,7 +35,12 @@ pub(crate) fn rows(options: &TargetOptions, interrupt: &Interrupt, ui: Ui) -> Re
     }
     let dataset: RowsDataset = serde_json::from_value(entry.parameters.clone())
         .map_err(|error| DatasetError::Damaged(error.to_string()))?;
-    let checks = verify(&mut registry, &Rows::new(dataset, RowsRun::default()), &entry)?;
+    let workload = Rows::new(dataset, RowsRun::default());
+    registry.require(&workload.table_names())?;
+    let path = options.store.store.clone().unwrap_or_else(default_path);
+    let store = path.exists().then(|| SqliteStore::open(&path)).transpose()?;
+    settle_open_runs(&mut registry, &entry, store.as_ref())?;
+    let checks = verify(&mut registry, &workload, &entry)?;
     let mut text = String::new();
     for check in &checks {
         let verdict = if check.held { "ok    " } else { "WRONG " };
@@ -44,7 +52,7 @@ pub(crate) fn rows(options: &TargetOptions, interrupt: &Interrupt, ui: Ui) -> Re
     }
     drop(control);
     target.close()?;
-    crate::ui::print(&text);
+    crate::ui::print(&text)?;
     let all_held = checks.iter().all(|check| check.held);
     Ok(if all_held { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID) })
 }

@@ -10,7 +10,7 @@ fn wrong_usage_is_told_with_exit_code_2() {
         ("run columns", "unrecognized subcommand"),
         ("run rows --colour blue", "unexpected argument"),
         ("run rows --sessions 0", "--sessions must be at least 1"),
-        ("run rows --sessions -3", "unexpected argument"),
+        ("run rows --sessions -3", "-3 is not in"),
         ("run rows --sessions 99999999", "--sessions 99999999 is more than 10000"),
         ("run rows -c 2 -j 5", "--workers 5 is more than --sessions 2"),
         ("run rows --duration 0", "--duration must be above 0"),

@@ -110,6 +110,10 @@ fn the_server_killed_during_run() {
         "{text}"
     );
     assert_works_again(&home, "run rows --batch 10 --duration 200ms --warmup 0 --interval 100ms");
+    // What was acknowledged before the server died is known from the record, and is proved.
+    let verified = Ran::of(&mut on(&home, "verify rows")).expect(0);
+    assert!(!verified.stdout.contains("did not report"), "{}", verified.stdout);
+    assert!(!verified.stdout.contains("increments of scratch: expected 0"), "{}", verified.stdout);
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn other_settings_for_a_running_server_are_refused() {
     Ran::of(&mut on(&home, &other)).expect(1).says("already running").says("riops server stop");
     let same = format!("{RUN} --server-set work_mem=5MB --output json");
     let run = Ran::of(&mut on(&home, &same)).expect(0);
-    assert_eq!(run.json()["target"]["settings"]["work_mem"], "5120 kB");
+    assert_eq!(run.json()["target"]["settings"]["work_mem"], "5MB");
     Ran::of(&mut on(&home, "server stop")).expect(0);
 }
 

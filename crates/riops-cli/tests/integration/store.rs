@@ -1,6 +1,6 @@
 //! `riops runs`, and what happens to records.
 
-use crate::fixture::{Ran, command, database, folder};
+use crate::fixture::{Ran, command, database, folder, until};
 
 #[test]
 fn runs_are_listed_newest_first_and_shown_by_a_part_of_their_id() {
@@ -29,7 +29,7 @@ fn a_run_that_is_not_to_be_kept_is_not_kept() {
     let run = database
         .riops("run rows --duration 100ms --warmup 0 --interval 100ms --batch 10 --no-store")
         .expect(0);
-    assert!(run.stdout.contains("not kept"));
+    assert!(run.stdout.contains("no (--no-store)"));
     assert!(!database.store.exists());
 }
 
@@ -47,4 +47,23 @@ fn a_store_that_cannot_be_written_is_known_before_the_run() {
     std::fs::write(folder.join("file"), b"").unwrap();
     let mut run = command("run rows --database postgresql://nobody@127.0.0.1:1/x");
     Ran::of(run.env("RIOPS_STORE", folder.join("file/runs.sqlite"))).expect(1).says("--store");
+}
+
+#[test]
+fn a_result_that_cannot_be_kept_is_printed_and_one_that_cannot_be_printed_is_an_error() {
+    let database = database("lost_result");
+    database.riops("prepare rows --rows 1000").expect(0);
+    let line = "run rows --duration 2s --warmup 0 --batch 10";
+    let child = until(&mut database.command(line), "measuring");
+    // Somebody takes the store away in the meantime.
+    std::fs::write(&database.store, "no database any more").unwrap();
+    let run = Ran::from(child.wait_with_output().unwrap()).expect(1);
+    assert!(
+        run.stdout.contains("RIOPS") && run.stdout.contains("kept       NO:"),
+        "{}",
+        run.stdout
+    );
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let short = "run rows --duration 100ms --warmup 0 --interval 100ms --batch 10 --no-store";
+    Ran::of(database.command(short).stdout(full)).expect(1).says("could not be written");
 }

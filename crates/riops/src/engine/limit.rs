@@ -3,9 +3,15 @@
 //! The one thing that the workers of a stage share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::plan::Stop;
 use crate::units::Nanos;
+
+/// How long transactions may take to end after the measurement has.
+const DRAIN: Duration = Duration::from_mins(1);
+/// The same after a failure: sessions of a server that was killed may never answer.
+const DRAIN_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// Whether a session may start a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +31,8 @@ pub(super) struct Limit {
     end: AtomicU64,
     /// Transactions claimed, or rows done, where a number decides.
     done: AtomicU64,
+    /// A session has failed: what else is under way is not worth a long wait.
+    failed: AtomicBool,
     /// Nobody waits any longer.
     aborted: AtomicBool,
 }
@@ -32,8 +40,9 @@ pub(super) struct Limit {
 impl Limit {
     pub(super) fn new(stop: Stop, measure_start: Nanos) -> Self {
         let end = match stop {
-            Stop::DurationS(seconds) => measure_start
-                .after(std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default().into()),
+            Stop::DurationS(seconds) => {
+                measure_start.after(Duration::try_from_secs_f64(seconds).unwrap_or_default().into())
+            }
             Stop::Transactions(_) | Stop::Rows(_) => Nanos::MAX,
         };
         Self {
@@ -41,6 +50,7 @@ impl Limit {
             measure_start,
             end: AtomicU64::new(end.0),
             done: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
             aborted: AtomicBool::new(false),
         }
     }
@@ -56,6 +66,17 @@ impl Limit {
     /// Ends the measurement now, unless it has ended already.
     pub(super) fn end_now(&self, now: Nanos) {
         self.end.fetch_min(now.0, Ordering::Relaxed);
+    }
+
+    /// Ends the measurement since a session has failed.
+    pub(super) fn fail(&self, now: Nanos) {
+        self.failed.store(true, Ordering::Relaxed);
+        self.end_now(now);
+    }
+
+    /// How long what is under way at the end may still take.
+    pub(super) fn patience(&self) -> Duration {
+        if self.failed.load(Ordering::Relaxed) { DRAIN_AFTER_FAILURE } else { DRAIN }
     }
 
     /// Gives up the transactions that are still under way.

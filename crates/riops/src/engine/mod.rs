@@ -29,8 +29,6 @@ use limit::Limit;
 use session::Session;
 use worker::{IntervalLink, WAKE, Worker, WorkerEvent, WorkerReport, WorkerSetup, note};
 
-/// How long transactions may take to end after the measurement has.
-const DRAIN: Duration = Duration::from_mins(1);
 /// How often the main thread looks at the user's wishes.
 const LOOK: Duration = Duration::from_millis(50);
 /// Between "all are connected" and the first transaction: time for every worker to hear of it.
@@ -55,6 +53,18 @@ pub enum EngineError {
     /// Memory for the histograms.
     #[error(transparent)]
     Histogram(#[from] HistogramError),
+    /// A statement does not take the access path that it promises, before anything was measured.
+    #[error(
+        "the access path of {statement} is not kept: promised {expected}; the server would do this instead, so nothing was measured:\n{found}"
+    )]
+    AccessPath {
+        /// Name of the prepared statement.
+        statement: String,
+        /// The promise.
+        expected: String,
+        /// The plan, one node a line.
+        found: String,
+    },
     /// A worker ended without its report.
     #[error("a worker ended unexpectedly")]
     WorkerLost,
@@ -173,6 +183,14 @@ pub fn run_stage(
     let handles = start_workers(sessions, workers, &shared)?;
     let run = StageRun { plan, shared: &shared, handles, received, interrupt };
     let before = run.await_connected()?;
+    if let Some(broken) = before.iter().find(|found| !found.finding.held) {
+        let promised = shared.accesses.iter().find(|access| access.statement == broken.statement);
+        return Err(EngineError::AccessPath {
+            statement: broken.statement.clone(),
+            expected: promised.map(|access| access.expected.to_string()).unwrap_or_default(),
+            found: broken.finding.outline.clone(),
+        });
+    }
     observer.connected(total_sessions);
     run.measure(name, operations, before, probe, observer)
 }
@@ -336,11 +354,18 @@ impl StageRun<'_> {
             handle.thread.join().map_err(|_| EngineError::WorkerLost)?;
         }
         let interrupted = self.interrupt.requested();
+        for report in &reports {
+            timeline.add_last(report.recorder.interval())?;
+        }
         let mut result = merge_reports(reports, &limit)?;
         result.name = name;
         result.operations = operations;
         result.interrupted = interrupted;
-        result.series = timeline.finish(result.seconds);
+        let (series, closed) = timeline.finish(result.seconds);
+        for point in series.iter().rev().take(closed).rev() {
+            observer.point(point);
+        }
+        result.series = series;
         let mut findings = before;
         merge_findings(&mut findings, result.findings);
         findings.sort_by(|a, b| (&a.statement, a.moment).cmp(&(&b.statement, b.moment)));
@@ -396,7 +421,7 @@ impl StageRun<'_> {
                 next_call = next_call.after(self.shared.interval);
                 self.call_workers()?;
             }
-            if now >= limit.end().after(DRAIN.into()) {
+            if now >= limit.end().after(limit.patience().into()) {
                 limit.abort();
                 self.call_workers()?;
             }

@@ -176,7 +176,7 @@ impl<C: Clock> Worker<C> {
                 }
             }
             if self.limit.is_aborted() {
-                self.fail_all(&SessionError::Drain(super::DRAIN.as_secs()));
+                self.fail_all(&SessionError::Drain(self.limit.patience().as_secs()));
             }
         }
         self.finish()
@@ -439,7 +439,7 @@ impl<C: Clock> Worker<C> {
         self.active -= 1;
         self.report.recorder.error(error.sqlstate(), &error.to_string());
         self.report.failure.get_or_insert(error);
-        self.limit.end_now(self.clock.now());
+        self.limit.fail(self.clock.now());
     }
 
     fn fail_all(&mut self, error: &SessionError) {
@@ -454,7 +454,6 @@ impl<C: Clock> Worker<C> {
         self.report.cpu_s = end_s - self.cpu_at_start_s.unwrap_or(end_s);
         self.report.session_transactions =
             self.sessions.iter().map(|session| session.transactions).collect();
-        self.end_interval();
         self.report
     }
 }

@@ -204,6 +204,12 @@ impl Recorder {
         std::mem::replace(&mut self.interval, spare)
     }
 
+    /// The current interval.
+    #[must_use]
+    pub fn interval(&self) -> &IntervalPart {
+        &self.interval
+    }
+
     /// Adds all that `other` counted but its current interval.
     ///
     /// # Errors

@@ -34,6 +34,9 @@ pub struct Point {
     pub max_us: Option<f64>,
 }
 
+/// Below this an interval is no interval: rates over it mean nothing.
+const SLIVER_S: f64 = 1e-6;
+
 /// An interval of which parts are still missing.
 #[derive(Debug)]
 struct Open {
@@ -66,8 +69,17 @@ impl Timeline {
     /// # Errors
     /// [`HistogramError::Unusable`]
     pub fn add(&mut self, part: &IntervalPart) -> Result<Vec<Point>, HistogramError> {
+        self.merge(part)?;
+        let mut complete = Vec::new();
+        while self.open.front().is_some_and(|open| open.parts >= self.workers) {
+            complete.extend(self.close(self.interval_s));
+        }
+        Ok(complete)
+    }
+
+    fn merge(&mut self, part: &IntervalPart) -> Result<(), HistogramError> {
         let Some(position) = part.index.checked_sub(self.closed) else {
-            return Ok(Vec::new());
+            return Ok(());
         };
         while self.open.len() <= position {
             self.open.push_back(Open {
@@ -85,27 +97,36 @@ impl Timeline {
             open.errors += part.errors;
             open.latency.merge(&part.latency)?;
         }
-        let mut complete = Vec::new();
-        while self.open.front().is_some_and(|open| open.parts >= self.workers) {
-            complete.extend(self.close(self.interval_s));
-        }
-        Ok(complete)
+        Ok(())
+    }
+
+    /// Adds the part in which a worker's counting ended; how long it is, [`Self::finish`] says.
+    ///
+    /// # Errors
+    /// [`HistogramError::Unusable`]
+    pub fn add_last(&mut self, part: &IntervalPart) -> Result<(), HistogramError> {
+        self.merge(part)
     }
 
     /// Closes what is still open; the last interval ends `end_s` seconds after counting started.
+    /// Returns all points, and how many of them were open until now.
     #[must_use]
-    pub fn finish(mut self, end_s: f64) -> Vec<Point> {
+    pub fn finish(mut self, end_s: f64) -> (Vec<Point>, usize) {
+        let mut closed = 0;
         while !self.open.is_empty() {
             let start_s = self.closed as f64 * self.interval_s;
-            // What a worker counted in a sliver at the end belongs to the point before it.
             let seconds = (end_s - start_s).min(self.interval_s);
-            if seconds > 1e-9 {
+            if seconds > SLIVER_S {
                 self.close(seconds);
-            } else {
-                self.open.pop_front();
+                closed += 1;
+            } else if let Some((open, last)) = self.open.pop_front().zip(self.points.last_mut()) {
+                // What ended exactly at a border, which is the end: it belongs to the point before.
+                last.transactions += open.transactions;
+                last.rows += open.rows;
+                last.errors += open.errors;
             }
         }
-        self.points
+        (self.points, closed)
     }
 
     fn close(&mut self, seconds: f64) -> Option<Point> {
@@ -167,13 +188,23 @@ mod tests {
     }
 
     #[test]
+    fn what_ends_exactly_at_the_last_border_belongs_to_the_point_before() {
+        let mut timeline = Timeline::new(1, 1.0);
+        timeline.add(&part(0, &[1, 2])).unwrap();
+        timeline.add_last(&part(1, &[3])).unwrap();
+        let (points, _) = timeline.finish(1.0);
+        assert_eq!((points.len(), points[0].transactions, points[0].seconds), (1, 3, 1.0));
+    }
+
+    #[test]
     fn the_last_interval_ends_where_counting_ended() {
         let mut timeline = Timeline::new(2, 1.0);
         timeline.add(&part(0, &[1])).unwrap();
         timeline.add(&part(0, &[1])).unwrap();
-        timeline.add(&part(1, &[1])).unwrap();
-        let points = timeline.finish(1.25);
-        assert_eq!(points.len(), 2);
+        timeline.add_last(&part(1, &[1])).unwrap();
+        timeline.add_last(&part(1, &[1])).unwrap();
+        let (points, closed) = timeline.finish(1.25);
+        assert_eq!((points.len(), closed), (2, 1));
         assert_eq!((points[1].t_s, points[1].seconds), (1.25, 0.25));
     }
 }

@@ -123,6 +123,10 @@ impl RunPlan {
         if !(self.warmup_s >= 0.0 && self.warmup_s <= DURATION_S_MAX) {
             return refuse(format!("--warmup must be at most 30 days, not {} s", self.warmup_s));
         }
+        let names = self.label.iter().chain(self.tags.keys()).chain(self.tags.values());
+        if let Some(name) = names.into_iter().find(|name| name.chars().any(char::is_control)) {
+            return refuse(format!("--label and --tag take no control characters: {name:?}"));
+        }
         self.rows.validate()
     }
 
@@ -179,7 +183,8 @@ mod tests {
     #[test]
     fn absurd_numbers_are_refused_by_the_name_of_their_option() {
         type Change = fn(&mut RunPlan);
-        let cases: [(Change, &str); 12] = [
+        let cases: [(Change, &str); 13] = [
+            (|plan| plan.label = Some("red\u{1b}[31m".to_owned()), "--label"),
             (|plan| plan.sessions = 0, "--sessions"),
             (|plan| plan.sessions = 1_000_000, "--sessions"),
             (|plan| plan.workers = 0, "--workers"),

@@ -59,6 +59,7 @@ fn stage() -> StageRecord {
             rows: 12_000_000,
             acknowledged_transactions: 14_400,
             acknowledged_rows: 14_400_000,
+            unknown_rows: 0,
             service_us: Some(latency(12_000)),
             histogram: None,
         }],

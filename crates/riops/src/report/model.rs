@@ -56,14 +56,14 @@ impl<'a> Summary<'a> {
         let mut parts = Vec::new();
         if rows.reads() {
             let kind = if rows.index_only { "index-only reads" } else { "random row reads" };
-            parts.push(format!("{kind}, {} rows each", super::count(rows.batch)));
+            parts.push(format!("{kind}, {} each", rows_text(rows.batch)));
         }
         if rows.updates() {
             let share = match rows.update_percent {
                 100 => String::new(),
                 percent => format!(" for {percent} % of the rows"),
             };
-            parts.push(format!("updates, {} rows each{share}", super::count(rows.update_batch)));
+            parts.push(format!("updates, {} each{share}", rows_text(rows.update_batch)));
         }
         let distribution = match rows.distribution.to_string() {
             uniform if uniform == "uniform" => String::new(),
@@ -78,12 +78,18 @@ impl<'a> Summary<'a> {
         let plan = &self.record.plan;
         let stop = match plan.stop {
             Stop::DurationS(_) => format!("{:.1} s", self.stage.seconds),
-            Stop::Transactions(count) => {
-                format!("{} transactions in {:.1} s", super::count(count), self.stage.seconds)
-            }
-            Stop::Rows(count) => {
-                format!("{} rows in {:.1} s", super::count(count), self.stage.seconds)
-            }
+            Stop::Transactions(count) => format!(
+                "{} of {} transactions in {:.3} s",
+                super::count(self.stage.transactions),
+                super::count(count),
+                self.stage.seconds
+            ),
+            Stop::Rows(count) => format!(
+                "{} of {} rows in {:.3} s",
+                super::count(self.stage.rows),
+                super::count(count),
+                self.stage.seconds
+            ),
         };
         format!(
             "{} session{} on {} worker{}, {stop} after {} warm-up",
@@ -167,6 +173,10 @@ impl<'a> Summary<'a> {
     pub fn errors(&self) -> u64 {
         self.stage.errors.iter().map(|error| error.count).sum()
     }
+}
+
+fn rows_text(rows: u64) -> String {
+    format!("{} row{}", super::count(rows), if rows == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ impl Block {
 /// The closing text of a run, one screen: what ran and where, by which access path, the number,
 /// its latency, what limited it, whether it is valid, where it is kept, what to try next.
 #[must_use]
-pub fn run_text(record: &Record, kept: Option<&str>) -> String {
+pub fn run_text(record: &Record, kept: &str) -> String {
     let Some(summary) = Summary::of(record) else {
         return format!("{}: nothing was measured\n", record.id);
     };
@@ -43,14 +43,16 @@ pub fn run_text(record: &Record, kept: Option<&str>) -> String {
     block.gap();
     result(&mut block, &summary);
     block.gap();
-    limit(&mut block, &summary);
-    block.gap();
+    if summary.stage.transactions > 0 {
+        limit(&mut block, &summary);
+        block.gap();
+    }
     verdict(&mut block, record);
-    block.line("kept", kept.unwrap_or("not kept (--no-store)"));
+    block.line("kept", kept);
     if let Some(label) = &record.label {
         block.line("label", label);
     }
-    for hint in next_steps(&summary, kept.is_some()) {
+    for hint in next_steps(&summary) {
         block.line("next", &hint);
     }
     block.0
@@ -211,32 +213,35 @@ fn verdict(block: &mut Block, record: &Record) {
     }
 }
 
-fn next_steps(summary: &Summary<'_>, kept: bool) -> Vec<String> {
+fn next_steps(summary: &Summary<'_>) -> Vec<String> {
     let plan = &summary.record.plan;
-    let mut hints = Vec::new();
     if !summary.record.verdict.valid {
-        hints
-            .push("the figures above are not to be used; mend the reason and run again".to_owned());
-        return hints;
+        let hint = if summary.stage.transactions == 0 {
+            "nothing was measured; run again"
+        } else {
+            "the figures above are not to be used; mend the reason and run again"
+        };
+        return vec![hint.to_owned()];
     }
+    // On another database than riops's own, the hint without it would measure the wrong one.
+    let target = if summary.record.target.embedded { "" } else { " -d …" };
+    let mut hints = Vec::new();
     match summary.limit() {
-        Limit::Waiting => hints.push(format!("riops run rows -c {}", plan.sessions * 4)),
-        Limit::Client => hints.push(format!("riops run rows -j {}", plan.workers * 2)),
+        Limit::Waiting => hints.push((format!("-c {}", plan.sessions * 4), "more sessions")),
+        Limit::Client => hints.push((format!("-j {}", plan.workers * 2), "more workers")),
         Limit::SharedCpu | Limit::Device | Limit::ServerOrNetwork => {}
     }
     if !plan.rows.updates() {
-        hints.push("riops run rows --update-percent 20     (reads and writes)".to_owned());
+        hints.push(("--update-percent 20".to_owned(), "reads and writes"));
     }
     if plan.rows.batch > 1 {
-        hints.push(
-            "riops run rows --batch 1               (one row a statement: the cost of a call)"
-                .to_owned(),
-        );
+        hints.push(("--batch 1".to_owned(), "one row a statement: the cost of a call"));
     }
-    if kept {
-        hints.push("riops runs list                        (all runs that are kept)".to_owned());
-    }
-    hints
+    let runs = hints
+        .into_iter()
+        .map(|(option, why)| (format!("riops run rows{target} {option}"), why))
+        .chain([("riops runs list".to_owned(), "all runs that are kept")]);
+    runs.map(|(command, why)| format!("{command:<38} ({why})")).collect()
 }
 
 /// One interval as a line.
@@ -327,7 +332,7 @@ mod tests {
     fn the_closing_text_of_a_good_run() {
         insta::assert_snapshot!(run_text(
             &example_record(),
-            Some("/home/me/.local/share/riops/runs.sqlite")
+            "/home/me/.local/share/riops/runs.sqlite"
         ));
     }
 
@@ -341,7 +346,7 @@ mod tests {
         record.verdict.reasons = vec![
             "the access path of read_rows_0001 was not kept (in the middle of the run)".to_owned(),
         ];
-        insta::assert_snapshot!(run_text(&record, None));
+        insta::assert_snapshot!(run_text(&record, "no (--no-store)"));
     }
 
     #[test]

@@ -169,7 +169,9 @@ fn operations(result: &StageResult) -> Result<Vec<OperationRecord>, HistogramErr
         .iter()
         .zip(result.recorder.operations())
         .zip(&result.acknowledged)
-        .filter(|((_, totals), acknowledged)| totals.transactions + acknowledged.transactions > 0)
+        .filter(|((_, totals), acknowledged)| {
+            totals.transactions + acknowledged.transactions + acknowledged.transactions_unknown > 0
+        })
         .map(|((name, totals), acknowledged)| {
             Ok(OperationRecord {
                 name: (*name).to_owned(),
@@ -177,6 +179,7 @@ fn operations(result: &StageResult) -> Result<Vec<OperationRecord>, HistogramErr
                 rows: totals.rows,
                 acknowledged_transactions: acknowledged.transactions,
                 acknowledged_rows: acknowledged.rows,
+                unknown_rows: acknowledged.rows_unknown,
                 service_us: totals.service.summary(),
                 histogram: Some(totals.service.to_base64()?),
             })

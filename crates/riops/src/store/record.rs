@@ -201,6 +201,9 @@ pub struct OperationRecord {
     pub acknowledged_transactions: u64,
     /// Rows that were acknowledged in all phases: what has to be in the database.
     pub acknowledged_rows: u64,
+    /// Rows of transactions whose connection broke before their outcome was known.
+    #[serde(default)]
+    pub unknown_rows: u64,
     /// Its service times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_us: Option<LatencySummary>,

@@ -128,6 +128,8 @@ impl SqliteStore {
         let mut store = Self { connection, path: path.to_owned() };
         store.connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
         store.migrate()?;
+        // A file that cannot be written is better known now than after the run.
+        store.connection.execute_batch("begin immediate; rollback").map_err(failed)?;
         Ok(store)
     }
 

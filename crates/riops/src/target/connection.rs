@@ -80,6 +80,9 @@ fn startup_hint(source: &StartupError) -> &'static str {
         }
         StartupError::Server(error) => match error.sqlstate {
             SqlState::INVALID_PASSWORD => "; is the password right?",
+            SqlState::TOO_MANY_CONNECTIONS => {
+                "; use fewer sessions, or raise max_connections (embedded server: --server-set max_connections=N)"
+            }
             SqlState::INVALID_CATALOG_NAME => "; create the database first, or name another",
             _ => "",
         },

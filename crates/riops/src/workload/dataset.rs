@@ -28,7 +28,8 @@ pub enum DatasetError {
     Foreign(String),
     /// There is no dataset.
     #[error(
-        "there is no dataset for the workload {workload} in {target}: make one with: riops prepare {workload}"
+        "there is no dataset for the workload {workload} in {target}: make one there with: \
+         riops prepare {workload}, or let the run do it with --prepare"
     )]
     Missing {
         /// Name of the workload.
@@ -38,12 +39,25 @@ pub enum DatasetError {
     },
     /// The dataset was not loaded to its end.
     #[error(
-        "the dataset for the workload {0} is incomplete (its preparation was interrupted): make it anew with: riops prepare {0}"
+        "the dataset for the workload {0} is incomplete (its preparation was interrupted): make it \
+         anew with: riops prepare {0}"
     )]
     Incomplete(&'static str),
+    /// A table of it is not there any more, or is another one.
+    #[error(
+        "the table riops.{table} is gone, or not the one that riops made: make the dataset anew \
+         with: riops prepare {workload} --recreate"
+    )]
+    Gone {
+        /// Name of the workload.
+        workload: &'static str,
+        /// The table.
+        table: String,
+    },
     /// The dataset has other parameters.
     #[error(
-        "the dataset for the workload {workload} was prepared with {option} {found}, not {wanted}: leave the option out, or make the dataset anew with: riops prepare {workload} --recreate {option} {wanted}"
+        "the dataset for the workload {workload} was prepared with {option} {found}, not {wanted}; \
+         to replace it, prepare it with --recreate and all the options that it is to have"
     )]
     Differs {
         /// Name of the workload.
@@ -111,6 +125,9 @@ pub struct Table {
 pub struct Dataset {
     /// Its parameters, for the registry.
     pub parameters: Value,
+    /// Queries that fail where the parameters make no sense to the server, before anything is
+    /// dropped or made.
+    pub probes: Vec<String>,
     /// Its tables.
     pub tables: Vec<Table>,
 }
@@ -229,6 +246,19 @@ impl<'a> Registry<'a> {
     pub fn owns(&mut self, table: &str) -> Result<Option<bool>, DatasetError> {
         let mark = self.mark();
         Ok(self.comment_of(table)?.map(|comment| comment == mark))
+    }
+
+    /// Makes sure that all tables of the dataset are there.
+    ///
+    /// # Errors
+    /// [`DatasetError::Gone`]
+    pub fn require(&mut self, tables: &[String]) -> Result<(), DatasetError> {
+        for table in tables {
+            if self.owns(table)? != Some(true) {
+                return Err(DatasetError::Gone { workload: self.workload, table: table.clone() });
+            }
+        }
+        Ok(())
     }
 
     fn mark(&self) -> String {
@@ -412,6 +442,18 @@ impl<'a> Registry<'a> {
             &[Some(run), Some(&changed.to_string()), Some(&unknown.to_string())],
         )?;
         Ok(())
+    }
+
+    /// Ids of the runs on a dataset that never reported.
+    ///
+    /// # Errors
+    /// [`DatasetError`]
+    pub fn open_runs(&mut self, dataset: &str) -> Result<Vec<String>, DatasetError> {
+        let rows = self.connection.query_with(
+            "select id from riops.run where dataset = $1 and ended_at is null",
+            &[Some(dataset)],
+        )?;
+        Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
     }
 
     /// Acknowledged rows, unknown rows, and runs that never reported, over all runs on a dataset.

@@ -24,8 +24,14 @@ pub trait Workload {
     /// Its name on the command line and in the record.
     fn name(&self) -> &'static str;
 
+    /// The names of its tables in the schema `riops`.
+    fn table_names(&self) -> Vec<String>;
+
     /// The tables, and the jobs that fill them in parallel.
     fn dataset(&self, flavour: Flavour) -> Dataset;
+
+    /// Statements that bring the tables into the state that the access paths need, before a run.
+    fn settle_sql(&self) -> Vec<String>;
 
     /// Each statement of a session with the access path that it must take.
     fn accesses(&self) -> Vec<Access>;

@@ -112,9 +112,18 @@ impl Preparation<'_> {
         registry.ensure()?;
         match registry.entry()? {
             Some(entry) if entry.state == State::Complete && !self.recreate => {
-                return self.compare(&entry);
+                same_parameters(self.workload.name(), &entry, self.compared)?;
+                registry.require(&self.workload.table_names())?;
+                return Ok(Prepared::Kept);
             }
             _ => {}
+        }
+        for probe in &dataset.probes {
+            // One statement only, whatever an expression contains.
+            if let Err(error) = registry.connection().query_with(probe, &[]) {
+                registry.drop_registry_if_empty()?;
+                return Err(error.into());
+            }
         }
         registry.drop_dataset()?;
         for table in &dataset.tables {
@@ -136,10 +145,6 @@ impl Preparation<'_> {
                 Err(error)
             }
         }
-    }
-
-    fn compare(&self, entry: &Entry) -> Result<Prepared, DatasetError> {
-        same_parameters(self.workload.name(), entry, self.compared).map(|()| Prepared::Kept)
     }
 
     /// Frees what a failed preparation made. Where the server does not answer any more, the
@@ -203,7 +208,8 @@ impl Preparation<'_> {
                     rows
                 }
                 Job::Sql { sql, rows } => {
-                    connection.execute(&sql)?;
+                    // One statement only, whatever an expression in it contains.
+                    connection.query_with(&sql, &[])?;
                     rows
                 }
             };

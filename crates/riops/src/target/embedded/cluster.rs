@@ -214,6 +214,18 @@ fn arguments(home: &Home, state: &State) -> Vec<String> {
     arguments
 }
 
+/// Where the server is and how it is reached: nobody would find it under another value.
+const OWN_SETTINGS: [&str; 8] = [
+    "port",
+    "listen_addresses",
+    "unix_socket_directories",
+    "unix_socket_permissions",
+    "data_directory",
+    "config_file",
+    "hba_file",
+    "external_pid_file",
+];
+
 /// Settings fit for a benchmark, then the user's, which win: the last one counts.
 fn settings(binaries: &Binaries, options: &Options) -> Result<Vec<(String, String)>> {
     let memory_mb = machine::memory_bytes() / (1024 * 1024);
@@ -241,6 +253,11 @@ fn settings(binaries: &Binaries, options: &Options) -> Result<Vec<(String, Strin
         if name.is_empty() || !name.chars().all(plain) {
             return Err(EmbeddedError::NoServer(format!(
                 "--server-set {name}={value}: `{name}` is not the name of a setting"
+            )));
+        }
+        if OWN_SETTINGS.contains(&name.as_str()) {
+            return Err(EmbeddedError::NoServer(format!(
+                "--server-set {name}: riops sets this one itself (see --server-port, --server-data)"
             )));
         }
         settings.retain(|(known, _)| known != name);

@@ -398,33 +398,21 @@ fn remove_marker(path: &Path) -> Result<()> {
 
 /// A running server keeps its settings: asking for others must not be ignored.
 fn check_settings(state: &State, options: &Options) -> Result<()> {
-    let show = |settings: &[(String, String)]| {
-        if settings.is_empty() {
-            return "its default settings".to_owned();
-        }
-        let list: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        list.join(", ")
-    };
-    let wanted_port = options.port.is_some_and(|port| port != state.port);
-    let differs = |(name, value): &(String, String)| {
-        state
-            .settings
-            .iter()
-            .rev()
-            .find(|(found, _)| found == name)
-            .is_none_or(|(_, found)| found != value)
-    };
-    if wanted_port {
+    if let Some(port) = options.port.filter(|&port| port != state.port) {
         return Err(EmbeddedError::OtherSettings {
             running: format!("port {}", state.port),
-            wanted: format!("port {}", options.port.unwrap_or_default()),
+            wanted: port.to_string(),
         });
     }
-    if options.settings.iter().any(differs) {
-        return Err(EmbeddedError::OtherSettings {
-            running: show(&state.settings),
-            wanted: show(&options.settings),
-        });
+    for (name, wanted) in &options.settings {
+        let found = state.settings.iter().rev().find(|(known, _)| known == name);
+        let running = found.map_or("its default", |(_, value)| value.as_str());
+        if running != wanted {
+            return Err(EmbeddedError::OtherSettings {
+                running: format!("{name}={running}"),
+                wanted: wanted.clone(),
+            });
+        }
     }
     Ok(())
 }

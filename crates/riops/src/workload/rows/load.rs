@@ -10,6 +10,7 @@ use crate::workload::dataset::{CopySource, Job};
 use crate::workload::keys::{Permutation, Purpose, mix, stream};
 
 const COPY: &str = include_str!("../../../../../sql/rows/copy.sql");
+const PROBE_ORDER: &str = include_str!("../../../../../sql/rows/probe_order.sql");
 const INSERT: &str = include_str!("../../../../../sql/rows/insert.sql");
 
 /// Bytes of COPY data that are sent at once: more than a socket's buffer takes, little enough for
@@ -29,6 +30,15 @@ pub(super) fn jobs(dataset: &RowsDataset, table: u32) -> Box<dyn Fn(u64) -> Job 
             let expression = expression.clone();
             Box::new(move |number| insert_job(&dataset, table, number, &expression))
         }
+    }
+}
+
+/// An expression that the server does not understand is better known before the old dataset is
+/// dropped.
+pub(super) fn probes(dataset: &RowsDataset) -> Vec<String> {
+    match &dataset.order {
+        Order::Sql(expression) => vec![fill(PROBE_ORDER, &[("order", expression)])],
+        Order::Scattered | Order::Key | Order::Hash => Vec::new(),
     }
 }
 

@@ -118,6 +118,20 @@ impl Workload for Rows {
         NAME
     }
 
+    fn table_names(&self) -> Vec<String> {
+        self.tables().collect()
+    }
+
+    fn settle_sql(&self) -> Vec<String> {
+        // Updates of earlier runs have cleared the visibility map, without which an index-only
+        // scan visits the table for every row.
+        if self.run.index_only {
+            self.tables().map(|table| fill(SETTLE, &[("table", &table)])).collect()
+        } else {
+            Vec::new()
+        }
+    }
+
     fn dataset(&self, _flavour: Flavour) -> Dataset {
         let parameters = serde_json::to_value(&self.dataset).unwrap_or_default();
         let tables = (1..=self.dataset.tables)
@@ -137,7 +151,7 @@ impl Workload for Rows {
                 }
             })
             .collect();
-        Dataset { parameters, tables }
+        Dataset { parameters, probes: load::probes(&self.dataset), tables }
     }
 
     fn accesses(&self) -> Vec<Access> {
@@ -150,7 +164,12 @@ impl Workload for Rows {
                     let batch = if update { self.run.update_batch } else { self.run.batch };
                     let expected = match (update, self.run.index_only) {
                         (true, _) => AccessPath::UpdateByIndex { table, index },
-                        (false, true) => AccessPath::IndexOnlyScan { table, index },
+                        (false, true) => AccessPath::IndexOnlyScan {
+                            table,
+                            index,
+                            // Updates under way clear the visibility map as fast as they go.
+                            visits_allowed: self.run.updates(),
+                        },
                         (false, false) => AccessPath::IndexScan { table, index },
                     };
                     Access { statement: statement.name, arguments: format!("1, {batch}"), expected }
