@@ -1,4 +1,5 @@
--- Settings that somebody changed, and those by which every figure of a benchmark is read.
+-- Settings that somebody changed, and those by which every figure of a benchmark is read; none
+-- that may hold a password.
 select name, current_setting(name)
   from pg_settings
  where (source not in ('default', 'client', 'override', 'session')
@@ -8,5 +9,6 @@ select name, current_setting(name)
                     'data_checksums', 'track_io_timing', 'shared_preload_libraries',
                     'default_transaction_isolation', 'block_size', 'server_encoding', 'lc_collate'))
    and name not in ('data_directory', 'config_file', 'hba_file', 'ident_file',
-                    'unix_socket_directories', 'port', 'external_pid_file')
+                    'unix_socket_directories', 'port', 'external_pid_file', 'primary_conninfo')
+   and name !~ '(_command|passphrase|password|secret|key)'
  order by name

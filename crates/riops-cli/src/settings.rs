@@ -25,7 +25,14 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Arguments, ExitCode> {
         Err(message) => return Err(usage(&message)),
     };
     let mut unused = values.clone();
-    let command = with_fallbacks(Arguments::command(), &values, &mut unused);
+    let mut values = values;
+    let stop_is_typed = arguments.iter().filter_map(|typed| typed.to_str()).any(is_stop);
+    if stop_is_typed {
+        // One of these replaces whatever environment and file say of the others.
+        values.retain(|name, _| !STOPS.contains(&name.as_str()));
+        unused.retain(|name, _| !STOPS.contains(&name.as_str()));
+    }
+    let command = with_fallbacks(Arguments::command(), &values, &mut unused, stop_is_typed);
     if let Some(name) = unused.keys().next() {
         return Err(usage(&format!(
             "the file of --config sets `{name}`, which is no option of riops"
@@ -38,6 +45,17 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Arguments, ExitCode> {
         let _ = error.print();
         ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE))
     })
+}
+
+/// Options of which one decides when a run stops.
+const STOPS: [&str; 4] = ["duration", "time", "transactions", "total-rows"];
+
+/// Whether a word of the command line is one of them.
+fn is_stop(typed: &str) -> bool {
+    match typed.strip_prefix("--") {
+        Some(long) => STOPS.contains(&long.split('=').next().unwrap_or(long)),
+        None => typed.starts_with("-t"),
+    }
 }
 
 fn usage(message: &str) -> ExitCode {
@@ -116,12 +134,14 @@ fn with_fallbacks(
     command: Command,
     values: &BTreeMap<String, Vec<String>>,
     unused: &mut BTreeMap<String, Vec<String>>,
+    stop_is_typed: bool,
 ) -> Command {
     let names: Vec<_> =
         command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
-    let mut command = command.mut_args(|arg| with_fallback(arg, values, unused));
+    let mut command = command.mut_args(|arg| with_fallback(arg, values, unused, stop_is_typed));
     for name in names {
-        command = command.mut_subcommand(name, |inner| with_fallbacks(inner, values, unused));
+        command = command
+            .mut_subcommand(name, |inner| with_fallbacks(inner, values, unused, stop_is_typed));
     }
     command
 }
@@ -130,6 +150,7 @@ fn with_fallback(
     arg: Arg,
     values: &BTreeMap<String, Vec<String>>,
     unused: &mut BTreeMap<String, Vec<String>>,
+    stop_is_typed: bool,
 ) -> Arg {
     let Some(long) = arg.get_long().map(str::to_owned) else {
         return arg;
@@ -138,6 +159,9 @@ fn with_fallback(
         arg.get_action(),
         ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong | ArgAction::Version
     ) {
+        return arg;
+    }
+    if stop_is_typed && STOPS.contains(&long.as_str()) {
         return arg;
     }
     let arg = arg.env(format!("RIOPS_{}", long.replace('-', "_").to_uppercase())).hide_env(true);
@@ -160,7 +184,8 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        with_fallbacks(Arguments::command(), &BTreeMap::new(), &mut BTreeMap::new()).debug_assert();
+        with_fallbacks(Arguments::command(), &BTreeMap::new(), &mut BTreeMap::new(), false)
+            .debug_assert();
     }
 
     #[test]
@@ -193,7 +218,7 @@ mod tests {
     fn the_command_line_wins_over_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("riops.toml");
-        std::fs::write(&path, "sessions = 8\nbatch = 5\n").unwrap();
+        std::fs::write(&path, "sessions = 8\nbatch = 5\ntransactions = 9\n").unwrap();
         let config = format!("--config={}", path.display());
         let parsed = parse(texts(&["riops", "run", "rows", "-c", "3", &config])).unwrap();
         let crate::args::Command::Run { workload: crate::args::Run::Rows(rows) } = parsed.command
@@ -201,5 +226,22 @@ mod tests {
             panic!("no run")
         };
         assert_eq!((rows.run.sessions, rows.batch.map(|count| count.0)), (Some(3), Some(5)));
+    }
+
+    #[test]
+    fn a_typed_end_replaces_the_one_in_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("riops.toml");
+        std::fs::write(&path, "transactions = 9\n").unwrap();
+        let config = format!("--config={}", path.display());
+        for typed in ["--duration=60", "--time=60", "-t60"] {
+            let parsed = parse(texts(&["riops", "run", "rows", typed, &config])).unwrap();
+            let crate::args::Command::Run { workload: crate::args::Run::Rows(rows) } =
+                parsed.command
+            else {
+                panic!("no run")
+            };
+            assert!(rows.run.transactions.is_none() && rows.run.duration.is_some(), "{typed}");
+        }
     }
 }

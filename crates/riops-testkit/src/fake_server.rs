@@ -42,6 +42,8 @@ pub enum Reply {
     },
     /// These bytes, whatever they are.
     Raw(Vec<u8>),
+    /// These bytes, and then the connection is closed.
+    RawThenClose(Vec<u8>),
     /// The connection is closed without a word.
     Close,
 }
@@ -184,6 +186,10 @@ impl<'a> Session<'a> {
                 };
                 match (reply.filter(|_| !self.failed), &message) {
                     (Some(Reply::Close), _) => return Ok(()),
+                    (Some(Reply::RawThenClose(bytes)), _) => {
+                        self.out.extend_from_slice(&bytes);
+                        return self.flush();
+                    }
                     (Some(Reply::Done), frontend::Message::Parse { .. }) => {
                         Message::ParseComplete.encode(&mut self.out).map_err(invalid)?;
                     }
@@ -237,7 +243,7 @@ fn encode(reply: &Reply, out: &mut Vec<u8>) -> Result<bool, EncodeError> {
             error_response(out, &fields)?;
             return Ok(true);
         }
-        Reply::Raw(bytes) => out.extend_from_slice(bytes),
+        Reply::Raw(bytes) | Reply::RawThenClose(bytes) => out.extend_from_slice(bytes),
         Reply::Close => {}
     }
     Ok(false)

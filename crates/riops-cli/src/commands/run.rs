@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
-use riops::engine::{StageResult, run_stage};
+use riops::engine::{EngineError, StageResult, run_stage};
 use riops::plan::{RowsDataset, RowsRun, RunPlan, Schedule, Stop};
 use riops::probe::Probe;
 use riops::report;
@@ -42,7 +42,6 @@ pub(crate) fn rows(options: &RunRows, interrupt: &Interrupt, ui: Ui) -> Result<E
     let target = Target::open(&options.target, interrupt, ui)?;
     ui.notice(&format!("target: {}", target.conninfo));
     let record = measure(&target, options, plan, store.as_ref(), interrupt, ui)?;
-    target.close()?;
     let (kept, not_kept) = match store.map(|store| (store.save(&record), store)) {
         None => ("no (--no-store)".to_owned(), None),
         Some((Ok(()), store)) => (format!("{} in {}", record.id, store.path().display()), None),
@@ -53,6 +52,8 @@ pub(crate) fn rows(options: &RunRows, interrupt: &Interrupt, ui: Ui) -> Result<E
         Output::Text => report::run_text(&record, &kept),
         Output::Json => report::json(&record)? + "\n",
     })?;
+    // Only now: nothing that happens to the server can cost the result any more.
+    target.close()?;
     match not_kept {
         Some(error) => Err(anyhow::Error::from(error).context("the run was not kept")),
         None => Ok(exit_code(&record)),
@@ -142,12 +143,17 @@ fn measure(
         registry.begin_run(&context.id.to_string(), &entry.id)?;
     }
     let result = run_loop(&workload, &context, target, interrupt, &mut probe, ui);
-    if result.is_err() && context.plan.rows.updates() {
-        // No transaction was sent: the ledger may say so.
+    let nothing_was_sent = |error: &anyhow::Error| {
+        matches!(
+            error.downcast_ref(),
+            Some(EngineError::Connect { .. } | EngineError::AccessPath { .. })
+        )
+    };
+    if context.plan.rows.updates() && result.as_ref().is_err_and(nothing_was_sent) {
         let _ = registry.end_run(&context.id.to_string(), 0, 0);
     }
     let mut result = result?;
-    let checks = settle(target, &workload, &entry, &context, &mut result, interrupt, ui)?;
+    let checks = settle(target, &workload, &entry, &context, &mut result, interrupt, ui);
     let usage = probe.usage(result.seconds);
     Ok(build(context, result, usage, checks)?)
 }
@@ -178,9 +184,9 @@ fn settle(
     result: &mut StageResult,
     interrupt: &Interrupt,
     ui: Ui,
-) -> Result<Vec<Check>> {
+) -> Vec<Check> {
     if !context.plan.rows.updates() {
-        return Ok(Vec::new());
+        return Vec::new();
     }
     let written = result.acknowledged.get(rows::OPERATION_UPDATE).copied().unwrap_or_default();
     let (changed, unknown) = increments(&context.plan.rows, written.rows, written.rows_unknown);
@@ -198,12 +204,19 @@ fn settle(
         Ok(verify(&mut Registry::new(&mut connection, NAME), workload, entry)?)
     })();
     match settled {
-        Err(_) if result.failure.is_some() => Ok(Vec::new()),
+        Ok(checks) => checks,
+        Err(_) if result.failure.is_some() => Vec::new(),
         Err(_) if wish.requested() => {
             result.interrupted = true;
-            Ok(Vec::new())
+            Vec::new()
         }
-        settled => settled,
+        // What was measured is not thrown away, and not called valid.
+        Err(error) => vec![Check {
+            name: "verification".to_owned(),
+            expected: "an answer".to_owned(),
+            found: error.to_string(),
+            held: false,
+        }],
     }
 }
 
@@ -247,7 +260,7 @@ fn find_dataset(
     ui: Ui,
 ) -> Result<(Entry, RowsDataset)> {
     let mut registry = Registry::new(control, NAME);
-    let mut entry = registry.entry()?;
+    let entry = registry.entry()?;
     let complete = entry.as_ref().is_some_and(|entry| entry.state == State::Complete);
     if !complete {
         if target.embedded.is_none() && !options.prepare {
@@ -272,10 +285,11 @@ fn find_dataset(
         let compared = given(&options.dataset)?;
         let order = Order { dataset, compared, recreate: false, connections: None };
         ui.notice(&prepare(target, order, interrupt, ui)?);
-        entry = registry.entry()?;
     }
+    // Only what is there under the lock counts: somebody may have replaced it meanwhile.
     registry.lock(false)?;
-    let entry = entry
+    let entry = registry
+        .entry()?
         .filter(|entry| entry.state == State::Complete)
         .ok_or(DatasetError::Incomplete(NAME))?;
     same_parameters(NAME, &entry, &given(&options.dataset)?)?;

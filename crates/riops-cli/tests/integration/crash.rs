@@ -3,6 +3,9 @@
 
 use std::path::Path;
 
+use riops::target::embedded::State;
+use riops::target::{Connection, Interrupt};
+
 use crate::fixture::{Ran, folder, until};
 use crate::server::{on, processes};
 
@@ -18,6 +21,18 @@ fn kill(pid: u32, signal: &str) {
     let killed =
         std::process::Command::new("kill").args([signal, &pid.to_string()]).status().unwrap();
     assert!(killed.success());
+}
+
+/// Waits until the dataset is being loaded: registered, and with rows.
+fn await_loading(home: &Path) {
+    let state = std::fs::read(home.join("state.json")).unwrap();
+    let state: State = serde_json::from_slice(&state).unwrap();
+    let mut connection = Connection::open(&state.conninfo(), &Interrupt::new()).unwrap();
+    let loading = "select 1 from riops.dataset, (select from riops.rows_0001 limit 1) as loaded
+                    where state = 'loading'";
+    while !matches!(connection.query_value(loading), Ok(Some(_))) {
+        std::thread::yield_now();
+    }
 }
 
 /// The process in postmaster.pid.
@@ -47,6 +62,7 @@ fn assert_works_again(home: &Path, line: &str) {
 fn riops_killed_during_prepare() {
     let home = folder("kill-prepare");
     let mut child = until(&mut on(&home, LONG_PREPARE), "target:");
+    await_loading(&home);
     kill(child.id(), "-KILL");
     child.wait().unwrap();
     await_no_process(&home);
@@ -60,6 +76,7 @@ fn riops_killed_during_prepare() {
 fn the_server_killed_during_prepare() {
     let home = folder("kill-server-prepare");
     let mut child = until(&mut on(&home, LONG_PREPARE), "target:");
+    await_loading(&home);
     kill(postmaster(&home), "-KILL");
     assert_eq!(child.wait().unwrap().code(), Some(1));
     assert_works_again(
@@ -72,6 +89,7 @@ fn the_server_killed_during_prepare() {
 fn both_killed_during_prepare() {
     let home = folder("kill-both-prepare");
     let mut child = until(&mut on(&home, LONG_PREPARE), "target:");
+    await_loading(&home);
     kill(postmaster(&home), "-KILL");
     kill(child.id(), "-KILL");
     child.wait().unwrap();
@@ -165,6 +183,7 @@ fn ctrl_c_and_sigterm_keep_what_was_measured() {
 fn ctrl_c_during_prepare_leaves_nothing_that_looks_whole() {
     let home = folder("interrupt-prepare");
     let mut child = until(&mut on(&home, LONG_PREPARE), "target:");
+    await_loading(&home);
     kill(child.id(), "-INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(processes(&home), [0; 0]);

@@ -63,6 +63,12 @@ impl Limit {
         Nanos(self.end.load(Ordering::Relaxed))
     }
 
+    /// Where the window ends in which everything is measured: a number decides only with its last
+    /// transaction, which may end long after the last one has started.
+    pub(super) fn window_end(&self) -> Nanos {
+        if self.is_by_number() { Nanos::MAX } else { self.end() }
+    }
+
     /// Ends the measurement now, unless it has ended already.
     pub(super) fn end_now(&self, now: Nanos) {
         self.end.fetch_min(now.0, Ordering::Relaxed);
@@ -127,7 +133,7 @@ impl Limit {
                     && now >= self.measure_start
             }
             Stop::Transactions(count) | Stop::Rows(count) => {
-                self.done.load(Ordering::Relaxed) >= count / 2 && now >= self.measure_start
+                self.done.load(Ordering::Relaxed) > count / 2 && now >= self.measure_start
             }
         }
     }

@@ -232,6 +232,7 @@ fn start_workers(
 /// any more, nobody needs it.
 fn work(assignment: Assignment, shared: &Shared) {
     let worker = assignment.worker;
+    let mut bye = Bye { worker, shared, said: false };
     let send = |event| {
         let _ = shared.events.send((worker, event));
     };
@@ -245,13 +246,17 @@ fn work(assignment: Assignment, shared: &Shared) {
         .collect();
     let mut sessions = match opened {
         Ok(sessions) => sessions,
-        Err(error) => return send(WorkerEvent::Ready(Err(error))),
+        Err(error) => {
+            bye.said = true;
+            return send(WorkerEvent::Ready(Err(error)));
+        }
     };
     let Ok(recorder) = Recorder::new(shared.operations, shared.schedule != Schedule::Closed) else {
         return;
     };
     send(WorkerEvent::Ready(Ok(findings)));
     let Ok(Go { start, limit }) = go.recv() else {
+        bye.said = true;
         return sessions.iter_mut().for_each(Session::end);
     };
     // All workers start at the same moment, however long each took to hear of it.
@@ -272,7 +277,25 @@ fn work(assignment: Assignment, shared: &Shared) {
         changes: shared.changes.clone(),
         link,
     };
-    send(WorkerEvent::Ended(Box::new(Worker::new(setup).run())));
+    let report = Worker::new(setup).run();
+    bye.said = true;
+    send(WorkerEvent::Ended(Box::new(report)));
+}
+
+/// Tells the main thread of a worker that ends without its report, by a panic for example: it would
+/// wait for ever.
+struct Bye<'a> {
+    worker: usize,
+    shared: &'a Shared,
+    said: bool,
+}
+
+impl Drop for Bye<'_> {
+    fn drop(&mut self) {
+        if !self.said {
+            let _ = self.shared.events.send((self.worker, WorkerEvent::Lost));
+        }
+    }
 }
 
 /// Connects a session, makes it ready, and looks at its plans for the first time.
@@ -401,7 +424,9 @@ impl StageRun<'_> {
                 }
                 Ok((_, WorkerEvent::Ended(report))) => reports.push(*report),
                 Ok((_, WorkerEvent::Ready(_))) | Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err(EngineError::WorkerLost),
+                Ok((_, WorkerEvent::Lost)) | Err(RecvTimeoutError::Disconnected) => {
+                    return Err(EngineError::WorkerLost);
+                }
             }
             let now = clock.now();
             if self.interrupt.requested() {
@@ -414,7 +439,9 @@ impl StageRun<'_> {
             }
             if !ended && now >= limit.end() {
                 ended = true;
-                probe.end();
+                if !limit.is_by_number() {
+                    probe.end();
+                }
                 self.call_workers()?;
             }
             if now >= next_call {
@@ -426,7 +453,7 @@ impl StageRun<'_> {
                 self.call_workers()?;
             }
         }
-        if !ended {
+        if !ended || limit.is_by_number() {
             probe.end();
         }
         Ok(reports)

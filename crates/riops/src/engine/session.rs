@@ -184,12 +184,22 @@ impl Session {
                 Ok(count) => self.sent += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // What the server had to say may still be there to be read.
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    return Err(self.farewell());
+                }
                 Err(error) => return Err(SessionError::Io(error.to_string())),
             }
         }
         Ok(true)
+    }
+
+    /// The peer has gone: reads what it said before, for the error.
+    fn farewell(&mut self) -> SessionError {
+        while let Ok(true) = self.fill() {}
+        match self.take_end() {
+            Err(error) => error,
+            Ok(_) => SessionError::Closed(self.failed.take()),
+        }
     }
 
     /// Reads once; false where nothing is left to read for now.

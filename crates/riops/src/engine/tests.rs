@@ -318,16 +318,20 @@ fn an_interrupt_ends_the_run_in_good_order() {
 }
 
 #[test]
-fn with_a_rate_response_time_runs_from_the_intended_start() {
-    let mut plan = plan(Stop::DurationS(0.2), 2, 1);
-    plan.schedule = Schedule::Constant { per_s: 500.0 };
-    let result = run(&plan, false, |_, request| well(request)).unwrap();
-    let totals = &result.recorder.operations()[0];
-    let response = totals.response.as_ref().unwrap();
-    assert_eq!(response.count(), totals.transactions);
-    // Never more than the schedule has starts.
-    assert!(totals.transactions <= 101, "{}", totals.transactions);
-    assert!(response.quantile(0.5) >= totals.service.quantile(0.01));
+fn a_server_that_says_goodbye_and_closes_in_one_breath_ends_the_run() {
+    let mut goodbye = Vec::new();
+    let fields = [(b'S', "FATAL"), (b'C', "57P01"), (b'M', "terminating connection")];
+    riops_wire::backend::error_response(&mut goodbye, &fields).unwrap();
+    let executed = AtomicU64::new(0);
+    let result =
+        run(&plan(Stop::Transactions(1_000_000), 2, 1), true, move |_, request| match request {
+            Request::Execute { .. } if executed.fetch_add(1, Ordering::Relaxed) >= 20 => {
+                Reply::RawThenClose(goodbye.clone())
+            }
+            other => well(other),
+        })
+        .unwrap();
+    assert!(result.failure.unwrap().to_string().contains("terminating connection"));
 }
 
 /// A clock that goes on by a microsecond with every look at it.
@@ -341,7 +345,7 @@ impl Clock for StepClock {
 }
 
 /// Runs one worker on this thread; returns its report and the allocations that the loop made.
-fn run_worker(stop: Stop, sessions: usize) -> (super::WorkerReport, u64) {
+fn run_worker(stop: Stop, sessions: usize, pace: Pace) -> (super::WorkerReport, u64) {
     let server = FakeServer::start(|_, request| well(request)).unwrap();
     let target = ConnInfo::unix(server.folder(), PORT, "riops", "test");
     let sessions = (0..sessions)
@@ -349,7 +353,10 @@ fn run_worker(stop: Stop, sessions: usize) -> (super::WorkerReport, u64) {
             let connection = Connection::open(&target, &Interrupt::new()).unwrap();
             let (stream, received) = connection.into_parts();
             stream.set_nonblocking(true).unwrap();
-            Session::new(stream, received, Box::new(Reads { number: 0, updates: true }), Vec::new())
+            let reads = Box::new(Reads { number: 0, updates: true });
+            let mut session = Session::new(stream, received, reads, Vec::new());
+            session.pace = pace;
+            session
         })
         .collect();
     let (events, received) = sync_channel::<(usize, WorkerEvent)>(1_000);
@@ -359,7 +366,7 @@ fn run_worker(stop: Stop, sessions: usize) -> (super::WorkerReport, u64) {
         limit: Arc::new(Limit::new(stop, Nanos(0))),
         poll: mio::Poll::new().unwrap(),
         sessions,
-        recorder: Recorder::new(2, false).unwrap(),
+        recorder: Recorder::new(2, pace != Pace::Closed).unwrap(),
         changes: vec![false, true],
         link: IntervalLink { worker: 0, length: Nanos(1 << 60), events, spares },
     };
@@ -372,8 +379,8 @@ fn run_worker(stop: Stop, sessions: usize) -> (super::WorkerReport, u64) {
 
 #[test]
 fn in_steady_state_a_transaction_allocates_nothing() {
-    let (few, allocations_of_few) = run_worker(Stop::Transactions(500), 4);
-    let (many, allocations_of_many) = run_worker(Stop::Transactions(20_500), 4);
+    let (few, allocations_of_few) = run_worker(Stop::Transactions(500), 4, Pace::Closed);
+    let (many, allocations_of_many) = run_worker(Stop::Transactions(20_500), 4, Pace::Closed);
     assert_eq!(
         (few.session_transactions.iter().sum::<u64>(), many.session_transactions.iter().sum()),
         (500, 20_500)
@@ -383,7 +390,7 @@ fn in_steady_state_a_transaction_allocates_nothing() {
 
 #[test]
 fn on_a_virtual_clock_what_ends_within_the_window_counts() {
-    let (report, _) = run_worker(Stop::DurationS(0.001), 1);
+    let (report, _) = run_worker(Stop::DurationS(0.001), 1, Pace::Closed);
     let counted: u64 = report.session_transactions.iter().sum();
     // 1,000 looks at the clock; a transaction takes at least one, and one more where the loop
     // polls for it.
@@ -396,4 +403,17 @@ fn on_a_virtual_clock_what_ends_within_the_window_counts() {
         report.acknowledged.iter().map(|each| each.transactions).sum::<u64>(),
         counted + report.drained
     );
+}
+
+#[test]
+fn with_a_schedule_response_time_runs_from_the_intended_start() {
+    // A start each nanosecond, while each transaction takes at least a microsecond: the last of
+    // 200 is late by all the others together.
+    let pace = Pace::Fixed { next: Nanos(0), step: Nanos(1) };
+    let (report, _) = run_worker(Stop::Transactions(200), 1, pace);
+    let reads = &report.recorder.operations()[0];
+    let response = reads.response.as_ref().unwrap();
+    assert_eq!(response.count(), reads.transactions);
+    assert!(response.max() >= Nanos(190_000), "{:?}", response.max());
+    assert!(reads.service.max() < Nanos(50_000), "{:?}", reads.service.max());
 }

@@ -75,6 +75,8 @@ pub(super) struct WorkerReport {
 pub(super) enum WorkerEvent {
     /// Its sessions are connected, and these are their plans; or which one is not, and why.
     Ready(Result<Vec<AccessFinding>, (usize, ConnectionError)>),
+    /// It is gone without a word.
+    Lost,
     /// One of its intervals is over.
     Interval(Box<IntervalPart>),
     /// It has ended.
@@ -172,7 +174,9 @@ impl<C: Clock> Worker<C> {
             for event in &events {
                 match event.token() {
                     WAKE => {}
-                    Token(number) => self.serve(number, event.is_writable()),
+                    Token(number) => {
+                        self.serve(number, event.is_writable(), event.is_read_closed());
+                    }
                 }
             }
             if self.limit.is_aborted() {
@@ -206,10 +210,10 @@ impl<C: Clock> Worker<C> {
         if self.cpu_at_start_s.is_none() && now >= self.limit.measure_start() {
             self.cpu_at_start_s = Some(cpu::thread_seconds());
         }
-        if self.cpu_at_end_s.is_none() && now >= self.limit.end() {
+        if self.cpu_at_end_s.is_none() && now >= self.limit.window_end() {
             self.cpu_at_end_s = Some(cpu::thread_seconds());
         }
-        while now >= self.interval_end && self.interval_end < self.limit.end() {
+        while now >= self.interval_end && self.interval_end < self.limit.window_end() {
             self.end_interval();
         }
     }
@@ -245,7 +249,7 @@ impl<C: Clock> Worker<C> {
     }
 
     /// Reads what came for a session, and sends what is next.
-    fn serve(&mut self, number: usize, writable: bool) {
+    fn serve(&mut self, number: usize, writable: bool, closed: bool) {
         let Some(session) = self.sessions.get_mut(number) else {
             return;
         };
@@ -277,7 +281,9 @@ impl<C: Clock> Worker<C> {
                     Err(error) => return self.fail(number, error),
                 }
             }
-            if !filled {
+            // The poller tells of an end only once, together with the last bytes: then the end has
+            // to be read too.
+            if !filled && !closed {
                 return;
             }
         }
@@ -335,7 +341,10 @@ impl<C: Clock> Worker<C> {
         let Some(session) = self.sessions.get_mut(number) else {
             return;
         };
-        if session.next_check == Some(Moment::Middle) && self.limit.half_is_over(now) {
+        if session.next_check == Some(Moment::Middle)
+            && self.limit.half_is_over(now)
+            && now < self.limit.end()
+        {
             return self.check(number, 0, now);
         }
         match self.limit.permit(now) {

@@ -248,6 +248,14 @@ fn port(value: Option<String>) -> Result<u16, ConnInfoError> {
     };
     match value.parse::<u16>() {
         Ok(port) if port > 0 => Ok(port),
+        // Of an URL with an unescaped password this may be a part of it.
+        _ if value.chars().any(|character| !character.is_ascii_digit()) => {
+            Err(ConnInfoError::BadValue {
+                name: "port",
+                value: "…".to_owned(),
+                reason: "a port is a number from 1 to 65535 (in a URL, write / @ : ? of a password as %2F %40 %3A %3F)",
+            })
+        }
         _ => Err(ConnInfoError::BadValue {
             name: "port",
             value,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::target::{Connection, ConnectionError};
+use crate::target::{Connection, ConnectionError, Interrupt};
 
 const CREATE_REGISTRY: &str = include_str!("../../../../sql/dataset/create_registry.sql");
 const SCHEMA_MARK: &str = "made by riops";
@@ -177,18 +177,52 @@ impl<'a> Registry<'a> {
     /// connection ends.
     ///
     /// # Errors
-    /// [`DatasetError::InUse`]
+    /// [`DatasetError::InUse`] where somebody keeps it longer than a killed riops would.
     pub fn lock(&mut self, exclusive: bool) -> Result<(), DatasetError> {
+        let deadline = Instant::now() + LOCK_PATIENCE;
+        while !self.try_lock(exclusive)? {
+            if Instant::now() >= deadline {
+                return Err(DatasetError::InUse(self.workload));
+            }
+            std::thread::sleep(LOCK_LOOK_AGAIN);
+        }
+        Ok(())
+    }
+
+    fn try_lock(&mut self, exclusive: bool) -> Result<bool, DatasetError> {
         let function =
             if exclusive { "pg_try_advisory_lock" } else { "pg_try_advisory_lock_shared" };
         let sql = format!("select {function}({LOCK_SPACE}, hashtext('{}'))", self.workload);
-        let deadline = Instant::now() + LOCK_PATIENCE;
+        Ok(self.connection.query_value(&sql)?.as_deref() == Some("t"))
+    }
+
+    /// Waits for the exclusive lock as [`Self::lock`] does, but as long as somebody else is
+    /// loading; returns false where a whole dataset was found meanwhile that is `enough`.
+    ///
+    /// # Errors
+    /// [`DatasetError::InUse`]
+    pub fn lock_to_make(
+        &mut self,
+        enough: impl Fn(&Entry) -> bool,
+        interrupt: &Interrupt,
+    ) -> Result<bool, DatasetError> {
+        let mut deadline = Instant::now() + LOCK_PATIENCE;
         loop {
-            if self.connection.query_value(&sql)?.as_deref() == Some("t") {
-                return Ok(());
+            if self.try_lock(true)? {
+                return Ok(true);
             }
-            if Instant::now() >= deadline {
-                return Err(DatasetError::InUse(self.workload));
+            match self.entry()? {
+                Some(entry) if entry.state == State::Complete && enough(&entry) => {
+                    return Ok(false);
+                }
+                Some(entry) if entry.state == State::Loading => {
+                    deadline = Instant::now() + LOCK_PATIENCE;
+                }
+                _ if Instant::now() >= deadline => return Err(DatasetError::InUse(self.workload)),
+                _ => {}
+            }
+            if interrupt.requested() {
+                return Err(ConnectionError::Interrupted.into());
             }
             std::thread::sleep(LOCK_LOOK_AGAIN);
         }
@@ -299,11 +333,12 @@ impl<'a> Registry<'a> {
         }))
     }
 
-    /// Registers a dataset as being loaded and makes its empty tables, all or nothing.
+    /// Registers a dataset as being loaded and makes its empty tables, all or nothing. Returns the
+    /// id of this making of it.
     ///
     /// # Errors
     /// [`DatasetError`]
-    pub fn begin(&mut self, dataset: &Dataset) -> Result<(), DatasetError> {
+    pub fn begin(&mut self, dataset: &Dataset) -> Result<String, DatasetError> {
         let mark = self.mark();
         let workload = self.workload;
         let id = uuid::Uuid::now_v7().to_string();
@@ -320,7 +355,8 @@ impl<'a> Registry<'a> {
                 &[Some(workload), Some(&id), Some(&parameters), Some(env!("CARGO_PKG_VERSION"))],
             )?;
             Ok(())
-        })
+        })?;
+        Ok(id)
     }
 
     /// All or nothing.

@@ -108,7 +108,12 @@ impl Preparation<'_> {
         let version = connection.greeting().parameter("server_version").unwrap_or("").to_owned();
         let dataset = self.workload.dataset(Flavour::from_server_version(&version));
         let mut registry = Registry::new(&mut connection, self.workload.name());
-        registry.lock(true)?;
+        let enough = |entry: &Entry| {
+            !self.recreate && difference(&entry.parameters, self.compared).is_none()
+        };
+        if !registry.lock_to_make(enough, self.interrupt)? {
+            return Ok(Prepared::Kept);
+        }
         registry.ensure()?;
         match registry.entry()? {
             Some(entry) if entry.state == State::Complete && !self.recreate => {
@@ -132,7 +137,7 @@ impl Preparation<'_> {
                 return Err(DatasetError::Foreign(table.name.clone()));
             }
         }
-        registry.begin(&dataset)?;
+        let id = registry.begin(&dataset)?;
         match self.fill(&mut registry, &dataset) {
             Ok(loading) => Ok(Prepared::Made {
                 rows: dataset.tables.iter().map(|table| table.rows).sum(),
@@ -141,7 +146,7 @@ impl Preparation<'_> {
             }),
             Err(error) => {
                 drop(connection);
-                self.undo();
+                self.undo(&id);
                 Err(error)
             }
         }
@@ -149,12 +154,17 @@ impl Preparation<'_> {
 
     /// Frees what a failed preparation made. Where the server does not answer any more, the
     /// registry's "loading" has to be enough.
-    fn undo(&self) {
+    fn undo(&self, id: &str) {
         let Ok(mut connection) = Connection::open(self.target, &Interrupt::new()) else {
             return;
         };
         let mut registry = Registry::new(&mut connection, self.workload.name());
-        if registry.lock(true).is_ok() && registry.drop_dataset().is_ok() {
+        // Somebody who waited for the lock may have made a whole dataset meanwhile.
+        let ours = |entry: &Entry| entry.id == id && entry.state == State::Loading;
+        if registry.lock(true).is_ok()
+            && registry.entry().is_ok_and(|entry| entry.as_ref().is_some_and(ours))
+            && registry.drop_dataset().is_ok()
+        {
             let _ = registry.drop_registry_if_empty();
         }
     }

@@ -61,6 +61,20 @@ impl Account {
             })
     }
 
+    /// The owner of existing data, who alone can start a server on them.
+    #[must_use]
+    pub fn owner_of(data: &Path) -> Option<Self> {
+        let metadata = fs::metadata(data).ok()?;
+        let (uid, gid) = (metadata.uid(), metadata.gid());
+        let me = rustix::process::geteuid().as_raw();
+        (uid != 0 && me == 0).then(|| Self {
+            name: format!("with uid {uid}"),
+            uid,
+            gid,
+            switched: true,
+        })
+    }
+
     /// The first folder on the way to `path` (itself included) that this user may not enter;
     /// folders that do not exist yet count as open.
     #[must_use]

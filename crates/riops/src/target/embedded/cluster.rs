@@ -200,7 +200,9 @@ fn launch(home: &Home, account: &Account, state: &State, keeper_program: &Path) 
 }
 
 fn arguments(home: &Home, state: &State) -> Vec<String> {
-    let mut arguments = vec!["-D".to_owned(), home.data().display().to_string()];
+    let data = home.data();
+    let data = fs::canonicalize(&data).unwrap_or(data);
+    let mut arguments = vec!["-D".to_owned(), data.display().to_string()];
     let own = [
         ("port".to_owned(), state.port.to_string()),
         ("listen_addresses".to_owned(), "127.0.0.1".to_owned()),

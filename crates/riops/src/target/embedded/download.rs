@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::binaries::{EMBEDDED_VERSION, installed};
 use super::places::set_mode;
-use super::{EmbeddedError, Result, absent, file};
+use super::{EmbeddedError, Result, absent, file, try_lock};
 use crate::target::interrupt::Interrupt;
 
 /// The folder of the unpacked server in the cache.
@@ -39,9 +39,9 @@ pub(super) fn fetch(cache: &Path, interrupt: &Interrupt, notify: &dyn Fn(&str)) 
         .write(true)
         .open(&lock_path)
         .map_err(file("open", &lock_path))?;
-    if lock.try_lock().is_err() {
+    if !try_lock(&lock, &lock_path)? {
         notify("another riops is downloading PostgreSQL: waiting for it");
-        while lock.try_lock().is_err() {
+        while !try_lock(&lock, &lock_path)? {
             if interrupt.requested() {
                 return Err(EmbeddedError::Interrupted);
             }

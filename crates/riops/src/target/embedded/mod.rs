@@ -19,7 +19,7 @@ mod keeper;
 mod places;
 mod postmaster;
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ pub use keeper::{KeeperSpec, run as run_keeper};
 pub use postmaster::ShutdownMode;
 
 use super::connection::ConnectionError;
-use super::conninfo::{ConnInfo, Host};
+use super::conninfo::ConnInfo;
 use super::interrupt::Interrupt;
 use binaries::Binaries;
 
@@ -272,10 +272,14 @@ impl Embedded {
         // Blocks only while a keeper stops the server.
         users.lock_shared().map_err(file("lock", &home.path("users.lock")))?;
         let starting = home.open_lock("start.lock")?;
-        if starting.try_lock().is_err() {
+        if !try_lock(&starting, &home.path("start.lock"))? {
             notify("another riops is starting the embedded server: waiting for it");
             starting.lock().map_err(file("lock", &home.path("start.lock")))?;
         }
+        let account = match options.user {
+            None => Account::owner_of(&home.data()).unwrap_or(account),
+            Some(_) => account,
+        };
         let state = match home.running() {
             Some(state) => {
                 check_settings(&state, options)?;
@@ -358,16 +362,6 @@ impl State {
         ConnInfo::unix(&self.socket_dir, self.port, USER, DATABASE)
     }
 
-    /// How to connect over TCP.
-    #[must_use]
-    pub fn conninfo_tcp(&self) -> ConnInfo {
-        ConnInfo {
-            host: Host::Tcp("127.0.0.1".to_owned()),
-            password: Some(self.password.clone()),
-            ..self.conninfo()
-        }
-    }
-
     /// The address of the socket as any client takes it.
     #[must_use]
     pub fn url(&self) -> String {
@@ -381,6 +375,15 @@ impl State {
     #[must_use]
     pub fn url_tcp(&self) -> String {
         format!("postgresql://{USER}:{}@127.0.0.1:{}/{DATABASE}", self.password, self.port)
+    }
+}
+
+/// Whether the lock was free; a file system without locks is an error.
+fn try_lock(lock: &File, path: &Path) -> Result<bool> {
+    match lock.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(source)) => Err(file("lock", path)(source)),
     }
 }
 

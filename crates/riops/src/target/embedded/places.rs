@@ -48,10 +48,26 @@ fn usable(folder: &Path, account: &Account) -> Result<()> {
 
 fn make_folder(folder: &Path) -> Result<()> {
     if folder.is_dir() {
-        return Ok(());
+        return trusted(folder, &[]);
     }
     fs::create_dir_all(folder).map_err(file("make the folder", folder))?;
     set_mode(folder, 0o755)
+}
+
+/// Makes sure that nobody else put a folder here: /tmp and /var/tmp are open to all, and what lies
+/// in the cache is executed. `others` are users beside root and this one who may own it.
+fn trusted(folder: &Path, others: &[u32]) -> Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = fs::symlink_metadata(folder).map_err(file("look at", folder))?;
+    let owner = metadata.uid();
+    let known =
+        owner == 0 || owner == rustix::process::geteuid().as_raw() || others.contains(&owner);
+    let below_tmp = folder.starts_with("/tmp") || folder.starts_with("/var/tmp");
+    if below_tmp && (metadata.is_symlink() || !metadata.is_dir() || !known) {
+        let stranger = std::io::Error::other("somebody else has made it");
+        return Err(file("trust", folder)(stranger));
+    }
+    Ok(())
 }
 
 pub(super) fn set_mode(path: &Path, mode: u32) -> Result<()> {
@@ -107,12 +123,15 @@ pub(super) fn existing_home(options: &Options, account: &Account) -> Result<Opti
         return Ok(folder.is_dir().then_some(Home { folder }));
     }
     let name = Binaries::home_name_of(options)?;
-    Ok(cache_candidates(options)
+    let mut homes: Vec<Home> = cache_candidates(options)
         .into_iter()
         .filter(|cache| account.first_closed(cache).is_none())
-        .map(|cache| cache.join("server").join(&name))
-        .find(|folder| folder.is_dir())
-        .map(|folder| Home { folder }))
+        .map(|cache| Home { folder: cache.join("server").join(&name) })
+        .filter(|home| home.folder.is_dir())
+        .collect();
+    // Where there are several, the one that runs is meant.
+    let running = homes.iter().position(|home| home.running().is_some());
+    Ok((!homes.is_empty()).then(|| homes.swap_remove(running.unwrap_or(0))))
 }
 
 fn absolute(folder: &Path) -> Result<PathBuf> {
@@ -137,7 +156,7 @@ pub(super) fn socket_folder(home: &Home, account: &Account) -> Result<PathBuf> {
     {
         return Err(file("make the folder", &folder)(error));
     }
-    // In /tmp anybody could have made it first: only the owner can change the mode.
+    trusted(&folder, &[account.uid])?;
     set_mode(&folder, 0o700)?;
     account.own(&folder)?;
     Ok(folder)

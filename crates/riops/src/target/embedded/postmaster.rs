@@ -1,10 +1,10 @@
 //! The running server as the operating system sees it: is it alive, is it ready, make it end.
 //!
-//! A process counts as this server's only when its working folder is this server's data folder:
-//! process numbers are used again, and what riops did not start it does not end.
+//! A process counts as this server's only when it is a postgres and its working folder is this
+//! server's data folder: process numbers are used again, and what riops did not start it does not end.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -25,16 +25,41 @@ const FAST_TIMEOUT: Duration = Duration::from_mins(1);
 /// The postmaster itself gives its children five seconds.
 const IMMEDIATE_TIMEOUT: Duration = Duration::from_secs(7);
 
-/// Whether the process is this server's.
+/// Whether the process is this server's: a postgres that works in this data folder.
 pub(super) fn is_running(data: &Path, pid: i32) -> bool {
-    match fs::read_link(format!("/proc/{pid}/cwd")) {
-        Ok(folder) => fs::canonicalize(data).is_ok_and(|data| folder == data),
+    if !Path::new("/proc/self").exists() {
         // Without /proc (not Linux) the process number has to do.
-        Err(_) if !Path::new("/proc/self").exists() => {
-            Pid::from_raw(pid).is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
-        }
-        Err(_) => false,
+        return Pid::from_raw(pid)
+            .is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok());
     }
+    let is_postgres =
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "postgres");
+    let Ok(data) = fs::canonicalize(data) else {
+        return false;
+    };
+    is_postgres
+        && match fs::read_link(format!("/proc/{pid}/cwd")) {
+            Ok(folder) => folder == data,
+            // Root in a container may not look at another user's processes; their command lines
+            // are open to all, though sessions have overwritten theirs.
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                is_started_on(pid, &data)
+                    || parent(pid).is_some_and(|parent| is_started_on(parent, &data))
+            }
+            Err(_) => false,
+        }
+}
+
+/// Whether the command line names the data folder.
+fn is_started_on(pid: i32, data: &Path) -> bool {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.split(|&byte| byte == 0).any(|argument| argument == data.as_os_str().as_encoded_bytes())
+}
+
+/// The fourth field of /proc/PID/stat; the second one, in parentheses, may contain anything.
+fn parent(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// The process in `postmaster.pid` and whether it takes connections; `None` without the file.
@@ -64,20 +89,17 @@ pub(super) fn stop(data: &Path, pid: i32, mode: ShutdownMode) {
     end_leftovers(data);
 }
 
-/// Ends every process that still works in the data folder: sessions that outlived a killed
-/// postmaster keep its shared memory and would prevent the next start.
+/// Ends every process of this server that is left: sessions that outlived a killed postmaster keep
+/// its shared memory and would prevent the next start.
 pub(super) fn end_leftovers(data: &Path) {
     let leftovers = || -> Vec<i32> {
-        let Ok(data) = fs::canonicalize(data) else {
-            return Vec::new();
-        };
         let Ok(processes) = fs::read_dir("/proc") else {
             return Vec::new();
         };
         processes
             .flatten()
             .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .filter(|pid| link_is(format!("/proc/{pid}/cwd").into(), &data))
+            .filter(|&pid| is_running(data, pid))
             .collect()
     };
     for pid in leftovers() {
@@ -86,10 +108,6 @@ pub(super) fn end_leftovers(data: &Path) {
         }
     }
     wait_until(IMMEDIATE_TIMEOUT, || leftovers().is_empty());
-}
-
-fn link_is(link: PathBuf, target: &Path) -> bool {
-    fs::read_link(link).is_ok_and(|found| found == target)
 }
 
 /// Removes `postmaster.pid` where the process it names is not this server's.
@@ -117,7 +135,9 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         let me = i32::try_from(std::process::id()).unwrap();
         assert!(!is_running(data.path(), me));
-        assert!(is_running(&std::env::current_dir().unwrap(), me));
+        // Nor is one that works there and is no postgres.
+        assert!(!is_running(&std::env::current_dir().unwrap(), me));
+        assert_eq!(parent(me), i32::try_from(std::os::unix::process::parent_id()).ok());
     }
 
     #[test]

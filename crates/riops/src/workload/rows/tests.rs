@@ -134,9 +134,9 @@ fn a_reply_with_fewer_rows_than_asked_is_wrong() {
 #[test]
 fn the_checks_find_a_lost_row_a_wrong_key_and_a_lost_update() {
     let workload = rows(1, 10, RowsRun::default());
-    let baseline = [vec![10, 1, 10, 55, 40]];
+    let baseline = [vec![10, 1, 10, 55, 385, 40]];
     let ledger = Ledger { rows_changed: 5, rows_unknown: 0, open_runs: 0 };
-    let failed = |contents: [i128; 5]| -> Vec<String> {
+    let failed = |contents: [i128; 6]| -> Vec<String> {
         workload
             .checks(&[contents.to_vec()], &baseline, &ledger)
             .into_iter()
@@ -144,11 +144,14 @@ fn the_checks_find_a_lost_row_a_wrong_key_and_a_lost_update() {
             .map(|check| check.name)
             .collect()
     };
-    assert!(failed([10, 1, 10, 55, 45]).is_empty());
-    assert_eq!(failed([9, 1, 10, 55, 45]), ["rows of riops.rows_0001"]);
-    assert_eq!(failed([10, 1, 10, 54, 45]), ["sum of keys of riops.rows_0001"]);
-    assert_eq!(failed([10, 1, 10, 55, 44]), ["increments of scratch"]);
-    assert_eq!(failed([10, 1, 10, 55, 46]), ["increments of scratch"]);
+    assert!(failed([10, 1, 10, 55, 385, 45]).is_empty());
+    assert_eq!(failed([9, 1, 10, 55, 385, 45]), ["rows of riops.rows_0001"]);
+    assert_eq!(failed([10, 1, 10, 54, 385, 45]), ["sum of keys of riops.rows_0001"]);
+    // Keys 1, 1, 4, 4 have count, bounds and sum of 1, 2, 3, 4.
+    assert_eq!(failed([10, 1, 10, 55, 389, 45]), ["sum of squares of keys of riops.rows_0001"]);
+    assert_eq!(squares(3_000_000), (1..=3_000_000i128).map(|k| (k % 1_000_003).pow(2)).sum());
+    assert_eq!(failed([10, 1, 10, 55, 385, 44]), ["increments of scratch"]);
+    assert_eq!(failed([10, 1, 10, 55, 385, 46]), ["increments of scratch"]);
 }
 
 #[test]
