@@ -37,6 +37,7 @@ PGOPTIONS = " ".join(
         "enable_indexonlyscan=off",
         "max_parallel_workers_per_gather=0",
         "jit=off",
+        "plan_cache_mode=force_generic_plan",
     ]
 )
 
