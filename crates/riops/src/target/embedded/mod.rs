@@ -129,7 +129,9 @@ fn file_hint(source: &io::Error) -> &'static str {
         io::ErrorKind::StorageFull => {
             "; free some space, or choose another folder with RIOPS_CACHE_DIR or --server-data"
         }
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+        io::ErrorKind::PermissionDenied
+        | io::ErrorKind::ReadOnlyFilesystem
+        | io::ErrorKind::NotADirectory => {
             "; choose another folder with RIOPS_CACHE_DIR or --server-data"
         }
         _ => "",
