@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use riops::plan::{Distribution, Order};
+use riops::plan::{Distribution, Order, Threshold};
 use riops::units::{Count, Span};
 
 /// Measures PostgreSQL-compatible databases
@@ -57,6 +57,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: Runs,
     },
+    /// Look at a target, or at this client, before something is measured
+    Doctor(Box<Doctor>),
     /// Manage the embedded server
     Server {
         #[command(subcommand)]
@@ -100,8 +102,8 @@ pub(crate) enum Cleanup {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct TargetOptions {
-    /// URL or key=value connection string; else the PG* variables where PGHOST, PGSERVICE or
-    /// PGDATABASE is set; else the embedded server
+    /// URL, key=value connection string or name of a database, as libpq takes them; else the PG*
+    /// variables where PGHOST, PGSERVICE or PGDATABASE is set; else the embedded server
     #[arg(short, long, value_name = "URL")]
     pub(crate) database: Option<String>,
     #[command(flatten)]
@@ -221,6 +223,7 @@ pub(crate) struct RunRows {
 /// How it is driven
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Run")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct RunOptions {
     /// Database connections that do the work [default: the number of cores]
     #[arg(short = 'c', long, visible_aliases = ["clients", "threads"], value_name = "N")]
@@ -237,6 +240,46 @@ pub(crate) struct RunOptions {
     /// Stop when this many rows have been read or written, over all sessions
     #[arg(long, value_name = "N", group = "stop")]
     pub(crate) total_rows: Option<Count>,
+    /// Start this many transactions per second, over all sessions, whatever happens to those before
+    #[arg(long, value_name = "PER_SECOND", value_parser = parse_rate)]
+    pub(crate) rate: Option<f64>,
+    /// With --rate: start at random distances, as independent users do
+    #[arg(long, requires = "rate")]
+    pub(crate) poisson: bool,
+    /// Count transactions as late whose response time is longer
+    #[arg(long, value_name = "TIME")]
+    pub(crate) latency_limit: Option<Span>,
+    /// With --rate: do not send what is already later than --latency-limit, and count it
+    #[arg(long, requires = "latency_limit")]
+    pub(crate) skip_late: bool,
+    /// How statements are sent [default: prepared]
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub(crate) protocol: Option<Protocol>,
+    /// Transactions that a session may have under way at once [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) pipeline: Option<u32>,
+    /// Make a new connection after every N transactions of a session
+    #[arg(long, value_name = "N")]
+    pub(crate) reconnect: Option<Count>,
+    /// Send a transaction again up to N times after a serialization failure or deadlock [default: 10]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_retries: Option<u32>,
+    /// After any other error of a statement: end the run, or count it and go on [default: stop]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) on_error: Option<OnError>,
+    /// How long a session whose connection broke tries to get another one [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) reconnect_timeout: Option<Span>,
+    /// What the result has to be, else exit with 99: 'p99<10ms', 'riops>50000', 'errors=0'
+    /// (repeatable)
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) threshold: Vec<Threshold>,
+    /// End the run as soon as a --threshold is breached
+    #[arg(long, requires = "threshold")]
+    pub(crate) abort_on_threshold: bool,
+    /// Call a result that the client limited not valid
+    #[arg(long)]
+    pub(crate) strict: bool,
     /// How long to run before measuring [default: 2s]
     #[arg(long, visible_alias = "warmup-time", value_name = "TIME")]
     pub(crate) warmup: Option<Span>,
@@ -277,6 +320,42 @@ pub(crate) struct OutputOptions {
     /// What to print on standard output
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) output: Output,
+}
+
+// How statements are sent. No doc comments here: they would turn every --help into its long form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Protocol {
+    Prepared,
+    Extended,
+    Simple,
+}
+
+// What happens after an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnError {
+    Stop,
+    Continue,
+}
+
+/// What to look at
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Measure instead how much this client could do at most: against a server that does nothing
+    #[arg(long)]
+    pub(crate) client: bool,
+    /// With --client: connections [default: the number of cores]
+    #[arg(short = 'c', long, visible_aliases = ["clients", "threads"], value_name = "N", requires = "client", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) sessions: Option<u32>,
+    /// With --client: threads that drive them [default: the number of cores]
+    #[arg(short = 'j', long, value_name = "N", requires = "client")]
+    pub(crate) workers: Option<u32>,
+    /// With --client: how long to measure [default: 3s]
+    #[arg(short = 't', long, visible_alias = "time", value_name = "TIME", requires = "client")]
+    pub(crate) duration: Option<Span>,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
 }
 
 // A form of the result.
@@ -353,6 +432,14 @@ pub(crate) enum Server {
     /// What runs beside the server; started by riops itself
     #[command(hide = true)]
     Keep,
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    text.replace('_', "")
+        .parse()
+        .ok()
+        .filter(|rate: &f64| *rate > 0.0 && rate.is_finite())
+        .ok_or_else(|| format!("`{text}` is no rate above 0 (examples: 1000, 2.5, 1e4)"))
 }
 
 fn parse_pair(text: &str) -> Result<(String, String), String> {

@@ -15,6 +15,8 @@ pub(crate) const FAILED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 /// Done, but the result is not valid.
 pub(crate) const NOT_VALID: u8 = 3;
+/// Done and valid, but not what a threshold wants.
+pub(crate) const BREACHED: u8 = 99;
 /// The user ended it.
 pub(crate) const INTERRUPTED: u8 = 130;
 

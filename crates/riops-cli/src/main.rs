@@ -5,12 +5,15 @@ mod commands;
 mod failure;
 mod settings;
 mod target;
+mod title;
 mod ui;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments = match settings::parse(std::env::args_os().collect()) {
+    let words: Vec<_> = std::env::args_os().collect();
+    title::hide_password(&words);
+    let arguments = match settings::parse(words) {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };

@@ -2,9 +2,12 @@
 
 use anyhow::Result;
 use riops::target::embedded::{Embedded, Options};
-use riops::target::{ConnInfo, Interrupt};
+use riops::target::{ConnInfo, Connection, Interrupt, Pooler};
+
+use uuid::Uuid;
 
 use crate::args::{EmbeddedOptions, TargetOptions};
+use crate::failure::UsageError;
 use crate::ui::Ui;
 
 /// A database to work with. Where it is the embedded server, that server runs at least as long as
@@ -33,6 +36,34 @@ impl Target {
         }
         let embedded = embedded(&options.embedded, interrupt, ui)?;
         Ok(Self { conninfo: embedded.conninfo(), embedded: Some(embedded) })
+    }
+
+    /// Lets the sessions of a run be told apart on the server, where the user has not named them.
+    pub(crate) fn name_sessions(&mut self, run: &Uuid) {
+        self.conninfo.application_name.get_or_insert_with(|| format!("riops/{run}"));
+    }
+
+    /// Names the target, and what its settings gave cause to say.
+    pub(crate) fn announce(&self, ui: Ui) {
+        ui.notice(&format!("target: {}", self.conninfo));
+        for warning in &self.conninfo.warnings {
+            ui.notice(&format!("warning: {warning}"));
+        }
+    }
+
+    /// Fails where the locks that protect a dataset could not be relied on.
+    pub(crate) fn require_own_sessions(&self, interrupt: &Interrupt) -> Result<()> {
+        if self.embedded.is_some() {
+            return Ok(());
+        }
+        let mut connection = Connection::open(&self.conninfo, interrupt)?;
+        match Pooler::detect(&mut connection, &self.conninfo, interrupt)? {
+            Some(pooler) if pooler.by_transaction => Err(UsageError(format!(
+                "between riops and the server: {pooler}; making, proving and dropping a dataset need sessions of their own: name the server itself, or a pool by session"
+            ))
+            .into()),
+            _ => Ok(()),
+        }
     }
 
     /// Ends the use of the target in good order.

@@ -1,11 +1,70 @@
-//! SCRAM-SHA-256 (RFC 5802, RFC 7677), step by step, with limits on what the server may ask for.
+//! Ways to prove who one is: SCRAM-SHA-256 with and without channel binding (RFC 5802, RFC 7677,
+//! RFC 5929), MD5, and what the client lets a server ask for.
 //!
 //! The cryptography is the crate `postgres-protocol`'s; this module only guards its input.
 
+use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
 
 /// The name of the mechanism.
 pub const SCRAM_SHA_256: &str = "SCRAM-SHA-256";
+/// The same, bound to the TLS channel.
+pub const SCRAM_SHA_256_PLUS: &str = "SCRAM-SHA-256-PLUS";
+
+/// How a server makes sure of a client, by libpq's names in `require_auth`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// Not at all, as far as the protocol shows: trust, peer, a certificate.
+    None,
+    /// The password as it is.
+    Password,
+    /// The password, hashed with a salt.
+    Md5,
+    /// SCRAM-SHA-256, bound to the channel or not.
+    ScramSha256,
+}
+
+impl Method {
+    /// All that riops offers.
+    pub const ALL: [Self; 4] = [Self::None, Self::Password, Self::Md5, Self::ScramSha256];
+
+    /// libpq's name of it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Password => "password",
+            Self::Md5 => "md5",
+            Self::ScramSha256 => "scram-sha-256",
+        }
+    }
+}
+
+/// What the client lets a server ask for. The default: anything but a cleartext password.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuthPolicy {
+    /// Methods that the server may use; without a list any.
+    pub allowed: Option<Vec<Method>>,
+    /// Whether the password may be sent as it is.
+    pub cleartext: bool,
+    /// Whether SCRAM has to be bound to the TLS channel.
+    pub binding_required: bool,
+    /// The hash of the server's certificate (`tls-server-end-point`, RFC 5929); `None` where there
+    /// is no TLS, or where binding is not wanted.
+    pub server_end_point: Option<Vec<u8>>,
+}
+
+impl AuthPolicy {
+    pub(crate) fn allows(&self, method: Method) -> bool {
+        self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&method))
+    }
+}
+
+/// The answer to `AuthenticationMD5Password`.
+#[must_use]
+pub fn md5_answer(user: &str, password: &str, salt: [u8; 4]) -> String {
+    md5_hash(user.as_bytes(), password.as_bytes(), salt)
+}
 
 /// Hash iterations that a server may ask for. PostgreSQL's default is 4096 and its documentation
 /// speaks of 15,000 as strong; a million takes this client about a second, and a server that asks
@@ -36,10 +95,16 @@ impl std::fmt::Debug for Scram {
 }
 
 impl Scram {
-    /// Starts an exchange without channel binding.
+    /// Starts an exchange: bound to the channel where `server_end_point` is there and the server
+    /// offers it, else without.
     #[must_use]
-    pub fn new(password: &str) -> Self {
-        Self(ScramSha256::new(password.as_bytes(), ChannelBinding::unsupported()))
+    pub fn new(password: &str, server_end_point: Option<Vec<u8>>, offered: bool) -> Self {
+        let binding = match (server_end_point, offered) {
+            (Some(hash), true) => ChannelBinding::tls_server_end_point(hash),
+            (Some(_), false) => ChannelBinding::unrequested(),
+            (None, _) => ChannelBinding::unsupported(),
+        };
+        Self(ScramSha256::new(password.as_bytes(), binding))
     }
 
     /// What the client has to send next.
@@ -94,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_server_that_asks_for_endless_work_is_refused() {
-        let mut scram = Scram::new("secret");
+        let mut scram = Scram::new("secret", None, false);
         assert_eq!(
             scram.update(b"r=abc,s=c2FsdA==,i=4000000000"),
             Err(ScramError::TooManyIterations(4_000_000_000))
@@ -103,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_nonce_that_does_not_continue_ours_is_refused() {
-        let mut scram = Scram::new("secret");
+        let mut scram = Scram::new("secret", None, false);
         assert!(matches!(scram.update(b"r=abc,s=c2FsdA==,i=4096"), Err(ScramError::Protocol(_))));
     }
 }

@@ -155,6 +155,24 @@ impl ServerError {
     }
 }
 
+impl ServerError {
+    /// Whether the same transaction may succeed when it is sent again: a serialization failure, a
+    /// deadlock, and what YugabyteDB says of a schema that has just changed.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        let says = |text: &str| self.message.to_ascii_lowercase().contains(text);
+        match self.sqlstate {
+            SqlState::SERIALIZATION_FAILURE | SqlState::DEADLOCK_DETECTED => true,
+            SqlState::INTERNAL_ERROR => {
+                says("schema version mismatch")
+                    || says("catalog version mismatch")
+                    || says("try again")
+            }
+            _ => false,
+        }
+    }
+}
+
 impl std::fmt::Display for ServerError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{} (SQLSTATE {})", self.message, self.sqlstate)?;

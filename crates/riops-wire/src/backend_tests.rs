@@ -141,3 +141,20 @@ fn a_row_whose_count_lies_is_refused() {
     let frame = Frame { tag: b'D', body: &[0, 2, 0, 0, 0, 0] };
     assert!(matches!(Message::decode(frame), Err(DecodeError::Malformed { tag: b'D', .. })));
 }
+
+#[test]
+fn what_may_succeed_a_second_time_is_told_by_code_and_text() {
+    let error = |sqlstate: &str, message: &str| ServerError {
+        severity: "ERROR".to_owned(),
+        sqlstate: SqlState::parse(sqlstate),
+        message: message.to_owned(),
+        detail: None,
+        hint: None,
+        others: Vec::new(),
+    };
+    assert!(error("40001", "could not serialize access").is_retryable());
+    assert!(error("40P01", "deadlock detected").is_retryable());
+    assert!(error("XX000", "The Catalog Version Mismatch: x").is_retryable());
+    assert!(!error("XX000", "cache lookup failed").is_retryable());
+    assert!(!error("23505", "duplicate key, try again").is_retryable());
+}

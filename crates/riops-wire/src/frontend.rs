@@ -233,6 +233,46 @@ fn formats(out: &mut Vec<u8>, format: Format) {
     out.extend_from_slice(&format.code().to_be_bytes());
 }
 
+/// Appends Parse, without a list to build.
+///
+/// # Errors
+/// [`EncodeError`] for a zero byte in a text or more than 65535 parameters.
+pub fn parse(
+    out: &mut Vec<u8>,
+    name: &str,
+    sql: &str,
+    parameter_types: &[u32],
+) -> Result<(), EncodeError> {
+    message(out, b'P', |out| {
+        text(out, name)?;
+        text(out, sql)?;
+        count(out, "parameter types", parameter_types.len())?;
+        for oid in parameter_types {
+            out.extend_from_slice(&oid.to_be_bytes());
+        }
+        Ok(())
+    })
+}
+
+/// Asks for TLS, as the first thing on a connection: the server answers with one byte, `S` or `N`.
+pub const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
+
+/// The code that stands where a startup message has its version, in a request to cancel.
+const CANCEL_REQUEST: i32 = 80_877_102;
+
+/// Appends the only message of a connection that asks to cancel what another one does.
+///
+/// # Errors
+/// None in practice: a secret has 4 to 256 bytes.
+pub fn cancel_request(out: &mut Vec<u8>, process: i32, secret: &[u8]) -> Result<(), EncodeError> {
+    with_length(out, |out| {
+        out.extend_from_slice(&CANCEL_REQUEST.to_be_bytes());
+        out.extend_from_slice(&process.to_be_bytes());
+        out.extend_from_slice(secret);
+        Ok(())
+    })
+}
+
 /// Appends the first message of a connection, which has no tag.
 ///
 /// # Errors
@@ -257,15 +297,7 @@ impl<'a> Message<'a> {
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match self {
             Self::Query(sql) => message(out, b'Q', |out| text(out, sql)),
-            Self::Parse { name, sql, parameter_types } => message(out, b'P', |out| {
-                text(out, name)?;
-                text(out, sql)?;
-                count(out, "parameter types", parameter_types.len())?;
-                for oid in parameter_types {
-                    out.extend_from_slice(&oid.to_be_bytes());
-                }
-                Ok(())
-            }),
+            Self::Parse { name, sql, parameter_types } => parse(out, name, sql, parameter_types),
             Self::Bind { portal, statement, parameter_format, parameters, result_format } => {
                 message(out, b'B', |out| {
                     text(out, portal)?;

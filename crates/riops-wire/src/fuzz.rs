@@ -3,6 +3,7 @@
 //! The tests below run them over a corpus of whole conversations, every prefix of them, and every
 //! single corrupted byte; a coverage-guided fuzzer calls the same functions.
 
+use crate::auth::AuthPolicy;
 use crate::backend::{self, ServerError};
 use crate::frame::{self, FrameBuffer};
 use crate::frontend;
@@ -62,6 +63,11 @@ pub fn conversation(bytes: &[u8]) {
         password: Some("secret".to_owned()),
         database: "riops".to_owned(),
         settings: Vec::new(),
+        policy: AuthPolicy {
+            cleartext: true,
+            server_end_point: Some(vec![7; 32]),
+            ..AuthPolicy::default()
+        },
     };
     let mut out = Vec::new();
     let Ok(mut startup) = Startup::begin(&credentials, &mut out) else {

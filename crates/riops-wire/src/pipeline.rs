@@ -38,7 +38,7 @@ pub enum Event<'a> {
     Ready(TransactionStatus),
     /// A notice, a changed setting, a notification: no reply to anything.
     Aside,
-    /// A step of a request that has no result of its own: Parse, Bind, Describe, Close.
+    /// A step of a request that has no result of its own: Parse, Bind, Describe, Close, COPY.
     Step,
 }
 
@@ -146,6 +146,9 @@ impl Pipeline {
             | Message::ParameterDescription(_)
             | Message::RowDescription(_)
             | Message::CopyInResponse(_)
+            | Message::CopyOutResponse(_)
+            | Message::CopyData(_)
+            | Message::CopyDone
                 if !self.is_idle() =>
             {
                 Ok(Event::Step)

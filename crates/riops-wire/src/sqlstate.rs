@@ -11,12 +11,28 @@ pub struct SqlState([u8; 5]);
 impl SqlState {
     /// Authentication failed.
     pub const INVALID_PASSWORD: Self = Self(*b"28P01");
+    /// No rule of the server lets the session in.
+    pub const INVALID_AUTHORIZATION: Self = Self(*b"28000");
     /// The database does not exist.
     pub const INVALID_CATALOG_NAME: Self = Self(*b"3D000");
     /// The disk is full.
     pub const DISK_FULL: Self = Self(*b"53100");
     /// The server takes no more connections.
     pub const TOO_MANY_CONNECTIONS: Self = Self(*b"53300");
+    /// Another transaction got in the way: run it again.
+    pub const SERIALIZATION_FAILURE: Self = Self(*b"40001");
+    /// Two transactions waited for each other: run it again.
+    pub const DEADLOCK_DETECTED: Self = Self(*b"40P01");
+    /// A connection broke.
+    pub const CONNECTION_FAILURE: Self = Self(*b"08006");
+    /// No connection came about.
+    pub const CANNOT_CONNECT: Self = Self(*b"08001");
+    /// The peer does not follow the protocol.
+    pub const PROTOCOL_VIOLATION: Self = Self(*b"08P01");
+    /// The server starts, stops or recovers.
+    pub const CANNOT_CONNECT_NOW: Self = Self(*b"57P03");
+    /// Something went wrong inside the server.
+    pub const INTERNAL_ERROR: Self = Self(*b"XX000");
     /// What stands where the server sent no code, or one that is not five printable characters.
     pub const UNKNOWN: Self = Self(*b"-----");
 
@@ -27,6 +43,17 @@ impl SqlState {
             Ok(code) if code.iter().all(u8::is_ascii_alphanumeric) => Self(code),
             _ => Self::UNKNOWN,
         }
+    }
+
+    /// Whether the server may let a session in a little later: it starts or stops, has no free
+    /// slot, or the connection broke. Anything else (a wrong password, a missing database) stays
+    /// as it is.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        self.class() == "08"
+            || self.class() == "57"
+            || *self == Self::TOO_MANY_CONNECTIONS
+            || *self == Self::UNKNOWN
     }
 
     /// The five characters.

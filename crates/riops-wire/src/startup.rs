@@ -2,7 +2,9 @@
 //!
 //! Sans-I/O: the owner sends what is appended and feeds what it receives.
 
-use crate::auth::{SCRAM_SHA_256, Scram, ScramError};
+use crate::auth::{
+    AuthPolicy, Method, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, Scram, ScramError, md5_answer,
+};
 use crate::backend::{Authentication, Message, ServerError};
 use crate::frontend::{self, EncodeError};
 
@@ -22,6 +24,8 @@ pub struct Credentials {
     pub database: String,
     /// Settings for the session, by name.
     pub settings: Vec<(String, String)>,
+    /// What the server may ask for.
+    pub policy: AuthPolicy,
 }
 
 impl std::fmt::Debug for Credentials {
@@ -67,6 +71,17 @@ pub enum StartupError {
     /// The server wants a method that riops does not offer.
     #[error("the server asks for the authentication method {0}, which riops does not offer")]
     UnsupportedMethod(String),
+    /// The server wants the password as it is, over a connection that others may read.
+    #[error(
+        "the server asks for the password in cleartext over an unencrypted connection: use TLS (sslmode=require), or allow it by name (require_auth=password)"
+    )]
+    CleartextRefused,
+    /// The server uses a method that `require_auth` does not allow.
+    #[error("the server uses the authentication method {0}, which require_auth does not allow")]
+    MethodRefused(&'static str),
+    /// `channel_binding=require` cannot be kept.
+    #[error("channel_binding=require cannot be kept: {0}")]
+    NoChannelBinding(&'static str),
     /// SCRAM failed on this side.
     #[error(transparent)]
     Scram(#[from] ScramError),
@@ -81,7 +96,13 @@ pub enum StartupError {
 /// The state of the conversation.
 #[derive(Debug)]
 pub struct Startup {
+    user: String,
     password: Option<String>,
+    policy: AuthPolicy,
+    /// How the server made sure of the client; nothing as long as it did not ask.
+    method: Method,
+    /// Whether the exchange was bound to the TLS channel.
+    bound: bool,
     scram: Option<Scram>,
     /// Whether SCRAM has proved that the server knows the password: without that proof an
     /// AuthenticationOk in the middle of the exchange would be accepted from anybody.
@@ -107,7 +128,11 @@ impl Startup {
         );
         frontend::startup(out, &parameters)?;
         Ok(Self {
+            user: credentials.user.clone(),
             password: credentials.password.clone(),
+            policy: credentials.policy.clone(),
+            method: Method::None,
+            bound: false,
             scram: None,
             scram_proved: false,
             authenticated: false,
@@ -165,22 +190,16 @@ impl Startup {
     ) -> Result<(), StartupError> {
         match (step, self.scram.as_mut()) {
             (Authentication::Ok, scram) if scram.is_none() || self.scram_proved => {
+                self.allow(self.method)?;
+                if self.policy.binding_required && !self.bound {
+                    return Err(StartupError::NoChannelBinding(
+                        "the server let the session in without it",
+                    ));
+                }
                 self.authenticated = true;
                 Ok(())
             }
-            (Authentication::Sasl(mechanisms), None) => {
-                if !mechanisms.contains(&SCRAM_SHA_256) {
-                    return Err(StartupError::UnsupportedMethod(mechanisms.join(", ")));
-                }
-                let password = self.password.as_deref().ok_or(StartupError::PasswordMissing)?;
-                let scram = Scram::new(password);
-                let mut body = Vec::new();
-                frontend::text(&mut body, SCRAM_SHA_256)?;
-                frontend::value(&mut body, Some(scram.message()))?;
-                frontend::Message::Authentication(&body).encode(out)?;
-                self.scram = Some(scram);
-                Ok(())
-            }
+            (Authentication::Sasl(mechanisms), None) => self.begin_sasl(mechanisms, out),
             (Authentication::SaslContinue(server), Some(scram)) if !self.scram_proved => {
                 scram.update(server)?;
                 frontend::Message::Authentication(scram.message()).encode(out)?;
@@ -191,11 +210,87 @@ impl Startup {
                 self.scram_proved = true;
                 Ok(())
             }
-            (Authentication::CleartextPassword, _) => Err(unsupported("password (cleartext)")),
-            (Authentication::Md5Password(_), _) => Err(unsupported("md5")),
-            (Authentication::Other(code), _) => Err(unsupported(&format!("number {code}"))),
+            (Authentication::CleartextPassword, None) => {
+                self.note_method(Method::Password)?;
+                if !self.policy.cleartext {
+                    return Err(StartupError::CleartextRefused);
+                }
+                let password = self.password()?.to_owned();
+                send_password(&password, out)
+            }
+            (Authentication::Md5Password(salt), None) => {
+                self.note_method(Method::Md5)?;
+                let password = self.password()?;
+                send_password(&md5_answer(&self.user, password, *salt), out)
+            }
+            (Authentication::Other(code), _) => Err(unsupported(&other_method(*code))),
             (step, _) => Err(StartupError::Unexpected(format!("{step:?}"))),
         }
+    }
+
+    fn begin_sasl(&mut self, mechanisms: &[&str], out: &mut Vec<u8>) -> Result<(), StartupError> {
+        let plus = mechanisms.contains(&SCRAM_SHA_256_PLUS);
+        if !plus && !mechanisms.contains(&SCRAM_SHA_256) {
+            return Err(StartupError::UnsupportedMethod(mechanisms.join(", ")));
+        }
+        self.note_method(Method::ScramSha256)?;
+        let end_point = self.policy.server_end_point.clone();
+        if self.policy.binding_required && (!plus || end_point.is_none()) {
+            return Err(StartupError::NoChannelBinding(if plus {
+                "the connection is not encrypted, or the server's certificate has no hash to bind to"
+            } else {
+                "the server does not offer SCRAM-SHA-256-PLUS"
+            }));
+        }
+        let bind = plus && end_point.is_some();
+        if !bind && !mechanisms.contains(&SCRAM_SHA_256) {
+            return Err(StartupError::UnsupportedMethod(mechanisms.join(", ")));
+        }
+        self.bound = bind;
+        let scram = Scram::new(self.password()?, end_point, plus);
+        let mut body = Vec::new();
+        frontend::text(&mut body, if bind { SCRAM_SHA_256_PLUS } else { SCRAM_SHA_256 })?;
+        frontend::value(&mut body, Some(scram.message()))?;
+        frontend::Message::Authentication(&body).encode(out)?;
+        self.scram = Some(scram);
+        Ok(())
+    }
+
+    /// A server asks once.
+    fn note_method(&mut self, method: Method) -> Result<(), StartupError> {
+        if self.method != Method::None || self.authenticated {
+            return Err(StartupError::Unexpected("a second authentication".to_owned()));
+        }
+        self.method = method;
+        self.allow(method)
+    }
+
+    fn allow(&self, method: Method) -> Result<(), StartupError> {
+        if self.policy.allows(method) {
+            return Ok(());
+        }
+        Err(StartupError::MethodRefused(method.name()))
+    }
+
+    fn password(&self) -> Result<&str, StartupError> {
+        self.password.as_deref().ok_or(StartupError::PasswordMissing)
+    }
+}
+
+fn send_password(password: &str, out: &mut Vec<u8>) -> Result<(), StartupError> {
+    let mut body = Vec::new();
+    frontend::text(&mut body, password).map_err(|_| EncodeError::ZeroByte("…".to_owned()))?;
+    frontend::Message::Authentication(&body).encode(out)?;
+    Ok(())
+}
+
+/// The methods of "Authentication Request" in the message formats.
+fn other_method(code: i32) -> String {
+    match code {
+        2 => "Kerberos V5".to_owned(),
+        7 | 8 => "GSSAPI".to_owned(),
+        9 => "SSPI".to_owned(),
+        other => format!("number {other}"),
     }
 }
 
@@ -223,6 +318,7 @@ mod tests {
             password: password.map(str::to_owned),
             database: "postgres".to_owned(),
             settings: Vec::new(),
+            policy: AuthPolicy::default(),
         }
     }
 
@@ -266,8 +362,99 @@ mod tests {
         let kerberos = Message::Authentication(Authentication::Other(7));
         assert_eq!(
             startup.receive(&kerberos, &mut out),
-            Err(StartupError::UnsupportedMethod("number 7".to_owned()))
+            Err(StartupError::UnsupportedMethod("GSSAPI".to_owned()))
         );
+    }
+
+    /// What happens when a server asks for `step` and is content with the answer.
+    fn ask(policy: AuthPolicy, step: Authentication<'_>) -> Result<Vec<u8>, StartupError> {
+        let mut out = Vec::new();
+        let credentials = Credentials { policy, ..credentials(Some("secret")) };
+        let mut startup = Startup::begin(&credentials, &mut out).unwrap();
+        out.clear();
+        let sasl = matches!(step, Authentication::Sasl(_));
+        startup.receive(&Message::Authentication(step), &mut out)?;
+        let ok = Message::Authentication(Authentication::Ok);
+        if !sasl && !out.is_empty() {
+            startup.receive(&ok, &mut Vec::new())?;
+        }
+        Ok(out)
+    }
+
+    #[test]
+    fn md5_answers_with_the_salted_hash() {
+        // 'md5' || md5(md5('secret' || 'riops') || salt), as md5sum computes it.
+        let answer = ask(AuthPolicy::default(), Authentication::Md5Password([1, 2, 3, 4])).unwrap();
+        assert_eq!(&answer[5..40], b"md50de3df0eeeadbdcfae16a7768ff578c9");
+    }
+
+    #[test]
+    fn a_cleartext_password_goes_only_where_it_was_allowed() {
+        let ask_with = |cleartext| {
+            ask(
+                AuthPolicy { cleartext, ..AuthPolicy::default() },
+                Authentication::CleartextPassword,
+            )
+        };
+        assert_eq!(ask_with(false), Err(StartupError::CleartextRefused));
+        assert_eq!(ask_with(true).unwrap(), b"p\0\0\0\x0bsecret\0");
+    }
+
+    #[test]
+    fn a_method_that_is_not_allowed_is_refused() {
+        let only = |methods: &[Method]| AuthPolicy {
+            allowed: Some(methods.to_vec()),
+            ..AuthPolicy::default()
+        };
+        let md5 = || Authentication::Md5Password([0; 4]);
+        assert!(ask(only(&[Method::Md5]), md5()).is_ok());
+        assert_eq!(
+            ask(only(&[Method::ScramSha256]), md5()),
+            Err(StartupError::MethodRefused("md5"))
+        );
+        // A server that asks for nothing is a method too: `none`.
+        assert_eq!(
+            ask(only(&[Method::ScramSha256]), Authentication::Ok),
+            Err(StartupError::MethodRefused("none"))
+        );
+        assert!(ask(only(&[Method::None]), Authentication::Ok).is_ok());
+    }
+
+    #[test]
+    fn channel_binding_is_used_where_both_sides_can_and_demanded_where_it_is_required() {
+        let both = || Authentication::Sasl(vec![SCRAM_SHA_256_PLUS, SCRAM_SHA_256]);
+        let plain = || Authentication::Sasl(vec![SCRAM_SHA_256]);
+        let policy = |end_point: Option<&[u8]>, binding_required| AuthPolicy {
+            server_end_point: end_point.map(<[u8]>::to_vec),
+            binding_required,
+            ..AuthPolicy::default()
+        };
+        let says = |result: Result<Vec<u8>, StartupError>, text: &[u8]| {
+            result.unwrap().windows(text.len()).any(|window| window == text)
+        };
+        assert!(says(ask(policy(Some(b"hash"), true), both()), b"SCRAM-SHA-256-PLUS"));
+        assert!(says(ask(policy(Some(b"hash"), true), both()), b"p=tls-server-end-point"));
+        // The client could, the server does not offer it: `y`, so that a removed offer is noticed.
+        assert!(says(ask(policy(Some(b"hash"), false), plain()), b"y,,"));
+        assert!(says(ask(policy(None, false), both()), b"n,,"));
+        for (end_point, offer) in [(None, both()), (Some(b"hash".as_slice()), plain())] {
+            let refused = ask(policy(end_point, true), offer);
+            assert!(matches!(refused, Err(StartupError::NoChannelBinding(_))), "{refused:?}");
+        }
+        let refused = ask(policy(Some(b"hash"), true), Authentication::Ok);
+        assert!(matches!(refused, Err(StartupError::NoChannelBinding(_))));
+    }
+
+    #[test]
+    fn a_second_question_is_refused() {
+        let mut out = Vec::new();
+        let policy = AuthPolicy { cleartext: true, ..AuthPolicy::default() };
+        let credentials = Credentials { policy, ..credentials(Some("secret")) };
+        let mut startup = Startup::begin(&credentials, &mut out).unwrap();
+        let md5 = Message::Authentication(Authentication::Md5Password([0; 4]));
+        assert_eq!(startup.receive(&md5, &mut out), Ok(false));
+        let clear = Message::Authentication(Authentication::CleartextPassword);
+        assert!(matches!(startup.receive(&clear, &mut out), Err(StartupError::Unexpected(_))));
     }
 
     #[test]

@@ -14,7 +14,8 @@ use crate::ui::Ui;
 /// Drops the dataset and says what was dropped.
 pub(crate) fn rows(options: &TargetOptions, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let target = Target::open(options, interrupt, ui)?;
-    ui.notice(&format!("target: {}", target.conninfo));
+    target.announce(ui);
+    target.require_own_sessions(interrupt)?;
     let mut control = Connection::open(&target.conninfo, interrupt)?;
     let mut registry = Registry::new(&mut control, NAME);
     registry.lock(true)?;

@@ -1,6 +1,7 @@
 //! One file a command.
 
 mod cleanup;
+mod doctor;
 mod prepare;
 mod run;
 mod runs;
@@ -39,6 +40,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
             cleanup::rows(&target, &interrupt, ui)
         }
         Command::Runs { action } => runs::run(action),
+        Command::Doctor(options) => doctor::doctor(&options, &interrupt, ui),
         Command::Server { action } => server::run(action, &interrupt, ui),
     }
 }

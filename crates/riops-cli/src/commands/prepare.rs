@@ -32,7 +32,7 @@ pub(crate) fn rows(options: &PrepareRows, interrupt: &Interrupt, ui: Ui) -> Resu
         }
     }
     let target = Target::open(&options.target, interrupt, ui)?;
-    ui.notice(&format!("target: {}", target.conninfo));
+    target.announce(ui);
     let order =
         Order { dataset, compared, recreate: options.recreate, connections: options.connections };
     let text = prepare(&target, order, interrupt, ui)?;
@@ -58,6 +58,7 @@ pub(crate) fn prepare(
     ui: Ui,
 ) -> Result<String> {
     let cores = u32::try_from(machine::cpus()).unwrap_or(1);
+    target.require_own_sessions(interrupt)?;
     let workload = Rows::new(order.dataset, RowsRun::default());
     let progress = LoadProgress::new(ui);
     let prepared = Preparation {

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use jiff::Timestamp;
 use riops::engine::{EngineError, StageResult, run_stage};
-use riops::plan::{RowsDataset, RowsRun, RunPlan, Schedule, Stop};
+use riops::plan::{
+    ErrorPolicy, LatencyLimit, OnError, Protocol, RowsDataset, RowsRun, RunPlan, Schedule, Stop,
+};
 use riops::probe::Probe;
 use riops::report;
 use riops::store::{
@@ -14,7 +16,7 @@ use riops::store::{
 };
 use riops::target::facts::ServerFacts;
 use riops::target::machine::{self, MachineFacts};
-use riops::target::{Connection, Interrupt};
+use riops::target::{Connection, Interrupt, Pooler};
 use riops::workload::dataset::{DatasetError, Entry, Registry, State};
 use riops::workload::prepare::same_parameters;
 use riops::workload::rows::{self, Rows};
@@ -23,8 +25,8 @@ use riops::workload::{Workload, rows::NAME};
 use uuid::Uuid;
 
 use super::prepare::{Order, overlaid, prepare, random_seed};
-use crate::args::{DatasetOptions, Output, RunRows};
-use crate::failure::{FAILED, INTERRUPTED, NOT_VALID, UsageError};
+use crate::args::{self, DatasetOptions, Output, RunRows};
+use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID, UsageError};
 use crate::target::Target;
 use crate::ui::{RunProgress, Ui};
 
@@ -39,9 +41,11 @@ pub(crate) fn rows(options: &RunRows, interrupt: &Interrupt, ui: Ui) -> Result<E
     } else {
         Some(SqliteStore::open(&options.run.store.store.clone().unwrap_or_else(default_path))?)
     };
-    let target = Target::open(&options.target, interrupt, ui)?;
-    ui.notice(&format!("target: {}", target.conninfo));
-    let record = measure(&target, options, plan, store.as_ref(), interrupt, ui)?;
+    let id = Uuid::now_v7();
+    let mut target = Target::open(&options.target, interrupt, ui)?;
+    target.name_sessions(&id);
+    target.announce(ui);
+    let record = measure(&target, id, options, plan, store.as_ref(), interrupt, ui)?;
     let (kept, not_kept) = match store.map(|store| (store.save(&record), store)) {
         None => ("no (--no-store)".to_owned(), None),
         Some((Ok(()), store)) => (format!("{} in {}", record.id, store.path().display()), None),
@@ -65,6 +69,9 @@ fn exit_code(record: &Record) -> ExitCode {
         Status::Interrupted => ExitCode::from(INTERRUPTED),
         Status::Failed => ExitCode::from(FAILED),
         Status::Done if !record.verdict.valid => ExitCode::from(NOT_VALID),
+        Status::Done if record.thresholds.iter().any(|threshold| !threshold.held) => {
+            ExitCode::from(BREACHED)
+        }
         Status::Done => ExitCode::SUCCESS,
     }
 }
@@ -92,7 +99,25 @@ fn plan(options: &RunRows) -> Result<RunPlan> {
         },
         sessions,
         workers: run.workers.unwrap_or_else(|| cores.min(sessions)),
-        schedule: Schedule::Closed,
+        schedule: match (run.rate, run.poisson) {
+            (None, _) => Schedule::Closed,
+            (Some(per_s), false) => Schedule::Constant { per_s },
+            (Some(per_s), true) => Schedule::Poisson { per_s },
+        },
+        protocol: match run.protocol {
+            None | Some(args::Protocol::Prepared) => Protocol::Prepared,
+            Some(args::Protocol::Extended) => Protocol::Extended,
+            Some(args::Protocol::Simple) => Protocol::Simple,
+        },
+        pipeline: run.pipeline.unwrap_or(1),
+        reconnect_every: run.reconnect.map(|count| count.0),
+        errors: errors(run),
+        latency_limit: run
+            .latency_limit
+            .map(|limit| LatencyLimit { limit_s: limit.0.as_secs_f64(), skip: run.skip_late }),
+        thresholds: run.threshold.clone(),
+        abort_on_threshold: run.abort_on_threshold,
+        strict: run.strict,
         warmup_s: run.warmup.map_or(2.0, |span| span.0.as_secs_f64()),
         stop,
         interval_s: run.interval.map_or(1.0, |span| span.0.as_secs_f64()),
@@ -103,8 +128,23 @@ fn plan(options: &RunRows) -> Result<RunPlan> {
     })
 }
 
+fn errors(run: &args::RunOptions) -> ErrorPolicy {
+    let defaults = ErrorPolicy::default();
+    ErrorPolicy {
+        max_retries: run.max_retries.unwrap_or(defaults.max_retries),
+        on_error: match run.on_error {
+            None | Some(args::OnError::Stop) => OnError::Stop,
+            Some(args::OnError::Continue) => OnError::Continue,
+        },
+        reconnect_timeout_s: run
+            .reconnect_timeout
+            .map_or(defaults.reconnect_timeout_s, |span| span.0.as_secs_f64()),
+    }
+}
+
 fn measure(
     target: &Target,
+    id: Uuid,
     options: &RunRows,
     plan: RunPlan,
     store: Option<&SqliteStore>,
@@ -113,12 +153,18 @@ fn measure(
 ) -> Result<Record> {
     let started_at = Timestamp::now();
     let mut control = Connection::open(&target.conninfo, interrupt)?;
-    let (entry, dataset) = find_dataset(target, options, &mut control, interrupt, ui)?;
+    let pooler = find_pooler(target, &plan, &mut control, interrupt, ui)?;
+    let by_transaction = pooler.is_some_and(|pooler| pooler.by_transaction);
+    // Through a pooler the lock needs a session of its own, which holds it by its transaction.
+    let mut guard =
+        if by_transaction { Some(Connection::open(&target.conninfo, interrupt)?) } else { None };
+    let locks = Locks { guard: guard.as_mut() };
+    let (entry, dataset) = find_dataset(target, options, &mut control, locks, interrupt, ui)?;
     plan.rows.validate_for(&dataset)?;
     let facts = ServerFacts::read(&mut control)?;
     let workload = Rows::new(dataset.clone(), plan.rows.clone());
     let context = RunContext {
-        id: Uuid::now_v7(),
+        id,
         started_at,
         workload: workload.name().to_owned(),
         accesses: workload.accesses(),
@@ -128,7 +174,11 @@ fn measure(
             workers: plan.workers,
             shares_machine_with_server: target.is_local(),
         },
-        target: target_record(target, &facts, &entry, dataset),
+        target: TargetRecord {
+            encryption: control.encryption(),
+            pooler: pooler.map(|pooler| pooler.to_string()),
+            ..target_record(target, &facts, &entry, dataset)
+        },
         plan,
     };
     let local_data = facts.data_directory.as_deref().filter(|_| target.is_local());
@@ -142,7 +192,7 @@ fn measure(
         settle_open_runs(&mut registry, &entry, store)?;
         registry.begin_run(&context.id.to_string(), &entry.id)?;
     }
-    let result = run_loop(&workload, &context, target, interrupt, &mut probe, ui);
+    let result = run_loop(&workload, &context, target, by_transaction, interrupt, &mut probe, ui);
     let nothing_was_sent = |error: &anyhow::Error| {
         matches!(
             error.downcast_ref(),
@@ -158,16 +208,53 @@ fn measure(
     Ok(build(context, result, usage, checks)?)
 }
 
+/// What stands between, and whether the plan can be run through it.
+fn find_pooler(
+    target: &Target,
+    plan: &RunPlan,
+    control: &mut Connection,
+    interrupt: &Interrupt,
+    ui: Ui,
+) -> Result<Option<Pooler>> {
+    let pooler = Pooler::detect(control, &target.conninfo, interrupt)?;
+    let Some(found) = pooler else {
+        return Ok(None);
+    };
+    ui.notice(&format!("between riops and the server: {found}"));
+    if found.by_transaction {
+        if plan.protocol == Protocol::Prepared && !found.prepared_statements {
+            return Err(UsageError(
+                "the pooler passes prepared statements through as they are, so that they are missing on its other connections: use --protocol extended or simple, or a pooler that keeps track of them (PgBouncer from 1.21 on, with max_prepared_statements)".to_owned(),
+            )
+            .into());
+        }
+        ui.notice("no session settings are made, since they would stay in the pool: what the workload needs has to be set for the role or in the pooler (connect_query)");
+    }
+    Ok(Some(found))
+}
+
+/// Who keeps others from changing the dataset during a run.
+struct Locks<'a> {
+    /// A session for nothing else; else the control session does it.
+    guard: Option<&'a mut Connection>,
+}
+
 fn run_loop(
     workload: &Rows,
     context: &RunContext,
     target: &Target,
+    by_transaction: bool,
     interrupt: &Interrupt,
     probe: &mut Probe,
     ui: Ui,
 ) -> Result<StageResult> {
     let plan = &context.plan;
-    let stage = workload.stages(plan).pop().context("the workload has no stage")?;
+    let mut stage = workload.stages(plan).pop().context("the workload has no stage")?;
+    if by_transaction {
+        // What a session sets would stay behind in the pool, for everybody.
+        stage.sessions.iter_mut().for_each(|session| session.settings.clear());
+        stage.explain_by_name = false;
+    }
     let mut progress = RunProgress::new(ui, plan);
     let accesses = context.accesses.clone();
     Ok(run_stage(stage, accesses, plan, &target.conninfo, interrupt, probe, &mut progress)?)
@@ -256,6 +343,7 @@ fn find_dataset(
     target: &Target,
     options: &RunRows,
     control: &mut Connection,
+    locks: Locks<'_>,
     interrupt: &Interrupt,
     ui: Ui,
 ) -> Result<(Entry, RowsDataset)> {
@@ -287,7 +375,10 @@ fn find_dataset(
         ui.notice(&prepare(target, order, interrupt, ui)?);
     }
     // Only what is there under the lock counts: somebody may have replaced it meanwhile.
-    registry.lock(false)?;
+    match locks.guard {
+        Some(guard) => Registry::new(guard, NAME).lock_in_transaction()?,
+        None => registry.lock(false)?,
+    }
     let entry = registry
         .entry()?
         .filter(|entry| entry.state == State::Complete)
@@ -331,6 +422,8 @@ fn target_record(
         version_text: facts.version_text.clone(),
         compiler_flags: facts.compiler_flags.clone(),
         embedded: target.embedded.is_some(),
+        encryption: None,
+        pooler: None,
         address: target.conninfo.address(),
         database: target.conninfo.database.clone(),
         settings: facts.settings.clone(),

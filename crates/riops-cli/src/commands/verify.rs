@@ -21,7 +21,8 @@ use crate::ui::Ui;
 /// Checks the data, prints each check, and says by the exit code whether all of them held.
 pub(crate) fn rows(options: &VerifyRows, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let target = Target::open(&options.target, interrupt, ui)?;
-    ui.notice(&format!("target: {}", target.conninfo));
+    target.announce(ui);
+    target.require_own_sessions(interrupt)?;
     let mut control = Connection::open(&target.conninfo, interrupt)?;
     let mut registry = Registry::new(&mut control, NAME);
     // Nobody may change the rows between the count and the sum.

@@ -65,7 +65,8 @@ pub(crate) fn database(name: &str) -> Database {
     let mut admin = Connection::open(&state.conninfo(), &Interrupt::new()).unwrap();
     admin.execute(&format!("create database {name}")).unwrap();
     let url = state.url().replace("/postgres?", &format!("/{name}?"));
-    let conninfo = ConnInfo { database: name.to_owned(), ..state.conninfo() };
+    let mut conninfo = state.conninfo();
+    name.clone_into(&mut conninfo.database);
     let store = folder(&format!("store-{name}")).join("runs.sqlite");
     Database { conninfo, url, store }
 }

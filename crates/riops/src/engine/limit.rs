@@ -125,6 +125,11 @@ impl Limit {
         }
     }
 
+    /// Whether what happens now is part of the measurement.
+    pub(super) fn is_measured(&self, now: Nanos) -> bool {
+        now >= self.measure_start && now < self.window_end()
+    }
+
     /// Whether half of the measurement is over.
     pub(super) fn half_is_over(&self, now: Nanos) -> bool {
         match self.stop {

@@ -3,31 +3,44 @@
 //! Names no workload. The loop itself is in `worker`; this is what happens around it: connect all
 //! and wait for all, warm up, measure, drain, merge.
 
+mod alarm;
+mod calibrate;
 mod clock;
+mod findings;
 mod limit;
+mod null_server;
+mod opening;
 mod schedule;
 mod session;
 mod worker;
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
+pub use calibrate::{Calibration, calibrate};
 pub use clock::{Clock, MonotonicClock};
-pub use schedule::Pace;
-pub use session::{Moment, SessionError};
-pub use worker::{AccessFinding, Acknowledged};
+pub use findings::{AccessFinding, Moment};
+pub use null_server::NullServer;
+pub use session::SessionError;
+pub use worker::{Acknowledged, Starts};
 
-use crate::metrics::{HistogramError, IntervalPart, Point, Recorder, Timeline};
-use crate::plan::{RunPlan, Schedule};
+use crate::metrics::{Figures, HistogramError, IntervalPart, Point, Recorder, Timeline, outage};
+use crate::plan::{RunPlan, Schedule, Threshold};
 use crate::probe::Probe;
-use crate::target::{ConnInfo, Connection, ConnectionError, Interrupt};
+use crate::target::{ConnInfo, ConnectionError, Interrupt};
 use crate::units::Nanos;
 use crate::workload::access::Access;
+use crate::workload::keys::{Purpose, stream};
+use crate::workload::transaction::Statements;
 use crate::workload::{SessionPlan, Stage};
 use limit::Limit;
+use opening::{Connectors, Recipe};
+use schedule::{Arrivals, Share};
 use session::Session;
-use worker::{IntervalLink, WAKE, Worker, WorkerEvent, WorkerReport, WorkerSetup, note};
+use worker::{
+    IntervalLink, ReconnectLink, Rules, WAKE, Worker, WorkerEvent, WorkerReport, WorkerSetup,
+};
 
 /// How often the main thread looks at the user's wishes.
 const LOOK: Duration = Duration::from_millis(50);
@@ -105,6 +118,10 @@ pub struct StageResult {
     pub drained_max: Nanos,
     /// CPU seconds of each worker during the measurement.
     pub worker_cpu_s: Vec<f64>,
+    /// What became of the starts that a rate intended; only where one is set.
+    pub starts: Option<Starts>,
+    /// The threshold that ended it early, where one did.
+    pub breached: Option<Threshold>,
     /// The time series.
     pub series: Vec<Point>,
     /// Why it ended early, where it did.
@@ -130,9 +147,10 @@ struct Go {
 /// What a worker thread is started with.
 struct Assignment {
     worker: usize,
-    first_session: usize,
+    share: Share,
     sessions: Vec<SessionPlan>,
     poll: mio::Poll,
+    waker: Arc<mio::Waker>,
     go: Receiver<Go>,
     spares: Receiver<Box<IntervalPart>>,
 }
@@ -144,10 +162,13 @@ struct Shared {
     changes: Vec<bool>,
     operations: usize,
     total_sessions: usize,
-    schedule: Schedule,
+    plan: RunPlan,
+    /// Whether EXPLAIN may name a prepared statement.
+    explain_by_name: bool,
     interval: Nanos,
     clock: MonotonicClock,
     interrupt: Interrupt,
+    connectors: Connectors,
     events: SyncSender<(usize, WorkerEvent)>,
 }
 
@@ -164,17 +185,22 @@ pub fn run_stage(
     probe: &mut Probe,
     observer: &mut dyn Observer,
 ) -> Result<StageResult, EngineError> {
-    let Stage { name, operations, changes, sessions } = stage;
+    let Stage { name, operations, changes, sessions, explain_by_name } = stage;
     let total_sessions = sessions.len();
     let workers = usize::try_from(plan.workers).unwrap_or(1).clamp(1, total_sessions.max(1));
     let (events, received) = sync_channel(workers * 4 + 16);
+    // Connections that are still being made at the end are given up with it.
+    let over = Interrupt::new();
+    let _at_the_end = AtTheEnd(over.clone());
     let shared = Arc::new(Shared {
+        connectors: Connectors::new(target, &over, plan.seed),
+        explain_by_name,
         target: target.clone(),
         accesses,
         changes,
         operations: operations.len(),
         total_sessions,
-        schedule: plan.schedule,
+        plan: plan.clone(),
         interval: plan.interval().into(),
         clock: MonotonicClock::start(),
         interrupt: interrupt.clone(),
@@ -195,6 +221,15 @@ pub fn run_stage(
     run.measure(name, operations, before, probe, observer)
 }
 
+/// Says that the stage is over, whatever ends it.
+struct AtTheEnd(Interrupt);
+
+impl Drop for AtTheEnd {
+    fn drop(&mut self) {
+        self.0.request();
+    }
+}
+
 fn start_workers(
     sessions: Vec<SessionPlan>,
     workers: usize,
@@ -210,9 +245,15 @@ fn start_workers(
             let waker = Arc::new(mio::Waker::new(poll.registry(), WAKE)?);
             let (go, go_received) = sync_channel(1);
             let (spares, spares_received) = sync_channel(4);
+            let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
             let assignment = Assignment {
                 worker,
-                first_session,
+                share: Share {
+                    first: number(first_session),
+                    count: number(count),
+                    total: number(total),
+                },
+                waker: Arc::clone(&waker),
                 sessions: sessions.by_ref().take(count).collect(),
                 poll,
                 go: go_received,
@@ -236,9 +277,9 @@ fn work(assignment: Assignment, shared: &Shared) {
     let send = |event| {
         let _ = shared.events.send((worker, event));
     };
-    let Assignment { first_session, sessions, poll, go, spares, .. } = assignment;
+    let Assignment { share, sessions, poll, waker, go, spares, .. } = assignment;
     let mut findings = Vec::new();
-    let opened: Result<Vec<Session>, (usize, ConnectionError)> = (first_session..)
+    let opened: Result<Vec<Session>, (usize, ConnectionError)> = (share.first as usize..)
         .zip(sessions)
         .map(|(number, session)| {
             open_session(session, shared, &mut findings).map_err(|error| (number, error))
@@ -251,7 +292,8 @@ fn work(assignment: Assignment, shared: &Shared) {
             return send(WorkerEvent::Ready(Err(error)));
         }
     };
-    let Ok(recorder) = Recorder::new(shared.operations, shared.schedule != Schedule::Closed) else {
+    let open_loop = shared.plan.schedule != Schedule::Closed;
+    let Ok(recorder) = Recorder::new(shared.operations, open_loop) else {
         return;
     };
     send(WorkerEvent::Ready(Ok(findings)));
@@ -261,21 +303,31 @@ fn work(assignment: Assignment, shared: &Shared) {
     };
     // All workers start at the same moment, however long each took to hear of it.
     std::thread::sleep(start.since(shared.clock.now()).into());
-    for (position, session) in sessions.iter_mut().enumerate() {
-        let number = u32::try_from(first_session + position).unwrap_or(0);
-        let total = u32::try_from(shared.total_sessions).unwrap_or(1);
-        session.pace = Pace::new(shared.schedule, number, total, start);
-    }
-    let link =
-        IntervalLink { worker, length: shared.interval, events: shared.events.clone(), spares };
+    let (reply, reopened) = channel();
+    let random = |purpose| stream(shared.plan.seed, purpose, worker as u64);
     let setup = WorkerSetup {
         clock: shared.clock,
+        arrivals: Arrivals::new(
+            shared.plan.schedule,
+            share,
+            start,
+            limit.measure_start(),
+            random(Purpose::Arrivals),
+        ),
         limit,
         poll,
         sessions,
+        rules: Rules::of(&shared.plan),
         recorder,
         changes: shared.changes.clone(),
-        link,
+        link: IntervalLink {
+            worker,
+            length: shared.interval,
+            events: shared.events.clone(),
+            spares,
+        },
+        reconnect: ReconnectLink { connectors: shared.connectors.clone(), reply, reopened, waker },
+        rng: random(Purpose::Backoff),
     };
     let report = Worker::new(setup).run();
     bye.said = true;
@@ -304,25 +356,18 @@ fn open_session(
     shared: &Shared,
     findings: &mut Vec<AccessFinding>,
 ) -> Result<Session, ConnectionError> {
-    let mut connection = Connection::open(&shared.target, &shared.interrupt)?;
-    connection.execute(&plan.settings.join("; "))?;
-    for statement in &plan.statements {
-        connection.prepare(&statement.name, &statement.sql, &statement.parameter_types)?;
-    }
-    let accesses: Vec<Access> = shared
+    let SessionPlan { settings, statements, generator } = plan;
+    let checks = shared
         .accesses
         .iter()
-        .filter(|access| plan.statements.iter().any(|statement| statement.name == access.statement))
-        .cloned()
+        .filter(|access| statements.iter().any(|statement| statement.name == access.statement))
+        .map(|access| (access.clone(), access.explain_sql(shared.explain_by_name)))
         .collect();
-    for access in &accesses {
-        let lines = connection.query(&access.explain_sql())?;
-        let json: String = lines.into_iter().flatten().flatten().collect();
-        note(findings, &access.statement, Moment::Before, access.judge(&json), 1);
-    }
-    let (stream, received) = connection.into_parts();
-    stream.set_nonblocking(true).map_err(ConnectionError::Io)?;
-    Ok(Session::new(stream, received, plan.generator, accesses))
+    let statements = Arc::new(Statements::new(shared.plan.protocol, statements));
+    let recipe = Arc::new(Recipe { settings, statements, checks });
+    let mut opened = opening::open(&recipe, true, &shared.target, &shared.interrupt)?;
+    findings::merge(findings, std::mem::take(&mut opened.findings));
+    Ok(Session::new(recipe, generator, shared.plan.pipeline as usize, opened))
 }
 
 /// A stage whose workers have been started.
@@ -340,7 +385,7 @@ impl StageRun<'_> {
         let mut findings = Vec::new();
         for _ in &self.handles {
             match self.received.recv() {
-                Ok((_, WorkerEvent::Ready(Ok(found)))) => merge_findings(&mut findings, found),
+                Ok((_, WorkerEvent::Ready(Ok(found)))) => findings::merge(&mut findings, found),
                 Ok((_, WorkerEvent::Ready(Err((number, source))))) => {
                     return Err(EngineError::Connect {
                         session: number + 1,
@@ -372,7 +417,10 @@ impl StageRun<'_> {
                 .map_err(|_| EngineError::WorkerLost)?;
         }
         let mut timeline = Timeline::new(self.handles.len(), self.plan.interval_s);
-        let reports = self.watch(&limit, &mut timeline, probe, observer)?;
+        if self.plan.abort_on_threshold {
+            timeline.sum_up(self.plan.schedule != Schedule::Closed)?;
+        }
+        let (reports, breached) = self.watch(&limit, &mut timeline, probe, observer)?;
         for handle in self.handles {
             handle.thread.join().map_err(|_| EngineError::WorkerLost)?;
         }
@@ -389,8 +437,10 @@ impl StageRun<'_> {
             observer.point(point);
         }
         result.series = series;
+        result.breached = breached;
+        note_outages(&mut result, limit.measure_start());
         let mut findings = before;
-        merge_findings(&mut findings, result.findings);
+        findings::merge(&mut findings, result.findings);
         findings.sort_by(|a, b| (&a.statement, a.moment).cmp(&(&b.statement, b.moment)));
         result.findings = findings;
         Ok(result)
@@ -404,9 +454,10 @@ impl StageRun<'_> {
         timeline: &mut Timeline,
         probe: &mut Probe,
         observer: &mut dyn Observer,
-    ) -> Result<Vec<WorkerReport>, EngineError> {
+    ) -> Result<(Vec<WorkerReport>, Option<Threshold>), EngineError> {
         let clock = self.shared.clock;
         let mut reports = Vec::new();
+        let mut breached = None;
         let mut next_call = limit.measure_start();
         let (mut measuring, mut ended) = (false, false);
         while reports.len() < self.handles.len() {
@@ -417,6 +468,9 @@ impl StageRun<'_> {
                 Ok((worker, WorkerEvent::Interval(part))) => {
                     for point in timeline.add(&part)? {
                         observer.point(&point);
+                    }
+                    if breached.is_none() {
+                        breached = self.breached(timeline);
                     }
                     if let Some(handle) = self.handles.get(worker) {
                         let _ = handle.spares.try_send(part);
@@ -429,7 +483,7 @@ impl StageRun<'_> {
                 }
             }
             let now = clock.now();
-            if self.interrupt.requested() {
+            if self.interrupt.requested() || breached.is_some() {
                 limit.end_now(now);
             }
             if !measuring && now >= limit.measure_start() {
@@ -456,17 +510,21 @@ impl StageRun<'_> {
         if !ended || limit.is_by_number() {
             probe.end();
         }
-        Ok(reports)
+        Ok((reports, breached))
+    }
+
+    /// The threshold that the measurement has breached so far, where that ends it.
+    fn breached(&self, timeline: &Timeline) -> Option<Threshold> {
+        let (total, seconds) = timeline.total()?;
+        let figures = Figures::so_far(total, seconds);
+        let breaks = |threshold: &&Threshold| {
+            figures.get(threshold.metric).is_some_and(|found| !threshold.is_held_by(found))
+        };
+        self.plan.thresholds.iter().find(breaks).cloned()
     }
 
     fn call_workers(&self) -> Result<(), EngineError> {
         self.handles.iter().try_for_each(|handle| handle.waker.wake()).map_err(EngineError::from)
-    }
-}
-
-fn merge_findings(all: &mut Vec<AccessFinding>, more: Vec<AccessFinding>) {
-    for AccessFinding { statement, moment, finding, sessions } in more {
-        note(all, &statement, moment, finding, sessions);
     }
 }
 
@@ -487,6 +545,8 @@ fn merge_reports(reports: Vec<WorkerReport>, limit: &Limit) -> Result<StageResul
         drained: first.drained,
         drained_max: first.drained_max,
         worker_cpu_s: vec![first.cpu_s],
+        starts: first.starts,
+        breached: None,
         series: Vec::new(),
         failure: first.failure,
         interrupted: false,
@@ -500,14 +560,31 @@ fn merge_reports(reports: Vec<WorkerReport>, limit: &Limit) -> Result<StageResul
             mine.transactions_unknown += theirs.transactions_unknown;
         }
         result.wrong_replies += report.wrong_replies;
-        merge_findings(&mut result.findings, report.findings);
+        findings::merge(&mut result.findings, report.findings);
         result.session_transactions.extend(report.session_transactions);
         result.drained += report.drained;
         result.drained_max = result.drained_max.max(report.drained_max);
         result.worker_cpu_s.push(report.cpu_s);
+        if let (Some(mine), Some(theirs)) = (&mut result.starts, report.starts) {
+            mine.intended += theirs.intended;
+            mine.waiting += theirs.waiting;
+            mine.oldest_wait = mine.oldest_wait.max(theirs.oldest_wait);
+        }
         result.failure = result.failure.or(report.failure);
     }
     Ok(result)
+}
+
+/// Adds to each kind of error how long nothing succeeded around it.
+fn note_outages(result: &mut StageResult, start: Nanos) {
+    let recorder = &mut result.recorder;
+    let (times, gaps) = (recorder.error_times.clone(), recorder.gaps.clone());
+    for entry in recorder.errors_mut().entries_mut() {
+        if let Some(found) = outage(&entry.sqlstate, &times, &gaps, &result.series, start) {
+            entry.without_success_s = Some(found.without_success_s);
+            entry.until_90_percent_s = found.until_90_percent_s;
+        }
+    }
 }
 
 #[cfg(test)]

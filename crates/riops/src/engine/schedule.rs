@@ -1,79 +1,284 @@
-//! When each transaction of a session is meant to start.
+//! When transactions are meant to start, whatever happens to those before.
 //!
-//! The loop asks and obeys; it does not know which schedule it follows.
+//! Each worker has its share of the stage's starts; any of its sessions that is free takes the next
+//! one that is due. So a session that hangs holds up itself and nobody's start.
+
+use rand::RngExt;
+use rand_distr::Exp1;
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::plan::Schedule;
 use crate::units::Nanos;
 
-/// The schedule of one session.
+/// Which of a stage's sessions a worker drives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pace {
-    /// The next one starts when the last one has ended.
-    Closed,
-    /// At fixed points on the clock, whatever happens to the transactions before.
-    Fixed {
-        /// The next point.
-        next: Nanos,
-        /// Between two points of this session.
-        step: Nanos,
+pub(super) struct Share {
+    /// The number of the first, from 0.
+    pub(super) first: u32,
+    /// How many.
+    pub(super) count: u32,
+    /// Of how many.
+    pub(super) total: u32,
+}
+
+/// The intended starts of one worker, in order.
+#[derive(Debug, Clone)]
+pub(super) struct Arrivals {
+    source: Source,
+    next: Nanos,
+}
+
+#[derive(Debug, Clone)]
+enum Source {
+    /// Number `k` of the stage is at `anchor + k / rate`, exactly: nothing adds up. Before the
+    /// measurement starts, `k` is negative.
+    Constant { per_s: f64, anchor: Nanos, share: Share, first_number: i64, taken: u64 },
+    Poisson {
+        /// Nanoseconds between two starts of this worker, on average.
+        mean: f64,
+        rng: Xoshiro256PlusPlus,
+        /// The same stream, run ahead to the present: counts what is due.
+        ahead: Xoshiro256PlusPlus,
+        ahead_next: Nanos,
+        /// Starts that were due at the last look.
+        due: u64,
+        taken: u64,
     },
 }
 
-impl Pace {
-    /// The pace of session `number` of `sessions`, from `start` on. The sessions take turns, so
-    /// that their starts are spread evenly.
+impl Arrivals {
+    /// The starts from `start` on, so that one of the stage falls on `anchor`, where the
+    /// measurement starts. `None` for the closed loop, which has none.
     #[must_use]
-    pub fn new(schedule: Schedule, number: u32, sessions: u32, start: Nanos) -> Self {
-        match schedule {
-            Schedule::Closed => Self::Closed,
+    pub(super) fn new(
+        schedule: Schedule,
+        share: Share,
+        start: Nanos,
+        anchor: Nanos,
+        rng: Xoshiro256PlusPlus,
+    ) -> Option<Self> {
+        let mut arrivals = match schedule {
+            Schedule::Closed => return None,
             Schedule::Constant { per_s } => {
-                let between = 1e9 / per_s;
+                let before = (anchor.since(start).0 as f64 * per_s / 1e9).floor();
+                #[expect(clippy::cast_possible_truncation, reason = "a number of starts")]
+                let first_number = -(before as i64);
+                let source = Source::Constant { per_s, anchor, share, first_number, taken: 0 };
+                Self { source, next: Nanos(0) }
+            }
+            Schedule::Poisson { per_s } => {
+                let mean = 1e9 / per_s * f64::from(share.total) / f64::from(share.count.max(1));
+                let ahead = rng.clone();
+                let source =
+                    Source::Poisson { mean, rng, ahead, ahead_next: start, due: 0, taken: 0 };
+                Self { source, next: start }
+            }
+        };
+        if let Source::Poisson { mean, ahead, ahead_next, .. } = &mut arrivals.source {
+            *ahead_next = ahead_next.after(distance(*mean, ahead));
+        }
+        arrivals.advance();
+        Some(arrivals)
+    }
+
+    /// The next intended start: in the future, or in the past where nobody was free to take it.
+    #[must_use]
+    pub(super) fn next(&self) -> Nanos {
+        self.next
+    }
+
+    /// Takes the next intended start.
+    pub(super) fn take(&mut self) -> Nanos {
+        let taken_at = self.next;
+        match &mut self.source {
+            Source::Constant { taken, .. } | Source::Poisson { taken, .. } => *taken += 1,
+        }
+        self.advance();
+        taken_at
+    }
+
+    /// How many starts are due at `now` and were not taken.
+    pub(super) fn backlog(&mut self, now: Nanos) -> u64 {
+        let due = self.due(now);
+        match &self.source {
+            Source::Constant { taken, .. } | Source::Poisson { taken, .. } => {
+                due.saturating_sub(*taken)
+            }
+        }
+    }
+
+    /// How many starts there were up to `now`, which never goes back.
+    pub(super) fn due(&mut self, now: Nanos) -> u64 {
+        match &mut self.source {
+            Source::Constant { per_s, anchor, share, first_number, .. } => {
+                let since_anchor = if now >= *anchor {
+                    now.since(*anchor).0 as f64
+                } else {
+                    -(anchor.since(now).0 as f64)
+                };
+                // The last number of the stage that is due: its time is rounded to a nanosecond.
+                #[expect(clippy::cast_possible_truncation, reason = "a number of starts")]
+                let last = ((since_anchor + 0.5) * *per_s / 1e9).floor() as i64;
+                own(*share, u64::try_from(last - *first_number + 1).unwrap_or(0))
+            }
+            Source::Poisson { mean, ahead, ahead_next, due, .. } => {
+                while *ahead_next <= now {
+                    *due += 1;
+                    *ahead_next = ahead_next.after(distance(*mean, ahead));
+                }
+                *due
+            }
+        }
+    }
+
+    fn advance(&mut self) {
+        match &mut self.source {
+            Source::Constant { per_s, anchor, share, first_number, taken } => {
+                let count = u64::from(share.count.max(1));
+                let slot = *taken / count * u64::from(share.total)
+                    + u64::from(share.first)
+                    + *taken % count;
+                let number = slot.cast_signed() + *first_number;
                 #[expect(
                     clippy::cast_possible_truncation,
                     clippy::cast_sign_loss,
                     reason = "nanoseconds of a positive rate"
                 )]
-                let nanos = |count: u32| Nanos((between * f64::from(count)) as u64);
-                Self::Fixed { next: start.after(nanos(number)), step: nanos(sessions) }
+                let offset = Nanos((number.unsigned_abs() as f64 * 1e9 / *per_s).round() as u64);
+                self.next = if number >= 0 {
+                    anchor.after(offset)
+                } else {
+                    Nanos(anchor.0.saturating_sub(offset.0))
+                };
             }
-        }
-    }
-
-    /// The intended start of the next transaction: now, or a fixed point that may be in the
-    /// future, or in the past where the session is late.
-    pub fn next(&mut self, now: Nanos) -> Nanos {
-        match self {
-            Self::Closed => now,
-            Self::Fixed { next, step } => {
-                let intended = *next;
-                *next = next.after(*step);
-                intended
+            Source::Poisson { mean, rng, .. } => {
+                self.next = self.next.after(distance(*mean, rng));
             }
         }
     }
 }
 
+/// Of the first `due` starts of the stage, those of this share.
+fn own(share: Share, due: u64) -> u64 {
+    let (first, count) = (u64::from(share.first), u64::from(share.count));
+    let total = u64::from(share.total.max(1));
+    due / total * count + (due % total).saturating_sub(first).min(count)
+}
+
+/// The distance to the next start of a Poisson process: exponentially distributed.
+fn distance(mean: f64, rng: &mut Xoshiro256PlusPlus) -> Nanos {
+    let factor: f64 = rng.sample(Exp1);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "nanoseconds, not negative"
+    )]
+    Nanos((mean * factor).round() as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::keys::{Purpose, stream};
 
-    #[test]
-    fn a_closed_loop_starts_now() {
-        let mut pace = Pace::new(Schedule::Closed, 3, 4, Nanos(5));
-        assert_eq!(pace.next(Nanos(77)), Nanos(77));
+    const START: Nanos = Nanos(1_000_000_000);
+
+    fn arrivals(schedule: Schedule, share: Share, anchor: Nanos) -> Arrivals {
+        let rng = stream(7, Purpose::Arrivals, u64::from(share.first));
+        Arrivals::new(schedule, share, START, anchor, rng).unwrap()
+    }
+
+    /// The starts before `end` of all workers, in order.
+    fn all(schedule: Schedule, counts: &[u32], anchor: Nanos, end: Nanos) -> Vec<u64> {
+        let total = counts.iter().sum();
+        let mut first = 0;
+        let mut starts = Vec::new();
+        for &count in counts {
+            let mut arrivals = arrivals(schedule, Share { first, count, total }, anchor);
+            while arrivals.next() < end {
+                starts.push(arrivals.take().0);
+            }
+            first += count;
+        }
+        starts.sort_unstable();
+        starts
     }
 
     #[test]
-    fn fixed_starts_stay_on_the_clock_however_late_the_session_is() {
-        let schedule = Schedule::Constant { per_s: 1_000.0 };
-        let mut starts: Vec<_> = (0..4)
-            .flat_map(|number| {
-                let mut pace = Pace::new(schedule, number, 4, Nanos(100));
-                [Nanos(0), Nanos(1 << 40), Nanos(1 << 50)].map(|now| pace.next(now).0)
-            })
-            .collect();
-        starts.sort_unstable();
-        let expected: Vec<_> = (0..12).map(|number| 100 + number * 1_000_000).collect();
-        assert_eq!(starts, expected);
+    fn the_closed_loop_has_no_starts() {
+        let share = Share { first: 0, count: 1, total: 1 };
+        let rng = stream(7, Purpose::Arrivals, 0);
+        assert!(Arrivals::new(Schedule::Closed, share, START, START, rng).is_none());
+    }
+
+    #[test]
+    fn in_the_measurement_there_are_exactly_rate_times_time_starts() {
+        for (per_s, seconds) in
+            [(1_000.0, 4), (3.0, 7), (7_777.0, 10), (1e6, 1), (0.5, 10), (33_333.0, 3)]
+        {
+            for counts in [&[1][..], &[3, 2, 2], &[500, 500]] {
+                // Any warm-up, and an anchor that is no multiple of anything.
+                let anchor = START.after(Nanos(1_234_567_891));
+                let end = anchor.after(Nanos(seconds * 1_000_000_000));
+                let starts = all(Schedule::Constant { per_s }, counts, anchor, end);
+                let counted = starts.iter().filter(|&&start| start >= anchor.0).count();
+                assert_eq!(counted as f64, per_s * seconds as f64, "{per_s} {counts:?}");
+                assert!(starts.iter().all(|&start| start >= START.0));
+                assert!(starts.windows(2).all(|pair| pair[0] < pair[1]));
+            }
+        }
+    }
+
+    #[test]
+    fn starts_stay_on_the_clock_however_long_the_run() {
+        let share = Share { first: 0, count: 1, total: 1 };
+        let mut arrivals = arrivals(Schedule::Constant { per_s: 3.0 }, share, START);
+        for number in 0..300_000u64 {
+            let exact = START.0 as f64 + number as f64 * 1e9 / 3.0;
+            assert!((arrivals.take().0 as f64 - exact).abs() <= 1.0);
+        }
+    }
+
+    #[test]
+    fn random_starts_have_the_rate_and_the_spread_of_a_poisson_process() {
+        let end = START.after(Nanos(20_000_000_000));
+        let starts = all(Schedule::Poisson { per_s: 5_000.0 }, &[2, 1], START, end);
+        // 100,000 expected, standard deviation 316.
+        assert!((98_500..=101_500).contains(&starts.len()), "{}", starts.len());
+        // Counts in windows of 10 ms have their mean as their variance.
+        let mut counts = vec![0.0f64; 2_000];
+        for start in &starts {
+            counts[usize::try_from((start - START.0) / 10_000_000).unwrap()] += 1.0;
+        }
+        let mean = counts.iter().sum::<f64>() / 2_000.0;
+        let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / 2_000.0;
+        assert!((variance / mean - 1.0).abs() < 0.15, "{}", variance / mean);
+        assert_eq!(starts, all(Schedule::Poisson { per_s: 5_000.0 }, &[2, 1], START, end));
+    }
+
+    #[test]
+    fn the_backlog_is_what_is_due_and_was_not_taken() {
+        for schedule in [Schedule::Constant { per_s: 999.0 }, Schedule::Poisson { per_s: 999.0 }] {
+            for share in
+                [Share { first: 0, count: 1, total: 1 }, Share { first: 2, count: 3, total: 7 }]
+            {
+                let anchor = START.after(Nanos(500_000_000));
+                let mut arrivals = arrivals(schedule, share, anchor);
+                let mut reference = arrivals.clone();
+                for step in 1..50u64 {
+                    let now = START.after(Nanos(step * 37_000_000));
+                    if step % 3 == 0 && arrivals.next() <= now {
+                        assert_eq!(arrivals.take(), reference.take());
+                    }
+                    let mut counter = reference.clone();
+                    let mut due = 0;
+                    while counter.next() <= now {
+                        counter.take();
+                        due += 1;
+                    }
+                    assert_eq!(arrivals.backlog(now), due, "{schedule:?} {share:?} {step}");
+                }
+            }
+        }
     }
 }

@@ -1,8 +1,11 @@
-//! One connection doing the work: which transaction is under way, what came back, what is next.
+//! One session of a stage: its connection, the transactions under way on it, what came back.
 //!
 //! Knows the protocol and the workload's generator; knows neither poller nor schedule.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
 
 use riops_wire::backend::{Message, ServerError};
 use riops_wire::frame::FrameBuffer;
@@ -10,34 +13,25 @@ use riops_wire::frontend;
 use riops_wire::pipeline::{Event, Pipeline};
 use riops_wire::sqlstate::SqlState;
 
-use super::schedule::Pace;
+use super::findings::Moment;
+use super::opening::{Opened, Recipe};
 use crate::target::Stream;
 use crate::units::Nanos;
-use crate::workload::access::{Access, Finding};
-use crate::workload::{Generator, Outcome, Transaction};
+use crate::workload::Generator;
+use crate::workload::access::Finding;
+use crate::workload::transaction::{Outcome, Transaction};
 
 /// What a session is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Activity {
-    /// Nothing is under way.
-    Idle,
-    /// A transaction of the workload.
-    Transaction,
+    /// Transactions of the workload, or nothing.
+    Work,
     /// The plan of its statement of this number is being asked.
     Check(usize),
+    /// It waits for a new connection.
+    Connect,
     /// It is over.
     Ended,
-}
-
-/// When a plan was looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Moment {
-    /// Before the first transaction.
-    Before,
-    /// In the middle of the measurement.
-    Middle,
-    /// After the last transaction.
-    After,
 }
 
 /// Why a session cannot go on.
@@ -55,133 +49,260 @@ pub enum SessionError {
     /// What the server sends is not the protocol.
     #[error("the server does not follow the protocol: {0}")]
     Protocol(String),
+    /// There was no new connection in the place of a broken one.
+    #[error("a broken connection could not be replaced: {message}")]
+    Reconnect {
+        /// The server's code, or one of class 08.
+        sqlstate: SqlState,
+        /// Why not.
+        message: String,
+    },
     /// A transaction did not end in time.
     #[error("a transaction did not end within {0} s after the end of the measurement")]
     Drain(u64),
 }
 
-/// What has come to an end on a session.
-#[derive(Debug)]
-pub(super) enum Ended {
-    /// The transaction, with what its reply said.
-    Transaction(Outcome),
-    /// The look at a plan.
-    Check(usize, Finding),
-    /// The transaction, with an error.
-    Failed(Box<ServerError>),
+impl SessionError {
+    /// The server's code, where it sent one; class 08 stands for a broken connection.
+    pub(super) fn sqlstate(&self) -> SqlState {
+        match self {
+            Self::Server(error) | Self::Closed(Some(error)) => error.sqlstate,
+            Self::Closed(None) | Self::Io(_) => SqlState::CONNECTION_FAILURE,
+            Self::Protocol(_) => SqlState::PROTOCOL_VIOLATION,
+            Self::Reconnect { sqlstate, .. } => *sqlstate,
+            Self::Drain(_) => SqlState::UNKNOWN,
+        }
+    }
+
+    fn protocol(error: &dyn std::fmt::Display) -> Self {
+        Self::Protocol(error.to_string())
+    }
 }
 
-/// A session with its connection.
-pub(super) struct Session {
-    stream: Stream,
-    received: FrameBuffer,
-    pipeline: Pipeline,
-    generator: Box<dyn Generator>,
+/// A transaction from its intended start to its end, over all attempts.
+#[derive(Debug)]
+pub(super) struct Flight {
     pub(super) tx: Transaction,
-    outcome: Outcome,
-    failed: Option<Box<ServerError>>,
-    /// Bytes of the request under way, where they are not the transaction's.
-    request: Vec<u8>,
-    sent: usize,
-    plan_text: String,
-    pub(super) activity: Activity,
-    pub(super) accesses: Vec<Access>,
-    pub(super) pace: Pace,
-    /// When the transaction under way was meant to start, and when it was sent.
+    pub(super) outcome: Outcome,
+    /// When it was meant to start, and when it was sent for the first time.
     pub(super) intended: Nanos,
     pub(super) started: Nanos,
     /// Whether it is one of those that are counted by number.
     pub(super) claimed: bool,
+    /// How often it was sent again.
+    pub(super) retries: u32,
+}
+
+/// What has come to an end on a session.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// A transaction, with what its reply said.
+    Transaction(Flight),
+    /// The look at a plan.
+    Check(usize, Finding),
+    /// A transaction, with an error.
+    Failed(Flight, Box<ServerError>),
+    /// The look at a plan, with an error.
+    CheckFailed(Box<ServerError>),
+}
+
+/// A connection, with what is on its way in and out.
+struct Link {
+    stream: Stream,
+    received: FrameBuffer,
+    pipeline: Pipeline,
+    /// What is to be sent, and how much of it was.
+    out: Vec<u8>,
+    sent: usize,
+}
+
+/// A session of a stage, over all its connections.
+pub(super) struct Session {
+    pub(super) recipe: Arc<Recipe>,
+    generator: Box<dyn Generator>,
+    link: Option<Link>,
+    /// Sent and not answered, the oldest first.
+    under_way: VecDeque<Flight>,
+    /// Answered with an error, and to be sent again in a moment.
+    pub(super) postponed: usize,
+    /// Memory of transactions that have ended.
+    spare: Vec<Flight>,
+    failed: Option<Box<ServerError>>,
+    plan_text: String,
+    pub(super) activity: Activity,
+    /// Whether it waits for its worker's next start.
+    pub(super) parked: bool,
     /// The next look at the plans.
     pub(super) next_check: Option<Moment>,
     /// Transactions that were counted.
     pub(super) transactions: u64,
+    /// Transactions on this connection.
+    pub(super) since_connect: u64,
 }
 
 /// Longer plans than any statement of riops has are not kept.
 const PLAN_BYTES_MAX: usize = 256 * 1024;
 
 impl Session {
+    /// A session with its first connection, on which up to `depth` transactions are under way.
     pub(super) fn new(
-        stream: Stream,
-        received: FrameBuffer,
+        recipe: Arc<Recipe>,
         generator: Box<dyn Generator>,
-        accesses: Vec<Access>,
+        depth: usize,
+        opened: Opened,
     ) -> Self {
-        Self {
-            stream,
-            received,
-            pipeline: Pipeline::new(),
-            generator,
-            tx: Transaction::default(),
+        let flight = || Flight {
+            tx: Transaction::new(Arc::clone(&recipe.statements)),
             outcome: Outcome::default(),
-            failed: None,
-            request: Vec::new(),
-            sent: 0,
-            plan_text: String::new(),
-            activity: Activity::Idle,
-            accesses,
-            pace: Pace::Closed,
             intended: Nanos(0),
             started: Nanos(0),
             claimed: false,
+            retries: 0,
+        };
+        let mut session = Self {
+            spare: (0..depth).map(|_| flight()).collect(),
+            recipe,
+            generator,
+            link: None,
+            under_way: VecDeque::with_capacity(depth),
+            postponed: 0,
+            failed: None,
+            plan_text: String::new(),
+            activity: Activity::Work,
+            parked: false,
             next_check: Some(Moment::Middle),
             transactions: 0,
-        }
+            since_connect: 0,
+        };
+        session.attach(opened);
+        session
     }
 
-    pub(super) fn stream(&self) -> &Stream {
-        &self.stream
+    /// Goes on with this connection.
+    pub(super) fn attach(&mut self, opened: Opened) {
+        let Opened { stream, received, .. } = opened;
+        self.link = Some(Link {
+            stream,
+            received,
+            pipeline: Pipeline::new(),
+            out: Vec::with_capacity(256),
+            sent: 0,
+        });
+        self.since_connect = 0;
+        self.failed = None;
+        self.activity = Activity::Work;
     }
 
-    /// Makes the next transaction and sends it; false where the socket takes no more for now.
-    pub(super) fn start_transaction(&mut self) -> Result<bool, SessionError> {
-        self.generator.next(&mut self.tx);
-        if let Some(error) = self.tx.error() {
-            return Err(SessionError::Protocol(error.to_string()));
+    /// Gives the connection up, with a goodbye for which nobody waits; what was under way on it
+    /// comes out.
+    pub(super) fn detach(&mut self) -> std::collections::vec_deque::Drain<'_, Flight> {
+        self.say_goodbye();
+        self.activity = Activity::Connect;
+        self.under_way.drain(..)
+    }
+
+    /// Ends the session for good.
+    pub(super) fn end(&mut self) {
+        self.say_goodbye();
+        self.activity = Activity::Ended;
+    }
+
+    fn say_goodbye(&mut self) {
+        let Some(mut link) = self.link.take() else {
+            return;
+        };
+        let mut goodbye = Vec::new();
+        if frontend::Message::Terminate.encode(&mut goodbye).is_ok() {
+            let _ = link.stream.write(&goodbye);
         }
-        self.outcome = Outcome::default();
-        self.activity = Activity::Transaction;
-        self.begin_request(self.tx.statements())?;
-        self.send()
+        link.stream.close();
+    }
+
+    /// The socket, for the poller.
+    pub(super) fn descriptor(&self) -> Option<i32> {
+        self.link.as_ref().map(|link| link.stream.as_raw_fd())
+    }
+
+    /// Whether another transaction may be sent.
+    pub(super) fn has_room(&self) -> bool {
+        !self.spare.is_empty()
+    }
+
+    /// Whether nothing is under way, and nothing waits to be sent again.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.under_way.is_empty() && self.postponed == 0
+    }
+
+    /// Puts the next transaction into what is to be sent.
+    pub(super) fn begin(
+        &mut self,
+        intended: Nanos,
+        now: Nanos,
+        claimed: bool,
+    ) -> Result<(), SessionError> {
+        let Some(mut flight) = self.spare.pop() else {
+            return Ok(());
+        };
+        self.generator.next(&mut flight.tx);
+        if let Some(error) = flight.tx.error() {
+            return Err(SessionError::protocol(error));
+        }
+        flight.intended = intended;
+        flight.started = now;
+        flight.claimed = claimed;
+        flight.retries = 0;
+        self.since_connect += 1;
+        self.queue(flight)
+    }
+
+    /// Puts a transaction that failed into what is to be sent, the same bytes once more.
+    pub(super) fn queue(&mut self, mut flight: Flight) -> Result<(), SessionError> {
+        let Some(link) = &mut self.link else {
+            return Err(SessionError::Closed(None));
+        };
+        flight.outcome = Outcome::default();
+        link.out.extend_from_slice(flight.tx.bytes());
+        let counted = link.pipeline.sent(flight.tx.statements());
+        self.under_way.push_back(flight);
+        counted.map_err(|error| SessionError::protocol(&error))
+    }
+
+    /// Keeps the memory of a transaction that has ended.
+    pub(super) fn recycle(&mut self, flight: Flight) {
+        self.spare.push(flight);
     }
 
     /// Asks for the plan of the statement of this number.
-    pub(super) fn start_check(&mut self, number: usize) -> Result<bool, SessionError> {
-        let sql = self.accesses.get(number).map(Access::explain_sql).unwrap_or_default();
-        self.request.clear();
-        frontend::Message::Query(&sql)
-            .encode(&mut self.request)
-            .map_err(|error| SessionError::Protocol(error.to_string()))?;
+    pub(super) fn start_check(&mut self, number: usize) -> Result<(), SessionError> {
+        let sql = self.recipe.checks.get(number).map_or("", |(_, explain)| explain.as_str());
+        let Some(link) = &mut self.link else {
+            return Err(SessionError::Closed(None));
+        };
+        frontend::Message::Query(sql)
+            .encode(&mut link.out)
+            .map_err(|error| SessionError::protocol(&error))?;
         self.plan_text.clear();
         self.activity = Activity::Check(number);
-        self.begin_request(1)?;
-        self.send()
+        link.pipeline.sent(1).map_err(|error| SessionError::protocol(&error))
     }
 
-    /// Says goodbye; nobody waits for an answer.
-    pub(super) fn end(&mut self) {
-        self.activity = Activity::Ended;
-        self.request.clear();
-        if frontend::Message::Terminate.encode(&mut self.request).is_ok() {
-            let _ = self.stream.write(&self.request);
-        }
-    }
-
-    fn begin_request(&mut self, statements: u32) -> Result<(), SessionError> {
-        self.sent = 0;
-        self.pipeline.sent(statements).map_err(|error| SessionError::Protocol(error.to_string()))
-    }
-
-    /// Sends what is left of the request; false where the socket takes no more for now.
-    pub(super) fn send(&mut self) -> Result<bool, SessionError> {
-        let bytes = match self.activity {
-            Activity::Transaction => self.tx.bytes(),
-            _ => &self.request,
+    /// Sends what is to be sent; false where the socket takes no more for now.
+    pub(super) fn flush(&mut self) -> Result<bool, SessionError> {
+        let Some(link) = &mut self.link else {
+            return Ok(true);
         };
-        while let Some(rest) = bytes.get(self.sent..).filter(|rest| !rest.is_empty()) {
-            match self.stream.write(rest) {
-                Ok(count) => self.sent += count,
+        if link.out.is_empty() {
+            return Ok(true);
+        }
+        loop {
+            let rest = link.out.get(link.sent..).unwrap_or_default();
+            let done = rest.is_empty();
+            // With TLS the last bytes may still wait to go out.
+            let written =
+                if done { link.stream.flush().map(|()| 0) } else { link.stream.write(rest) };
+            match written {
+                Ok(_) if done => break,
+                Ok(count) => link.sent += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -190,29 +311,37 @@ impl Session {
                 Err(error) => return Err(SessionError::Io(error.to_string())),
             }
         }
+        link.out.clear();
+        link.sent = 0;
         Ok(true)
     }
 
     /// The peer has gone: reads what it said before, for the error.
     fn farewell(&mut self) -> SessionError {
         while let Ok(true) = self.fill() {}
-        match self.take_end() {
-            Err(error) => error,
-            Ok(_) => SessionError::Closed(self.failed.take()),
+        loop {
+            match self.take_end() {
+                Err(error) => return error,
+                Ok(Some(_)) => {}
+                Ok(None) => return SessionError::Closed(self.failed.take()),
+            }
         }
     }
 
     /// Reads once; false where nothing is left to read for now.
     pub(super) fn fill(&mut self) -> Result<bool, SessionError> {
-        let space =
-            self.received.space().map_err(|error| SessionError::Protocol(error.to_string()))?;
+        let Some(link) = &mut self.link else {
+            return Ok(false);
+        };
+        let space = link.received.space().map_err(|error| SessionError::protocol(&error))?;
         let room = space.len();
-        match self.stream.read(space) {
+        match link.stream.read(space) {
             Ok(0) => Err(SessionError::Closed(self.failed.take())),
             Ok(count) => {
-                self.received.filled(count);
-                // A short read has emptied the socket: asking again would cost a call for nothing.
-                Ok(count == room)
+                link.received.filled(count);
+                // A short read has emptied a plain socket: asking again would cost a call for
+                // nothing. With TLS it says nothing of the socket.
+                Ok(count == room || link.stream.is_encrypted())
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
@@ -226,57 +355,59 @@ impl Session {
     /// Takes messages out of what was read, up to the end of what is under way; `None` where more
     /// has to be read first.
     pub(super) fn take_end(&mut self) -> Result<Option<Ended>, SessionError> {
-        let protocol = |error: &dyn std::fmt::Display| SessionError::Protocol(error.to_string());
         loop {
-            let Some(frame) = self.received.next_frame().map_err(|error| protocol(&error))? else {
+            let Some(link) = &mut self.link else {
                 return Ok(None);
             };
-            let message = Message::decode(frame).map_err(|error| protocol(&error))?;
-            match self.pipeline.receive(&message).map_err(|error| protocol(&error))? {
-                Event::Row { row, .. } if self.activity == Activity::Transaction => {
-                    self.generator.reply(&row, &mut self.outcome);
-                }
-                Event::Row { row, .. } => {
-                    if let Some(Ok(Some(line))) = row.values().next()
-                        && self.plan_text.len() + line.len() < PLAN_BYTES_MAX
-                    {
-                        self.plan_text.push_str(&String::from_utf8_lossy(line));
-                        self.plan_text.push('\n');
+            let frame =
+                link.received.next_frame().map_err(|error| SessionError::protocol(&error))?;
+            let Some(frame) = frame else {
+                return Ok(None);
+            };
+            let message = Message::decode(frame).map_err(|error| SessionError::protocol(&error))?;
+            match link.pipeline.receive(&message).map_err(|error| SessionError::protocol(&error))? {
+                Event::Row { row, .. } => match self.under_way.front_mut() {
+                    Some(flight) => {
+                        let reply = flight.tx.reply(row);
+                        self.generator.reply(&flight.tx, &reply, &mut flight.outcome);
                     }
-                }
+                    None => {
+                        if let Some(Ok(Some(line))) = row.values().next()
+                            && self.plan_text.len() + line.len() < PLAN_BYTES_MAX
+                        {
+                            self.plan_text.push_str(&String::from_utf8_lossy(line));
+                            self.plan_text.push('\n');
+                        }
+                    }
+                },
                 Event::Failed { fields, .. } => {
                     self.failed = Some(Box::new(ServerError::from_fields(fields)));
                 }
-                Event::Ready(_) => return Ok(Some(self.finish())),
+                Event::Ready(_) => return Ok(self.finish()),
                 Event::Complete { .. } | Event::Aside | Event::Step => {}
             }
         }
     }
 
-    fn finish(&mut self) -> Ended {
-        let activity = std::mem::replace(&mut self.activity, Activity::Idle);
-        match (self.failed.take(), activity) {
-            (Some(error), _) => Ended::Failed(error),
-            (None, Activity::Check(number)) => {
-                let finding = self.accesses.get(number).map_or_else(
-                    || Finding { held: false, outline: String::new() },
-                    |access| access.judge(&self.plan_text),
-                );
-                Ended::Check(number, finding)
-            }
-            (None, _) => Ended::Transaction(self.outcome),
+    fn finish(&mut self) -> Option<Ended> {
+        let failed = self.failed.take();
+        if let Some(flight) = self.under_way.pop_front() {
+            return Some(match failed {
+                Some(error) => Ended::Failed(flight, error),
+                None => Ended::Transaction(flight),
+            });
         }
-    }
-}
-
-impl SessionError {
-    /// The server's code, where it sent one; class 08 stands for a broken connection.
-    pub(super) fn sqlstate(&self) -> SqlState {
-        match self {
-            Self::Server(error) | Self::Closed(Some(error)) => error.sqlstate,
-            Self::Closed(None) | Self::Io(_) => SqlState::parse("08006"),
-            Self::Protocol(_) => SqlState::parse("08P01"),
-            Self::Drain(_) => SqlState::UNKNOWN,
+        let Activity::Check(number) = self.activity else {
+            return None;
+        };
+        self.activity = Activity::Work;
+        if let Some(error) = failed {
+            return Some(Ended::CheckFailed(error));
         }
+        let finding = self.recipe.checks.get(number).map_or_else(
+            || Finding { held: false, outline: String::new() },
+            |(access, _)| access.judge(&self.plan_text),
+        );
+        Some(Ended::Check(number, finding))
     }
 }

@@ -1,18 +1,20 @@
 //! The engine against a fake server: what it counts, and what it does when things go wrong.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use riops_testkit::{FakeServer, PORT, Reply, Request};
-use riops_wire::backend::Row;
 
-use super::worker::{IntervalLink, Worker, WorkerEvent, WorkerSetup};
 use super::*;
 use crate::metrics::Point;
-use crate::plan::{RowsRun, Stop};
+use crate::plan::{ErrorPolicy, OnError, Protocol, Stop};
 use crate::workload::access::AccessPath;
-use crate::workload::{Generator, Outcome, Statement, Transaction};
+use crate::workload::transaction::{Outcome, Reply as RowReply, Transaction};
+use crate::workload::{Generator, Statement};
+
+mod faults;
+mod open_loop;
+mod virtual_time;
 
 /// Reads of one row; every fourth transaction is an update, where that is wanted.
 struct Reads {
@@ -25,32 +27,19 @@ impl Generator for Reads {
         self.number += 1;
         let update = self.updates && self.number.is_multiple_of(4);
         tx.begin(usize::from(update), 10);
-        tx.execute(if update { "update" } else { "read" }, &[1, 10]);
+        tx.execute(usize::from(update), &[1, 10]);
         tx.end();
     }
 
-    fn reply(&mut self, row: &Row<'_>, outcome: &mut Outcome) {
-        let count = row.values().next().and_then(|value| value.ok().flatten());
-        let count = count.and_then(|value| Some(i64::from_be_bytes(value.try_into().ok()?)));
+    fn reply(&mut self, tx: &Transaction, reply: &RowReply<'_>, outcome: &mut Outcome) {
+        let count = reply.first_bigint();
         outcome.rows += count.unwrap_or(0).cast_unsigned();
-        outcome.wrong |= count != Some(10);
+        outcome.wrong |= count != Some(tx.rows_asked().cast_signed());
     }
 }
 
 fn plan(stop: Stop, sessions: u32, workers: u32) -> RunPlan {
-    RunPlan {
-        rows: RowsRun::default(),
-        sessions,
-        workers,
-        schedule: Schedule::Closed,
-        warmup_s: 0.0,
-        stop,
-        interval_s: 0.1,
-        seed: 1,
-        verify: false,
-        label: None,
-        tags: BTreeMap::new(),
-    }
+    RunPlan { sessions, workers, warmup_s: 0.0, stop, interval_s: 0.1, ..RunPlan::default() }
 }
 
 fn stage(sessions: u32, updates: bool) -> Stage {
@@ -63,6 +52,7 @@ fn stage(sessions: u32, updates: bool) -> Stage {
         name: "test".to_owned(),
         operations: vec!["read", "update"],
         changes: vec![false, true],
+        explain_by_name: true,
         sessions: (0..sessions)
             .map(|_| SessionPlan {
                 settings: vec!["set a = b".to_owned()],
@@ -76,7 +66,8 @@ fn stage(sessions: u32, updates: bool) -> Stage {
 fn access() -> Access {
     Access {
         statement: "read".to_owned(),
-        arguments: "1, 10".to_owned(),
+        sql: "read $1 $2".to_owned(),
+        arguments: vec![1, 10],
         expected: AccessPath::IndexScan { table: "t".to_owned(), index: "i".to_owned() },
     }
 }
@@ -174,7 +165,7 @@ fn on_the_clock_the_counted_transactions_are_those_of_the_series() {
 #[test]
 fn every_session_is_looked_at_before_in_the_middle_and_after() {
     let result =
-        run(&plan(Stop::Transactions(100), 3, 2), false, |_, request| well(request)).unwrap();
+        run(&plan(Stop::Transactions(5_000), 3, 2), false, |_, request| well(request)).unwrap();
     let seen: Vec<_> = result
         .findings
         .iter()
@@ -233,24 +224,6 @@ fn an_error_ends_the_run_and_is_counted_by_its_code() {
     assert!(entry.sample.contains("could not extend file"));
     assert!(matches!(result.failure, Some(SessionError::Server(_))));
     assert_eq!(result.acknowledged[0].rows_unknown, 0);
-}
-
-#[test]
-fn a_connection_that_breaks_in_an_update_leaves_its_rows_unknown() {
-    let executed = AtomicU64::new(0);
-    let result = run(&plan(Stop::DurationS(60.0), 1, 1), true, move |_, request| match request {
-        Request::Execute { statement: "update", .. }
-            if executed.fetch_add(1, Ordering::Relaxed) == 5 =>
-        {
-            Reply::Close
-        }
-        other => well(other),
-    })
-    .unwrap();
-    assert_eq!(result.acknowledged[1].transactions, 5);
-    assert_eq!(result.acknowledged[1].rows_unknown, 10);
-    assert_eq!(result.acknowledged[1].transactions_unknown, 1);
-    assert!(matches!(result.failure, Some(SessionError::Closed(None))));
 }
 
 #[test]
@@ -315,105 +288,4 @@ fn an_interrupt_ends_the_run_in_good_order() {
     assert!(result.interrupted && result.failure.is_none());
     assert!(result.seconds < 3_600.0 && transactions(&result) > 0);
     assert_eq!(seen.connected, 2);
-}
-
-#[test]
-fn a_server_that_says_goodbye_and_closes_in_one_breath_ends_the_run() {
-    let mut goodbye = Vec::new();
-    let fields = [(b'S', "FATAL"), (b'C', "57P01"), (b'M', "terminating connection")];
-    riops_wire::backend::error_response(&mut goodbye, &fields).unwrap();
-    let executed = AtomicU64::new(0);
-    let result =
-        run(&plan(Stop::Transactions(1_000_000), 2, 1), true, move |_, request| match request {
-            Request::Execute { .. } if executed.fetch_add(1, Ordering::Relaxed) >= 20 => {
-                Reply::RawThenClose(goodbye.clone())
-            }
-            other => well(other),
-        })
-        .unwrap();
-    assert!(result.failure.unwrap().to_string().contains("terminating connection"));
-}
-
-/// A clock that goes on by a microsecond with every look at it.
-#[derive(Clone)]
-struct StepClock(Arc<AtomicU64>);
-
-impl Clock for StepClock {
-    fn now(&self) -> Nanos {
-        Nanos(self.0.fetch_add(1_000, Ordering::Relaxed))
-    }
-}
-
-/// Runs one worker on this thread; returns its report and the allocations that the loop made.
-fn run_worker(stop: Stop, sessions: usize, pace: Pace) -> (super::WorkerReport, u64) {
-    let server = FakeServer::start(|_, request| well(request)).unwrap();
-    let target = ConnInfo::unix(server.folder(), PORT, "riops", "test");
-    let sessions = (0..sessions)
-        .map(|_| {
-            let connection = Connection::open(&target, &Interrupt::new()).unwrap();
-            let (stream, received) = connection.into_parts();
-            stream.set_nonblocking(true).unwrap();
-            let reads = Box::new(Reads { number: 0, updates: true });
-            let mut session = Session::new(stream, received, reads, Vec::new());
-            session.pace = pace;
-            session
-        })
-        .collect();
-    let (events, received) = sync_channel::<(usize, WorkerEvent)>(1_000);
-    let (_spares, spares) = sync_channel(1);
-    let setup = WorkerSetup {
-        clock: StepClock(Arc::default()),
-        limit: Arc::new(Limit::new(stop, Nanos(0))),
-        poll: mio::Poll::new().unwrap(),
-        sessions,
-        recorder: Recorder::new(2, pace != Pace::Closed).unwrap(),
-        changes: vec![false, true],
-        link: IntervalLink { worker: 0, length: Nanos(1 << 60), events, spares },
-    };
-    let worker = Worker::new(setup);
-    let mut report = None;
-    let allocations = allocation_counter::measure(|| report = Some(worker.run()));
-    drop(received);
-    (report.unwrap(), allocations.count_total)
-}
-
-#[test]
-fn in_steady_state_a_transaction_allocates_nothing() {
-    let (few, allocations_of_few) = run_worker(Stop::Transactions(500), 4, Pace::Closed);
-    let (many, allocations_of_many) = run_worker(Stop::Transactions(20_500), 4, Pace::Closed);
-    assert_eq!(
-        (few.session_transactions.iter().sum::<u64>(), many.session_transactions.iter().sum()),
-        (500, 20_500)
-    );
-    assert_eq!(allocations_of_few, allocations_of_many);
-}
-
-#[test]
-fn on_a_virtual_clock_what_ends_within_the_window_counts() {
-    let (report, _) = run_worker(Stop::DurationS(0.001), 1, Pace::Closed);
-    let counted: u64 = report.session_transactions.iter().sum();
-    // 1,000 looks at the clock; a transaction takes at least one, and one more where the loop
-    // polls for it.
-    assert!((300..=1_000).contains(&counted), "{counted}");
-    assert_eq!(
-        report.recorder.operations().iter().map(|totals| totals.transactions).sum::<u64>(),
-        counted
-    );
-    assert_eq!(
-        report.acknowledged.iter().map(|each| each.transactions).sum::<u64>(),
-        counted + report.drained
-    );
-}
-
-#[test]
-fn with_a_schedule_response_time_runs_from_the_intended_start() {
-    // A start each nanosecond, while each transaction takes at least a microsecond: the last of
-    // 200 is late by all the others together.
-    let pace = Pace::Fixed { next: Nanos(0), step: Nanos(1) };
-    let (report, _) = run_worker(Stop::Transactions(200), 1, pace);
-    let reads = &report.recorder.operations()[0];
-    let response = reads.response.as_ref().unwrap();
-    assert_eq!(response.count(), reads.transactions);
-    assert!(response.max() >= Nanos(190_000), "{:?}", response.max());
-    assert!(reads.service.max() < Nanos(50_000), "{:?}", reads.service.max());
 }

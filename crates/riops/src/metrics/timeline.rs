@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::histogram::{Histogram, HistogramError};
+use super::histogram::HistogramError;
 use super::recorder::IntervalPart;
 use crate::plan::SERIES_POINTS_MAX;
 
 /// One interval of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// The interval's end, in seconds since counting started.
     pub t_s: f64,
@@ -23,15 +23,36 @@ pub struct Point {
     pub rows: u64,
     /// Errors in it.
     pub errors: u64,
-    /// Median latency in microseconds; absent where nothing ended in the interval.
+    /// Transactions that failed in it or whose outcome is unknown.
+    #[serde(default)]
+    pub failed: u64,
+    /// Transactions that were late, or skipped since they could only become late.
+    #[serde(default)]
+    pub late: u64,
+    /// Transactions that were sent again.
+    #[serde(default)]
+    pub retries: u64,
+    /// Starts that were due at its end and had not happened; only where a rate is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog: Option<u64>,
+    /// Median service time in microseconds; absent where nothing ended in the interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_us: Option<f64>,
-    /// 99th percentile.
+    /// 99th percentile of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_us: Option<f64>,
     /// The longest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_us: Option<f64>,
+    /// Median response time in microseconds; only where a rate is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_p50_us: Option<f64>,
+    /// 99th percentile of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_p99_us: Option<f64>,
+    /// The longest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_max_us: Option<f64>,
 }
 
 /// Below this an interval is no interval: rates over it mean nothing.
@@ -41,10 +62,7 @@ const SLIVER_S: f64 = 1e-6;
 #[derive(Debug)]
 struct Open {
     parts: usize,
-    transactions: u64,
-    rows: u64,
-    errors: u64,
-    latency: Histogram,
+    sum: IntervalPart,
 }
 
 /// The points of a stage as they become complete.
@@ -55,13 +73,38 @@ pub struct Timeline {
     open: VecDeque<Open>,
     closed: usize,
     points: Vec<Point>,
+    /// All closed intervals together, once somebody has asked for it.
+    total: Option<IntervalPart>,
 }
 
 impl Timeline {
     /// Expects one part of each of `workers` for every interval.
     #[must_use]
     pub fn new(workers: usize, interval_s: f64) -> Self {
-        Self { workers, interval_s, open: VecDeque::new(), closed: 0, points: Vec::new() }
+        Self {
+            workers,
+            interval_s,
+            open: VecDeque::new(),
+            closed: 0,
+            points: Vec::new(),
+            total: None,
+        }
+    }
+
+    /// Sums up the intervals that are complete from now on.
+    ///
+    /// # Errors
+    /// [`HistogramError::Unusable`]
+    pub fn sum_up(&mut self, open_loop: bool) -> Result<(), HistogramError> {
+        self.total = Some(IntervalPart::new(open_loop)?);
+        Ok(())
+    }
+
+    /// The complete intervals together, and their length in seconds; only after
+    /// [`Self::sum_up`].
+    #[must_use]
+    pub fn total(&self) -> Option<(&IntervalPart, f64)> {
+        Some((self.total.as_ref()?, self.closed as f64 * self.interval_s))
     }
 
     /// Adds a worker's part; returns the points that became complete with it.
@@ -82,20 +125,12 @@ impl Timeline {
             return Ok(());
         };
         while self.open.len() <= position {
-            self.open.push_back(Open {
-                parts: 0,
-                transactions: 0,
-                rows: 0,
-                errors: 0,
-                latency: Histogram::for_interval()?,
-            });
+            let sum = IntervalPart::new(part.response.is_some())?;
+            self.open.push_back(Open { parts: 0, sum });
         }
         if let Some(open) = self.open.get_mut(position) {
             open.parts += 1;
-            open.transactions += part.transactions;
-            open.rows += part.rows;
-            open.errors += part.errors;
-            open.latency.merge(&part.latency)?;
+            open.sum.merge(part)?;
         }
         Ok(())
     }
@@ -121,29 +156,26 @@ impl Timeline {
                 closed += 1;
             } else if let Some((open, last)) = self.open.pop_front().zip(self.points.last_mut()) {
                 // What ended exactly at a border, which is the end: it belongs to the point before.
-                last.transactions += open.transactions;
-                last.rows += open.rows;
-                last.errors += open.errors;
+                last.transactions += open.sum.transactions;
+                last.rows += open.sum.rows;
+                last.errors += open.sum.errors;
+                last.failed += open.sum.failed;
+                last.late += open.sum.late;
+                last.retries += open.sum.retries;
             }
         }
         (self.points, closed)
     }
 
     fn close(&mut self, seconds: f64) -> Option<Point> {
-        let open = self.open.pop_front()?;
+        let sum = self.open.pop_front()?.sum;
         let start_s = self.closed as f64 * self.interval_s;
         self.closed += 1;
-        let latency = (open.latency.count() > 0).then_some(&open.latency);
-        let point = Point {
-            t_s: start_s + seconds,
-            seconds,
-            transactions: open.transactions,
-            rows: open.rows,
-            errors: open.errors,
-            p50_us: latency.map(|latency| latency.quantile(0.50).as_micros()),
-            p99_us: latency.map(|latency| latency.quantile(0.99).as_micros()),
-            max_us: latency.map(|latency| latency.max().as_micros()),
-        };
+        if let Some(total) = &mut self.total {
+            // Both were made with the same bounds.
+            let _ = total.merge(&sum);
+        }
+        let point = sum.point(start_s + seconds, seconds);
         if self.points.len() < SERIES_POINTS_MAX {
             self.points.push(point.clone());
         }
@@ -157,11 +189,11 @@ mod tests {
     use crate::units::Nanos;
 
     fn part(index: usize, latencies: &[u64]) -> IntervalPart {
-        let mut part = IntervalPart::new().unwrap();
+        let mut part = IntervalPart::new(false).unwrap();
         part.index = index;
         part.transactions = latencies.len() as u64;
         for latency in latencies {
-            part.latency.record(Nanos(latency * 1000));
+            part.service.record(Nanos(latency * 1000));
         }
         part
     }

@@ -3,6 +3,7 @@
 //! Reads no command line, no file and no clock.
 
 mod rows;
+mod threshold;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use rows::{Distribution, Order, RowsDataset, RowsRun};
+pub use threshold::{Metric, Quantity, Threshold, TimeKind};
 
 /// When a measurement ends.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -35,6 +37,85 @@ pub enum Schedule {
         /// Transactions per second, above 0.
         per_s: f64,
     },
+    /// Starts at random distances, over all sessions: as many independent users make them.
+    Poisson {
+        /// Transactions per second on average, above 0.
+        per_s: f64,
+    },
+}
+
+impl Schedule {
+    /// Transactions per second, where a rate is set.
+    #[must_use]
+    pub fn per_s(self) -> Option<f64> {
+        match self {
+            Self::Closed => None,
+            Self::Constant { per_s } | Self::Poisson { per_s } => Some(per_s),
+        }
+    }
+}
+
+/// How statements are sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// Parsed once for each session, then executed by name with binary values.
+    #[default]
+    Prepared,
+    /// Parsed, bound and executed each time, with binary values.
+    Extended,
+    /// As text with the values in it.
+    Simple,
+}
+
+impl Protocol {
+    /// As it is typed.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Prepared => "prepared",
+            Self::Extended => "extended",
+            Self::Simple => "simple",
+        }
+    }
+}
+
+/// What happens after an error that a retry cannot mend.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnError {
+    /// The run ends; what was measured is kept.
+    #[default]
+    Stop,
+    /// The transaction is counted as failed, and the session goes on with the next.
+    Continue,
+}
+
+/// How errors are met.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ErrorPolicy {
+    /// How often a transaction is sent again after a serialization failure or a deadlock.
+    pub max_retries: u32,
+    /// What happens after any other error of a statement, and when the retries are used up.
+    pub on_error: OnError,
+    /// How long a session whose connection broke tries to get another one, in seconds.
+    pub reconnect_timeout_s: f64,
+}
+
+impl Default for ErrorPolicy {
+    fn default() -> Self {
+        Self { max_retries: 10, on_error: OnError::Stop, reconnect_timeout_s: 10.0 }
+    }
+}
+
+/// When a transaction is late, and what happens to it then.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LatencyLimit {
+    /// A longer response time is late, in seconds.
+    pub limit_s: f64,
+    /// Whether a transaction that could only become late is not sent at all.
+    pub skip: bool,
 }
 
 /// Everything about a run that its user decided, with the defaults filled in.
@@ -48,6 +129,30 @@ pub struct RunPlan {
     pub workers: u32,
     /// Which intended start each transaction has.
     pub schedule: Schedule,
+    /// How statements are sent.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// Transactions that a session may have under way at once.
+    #[serde(default = "one")]
+    pub pipeline: u32,
+    /// A new connection after this many transactions of a session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reconnect_every: Option<u64>,
+    /// How errors are met.
+    #[serde(default)]
+    pub errors: ErrorPolicy,
+    /// When a transaction is late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_limit: Option<LatencyLimit>,
+    /// What the result has to be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<Threshold>,
+    /// Whether a breached threshold ends the run.
+    #[serde(default)]
+    pub abort_on_threshold: bool,
+    /// Whether a result that the client limited is not valid.
+    #[serde(default)]
+    pub strict: bool,
     /// Seconds before counting starts.
     pub warmup_s: f64,
     /// When counting ends.
@@ -66,10 +171,45 @@ pub struct RunPlan {
     pub tags: BTreeMap<String, String>,
 }
 
+impl Default for RunPlan {
+    /// The defaults of the command line, for one session and with the seed 0.
+    fn default() -> Self {
+        Self {
+            rows: RowsRun::default(),
+            sessions: 1,
+            workers: 1,
+            schedule: Schedule::Closed,
+            protocol: Protocol::Prepared,
+            pipeline: 1,
+            reconnect_every: None,
+            errors: ErrorPolicy::default(),
+            latency_limit: None,
+            thresholds: Vec::new(),
+            abort_on_threshold: false,
+            strict: false,
+            warmup_s: 2.0,
+            stop: Stop::DurationS(10.0),
+            interval_s: 1.0,
+            seed: 0,
+            verify: true,
+            label: None,
+            tags: BTreeMap::new(),
+        }
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
 /// Sessions that one client may open: far more than a server takes without a pooler.
 pub const SESSIONS_MAX: u32 = 10_000;
 /// Points of a time series that are kept.
 pub const SERIES_POINTS_MAX: usize = 100_000;
+/// Transactions under way on one session: the wire protocol's part counts up to it.
+const PIPELINE_MAX: usize = riops_wire::pipeline::BATCHES_MAX;
+/// More starts a second than any client makes.
+const RATE_MAX: f64 = 1e7;
 /// The longest run: 30 days.
 const DURATION_S_MAX: f64 = 30.0 * 86_400.0;
 /// The shortest interval: below it the figures are mostly noise.
@@ -97,6 +237,21 @@ impl RunPlan {
                 self.workers, self.sessions
             ));
         }
+        if self.pipeline == 0 || self.pipeline as usize > PIPELINE_MAX {
+            return refuse(format!(
+                "--pipeline must be between 1 and {PIPELINE_MAX}, not {}",
+                self.pipeline
+            ));
+        }
+        if let Some(per_s) = self.schedule.per_s()
+            && !(per_s > 0.0 && per_s <= RATE_MAX)
+        {
+            return refuse(format!("--rate must be above 0 and at most {RATE_MAX}, not {per_s}"));
+        }
+        if let Some(every) = self.reconnect_every {
+            at_least_one("--reconnect", every)?;
+        }
+        self.validate_time_limits()?;
         if !(self.interval_s >= INTERVAL_S_MIN && self.interval_s <= 3600.0) {
             return refuse(format!(
                 "--interval must be between 100ms and 1h, not {} s",
@@ -130,6 +285,37 @@ impl RunPlan {
         self.rows.validate()
     }
 
+    fn validate_time_limits(&self) -> Result<(), PlanError> {
+        if let Some(LatencyLimit { limit_s, skip }) = self.latency_limit {
+            if !(limit_s > 0.0 && limit_s <= 3600.0) {
+                return refuse(format!(
+                    "--latency-limit must be above 0 and at most 1h, not {limit_s} s"
+                ));
+            }
+            if skip && self.schedule == Schedule::Closed {
+                return refuse(
+                    "--skip-late needs --rate: without intended starts nothing is late before it is sent"
+                        .to_owned(),
+                );
+            }
+        }
+        let timeout_s = self.errors.reconnect_timeout_s;
+        if !(0.0..=DURATION_S_MAX).contains(&timeout_s) {
+            return refuse(format!(
+                "--reconnect-timeout must be at most 30 days, not {timeout_s} s"
+            ));
+        }
+        let response = |threshold: &&Threshold| {
+            matches!(threshold.metric, Metric::Time(TimeKind::Response, _))
+        };
+        match self.thresholds.iter().find(response) {
+            Some(threshold) if self.schedule == Schedule::Closed => refuse(format!(
+                "--threshold '{threshold}' needs --rate: without intended starts there is no response time"
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// The length of the warm-up.
     #[must_use]
     pub fn warmup(&self) -> Duration {
@@ -160,17 +346,10 @@ mod tests {
 
     fn plan() -> RunPlan {
         RunPlan {
-            rows: RowsRun::default(),
             sessions: 2,
             workers: 2,
-            schedule: Schedule::Closed,
-            warmup_s: 2.0,
-            stop: Stop::DurationS(10.0),
-            interval_s: 1.0,
-            seed: 1,
-            verify: true,
-            label: None,
-            tags: BTreeMap::new(),
+            thresholds: vec!["p99<10ms".parse().unwrap()],
+            ..RunPlan::default()
         }
     }
 
@@ -181,9 +360,32 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_of_an_older_version_can_be_read() {
+        let mut json = serde_json::to_value(plan()).unwrap();
+        for added in
+            ["protocol", "pipeline", "errors", "thresholds", "abort_on_threshold", "strict"]
+        {
+            json.as_object_mut().unwrap().remove(added);
+        }
+        let read: RunPlan = serde_json::from_value(json).unwrap();
+        assert_eq!(read, RunPlan { thresholds: Vec::new(), ..plan() });
+    }
+
+    #[test]
     fn absurd_numbers_are_refused_by_the_name_of_their_option() {
         type Change = fn(&mut RunPlan);
-        let cases: [(Change, &str); 13] = [
+        let cases: [(Change, &str); 21] = [
+            (|plan| plan.pipeline = 0, "--pipeline"),
+            (|plan| plan.pipeline = 1_000, "--pipeline"),
+            (|plan| plan.schedule = Schedule::Constant { per_s: 0.0 }, "--rate"),
+            (|plan| plan.schedule = Schedule::Poisson { per_s: f64::NAN }, "--rate"),
+            (|plan| plan.reconnect_every = Some(0), "--reconnect"),
+            (
+                |plan| plan.latency_limit = Some(LatencyLimit { limit_s: 1.0, skip: true }),
+                "--skip-late",
+            ),
+            (|plan| plan.errors.reconnect_timeout_s = f64::NAN, "--reconnect-timeout"),
+            (|plan| plan.thresholds.push("response.p99<1s".parse().unwrap()), "needs --rate"),
             (|plan| plan.label = Some("red\u{1b}[31m".to_owned()), "--label"),
             (|plan| plan.sessions = 0, "--sessions"),
             (|plan| plan.sessions = 1_000_000, "--sessions"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::metrics::{LatencySummary, Point};
-use crate::plan::{RowsDataset, RowsRun, RunPlan, Schedule, Stop};
+use crate::plan::{RowsDataset, RunPlan};
 use crate::probe::DeviceUse;
 use crate::store::*;
 use crate::target::Flavour;
@@ -53,15 +53,21 @@ fn stage() -> StageRecord {
         service_us: Some(latency(12_000)),
         response_us: None,
         histogram: None,
+        response_histogram: None,
+        outcomes: Some(Outcomes { attempted: 12_000, succeeded: 12_000, failed: 0, unknown: 0 }),
+        retries: 0,
+        reconnects: 0,
+        late: None,
+        schedule: None,
+        connect_us: None,
         operations: vec![OperationRecord {
             name: "read".to_owned(),
             transactions: 12_000,
             rows: 12_000_000,
             acknowledged_transactions: 14_400,
             acknowledged_rows: 14_400_000,
-            unknown_rows: 0,
             service_us: Some(latency(12_000)),
-            histogram: None,
+            ..OperationRecord::default()
         }],
         errors: Vec::new(),
         unknown_commits: 0,
@@ -82,6 +88,8 @@ fn stage() -> StageRecord {
             seconds: 0.2,
             us_per_transaction: Some(16.7),
             share_of_client: 0.012,
+            worker_shares: vec![0.012, 0.008],
+            away_us: None,
             limited: false,
         }),
         machine_busy_share: Some(0.99),
@@ -90,10 +98,10 @@ fn stage() -> StageRecord {
             seconds: 1.0,
             transactions: 1200,
             rows: 1_200_000,
-            errors: 0,
             p50_us: Some(1600.0),
             p99_us: Some(2900.0),
             max_us: Some(4100.0),
+            ..Point::default()
         }],
     }
 }
@@ -109,17 +117,11 @@ pub(crate) fn example_record() -> Record {
         label: Some("first".to_owned()),
         tags: BTreeMap::new(),
         plan: RunPlan {
-            rows: RowsRun::default(),
             sessions: 2,
             workers: 2,
-            schedule: Schedule::Closed,
-            warmup_s: 2.0,
-            stop: Stop::DurationS(10.0),
-            interval_s: 1.0,
             seed: 42,
-            verify: true,
             label: Some("first".to_owned()),
-            tags: BTreeMap::new(),
+            ..RunPlan::default()
         },
         status: Status::Done,
         failure: None,
@@ -131,6 +133,8 @@ pub(crate) fn example_record() -> Record {
             embedded: true,
             address: "/var/cache/riops/server/embedded-18/socket/.s.PGSQL.40001".to_owned(),
             database: "postgres".to_owned(),
+            encryption: None,
+            pooler: None,
             settings: BTreeMap::from([("fsync".to_owned(), "on".to_owned())]),
             dataset: DatasetRecord { id: id.to_owned(), rows: RowsDataset::default() },
         },
@@ -141,6 +145,7 @@ pub(crate) fn example_record() -> Record {
                 kernel: "Linux 6.1 x86_64".to_owned(),
                 cpus: 2,
                 memory_bytes: 25_769_803_776,
+                ..MachineFacts::default()
             },
             workers: 2,
             shares_machine_with_server: true,
@@ -148,6 +153,7 @@ pub(crate) fn example_record() -> Record {
         stages: vec![stage()],
         accesses: ["before", "middle", "after"].map(access).into(),
         checks: Vec::new(),
+        thresholds: Vec::new(),
         verdict: Verdict { valid: true, reasons: Vec::new() },
     }
 }

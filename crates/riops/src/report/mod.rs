@@ -1,9 +1,11 @@
 //! What people and programs read of a record. Pure: records in, text out.
 
+mod doctor;
 mod format;
 mod model;
 mod terminal;
 
+pub use doctor::{calibration_text, diagnosis_text};
 pub use format::{count, duration_us, percent, rate};
 pub use model::{Limit, Summary};
 pub use terminal::{interval_line, run_text, runs_table};

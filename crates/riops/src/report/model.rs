@@ -1,6 +1,6 @@
 //! What a report says, before it has a form: the judgements that are made from a record's numbers.
 
-use crate::plan::Stop;
+use crate::plan::{Protocol, Schedule, Stop};
 use crate::store::{Record, StageRecord};
 use crate::units::Span;
 
@@ -101,6 +101,32 @@ impl<'a> Summary<'a> {
         )
     }
 
+    /// What is not the default in how the sessions were driven.
+    #[must_use]
+    pub fn drive(&self) -> Option<String> {
+        let plan = &self.record.plan;
+        let mut parts = Vec::new();
+        match plan.schedule {
+            Schedule::Closed => {}
+            Schedule::Constant { per_s } => {
+                parts.push(format!("{} starts/s at even distances", super::rate(per_s)));
+            }
+            Schedule::Poisson { per_s } => {
+                parts.push(format!("{} starts/s at random distances", super::rate(per_s)));
+            }
+        }
+        if plan.protocol != Protocol::Prepared {
+            parts.push(format!("{} protocol", plan.protocol.as_str()));
+        }
+        if plan.pipeline > 1 {
+            parts.push(format!("up to {} under way on each session", plan.pipeline));
+        }
+        if let Some(every) = plan.reconnect_every {
+            parts.push(format!("a new connection after every {every} transactions"));
+        }
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+
     /// What was prepared.
     #[must_use]
     pub fn dataset(&self) -> String {
@@ -147,7 +173,7 @@ impl<'a> Summary<'a> {
         let stage = self.stage;
         let shared = self.record.client.shares_machine_with_server;
         let full = |share: Option<f64>| share.is_some_and(|share| share >= FULL_SHARE);
-        if stage.client_cpu.is_some_and(|cpu| cpu.limited) {
+        if stage.client_cpu.as_ref().is_some_and(|cpu| cpu.limited) {
             Limit::Client
         } else if shared && full(stage.machine_busy_share) {
             Limit::SharedCpu
@@ -163,7 +189,7 @@ impl<'a> Summary<'a> {
     /// Share of this machine's processors that riops used, 0 to 1.
     #[must_use]
     pub fn client_machine_share(&self) -> Option<f64> {
-        let cpu = self.stage.client_cpu?;
+        let cpu = self.stage.client_cpu.as_ref()?;
         let available = self.stage.seconds * self.record.client.machine.cpus as f64;
         (available > 0.0).then(|| cpu.seconds / available)
     }

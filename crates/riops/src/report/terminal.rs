@@ -7,21 +7,22 @@ use comfy_table::{CellAlignment, Table, presets};
 use super::format::{count, duration_us, percent, rate};
 use super::model::{Limit, Summary};
 use crate::metrics::{LatencySummary, Point};
-use crate::store::{Listed, Record, Status};
+use crate::plan::Metric;
+use crate::store::{Listed, Record, StageRecord, Status};
 
 /// Where labels end and facts begin.
 const LABEL_WIDTH: usize = 11;
 
 /// Labelled lines.
 #[derive(Default)]
-struct Block(String);
+pub(super) struct Block(pub(super) String);
 
 impl Block {
-    fn line(&mut self, label: &str, text: &str) {
+    pub(super) fn line(&mut self, label: &str, text: &str) {
         let _ = writeln!(self.0, "  {label:<LABEL_WIDTH$}{text}");
     }
 
-    fn gap(&mut self) {
+    pub(super) fn gap(&mut self) {
         self.0.push('\n');
     }
 }
@@ -38,6 +39,9 @@ pub fn run_text(record: &Record, kept: &str) -> String {
     block.gap();
     block.line("work", &summary.work());
     block.line("", &summary.setup());
+    if let Some(drive) = summary.drive() {
+        block.line("", &drive);
+    }
     block.line("dataset", &summary.dataset());
     access_paths(&mut block, &summary);
     block.gap();
@@ -48,6 +52,7 @@ pub fn run_text(record: &Record, kept: &str) -> String {
         block.gap();
     }
     verdict(&mut block, record);
+    thresholds(&mut block, record);
     block.line("kept", kept);
     if let Some(label) = &record.label {
         block.line("label", label);
@@ -101,19 +106,25 @@ fn result(block: &mut Block, summary: &Summary<'_>) {
             count(stage.rows)
         ),
     );
-    for error in &stage.errors {
-        block.line("", &format!("{} × {}: {}", count(error.count), error.sqlstate, error.sample));
-    }
-    if let Some(latency) = &stage.service_us {
-        block.line("latency", &latency_text(latency));
+    failures(block, summary);
+    match (&stage.service_us, &stage.response_us) {
+        (Some(service), Some(response)) => {
+            block
+                .line("response", &format!("{} (from the intended start)", latency_text(response)));
+            block.line("service", &format!("{} (from the send)", latency_text(service)));
+        }
+        (Some(service), None) => block.line("latency", &latency_text(service)),
+        _ => {}
     }
     if stage.operations.len() > 1 {
         for operation in &stage.operations {
-            if let Some(latency) = &operation.service_us {
+            let latency = operation.response_us.as_ref().or(operation.service_us.as_ref());
+            if let Some(latency) = latency {
                 block.line("", &format!("{}: {}", operation.name, latency_text(latency)));
             }
         }
     }
+    schedule(block, stage);
     let longest = stage.service_us.as_ref().map_or(0.0, |latency| latency.max);
     if stage.drained.max_us > longest {
         block.line(
@@ -122,6 +133,90 @@ fn result(block: &mut Block, summary: &Summary<'_>) {
                 "{} transactions were still under way at the end; the longest took {}",
                 count(stage.drained.transactions),
                 duration_us(stage.drained.max_us)
+            ),
+        );
+    }
+}
+
+/// What did not end well, and what it cost.
+fn failures(block: &mut Block, summary: &Summary<'_>) {
+    let stage = summary.stage;
+    for error in &stage.errors {
+        let retried = match error.retried {
+            0 => String::new(),
+            retried => format!(" ({} sent again)", count(retried)),
+        };
+        let text =
+            format!("{} × {}{retried}: {}", count(error.count), error.sqlstate, error.sample);
+        block.line("", &text);
+        if let Some(seconds) = error.without_success_s {
+            let recovery = error.until_90_percent_s.map_or_else(
+                || "the former rate was not seen again".to_owned(),
+                |seconds| format!("90 % of the former rate after {}", duration_us(seconds * 1e6)),
+            );
+            let without = duration_us(seconds * 1e6);
+            block.line("", &format!("  {without} without a success; {recovery}"));
+        }
+    }
+    if let Some(outcomes) = stage.outcomes.filter(|outcomes| outcomes.failed + outcomes.unknown > 0)
+    {
+        block.line(
+            "",
+            &format!(
+                "{} transactions attempted: {} succeeded, {} failed, {} of unknown outcome",
+                count(outcomes.attempted),
+                count(outcomes.succeeded),
+                count(outcomes.failed),
+                count(outcomes.unknown)
+            ),
+        );
+    }
+    if stage.reconnects > 0 {
+        let text = format!("{} broken connections were replaced", count(stage.reconnects));
+        block.line("", &text);
+    }
+    if let Some(connect) = &stage.connect_us {
+        block.line("connect", &format!("{} × {}", count(connect.count), latency_text(connect)));
+    }
+}
+
+/// How the rate was kept.
+fn schedule(block: &mut Block, stage: &StageRecord) {
+    if let Some(schedule) = &stage.schedule {
+        let skipped = match schedule.skipped {
+            0 => String::new(),
+            skipped => format!(", {} skipped", count(skipped)),
+        };
+        let waiting = match schedule.waiting {
+            0 => String::new(),
+            waiting => format!(
+                "; {} NOT STARTED at the end, the oldest {} late",
+                count(waiting),
+                duration_us(schedule.oldest_wait_us)
+            ),
+        };
+        let intended = count(schedule.intended);
+        block.line(
+            "schedule",
+            &format!("{} of {intended} intended starts{skipped}{waiting}", count(schedule.sent)),
+        );
+        if let Some(lag) = &schedule.start_lag_us {
+            let text = format!(
+                "the client started p50 {} · p99 {} · max {} late where a session was free",
+                duration_us(lag.p50),
+                duration_us(lag.p99),
+                duration_us(lag.max)
+            );
+            block.line("", &text);
+        }
+    }
+    if let Some(late) = &stage.late {
+        block.line(
+            "late",
+            &format!(
+                "{} transactions took longer than {}",
+                count(late.transactions),
+                duration_us(late.limit_us)
             ),
         );
     }
@@ -167,7 +262,7 @@ fn limit(block: &mut Block, summary: &Summary<'_>) {
             ),
         );
     }
-    if let Some(cpu) = stage.client_cpu {
+    if let Some(cpu) = &stage.client_cpu {
         let each = cpu
             .us_per_transaction
             .map_or_else(String::new, |us| format!(", {} CPU per transaction", duration_us(us)));
@@ -175,6 +270,14 @@ fn limit(block: &mut Block, summary: &Summary<'_>) {
             "  client",
             &format!("busiest worker {} of one CPU{each}", percent(cpu.share_of_client)),
         );
+        if let Some(away) = &cpu.away_us {
+            let text = format!(
+                "p99 {} · max {} between two looks at the sockets",
+                duration_us(away.p99),
+                duration_us(away.max)
+            );
+            block.line("", &text);
+        }
     }
     if let Some(io) = &stage.io {
         block.line(
@@ -213,6 +316,19 @@ fn verdict(block: &mut Block, record: &Record) {
     }
 }
 
+fn thresholds(block: &mut Block, record: &Record) {
+    for found in &record.thresholds {
+        let figure = match (found.found, found.threshold.metric) {
+            (None, _) => "no figure".to_owned(),
+            (Some(us), Metric::Time(..)) => duration_us(us),
+            (Some(number), _) => rate(number),
+        };
+        let held = if found.held { "held" } else { "BREACHED" };
+        let ended = if found.ended_run { "; ended the run" } else { "" };
+        block.line("threshold", &format!("{held}: {} (found {figure}{ended})", found.threshold));
+    }
+}
+
 fn next_steps(summary: &Summary<'_>) -> Vec<String> {
     let plan = &summary.record.plan;
     if !summary.record.verdict.valid {
@@ -247,7 +363,11 @@ fn next_steps(summary: &Summary<'_>) -> Vec<String> {
 /// One interval as a line.
 #[must_use]
 pub fn interval_line(point: &Point) -> String {
-    let latency = match (point.p50_us, point.p99_us, point.max_us) {
+    let (p50, p99, max) = match point.response_p50_us {
+        Some(_) => (point.response_p50_us, point.response_p99_us, point.response_max_us),
+        None => (point.p50_us, point.p99_us, point.max_us),
+    };
+    let latency = match (p50, p99, max) {
         (Some(p50), Some(p99), Some(max)) => {
             format!(
                 "p50 {} · p99 {} · max {}",
@@ -258,12 +378,19 @@ pub fn interval_line(point: &Point) -> String {
         }
         _ => "nothing ended".to_owned(),
     };
-    let errors = match point.errors {
-        0 => String::new(),
-        errors => format!(" · {errors} errors"),
-    };
+    let mut asides = String::new();
+    for (number, what) in [
+        (point.errors, "errors"),
+        (point.retries, "retries"),
+        (point.late, "late"),
+        (point.backlog.unwrap_or(0), "waiting"),
+    ] {
+        if number > 0 {
+            let _ = write!(asides, " · {number} {what}");
+        }
+    }
     format!(
-        "{:>6.1} s  {:>12} rows/s  {:>9} tx/s  {latency}{errors}",
+        "{:>6.1} s  {:>12} rows/s  {:>9} tx/s  {latency}{asides}",
         point.t_s,
         rate(point.rows as f64 / point.seconds),
         rate(point.transactions as f64 / point.seconds),

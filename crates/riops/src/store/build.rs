@@ -4,12 +4,13 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::record::{
-    AccessRecord, ClientCpu, ClientRecord, DrainedRecord, Fairness, IoRecord, OperationRecord,
-    Record, SCHEMA, StageRecord, Status, TargetRecord, Throughput, Verdict,
+    AccessRecord, ClientCpu, ClientRecord, DrainedRecord, Fairness, IoRecord, LateRecord,
+    OperationRecord, Outcomes, Record, SCHEMA, ScheduleRecord, StageRecord, Status, TargetRecord,
+    ThresholdRecord, Throughput, Verdict,
 };
 use crate::engine::{AccessFinding, Moment, StageResult};
-use crate::metrics::{Histogram, HistogramError, OperationTotals};
-use crate::plan::RunPlan;
+use crate::metrics::{Figures, Histogram, HistogramError, OperationTotals};
+use crate::plan::{RunPlan, Threshold};
 use crate::probe::MachineUse;
 use crate::workload::access::Access;
 use crate::workload::verify::Check;
@@ -54,6 +55,7 @@ pub fn build(
         (None, false) => Status::Done,
     };
     let wrong_replies = result.wrong_replies;
+    let thresholds = thresholds(&result, &context.plan)?;
     let stage = stage(result, usage, &context.plan)?;
     let mut reasons = Vec::new();
     if let Some(failure) = &failure {
@@ -71,6 +73,10 @@ pub fn build(
     }
     if wrong_replies > 0 {
         reasons.push(format!("{wrong_replies} replies had fewer or more rows than were asked for"));
+    }
+    let limited = stage.client_cpu.as_ref().is_some_and(|cpu| cpu.limited);
+    if context.plan.strict && limited {
+        reasons.push("the client was the limit: a worker had no idle time (--strict)".to_owned());
     }
     for check in checks.iter().filter(|check| !check.held) {
         reasons.push(format!("{}: expected {}, found {}", check.name, check.expected, check.found));
@@ -90,6 +96,7 @@ pub fn build(
         stages: vec![stage],
         accesses,
         checks,
+        thresholds,
         verdict: Verdict { valid: reasons.is_empty(), reasons },
     })
 }
@@ -115,6 +122,30 @@ fn accesses(findings: &[AccessFinding], promised: &[Access]) -> Vec<AccessRecord
             sessions: found.sessions,
         })
         .collect()
+}
+
+/// What each threshold found.
+fn thresholds(
+    result: &StageResult,
+    plan: &RunPlan,
+) -> Result<Vec<ThresholdRecord>, HistogramError> {
+    let totals = result.recorder.operations();
+    let service = merged(totals, |totals| Some(&totals.service))?;
+    let response = merged(totals, |totals| totals.response.as_ref())?;
+    let response = plan.schedule.per_s().map(|_| &response);
+    let figures = Figures::of_stage(&result.recorder, result.seconds, &service, response);
+    let judge = |threshold: &Threshold| {
+        let found = figures.get(threshold.metric);
+        let ended_run = result.breached.as_ref() == Some(threshold);
+        ThresholdRecord {
+            threshold: threshold.clone(),
+            found,
+            // What ended the run was breached, whatever the last transactions made of it.
+            held: !ended_run && found.is_some_and(|found| threshold.is_held_by(found)),
+            ended_run,
+        }
+    };
+    Ok(plan.thresholds.iter().map(judge).collect())
 }
 
 fn stage(
@@ -146,6 +177,17 @@ fn stage(
         service_us: service.summary(),
         response_us: response.summary(),
         histogram: Some(service.to_base64()?),
+        response_histogram: (response.count() > 0).then(|| response.to_base64()).transpose()?,
+        outcomes: Some(outcomes(totals)),
+        retries: result.recorder.retries,
+        reconnects: result.recorder.reconnects,
+        late: plan.latency_limit.map(|limit| LateRecord {
+            limit_us: limit.limit_s * 1e6,
+            transactions: sum(|totals| totals.late),
+            skipped: result.recorder.skipped,
+        }),
+        schedule: schedule(&result),
+        connect_us: result.recorder.connects.summary(),
         operations: operations(&result)?,
         errors: result.recorder.errors().entries().to_vec(),
         unknown_commits: result.acknowledged.iter().map(|each| each.transactions_unknown).sum(),
@@ -155,10 +197,32 @@ fn stage(
         },
         sessions_fairness: fairness(&result.session_transactions),
         io: usage.device.map(|device| IoRecord { piops: device.reads_per_s, device }),
-        client_cpu: client_cpu(usage.client_cpu_s, &result.worker_cpu_s, seconds, transactions),
+        client_cpu: client_cpu(usage.client_cpu_s, &result.worker_cpu_s, seconds, transactions)
+            .map(|cpu| ClientCpu { away_us: result.recorder.away.summary(), ..cpu }),
         machine_busy_share: usage.machine_busy_share,
         name: result.name,
         series: result.series,
+    })
+}
+
+fn outcomes(totals: &[OperationTotals]) -> Outcomes {
+    let sum = |pick: fn(&OperationTotals) -> u64| totals.iter().map(pick).sum::<u64>();
+    let succeeded = sum(|totals| totals.transactions);
+    let failed = sum(|totals| totals.failed);
+    let unknown = sum(|totals| totals.unknown);
+    Outcomes { attempted: succeeded + failed + unknown, succeeded, failed, unknown }
+}
+
+fn schedule(result: &StageResult) -> Option<ScheduleRecord> {
+    let starts = result.starts?;
+    let skipped = result.recorder.skipped;
+    Some(ScheduleRecord {
+        intended: starts.intended,
+        sent: starts.intended.saturating_sub(starts.waiting + skipped),
+        skipped,
+        waiting: starts.waiting,
+        oldest_wait_us: starts.oldest_wait.as_micros(),
+        start_lag_us: result.recorder.start_lag.as_ref().and_then(Histogram::summary),
     })
 }
 
@@ -170,7 +234,11 @@ fn operations(result: &StageResult) -> Result<Vec<OperationRecord>, HistogramErr
         .zip(result.recorder.operations())
         .zip(&result.acknowledged)
         .filter(|((_, totals), acknowledged)| {
-            totals.transactions + acknowledged.transactions + acknowledged.transactions_unknown > 0
+            totals.transactions
+                + totals.failed
+                + acknowledged.transactions
+                + acknowledged.transactions_unknown
+                > 0
         })
         .map(|((name, totals), acknowledged)| {
             Ok(OperationRecord {
@@ -180,6 +248,9 @@ fn operations(result: &StageResult) -> Result<Vec<OperationRecord>, HistogramErr
                 acknowledged_transactions: acknowledged.transactions,
                 acknowledged_rows: acknowledged.rows,
                 unknown_rows: acknowledged.rows_unknown,
+                failed: totals.failed,
+                unknown: totals.unknown,
+                response_us: totals.response.as_ref().and_then(Histogram::summary),
                 service_us: totals.service.summary(),
                 histogram: Some(totals.service.to_base64()?),
             })
@@ -213,6 +284,8 @@ fn client_cpu(
         seconds: process_s,
         us_per_transaction: (transactions > 0).then(|| process_s * 1e6 / transactions as f64),
         share_of_client,
+        worker_shares: workers_s.iter().map(|worker| worker / seconds).collect(),
+        away_us: None,
         limited: share_of_client >= WORKER_BUSY_SHARE,
     })
 }

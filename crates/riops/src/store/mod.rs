@@ -7,6 +7,7 @@ mod sqlite;
 pub use build::{RunContext, build};
 pub use record::{
     AccessRecord, ClientCpu, ClientRecord, DatasetRecord, DrainedRecord, Fairness, IoRecord,
-    OperationRecord, Record, SCHEMA, StageRecord, Status, TargetRecord, Throughput, Verdict,
+    LateRecord, OperationRecord, Outcomes, Record, SCHEMA, ScheduleRecord, StageRecord, Status,
+    TargetRecord, ThresholdRecord, Throughput, Verdict,
 };
 pub use sqlite::{Listed, SqliteStore, StoreError, default_path};

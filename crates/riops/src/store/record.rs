@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::metrics::{ErrorEntry, LatencySummary, Point};
-use crate::plan::{RowsDataset, RunPlan};
+use crate::plan::{RowsDataset, RunPlan, Threshold};
 use crate::probe::DeviceUse;
 use crate::target::Flavour;
 use crate::target::machine::MachineFacts;
@@ -77,6 +77,9 @@ pub struct Record {
     pub accesses: Vec<AccessRecord>,
     /// The data afterwards.
     pub checks: Vec<Check>,
+    /// What the result had to be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<ThresholdRecord>,
     /// Whether the figures may be used.
     pub verdict: Verdict,
 }
@@ -99,6 +102,12 @@ pub struct TargetRecord {
     pub address: String,
     /// The database.
     pub database: String,
+    /// TLS version and cipher suite of the control connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<String>,
+    /// What stands between riops and the server, where something does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pooler: Option<String>,
     /// Settings that were changed, and those that every figure is read by.
     pub settings: BTreeMap<String, String>,
     /// What was prepared.
@@ -165,6 +174,28 @@ pub struct StageRecord {
     /// Service times in nanoseconds: HDR V2, compressed, base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<String>,
+    /// Response times in the same form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_histogram: Option<String>,
+    /// What became of the transactions that came to an end within the measurement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcomes: Option<Outcomes>,
+    /// Transactions that were sent again after an error.
+    #[serde(default)]
+    pub retries: u64,
+    /// Broken connections that were replaced.
+    #[serde(default)]
+    pub reconnects: u64,
+    /// Transactions beyond the latency limit; only where one is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<LateRecord>,
+    /// How the intended starts were kept; only where a rate is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleRecord>,
+    /// How long connections took that were made during the measurement, settings and statements
+    /// included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connect_us: Option<LatencySummary>,
     /// The kinds of transactions, apart.
     pub operations: Vec<OperationRecord>,
     /// Errors by SQLSTATE.
@@ -188,8 +219,47 @@ pub struct StageRecord {
     pub series: Vec<Point>,
 }
 
-/// One kind of transaction.
+/// What became of transactions: attempted is the sum of the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Outcomes {
+    pub attempted: u64,
+    pub succeeded: u64,
+    pub failed: u64,
+    pub unknown: u64,
+}
+
+/// Transactions beyond the latency limit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LateRecord {
+    /// The limit.
+    pub limit_us: f64,
+    /// Transactions that took longer, from the intended start.
+    pub transactions: u64,
+    /// Transactions that were not sent, since they could only become late.
+    pub skipped: u64,
+}
+
+/// How the intended starts were kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScheduleRecord {
+    /// Starts that fell into the measurement.
+    pub intended: u64,
+    /// Those of them at which a transaction was sent.
+    pub sent: u64,
+    /// Those that were left out, since the transaction could only become late.
+    pub skipped: u64,
+    /// Those that were still waiting for a free session at the end: in no latency figure.
+    pub waiting: u64,
+    /// How long the oldest of these had waited.
+    pub oldest_wait_us: f64,
+    /// How late the client was where a session was free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_lag_us: Option<LatencySummary>,
+}
+
+/// One kind of transaction.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct OperationRecord {
     /// Its name.
     pub name: String,
@@ -204,6 +274,15 @@ pub struct OperationRecord {
     /// Rows of transactions whose connection broke before their outcome was known.
     #[serde(default)]
     pub unknown_rows: u64,
+    /// Transactions that failed within the measurement.
+    #[serde(default)]
+    pub failed: u64,
+    /// Transactions whose outcome is unknown, within the measurement.
+    #[serde(default)]
+    pub unknown: u64,
+    /// Its response times, where a rate is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_us: Option<LatencySummary>,
     /// Its service times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_us: Option<LatencySummary>,
@@ -242,7 +321,7 @@ pub struct IoRecord {
 }
 
 /// What riops itself used.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientCpu {
     /// CPU seconds, user and system, of the whole process.
     pub seconds: f64,
@@ -251,6 +330,13 @@ pub struct ClientCpu {
     pub us_per_transaction: Option<f64>,
     /// CPU of the busiest worker, as share of one processor, 0 to 1.
     pub share_of_client: f64,
+    /// The same of each worker.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub worker_shares: Vec<f64>,
+    /// How long a worker was away from its poll each time: a reply that arrives meanwhile is seen up
+    /// to as much later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub away_us: Option<LatencySummary>,
     /// Whether a worker was so busy that it may have been the limit.
     pub limited: bool,
 }
@@ -270,6 +356,21 @@ pub struct AccessRecord {
     pub held: bool,
     /// In how many sessions.
     pub sessions: u32,
+}
+
+/// What the result had to be, and what it was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ThresholdRecord {
+    /// As it was given.
+    pub threshold: Threshold,
+    /// The figure: microseconds for latencies; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<f64>,
+    /// Whether it is what was wanted.
+    pub held: bool,
+    /// Whether it ended the run early.
+    #[serde(default)]
+    pub ended_run: bool,
 }
 
 /// Whether the figures may be used.

@@ -3,22 +3,18 @@
 //! For everything around a measurement. The measurement itself is the engine's poll loop.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use riops_wire::backend::{self, Message, ServerError};
-use riops_wire::frame::{FRAME_BYTES_MAX, FrameBuffer, FrameError};
+use riops_wire::frame::{FRAME_BYTES_MAX, Frame, FrameBuffer, FrameError};
 use riops_wire::frontend::{self, EncodeError};
 use riops_wire::sqlstate::SqlState;
-use riops_wire::startup::{Greeting, Startup, StartupError};
+use riops_wire::startup::{Greeting, StartupError};
 
-use super::conninfo::{ConnInfo, Host};
+use super::conninfo::{ConnInfo, Server};
 use super::interrupt::Interrupt;
+use super::stream::{Place, Stream};
 
-/// How often a waiting connection looks whether the user has lost patience.
-const INTERRUPT_CHECK: Duration = Duration::from_millis(100);
 /// Rows that one statement may return here: settings, plans, registry entries.
 const ROWS_MAX: usize = 100_000;
 
@@ -45,6 +41,25 @@ pub enum ConnectionError {
         /// Why not.
         source: StartupError,
     },
+    /// Connected, but no TLS.
+    #[error("no TLS with {address}: {reason}")]
+    Tls {
+        /// Where.
+        address: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The server is not what `target_session_attrs` asks for.
+    #[error("{address} is not what target_session_attrs={wanted} asks for")]
+    SessionAttrs {
+        /// Where.
+        address: String,
+        /// What was asked for.
+        wanted: &'static str,
+    },
+    /// None of several servers let a session in.
+    #[error("no server lets a session in: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    NoServer(Vec<ConnectionError>),
     /// The server reports an error.
     #[error("{0}")]
     Server(Box<ServerError>),
@@ -62,6 +77,34 @@ pub enum ConnectionError {
     Interrupted,
 }
 
+impl ConnectionError {
+    /// Whether trying again, here or at another server, cannot help: the user has to change
+    /// something, or wants to end.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Startup { source: StartupError::Server(error), .. } | Self::Server(error) => {
+                !error.sqlstate.may_pass()
+            }
+            Self::Startup { .. } | Self::Interrupted => true,
+            _ => false,
+        }
+    }
+
+    /// The server's code, where it sent one; class 08 stands for everything around a connection.
+    #[must_use]
+    pub fn sqlstate(&self) -> SqlState {
+        match self {
+            Self::Startup { source: StartupError::Server(error), .. }
+            | Self::Server(error)
+            | Self::Closed(Some(error)) => error.sqlstate,
+            Self::Protocol(_) => SqlState::PROTOCOL_VIOLATION,
+            Self::Closed(None) | Self::Io(_) => SqlState::CONNECTION_FAILURE,
+            _ => SqlState::CANNOT_CONNECT,
+        }
+    }
+}
+
 fn connect_hint(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::ConnectionRefused => "; is the server running, and is the port right?",
@@ -76,7 +119,7 @@ fn connect_hint(source: &io::Error) -> &'static str {
 fn startup_hint(source: &StartupError) -> &'static str {
     match source {
         StartupError::PasswordMissing => {
-            "; set PGPASSWORD, or put the password into the connection string"
+            "; set PGPASSWORD, put it into ~/.pgpass, or into the connection string"
         }
         StartupError::Server(error) => match error.sqlstate {
             SqlState::INVALID_PASSWORD => "; is the password right?",
@@ -112,92 +155,6 @@ impl From<EncodeError> for ConnectionError {
     }
 }
 
-/// A socket to a server.
-#[derive(Debug)]
-pub enum Stream {
-    /// Over the network.
-    Tcp(TcpStream),
-    /// On this machine.
-    Unix(UnixStream),
-}
-
-impl Stream {
-    fn connect(info: &ConnInfo) -> io::Result<Self> {
-        match &info.host {
-            Host::Unix(_) => UnixStream::connect(info.socket_path()).map(Self::Unix),
-            Host::Tcp(host) => {
-                let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-                for address in (host.as_str(), info.port).to_socket_addrs()? {
-                    match TcpStream::connect_timeout(&address, info.connect_timeout) {
-                        Ok(stream) => {
-                            // A request is one small write: waiting for more would cost 40 ms.
-                            stream.set_nodelay(true)?;
-                            return Ok(Self::Tcp(stream));
-                        }
-                        Err(error) => last = error,
-                    }
-                }
-                Err(last)
-            }
-        }
-    }
-
-    /// Switches between blocking and non-blocking.
-    ///
-    /// # Errors
-    /// Those of the operating system.
-    pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_nonblocking(nonblocking),
-            Self::Unix(stream) => stream.set_nonblocking(nonblocking),
-        }
-    }
-
-    fn set_timeouts(&self, timeout: Duration) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => {
-                stream.set_write_timeout(Some(timeout))?;
-                stream.set_read_timeout(Some(timeout))
-            }
-            Self::Unix(stream) => {
-                stream.set_write_timeout(Some(timeout))?;
-                stream.set_read_timeout(Some(timeout))
-            }
-        }
-    }
-}
-
-impl Read for Stream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.read(buffer),
-            Self::Unix(stream) => stream.read(buffer),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write(buffer),
-            Self::Unix(stream) => stream.write(buffer),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl AsRawFd for Stream {
-    fn as_raw_fd(&self) -> RawFd {
-        match self {
-            Self::Tcp(stream) => stream.as_raw_fd(),
-            Self::Unix(stream) => stream.as_raw_fd(),
-        }
-    }
-}
-
 /// A row as text; `None` stands for NULL.
 pub type TextRow = Vec<Option<String>>;
 
@@ -209,57 +166,84 @@ pub struct Connection {
     out: Vec<u8>,
     greeting: Greeting,
     info: ConnInfo,
+    server: Server,
+    place: Place,
+    address: String,
     interrupt: Interrupt,
+    deadline: Option<Instant>,
     /// What the server said before it closed the connection.
     farewell: Option<Box<ServerError>>,
 }
 
 impl Connection {
-    /// Connects and authenticates, within the time that `info` allows.
+    /// Connects and authenticates, within the time that `info` allows for each server.
     ///
     /// # Errors
     /// [`ConnectionError`]
     pub fn open(info: &ConnInfo, interrupt: &Interrupt) -> Result<Self, ConnectionError> {
-        let connect_error = |source| ConnectionError::Connect { address: info.address(), source };
-        let stream = Stream::connect(info).map_err(connect_error)?;
-        stream.set_timeouts(INTERRUPT_CHECK).map_err(connect_error)?;
-        let mut connection = Self {
+        super::connect::open(info, interrupt)
+    }
+
+    /// A connection whose socket is open and on which nothing was said yet.
+    pub(super) fn on(
+        stream: Stream,
+        info: &ConnInfo,
+        server: &Server,
+        place: &Place,
+        interrupt: &Interrupt,
+    ) -> Self {
+        Self {
             stream,
             received: FrameBuffer::new(FRAME_BYTES_MAX),
             out: Vec::with_capacity(1024),
             greeting: Greeting::default(),
             info: info.clone(),
+            server: server.clone(),
+            place: place.clone(),
+            address: server.to_string(),
             interrupt: interrupt.clone(),
+            deadline: None,
             farewell: None,
-        };
-        connection.start()?;
-        Ok(connection)
+        }
     }
 
-    fn start(&mut self) -> Result<(), ConnectionError> {
-        let deadline = Instant::now() + self.info.connect_timeout;
-        let refused = |info: &ConnInfo, source| ConnectionError::Startup {
-            address: info.address(),
-            user: info.user.clone(),
-            database: info.database.clone(),
-            source,
-        };
-        let mut startup = Startup::begin(&self.info.credentials(), &mut self.out)
-            .map_err(|source| refused(&self.info, source))?;
-        loop {
-            self.flush()?;
-            self.fill_frame(Some(deadline))?;
-            let Some(frame) = self.received.next_frame()? else {
-                continue;
-            };
-            let ready = startup
-                .receive(&Message::decode(frame)?, &mut self.out)
-                .map_err(|source| refused(&self.info, source))?;
-            if ready {
-                self.greeting = startup.into_greeting();
-                return Ok(());
-            }
+    /// Whether the channel is encrypted, and what SCRAM may bind to.
+    pub(super) fn channel(&self) -> (bool, Option<Vec<u8>>) {
+        (self.stream.is_encrypted(), self.stream.server_end_point())
+    }
+
+    pub(super) fn out(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
+
+    pub(super) fn greet(&mut self, greeting: Greeting) {
+        self.greeting = greeting;
+    }
+
+    /// The next message, and the buffer for the answer.
+    pub(super) fn next_frame(&mut self) -> Result<(Frame<'_>, &mut Vec<u8>), ConnectionError> {
+        self.fill_frame()?;
+        match self.received.next_frame()? {
+            Some(frame) => Ok((frame, &mut self.out)),
+            None => Err(ConnectionError::Protocol("a frame without an end".to_owned())),
         }
+    }
+
+    /// From when on waiting for the server is given up; without one it is not.
+    pub fn set_deadline(&mut self, deadline: Option<Instant>) {
+        self.deadline = deadline;
+    }
+
+    /// The server that let the session in.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// TLS version and cipher suite; `None` for a plain connection.
+    #[must_use]
+    pub fn encryption(&self) -> Option<String> {
+        self.stream.encryption()
     }
 
     /// What the server told of itself at connect.
@@ -334,6 +318,16 @@ impl Connection {
         self.collect().map(drop)
     }
 
+    /// Forgets a prepared statement; one that does not exist is none of its business.
+    ///
+    /// # Errors
+    /// As [`Self::query`].
+    pub fn close_statement(&mut self, name: &str) -> Result<(), ConnectionError> {
+        frontend::Message::Close(frontend::Object::Statement, name).encode(&mut self.out)?;
+        frontend::Message::Sync.encode(&mut self.out)?;
+        self.collect().map(drop)
+    }
+
     /// Runs a COPY … FROM STDIN whose data `fill` appends, piece by piece, until it returns
     /// false. The data are in the database when this returns.
     ///
@@ -362,14 +356,39 @@ impl Connection {
         self.collect().map(drop)
     }
 
+    /// Runs a COPY … TO STDOUT and hands each piece of its data to `take`.
+    ///
+    /// # Errors
+    /// As [`Self::query`].
+    pub fn copy_out(
+        &mut self,
+        sql: &str,
+        mut take: impl FnMut(&[u8]),
+    ) -> Result<(), ConnectionError> {
+        frontend::Message::Query(sql).encode(&mut self.out)?;
+        self.flush()?;
+        self.await_copy_start()?;
+        loop {
+            let (frame, _) = self.next_frame()?;
+            match Message::decode(frame)? {
+                Message::CopyData(data) => take(data),
+                Message::CopyDone => return self.collect().map(drop),
+                Message::ErrorResponse(fields) => {
+                    let error = Box::new(ServerError::from_fields(fields));
+                    self.collect()?;
+                    return Err(ConnectionError::Server(error));
+                }
+                Message::NoticeResponse(_) | Message::ParameterStatus { .. } => {}
+                other => return Err(ConnectionError::Protocol(format!("{other:?} in COPY"))),
+            }
+        }
+    }
+
     fn await_copy_start(&mut self) -> Result<(), ConnectionError> {
         loop {
-            self.fill_frame(None)?;
-            let Some(frame) = self.received.next_frame()? else {
-                continue;
-            };
+            let (frame, _) = self.next_frame()?;
             match Message::decode(frame)? {
-                Message::CopyInResponse(_) => return Ok(()),
+                Message::CopyInResponse(_) | Message::CopyOutResponse(_) => return Ok(()),
                 Message::ErrorResponse(fields) => {
                     let error = Box::new(ServerError::from_fields(fields));
                     self.collect()?;
@@ -387,10 +406,7 @@ impl Connection {
         let mut rows = Vec::new();
         let mut failed = None;
         loop {
-            self.fill_frame(None)?;
-            let Some(frame) = self.received.next_frame()? else {
-                continue;
-            };
+            let (frame, _) = self.next_frame()?;
             match Message::decode(frame)? {
                 Message::DataRow(row) if rows.len() < ROWS_MAX => {
                     let row: Result<TextRow, _> = row
@@ -423,10 +439,17 @@ impl Connection {
     }
 
     /// Sends all that is encoded.
-    fn flush(&mut self) -> Result<(), ConnectionError> {
+    pub(super) fn flush(&mut self) -> Result<(), ConnectionError> {
         let mut sent = 0;
-        while let Some(rest) = self.out.get(sent..).filter(|rest| !rest.is_empty()) {
-            match self.stream.write(rest) {
+        loop {
+            let rest = self.out.get(sent..).unwrap_or_default();
+            let written = if rest.is_empty() {
+                self.stream.flush().map(|()| 0)
+            } else {
+                self.stream.write(rest)
+            };
+            match written {
+                Ok(_) if rest.is_empty() => break,
                 Ok(count) => sent += count,
                 Err(error) if is_wait(&error) => self.heed_interrupt()?,
                 // The server's reason may still be waiting to be read.
@@ -441,7 +464,7 @@ impl Connection {
     }
 
     /// Reads until a whole frame is there.
-    fn fill_frame(&mut self, deadline: Option<Instant>) -> Result<(), ConnectionError> {
+    fn fill_frame(&mut self) -> Result<(), ConnectionError> {
         loop {
             let unread = self.received.unread();
             if riops_wire::frame::split(unread, FRAME_BYTES_MAX)?.is_some() {
@@ -451,43 +474,58 @@ impl Connection {
             match self.stream.read(space) {
                 Ok(0) => return Err(ConnectionError::Closed(self.farewell.take())),
                 Ok(count) => self.received.filled(count),
-                Err(error) if is_wait(&error) => {
-                    self.heed_interrupt()?;
-                    if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                        return Err(ConnectionError::Connect {
-                            address: self.info.address(),
-                            source: io::ErrorKind::TimedOut.into(),
-                        });
-                    }
-                }
+                Err(error) if is_wait(&error) => self.heed_interrupt()?,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                     return Err(ConnectionError::Closed(self.farewell.take()));
                 }
                 Err(error) => return Err(ConnectionError::Io(error)),
             }
+            // A server that sends a byte now and then is not waited for any longer than one that
+            // is silent.
+            if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Err(self.too_late());
+            }
+        }
+    }
+
+    fn too_late(&self) -> ConnectionError {
+        ConnectionError::Connect {
+            address: self.address.clone(),
+            source: io::ErrorKind::TimedOut.into(),
         }
     }
 
     /// Where the user asked to end: asks the server to stop what it does, and ends here.
     fn heed_interrupt(&self) -> Result<(), ConnectionError> {
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(self.too_late());
+        }
         if !self.interrupt.requested() {
             return Ok(());
         }
         // Nobody waits for the answer: the server closes the connection without one.
-        if let Ok(mut stream) = Stream::connect(&self.info) {
-            const CANCEL_REQUEST: i32 = 80_877_102;
-            let mut message = 16i32.to_be_bytes().to_vec();
-            message.extend_from_slice(&CANCEL_REQUEST.to_be_bytes());
-            message.extend_from_slice(&self.greeting.process.to_be_bytes());
-            message.extend_from_slice(&self.greeting.secret);
-            let _ = stream.write(&message);
-        }
+        let _ = self.cancel();
         Err(ConnectionError::Interrupted)
+    }
+
+    /// Asks the server to cancel what this session does, over a connection of the same kind.
+    ///
+    /// # Errors
+    /// Where the request could not be sent; whether it had an effect, no server says.
+    pub fn cancel(&self) -> Result<(), ConnectionError> {
+        let mut message = Vec::new();
+        frontend::cancel_request(&mut message, self.greeting.process, &self.greeting.secret)?;
+        let encrypted = self.stream.is_encrypted();
+        let mut stream =
+            super::connect::second_stream(&self.info, &self.server, &self.place, encrypted)?;
+        stream.write_all(&message).map_err(ConnectionError::Io)?;
+        stream.flush().map_err(ConnectionError::Io)
     }
 
     /// Reads what the server said before it closed the connection.
     fn closed(&mut self) -> ConnectionError {
-        while let Ok(()) = self.fill_frame(Some(Instant::now())) {
+        self.deadline = Some(Instant::now());
+        while let Ok(()) = self.fill_frame() {
             if let Ok(Some(frame)) = self.received.next_frame()
                 && let Ok(Message::ErrorResponse(fields)) = Message::decode(frame)
             {
@@ -504,7 +542,7 @@ impl Connection {
     }
 }
 
-fn is_wait(error: &io::Error) -> bool {
+pub(super) fn is_wait(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted

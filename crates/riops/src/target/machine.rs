@@ -1,11 +1,12 @@
 //! The machine that riops itself runs on, and with it often the server.
 
 use std::fs;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// What the record keeps of the client's machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What the record keeps of the client's machine. What cannot be told is absent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineFacts {
     /// Its name.
     pub host: String,
@@ -15,6 +16,21 @@ pub struct MachineFacts {
     pub cpus: usize,
     /// Memory that riops may use, in bytes.
     pub memory_bytes: u64,
+    /// What the processors call themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_model: Option<String>,
+    /// How their frequency is governed: `performance`, `powersave`, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_governor: Option<String>,
+    /// CPU time that the control group grants, in processors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup_cpus: Option<f64>,
+    /// Memory that the control group grants, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup_memory_bytes: Option<u64>,
+    /// What the machine runs in: a hypervisor, a container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtualization: Option<String>,
 }
 
 impl MachineFacts {
@@ -23,6 +39,7 @@ impl MachineFacts {
     pub fn read() -> Self {
         let system = rustix::system::uname();
         let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
+        let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
         Self {
             host: text(system.nodename()),
             kernel: format!(
@@ -33,8 +50,18 @@ impl MachineFacts {
             ),
             cpus: cpus(),
             memory_bytes: memory_bytes(),
+            cpu_model: cpu_model(&cpuinfo),
+            cpu_governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            cgroup_cpus: cgroup_cpus(),
+            cgroup_memory_bytes: cgroup_memory_bytes(),
+            virtualization: virtualization(&cpuinfo),
         }
     }
+}
+
+fn read(path: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 /// Processors that this process may use; 1 where that cannot be told.
@@ -47,13 +74,63 @@ pub fn cpus() -> usize {
 /// can be told.
 #[must_use]
 pub fn memory_bytes() -> u64 {
-    let limit = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
-        .iter()
-        .filter_map(|path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok())
-        .min();
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let machine = meminfo_bytes(&meminfo).unwrap_or(0);
-    limit.map_or(machine, |limit| limit.min(machine))
+    cgroup_memory_bytes().map_or(machine, |limit| limit.min(machine))
+}
+
+/// The files of the control group, version 2 and version 1. `max` is no number, and the largest
+/// number of version 1 is no limit.
+fn cgroup_memory_bytes() -> Option<u64> {
+    ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
+        .iter()
+        .filter_map(|path| read(path)?.parse::<u64>().ok())
+        .filter(|&bytes| bytes < 1 << 62)
+        .min()
+}
+
+fn cgroup_cpus() -> Option<f64> {
+    read("/sys/fs/cgroup/cpu.max").and_then(|text| cpu_max(&text)).or_else(|| {
+        let quota = read("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")?;
+        let period = read("/sys/fs/cgroup/cpu/cpu.cfs_period_us")?;
+        cpu_max(&format!("{quota} {period}"))
+    })
+}
+
+/// Microseconds of CPU time in each period of so many microseconds; `max` and -1 mean no limit.
+fn cpu_max(text: &str) -> Option<f64> {
+    let (quota, period) = text.split_once(' ')?;
+    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.trim().parse().ok()?);
+    (quota > 0.0 && period > 0.0).then(|| quota / period)
+}
+
+/// The line `model name`, or on ARM `CPU part`, of the text of /proc/cpuinfo.
+fn cpu_model(cpuinfo: &str) -> Option<String> {
+    let field = |name: &str| {
+        let line = cpuinfo.lines().find(|line| line.starts_with(name))?;
+        Some(line.split_once(':')?.1.trim().to_owned())
+    };
+    field("model name").or_else(|| field("CPU part").map(|part| format!("ARM part {part}")))
+}
+
+/// The hypervisor's or the container's mark, as far as files show it.
+fn virtualization(cpuinfo: &str) -> Option<String> {
+    let container = read("/run/systemd/container").or_else(|| {
+        let marks = [("/.dockerenv", "docker"), ("/run/.containerenv", "podman")];
+        let mark = marks.iter().find(|(path, _)| Path::new(path).exists())?;
+        Some(mark.1.to_owned())
+    });
+    let flagged = cpuinfo
+        .lines()
+        .find(|line| line.starts_with("flags"))
+        .is_some_and(|line| line.split_whitespace().any(|flag| flag == "hypervisor"));
+    let product = read("/sys/class/dmi/id/sys_vendor")
+        .filter(|_| flagged)
+        .or_else(|| flagged.then(|| "a hypervisor".to_owned()));
+    match (container, product) {
+        (Some(container), Some(product)) => Some(format!("{container} on {product}")),
+        (container, product) => container.or(product),
+    }
 }
 
 /// `MemTotal` of the text of /proc/meminfo, in bytes.
@@ -72,5 +149,26 @@ mod tests {
         let text = "MemFree: 5 kB\nMemTotal:       24576 kB\n";
         assert_eq!(meminfo_bytes(text), Some(24576 * 1024));
         assert_eq!(meminfo_bytes("MemTotal: much"), None);
+    }
+
+    #[test]
+    fn a_control_group_grants_a_part_of_the_processors_or_all() {
+        assert_eq!(cpu_max("150000 100000"), Some(1.5));
+        assert_eq!(cpu_max("max 100000"), None);
+        assert_eq!(cpu_max("-1 100000"), None);
+    }
+
+    #[test]
+    fn the_processor_is_named_by_its_model_or_its_part() {
+        let intel = "processor\t: 0\nmodel name\t: Intel(R) Xeon(R) CPU @ 2.20GHz\n";
+        assert_eq!(cpu_model(intel).as_deref(), Some("Intel(R) Xeon(R) CPU @ 2.20GHz"));
+        assert_eq!(cpu_model("CPU part\t: 0xd0c\n").as_deref(), Some("ARM part 0xd0c"));
+        assert_eq!(cpu_model(""), None);
+    }
+
+    #[test]
+    fn the_machine_of_the_test_has_a_name_and_processors() {
+        let facts = MachineFacts::read();
+        assert!(facts.cpus > 0 && facts.memory_bytes > 0 && !facts.kernel.is_empty());
     }
 }

@@ -3,15 +3,22 @@
 //!
 //! Connections here block; the sessions of a run are handed over to the engine's poll loop.
 
+mod connect;
 pub mod connection;
 pub mod conninfo;
 pub mod embedded;
+pub mod examine;
 pub mod facts;
 pub mod flavour;
 pub mod interrupt;
 pub mod machine;
+pub mod pooler;
+mod stream;
+pub mod tls;
 
-pub use connection::{Connection, ConnectionError, Stream};
+pub use connection::{Connection, ConnectionError};
 pub use conninfo::ConnInfo;
 pub use flavour::Flavour;
 pub use interrupt::Interrupt;
+pub use pooler::Pooler;
+pub use stream::Stream;

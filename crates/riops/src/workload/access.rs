@@ -6,6 +6,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::transaction::with_literals;
+
 /// How a statement has to reach its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccessPath {
@@ -66,8 +68,10 @@ impl AccessPath {
 pub struct Access {
     /// Name of the prepared statement.
     pub statement: String,
-    /// Arguments of EXECUTE for which the plan is asked.
-    pub arguments: String,
+    /// Its text.
+    pub sql: String,
+    /// The parameters for which the plan is asked.
+    pub arguments: Vec<i64>,
     /// The promise.
     pub expected: AccessPath,
 }
@@ -85,20 +89,24 @@ pub struct Finding {
 const DEPTH_MAX: usize = 32;
 
 impl Access {
-    /// The statement that shows the plan which this session would use now, be it custom or
-    /// generic.
+    /// The statement that shows the plan which this session would use now: with `by_name` that of
+    /// the prepared statement, be it custom or generic, else that of the text with its parameters
+    /// in it, as the simple protocol sends it and as an unnamed statement is planned.
     #[must_use]
-    pub fn explain_sql(&self) -> String {
+    pub fn explain_sql(&self, by_name: bool) -> String {
         // The plan of an index-only scan does not say whether it visits the table all the same:
         // only running it does.
         let analyze = match self.expected {
             AccessPath::IndexOnlyScan { .. } => "analyze, timing off, summary off, ",
             _ => "",
         };
-        format!(
-            "explain ({analyze}format json, costs off) execute \"{}\"({})",
-            self.statement, self.arguments
-        )
+        let statement = if by_name {
+            let arguments: Vec<_> = self.arguments.iter().map(ToString::to_string).collect();
+            format!("execute \"{}\"({})", self.statement, arguments.join(", "))
+        } else {
+            with_literals(&self.sql, &self.arguments)
+        };
+        format!("explain ({analyze}format json, costs off) {statement}")
     }
 
     /// Judges the plan that [`Self::explain_sql`] returned.
@@ -199,7 +207,12 @@ mod tests {
     use serde_json::json;
 
     fn access(expected: AccessPath) -> Access {
-        Access { statement: "read_0001".to_owned(), arguments: "1, 10".to_owned(), expected }
+        Access {
+            statement: "read_0001".to_owned(),
+            sql: "select $1 where k < $2".to_owned(),
+            arguments: vec![1, 10],
+            expected,
+        }
     }
 
     fn names() -> (String, String) {
@@ -278,10 +291,14 @@ mod tests {
     }
 
     #[test]
-    fn the_plan_of_the_prepared_statement_is_asked() {
+    fn the_plan_of_the_prepared_statement_is_asked_or_that_of_its_text() {
         assert_eq!(
-            index_scan().explain_sql(),
+            index_scan().explain_sql(true),
             "explain (format json, costs off) execute \"read_0001\"(1, 10)"
+        );
+        assert_eq!(
+            index_scan().explain_sql(false),
+            "explain (format json, costs off) select 1 where k < 10"
         );
     }
 }

@@ -196,6 +196,27 @@ impl<'a> Registry<'a> {
         Ok(self.connection.query_value(&sql)?.as_deref() == Some("t"))
     }
 
+    /// The shared lock of [`Self::lock`], held by a transaction that stays open as long as the
+    /// connection: through a pooler a session's lock would stay behind, and hold nobody back.
+    ///
+    /// # Errors
+    /// [`DatasetError::InUse`]
+    pub fn lock_in_transaction(&mut self) -> Result<(), DatasetError> {
+        self.connection.execute("begin")?;
+        let sql = format!(
+            "select pg_try_advisory_xact_lock_shared({LOCK_SPACE}, hashtext('{}'))",
+            self.workload
+        );
+        let deadline = Instant::now() + LOCK_PATIENCE;
+        while self.connection.query_value(&sql)?.as_deref() != Some("t") {
+            if Instant::now() >= deadline {
+                return Err(DatasetError::InUse(self.workload));
+            }
+            std::thread::sleep(LOCK_LOOK_AGAIN);
+        }
+        Ok(())
+    }
+
     /// Waits for the exclusive lock as [`Self::lock`] does, but as long as somebody else is
     /// loading; returns false where a whole dataset was found meanwhile that is `enough`.
     ///

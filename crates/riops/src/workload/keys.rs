@@ -21,6 +21,10 @@ pub enum Purpose {
     Ranges,
     /// Which key has which popularity.
     Popularity,
+    /// When a worker's transactions start.
+    Arrivals,
+    /// How long a session waits before it tries again.
+    Backoff,
 }
 
 /// A random stream for a purpose and a number (of a table, of a session), derived from `seed`.

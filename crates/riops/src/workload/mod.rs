@@ -8,15 +8,14 @@ pub mod dataset;
 pub mod keys;
 pub mod prepare;
 pub mod rows;
+pub mod transaction;
 pub mod verify;
-
-use riops_wire::backend::Row;
-use riops_wire::frontend::{self, EncodeError};
 
 use crate::plan::RunPlan;
 use crate::target::Flavour;
 use access::Access;
 use dataset::Dataset;
+use transaction::{Outcome, Reply, Transaction};
 use verify::{Check, Ledger};
 
 /// One benchmark: what it creates, what it runs, how it is checked.
@@ -66,7 +65,7 @@ pub const BIGINT_OID: u32 = 20;
 pub struct SessionPlan {
     /// Run once, after connecting.
     pub settings: Vec<String>,
-    /// Prepared once, after the settings.
+    /// What its transactions are made of; a transaction names them by their position.
     pub statements: Vec<Statement>,
     /// The transactions.
     pub generator: Box<dyn Generator>,
@@ -82,6 +81,8 @@ pub struct Stage {
     pub changes: Vec<bool>,
     /// The sessions.
     pub sessions: Vec<SessionPlan>,
+    /// Whether EXPLAIN may name the prepared statements; else it is asked of their text.
+    pub explain_by_name: bool,
 }
 
 /// A session's stream of transactions. Pure: no input or output, no clock, no allocation in steady
@@ -90,88 +91,8 @@ pub trait Generator: Send {
     /// Encodes the statements of the next transaction.
     fn next(&mut self, tx: &mut Transaction);
 
-    /// Sees each row of the reply, and says in `outcome` what it counts.
-    fn reply(&mut self, row: &Row<'_>, outcome: &mut Outcome);
-}
-
-/// One unit of work, as the bytes that are sent: a retry sends the same bytes again.
-#[derive(Debug, Default)]
-pub struct Transaction {
-    bytes: Vec<u8>,
-    statements: u32,
-    operation: usize,
-    rows_asked: u64,
-    error: Option<EncodeError>,
-}
-
-impl Transaction {
-    /// Forgets the last transaction and begins one of kind `operation`, an index into the stage's
-    /// operations, which is about to touch `rows_asked` rows.
-    pub fn begin(&mut self, operation: usize, rows_asked: u64) {
-        self.bytes.clear();
-        self.statements = 0;
-        self.operation = operation;
-        self.rows_asked = rows_asked;
-        self.error = None;
-    }
-
-    /// Appends one execution of a prepared statement whose parameters are all `bigint`.
-    pub fn execute(&mut self, statement: &str, parameters: &[i64]) {
-        let encoded =
-            frontend::bind_bigints(&mut self.bytes, statement, parameters).and_then(|()| {
-                frontend::Message::Execute { portal: "", rows_max: 0 }.encode(&mut self.bytes)
-            });
-        self.statements += 1;
-        if let Err(error) = encoded {
-            self.error.get_or_insert(error);
-        }
-    }
-
-    /// Ends the transaction.
-    pub fn end(&mut self) {
-        if let Err(error) = frontend::Message::Sync.encode(&mut self.bytes) {
-            self.error.get_or_insert(error);
-        }
-    }
-
-    /// What is sent.
-    #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// How many statements it has.
-    #[must_use]
-    pub fn statements(&self) -> u32 {
-        self.statements
-    }
-
-    /// Which kind it is.
-    #[must_use]
-    pub fn operation(&self) -> usize {
-        self.operation
-    }
-
-    /// Rows that it is about to touch.
-    #[must_use]
-    pub fn rows_asked(&self) -> u64 {
-        self.rows_asked
-    }
-
-    /// Why it cannot be sent, where it cannot.
-    #[must_use]
-    pub fn error(&self) -> Option<&EncodeError> {
-        self.error.as_ref()
-    }
-}
-
-/// What the reply to one transaction says.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Outcome {
-    /// Rows read or written, counted from the reply.
-    pub rows: u64,
-    /// Whether the reply is not what was asked for: rows are missing, or it cannot be read.
-    pub wrong: bool,
+    /// Sees each row of the reply to `tx`, and says in `outcome` what it counts.
+    fn reply(&mut self, tx: &Transaction, reply: &Reply<'_>, outcome: &mut Outcome);
 }
 
 /// Fills `{name}` in the text of an SQL file.
@@ -194,19 +115,5 @@ mod tests {
             fill("-- why\nselect {a}\n  from {b}", &[("a", "1"), ("b", "t")]),
             "select 1\n  from t"
         );
-    }
-
-    #[test]
-    fn a_transaction_that_cannot_be_encoded_says_so() {
-        let mut tx = Transaction::default();
-        tx.begin(1, 10);
-        tx.execute("bad\0name", &[1]);
-        tx.end();
-        assert!(tx.error().is_some());
-        tx.begin(0, 5);
-        tx.execute("good", &[1, 2]);
-        tx.end();
-        assert_eq!((tx.error(), tx.statements(), tx.operation(), tx.rows_asked()), (None, 1, 0, 5));
-        assert_eq!(tx.bytes().last(), Some(&4));
     }
 }

@@ -2,24 +2,18 @@
 
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use riops_wire::backend::Row;
 
 use super::{OPERATION_READ, OPERATION_UPDATE};
 use crate::plan::RowsRun;
+use crate::workload::Generator;
 use crate::workload::keys::RangePicker;
-use crate::workload::{Generator, Outcome, Transaction};
+use crate::workload::transaction::{Outcome, Reply, Transaction};
 
-/// The names of the statements on one table.
-#[derive(Debug, Clone)]
+/// The positions of the statements on one table; one that is not used has any.
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TableStatements {
-    read: String,
-    update: String,
-}
-
-impl TableStatements {
-    pub(super) fn of(table: &str) -> Self {
-        Self { read: format!("read_{table}"), update: format!("update_{table}") }
-    }
+    pub(super) read: usize,
+    pub(super) update: usize,
 }
 
 /// The stream of one session.
@@ -33,8 +27,6 @@ pub(super) struct RowsGenerator {
     /// Rows asked for so far, read and updated, and updated alone.
     rows: u64,
     rows_updated: u64,
-    /// Rows that the transaction under way asked for.
-    asked: u64,
 }
 
 #[derive(Debug)]
@@ -59,7 +51,6 @@ impl RowsGenerator {
             rng,
             rows: 0,
             rows_updated: 0,
-            asked: 0,
         }
     }
 
@@ -85,29 +76,25 @@ impl Generator for RowsGenerator {
             return;
         };
         let (statement, operation, kind) = if updating {
-            (&table.update, &self.update, OPERATION_UPDATE)
+            (table.update, &self.update, OPERATION_UPDATE)
         } else {
-            (&table.read, &self.read, OPERATION_READ)
+            (table.read, &self.read, OPERATION_READ)
         };
         let first = operation.ranges.pick(&mut self.rng);
         let last = first + operation.batch - 1;
         tx.begin(kind, operation.batch);
         tx.execute(statement, &[first.cast_signed(), last.cast_signed()]);
         tx.end();
-        self.asked = operation.batch;
         self.rows += operation.batch;
         if updating {
             self.rows_updated += operation.batch;
         }
     }
 
-    fn reply(&mut self, row: &Row<'_>, outcome: &mut Outcome) {
-        let count = match row.values().next() {
-            Some(Ok(Some(value))) => <[u8; 8]>::try_from(value).ok().map(u64::from_be_bytes),
-            _ => None,
-        };
+    fn reply(&mut self, tx: &Transaction, reply: &Reply<'_>, outcome: &mut Outcome) {
+        let count = reply.first_bigint().and_then(|count| u64::try_from(count).ok());
         outcome.rows += count.unwrap_or(0);
         // All keys exist, so a range has as many rows as keys: anything else is a lost row.
-        outcome.wrong |= count != Some(self.asked);
+        outcome.wrong |= count != Some(tx.rows_asked());
     }
 }

@@ -12,7 +12,7 @@ use super::dataset::{Dataset, Table};
 use super::keys::{Purpose, RangePicker, stream};
 use super::verify::{Check, Ledger};
 use super::{BIGINT_OID, SessionPlan, Stage, Statement, Workload, fill};
-use crate::plan::{RowsDataset, RowsRun, RunPlan};
+use crate::plan::{Protocol, RowsDataset, RowsRun, RunPlan};
 use crate::target::Flavour;
 use generator::{RowsGenerator, TableStatements};
 
@@ -29,13 +29,13 @@ const READ_INDEX_ONLY: &str = include_str!("../../../../../sql/rows/read_index_o
 const UPDATE: &str = include_str!("../../../../../sql/rows/update.sql");
 const UPDATE_INDEX_ONLY: &str = include_str!("../../../../../sql/rows/update_index_only.sql");
 
+/// Since the planner guesses that a range of unknown keys is large, it would plan each execution of
+/// a prepared statement anew: with one row a statement, planning would cost more than the row.
+/// Relatives older than PostgreSQL 12 do not know that setting, and are not asked to.
+const PLAN_ONCE: &str = "select set_config(name, 'force_generic_plan', false) from pg_settings where name = 'plan_cache_mode'";
 /// The planner would rather sort the row addresses first and read each block once, or read the
-/// whole table: good for a query, but then it is not random row access that is measured. And since
-/// it guesses that a range of unknown keys is large, it would plan each execution anew: with one row
-/// a statement, planning would cost more than the row. Relatives older than PostgreSQL 12 do not
-/// know that setting, and are not asked to.
-const SESSION_SETTINGS: [&str; 6] = [
-    "select set_config(name, 'force_generic_plan', false) from pg_settings where name = 'plan_cache_mode'",
+/// whole table: good for a query, but then it is not random row access that is measured.
+const SESSION_SETTINGS: [&str; 5] = [
     "set enable_seqscan = off",
     "set enable_bitmapscan = off",
     "set enable_indexscan = on",
@@ -90,6 +90,15 @@ impl Rows {
             .collect()
     }
 
+    /// Where the statements of the table at this position stand in the list of all.
+    fn positions(&self, table: usize) -> TableStatements {
+        if self.run.reads() && self.run.updates() {
+            TableStatements { read: 2 * table, update: 2 * table + 1 }
+        } else {
+            TableStatements { read: table, update: table }
+        }
+    }
+
     fn session(&self, plan: &RunPlan, number: u32) -> SessionPlan {
         let tables: Vec<String> = if self.run.table_per_session {
             vec![table_name(number % self.dataset.tables + 1)]
@@ -98,22 +107,22 @@ impl Rows {
         };
         let picker =
             |batch| RangePicker::new(self.run.distribution, self.dataset.rows, batch, plan.seed);
+        let statements: Vec<_> = tables.iter().flat_map(|table| self.statements(table)).collect();
         let generator = RowsGenerator::new(
-            tables.iter().map(|table| TableStatements::of(table)).collect(),
+            (0..tables.len()).map(|table| self.positions(table)).collect(),
             &self.run,
             picker(self.run.batch),
             picker(self.run.update_batch),
             stream(plan.seed, Purpose::Ranges, u64::from(number)),
         );
         let mut settings: Vec<String> = SESSION_SETTINGS.map(str::to_owned).into();
+        if plan.protocol == Protocol::Prepared {
+            settings.push(PLAN_ONCE.to_owned());
+        }
         // The visibility map would turn a read of rows into a read of the index.
         let index_only = if self.run.index_only { "on" } else { "off" };
         settings.push(format!("set enable_indexonlyscan = {index_only}"));
-        SessionPlan {
-            settings,
-            statements: tables.iter().flat_map(|table| self.statements(table)).collect(),
-            generator: Box::new(generator),
-        }
+        SessionPlan { settings, statements, generator: Box::new(generator) }
     }
 }
 
@@ -176,7 +185,8 @@ impl Workload for Rows {
                         },
                         (false, false) => AccessPath::IndexScan { table, index },
                     };
-                    Access { statement: statement.name, arguments: format!("1, {batch}"), expected }
+                    let arguments = vec![1, batch.cast_signed()];
+                    Access { statement: statement.name, sql: statement.sql, arguments, expected }
                 })
             })
             .collect()
@@ -187,6 +197,7 @@ impl Workload for Rows {
             name: "rows".to_owned(),
             operations: vec!["read", "update"],
             changes: vec![false, true],
+            explain_by_name: plan.protocol == Protocol::Prepared,
             sessions: (0..plan.sessions).map(|number| self.session(plan, number)).collect(),
         }]
     }

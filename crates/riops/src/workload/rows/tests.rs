@@ -1,27 +1,20 @@
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::*;
-use crate::plan::{Schedule, Stop};
-use crate::workload::{Outcome, Transaction};
+use crate::workload::transaction::{Outcome, Statements, Transaction};
 use proptest::prelude::*;
 use riops_wire::backend::{Message, data_row};
 use riops_wire::frame::{FRAME_BYTES_MAX, split};
 use riops_wire::frontend;
 
 fn plan(run: &RowsRun, sessions: u32) -> RunPlan {
-    RunPlan {
-        rows: run.clone(),
-        sessions,
-        workers: 1,
-        schedule: Schedule::Closed,
-        warmup_s: 0.0,
-        stop: Stop::DurationS(1.0),
-        interval_s: 1.0,
-        seed: 42,
-        verify: true,
-        label: None,
-        tags: BTreeMap::new(),
-    }
+    RunPlan { rows: run.clone(), sessions, seed: 42, ..RunPlan::default() }
+}
+
+/// An empty transaction of a session's statements.
+fn transaction(session: &SessionPlan) -> Transaction {
+    let statements = Statements::new(Protocol::Prepared, session.statements.clone());
+    Transaction::new(Arc::new(statements))
 }
 
 fn rows(tables: u32, count: u64, run: RowsRun) -> Rows {
@@ -50,7 +43,7 @@ proptest! {
         let run = RowsRun { batch, update_batch, update_percent: percent, ..RowsRun::default() };
         let workload = rows(1, 1_000, run.clone());
         let mut session = workload.stages(&plan(&run, 1)).remove(0).sessions.remove(0);
-        let mut tx = Transaction::default();
+        let mut tx = transaction(&session);
         let (mut total, mut updated) = (0u64, 0u64);
         for _ in 0..500 {
             session.generator.next(&mut tx);
@@ -69,7 +62,7 @@ proptest! {
         let run = RowsRun { batch, ..RowsRun::default() };
         let workload = rows(3, 300, run.clone());
         let mut session = workload.stages(&plan(&run, 1)).remove(0).sessions.remove(0);
-        let mut tx = Transaction::default();
+        let mut tx = transaction(&session);
         for _ in 0..50 {
             session.generator.next(&mut tx);
             let (_, first, last) = decoded(&tx);
@@ -85,7 +78,7 @@ fn the_same_seed_gives_the_same_statements_and_sessions_differ() {
         let workload = rows(4, 1_000, run.clone());
         let plan = RunPlan { seed, ..plan(&run, 3) };
         let mut stage = workload.stages(&plan).remove(0);
-        let mut tx = Transaction::default();
+        let mut tx = transaction(&stage.sessions[session]);
         (0..100)
             .map(|_| {
                 stage.sessions[session].generator.next(&mut tx);
@@ -114,7 +107,7 @@ fn sessions_keep_to_one_table_each_or_use_all() {
 fn a_reply_with_fewer_rows_than_asked_is_wrong() {
     let run = RowsRun { batch: 10, ..RowsRun::default() };
     let mut session = rows(1, 100, run.clone()).stages(&plan(&run, 1)).remove(0).sessions.remove(0);
-    let mut tx = Transaction::default();
+    let mut tx = transaction(&session);
     session.generator.next(&mut tx);
     let mut reply = |value: Option<&[u8]>| {
         let mut bytes = Vec::new();
@@ -122,7 +115,7 @@ fn a_reply_with_fewer_rows_than_asked_is_wrong() {
         let (frame, _) = split(&bytes, FRAME_BYTES_MAX).unwrap().unwrap();
         let Message::DataRow(row) = Message::decode(frame).unwrap() else { panic!("no row") };
         let mut outcome = Outcome::default();
-        session.generator.reply(&row, &mut outcome);
+        session.generator.reply(&tx, &tx.reply(row), &mut outcome);
         outcome
     };
     assert_eq!(reply(Some(&10i64.to_be_bytes())), Outcome { rows: 10, wrong: false });

@@ -1,0 +1,133 @@
+//! What this client could do at most: the engine itself against a server that does nothing.
+
+use serde::{Deserialize, Serialize};
+
+use super::{EngineError, NullServer, Observer, StageResult, run_stage};
+use crate::metrics::{LatencySummary, Point};
+use crate::plan::{RunPlan, Stop};
+use crate::probe::Probe;
+use crate::target::{ConnInfo, ConnectionError, Interrupt};
+use crate::workload::transaction::{Outcome, Reply, Transaction};
+use crate::workload::{BIGINT_OID, Generator, SessionPlan, Stage, Statement};
+
+/// What the client did against the null server, on this machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// Connections.
+    pub sessions: u32,
+    /// Threads that drove them.
+    pub workers: u32,
+    /// Length of the measurement.
+    pub seconds: f64,
+    /// What client and null server reached together on this machine.
+    pub transactions_per_s: f64,
+    /// CPU of the workers alone for each transaction, in microseconds.
+    pub cpu_us_per_transaction: f64,
+    /// What one processor could do if it did nothing else.
+    pub transactions_per_s_and_cpu: f64,
+    /// Service times, in microseconds: the floor that every latency stands on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_us: Option<LatencySummary>,
+    /// How long a worker was away from its poll each time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub away_us: Option<LatencySummary>,
+}
+
+/// One-row reads, as the workload `rows` has them.
+struct OneRow;
+
+impl Generator for OneRow {
+    fn next(&mut self, tx: &mut Transaction) {
+        tx.begin(0, 1);
+        tx.execute(0, &[1, 1]);
+        tx.end();
+    }
+
+    fn reply(&mut self, tx: &Transaction, reply: &Reply<'_>, outcome: &mut Outcome) {
+        outcome.rows += 1;
+        outcome.wrong |= reply.first_bigint() != Some(tx.rows_asked().cast_signed());
+    }
+}
+
+struct Silent;
+
+impl Observer for Silent {
+    fn connected(&mut self, _sessions: usize) {}
+    fn measuring(&mut self) {}
+    fn point(&mut self, _point: &Point) {}
+}
+
+/// Measures for `seconds`, after a short warm-up.
+///
+/// # Errors
+/// [`EngineError`]
+pub fn calibrate(
+    sessions: u32,
+    workers: u32,
+    seconds: f64,
+    interrupt: &Interrupt,
+) -> Result<Calibration, EngineError> {
+    let server = NullServer::start(sessions as usize)?;
+    let target = ConnInfo::parse(&server.conninfo(), |_| None).map_err(|error| {
+        let source = ConnectionError::Protocol(error.to_string());
+        EngineError::Connect { session: 1, sessions: sessions as usize, source }
+    })?;
+    let statement = Statement {
+        name: "read".to_owned(),
+        sql: "select $1, $2".to_owned(),
+        parameter_types: vec![BIGINT_OID; 2],
+    };
+    let session = |_| SessionPlan {
+        settings: Vec::new(),
+        statements: vec![statement.clone()],
+        generator: Box::new(OneRow),
+    };
+    let stage = Stage {
+        name: "null".to_owned(),
+        operations: vec!["read"],
+        changes: vec![false],
+        sessions: (0..sessions).map(session).collect(),
+        explain_by_name: true,
+    };
+    let plan = RunPlan {
+        sessions,
+        workers,
+        warmup_s: 0.5,
+        stop: Stop::DurationS(seconds),
+        ..RunPlan::default()
+    };
+    let mut probe = Probe::new(None);
+    let result = run_stage(stage, Vec::new(), &plan, &target, interrupt, &mut probe, &mut Silent)?;
+    Ok(calibration(&plan, &result))
+}
+
+fn calibration(plan: &RunPlan, result: &StageResult) -> Calibration {
+    let operations = result.recorder.operations();
+    let transactions: u64 = operations.iter().map(|totals| totals.transactions).sum();
+    let worker_s: f64 = result.worker_cpu_s.iter().sum();
+    let cpu_us = worker_s * 1e6 / transactions.max(1) as f64;
+    Calibration {
+        sessions: plan.sessions,
+        workers: plan.workers,
+        seconds: result.seconds,
+        transactions_per_s: transactions as f64 / result.seconds.max(f64::MIN_POSITIVE),
+        cpu_us_per_transaction: cpu_us,
+        transactions_per_s_and_cpu: 1e6 / cpu_us.max(f64::MIN_POSITIVE),
+        service_us: operations.first().and_then(|totals| totals.service.summary()),
+        away_us: result.recorder.away.summary(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_null_server_answers_and_the_client_s_cost_is_told() {
+        let found = calibrate(3, 2, 0.2, &Interrupt::new()).unwrap();
+        assert!(found.transactions_per_s > 0.0 && found.cpu_us_per_transaction > 0.0);
+        let product = found.transactions_per_s_and_cpu * found.cpu_us_per_transaction;
+        assert!((product - 1e6).abs() < 1.0);
+        assert!(found.service_us.unwrap().p50 > 0.0);
+    }
+}

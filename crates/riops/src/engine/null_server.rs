@@ -1,0 +1,100 @@
+//! A server that does nothing: it answers every statement with the same row at once. What a run
+//! against it reaches is what this client could do at most.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+
+use riops_wire::backend::{Authentication, Message, TransactionStatus, data_row};
+use riops_wire::frame::{FRAME_BYTES_MAX, FrameBuffer};
+use riops_wire::frontend::EncodeError;
+
+/// A listening null server: one thread a session, until its client goes.
+#[derive(Debug)]
+pub struct NullServer {
+    address: SocketAddr,
+}
+
+impl NullServer {
+    /// Listens on a free port of the loopback address, for this many sessions.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn start(sessions: usize) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?;
+        std::thread::Builder::new().name("riops-null-server".to_owned()).spawn(move || {
+            for stream in listener.incoming().take(sessions).flatten() {
+                // A session that ends early ends its client's run too, which then says why.
+                let _ = std::thread::Builder::new()
+                    .name("riops-null-session".to_owned())
+                    .spawn(move || serve(stream));
+            }
+        })?;
+        Ok(Self { address })
+    }
+
+    /// How riops connects to it.
+    #[must_use]
+    pub fn conninfo(&self) -> String {
+        format!(
+            "host={} port={} user=riops dbname=riops sslmode=disable",
+            self.address.ip(),
+            self.address.port()
+        )
+    }
+}
+
+fn invalid(error: EncodeError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+fn serve(mut stream: TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut length = [0; 4];
+    stream.read_exact(&mut length)?;
+    let mut startup = vec![0; (u32::from_be_bytes(length) as usize).clamp(4, 10_000) - 4];
+    stream.read_exact(&mut startup)?;
+    let mut out = Vec::with_capacity(4096);
+    for message in [
+        Message::Authentication(Authentication::Ok),
+        Message::ParameterStatus { name: "server_version", value: "18.0" },
+        Message::BackendKeyData { process: 1, secret: &[0; 4] },
+        Message::ReadyForQuery(TransactionStatus::Idle),
+    ] {
+        message.encode(&mut out).map_err(invalid)?;
+    }
+    let mut received = FrameBuffer::new(FRAME_BYTES_MAX);
+    loop {
+        stream.write_all(&out)?;
+        out.clear();
+        let space = received.space().map_err(io::Error::other)?;
+        match stream.read(space)? {
+            0 => return Ok(()),
+            count => received.filled(count),
+        }
+        while let Some(frame) = received.next_frame().map_err(io::Error::other)? {
+            if frame.tag == b'X' {
+                return Ok(());
+            }
+            answer(frame.tag, &mut out).map_err(invalid)?;
+        }
+    }
+}
+
+fn answer(tag: u8, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    match tag {
+        b'P' => Message::ParseComplete.encode(out),
+        b'B' => Message::BindComplete.encode(out),
+        b'E' => {
+            data_row(out, &[Some(&1i64.to_be_bytes()), Some(&1i64.to_be_bytes())])?;
+            Message::CommandComplete("SELECT 1").encode(out)
+        }
+        b'Q' => {
+            data_row(out, &[Some(b"1"), Some(b"1")])?;
+            Message::CommandComplete("SELECT 1").encode(out)?;
+            Message::ReadyForQuery(TransactionStatus::Idle).encode(out)
+        }
+        b'S' => Message::ReadyForQuery(TransactionStatus::Idle).encode(out),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,183 @@
+//! From a recipe to a session that is ready: connect, settings, statements, a look at the plans.
+//!
+//! Blocking, and therefore never on a worker's loop: the workers open their sessions before it, and
+//! the connectors open them anew beside it.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rand::RngExt;
+use riops_wire::frame::FrameBuffer;
+
+use super::findings::{AccessFinding, Moment, note};
+use crate::plan::Protocol;
+use crate::target::{ConnInfo, Connection, ConnectionError, Interrupt, Stream};
+use crate::units::Nanos;
+use crate::workload::access::Access;
+use crate::workload::keys::{Purpose, stream};
+use crate::workload::transaction::Statements;
+
+/// Connections that are made anew at the same time.
+const CONNECTORS_MAX: usize = 16;
+/// The pause after the first vain attempt to connect; it doubles with each.
+const PAUSE_FIRST: Duration = Duration::from_millis(10);
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// How a session is made ready, the first time and after each loss.
+#[derive(Debug)]
+pub(super) struct Recipe {
+    pub(super) settings: Vec<String>,
+    pub(super) statements: Arc<Statements>,
+    /// The promises of its statements, with the SQL that shows whether they are kept.
+    pub(super) checks: Vec<(Access, String)>,
+}
+
+/// A connection on which all is said that has to be said before the first transaction.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) stream: Stream,
+    pub(super) received: FrameBuffer,
+    pub(super) findings: Vec<AccessFinding>,
+    /// How long it took, from the first byte.
+    pub(super) took: Nanos,
+}
+
+/// Opens a session, within the time that the target allows for connecting and for the rest.
+pub(super) fn open(
+    recipe: &Recipe,
+    look: bool,
+    target: &ConnInfo,
+    interrupt: &Interrupt,
+) -> Result<Opened, ConnectionError> {
+    let start = Instant::now();
+    let mut connection = Connection::open(target, interrupt)?;
+    connection.set_deadline(Some(Instant::now() + target.connect_timeout));
+    if !recipe.settings.is_empty() {
+        connection.execute(&recipe.settings.join("; "))?;
+    }
+    if recipe.statements.protocol() == Protocol::Prepared {
+        for statement in recipe.statements.iter() {
+            connection.prepare(&statement.name, &statement.sql, &statement.parameter_types)?;
+        }
+    }
+    let mut findings = Vec::new();
+    for (access, explain) in recipe.checks.iter().filter(|_| look) {
+        let lines = connection.query(explain)?;
+        let json: String = lines.into_iter().flatten().flatten().collect();
+        note(&mut findings, &access.statement, Moment::Before, access.judge(&json), 1);
+    }
+    let (stream, received) = connection.into_parts();
+    stream.set_nonblocking(true).map_err(ConnectionError::Io)?;
+    Ok(Opened { stream, received, findings, took: start.elapsed().into() })
+}
+
+/// The wish for a new connection of a session.
+pub(super) struct Order {
+    /// The session's number at its worker.
+    pub(super) number: usize,
+    pub(super) recipe: Arc<Recipe>,
+    /// Whether to look at the plans.
+    pub(super) look: bool,
+    /// Whether the old connection was given up on purpose.
+    pub(super) planned: bool,
+    /// Until when to try again.
+    pub(super) patience: Duration,
+    /// Who is told.
+    pub(super) reply: Sender<Reopened>,
+    pub(super) waker: Arc<mio::Waker>,
+}
+
+/// What became of it.
+pub(super) struct Reopened {
+    pub(super) number: usize,
+    pub(super) planned: bool,
+    pub(super) result: Result<Opened, ConnectionError>,
+}
+
+/// Threads that connect, so that no worker has to wait for it. They are started with the first
+/// order and end when nobody can order any more.
+#[derive(Clone)]
+pub(super) struct Connectors {
+    orders: Sender<Order>,
+    pool: Arc<Pool>,
+}
+
+struct Pool {
+    queue: Mutex<Receiver<Order>>,
+    threads: Mutex<usize>,
+    target: ConnInfo,
+    /// Set when the stage is over.
+    over: Interrupt,
+    seed: u64,
+}
+
+impl Connectors {
+    pub(super) fn new(target: &ConnInfo, over: &Interrupt, seed: u64) -> Self {
+        let (orders, queue) = channel();
+        let pool = Pool {
+            queue: Mutex::new(queue),
+            threads: Mutex::new(0),
+            target: target.clone(),
+            over: over.clone(),
+            seed,
+        };
+        Self { orders, pool: Arc::new(pool) }
+    }
+
+    /// Asks for a connection; the answer comes to the order's sender, with a call of its waker.
+    pub(super) fn order(&self, order: Order) -> std::io::Result<()> {
+        if let Ok(mut threads) = self.pool.threads.lock()
+            && *threads < CONNECTORS_MAX
+        {
+            let pool = Arc::clone(&self.pool);
+            let number = *threads as u64;
+            std::thread::Builder::new()
+                .name(format!("riops-connector-{number}"))
+                .spawn(move || pool.work(number))?;
+            *threads += 1;
+        }
+        self.orders.send(order).map_err(|_| std::io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+impl Pool {
+    fn work(&self, number: u64) {
+        let mut rng = stream(self.seed, Purpose::Backoff, number);
+        loop {
+            let Ok(Ok(order)) = self.queue.lock().map(|queue| queue.recv()) else {
+                return;
+            };
+            let result = self.keep_trying(&order, &mut rng);
+            // Where nobody listens any more, nobody needs it.
+            let (number, planned) = (order.number, order.planned);
+            let _ = order.reply.send(Reopened { number, planned, result });
+            let _ = order.waker.wake();
+        }
+    }
+
+    fn keep_trying(
+        &self,
+        order: &Order,
+        rng: &mut impl rand::Rng,
+    ) -> Result<Opened, ConnectionError> {
+        let deadline = Instant::now() + order.patience;
+        let mut pause = PAUSE_FIRST;
+        loop {
+            match open(&order.recipe, order.look, &self.target, &self.over) {
+                Err(error) if !error.is_final() && Instant::now() < deadline => {
+                    // Sessions that broke together shall not come back together.
+                    let wait = pause.mul_f64(rng.random_range(0.5..1.5));
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    std::thread::sleep(wait.min(left));
+                    pause = (pause * 2).min(PAUSE_MAX);
+                    if self.over.requested() {
+                        return Err(ConnectionError::Interrupted);
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Rates: what is started, what is late, what is left out, and what ends a run early.
+
+use super::*;
+use crate::plan::LatencyLimit;
+
+fn open(per_s: f64, stop: Stop, sessions: u32, workers: u32) -> RunPlan {
+    RunPlan { schedule: Schedule::Constant { per_s }, ..plan(stop, sessions, workers) }
+}
+
+#[test]
+fn the_intended_starts_of_a_run_are_rate_times_time_whatever_became_of_them() {
+    for (sessions, workers) in [(1, 1), (5, 2)] {
+        let mut plan = open(1_500.0, Stop::DurationS(0.3), sessions, workers);
+        plan.warmup_s = 0.07;
+        let result = run(&plan, true, |_, request| well(request)).unwrap();
+        let starts = result.starts.unwrap();
+        assert_eq!(starts.intended, 450);
+        let started = starts.intended - starts.waiting;
+        let ended = transactions(&result);
+        // What was under way at either end is counted on one side of it only.
+        assert!(ended + 10 >= started && ended <= started + 10, "{ended} {started}");
+        let reads = &result.recorder.operations()[0];
+        assert_eq!(reads.response.as_ref().unwrap().count(), reads.transactions);
+        assert!(result.series.iter().all(|point| point.backlog.is_some()));
+    }
+}
+
+#[test]
+fn a_rate_beyond_the_server_leaves_a_backlog_that_is_shown() {
+    let plan = open(1e6, Stop::DurationS(0.2), 2, 2);
+    let result = run(&plan, false, |_, request| well(request)).unwrap();
+    let starts = result.starts.unwrap();
+    assert_eq!(starts.intended, 200_000);
+    assert!(starts.waiting > 0 && starts.oldest_wait > Nanos(1_000_000));
+    let backlog = result.series.first().unwrap().backlog.unwrap();
+    assert!(backlog > 0, "{backlog}");
+    let reads = &result.recorder.operations()[0];
+    assert!(reads.response.as_ref().unwrap().max() > reads.service.max());
+}
+
+#[test]
+fn what_is_late_is_counted_or_left_out() {
+    let limit = |skip| Some(LatencyLimit { limit_s: 0.001, skip });
+    let counting = RunPlan { latency_limit: limit(false), ..open(1e6, Stop::DurationS(0.2), 1, 1) };
+    let result = run(&counting, false, |_, request| well(request)).unwrap();
+    let late: u64 = result.recorder.operations().iter().map(|totals| totals.late).sum();
+    assert!(late > 0 && late <= transactions(&result));
+    assert_eq!(result.recorder.skipped, 0);
+    let skipping = RunPlan { latency_limit: limit(true), ..open(1e6, Stop::DurationS(0.2), 1, 1) };
+    let result = run(&skipping, false, |_, request| well(request)).unwrap();
+    let starts = result.starts.unwrap();
+    assert_eq!(starts.intended, 200_000);
+    assert!(result.recorder.skipped > 100_000, "{}", result.recorder.skipped);
+    // Nobody waits longer than the limit before it is sent or left out.
+    assert!(starts.oldest_wait < Nanos(100_000_000), "{:?}", starts.oldest_wait);
+}
+
+#[test]
+fn a_number_of_transactions_is_kept_with_a_rate_too() {
+    for schedule in [Schedule::Constant { per_s: 20_000.0 }, Schedule::Poisson { per_s: 20_000.0 }]
+    {
+        let plan = RunPlan { schedule, ..plan(Stop::Transactions(500), 3, 2) };
+        let result = run(&plan, true, |_, request| well(request)).unwrap();
+        assert_eq!(transactions(&result), 500);
+        assert_eq!(result.starts.unwrap().intended, 500);
+    }
+}
+
+#[test]
+fn starts_stay_on_the_clock_while_a_connection_is_replaced() {
+    let executed = AtomicU64::new(0);
+    let plan = open(1_000.0, Stop::DurationS(0.4), 1, 1);
+    let result = run(&plan, false, move |_, request| match request {
+        Request::Execute { .. } if executed.fetch_add(1, Ordering::Relaxed) == 100 => Reply::Close,
+        other => well(other),
+    })
+    .unwrap();
+    let starts = result.starts.unwrap();
+    assert_eq!((starts.intended, result.recorder.reconnects), (400, 1));
+    let lost: u64 = result.recorder.operations().iter().map(|totals| totals.failed).sum();
+    assert_eq!(lost, 1);
+    // All starts during the loss were made up for, late: no start was forgotten.
+    assert!(starts.waiting + transactions(&result) + lost >= 398);
+}
+
+#[test]
+fn a_breached_threshold_ends_the_run_where_that_is_wanted() {
+    let mut plan = plan(Stop::DurationS(3_600.0), 1, 1);
+    plan.thresholds = vec!["errors=0".parse().unwrap(), "tps>1e9".parse().unwrap()];
+    plan.abort_on_threshold = true;
+    let result = run(&plan, false, |_, request| well(request)).unwrap();
+    assert_eq!(result.breached.unwrap().to_string(), "tps>1e9");
+    assert!(result.seconds < 3_600.0 && result.failure.is_none());
+}

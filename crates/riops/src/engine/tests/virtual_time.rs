@@ -1,0 +1,107 @@
+//! One worker on a virtual clock: what it counts, and that it allocates nothing.
+
+use super::super::worker::{Worker, WorkerReport, WorkerSetup};
+use super::*;
+
+/// A clock that goes on by a microsecond with every look at it.
+#[derive(Clone)]
+struct StepClock(Arc<AtomicU64>);
+
+impl Clock for StepClock {
+    fn now(&self) -> Nanos {
+        Nanos(self.0.fetch_add(1_000, Ordering::Relaxed))
+    }
+}
+
+/// Runs one worker on this thread; returns its report and the allocations that the loop made.
+fn run_worker(stop: Stop, sessions: u32, schedule: Schedule) -> (WorkerReport, u64) {
+    let server = FakeServer::start(|_, request| well(request)).unwrap();
+    let target = ConnInfo::unix(server.folder(), PORT, "riops", "test");
+    let statements = stage(1, true).sessions.remove(0).statements;
+    let recipe = Arc::new(Recipe {
+        settings: Vec::new(),
+        statements: Arc::new(Statements::new(Protocol::Prepared, statements)),
+        checks: Vec::new(),
+    });
+    let open = |_| {
+        let opened = opening::open(&recipe, false, &target, &Interrupt::new()).unwrap();
+        let reads = Box::new(Reads { number: 0, updates: true });
+        Session::new(Arc::clone(&recipe), reads, 1, opened)
+    };
+    let share = Share { first: 0, count: sessions, total: sessions };
+    let sessions = (0..sessions).map(open).collect();
+    let (events, received) = sync_channel::<(usize, WorkerEvent)>(1_000);
+    let (_spares, spares) = sync_channel(1);
+    let poll = mio::Poll::new().unwrap();
+    let waker = Arc::new(mio::Waker::new(poll.registry(), WAKE).unwrap());
+    let (reply, reopened) = channel();
+    let rng = || stream(1, Purpose::Arrivals, 0);
+    let setup = WorkerSetup {
+        clock: StepClock(Arc::default()),
+        limit: Arc::new(Limit::new(stop, Nanos(0))),
+        poll,
+        sessions,
+        arrivals: Arrivals::new(schedule, share, Nanos(0), Nanos(0), rng()),
+        rules: Rules::of(&RunPlan::default()),
+        recorder: Recorder::new(2, schedule != Schedule::Closed).unwrap(),
+        changes: vec![false, true],
+        link: IntervalLink { worker: 0, length: Nanos(1 << 60), events, spares },
+        reconnect: ReconnectLink {
+            connectors: Connectors::new(&target, &Interrupt::new(), 1),
+            reply,
+            reopened,
+            waker,
+        },
+        rng: rng(),
+    };
+    let worker = Worker::new(setup);
+    let mut report = None;
+    let allocations = allocation_counter::measure(|| report = Some(worker.run()));
+    drop(received);
+    (report.unwrap(), allocations.count_total)
+}
+
+#[test]
+fn in_steady_state_a_transaction_allocates_nothing() {
+    let (few, allocations_of_few) = run_worker(Stop::Transactions(500), 4, Schedule::Closed);
+    let (many, allocations_of_many) = run_worker(Stop::Transactions(20_500), 4, Schedule::Closed);
+    assert_eq!(
+        (few.session_transactions.iter().sum::<u64>(), many.session_transactions.iter().sum()),
+        (500, 20_500)
+    );
+    assert_eq!(allocations_of_few, allocations_of_many);
+    let open = Schedule::Constant { per_s: 1e7 };
+    let (_, allocations_of_few) = run_worker(Stop::Transactions(500), 4, open);
+    let (_, allocations_of_many) = run_worker(Stop::Transactions(20_500), 4, open);
+    assert_eq!(allocations_of_few, allocations_of_many);
+}
+
+#[test]
+fn on_a_virtual_clock_what_ends_within_the_window_counts() {
+    let (report, _) = run_worker(Stop::DurationS(0.001), 1, Schedule::Closed);
+    let counted: u64 = report.session_transactions.iter().sum();
+    // 1,000 looks at the clock; a transaction takes at least one, and one more where the loop
+    // polls for it.
+    assert!((300..=1_000).contains(&counted), "{counted}");
+    assert_eq!(
+        report.recorder.operations().iter().map(|totals| totals.transactions).sum::<u64>(),
+        counted
+    );
+    assert_eq!(
+        report.acknowledged.iter().map(|each| each.transactions).sum::<u64>(),
+        counted + report.drained
+    );
+}
+
+#[test]
+fn with_a_schedule_response_time_runs_from_the_intended_start() {
+    // Ten starts each microsecond, while each transaction takes at least a microsecond: the last of
+    // 200 is late by most of the others together.
+    let (report, _) = run_worker(Stop::Transactions(200), 1, Schedule::Constant { per_s: 1e7 });
+    let reads = &report.recorder.operations()[0];
+    let response = reads.response.as_ref().unwrap();
+    assert_eq!(response.count(), reads.transactions);
+    assert!(response.max() >= Nanos(170_000), "{:?}", response.max());
+    assert!(reads.service.max() < Nanos(50_000), "{:?}", reads.service.max());
+    assert_eq!(report.starts.unwrap().intended, 200);
+}

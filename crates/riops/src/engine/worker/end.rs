@@ -1,0 +1,320 @@
+//! What becomes of a transaction: booked, sent again, counted as failed or as unknown; and what
+//! becomes of a session whose connection broke.
+
+use std::cmp::Ordering;
+
+use rand::RngExt;
+
+use super::super::findings::merge;
+use super::super::opening::{Order, Reopened};
+use super::super::session::{Activity, Flight, SessionError};
+use super::{Clock, Worker};
+use crate::metrics::Measured;
+use crate::plan::OnError;
+use crate::target::ConnectionError;
+use crate::units::Nanos;
+use riops_wire::backend::ServerError;
+
+/// The pause before a transaction is sent again for the first time; it doubles with each attempt.
+const PAUSE_FIRST: Nanos = Nanos(1_000_000);
+/// The longest pause.
+const PAUSE_MAX: Nanos = Nanos(100_000_000);
+
+/// A transaction that waits to be sent again.
+#[derive(Debug)]
+pub(super) struct Postponed {
+    pub(super) due: Nanos,
+    number: usize,
+    flight: Flight,
+}
+
+impl PartialEq for Postponed {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Postponed {}
+
+impl PartialOrd for Postponed {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Postponed {
+    // The heap gives its greatest first: the one that is due first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.due, other.number).cmp(&(self.due, self.number))
+    }
+}
+
+impl<C: Clock> Worker<C> {
+    /// Counts a transaction that was acknowledged.
+    pub(super) fn book(&mut self, number: usize, flight: Flight, now: Nanos) {
+        if now >= self.interval_end {
+            self.note_time(now);
+        }
+        let Some(session) = self.sessions.get_mut(number) else {
+            return;
+        };
+        let (operation, outcome) = (flight.tx.operation(), flight.outcome);
+        if let Some(acknowledged) = self.report.acknowledged.get_mut(operation) {
+            acknowledged.transactions += 1;
+            acknowledged.rows += outcome.rows;
+        }
+        self.report.wrong_replies += u64::from(outcome.wrong);
+        let service = now.since(flight.started);
+        if self.limit.counts(flight.claimed, now, outcome.rows) {
+            session.transactions += 1;
+            self.report.last_end = self.report.last_end.max(now);
+            let response = now.since(flight.intended);
+            let measured = Measured {
+                service,
+                response,
+                rows: outcome.rows,
+                statements: flight.tx.statements(),
+                late: response > self.rules.late_after,
+            };
+            self.report.recorder.transaction(operation, measured);
+            self.report.recorder.gaps.success(now);
+        } else if now >= self.limit.end() {
+            self.report.drained += 1;
+            self.report.drained_max = self.report.drained_max.max(service);
+        }
+        session.recycle(flight);
+    }
+
+    /// A transaction was answered with an error.
+    pub(super) fn failed(
+        &mut self,
+        number: usize,
+        mut flight: Flight,
+        error: Box<ServerError>,
+        now: Nanos,
+    ) {
+        let retry = error.is_retryable() && flight.retries < self.rules.errors.max_retries;
+        let stop = !retry && self.rules.errors.on_error == OnError::Stop;
+        if stop || self.limit.is_measured(now) {
+            let recorder = &mut self.report.recorder;
+            recorder.error(error.sqlstate, &error.to_string(), retry, now);
+        }
+        if retry {
+            flight.retries += 1;
+            return self.postpone(number, flight, now);
+        }
+        self.lose(&flight, false, now);
+        if let Some(session) = self.sessions.get_mut(number) {
+            session.recycle(flight);
+        }
+        if stop {
+            self.fail(number, SessionError::Server(error), now);
+        } else {
+            self.advance(number, now);
+        }
+    }
+
+    fn postpone(&mut self, number: usize, flight: Flight, now: Nanos) {
+        let doubled = PAUSE_FIRST.0.saturating_mul(1 << flight.retries.min(20)) / 2;
+        let pause = doubled.min(PAUSE_MAX.0);
+        // Transactions that got in each other's way shall not meet again at once.
+        let due = now.after(Nanos(self.rng.random_range(pause / 2..=pause + pause / 2)));
+        if let Some(session) = self.sessions.get_mut(number) {
+            session.postponed += 1;
+            self.postponed.push(Postponed { due, number, flight });
+        }
+        self.advance(number, now);
+    }
+
+    /// Sends the transactions again whose pause is over.
+    pub(super) fn send_again(&mut self, now: Nanos) {
+        while self.postponed.peek().is_some_and(|postponed| postponed.due <= now) {
+            let Some(Postponed { number, flight, .. }) = self.postponed.pop() else {
+                return;
+            };
+            let Some(session) = self.sessions.get_mut(number) else {
+                continue;
+            };
+            match session.activity {
+                // It goes out when the connection is there.
+                Activity::Connect => {
+                    let due = now.after(PAUSE_MAX);
+                    self.postponed.push(Postponed { due, number, flight });
+                }
+                Activity::Ended => self.lose(&flight, false, now),
+                Activity::Work | Activity::Check(_) => {
+                    session.postponed -= 1;
+                    match session.queue(flight) {
+                        Ok(()) => self.push_out(number),
+                        Err(error) => self.broken(number, error),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Counts a transaction that failed or, with `unknown`, may have changed rows all the same.
+    fn lose(&mut self, flight: &Flight, unknown: bool, now: Nanos) {
+        let operation = flight.tx.operation();
+        if unknown && let Some(acknowledged) = self.report.acknowledged.get_mut(operation) {
+            acknowledged.rows_unknown += flight.tx.rows_asked();
+            acknowledged.transactions_unknown += 1;
+        }
+        // What fails counts towards a number of rows too, or a run that only fails would not end.
+        if self.limit.counts(flight.claimed, now, flight.tx.rows_asked()) {
+            self.report.recorder.lost(operation, unknown);
+            self.report.last_end = self.report.last_end.max(now);
+        }
+    }
+
+    /// A connection broke: what was under way on it is lost, and another one is ordered.
+    pub(super) fn broken(&mut self, number: usize, error: SessionError) {
+        let now = self.clock.now();
+        let Some(session) = self.sessions.get(number) else {
+            return;
+        };
+        if matches!(session.activity, Activity::Ended | Activity::Connect) {
+            return;
+        }
+        let untrustworthy = matches!(error, SessionError::Protocol(_))
+            && self.rules.errors.on_error == OnError::Stop;
+        if untrustworthy {
+            return self.fail(number, error, now);
+        }
+        if self.limit.is_measured(now) {
+            let recorder = &mut self.report.recorder;
+            recorder.error(error.sqlstate(), &error.to_string(), false, now);
+        }
+        self.lose_all_under_way(number, now);
+        if now >= self.limit.end() {
+            return self.give_up_connecting(number, now);
+        }
+        if let Err(error) = self.order_connection(number, false) {
+            self.fail(number, SessionError::Io(error.to_string()), now);
+        }
+    }
+
+    fn lose_all_under_way(&mut self, number: usize, now: Nanos) {
+        let Some(session) = self.sessions.get_mut(number) else {
+            return;
+        };
+        let lost: Vec<Flight> = session.detach().collect();
+        for flight in lost {
+            let unknown = self.changes.get(flight.tx.operation()) == Some(&true);
+            self.lose(&flight, unknown, now);
+            if let Some(session) = self.sessions.get_mut(number) {
+                session.recycle(flight);
+            }
+        }
+    }
+
+    /// Asks the connectors for a new connection.
+    pub(super) fn order_connection(&mut self, number: usize, planned: bool) -> std::io::Result<()> {
+        let Some(session) = self.sessions.get(number) else {
+            return Ok(());
+        };
+        let patience = std::time::Duration::from_secs_f64(self.rules.errors.reconnect_timeout_s);
+        self.reconnect.connectors.order(Order {
+            number,
+            recipe: std::sync::Arc::clone(&session.recipe),
+            // A look costs more than the transactions that a short-lived connection serves.
+            look: !planned,
+            planned,
+            patience,
+            reply: self.reconnect.reply.clone(),
+            waker: std::sync::Arc::clone(&self.reconnect.waker),
+        })
+    }
+
+    /// Puts the connections that have come in their places.
+    pub(super) fn take_reopened(&mut self, now: Nanos) {
+        while let Ok(Reopened { number, planned, result }) = self.reconnect.reopened.try_recv() {
+            let Some(session) = self.sessions.get_mut(number) else {
+                continue;
+            };
+            // It came too late to be of use.
+            if session.activity != Activity::Connect {
+                continue;
+            }
+            match result {
+                Ok(mut opened) => {
+                    merge(&mut self.report.findings, std::mem::take(&mut opened.findings));
+                    if self.limit.is_measured(now) {
+                        self.report.recorder.reconnects += u64::from(!planned);
+                        self.report.recorder.connects.record(opened.took);
+                    }
+                    session.attach(opened);
+                    match self.register(number) {
+                        Ok(()) => self.go_on(number, now),
+                        Err(error) => {
+                            self.fail(number, SessionError::Io(error.to_string()), now);
+                        }
+                    }
+                }
+                Err(error) => self.not_reopened(number, &error, now),
+            }
+        }
+    }
+
+    fn not_reopened(&mut self, number: usize, error: &ConnectionError, now: Nanos) {
+        if now >= self.limit.end() {
+            return self.give_up_connecting(number, now);
+        }
+        let error =
+            SessionError::Reconnect { sqlstate: error.sqlstate(), message: error.to_string() };
+        self.fail(number, error, now);
+    }
+
+    /// A session without a connection, after the end of the measurement: it is over.
+    pub(super) fn give_up_connecting(&mut self, number: usize, now: Nanos) {
+        let Some(session) = self.sessions.get_mut(number) else {
+            return;
+        };
+        session.end();
+        self.active -= 1;
+        self.drop_postponed(number, now);
+    }
+
+    fn drop_postponed(&mut self, number: usize, now: Nanos) {
+        if self.postponed.is_empty() {
+            return;
+        }
+        let all = std::mem::take(&mut self.postponed);
+        let (gone, left): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|postponed| postponed.number == number);
+        self.postponed = left.into();
+        for postponed in gone {
+            self.lose(&postponed.flight, false, now);
+        }
+    }
+
+    /// A session is over for good, and with it the measurement.
+    pub(super) fn fail(&mut self, number: usize, error: SessionError, now: Nanos) {
+        let Some(session) = self.sessions.get(number) else {
+            return;
+        };
+        if session.activity == Activity::Ended {
+            return;
+        }
+        // A refused statement was counted when it was refused.
+        if !matches!(error, SessionError::Server(_)) {
+            let recorder = &mut self.report.recorder;
+            recorder.error(error.sqlstate(), &error.to_string(), false, now);
+        }
+        self.lose_all_under_way(number, now);
+        if let Some(session) = self.sessions.get_mut(number) {
+            session.end();
+        }
+        self.active -= 1;
+        self.drop_postponed(number, now);
+        self.report.failure.get_or_insert(error);
+        self.limit.fail(now);
+    }
+
+    pub(super) fn fail_all(&mut self, error: &SessionError) {
+        let now = self.clock.now();
+        for number in 0..self.sessions.len() {
+            self.fail(number, error.clone(), now);
+        }
+    }
+}

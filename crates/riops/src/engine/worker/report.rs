@@ -1,0 +1,94 @@
+//! What a worker has to say at its end.
+
+use super::super::findings::AccessFinding;
+use super::super::session::SessionError;
+use super::{Clock, Worker, cpu};
+use crate::metrics::Recorder;
+use crate::units::Nanos;
+
+/// Everything that the database acknowledged, in all phases.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Acknowledged {
+    /// Transactions.
+    pub transactions: u64,
+    /// Rows.
+    pub rows: u64,
+    /// Rows of transactions whose outcome is unknown, at most.
+    pub rows_unknown: u64,
+    /// Transactions whose outcome is unknown.
+    pub transactions_unknown: u64,
+}
+
+/// What became of the starts that a rate intended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Starts {
+    /// Starts that fell into the measurement.
+    pub intended: u64,
+    /// Those of them that were still waiting for a free session at its end.
+    pub waiting: u64,
+    /// How long the oldest of these had waited.
+    pub oldest_wait: Nanos,
+}
+
+#[derive(Debug)]
+pub(in crate::engine) struct WorkerReport {
+    pub(in crate::engine) recorder: Recorder,
+    pub(in crate::engine) acknowledged: Vec<Acknowledged>,
+    pub(in crate::engine) wrong_replies: u64,
+    pub(in crate::engine) findings: Vec<AccessFinding>,
+    pub(in crate::engine) session_transactions: Vec<u64>,
+    pub(in crate::engine) drained: u64,
+    pub(in crate::engine) drained_max: Nanos,
+    pub(in crate::engine) last_end: Nanos,
+    pub(in crate::engine) cpu_s: f64,
+    /// Only where a rate is set.
+    pub(in crate::engine) starts: Option<Starts>,
+    /// Starts within the measurement that were taken.
+    pub(super) starts_taken: u64,
+    pub(in crate::engine) failure: Option<SessionError>,
+}
+
+impl WorkerReport {
+    pub(super) fn new(recorder: Recorder, operations: usize, measure_start: Nanos) -> Self {
+        Self {
+            recorder,
+            acknowledged: vec![Acknowledged::default(); operations],
+            wrong_replies: 0,
+            findings: Vec::new(),
+            session_transactions: Vec::new(),
+            drained: 0,
+            drained_max: Nanos(0),
+            last_end: measure_start,
+            cpu_s: 0.0,
+            starts: None,
+            starts_taken: 0,
+            failure: None,
+        }
+    }
+}
+
+impl<C: Clock> Worker<C> {
+    pub(super) fn finish(mut self) -> WorkerReport {
+        self.note_time(self.clock.now());
+        let cpu_end_s = self.cpu_at_end_s.unwrap_or_else(cpu::thread_seconds);
+        self.report.cpu_s = cpu_end_s - self.cpu_at_start_s.unwrap_or(cpu_end_s);
+        self.report.session_transactions =
+            self.sessions.iter().map(|session| session.transactions).collect();
+        let by_number = self.limit.is_by_number();
+        let end = if by_number { self.report.last_end } else { self.limit.end() };
+        self.report.recorder.gaps.success(end);
+        self.report.starts = self.arrivals.as_mut().map(|arrivals| {
+            let taken = self.report.starts_taken;
+            // By number there is one start for each transaction that was claimed.
+            let due = if by_number {
+                taken
+            } else {
+                arrivals.due(Nanos(end.0.saturating_sub(1))).saturating_sub(self.due_before)
+            };
+            let waiting = due.saturating_sub(taken);
+            let oldest_wait = if waiting > 0 { end.since(arrivals.next()) } else { Nanos(0) };
+            Starts { intended: due, waiting, oldest_wait }
+        });
+        self.report
+    }
+}

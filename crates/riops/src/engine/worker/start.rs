@@ -1,0 +1,206 @@
+//! What an idle session does next: the next transaction, a look at its plans, a new connection, or
+//! nothing more.
+
+use super::super::findings::Moment;
+use super::super::limit::Permission;
+use super::super::session::{Activity, SessionError};
+use super::{Clock, Worker};
+use crate::units::Nanos;
+
+/// Whether a transaction may start.
+enum Next {
+    Start {
+        intended: Nanos,
+        claimed: bool,
+    },
+    /// Not yet.
+    Wait,
+    /// No more.
+    End,
+}
+
+impl<C: Clock> Worker<C> {
+    /// Lets a session go on, and sends what it has to send.
+    pub(super) fn go_on(&mut self, number: usize, now: Nanos) {
+        self.advance(number, now);
+        self.push_out(number);
+    }
+
+    /// Decides what a session does next. The end of one transaction is the start of the next: one
+    /// look at the clock serves both.
+    pub(super) fn advance(&mut self, number: usize, now: Nanos) {
+        loop {
+            let Some(session) = self.sessions.get_mut(number) else {
+                return;
+            };
+            if session.activity != Activity::Work {
+                return;
+            }
+            let over = now >= self.limit.end();
+            if session.next_check == Some(Moment::Middle) && !over && self.limit.half_is_over(now) {
+                // What is under way ends first.
+                if session.is_quiet() {
+                    self.check(number, 0, now);
+                }
+                return;
+            }
+            let used_up =
+                self.rules.reconnect_every.is_some_and(|every| session.since_connect >= every);
+            if used_up && !over {
+                if session.is_quiet() {
+                    self.renew(number, now);
+                }
+                return;
+            }
+            if !over && !session.has_room() {
+                return;
+            }
+            match self.next_start(now) {
+                Next::Start { intended, claimed } => self.begin(number, intended, now, claimed),
+                Next::Wait => return self.park(number),
+                Next::End => return self.wind_up(number, now),
+            }
+        }
+    }
+
+    fn begin(&mut self, number: usize, intended: Nanos, now: Nanos, claimed: bool) {
+        let Some(session) = self.sessions.get_mut(number) else {
+            return;
+        };
+        if let Err(error) = session.begin(intended, now, claimed) {
+            self.fail(number, error, now);
+        }
+    }
+
+    fn park(&mut self, number: usize) {
+        if let Some(session) = self.sessions.get_mut(number)
+            && !session.parked
+        {
+            session.parked = true;
+            self.parked.push_back(number);
+        }
+    }
+
+    /// The next start: now in the closed loop, else the next that is due.
+    fn next_start(&mut self, now: Nanos) -> Next {
+        loop {
+            let intended = match &self.arrivals {
+                None => now,
+                Some(_) if now >= self.limit.end() => return Next::End,
+                Some(arrivals) => arrivals.next(),
+            };
+            if intended > now {
+                return Next::Wait;
+            }
+            let Permission::Start { claimed } = self.limit.permit(now) else {
+                return Next::End;
+            };
+            let Some(arrivals) = &mut self.arrivals else {
+                return Next::Start { intended, claimed };
+            };
+            arrivals.take();
+            let measured = intended >= self.limit.measure_start();
+            self.report.starts_taken += u64::from(measured);
+            if !self.rules.skip_late || now.since(intended) <= self.rules.late_after {
+                return Next::Start { intended, claimed };
+            }
+            if measured {
+                self.report.recorder.skip();
+            }
+        }
+    }
+
+    /// Lets the sessions that wait take the starts that are due.
+    pub(super) fn start_due(&mut self, now: Nanos) {
+        while let Some(&number) = self.parked.front() {
+            let Some(due) = self.arrivals.as_ref().map(super::Arrivals::next) else {
+                return;
+            };
+            if due > now {
+                return;
+            }
+            self.parked.pop_front();
+            let Some(session) = self.sessions.get_mut(number) else {
+                continue;
+            };
+            session.parked = false;
+            if session.activity == Activity::Work
+                && session.has_room()
+                && self.limit.is_measured(now)
+                && let Some(lag) = &mut self.report.recorder.start_lag
+            {
+                lag.record(now.since(due));
+            }
+            self.go_on(number, now);
+        }
+    }
+
+    /// When the worker has to wake up by itself; the main thread calls for all else.
+    pub(super) fn next_alarm(&self) -> Option<Nanos> {
+        let start = self
+            .arrivals
+            .as_ref()
+            .filter(|_| !self.parked.is_empty() && !self.ending)
+            .map(super::Arrivals::next)
+            .filter(|&start| start < self.limit.end());
+        let again = self.postponed.peek().map(|postponed| postponed.due);
+        start.into_iter().chain(again).min()
+    }
+
+    /// Looks at the session's plans from the given one on, then goes on with its work.
+    pub(super) fn check(&mut self, number: usize, check: usize, now: Nanos) {
+        let Some(session) = self.sessions.get_mut(number) else {
+            return;
+        };
+        if check < session.recipe.checks.len() {
+            if let Err(error) = session.start_check(check) {
+                self.fail(number, error, now);
+            }
+            return;
+        }
+        session.next_check = match session.next_check {
+            Some(Moment::Middle) => Some(Moment::After),
+            _ => None,
+        };
+        self.advance(number, now);
+    }
+
+    /// A session has nothing more to start: it ends when all is answered and looked at.
+    fn wind_up(&mut self, number: usize, now: Nanos) {
+        let Some(session) = self.sessions.get_mut(number) else {
+            return;
+        };
+        if !session.is_quiet() {
+            return;
+        }
+        if session.next_check.is_some() {
+            session.next_check = Some(Moment::After);
+            return self.check(number, 0, now);
+        }
+        session.end();
+        self.active -= 1;
+    }
+
+    /// The measurement is over: sessions that wait for something hear of it.
+    pub(super) fn wind_up_all(&mut self, now: Nanos) {
+        self.parked.clear();
+        for number in 0..self.sessions.len() {
+            match self.sessions.get(number).map(|session| session.activity) {
+                Some(Activity::Work) => self.go_on(number, now),
+                // Nobody waits for a connection that has nothing to do any more.
+                Some(Activity::Connect) => self.give_up_connecting(number, now),
+                _ => {}
+            }
+        }
+    }
+
+    /// A new connection, since the old one has served its number of transactions.
+    fn renew(&mut self, number: usize, now: Nanos) {
+        if let Some(session) = self.sessions.get_mut(number) {
+            session.detach();
+        }
+        if let Err(error) = self.order_connection(number, true) {
+            self.fail(number, SessionError::Io(error.to_string()), now);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What `riops doctor` has seen, as text.
+
+use super::format::{count, duration_us, percent, rate};
+use super::terminal::Block;
+use crate::engine::Calibration;
+use crate::target::examine::{Diagnosis, Level};
+
+const GB: f64 = 1e9;
+
+/// The look at a target.
+#[must_use]
+pub fn diagnosis_text(found: &Diagnosis) -> String {
+    let mut block = Block::default();
+    let server = &found.server;
+    block.line("server", &format!("{} {}", server.flavour, server.version));
+    block.line("", &server.version_text);
+    block.line("database", &format!("{} on {}", found.database, found.address));
+    block.line("encryption", found.encryption.as_deref().unwrap_or("none"));
+    if let Some(pooler) = &found.pooler {
+        block.line("between", &pooler.to_string());
+    }
+    block.line(
+        "round trip",
+        &format!(
+            "{} at best, {} in the middle",
+            duration_us(found.round_trip_min_us),
+            duration_us(found.round_trip_median_us)
+        ),
+    );
+    block.line("clock", &format!("{:+.3} s from this client's", found.clock_offset_s));
+    if let Some(bytes) = found.disk_free_bytes {
+        block.line("disk", &format!("{:.1} GB free for the server's data", bytes as f64 / GB));
+    }
+    block.gap();
+    for (position, (name, value)) in found.settings.iter().enumerate() {
+        let label = if position == 0 { "settings" } else { "" };
+        block.line(label, &format!("{name} = {value}"));
+    }
+    block.gap();
+    client(&mut block, found);
+    block.gap();
+    if found.findings.is_empty() {
+        block.line("findings", "nothing unusual");
+    }
+    for finding in &found.findings {
+        let label = match finding.level {
+            Level::Warning => "WARNING",
+            Level::Note => "note",
+        };
+        block.line(label, &format!("{}: {}", finding.about, finding.text));
+    }
+    block.0
+}
+
+fn client(block: &mut Block, found: &Diagnosis) {
+    let machine = &found.client;
+    block.line("client", &format!("{}, {}", machine.host, machine.kernel));
+    let model = machine.cpu_model.as_deref().unwrap_or("unknown model");
+    let governor = machine
+        .cpu_governor
+        .as_ref()
+        .map_or_else(String::new, |governor| format!(", governor {governor}"));
+    block.line("", &format!("{} CPUs ({model}{governor})", machine.cpus));
+    block.line("", &format!("{:.1} GB of memory", machine.memory_bytes as f64 / GB));
+    if let Some(virtualization) = &machine.virtualization {
+        block.line("", &format!("runs in {virtualization}"));
+    }
+    let limit = |number: Option<u64>| number.map_or_else(|| "unlimited".to_owned(), count);
+    block.line(
+        "limits",
+        &format!(
+            "{} open files, {} local ports, clock {}",
+            limit(found.limits.files),
+            limit(found.limits.ports),
+            found.limits.clock_source.as_deref().unwrap_or("unknown")
+        ),
+    );
+}
+
+/// The measurement of the client.
+#[must_use]
+pub fn calibration_text(found: &Calibration) -> String {
+    let mut block = Block::default();
+    block.line(
+        "client",
+        &format!(
+            "{} transactions/s with {} sessions on {} workers, against a server that does nothing",
+            rate(found.transactions_per_s),
+            found.sessions,
+            found.workers
+        ),
+    );
+    block.line(
+        "CPU",
+        &format!(
+            "{} per transaction: {} transactions/s and processor at most",
+            duration_us(found.cpu_us_per_transaction),
+            rate(found.transactions_per_s_and_cpu)
+        ),
+    );
+    if let Some(service) = &found.service_us {
+        let text = format!(
+            "p50 {}, p99 {}: the floor of every latency here",
+            duration_us(service.p50),
+            duration_us(service.p99)
+        );
+        block.line("latency", &text);
+    }
+    if let Some(away) = &found.away_us {
+        let text = format!(
+            "p50 {}, p99 {} between two looks at the sockets",
+            duration_us(away.p50),
+            duration_us(away.p99)
+        );
+        block.line("lag", &text);
+    }
+    let share = found.cpu_us_per_transaction * found.transactions_per_s / 1e6;
+    block.line(
+        "note",
+        &format!(
+            "client and null server shared this machine; the workers used {} of one CPU",
+            percent(share)
+        ),
+    );
+    block.0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::report::example_record;
+    use crate::target::Flavour;
+    use crate::target::examine::{ClientLimits, Finding};
+    use crate::target::facts::ServerFacts;
+
+    #[test]
+    fn a_diagnosis_is_told_with_its_warnings_last() {
+        let record = example_record();
+        let found = Diagnosis {
+            server: ServerFacts {
+                flavour: Flavour::PostgreSql,
+                version: "18.6".to_owned(),
+                version_text: "PostgreSQL 18.6 on x86_64-pc-linux-gnu".to_owned(),
+                compiler_flags: None,
+                settings: BTreeMap::new(),
+                data_directory: None,
+            },
+            address: "db.example:5432".to_owned(),
+            database: "bench".to_owned(),
+            encryption: Some("TLS 1.3, TLS13_AES_256_GCM_SHA384".to_owned()),
+            pooler: None,
+            settings: BTreeMap::from([("fsync".to_owned(), "off".to_owned())]),
+            round_trip_min_us: 31.0,
+            round_trip_median_us: 42.5,
+            clock_offset_s: -0.0021,
+            disk_free_bytes: Some(250_000_000_000),
+            client: record.client.machine,
+            limits: ClientLimits {
+                files: Some(1024),
+                ports: Some(28_232),
+                clock_source: Some("tsc".to_owned()),
+            },
+            findings: vec![
+                Finding {
+                    level: Level::Warning,
+                    about: "fsync".to_owned(),
+                    text: "off: a crash loses the database".to_owned(),
+                },
+                Finding {
+                    level: Level::Note,
+                    about: "machine".to_owned(),
+                    text: "client and server share this machine".to_owned(),
+                },
+            ],
+        };
+        insta::assert_snapshot!(diagnosis_text(&found));
+    }
+
+    #[test]
+    fn a_calibration_tells_the_cost_of_a_transaction() {
+        let found = Calibration {
+            sessions: 2,
+            workers: 2,
+            seconds: 3.0,
+            transactions_per_s: 60_000.0,
+            cpu_us_per_transaction: 12.5,
+            transactions_per_s_and_cpu: 80_000.0,
+            service_us: None,
+            away_us: None,
+        };
+        insta::assert_snapshot!(calibration_text(&found));
+    }
+}

@@ -1,0 +1,208 @@
+//! The service file and the password file.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::ConnInfoError;
+use super::text::Settings;
+
+/// The settings of a service: the user's file first, then the system's.
+pub(super) fn service(
+    name: &str,
+    named_file: Option<PathBuf>,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Settings, ConnInfoError> {
+    let user = named_file
+        .or_else(|| environment("PGSERVICEFILE").map(PathBuf::from))
+        .or_else(|| home(environment).map(|home| home.join(".pg_service.conf")));
+    let system = environment("PGSYSCONFDIR")
+        .map_or_else(|| PathBuf::from("/etc/postgresql-common"), PathBuf::from)
+        .join("pg_service.conf");
+    for path in user.into_iter().chain([system]) {
+        let Ok(text) = fs::read_to_string(&path) else {
+            continue;
+        };
+        if let Some(settings) = section(&text, name, &path)? {
+            return Ok(settings);
+        }
+    }
+    Err(ConnInfoError::UnknownService(name.to_owned()))
+}
+
+/// The section `[name]` of a service file.
+fn section(text: &str, name: &str, path: &Path) -> Result<Option<Settings>, ConnInfoError> {
+    let mut settings = None;
+    for line in text.lines().map(str::trim) {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(found) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            if settings.is_some() {
+                break;
+            }
+            settings = (found == name).then(Settings::new);
+            continue;
+        }
+        let Some(settings) = settings.as_mut() else {
+            continue;
+        };
+        match line.split_once('=') {
+            Some((key, value)) if key.trim() != "service" => {
+                settings.insert(key.trim().to_owned(), value.trim().to_owned());
+            }
+            // The line may hold a password.
+            _ => {
+                return Err(ConnInfoError::BadServiceFile {
+                    path: path.to_owned(),
+                    service: name.to_owned(),
+                });
+            }
+        }
+    }
+    Ok(settings)
+}
+
+/// The folder of the user.
+pub(super) fn home(environment: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    environment("HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
+}
+
+/// The lines of a password file, where it may be used. A file that others can read is left alone,
+/// and that is said.
+pub(super) struct PasswordFile {
+    lines: Vec<String>,
+    pub(super) warning: Option<String>,
+}
+
+impl PasswordFile {
+    pub(super) fn read(path: &Path) -> Self {
+        let nothing = |warning| Self { lines: Vec::new(), warning };
+        let Ok(metadata) = fs::metadata(path) else {
+            return nothing(None);
+        };
+        if !metadata.is_file() {
+            return nothing(Some(format!(
+                "the password file {} is not a plain file and is not used",
+                path.display()
+            )));
+        }
+        if metadata.permissions().mode() & 0o077 != 0 {
+            return nothing(Some(format!(
+                "the password file {} can be read by others and is not used: chmod 600 {}",
+                path.display(),
+                path.display()
+            )));
+        }
+        match fs::read_to_string(path) {
+            Ok(text) => Self { lines: text.lines().map(str::to_owned).collect(), warning: None },
+            Err(error) => nothing(Some(format!(
+                "the password file {} cannot be read: {error}",
+                path.display()
+            ))),
+        }
+    }
+
+    /// The password of the first line `host:port:database:user:password` that fits.
+    pub(super) fn find(&self, wanted: [&str; 4]) -> Option<String> {
+        self.lines.iter().filter(|line| !line.starts_with('#')).find_map(|line| {
+            let mut rest = line.as_str();
+            for value in wanted {
+                let (field, wildcard, later) = field(rest)?;
+                if !wildcard && field != value {
+                    return None;
+                }
+                rest = later;
+            }
+            let password = unescaped(rest);
+            (!password.is_empty()).then_some(password)
+        })
+    }
+}
+
+/// The text before the next colon, whether it is `*`, and what is behind the colon. A backslash
+/// takes the meaning from a colon and from a backslash.
+fn field(text: &str) -> Option<(String, bool, &str)> {
+    let mut escaped = false;
+    for (position, character) in text.char_indices() {
+        match character {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            ':' => {
+                let (field, rest) = text.split_at(position);
+                return Some((unescaped(field), field == "*", rest.get(1..)?));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn unescaped(text: &str) -> String {
+    let mut characters = text.chars();
+    let mut plain = String::new();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => plain.extend(characters.next()),
+            ':' => break,
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_that_fits_gives_the_password() {
+        let file = PasswordFile {
+            lines: [
+                "# a comment:*:*:*:no",
+                "db.example:5432:shop:bob:s\\:cret\\\\",
+                "db.example:*:*:bob:other",
+                "::1:5432:*:*:six",
+                "\\:\\:1:5432:*:*:six",
+                "*:*:*:nobody:",
+            ]
+            .map(str::to_owned)
+            .into(),
+            warning: None,
+        };
+        let find = |host, port, database, user| file.find([host, port, database, user]);
+        assert_eq!(find("db.example", "5432", "shop", "bob").as_deref(), Some("s:cret\\"));
+        assert_eq!(find("db.example", "5433", "shop", "bob").as_deref(), Some("other"));
+        assert_eq!(find("::1", "5432", "shop", "eve").as_deref(), Some("six"));
+        assert_eq!(find("db.example", "5432", "shop", "eve"), None);
+        assert_eq!(find("x", "1", "y", "nobody"), None);
+    }
+
+    #[test]
+    fn a_password_file_that_others_can_read_is_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pgpass");
+        fs::write(&path, "*:*:*:*:secret\n").unwrap();
+        for (mode, used) in [(0o600, true), (0o640, false), (0o604, false), (0o400, true)] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let file = PasswordFile::read(&path);
+            assert_eq!(file.find(["h", "1", "d", "u"]).is_some(), used, "{mode:o}");
+            assert_eq!(file.warning.is_none(), used);
+        }
+        let none = PasswordFile::read(&folder.path().join("none"));
+        assert!(none.warning.is_none() && none.lines.is_empty());
+    }
+
+    #[test]
+    fn a_service_is_one_section_of_the_file() {
+        let text = "# comment\n[mydb]\nhost=somehost\nport = 5433\nuser=admin\n\n[other]\nhost=x\n";
+        let path = Path::new("pg_service.conf");
+        let settings = section(text, "mydb", path).unwrap().unwrap();
+        assert_eq!(settings["host"], "somehost");
+        assert_eq!(settings["port"], "5433");
+        assert_eq!(settings.len(), 3);
+        assert_eq!(section(text, "none", path).unwrap(), None);
+        let nested = section("[a]\nservice=b\n", "a", path);
+        assert!(matches!(nested, Err(ConnInfoError::BadServiceFile { .. })));
+    }
+}

@@ -1,0 +1,238 @@
+use std::collections::BTreeMap;
+
+use super::*;
+
+/// What the variables say, and nothing else of the machine that runs the test.
+fn with(variables: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> + use<> {
+    let variables: BTreeMap<String, String> = variables
+        .iter()
+        .chain(&[("USER", "tester")])
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    move |name| variables.get(name).cloned()
+}
+
+fn parse(text: &str) -> Result<ConnInfo, ConnInfoError> {
+    ConnInfo::parse(text, with(&[]))
+}
+
+fn default_folder() -> Host {
+    super::values::host(None)
+}
+
+/// `host port database user` of a connection string.
+fn facts(text: &str) -> String {
+    let info = parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let servers: Vec<_> = info
+        .servers
+        .iter()
+        .map(|server| match &server.host {
+            host if *host == default_folder() => format!("socket:{}", server.port),
+            Host::Unix(folder) => format!("{}:{}", folder.display(), server.port),
+            Host::Tcp(name) => format!("{name}:{}", server.port),
+        })
+        .collect();
+    format!("{} {} {}", servers.join(","), info.database, info.user)
+}
+
+/// The examples of "Connection Strings" in the chapter "libpq" of PostgreSQL's manual, each in its
+/// place: what they mean is what the text around them says.
+#[test]
+fn the_manual_s_examples_mean_what_the_manual_says() {
+    let cases = [
+        ("host=localhost port=5432 dbname=mydb connect_timeout=10", "localhost:5432 mydb tester"),
+        ("postgresql://", "socket:5432 tester tester"),
+        ("postgresql://localhost", "localhost:5432 tester tester"),
+        ("postgresql://localhost:5433", "localhost:5433 tester tester"),
+        ("postgresql://localhost/mydb", "localhost:5432 mydb tester"),
+        ("postgresql://user@localhost", "localhost:5432 user user"),
+        ("postgresql://user:secret@localhost", "localhost:5432 user user"),
+        (
+            "postgresql://other@localhost/otherdb?connect_timeout=10&application_name=myapp",
+            "localhost:5432 otherdb other",
+        ),
+        (
+            "postgresql://host1:123,host2:456/somedb?target_session_attrs=any&application_name=myapp",
+            "host1:123,host2:456 somedb tester",
+        ),
+        (
+            "postgresql://user@localhost:5433/mydb?options=-c%20synchronous_commit%3Doff",
+            "localhost:5433 mydb user",
+        ),
+        ("postgresql:///mydb?host=localhost&port=5433", "localhost:5433 mydb tester"),
+        ("postgresql://[2001:db8::1234]/database", "2001:db8::1234:5432 database tester"),
+        ("postgresql:///dbname?host=/var/lib/postgresql", "/var/lib/postgresql:5432 dbname tester"),
+        ("postgresql://%2Fvar%2Flib%2Fpostgresql/dbname", "/var/lib/postgresql:5432 dbname tester"),
+        ("host=localhost,localhost port=1,2", "localhost:1,localhost:2 tester tester"),
+        ("mydb", "socket:5432 mydb tester"),
+        ("dbname='host=inner port=7 dbname=x' user=u", "inner:7 x u"),
+        ("", "socket:5432 tester tester"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(facts(text), expected, "{text}");
+    }
+    let options =
+        parse("postgresql://user@localhost:5433/mydb?options=-c%20synchronous_commit%3Doff")
+            .unwrap();
+    assert_eq!(options.options.as_deref(), Some("-c synchronous_commit=off"));
+    let secret = parse("postgresql://user:secret@localhost").unwrap();
+    assert_eq!(secret.password.as_deref(), Some("secret"));
+}
+
+#[test]
+fn a_url_gives_all_its_parts() {
+    let info = parse(
+        "postgresql://bob:s%40cret@db.example:5433/shop?connect_timeout=3&application_name=me",
+    )
+    .unwrap();
+    assert_eq!(info.password.as_deref(), Some("s@cret"));
+    assert_eq!(info.application_name.as_deref(), Some("me"));
+    assert_eq!(info.connect_timeout, Duration::from_secs(3));
+    assert_eq!(info.to_string(), "database shop on db.example:5433");
+    let info = parse("postgresql://a:1,[::1]:2,%2Ftmp/x?ssl=true").unwrap();
+    assert_eq!(info.address(), "a:1, [::1]:2, /tmp/.s.PGSQL.5432");
+    assert_eq!(info.ssl_mode, SslMode::Require);
+}
+
+#[test]
+fn hosts_addresses_and_ports_are_paired_up() {
+    let info = parse("host=a,b,c port=5 hostaddr=10.0.0.1,,::1").unwrap();
+    let addresses: Vec<_> = info.servers.iter().map(|server| server.address).collect();
+    assert_eq!(addresses, [Some("10.0.0.1".parse().unwrap()), None, Some("::1".parse().unwrap())]);
+    assert!(info.servers.iter().all(|server| server.port == 5));
+    let info = parse("hostaddr=127.0.0.1").unwrap();
+    assert!(info.is_local());
+    assert_eq!(info.servers[0].host, Host::Tcp("127.0.0.1".to_owned()));
+    for wrong in ["host=a,b port=1,2,3", "host=a,b hostaddr=10.0.0.1", "hostaddr=db.example"] {
+        assert!(matches!(parse(wrong), Err(ConnInfoError::BadValue { .. })), "{wrong}");
+    }
+}
+
+#[test]
+fn pairs_may_be_quoted_and_spaced() {
+    let info = parse(r"host = localhost  user='o\'neil' password='' dbname=a\ b").unwrap();
+    assert_eq!((info.user.as_str(), info.database.as_str()), ("o'neil", "a b"));
+    assert_eq!(info.password, None);
+    assert!(info.is_local());
+}
+
+#[test]
+fn what_is_left_out_comes_from_the_environment() {
+    let environment = with(&[
+        ("PGHOST", "10.0.0.1"),
+        ("PGPORT", "7"),
+        ("PGUSER", "alice"),
+        ("PGSSLMODE", "allow"),
+    ]);
+    let info = ConnInfo::from_environment(&environment).unwrap();
+    assert_eq!(info.address(), "10.0.0.1:7");
+    assert_eq!((info.user.as_str(), info.database.as_str()), ("alice", "alice"));
+    assert_eq!(info.ssl_mode, SslMode::Allow);
+    assert!(!info.is_local());
+    assert!(ConnInfo::is_in_environment(&environment));
+    assert!(!ConnInfo::is_in_environment(|_| None));
+    // What the string says comes first.
+    let info = ConnInfo::parse("host=h port=8", &environment).unwrap();
+    assert_eq!(info.address(), "h:8");
+}
+
+#[test]
+fn a_service_stands_between_the_string_and_the_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("services");
+    std::fs::write(&file, "[mydb]\nhost=somehost\nport=5433\nuser=admin\n").unwrap();
+    let environment = with(&[
+        ("PGSERVICEFILE", file.to_str().unwrap()),
+        ("PGUSER", "nobody"),
+        ("PGDATABASE", "d"),
+    ]);
+    let info = ConnInfo::parse("service=mydb port=1", &environment).unwrap();
+    assert_eq!(info.address(), "somehost:1");
+    assert_eq!((info.user.as_str(), info.database.as_str()), ("admin", "d"));
+    let info = ConnInfo::parse("postgresql://?service=mydb", &environment).unwrap();
+    assert_eq!(info.address(), "somehost:5433");
+    let error = ConnInfo::parse("service=none", &environment).unwrap_err();
+    assert_eq!(error, ConnInfoError::UnknownService("none".to_owned()));
+}
+
+#[test]
+fn a_password_comes_from_the_file_for_each_host_and_a_given_one_wins() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pgpass");
+    std::fs::write(&file, "a:*:*:*:first\nb:*:*:*:second\nlocalhost:*:*:*:third\n").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let environment = with(&[("PGPASSFILE", file.to_str().unwrap())]);
+    let passwords = |text: &str| -> Vec<Option<String>> {
+        let info = ConnInfo::parse(text, &environment).unwrap();
+        let of = |server| info.credentials(server, false, None).password;
+        info.servers.iter().map(of).collect()
+    };
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(passwords("host=a,b,c"), [some("first"), some("second"), None]);
+    // A socket in the usual folder is called localhost there.
+    assert_eq!(passwords("dbname=x"), [some("third")]);
+    assert_eq!(passwords("host=a password=own"), [some("own")]);
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(passwords("host=a"), [None]);
+    let info = ConnInfo::parse("host=a", &environment).unwrap();
+    assert!(info.warnings[0].contains("chmod 600"), "{:?}", info.warnings);
+}
+
+#[test]
+fn require_auth_names_methods_or_excludes_them() {
+    let policy = |text: &str| {
+        let info = parse(text).unwrap();
+        info.credentials(&info.servers[0], false, None).policy
+    };
+    let any = policy("host=h");
+    assert!(any.allowed.is_none() && !any.cleartext);
+    let named = policy("host=h require_auth=password,scram-sha-256");
+    assert_eq!(named.allowed, Some(vec![Method::Password, Method::ScramSha256]));
+    assert!(named.cleartext);
+    let excluded = policy("host=h require_auth=!md5,!password,!none,!gss");
+    assert_eq!(excluded.allowed, Some(vec![Method::ScramSha256]));
+    assert!(!excluded.cleartext);
+    // Nobody listens on a socket of this machine.
+    assert!(policy("host=/tmp").cleartext);
+    for wrong in ["host=h require_auth=md5,!password", "host=h require_auth=kerberos"] {
+        assert!(parse(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn what_is_not_understood_is_refused_without_showing_a_password() {
+    for text in [
+        "postgresql://h?sslmode=strict",
+        "postgresql://h?sslmode=verify-full&sslrootcert=/nonexistent",
+        "postgresql://h?sslmode=require&sslrootcert=system",
+        "postgresql://h?sslnegotiation=direct",
+        "postgresql://h?ssl_min_protocol_version=TLSv1",
+        "host=h sslpassword=s3cret",
+        "host=h sslmode=require sslcert=/nonexistent sslkey=/nonexistent",
+        "host=h target_session_attrs=best",
+        "host=h load_balance_hosts=yes",
+        "host=h channel_binding=maybe",
+        "host=h connect_timeout=soon",
+        "host=h keepalives_idle=x",
+        "host=h gssencmode=require",
+        "host=h port=0",
+        "host=h port=x",
+        "host=h colour=blue",
+        "host=h krbsrvname=postgres",
+        "mysql://localhost",
+        "password='s3cret",
+        "s3cret =",
+        "host=h password=s3cret port",
+        "postgresql://%ff@h",
+        "postgresql://a%00b@h",
+        "postgresql://h?novalue",
+    ] {
+        match parse(text) {
+            Err(error) => assert!(!error.to_string().contains("'s3cret"), "{error}"),
+            Ok(info) => panic!("{text} gave {info:?}"),
+        }
+    }
+    let info = parse("host=h password=s3cret").unwrap();
+    assert!(!format!("{info:?} {info} {:?}", info.servers).contains("s3cret"));
+}

@@ -1,0 +1,129 @@
+//! The two forms of a connection string: URLs and `key=value` pairs. Text in, settings out.
+
+use std::collections::BTreeMap;
+
+use percent_encoding::percent_decode_str;
+
+use super::ConnInfoError;
+
+/// Settings by their libpq names.
+pub(super) type Settings = BTreeMap<String, String>;
+
+/// Reads a connection string; a text that has neither form is the name of a database, as for psql.
+pub(super) fn parse(text: &str) -> Result<Settings, ConnInfoError> {
+    let text = text.trim();
+    if let Some(rest) = without_scheme(text) {
+        return parse_url(rest);
+    }
+    if text.is_empty() || text.contains('=') {
+        return parse_pairs(text);
+    }
+    if text.contains("://") || text.contains(char::is_whitespace) {
+        return Err(ConnInfoError::Syntax(
+            text.split_once("://").map_or("its start", |(scheme, _)| scheme).to_owned(),
+        ));
+    }
+    Ok(Settings::from([("dbname".to_owned(), text.to_owned())]))
+}
+
+fn without_scheme(text: &str) -> Option<&str> {
+    text.strip_prefix("postgresql://").or_else(|| text.strip_prefix("postgres://"))
+}
+
+/// Whether a database's name is a connection string itself.
+pub(super) fn is_connection_string(name: &str) -> bool {
+    without_scheme(name).is_some() || name.contains('=')
+}
+
+fn decoded(text: &str) -> Result<String, ConnInfoError> {
+    let decoded = percent_decode_str(text)
+        .decode_utf8()
+        .map_err(|_| ConnInfoError::Syntax("a percent sign".to_owned()))?;
+    if decoded.contains('\0') {
+        return Err(ConnInfoError::Syntax("%00".to_owned()));
+    }
+    Ok(decoded.into_owned())
+}
+
+/// What stands behind `postgresql://`:
+/// `[user[:password]@][host[:port][,…]][/database][?name=value[&…]]`.
+fn parse_url(rest: &str) -> Result<Settings, ConnInfoError> {
+    let mut settings = Settings::new();
+    let mut put = |name: &str, value: &str| -> Result<(), ConnInfoError> {
+        if !value.is_empty() {
+            settings.insert(name.to_owned(), decoded(value)?);
+        }
+        Ok(())
+    };
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
+    let (login, places) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let (user, password) = login.split_once(':').unwrap_or((login, ""));
+    let places: Vec<_> = places.split(',').map(host_and_port).collect();
+    let list = |pick: fn(&(&str, &str)) -> String| {
+        let values: Vec<_> = places.iter().map(pick).collect();
+        if values.iter().all(String::is_empty) { String::new() } else { values.join(",") }
+    };
+    put("user", user)?;
+    put("password", password)?;
+    put("host", &list(|place| place.0.to_owned()))?;
+    put("port", &list(|place| place.1.to_owned()))?;
+    put("dbname", database)?;
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair
+            .split_once('=')
+            .ok_or_else(|| ConnInfoError::Syntax("the part behind the question mark".to_owned()))?;
+        match (decoded(name)?.as_str(), value) {
+            // The form of JDBC, which libpq takes too.
+            ("ssl", "true") => put("sslmode", "require")?,
+            (name, value) => put(name, value)?,
+        }
+    }
+    Ok(settings)
+}
+
+/// The colons of an IPv6 address stand in brackets.
+fn host_and_port(place: &str) -> (&str, &str) {
+    match place.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+        Some((address, tail)) => (address, tail.strip_prefix(':').unwrap_or(tail)),
+        None => place.rsplit_once(':').unwrap_or((place, "")),
+    }
+}
+
+/// `name = value` pairs; a value may be quoted with `'`, inside which `\` escapes.
+fn parse_pairs(text: &str) -> Result<Settings, ConnInfoError> {
+    let mut settings = Settings::new();
+    let mut characters = text.chars().peekable();
+    loop {
+        while characters.next_if(|next| next.is_whitespace()).is_some() {}
+        let mut name = String::new();
+        while let Some(next) = characters.next_if(|&next| next != '=' && !next.is_whitespace()) {
+            name.push(next);
+        }
+        while characters.next_if(|next| next.is_whitespace()).is_some() {}
+        match characters.next() {
+            None if name.is_empty() => return Ok(settings),
+            Some('=') if !name.is_empty() => {}
+            // The rest may hold a password, so only the name is shown.
+            _ => return Err(ConnInfoError::Syntax(format!("`{name}`"))),
+        }
+        while characters.next_if(|next| next.is_whitespace()).is_some() {}
+        let value = parse_value(&mut characters)
+            .ok_or_else(|| ConnInfoError::Syntax(format!("the value of `{name}`")))?;
+        settings.insert(name, value);
+    }
+}
+
+fn parse_value(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<String> {
+    let mut value = String::new();
+    let quoted = characters.next_if_eq(&'\'').is_some();
+    loop {
+        match characters.next() {
+            Some('\'') if quoted => return Some(value),
+            None => return (!quoted).then_some(value),
+            Some(next) if next.is_whitespace() && !quoted => return Some(value),
+            Some('\\') => value.push(characters.next()?),
+            Some(next) => value.push(next),
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! What each setting may be, and what it means.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use riops_wire::auth::Method;
+
+use super::super::tls::{self, RootCertificates, SslMode, TlsSettings};
+use super::{
+    CONNECT_TIMEOUT, ChannelBinding, ConnInfoError, DEFAULT_PORT, HOSTS_MAX, Host, Keepalive,
+    Server, SessionAttrs,
+};
+
+/// Debian's folder, then the one that PostgreSQL is built with.
+pub(super) const SOCKET_FOLDERS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
+
+fn bad<T>(name: &'static str, value: String, reason: &'static str) -> Result<T, ConnInfoError> {
+    Err(ConnInfoError::BadValue { name, value, reason })
+}
+
+/// Pairs up the lists of hosts, addresses and ports: as many ports as hosts, or one for all.
+pub(super) fn servers(
+    hosts: Option<&str>,
+    addresses: Option<&str>,
+    ports: Option<&str>,
+) -> Result<Vec<Server>, ConnInfoError> {
+    let list = |text: Option<&str>| -> Vec<String> {
+        text.iter().flat_map(|text| text.split(',')).map(|part| part.trim().to_owned()).collect()
+    };
+    let (names, numbers, port_texts) = (list(hosts), list(addresses), list(ports));
+    let count = names.len().max(numbers.len()).max(1);
+    if count > HOSTS_MAX {
+        return bad("host", "…".to_owned(), "more than 1000 hosts");
+    }
+    if !names.is_empty() && !numbers.is_empty() && names.len() != numbers.len() {
+        return bad("hostaddr", numbers.join(","), "not as many addresses as hosts");
+    }
+    if port_texts.len() > 1 && port_texts.len() != count {
+        return bad("port", port_texts.join(","), "not as many ports as hosts");
+    }
+    (0..count)
+        .map(|position| {
+            let at = |list: &[String]| list.get(position).filter(|text| !text.is_empty()).cloned();
+            let address = at(&numbers).map(parse_address).transpose()?;
+            let host = match (at(&names), address) {
+                (None, Some(address)) => Host::Tcp(address.to_string()),
+                (name, _) => host(name),
+            };
+            let port = port(
+                at(&port_texts)
+                    .or_else(|| port_texts.first().filter(|_| port_texts.len() == 1).cloned()),
+            )?;
+            Ok(Server { host, address, port, password: None })
+        })
+        .collect()
+}
+
+fn parse_address(text: String) -> Result<IpAddr, ConnInfoError> {
+    text.parse().or_else(|_| bad("hostaddr", text, "not an IP address"))
+}
+
+pub(super) fn host(value: Option<String>) -> Host {
+    match value {
+        Some(folder) if folder.starts_with(['/', '@']) => Host::Unix(folder.into()),
+        Some(name) => Host::Tcp(name),
+        None => {
+            let [first, last] = SOCKET_FOLDERS;
+            let folder = if Path::new(first).is_dir() { first } else { last };
+            Host::Unix(folder.into())
+        }
+    }
+}
+
+fn port(value: Option<String>) -> Result<u16, ConnInfoError> {
+    let Some(value) = value.filter(|value| !value.is_empty()) else {
+        return Ok(DEFAULT_PORT);
+    };
+    match value.parse::<u16>() {
+        Ok(port) if port > 0 => Ok(port),
+        // Of an URL with an unescaped password this may be a part of it.
+        _ if value.chars().any(|character| !character.is_ascii_digit()) => bad(
+            "port",
+            "…".to_owned(),
+            "a port is a number from 1 to 65535 (in a URL, write / @ : ? of a password as %2F %40 %3A %3F)",
+        ),
+        _ => bad("port", value, "a port is a number from 1 to 65535"),
+    }
+}
+
+/// As for libpq, 0, a negative number and nothing mean no limit there; here they mean the default.
+pub(super) fn connect_timeout(value: Option<String>) -> Result<Duration, ConnInfoError> {
+    match value.as_deref().map(|text| text.trim().parse::<i64>()) {
+        None => Ok(CONNECT_TIMEOUT),
+        Some(Ok(seconds)) if seconds <= 0 => Ok(CONNECT_TIMEOUT),
+        Some(Ok(seconds)) if seconds <= 3600 => Ok(Duration::from_secs(seconds.unsigned_abs())),
+        Some(_) => bad("connect_timeout", value.unwrap_or_default(), "seconds, from 1 to 3600"),
+    }
+}
+
+pub(super) fn tls_settings(
+    take: &mut dyn FnMut(&str) -> Option<String>,
+    home: Option<&Path>,
+) -> Result<(TlsSettings, SslMode), ConnInfoError> {
+    // libpq looks into ~/.postgresql for what was not named, and does without where it is missing.
+    let usual = |name: &str| {
+        home.map(|home| home.join(".postgresql").join(name)).filter(|path| path.is_file())
+    };
+    let root = take("sslrootcert");
+    let named_mode = take("sslmode");
+    let system = root.as_deref() == Some("system");
+    let mode = match named_mode.as_deref() {
+        None if system => SslMode::VerifyFull,
+        None | Some("prefer") => SslMode::Prefer,
+        Some("disable") => SslMode::Disable,
+        Some("allow") => SslMode::Allow,
+        Some("require") => SslMode::Require,
+        Some("verify-ca") => SslMode::VerifyCa,
+        Some("verify-full") => SslMode::VerifyFull,
+        Some(_) => {
+            let reason = "one of disable, allow, prefer, require, verify-ca, verify-full";
+            return bad("sslmode", named_mode.unwrap_or_default(), reason);
+        }
+    };
+    if system && mode != SslMode::VerifyFull {
+        return bad(
+            "sslmode",
+            named_mode.unwrap_or_default(),
+            "with sslrootcert=system only verify-full means anything",
+        );
+    }
+    let direct = match take("sslnegotiation").as_deref() {
+        None | Some("postgres") => false,
+        Some("direct") if mode >= SslMode::Require => true,
+        Some("direct") => {
+            return bad(
+                "sslnegotiation",
+                "direct".to_owned(),
+                "it needs sslmode=require or stronger",
+            );
+        }
+        Some(other) => {
+            return bad("sslnegotiation", other.to_owned(), "one of postgres, direct");
+        }
+    };
+    let client_certificate = match take("sslcertmode").as_deref() {
+        None | Some("allow") => true,
+        Some("disable") => false,
+        Some(other) => return bad("sslcertmode", other.to_owned(), "one of allow, disable"),
+    };
+    if take("sslpassword").is_some() {
+        return bad(
+            "sslpassword",
+            "…".to_owned(),
+            "encrypted keys are not supported: decrypt the key",
+        );
+    }
+    let named = |value: Option<String>, usual_name: &str| {
+        value.map(PathBuf::from).or_else(|| usual(usual_name))
+    };
+    let certificate = named(take("sslcert"), "postgresql.crt").filter(|_| client_certificate);
+    let key = named(take("sslkey"), "postgresql.key");
+    let versions =
+        tls::versions(take("ssl_min_protocol_version"), take("ssl_max_protocol_version")).map_err(
+            |value| ConnInfoError::BadValue {
+                name: "ssl_min_protocol_version",
+                value,
+                reason: "riops speaks TLSv1.2 and TLSv1.3",
+            },
+        )?;
+    let settings = TlsSettings {
+        mode,
+        direct,
+        roots: match root {
+            Some(_) if system => Some(RootCertificates::System),
+            Some(path) => Some(RootCertificates::File(path.into())),
+            None => usual("root.crt").map(RootCertificates::File),
+        },
+        certificate: certificate.zip(key),
+        revocations: named(take("sslcrl"), "root.crl"),
+        revocations_folder: take("sslcrldir").map(PathBuf::from),
+        sni: flag("sslsni", take("sslsni"), true)?,
+        versions,
+    };
+    Ok((settings, mode))
+}
+
+fn flag(name: &'static str, value: Option<String>, default: bool) -> Result<bool, ConnInfoError> {
+    match value.as_deref() {
+        None => Ok(default),
+        Some("0") => Ok(false),
+        Some("1") => Ok(true),
+        Some(_) => bad(name, value.unwrap_or_default(), "0 or 1"),
+    }
+}
+
+/// `require_auth`: the methods that are allowed, and whether a cleartext password was named.
+pub(super) fn required_methods(
+    value: Option<String>,
+) -> Result<(Option<Vec<Method>>, bool), ConnInfoError> {
+    let Some(value) = value else {
+        return Ok((None, false));
+    };
+    let names: Vec<&str> = value.split(',').map(str::trim).collect();
+    let negated = names.iter().filter(|name| name.starts_with('!')).count();
+    if negated != 0 && negated != names.len() {
+        return bad("require_auth", value, "either all methods are negated or none");
+    }
+    let mut methods = Vec::new();
+    for name in &names {
+        let plain = name.trim_start_matches('!');
+        match Method::ALL.into_iter().find(|method| method.name() == plain) {
+            Some(method) => methods.push(method),
+            // Methods of libpq that riops never uses: excluding them changes nothing.
+            None if matches!(plain, "gss" | "sspi" | "oauth") => {}
+            None => {
+                return bad(
+                    "require_auth",
+                    value,
+                    "a list of none, password, md5, scram-sha-256, or of the same with ! in front",
+                );
+            }
+        }
+    }
+    if negated > 0 {
+        let rest = Method::ALL.into_iter().filter(|method| !methods.contains(method)).collect();
+        return Ok((Some(rest), false));
+    }
+    let cleartext = methods.contains(&Method::Password);
+    Ok((Some(methods), cleartext))
+}
+
+pub(super) fn channel_binding(value: Option<String>) -> Result<ChannelBinding, ConnInfoError> {
+    match value.as_deref() {
+        None | Some("prefer") => Ok(ChannelBinding::Prefer),
+        Some("disable") => Ok(ChannelBinding::Disable),
+        Some("require") => Ok(ChannelBinding::Require),
+        Some(_) => {
+            bad("channel_binding", value.unwrap_or_default(), "one of disable, prefer, require")
+        }
+    }
+}
+
+pub(super) fn session_attrs(value: Option<String>) -> Result<SessionAttrs, ConnInfoError> {
+    Ok(match value.as_deref() {
+        None | Some("any") => SessionAttrs::Any,
+        Some("read-write") => SessionAttrs::ReadWrite,
+        Some("read-only") => SessionAttrs::ReadOnly,
+        Some("primary") => SessionAttrs::Primary,
+        Some("standby") => SessionAttrs::Standby,
+        Some("prefer-standby") => SessionAttrs::PreferStandby,
+        Some(_) => {
+            return bad(
+                "target_session_attrs",
+                value.unwrap_or_default(),
+                "one of any, read-write, read-only, primary, standby, prefer-standby",
+            );
+        }
+    })
+}
+
+pub(super) fn load_balance(value: Option<String>) -> Result<bool, ConnInfoError> {
+    match value.as_deref() {
+        None | Some("disable") => Ok(false),
+        Some("random") => Ok(true),
+        Some(_) => bad("load_balance_hosts", value.unwrap_or_default(), "one of disable, random"),
+    }
+}
+
+/// For the socket of this machine, where nothing can get lost.
+pub(super) const NO_KEEPALIVE: Keepalive =
+    Keepalive { enabled: false, idle: None, interval: None, count: None, user_timeout: None };
+
+pub(super) fn keepalive(
+    take: &mut dyn FnMut(&str) -> Option<String>,
+) -> Result<Keepalive, ConnInfoError> {
+    let mut number = |name: &'static str| -> Result<Option<u32>, ConnInfoError> {
+        let Some(value) = take(name) else {
+            return Ok(None);
+        };
+        match value.parse::<u32>() {
+            Ok(number) => Ok(Some(number).filter(|&number| number > 0)),
+            Err(_) => bad(name, value, "a whole number"),
+        }
+    };
+    let seconds = |number: Option<u32>| number.map(|number| Duration::from_secs(number.into()));
+    Ok(Keepalive {
+        idle: seconds(number("keepalives_idle")?),
+        interval: seconds(number("keepalives_interval")?),
+        count: number("keepalives_count")?,
+        user_timeout: number("tcp_user_timeout")?
+            .map(|number| Duration::from_millis(number.into())),
+        enabled: flag("keepalives", take("keepalives"), true)?,
+    })
+}
+
+/// What libpq knows and riops does not offer is accepted only where it asks for nothing.
+pub(super) fn refuse_what_is_not_offered(
+    take: &mut dyn FnMut(&str) -> Option<String>,
+) -> Result<(), ConnInfoError> {
+    const NEUTRAL: [(&str, &[&str]); 4] = [
+        ("gssencmode", &["disable", "prefer"]),
+        ("sslcompression", &["0"]),
+        ("client_encoding", &["auto", "UTF8", "utf8", "UTF-8", "utf-8"]),
+        ("requiressl", &["0"]),
+    ];
+    for (name, neutral) in NEUTRAL {
+        if let Some(value) = take(name)
+            && !neutral.contains(&value.as_str())
+        {
+            return bad(name, value, "riops does not offer it");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,458 @@
+//! TLS to a server: which certificates are believed, and what they bind the session to.
+//!
+//! Made once per target and used by all its connections. The rules are libpq's ("SSL Support" in
+//! PostgreSQL's manual) where rustls is stricter: a certificate without an alternative name is
+//! judged by its common name, and a self-signed certificate that is itself the root is believed.
+
+use std::net::IpAddr;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{
+    CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime,
+};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore,
+    SignatureScheme, SupportedProtocolVersion, version,
+};
+use sha2::{Digest, Sha256, Sha384, Sha512};
+use x509_cert::Certificate;
+use x509_cert::der::asn1::{PrintableStringRef, TeletexStringRef, Utf8StringRef};
+use x509_cert::der::{Decode, Tag, Tagged};
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
+
+/// When TLS is used, in the order of strength.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SslMode {
+    /// Never.
+    Disable,
+    /// Where the server refuses a plain session.
+    Allow,
+    /// Where the server offers it.
+    Prefer,
+    /// Always; with a root certificate as [`Self::VerifyCa`].
+    Require,
+    /// Always, and the certificate has to be signed by a root that is believed.
+    VerifyCa,
+    /// The same, and it has to be the host's.
+    VerifyFull,
+}
+
+/// Whom to believe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RootCertificates {
+    /// Those of the operating system.
+    System,
+    /// Those in this file.
+    File(PathBuf),
+}
+
+/// What a user decides about TLS.
+#[derive(Debug, Clone)]
+pub struct TlsSettings {
+    /// When it is used, and what is verified.
+    pub mode: SslMode,
+    /// Whether it starts at once, as PostgreSQL 17 can.
+    pub direct: bool,
+    /// Whom to believe.
+    pub roots: Option<RootCertificates>,
+    /// The client's certificate and its key.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// A list of revoked certificates.
+    pub revocations: Option<PathBuf>,
+    /// A folder of such lists.
+    pub revocations_folder: Option<PathBuf>,
+    /// Whether the server is told the host's name.
+    pub sni: bool,
+    /// Versions that may be spoken.
+    pub versions: Vec<&'static SupportedProtocolVersion>,
+}
+
+/// Why TLS cannot be used as asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read, or has nothing useful in it.
+    #[error("{what} {} cannot be used: {reason}", .path.display())]
+    File {
+        /// Which file.
+        what: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// A certificate cannot be verified without a root.
+    #[error(
+        "sslmode={0} needs the certificate of the authority: set sslrootcert to its file, or to `system`"
+    )]
+    NoRoot(&'static str),
+    /// The library refuses the settings.
+    #[error("TLS cannot be set up: {0}")]
+    Setup(String),
+}
+
+/// The versions between two, which rustls speaks; the name of one that it does not.
+pub(super) fn versions(
+    min: Option<String>,
+    max: Option<String>,
+) -> Result<Vec<&'static SupportedProtocolVersion>, String> {
+    let number = |text: Option<String>, default: u8| match text.as_deref() {
+        None => Ok(default),
+        Some("TLSv1.2") => Ok(2),
+        Some("TLSv1.3") => Ok(3),
+        Some(_) => Err(text.unwrap_or_default()),
+    };
+    let (min, max) = (number(min, 2)?, number(max, 3)?);
+    let all = [(2, &version::TLS12), (3, &version::TLS13)];
+    let chosen: Vec<_> = all
+        .into_iter()
+        .filter(|(number, _)| (min..=max).contains(number))
+        .map(|(_, version)| version)
+        .collect();
+    if chosen.is_empty() { Err("TLSv1.3 above the maximum".to_owned()) } else { Ok(chosen) }
+}
+
+/// TLS as one target's connections use it.
+#[derive(Debug)]
+pub struct Tls {
+    config: Arc<ClientConfig>,
+    /// Whether it starts without asking.
+    pub direct: bool,
+}
+
+impl Tls {
+    /// Reads the files and sets up the library.
+    ///
+    /// # Errors
+    /// [`TlsError`]
+    pub fn new(settings: &TlsSettings) -> Result<Self, TlsError> {
+        let provider = Arc::new(ring::default_provider());
+        let verifier = Arc::new(Verifier::new(settings, &provider)?);
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&settings.versions)
+            .map_err(|error| TlsError::Setup(error.to_string()))?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
+        let mut config = match &settings.certificate {
+            None => builder.with_no_client_auth(),
+            Some((certificate, key)) => builder
+                .with_client_auth_cert(
+                    certificates(certificate, CLIENT_CERTIFICATE)?,
+                    private_key(key)?,
+                )
+                .map_err(|error| file_error(CLIENT_CERTIFICATE, certificate, &error))?,
+        };
+        config.enable_sni = settings.sni;
+        config.alpn_protocols = vec![b"postgresql".to_vec()];
+        // PostgreSQL hands out no tickets; and a reconnect shall cost what it costs.
+        config.resumption = Resumption::disabled();
+        Ok(Self { config: Arc::new(config), direct: settings.direct })
+    }
+
+    /// A connection that has not said anything yet.
+    ///
+    /// # Errors
+    /// [`TlsError::Setup`] where `host` can be no name in a certificate.
+    pub fn connect(&self, host: &str) -> Result<ClientConnection, TlsError> {
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| TlsError::Setup(format!("`{host}` is no host name")))?;
+        ClientConnection::new(Arc::clone(&self.config), name)
+            .map_err(|error| TlsError::Setup(error.to_string()))
+    }
+}
+
+const ROOT_CERTIFICATE: &str = "the root certificate";
+const CLIENT_CERTIFICATE: &str = "the client certificate";
+const CLIENT_KEY: &str = "the client key";
+const REVOCATIONS: &str = "the revocation list";
+
+fn file_error(what: &'static str, path: &Path, reason: &dyn std::fmt::Display) -> TlsError {
+    TlsError::File { what, path: path.to_owned(), reason: reason.to_string() }
+}
+
+fn certificates(path: &Path, what: &'static str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let found: Vec<_> = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect)
+        .map_err(|error| file_error(what, path, &error))?;
+    if found.is_empty() {
+        return Err(file_error(what, path, &"no certificate in it"));
+    }
+    Ok(found)
+}
+
+/// Nobody else may read the key: libpq's rule.
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let metadata = path.metadata().map_err(|error| file_error(CLIENT_KEY, path, &error))?;
+    let forbidden = if metadata.uid() == 0 { 0o037 } else { 0o077 };
+    if metadata.permissions().mode() & forbidden != 0 {
+        return Err(file_error(CLIENT_KEY, path, &"others can read it: chmod 600"));
+    }
+    PrivateKeyDer::from_pem_file(path).map_err(|error| file_error(CLIENT_KEY, path, &error))
+}
+
+fn revocations(
+    settings: &TlsSettings,
+) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+    let mut paths: Vec<PathBuf> = settings.revocations.iter().cloned().collect();
+    if let Some(folder) = &settings.revocations_folder {
+        let entries = folder.read_dir().map_err(|error| file_error(REVOCATIONS, folder, &error))?;
+        paths.extend(entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()));
+    }
+    let mut all = Vec::new();
+    for path in paths {
+        let lists: Vec<_> = CertificateRevocationListDer::pem_file_iter(&path)
+            .and_then(Iterator::collect)
+            .map_err(|error| file_error(REVOCATIONS, &path, &error))?;
+        all.extend(lists);
+    }
+    Ok(all)
+}
+
+/// Judges a server's certificate as far as the mode asks for it.
+#[derive(Debug)]
+struct Verifier {
+    /// `None`: any certificate will do.
+    chain: Option<Arc<WebPkiServerVerifier>>,
+    roots: Vec<CertificateDer<'static>>,
+    name: bool,
+    provider: Arc<CryptoProvider>,
+}
+
+impl Verifier {
+    fn new(settings: &TlsSettings, provider: &Arc<CryptoProvider>) -> Result<Self, TlsError> {
+        let roots = match &settings.roots {
+            None => Vec::new(),
+            Some(RootCertificates::File(path)) => certificates(path, ROOT_CERTIFICATE)?,
+            Some(RootCertificates::System) => {
+                let found = rustls_native_certs::load_native_certs();
+                if found.certs.is_empty() {
+                    let reason = found.errors.first().map(ToString::to_string);
+                    return Err(TlsError::Setup(format!(
+                        "the system has no root certificates{}",
+                        reason.map_or_else(String::new, |reason| format!(": {reason}"))
+                    )));
+                }
+                found.certs
+            }
+        };
+        if roots.is_empty() {
+            return match settings.mode {
+                SslMode::VerifyCa => Err(TlsError::NoRoot("verify-ca")),
+                SslMode::VerifyFull => Err(TlsError::NoRoot("verify-full")),
+                _ => Ok(Self { chain: None, roots, name: false, provider: Arc::clone(provider) }),
+            };
+        }
+        let mut store = RootCertStore::empty();
+        store.add_parsable_certificates(roots.iter().cloned());
+        let chain =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider))
+                .with_crls(revocations(settings)?)
+                // A list says nothing of certificates that it was not made for.
+                .allow_unknown_revocation_status()
+                .build()
+                .map_err(|error| TlsError::Setup(error.to_string()))?;
+        Ok(Self {
+            chain: Some(chain),
+            roots,
+            name: settings.mode == SslMode::VerifyFull,
+            provider: Arc::clone(provider),
+        })
+    }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let Some(chain) = &self.chain else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        let wrong_name = |error: &CertificateError| {
+            matches!(
+                error,
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }
+            )
+        };
+        if self.roots.iter().any(|root| root == end_entity) {
+            // It vouches for itself, and the user vouches for it.
+            check_validity(end_entity, now)?;
+            if self.name {
+                let parsed = ParsedCertificate::try_from(end_entity)?;
+                match verify_server_name(&parsed, server_name) {
+                    Err(error) if !common_name_fits(end_entity, server_name) => return Err(error),
+                    _ => {}
+                }
+            }
+            return Ok(ServerCertVerified::assertion());
+        }
+        match chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            // The chain was verified before the name.
+            Err(rustls::Error::InvalidCertificate(error))
+                if wrong_name(&error)
+                    && (!self.name || common_name_fits(end_entity, server_name)) =>
+            {
+                Ok(ServerCertVerified::assertion())
+            }
+            other => other,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+fn check_validity(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), rustls::Error> {
+    let parsed = Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
+    let validity = parsed.tbs_certificate.validity;
+    if now.as_secs() < validity.not_before.to_unix_duration().as_secs() {
+        return Err(CertificateError::NotValidYet.into());
+    }
+    if now.as_secs() > validity.not_after.to_unix_duration().as_secs() {
+        return Err(CertificateError::Expired.into());
+    }
+    Ok(())
+}
+
+/// Whether a certificate without alternative names is the host's by its common name.
+fn common_name_fits(certificate: &CertificateDer<'_>, host: &ServerName<'_>) -> bool {
+    let Ok(parsed) = Certificate::from_der(certificate) else {
+        return false;
+    };
+    let names = parsed.tbs_certificate.get::<SubjectAltName>().ok().flatten();
+    let has_alternatives = names.is_some_and(|(_, names)| {
+        names
+            .0
+            .iter()
+            .any(|name| matches!(name, GeneralName::DnsName(_) | GeneralName::IpAddress(_)))
+    });
+    if has_alternatives {
+        return false;
+    }
+    let host = match host {
+        ServerName::DnsName(name) => name.as_ref().to_ascii_lowercase(),
+        ServerName::IpAddress(address) => IpAddr::from(*address).to_string(),
+        _ => return false,
+    };
+    common_name(&parsed).is_some_and(|name| name_fits(&name.to_ascii_lowercase(), &host))
+}
+
+/// The last common name of the subject.
+fn common_name(certificate: &Certificate) -> Option<String> {
+    const COMMON_NAME: &str = "2.5.4.3";
+    let attribute = certificate
+        .tbs_certificate
+        .subject
+        .0
+        .iter()
+        .flat_map(|part| part.0.iter())
+        .rfind(|attribute| attribute.oid.to_string() == COMMON_NAME)?;
+    let value = &attribute.value;
+    match value.tag() {
+        Tag::Utf8String => value.decode_as::<Utf8StringRef<'_>>().ok().map(|text| text.to_string()),
+        Tag::PrintableString => {
+            value.decode_as::<PrintableStringRef<'_>>().ok().map(|text| text.to_string())
+        }
+        Tag::TeletexString => {
+            value.decode_as::<TeletexStringRef<'_>>().ok().map(|text| text.to_string())
+        }
+        _ => None,
+    }
+}
+
+/// Exact, or a wildcard for the first label.
+fn name_fits(pattern: &str, host: &str) -> bool {
+    match pattern.strip_prefix("*.") {
+        None => pattern == host,
+        Some(rest) => host
+            .split_once('.')
+            .is_some_and(|(label, tail)| !label.is_empty() && tail == rest && rest.contains('.')),
+    }
+}
+
+/// The hash of a server's certificate that SCRAM binds to (`tls-server-end-point`, RFC 5929, 4.1):
+/// by the hash of the certificate's own signature, with SHA-256 in place of MD5 and SHA-1. `None`
+/// for signatures without such a hash (Ed25519).
+#[must_use]
+pub fn server_end_point(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {
+    let parsed = Certificate::from_der(certificate).ok()?;
+    match parsed.signature_algorithm.oid.to_string().as_str() {
+        // RSA with MD5, SHA-1, SHA-256; ECDSA with SHA-1, SHA-256.
+        "1.2.840.113549.1.1.4"
+        | "1.2.840.113549.1.1.5"
+        | "1.2.840.113549.1.1.11"
+        | "1.2.840.10045.4.1"
+        | "1.2.840.10045.4.3.2" => Some(Sha256::digest(certificate).to_vec()),
+        "1.2.840.113549.1.1.12" | "1.2.840.10045.4.3.3" => {
+            Some(Sha384::digest(certificate).to_vec())
+        }
+        "1.2.840.113549.1.1.13" | "1.2.840.10045.4.3.4" => {
+            Some(Sha512::digest(certificate).to_vec())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wildcard_stands_for_one_label() {
+        assert!(name_fits("db.example", "db.example"));
+        assert!(name_fits("*.example.com", "db.example.com"));
+        for (pattern, host) in [
+            ("*.example.com", "a.b.example.com"),
+            ("*.example.com", "example.com"),
+            ("*.com", "example.com"),
+            ("*", "x"),
+            ("db.example", "db.example.evil"),
+        ] {
+            assert!(!name_fits(pattern, host), "{pattern} {host}");
+        }
+    }
+
+    #[test]
+    fn only_versions_that_are_safe_are_spoken() {
+        let count = |min: Option<&str>, max: Option<&str>| {
+            versions(min.map(str::to_owned), max.map(str::to_owned)).map(|found| found.len())
+        };
+        assert_eq!(count(None, None), Ok(2));
+        assert_eq!(count(Some("TLSv1.3"), None), Ok(1));
+        assert_eq!(count(None, Some("TLSv1.2")), Ok(1));
+        assert_eq!(count(Some("TLSv1"), None), Err("TLSv1".to_owned()));
+        assert!(count(Some("TLSv1.3"), Some("TLSv1.2")).is_err());
+    }
+}

@@ -1,0 +1,300 @@
+//! One unit of work of a session: encoded for the protocol that the run uses, and what its reply
+//! says. Pure, and without an allocation in steady state.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use riops_wire::backend::Row;
+use riops_wire::frontend::{self, EncodeError};
+
+use super::Statement;
+use crate::plan::Protocol;
+
+/// A statement's text, cut at its parameters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Pieces {
+    /// Text, and the parameter behind it by its number from 0.
+    pieces: Vec<(String, usize)>,
+    tail: String,
+}
+
+impl Pieces {
+    /// Statements of riops hold no `$` but for their parameters.
+    fn of(sql: &str) -> Self {
+        let mut parts = sql.split('$');
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        let mut pieces = Vec::new();
+        for part in parts {
+            let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+            let (number, rest) = part.split_at(digits);
+            let number = number.parse::<usize>().unwrap_or(1).saturating_sub(1);
+            pieces.push((std::mem::replace(&mut text, rest.to_owned()), number));
+        }
+        Self { pieces, tail: text }
+    }
+
+    fn write(&self, out: &mut String, parameters: &[i64]) {
+        for (text, number) in &self.pieces {
+            out.push_str(text);
+            if let Some(value) = parameters.get(*number) {
+                // Writing to a String cannot fail.
+                let _ = write!(out, "{value}");
+            }
+        }
+        out.push_str(&self.tail);
+    }
+}
+
+/// A statement with these numbers in the place of its parameters.
+#[must_use]
+pub fn with_literals(sql: &str, parameters: &[i64]) -> String {
+    let mut text = String::new();
+    Pieces::of(sql).write(&mut text, parameters);
+    text
+}
+
+/// The statements of a session, ready to be encoded for one protocol.
+#[derive(Debug)]
+pub struct Statements {
+    protocol: Protocol,
+    list: Vec<(Statement, Pieces)>,
+}
+
+impl Statements {
+    /// For transactions that name them by their position.
+    #[must_use]
+    pub fn new(protocol: Protocol, statements: Vec<Statement>) -> Self {
+        let list = statements
+            .into_iter()
+            .map(|statement| {
+                let pieces = Pieces::of(&statement.sql);
+                (statement, pieces)
+            })
+            .collect();
+        Self { protocol, list }
+    }
+
+    /// How they are sent.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// The statements.
+    pub fn iter(&self) -> impl Iterator<Item = &Statement> {
+        self.list.iter().map(|(statement, _)| statement)
+    }
+}
+
+/// One unit of work, as the bytes that are sent: a retry sends the same bytes again.
+#[derive(Debug)]
+pub struct Transaction {
+    known: Arc<Statements>,
+    bytes: Vec<u8>,
+    /// Of the simple protocol.
+    sql: String,
+    statements: u32,
+    operation: usize,
+    rows_asked: u64,
+    error: Option<EncodeError>,
+}
+
+impl Transaction {
+    /// An empty one, of these statements.
+    #[must_use]
+    pub fn new(known: Arc<Statements>) -> Self {
+        Self {
+            known,
+            bytes: Vec::new(),
+            sql: String::new(),
+            statements: 0,
+            operation: 0,
+            rows_asked: 0,
+            error: None,
+        }
+    }
+
+    /// Forgets the last transaction and begins one of kind `operation`, an index into the stage's
+    /// operations, which is about to touch `rows_asked` rows.
+    pub fn begin(&mut self, operation: usize, rows_asked: u64) {
+        self.bytes.clear();
+        self.sql.clear();
+        self.statements = 0;
+        self.operation = operation;
+        self.rows_asked = rows_asked;
+        self.error = None;
+    }
+
+    /// Appends one execution of the statement at this position; its parameters are all `bigint`.
+    pub fn execute(&mut self, statement: usize, parameters: &[i64]) {
+        self.statements += 1;
+        let Some((statement, pieces)) = self.known.list.get(statement) else {
+            return;
+        };
+        let out = &mut self.bytes;
+        let bound = match self.known.protocol {
+            Protocol::Prepared => frontend::bind_bigints(out, &statement.name, parameters),
+            Protocol::Extended => {
+                frontend::parse(out, "", &statement.sql, &statement.parameter_types)
+                    .and_then(|()| frontend::bind_bigints(out, "", parameters))
+            }
+            Protocol::Simple => {
+                // One message, as one transaction: what stands in it is run as a whole.
+                if self.statements > 1 {
+                    self.sql.push_str("; ");
+                }
+                return pieces.write(&mut self.sql, parameters);
+            }
+        };
+        let encoded =
+            bound.and_then(|()| frontend::Message::Execute { portal: "", rows_max: 0 }.encode(out));
+        if let Err(error) = encoded {
+            self.error.get_or_insert(error);
+        }
+    }
+
+    /// Ends the transaction.
+    pub fn end(&mut self) {
+        let last = match self.known.protocol {
+            Protocol::Simple => frontend::Message::Query(&self.sql),
+            Protocol::Prepared | Protocol::Extended => frontend::Message::Sync,
+        };
+        if let Err(error) = last.encode(&mut self.bytes) {
+            self.error.get_or_insert(error);
+        }
+    }
+
+    /// What is sent.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// How many statements it has.
+    #[must_use]
+    pub fn statements(&self) -> u32 {
+        self.statements
+    }
+
+    /// Which kind it is.
+    #[must_use]
+    pub fn operation(&self) -> usize {
+        self.operation
+    }
+
+    /// Rows that it is about to touch.
+    #[must_use]
+    pub fn rows_asked(&self) -> u64 {
+        self.rows_asked
+    }
+
+    /// Why it cannot be sent, where it cannot.
+    #[must_use]
+    pub fn error(&self) -> Option<&EncodeError> {
+        self.error.as_ref()
+    }
+
+    /// A row of its reply.
+    #[must_use]
+    pub fn reply<'a>(&self, row: Row<'a>) -> Reply<'a> {
+        Reply { row, binary: self.known.protocol != Protocol::Simple }
+    }
+}
+
+/// A row of a reply, in the format of the protocol that asked for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Reply<'a> {
+    row: Row<'a>,
+    binary: bool,
+}
+
+impl Reply<'_> {
+    /// The first column as a number; `None` where it is none.
+    #[must_use]
+    pub fn first_bigint(&self) -> Option<i64> {
+        let value = self.row.values().next()?.ok()??;
+        if self.binary {
+            return Some(i64::from_be_bytes(value.try_into().ok()?));
+        }
+        std::str::from_utf8(value).ok()?.parse().ok()
+    }
+}
+
+/// What the reply to one transaction says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Rows read or written, counted from the reply.
+    pub rows: u64,
+    /// Whether the reply is not what was asked for: rows are missing, or it cannot be read.
+    pub wrong: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use riops_wire::frame::{self, FRAME_BYTES_MAX};
+    use riops_wire::frontend::Message;
+
+    fn statements(protocol: Protocol) -> Arc<Statements> {
+        let statement = |name: &str, sql: &str| Statement {
+            name: name.to_owned(),
+            sql: sql.to_owned(),
+            parameter_types: vec![20, 20],
+        };
+        let list = vec![
+            statement("read", "select $1 + $2"),
+            statement("bad\0name", "select $2 from t where a > $1 and b > $2 limit 1"),
+        ];
+        Arc::new(Statements::new(protocol, list))
+    }
+
+    /// The kinds of messages of a transaction of two statements, and the SQL in them.
+    fn sent(protocol: Protocol) -> (String, String) {
+        let mut tx = Transaction::new(statements(protocol));
+        tx.begin(0, 5);
+        tx.execute(0, &[1, -2]);
+        tx.execute(0, &[3, 4]);
+        tx.end();
+        let (mut kinds, mut sql) = (String::new(), String::new());
+        let mut rest = tx.bytes();
+        while let Some((frame, later)) = frame::split(rest, FRAME_BYTES_MAX).unwrap() {
+            kinds.push(char::from(frame.tag));
+            match Message::decode(frame).unwrap() {
+                Message::Query(text) | Message::Parse { sql: text, .. } => sql.push_str(text),
+                _ => {}
+            }
+            rest = later;
+        }
+        (kinds, sql)
+    }
+
+    #[test]
+    fn each_protocol_sends_its_messages() {
+        assert_eq!(sent(Protocol::Prepared), ("BEBES".to_owned(), String::new()));
+        let (kinds, sql) = sent(Protocol::Extended);
+        assert_eq!((kinds.as_str(), sql.as_str()), ("PBEPBES", "select $1 + $2select $1 + $2"));
+        let (kinds, sql) = sent(Protocol::Simple);
+        assert_eq!((kinds.as_str(), sql.as_str()), ("Q", "select 1 + -2; select 3 + 4"));
+    }
+
+    #[test]
+    fn parameters_may_stand_anywhere_and_more_than_once() {
+        let sql = "select $2 from t where a > $1 and b > $2 limit 1";
+        assert_eq!(with_literals(sql, &[7, 8]), "select 8 from t where a > 7 and b > 8 limit 1");
+        assert_eq!(with_literals("select 1", &[]), "select 1");
+    }
+
+    #[test]
+    fn a_transaction_that_cannot_be_encoded_says_so() {
+        let mut tx = Transaction::new(statements(Protocol::Prepared));
+        tx.begin(1, 10);
+        tx.execute(1, &[1, 2]);
+        tx.end();
+        assert!(tx.error().is_some());
+        tx.begin(0, 5);
+        tx.execute(0, &[1, 2]);
+        tx.end();
+        assert_eq!((tx.error(), tx.statements(), tx.operation(), tx.rows_asked()), (None, 1, 0, 5));
+        assert_eq!(tx.bytes().last(), Some(&4));
+    }
+}
