@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 
-use riops::target::embedded::{Embedded, Options};
+use riops::target::embedded::{Embedded, Options, State};
 use riops::target::{ConnInfo, Connection, Interrupt};
 use serde_json::Value;
 
@@ -37,6 +37,40 @@ pub(crate) fn is_root() -> bool {
     rustix_uid() == 0
 }
 
+/// A program that a test needs beside riops; `None`, with a word about it, where it is not
+/// installed. The gate installs them all and lets nothing be left out.
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
+    let folders = ["/usr/sbin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"];
+    let found =
+        folders.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.exists());
+    missing(found, name)
+}
+
+/// The newest PostgreSQL that the system has installed.
+pub(crate) fn installed_postgresql() -> Option<PathBuf> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").ok();
+    let newest = versions
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
+        .max();
+    let found = newest.map(|version| PathBuf::from(format!("/usr/lib/postgresql/{version}")));
+    missing(found.filter(|path| path.join("bin/initdb").exists()), "PostgreSQL")
+}
+
+fn missing(found: Option<PathBuf>, name: &str) -> Option<PathBuf> {
+    if found.is_none() {
+        assert!(std::env::var_os("RIOPS_TEST_ALL").is_none(), "{name} is not installed");
+        let mut out = std::io::stderr();
+        std::io::Write::write_all(
+            &mut out,
+            format!("left out: {name} is not installed\n").as_bytes(),
+        )
+        .unwrap();
+    }
+    found
+}
+
 /// The server that the tests share. It is never left: when the test process ends, however it
 /// ends, the server's keeper stops it.
 fn shared() -> &'static Embedded {
@@ -55,6 +89,7 @@ fn shared() -> &'static Embedded {
 /// A database of a test's own.
 pub(crate) struct Database {
     pub(crate) conninfo: ConnInfo,
+    pub(crate) state: State,
     pub(crate) url: String,
     pub(crate) store: PathBuf,
 }
@@ -68,7 +103,7 @@ pub(crate) fn database(name: &str) -> Database {
     let mut conninfo = state.conninfo();
     name.clone_into(&mut conninfo.database);
     let store = folder(&format!("store-{name}")).join("runs.sqlite");
-    Database { conninfo, url, store }
+    Database { conninfo, state: state.clone(), url, store }
 }
 
 /// The shared server's TCP address, with its password.

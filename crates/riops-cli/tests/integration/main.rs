@@ -7,6 +7,9 @@
 )]
 
 mod bad_input;
+mod between;
+mod certificates;
+mod connect;
 mod crash;
 mod fixture;
 mod help;

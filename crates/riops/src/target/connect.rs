@@ -126,7 +126,13 @@ fn attempt(
     let stream = open_stream(info, server, place, encryption, deadline, interrupt)?;
     let mut connection = Connection::on(stream, info, server, place, interrupt);
     connection.set_deadline(Some(deadline));
-    start(&mut connection, info, server)?;
+    start(&mut connection, info, server).map_err(|error| match error {
+        // With TLS 1.3 a server says only now what it thinks of the client's certificate.
+        ConnectionError::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
+            ConnectionError::Tls { address: server.to_string(), reason: error.to_string() }
+        }
+        other => other,
+    })?;
     connection.set_deadline(None);
     Ok(connection)
 }

@@ -1,0 +1,332 @@
+//! With something between riops and the server: PgBouncer, by session and by transaction, and
+//! HAProxy.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use riops::target::embedded::State;
+use riops::target::{ConnInfo, Connection, Interrupt};
+
+use crate::certificates::Certificates;
+use crate::connect::TlsServer;
+use crate::fixture::{Database, Ran, command, database, folder, is_root, program};
+
+/// A program that listens on a port until it is dropped.
+struct Listening {
+    child: Child,
+    port: u16,
+}
+
+impl Listening {
+    /// Starts it, and waits until it listens.
+    fn start(command: &mut Command, port: u16) -> Self {
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut started = Self { child, port };
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(started.child.try_wait().unwrap().is_none(), "{command:?} has ended");
+            std::thread::yield_now();
+        }
+        started
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port on which nobody listens now.
+fn free_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}
+
+const RULES: &str = "
+host all u_trust 127.0.0.1/32 trust
+host all u_scram 127.0.0.1/32 scram-sha-256
+host all u_md5 127.0.0.1/32 md5
+host all u_password 127.0.0.1/32 password
+hostssl all u_cert 127.0.0.1/32 cert
+";
+
+/// Starts PgBouncer in front of a database; `None` where it is not installed.
+fn pgbouncer(
+    folder: &Path,
+    database: &Database,
+    mode: &str,
+    certificate: &str,
+    certificates: &Certificates,
+) -> Option<Listening> {
+    let program = program("pgbouncer")?;
+    let state: &State = &database.state;
+    let port = free_port();
+    std::fs::write(folder.join("rules"), RULES).unwrap();
+    let users = ["u_trust", "u_scram", "u_md5", "u_password", "u_cert"];
+    let users: String = users.iter().map(|user| format!("\"{user}\" \"right\"\n")).collect();
+    std::fs::write(folder.join("users"), users).unwrap();
+    let settings = format!(
+        "[databases]
+{database} = host={socket} port={server_port} user={user} dbname={database}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = hba
+auth_hba_file = {folder}/rules
+auth_file = {folder}/users
+pool_mode = {mode}
+default_pool_size = 10
+max_client_conn = 3000
+client_tls_sslmode = allow
+client_tls_cert_file = {certificate}
+client_tls_key_file = {key}
+client_tls_ca_file = {ca}
+",
+        database = database.conninfo.database,
+        user = database.conninfo.user,
+        socket = state.socket_dir.display(),
+        server_port = state.port,
+        folder = folder.display(),
+        certificate = certificates.certificate(certificate).display(),
+        key = certificates.key(certificate).display(),
+        ca = certificates.certificate("ca").display(),
+    );
+    let file = folder.join(format!("{mode}-{certificate}.ini"));
+    std::fs::write(&file, settings).unwrap();
+    let mut command = Command::new(program);
+    command.arg(&file);
+    if is_root() {
+        // It refuses to run as root; who reads the server's data may read these keys too.
+        command.args(["-u", "postgres"]);
+    }
+    Some(Listening::start(&mut command, port))
+}
+
+/// A folder with certificates that the pooler's user can read.
+fn place(name: &str, database: &Database) -> (PathBuf, Certificates) {
+    let folder = folder(name);
+    let made = folder.join("certificates");
+    std::fs::create_dir(&made).unwrap();
+    let certificates = Certificates::make(made);
+    if is_root() {
+        certificates.give_to_owner_of(&database.state.socket_dir);
+    }
+    (folder, certificates)
+}
+
+fn session(url: &str) -> Result<Connection, String> {
+    let info = ConnInfo::parse(url, |_| None).map_err(|error| error.to_string())?;
+    let mut connection =
+        Connection::open(&info, &Interrupt::new()).map_err(|error| error.to_string())?;
+    assert_eq!(connection.query_value("select 1").unwrap().as_deref(), Some("1"));
+    Ok(connection)
+}
+
+#[test]
+fn every_mode_and_method_through_pgbouncer() {
+    let database = database("pgbouncer_modes");
+    let (folder, certificates) = place("pgbouncer-modes", &database);
+    let url = |port: u16, user: &str, rest: &str| {
+        format!("postgresql://{user}@localhost:{port}/pgbouncer_modes?hostaddr=127.0.0.1&{rest}")
+    };
+    let expect = |url: &str, outcome: Result<bool, &str>| match (session(url), outcome) {
+        (Ok(connection), Ok(encrypted)) => {
+            assert_eq!(connection.encryption().is_some(), encrypted, "{url}");
+        }
+        (Err(error), Err(text)) => assert!(error.contains(text), "{url}: {error}"),
+        (Ok(_), Err(text)) => panic!("{url}: no error with {text}"),
+        (Err(error), Ok(_)) => panic!("{url}: {error}"),
+    };
+    let root = format!("sslrootcert={}", certificates.certificate("ca").display());
+    let full = format!("sslmode=verify-full&{root}");
+    let Some(good) = pgbouncer(&folder, &database, "session", "good", &certificates) else {
+        return;
+    };
+    let case = |user: &str, rest: &str, outcome| expect(&url(good.port, user, rest), outcome);
+    for (rest, outcome) in [
+        ("sslmode=disable", Ok(false)),
+        ("sslmode=prefer", Ok(true)),
+        ("sslmode=require", Ok(true)),
+        (&full, Ok(true)),
+        ("sslmode=verify-full", Err("needs the certificate")),
+    ] {
+        case("u_trust", rest, outcome);
+    }
+    for user in ["u_scram", "u_md5"] {
+        case(user, "sslmode=disable&password=right", Ok(false));
+        case(user, "sslmode=require&password=right", Ok(true));
+        case(user, "sslmode=require&password=wrong", Err(""));
+        case(user, "sslmode=require", Err("asks for a password"));
+    }
+    case("u_password", "sslmode=disable&password=right", Err("in cleartext"));
+    case("u_password", "sslmode=require&password=right", Ok(true));
+    case("u_password", "sslmode=disable&password=right&require_auth=password", Ok(false));
+    let certificate = certificates.certificate("client");
+    // The key is the pooler's user's by now; root may read it all the same.
+    let key = certificates.key("client");
+    let client = format!("sslcert={}&sslkey={}", certificate.display(), key.display());
+    case("u_cert", &format!("{full}&{client}"), Ok(true));
+    case("u_cert", &full, Err(""));
+    for (certificate, refusal) in
+        [("expired", "xpired"), ("foreign", "UnknownIssuer"), ("self-signed", "nvalid")]
+    {
+        let other = pgbouncer(&folder, &database, "session", certificate, &certificates).unwrap();
+        expect(&url(other.port, "u_trust", &full), Err(refusal));
+        expect(&url(other.port, "u_trust", "sslmode=require"), Ok(true));
+    }
+}
+
+const WORK: &str = "--batch 1 --duration 300ms --warmup 0 --interval 100ms --output json";
+
+#[test]
+fn pgbouncer_by_transaction_takes_runs_that_prepare_nothing_and_keeps_nothing_of_them() {
+    let database = database("pgbouncer_tx");
+    let (folder, certificates) = place("pgbouncer-tx", &database);
+    let Some(pooler) = pgbouncer(&folder, &database, "transaction", "good", &certificates) else {
+        return;
+    };
+    database.riops("prepare rows --rows 5000").expect(0);
+    let url = format!("postgresql://u_trust@127.0.0.1:{}/pgbouncer_tx", pooler.port);
+    let riops = |line: &str| {
+        let mut command = command(line);
+        command.env("RIOPS_DATABASE", &url).env("RIOPS_STORE", &database.store);
+        Ran::of(&mut command)
+    };
+    // This PgBouncer does not keep track of prepared statements; a newer one would.
+    riops(&format!("run rows {WORK}")).expect(2).says("--protocol extended or simple");
+    for protocol in ["extended", "simple"] {
+        let line = format!("run rows -c 40 -j 2 --update-percent 50 --protocol {protocol} {WORK}");
+        let ran = riops(&line).expect(0).says("transaction by transaction");
+        let record = ran.json();
+        assert_eq!(record["verdict"]["valid"], true);
+        assert!(record["target"]["pooler"].as_str().unwrap().contains("by transaction"));
+        assert!(record["stages"][0]["transactions"].as_u64().unwrap() > 0);
+    }
+    for line in ["prepare rows --rows 100 --recreate", "verify rows", "cleanup rows"] {
+        riops(line).expect(2).says("need sessions of their own");
+    }
+    let left = "select count(*) from pg_locks where locktype = 'advisory' and database =
+                (select oid from pg_database where datname = current_database())";
+    assert_eq!(database.value(left).as_deref(), Some("0"));
+    let mut pooled = session(&url).unwrap();
+    for _ in 0..20 {
+        assert_eq!(pooled.query_value("show enable_seqscan").unwrap().as_deref(), Some("on"));
+    }
+    database.riops("verify rows").expect(0);
+}
+
+#[test]
+fn pgbouncer_by_session_is_like_the_server_itself() {
+    let database = database("pgbouncer_session");
+    let (folder, certificates) = place("pgbouncer-session", &database);
+    let Some(pooler) = pgbouncer(&folder, &database, "session", "good", &certificates) else {
+        return;
+    };
+    let url = format!("postgresql://u_trust@127.0.0.1:{}/pgbouncer_session", pooler.port);
+    let line = format!(
+        "run rows --prepare --rows 5000 -c 4 --update-percent 30 {WORK} -d {url} --no-store"
+    );
+    let ran = Ran::of(&mut command(&line)).expect(0).says("session by session");
+    assert_eq!(ran.json()["verdict"]["valid"], true);
+    Ran::of(&mut command(&format!("verify rows -d {url}"))).expect(0);
+    let diagnosis =
+        Ran::of(&mut command(&format!("doctor --output json -d {url}"))).expect(0).json();
+    assert_eq!(diagnosis["pooler"]["by_transaction"], false);
+}
+
+#[test]
+fn a_thousand_sessions_on_two_workers_through_pgbouncer_need_little_memory() {
+    let database = database("pgbouncer_many");
+    let (folder, certificates) = place("pgbouncer-many", &database);
+    let Some(pooler) = pgbouncer(&folder, &database, "transaction", "good", &certificates) else {
+        return;
+    };
+    database.riops("prepare rows --rows 5000").expect(0);
+    let url = format!("postgresql://u_trust@127.0.0.1:{}/pgbouncer_many", pooler.port);
+    let line = format!(
+        "run rows -c 1000 -j 2 --rate 200 --protocol extended --batch 1 --duration 1 --warmup 0 --no-store --output json -d {url}"
+    );
+    let child = crate::fixture::until(&mut command(&line), "measuring");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kilobytes < 200 * 1024, "{kilobytes} kB");
+    let output = Ran::from(child.wait_with_output().unwrap()).expect(0);
+    let stage = &output.json()["stages"][0];
+    assert_eq!(
+        (stage["sessions"].as_u64(), stage["schedule"]["intended"].as_u64()),
+        (Some(1000), Some(200))
+    );
+    assert_eq!(stage["outcomes"]["failed"], 0);
+}
+
+#[test]
+fn haproxy_passes_tls_through_and_a_run_survives_its_restart() {
+    let Some(program) = program("haproxy") else {
+        return;
+    };
+    let server = TlsServer::start("haproxy", None);
+    let folder = folder("haproxy-config");
+    let port = free_port();
+    let settings = format!(
+        "defaults
+  mode tcp
+  timeout connect 5s
+  timeout client 1h
+  timeout server 1h
+listen postgresql
+  bind 127.0.0.1:{port}
+  server one 127.0.0.1:{}
+",
+        server.port
+    );
+    let file = folder.join("haproxy.cfg");
+    std::fs::write(&file, settings).unwrap();
+    let start = || Listening::start(Command::new(&program).arg("-f").arg(&file), port);
+    let proxy = start();
+    let root = server.own.certificate("ca");
+    let url = |user: &str, rest: &str| {
+        format!(
+            "postgresql://{user}@localhost:{port}/postgres?hostaddr=127.0.0.1&sslrootcert={}&{rest}",
+            root.display()
+        )
+    };
+    for (user, rest, encrypted) in [
+        ("u_trust", "sslmode=disable", false),
+        ("u_trust", "sslmode=verify-full", true),
+        ("u_scram:right", "sslmode=verify-full&channel_binding=require", true),
+        ("u_md5:right", "sslmode=disable", false),
+        ("u_trust", "sslmode=require&sslnegotiation=direct", true),
+    ] {
+        let connection = session(&url(user, rest)).unwrap();
+        assert_eq!(connection.encryption().is_some(), encrypted, "{user} {rest}");
+    }
+    let wrong = session(&url("u_scram:wrong", "sslmode=verify-full")).unwrap_err();
+    assert!(wrong.contains("28P01"), "{wrong}");
+    server.use_certificate("expired");
+    let expired = session(&url("u_trust", "sslmode=verify-full")).unwrap_err();
+    assert!(expired.contains("xpired"), "{expired}");
+    server.use_certificate("good");
+
+    server.allow_creating("u_trust");
+    let target = url("u_trust", "sslmode=verify-full");
+    let prepare = format!("prepare rows --rows 5000 -d {target}");
+    Ran::of(&mut command(&prepare)).expect(0);
+    let line = format!(
+        "run rows --batch 1 -c 4 --rate 500 --update-percent 50 --transactions 1000 --warmup 0 --interval 100ms --no-store --output json -d {target}"
+    );
+    let child = crate::fixture::until(&mut command(&line), " s  ");
+    drop(proxy);
+    let _again = start();
+    let ran = Ran::from(child.wait_with_output().unwrap()).expect(0);
+    let record = ran.json();
+    let stage = &record["stages"][0];
+    assert!(stage["reconnects"].as_u64().unwrap() >= 1, "{stage}");
+    let outcome = |name: &str| stage["outcomes"][name].as_u64().unwrap();
+    assert_eq!(outcome("attempted"), 1000);
+    assert_eq!(outcome("succeeded") + outcome("failed") + outcome("unknown"), 1000);
+    assert_eq!(stage["schedule"]["intended"], 1000);
+    assert_eq!(record["verdict"]["valid"], true, "{}", record["verdict"]);
+}

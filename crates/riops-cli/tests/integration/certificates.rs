@@ -1,0 +1,121 @@
+//! Certificates of every kind, made for one test and written where a server can read them.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DistinguishedName,
+    DnType, IsCa, Issuer, KeyIdMethod, KeyPair, RevokedCertParams, SerialNumber, date_time_ymd,
+};
+
+/// An authority and what it signed, in a folder.
+pub(crate) struct Certificates {
+    folder: PathBuf,
+}
+
+/// The names and addresses that a certificate is for.
+type Names<'a> = &'a [&'a str];
+
+fn parameters(common_name: &str, names: Names<'_>) -> CertificateParams {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let mut parameters = CertificateParams::new(names).unwrap();
+    parameters.distinguished_name = DistinguishedName::new();
+    parameters.distinguished_name.push(DnType::CommonName, common_name);
+    parameters
+}
+
+fn authority(name: &str) -> (CertificateParams, KeyPair) {
+    let mut parameters = parameters(name, &[]);
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    (parameters, KeyPair::generate().unwrap())
+}
+
+impl Certificates {
+    /// Makes all of them: `good`, `expired`, `other-name`, `common-name` and `foreign` (by another
+    /// authority) for servers, `self-signed`, `client` and `foreign-client` for the user `u_cert`.
+    pub(crate) fn make(folder: PathBuf) -> Self {
+        let made = Self { folder };
+        let (ca, ca_key) = authority("riops test authority");
+        made.write("ca", &ca.self_signed(&ca_key).unwrap().pem(), None);
+        let (other, other_key) = authority("another authority");
+        made.write("other-ca", &other.self_signed(&other_key).unwrap().pem(), None);
+        let ca = Issuer::new(ca, ca_key);
+        let other = Issuer::new(other, other_key);
+        let local: Names<'_> = &["localhost", "127.0.0.1"];
+        made.signed("good", parameters("riops", local), &ca);
+        made.signed("foreign", parameters("riops", local), &other);
+        made.signed("other-name", parameters("riops", &["db.example"]), &ca);
+        made.signed("common-name", parameters("localhost", &[]), &ca);
+        let mut expired = parameters("riops", local);
+        expired.not_before = date_time_ymd(2020, 1, 1);
+        expired.not_after = date_time_ymd(2021, 1, 1);
+        made.signed("expired", expired, &ca);
+        let mut revoked = parameters("riops", local);
+        revoked.serial_number = Some(SerialNumber::from(4711));
+        made.signed("revoked", revoked, &ca);
+        made.signed("client", parameters("u_cert", &[]), &ca);
+        made.signed("foreign-client", parameters("u_cert", &[]), &other);
+        let (itself, key) = authority("localhost");
+        made.write("self-signed", &itself.self_signed(&key).unwrap().pem(), Some(&key));
+        made.revocation_list(&ca);
+        made
+    }
+
+    /// Those that lie in this folder already.
+    pub(crate) fn existing(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    fn revocation_list(&self, ca: &Issuer<'_, KeyPair>) {
+        let list = CertificateRevocationListParams {
+            this_update: date_time_ymd(2026, 1, 1),
+            next_update: date_time_ymd(2100, 1, 1),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: vec![RevokedCertParams {
+                serial_number: SerialNumber::from(4711),
+                revocation_time: date_time_ymd(2026, 1, 1),
+                reason_code: None,
+                invalidity_date: None,
+            }],
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let pem = list.signed_by(ca).unwrap().pem().unwrap();
+        self.write("revocations", &pem, None);
+    }
+
+    fn signed(&self, name: &str, parameters: CertificateParams, issuer: &Issuer<'_, KeyPair>) {
+        let key = KeyPair::generate().unwrap();
+        let certificate = parameters.signed_by(&key, issuer).unwrap();
+        self.write(name, &certificate.pem(), Some(&key));
+    }
+
+    fn write(&self, name: &str, pem: &str, key: Option<&KeyPair>) {
+        std::fs::write(self.certificate(name), pem).unwrap();
+        if let Some(key) = key {
+            std::fs::write(self.key(name), key.serialize_pem()).unwrap();
+            let secret = std::fs::Permissions::from_mode(0o600);
+            std::fs::set_permissions(self.key(name), secret).unwrap();
+        }
+    }
+
+    /// The file of a certificate.
+    pub(crate) fn certificate(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.crt"))
+    }
+
+    /// The file of its key.
+    pub(crate) fn key(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.key"))
+    }
+
+    /// Gives everything to the owner of `like`, who will read the keys.
+    pub(crate) fn give_to_owner_of(&self, like: &Path) {
+        use std::os::unix::fs::MetadataExt;
+        let owner = std::fs::metadata(like).unwrap();
+        for entry in self.folder.read_dir().unwrap() {
+            let path = entry.unwrap().path();
+            std::os::unix::fs::chown(path, Some(owner.uid()), Some(owner.gid())).unwrap();
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! Every way to connect, right and wrong: TLS modes, certificates, authentication methods, several
+//! hosts; against the embedded PostgreSQL and against an installed one.
+
+use std::path::{Path, PathBuf};
+
+use riops::target::embedded::{Embedded, Options};
+use riops::target::{ConnInfo, Connection, Interrupt};
+
+use crate::certificates::Certificates;
+use crate::fixture::{Ran, binary, command, folder};
+
+/// A server with TLS and a user for each way to authenticate.
+pub(crate) struct TlsServer {
+    server: Embedded,
+    pub(crate) certificates: Certificates,
+    /// Of the same certificates, for clients: readable by this user only.
+    pub(crate) own: Certificates,
+    pub(crate) port: u16,
+}
+
+const RULES: &str = "
+hostnossl all u_nossl 127.0.0.1/32 trust
+hostssl   all u_nossl 127.0.0.1/32 reject
+hostssl   all u_ssl   127.0.0.1/32 trust
+hostnossl all u_ssl   127.0.0.1/32 reject
+host      all u_scram 127.0.0.1/32 scram-sha-256
+host      all u_md5   127.0.0.1/32 md5
+host      all u_password 127.0.0.1/32 password
+host      all u_trust 127.0.0.1/32 trust
+host      all u_ro    127.0.0.1/32 trust
+host      all u_reject 127.0.0.1/32 reject
+hostssl   all u_cert  127.0.0.1/32 cert
+";
+
+const USERS: &str = "
+set password_encryption = 'scram-sha-256';
+create role u_scram login password 'right';
+create role u_password login password 'right';
+create role u_nossl login; create role u_ssl login; create role u_trust login;
+create role u_reject login; create role u_cert login;
+create role u_ro login; alter role u_ro set default_transaction_read_only = on;
+set password_encryption = 'md5';
+create role u_md5 login password 'right'";
+
+impl TlsServer {
+    /// Starts one: the embedded server, or the one installed in this folder.
+    pub(crate) fn start(name: &str, server_dir: Option<PathBuf>) -> Self {
+        let home = folder(name);
+        let options = Options { data: Some(home.clone()), server_dir, ..Options::default() };
+        let server = Embedded::acquire(&options, binary(), &Interrupt::new(), &|_| {}).unwrap();
+        let data = home.join("data");
+        let made = home.join("certificates");
+        std::fs::create_dir(&made).unwrap();
+        let own = home.join("own");
+        let certificates = Certificates::make(made.clone());
+        std::fs::create_dir(&own).unwrap();
+        for entry in made.read_dir().unwrap() {
+            let path = entry.unwrap().path();
+            std::fs::copy(&path, own.join(path.file_name().unwrap())).unwrap();
+        }
+        certificates.give_to_owner_of(&data);
+        let rules = data.join("pg_hba.conf");
+        let existing = std::fs::read_to_string(&rules).unwrap();
+        std::fs::write(&rules, format!("{RULES}{existing}")).unwrap();
+        let state = server.state();
+        let port = state.port;
+        let mut admin = Connection::open(&state.conninfo(), &Interrupt::new()).unwrap();
+        // No multi-statement string: ALTER SYSTEM runs in no transaction block.
+        for statement in USERS.split(';') {
+            admin.execute(statement).unwrap();
+        }
+        let started = Self { server, certificates, own: Certificates::existing(own), port };
+        started.alter("ssl_ca_file", &started.certificates.certificate("ca"));
+        started.use_certificate("good");
+        admin.execute("alter system set ssl = on").unwrap();
+        started.reload();
+        started
+    }
+
+    fn admin(&self) -> Connection {
+        Connection::open(&self.server.state().conninfo(), &Interrupt::new()).unwrap()
+    }
+
+    fn alter(&self, setting: &str, path: &Path) {
+        let sql = format!("alter system set {setting} = '{}'", path.display());
+        self.admin().execute(&sql).unwrap();
+    }
+
+    /// Lets the server show this certificate from now on.
+    pub(crate) fn use_certificate(&self, name: &str) {
+        self.alter("ssl_cert_file", &self.certificates.certificate(name));
+        self.alter("ssl_key_file", &self.certificates.key(name));
+        self.reload();
+    }
+
+    /// Makes the settings count, and waits until they do for new sessions.
+    fn reload(&self) {
+        let mut admin = self.admin();
+        let loaded = "select pg_conf_load_time()";
+        let before = admin.query_value(loaded).unwrap();
+        admin.execute("select pg_reload_conf()").unwrap();
+        // The postmaster reads them first, and it is the one that starts sessions.
+        while self.admin().query_value(loaded).unwrap() == before {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Lets a user make schemas.
+    pub(crate) fn allow_creating(&self, user: &str) {
+        self.admin().execute(&format!("grant create on database postgres to {user}")).unwrap();
+    }
+
+    fn url(&self, user: &str, rest: &str) -> String {
+        format!("postgresql://{user}@localhost:{}/postgres?hostaddr=127.0.0.1&{rest}", self.port)
+    }
+}
+
+/// Whether the session is encrypted; the error's text where there is none.
+fn connect(url: &str) -> Result<bool, String> {
+    let info = ConnInfo::parse(url, |_| None).map_err(|error| error.to_string())?;
+    let mut connection =
+        Connection::open(&info, &Interrupt::new()).map_err(|error| error.to_string())?;
+    assert_eq!(connection.query_value("select 1").unwrap().as_deref(), Some("1"));
+    Ok(connection.encryption().is_some())
+}
+
+/// What should come of it: a plain session, an encrypted one, or an error with this text.
+#[derive(Debug, Clone, Copy)]
+enum Outcome {
+    Plain,
+    Encrypted,
+    Refused(&'static str),
+}
+use Outcome::{Encrypted, Plain, Refused};
+
+fn expect(url: &str, outcome: Outcome) {
+    match (connect(url), outcome) {
+        (Ok(false), Plain) | (Ok(true), Encrypted) => {}
+        (Err(error), Refused(text)) if error.contains(text) => {}
+        (found, _) => panic!("{url}: {outcome:?} expected, {found:?} found"),
+    }
+}
+
+fn the_matrix(server: &TlsServer, direct: bool) {
+    let root = |name: &str| format!("sslrootcert={}", server.own.certificate(name).display());
+    let (ca, other_ca) = (root("ca"), root("other-ca"));
+    let case = |user: &str, rest: &str, outcome| expect(&server.url(user, rest), outcome);
+    let elsewhere = |rest: &str, outcome| {
+        let url = server.url("u_trust", rest).replace("@localhost", "@elsewhere.example");
+        expect(&url, outcome);
+    };
+
+    // A certificate that is right: what each mode makes of it.
+    for (mode, outcome) in
+        [("disable", Plain), ("allow", Plain), ("prefer", Encrypted), ("require", Encrypted)]
+    {
+        case("u_trust", &format!("sslmode={mode}"), outcome);
+    }
+    for mode in ["verify-ca", "verify-full"] {
+        case("u_trust", &format!("sslmode={mode}&{ca}"), Encrypted);
+        case("u_trust", &format!("sslmode={mode}&{other_ca}"), Refused("UnknownIssuer"));
+        case("u_trust", &format!("sslmode={mode}"), Refused("needs the certificate"));
+    }
+    elsewhere(&format!("sslmode=verify-ca&{ca}"), Encrypted);
+    elsewhere(&format!("sslmode=verify-full&{ca}"), Refused("not valid for name"));
+    // With a root certificate at hand even `require` verifies, as libpq has it; `prefer` then does
+    // without TLS.
+    case("u_trust", &format!("sslmode=require&{other_ca}"), Refused("UnknownIssuer"));
+    case("u_trust", &format!("sslmode=prefer&{other_ca}"), Plain);
+    let crl = format!("sslcrl={}", server.own.certificate("revocations").display());
+    case("u_trust", &format!("sslmode=verify-full&{ca}&{crl}"), Encrypted);
+    for (version, name) in [("TLSv1.2", "TLS 1.2"), ("TLSv1.3", "TLS 1.3")] {
+        let rest = format!(
+            "sslmode=require&ssl_min_protocol_version={version}&ssl_max_protocol_version={version}"
+        );
+        let info = ConnInfo::parse(&server.url("u_trust", &rest), |_| None).unwrap();
+        let connection = Connection::open(&info, &Interrupt::new()).unwrap();
+        let encryption = connection.encryption().unwrap();
+        assert!(encryption.starts_with(name), "{encryption}");
+    }
+    let negotiation = if direct { Encrypted } else { Refused("no TLS with") };
+    case("u_trust", "sslmode=require&sslnegotiation=direct", negotiation);
+
+    // Rules that want TLS, or none.
+    for (user, mode, outcome) in [
+        ("u_ssl", "disable", Refused("28000")),
+        ("u_ssl", "allow", Encrypted),
+        ("u_ssl", "prefer", Encrypted),
+        ("u_nossl", "prefer", Plain),
+        ("u_nossl", "allow", Plain),
+        ("u_nossl", "require", Refused("28000")),
+    ] {
+        case(user, &format!("sslmode={mode}"), outcome);
+    }
+
+    // Certificates of the client.
+    let client = |name: &str| {
+        let (certificate, key) = (server.own.certificate(name), server.own.key(name));
+        format!("sslmode=require&sslcert={}&sslkey={}", certificate.display(), key.display())
+    };
+    case("u_cert", &client("client"), Encrypted);
+    case("u_cert", "sslmode=require", Refused("28000"));
+    case("u_cert", &client("foreign-client"), Refused("no TLS with"));
+    case("u_cert", &format!("{}&sslcertmode=disable", client("client")), Refused("28000"));
+    case("u_trust", &client("client"), Encrypted);
+
+    // Certificates that are wrong in one way each.
+    let with = |certificate: &str, cases: &[(&str, Outcome)]| {
+        server.use_certificate(certificate);
+        for (rest, outcome) in cases {
+            case("u_trust", rest, *outcome);
+        }
+    };
+    let full = format!("sslmode=verify-full&{ca}");
+    let chain = format!("sslmode=verify-ca&{ca}");
+    with(
+        "expired",
+        &[(&chain, Refused("xpired")), (&full, Refused("xpired")), ("sslmode=require", Encrypted)],
+    );
+    with("foreign", &[(&chain, Refused("UnknownIssuer")), ("sslmode=require", Encrypted)]);
+    with("other-name", &[(&chain, Encrypted), (&full, Refused("not valid for name"))]);
+    with("common-name", &[(&chain, Encrypted), (&full, Encrypted)]);
+    elsewhere(&full, Refused("not valid for name"));
+    let revoked = format!("{full}&{crl}");
+    with("revoked", &[(&full, Encrypted), (&revoked, Refused("Revoked"))]);
+    // A self-signed certificate vouches for itself where it is the root, as in PostgreSQL's manual.
+    let itself = format!("sslmode=verify-full&{}", root("self-signed"));
+    with(
+        "self-signed",
+        &[(&full, Refused("nvalid")), (&itself, Encrypted), ("sslmode=require", Encrypted)],
+    );
+    elsewhere(&itself, Refused("not valid for name"));
+    server.use_certificate("good");
+}
+
+fn the_methods(server: &TlsServer) {
+    let case = |user: &str, rest: &str, outcome| expect(&server.url(user, rest), outcome);
+    let (plain, tls) = ("sslmode=disable", "sslmode=require");
+    for user in ["u_scram", "u_md5"] {
+        case(user, &format!("{plain}&password=right"), Plain);
+        case(user, &format!("{tls}&password=right"), Encrypted);
+        case(user, &format!("{plain}&password=wrong"), Refused("28P01"));
+        case(user, &format!("{tls}&password=wrong"), Refused("28P01"));
+        case(user, plain, Refused("asks for a password"));
+    }
+    // A cleartext password: over TLS, or where it is named.
+    case("u_password", &format!("{tls}&password=right"), Encrypted);
+    case("u_password", &format!("{tls}&password=wrong"), Refused("28P01"));
+    case("u_password", &format!("{plain}&password=right"), Refused("in cleartext"));
+    case("u_password", &format!("{plain}&password=right&require_auth=password"), Plain);
+    case(
+        "u_password",
+        &format!("{tls}&password=right&require_auth=!password"),
+        Refused("not allow"),
+    );
+    // Channel binding.
+    let bound = "password=right&channel_binding=require";
+    case("u_scram", &format!("{tls}&{bound}"), Encrypted);
+    case("u_scram", &format!("{plain}&{bound}"), Refused("channel_binding=require"));
+    case("u_md5", &format!("{tls}&{bound}"), Refused("channel_binding=require"));
+    case("u_trust", &format!("{tls}&{bound}"), Refused("channel_binding=require"));
+    case("u_scram", &format!("{tls}&password=right&channel_binding=disable"), Encrypted);
+    // Methods that are demanded.
+    case("u_trust", &format!("{plain}&require_auth=scram-sha-256"), Refused("not allow"));
+    case("u_trust", &format!("{plain}&require_auth=none"), Plain);
+    case("u_scram", &format!("{plain}&password=right&require_auth=md5,!none"), Refused("negated"));
+    case(
+        "u_md5",
+        &format!("{plain}&password=right&require_auth=scram-sha-256"),
+        Refused("not allow"),
+    );
+    case("u_reject", plain, Refused("28000"));
+    case("u_nobody", &format!("{plain}&password=any"), Refused("28P01"));
+}
+
+fn the_hosts(server: &TlsServer) {
+    let port = server.port;
+    let several = |hosts: &str, ports: &str, rest: &str| {
+        format!("host={hosts} port={ports} user=u_trust dbname=postgres sslmode=disable {rest}")
+    };
+    expect(&several("127.0.0.1,127.0.0.1", &format!("1,{port}"), ""), Plain);
+    expect(
+        &several("127.0.0.1,127.0.0.1", &format!("1,{port}"), "load_balance_hosts=random"),
+        Plain,
+    );
+    expect(&several("127.0.0.1,127.0.0.1", "1,2", ""), Refused("no server lets a session in"));
+    // Who is refused by name is refused everywhere: no second attempt.
+    let refused = several("127.0.0.1,127.0.0.1", &port.to_string(), "user=u_reject");
+    let error = connect(&refused.replace("user=u_trust ", "")).unwrap_err();
+    assert!(error.contains("28000") && !error.contains("no server"), "{error}");
+    let attrs = |user: &str, wanted: &str, outcome| {
+        let url = server.url(user, &format!("sslmode=disable&target_session_attrs={wanted}"));
+        expect(&url, outcome);
+    };
+    for (user, wanted, outcome) in [
+        ("u_trust", "read-write", Plain),
+        ("u_trust", "read-only", Refused("target_session_attrs=read-only")),
+        ("u_trust", "primary", Plain),
+        ("u_trust", "standby", Refused("target_session_attrs=standby")),
+        ("u_trust", "prefer-standby", Plain),
+        ("u_ro", "read-write", Refused("target_session_attrs=read-write")),
+        ("u_ro", "read-only", Plain),
+        ("u_ro", "primary", Plain),
+    ] {
+        attrs(user, wanted, outcome);
+    }
+    let options = server.url("u_trust", "sslmode=disable&options=-c%20work_mem%3D7MB");
+    let info = ConnInfo::parse(&options, |_| None).unwrap();
+    let mut connection = Connection::open(&info, &Interrupt::new()).unwrap();
+    assert_eq!(connection.query_value("show work_mem").unwrap().as_deref(), Some("7MB"));
+}
+
+/// What was asked to be cancelled ends on the server too, over TLS as without.
+fn cancelling(server: &TlsServer) {
+    for mode in ["disable", "require"] {
+        let info =
+            ConnInfo::parse(&server.url("u_trust", &format!("sslmode={mode}")), |_| None).unwrap();
+        let interrupt = Interrupt::new();
+        let mut connection = Connection::open(&info, &interrupt).unwrap();
+        let process = connection.greeting().process;
+        interrupt.request();
+        let error = connection.query("select pg_sleep(3600)").unwrap_err();
+        assert_eq!(error.to_string(), "interrupted");
+        drop(connection);
+        let gone = format!("select count(*) from pg_stat_activity where pid = {process}");
+        while server.admin().query_value(&gone).unwrap().as_deref() != Some("0") {
+            std::thread::yield_now();
+        }
+    }
+}
+
+fn everything(server: &TlsServer, direct: bool) {
+    the_matrix(server, direct);
+    the_methods(server);
+    the_hosts(server);
+    cancelling(server);
+}
+
+#[test]
+fn every_mode_certificate_and_method_against_the_embedded_server() {
+    everything(&TlsServer::start("tls-embedded", None), true);
+}
+
+#[test]
+fn every_mode_certificate_and_method_against_an_installed_server() {
+    let Some(installed) = crate::fixture::installed_postgresql() else {
+        return;
+    };
+    everything(&TlsServer::start("tls-installed", Some(installed)), false);
+}
+
+#[test]
+fn a_run_over_tls_measures_the_same_work_and_shows_no_password() {
+    let server = TlsServer::start("tls-run", None);
+    server.allow_creating("u_scram");
+    let ca = server.own.certificate("ca");
+    let url = server.url(
+        "u_scram:right",
+        &format!("sslmode=verify-full&sslrootcert={}&channel_binding=require", ca.display()),
+    );
+    let line = format!(
+        "run rows --prepare --rows 5000 --batch 10 -c 3 -j 2 --update-percent 20 --duration 300ms --warmup 0 --interval 100ms --no-store --output json -d {url}"
+    );
+    let ran = Ran::of(&mut command(&line)).expect(0);
+    assert!(!ran.stdout.contains("right") && !ran.stderr.contains("right"));
+    let record = ran.json();
+    assert_eq!(record["verdict"]["valid"], true);
+    assert!(record["target"]["encryption"].as_str().unwrap().starts_with("TLS 1.3"));
+    assert!(record["stages"][0]["transactions"].as_u64().unwrap() > 0);
+    // The roots of the system: here a file that stands for them.
+    let system = format!("doctor -d {}", url.replace(&ca.display().to_string(), "system"));
+    Ran::of(command(&system).env("SSL_CERT_FILE", &ca)).expect(0);
+    let other = server.own.certificate("other-ca");
+    Ran::of(command(&system).env("SSL_CERT_FILE", other)).expect(1).says("UnknownIssuer");
+}
+
+#[test]
+fn a_password_is_not_in_the_process_title() {
+    let server = TlsServer::start("tls-title", None);
+    let url = server.url("u_scram:right", "sslmode=disable");
+    server.allow_creating("u_scram");
+    let line = format!(
+        "run rows --prepare --rows 2000 --batch 10 --duration 1h --warmup 0 --no-store --database={url}"
+    );
+    let child = crate::fixture::until(&mut command(&line), "measuring");
+    let title = std::fs::read_to_string(format!("/proc/{}/cmdline", child.id())).unwrap();
+    assert!(title.contains("rows") && !title.contains("right"), "{title}");
+    let asked = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(asked.unwrap().success());
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+}
+
+#[test]
+fn copied_rows_come_out_as_they_went_in() {
+    let server = TlsServer::start("tls-copy", None);
+    let info = ConnInfo::parse(&server.url("u_trust", "sslmode=require"), |_| None).unwrap();
+    let mut connection = Connection::open(&info, &Interrupt::new()).unwrap();
+    connection.execute("create temp table t (n bigint)").unwrap();
+    let mut pieces = vec!["3\n", "1\n2\n"];
+    connection
+        .copy_in("copy t from stdin", |data| {
+            data.extend_from_slice(pieces.pop().unwrap().as_bytes());
+            !pieces.is_empty()
+        })
+        .unwrap();
+    let mut found = Vec::new();
+    let copy = "copy (select n from t union all select generate_series(4, 100000)) to stdout";
+    connection.copy_out(copy, |data| found.extend_from_slice(data)).unwrap();
+    let text = String::from_utf8(found).unwrap();
+    let numbers: Vec<u32> = text.lines().map(|line| line.parse().unwrap()).collect();
+    assert_eq!(numbers, (1..=100_000).collect::<Vec<u32>>());
+    let error = connection.copy_out("copy (select 1 / 0) to stdout", |_| {}).unwrap_err();
+    assert!(error.to_string().contains("division by zero"));
+    assert_eq!(connection.query_value("select 7").unwrap().as_deref(), Some("7"));
+}
