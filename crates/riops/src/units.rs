@@ -49,7 +49,7 @@ fn parse_count(text: &str) -> Option<u64> {
     number.checked_mul(10u64.checked_pow(zeros)?)
 }
 
-/// A length of time: `30` (seconds), `30s`, `500ms`, `5m`, `1h`, `1m30s`.
+/// A length of time: `30` (seconds), `30s`, `500ms`, `250us`, `5m`, `1h`, `1m30s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Duration);
 
@@ -76,6 +76,7 @@ fn parse_duration(text: &str) -> Option<Duration> {
             tail.find(|character: char| !character.is_ascii_alphabetic()).unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(unit_end);
         let seconds = match unit {
+            "us" => 0.000_001,
             "ms" => 0.001,
             "s" => 1.0,
             "m" | "min" => 60.0,

@@ -11,6 +11,7 @@ mod between;
 mod certificates;
 mod connect;
 mod crash;
+mod faults;
 mod fixture;
 mod help;
 mod rows;

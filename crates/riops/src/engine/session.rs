@@ -318,13 +318,17 @@ impl Session {
 
     /// The peer has gone: reads what it said before, for the error.
     fn farewell(&mut self) -> SessionError {
-        while let Ok(true) = self.fill() {}
-        loop {
-            match self.take_end() {
-                Err(error) => return error,
-                Ok(Some(_)) => {}
-                Ok(None) => return SessionError::Closed(self.failed.take()),
+        let end = loop {
+            match self.fill() {
+                Ok(true) => {}
+                Ok(false) => break SessionError::Closed(None),
+                Err(error) => break error,
             }
+        };
+        while let Ok(Some(_)) = self.take_end() {}
+        match self.failed.take() {
+            Some(said) => SessionError::Closed(Some(said)),
+            None => end,
         }
     }
 

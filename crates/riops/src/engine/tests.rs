@@ -12,6 +12,7 @@ use crate::workload::access::AccessPath;
 use crate::workload::transaction::{Outcome, Reply as RowReply, Transaction};
 use crate::workload::{Generator, Statement};
 
+mod cuts;
 mod faults;
 mod open_loop;
 mod virtual_time;

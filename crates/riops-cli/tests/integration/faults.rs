@@ -1,0 +1,235 @@
+//! A real server in trouble: what a run makes of it, what it counts, and how it ends.
+
+use serde_json::Value;
+
+use crate::fixture::{Database, Ran, database, until};
+
+const WORK: &str = "run rows --batch 5 -c 4 -j 2 --warmup 0 --interval 100ms --output json";
+
+fn prepared(name: &str) -> Database {
+    let database = database(name);
+    database.riops("prepare rows --rows 2000").expect(0);
+    database
+}
+
+/// Attempted, succeeded, failed and unknown transactions; the first is the sum of the others.
+fn outcomes(record: &Value) -> [u64; 4] {
+    let outcomes = &record["stages"][0]["outcomes"];
+    let found = ["attempted", "succeeded", "failed", "unknown"]
+        .map(|name| outcomes[name].as_u64().unwrap());
+    assert_eq!(found[0], found[1] + found[2] + found[3]);
+    found
+}
+
+/// Count and retries of the errors with this code.
+fn errors(record: &Value, sqlstate: &str) -> (u64, u64) {
+    let all = record["stages"][0]["errors"].as_array().unwrap();
+    let found = all.iter().find(|error| error["sqlstate"] == sqlstate);
+    let number = |name: &str| found.map_or(0, |error| error[name].as_u64().unwrap());
+    (number("count"), number("retried"))
+}
+
+/// Lets every n-th update of a row fail, as a server of its own accord would.
+fn fail_every(database: &Database, n: u32, sqlstate: &str, when: &str) {
+    database
+        .connect()
+        .execute(&format!(
+            "create sequence riops_fault;
+             create function riops_fault() returns trigger language plpgsql as $$
+             begin
+               if nextval('riops_fault') % {n} = 0 then
+                 raise exception using errcode = '{sqlstate}', message = 'injected {sqlstate}';
+               end if;
+               return new;
+             end $$;
+             create {when} on riops.rows_0001 {} for each row execute function riops_fault()",
+            if when.starts_with("constraint") { "deferrable initially deferred" } else { "" }
+        ))
+        .unwrap();
+}
+
+const BEFORE: &str = "trigger riops_fault before update";
+const AT_COMMIT: &str = "constraint trigger riops_fault after update";
+
+#[test]
+fn serialization_failures_are_sent_again_and_every_acknowledged_change_is_there() {
+    let database = prepared("fault_40001");
+    fail_every(&database, 50, "40001", BEFORE);
+    let ran = database.riops(&format!("{WORK} --update-percent 100 --transactions 400")).expect(0);
+    let record = ran.json();
+    assert_eq!(outcomes(&record)[..3], [400, 400, 0]);
+    let (count, retried) = errors(&record, "40001");
+    assert!(count > 0 && count == retried, "{count} {retried}");
+    assert_eq!(record["stages"][0]["retries"].as_u64(), Some(retried));
+    assert_eq!(record["verdict"]["valid"], true);
+    let none = format!("{WORK} --update-percent 100 --transactions 400 --max-retries 0");
+    let stopped = database.riops(&none).expect(1);
+    assert!(stopped.json()["failure"].as_str().unwrap().contains("injected 40001"));
+    database.riops("verify rows").expect(0);
+}
+
+#[test]
+fn a_disk_that_is_full_at_commit_ends_the_run_or_is_counted() {
+    let database = prepared("fault_disk");
+    fail_every(&database, 100, "53100", AT_COMMIT);
+    let line = format!("{WORK} --update-percent 100 --transactions 300");
+    let stopped = database.riops(&line).expect(1).json();
+    assert!(stopped["failure"].as_str().unwrap().contains("SQLSTATE 53100"));
+    assert_eq!(stopped["status"], "failed");
+    let counted = database.riops(&format!("{line} --on-error continue")).expect(0).json();
+    let [attempted, _, failed, unknown] = outcomes(&counted);
+    assert_eq!((attempted, unknown), (300, 0));
+    assert!(failed > 0);
+    assert_eq!(errors(&counted, "53100"), (failed, 0));
+    // What failed at commit left nothing behind, and what was acknowledged is there.
+    assert_eq!(counted["verdict"]["valid"], true, "{}", counted["verdict"]);
+    let breached = format!("{line} --on-error continue --threshold errors=0");
+    let breached = database.riops(&breached).expect(99).json();
+    assert_eq!(breached["thresholds"][0]["held"], false);
+}
+
+#[test]
+fn lock_timeouts_are_errors_like_others() {
+    let database = prepared("fault_locks");
+    database.connect().execute("alter database fault_locks set lock_timeout = '20ms'").unwrap();
+    let mut holder = database.connect();
+    holder.execute("begin; select count(*) from (select 1 from riops.rows_0001 for update)").unwrap();
+    let line = format!("{WORK} --update-percent 50 --transactions 60 --on-error continue");
+    let record = database.riops(&line).expect(0).json();
+    let [attempted, succeeded, failed, _] = outcomes(&record);
+    // Half of each session's rows are updated, give or take one transaction.
+    assert!(attempted == 60 && (28..=32).contains(&succeeded), "{succeeded}");
+    assert_eq!(errors(&record, "55P03"), (failed, 0));
+}
+
+#[test]
+fn a_read_only_server_is_read_and_refuses_updates() {
+    let database = prepared("fault_read_only");
+    database
+        .connect()
+        .execute("alter database fault_read_only set default_transaction_read_only = on")
+        .unwrap();
+    let read = database.riops(&format!("{WORK} --transactions 100")).expect(0).json();
+    assert_eq!(outcomes(&read), [100, 100, 0, 0]);
+    database
+        .riops(&format!("{WORK} --update-percent 10 --transactions 100"))
+        .expect(1)
+        .says("read-only transaction");
+}
+
+#[test]
+fn sessions_that_are_terminated_come_back_and_the_run_goes_on() {
+    let database = prepared("fault_terminate");
+    let line = format!("{WORK} --update-percent 50 --transactions 30000");
+    let child = until(&mut database.command(&line), " s  ");
+    let terminated = database.value(
+        "select count(pg_terminate_backend(pid)) from pg_stat_activity
+          where datname = 'fault_terminate' and query like 'with updated%' or query like 'select count(*), max%'",
+    );
+    let ran = Ran::from(child.wait_with_output().unwrap()).expect(0);
+    let record = ran.json();
+    assert!(terminated.unwrap().parse::<u64>().unwrap() >= 1);
+    let stage = &record["stages"][0];
+    assert!(stage["reconnects"].as_u64().unwrap() >= 1);
+    assert!(errors(&record, "57P01").0 >= 1, "{}", stage["errors"]);
+    assert_eq!(outcomes(&record)[0], 30_000);
+    // The sums of what is in the database lie between what was acknowledged and what may be there.
+    assert_eq!(record["verdict"]["valid"], true, "{}", record["verdict"]);
+    let found = stage["accesses"].as_array();
+    assert!(found.is_none_or(|accesses| accesses.iter().all(|access| access["held"] == true)));
+}
+
+#[test]
+fn a_server_that_crashes_and_recovers_is_met_again() {
+    let home = crate::fixture::folder("fault-crash");
+    let on = |line: &str| crate::server::on(&home, line);
+    Ran::of(&mut on("server start")).expect(0);
+    Ran::of(&mut on("prepare rows --rows 2000")).expect(0);
+    let line = format!("{WORK} --update-percent 50 --rate 400 --transactions 1200");
+    let child = until(&mut on(&line), " s  ");
+    // The death of one session by SIGKILL lets the postmaster end all others and recover.
+    let psql = "server psql -- -Atc";
+    let mut victim = on(psql);
+    victim.arg("select pid from pg_stat_activity where backend_type = 'client backend' and application_name like 'riops/%' limit 1");
+    let pid = Ran::of(&mut victim).expect(0).stdout;
+    let killed = std::process::Command::new("kill").args(["-KILL", pid.trim()]).status().unwrap();
+    assert!(killed.success());
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    let record = ran.expect(0).json();
+    let stage = &record["stages"][0];
+    assert!(stage["reconnects"].as_u64().unwrap() >= 4, "{stage}");
+    assert_eq!(outcomes(&record)[0], 1200);
+    assert_eq!(stage["schedule"]["intended"], 1200);
+    assert_eq!(record["verdict"]["valid"], true, "{}", record["verdict"]);
+    // How long nothing succeeded is told with the error that came with it.
+    let crashed = stage["errors"].as_array().unwrap();
+    assert!(crashed.iter().any(|error| error["without_success_s"].as_f64() > Some(0.0)), "{stage}");
+    Ran::of(&mut on("verify rows")).expect(0);
+    Ran::of(&mut on("server stop")).expect(0);
+}
+
+#[test]
+fn thresholds_decide_about_the_exit_code() {
+    let database = prepared("thresholds");
+    let line = |rest: &str| format!("{WORK} --transactions 200 {rest}");
+    let held = database.riops(&line("--threshold p99<1h --threshold errors=0")).expect(2);
+    assert!(held.stderr.contains("is no threshold"), "{}", held.stderr);
+    let held = database.riops(&line("--threshold p99<100s --threshold errors=0")).expect(0).json();
+    assert_eq!(held["thresholds"][0]["held"], true);
+    assert!(held["thresholds"][0]["found"].as_f64().unwrap() > 0.0);
+    database.riops(&line("--threshold riops>1e12")).expect(99);
+    database.riops(&line("--threshold response.p99<1us --rate 2000")).expect(99);
+    let aborted = database
+        .riops("run rows --batch 5 --duration 1h --warmup 0 --interval 100ms --threshold riops>1e12 --abort-on-threshold")
+        .expect(99);
+    assert!(aborted.stdout.contains("BREACHED: riops>1e12") && aborted.stdout.contains("ended the run"));
+    // A result that is not valid is not valid first.
+    let invalid = "--on-error continue --threshold riops>1e12 --update-percent 100";
+    database.connect().execute("alter table riops.rows_0001 add check (scratch < 0) not valid").unwrap();
+    database.riops(&line(invalid)).expect(3);
+}
+
+#[test]
+fn the_ways_to_send_statements_give_the_same_rows() {
+    let database = prepared("protocols");
+    for options in [
+        "--protocol simple",
+        "--protocol extended",
+        "--pipeline 8",
+        "--protocol simple --pipeline 4",
+        "--reconnect 20",
+        "--poisson --rate 3000",
+        "--rate 3000 --latency-limit 1us",
+        "--index-only --protocol extended",
+    ] {
+        let line = format!("{WORK} --transactions 300 --update-percent 20 {options}");
+        let record = database.riops(&line).expect(0).json();
+        let stage = &record["stages"][0];
+        assert_eq!(stage["transactions"], 300, "{options}");
+        assert_eq!(stage["rows"], 1500, "{options}");
+        assert_eq!(record["verdict"]["valid"], true, "{options}: {}", record["verdict"]);
+        match options {
+            "--reconnect 20" => assert!(stage["connect_us"]["count"].as_u64() >= Some(10)),
+            "--rate 3000 --latency-limit 1us" => assert_eq!(stage["late"]["transactions"], 300),
+            "--poisson --rate 3000" => assert_eq!(stage["response_us"]["count"], 300),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn doctor_tells_of_a_target_and_of_the_client() {
+    let database = database("doctor");
+    let text = database.riops("doctor").expect(0).stdout;
+    for told in ["server", "round trip", "settings", "shared_buffers = 128 MB", "findings"] {
+        assert!(text.contains(told) || told == "findings", "{told}: {text}");
+    }
+    let json = database.riops("doctor --output json").expect(0).json();
+    assert!(json["round_trip_min_us"].as_f64().unwrap() > 0.0);
+    assert_eq!(json["client"]["cpus"].as_u64().unwrap() as usize, std::thread::available_parallelism().unwrap().get());
+    assert!(json["findings"].as_array().unwrap().iter().any(|finding| finding["about"] == "machine"));
+    let client = Ran::of(&mut crate::fixture::command("doctor --client -t 300ms --output json"));
+    let client = client.expect(0).json();
+    assert!(client["transactions_per_s"].as_f64().unwrap() > 0.0);
+    assert!(client["cpu_us_per_transaction"].as_f64().unwrap() > 0.0);
+}

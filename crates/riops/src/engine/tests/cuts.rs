@@ -1,0 +1,80 @@
+//! A connection that breaks at any byte of a short run, in either direction: nothing panics, nothing
+//! hangs, and every transaction has exactly one outcome.
+
+use riops_testkit::{Fault, Proxy};
+
+use super::*;
+
+const TRANSACTIONS: u64 = 6;
+
+/// A short run through a proxy that does this to the first connection and nothing to the others.
+fn run_through(fault: Fault, plan: &RunPlan) -> (Result<StageResult, EngineError>, (u64, u64)) {
+    let server = FakeServer::start(|_, request| well(request)).unwrap();
+    let only_first = move |session| if session == 0 { fault } else { Fault::None };
+    let proxy = Proxy::start(server.folder(), only_first).unwrap();
+    let target = ConnInfo::unix(proxy.folder(), PORT, "riops", "test");
+    let result = run_stage(
+        stage(plan.sessions, true),
+        vec![access()],
+        plan,
+        &target,
+        &Interrupt::new(),
+        &mut Probe::new(None),
+        &mut Seen::default(),
+    );
+    (result, proxy.passed())
+}
+
+/// Either nothing was measured, and why is said; or all transactions have an outcome.
+fn assert_accounted(result: Result<StageResult, EngineError>, fault: Fault) {
+    let result = match result {
+        Ok(result) => result,
+        Err(EngineError::Connect { session: 1, .. }) => return,
+        Err(other) => panic!("{fault:?}: {other}"),
+    };
+    let operations = result.recorder.operations();
+    let sum = |pick: fn(&crate::metrics::OperationTotals) -> u64| -> u64 {
+        operations.iter().map(pick).sum()
+    };
+    let (succeeded, failed) = (sum(|each| each.transactions), sum(|each| each.failed));
+    let unknown = sum(|each| each.unknown);
+    assert_eq!(succeeded + failed + unknown, TRANSACTIONS, "{fault:?}");
+    assert!(result.failure.is_none(), "{fault:?}: {:?}", result.failure);
+    assert!(result.recorder.reconnects <= 1, "{fault:?}");
+    // What is lost with the connection is what was under way on it, and no more.
+    assert!(failed + unknown <= 1, "{fault:?}: {failed} {unknown}");
+    assert_eq!(result.acknowledged[1].transactions_unknown, unknown, "{fault:?}");
+    let broke = result.recorder.errors().total();
+    assert!(broke <= 1 && broke >= failed + unknown, "{fault:?}: {broke}");
+}
+
+fn short() -> RunPlan {
+    plan(Stop::Transactions(TRANSACTIONS), 1, 1)
+}
+
+#[test]
+fn a_connection_may_break_after_any_byte_to_the_client() {
+    let (whole, (_, to_client)) = run_through(Fault::None, &short());
+    assert_accounted(whole, Fault::None);
+    assert!(to_client > 500, "{to_client}");
+    for bytes in 0..=to_client {
+        let fault = Fault::CutToClient(bytes);
+        assert_accounted(run_through(fault, &short()).0, fault);
+    }
+}
+
+#[test]
+fn a_connection_may_break_after_any_byte_to_the_server() {
+    let (_, (to_server, _)) = run_through(Fault::None, &short());
+    assert!(to_server > 400, "{to_server}");
+    for bytes in 0..=to_server {
+        let fault = Fault::CutToServer(bytes);
+        assert_accounted(run_through(fault, &short()).0, fault);
+    }
+}
+
+#[test]
+fn a_server_that_drips_byte_by_byte_is_understood() {
+    let (result, _) = run_through(Fault::Drip, &short());
+    assert_accounted(result, Fault::Drip);
+}
