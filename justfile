@@ -26,5 +26,5 @@ deny:
 
 # riops beside its peers: bench/README.md
 bench *cases="all":
-    cargo build --release
+    cargo build --release --bins --examples
     bench/bench.py {{cases}}

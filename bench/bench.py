@@ -8,9 +8,12 @@ Cases:
   tcp         the same over TCP
   batch1000   --batch 1000, one session and two, against pgbench
   load        1,000,000 rows with 2 connections, against INSERT … SELECT on one connection
+  overhead    measuring (open loop, histograms, series, probes), against a bare closed loop
+  stall       open loop at half of the closed loop's rate, the server stopped for a second
+  many        1,000 sessions on 2 workers with a rate, through PgBouncer
   all         all of them
 
-Needs the release binary (cargo build --release), pgbench and psql. Starts the embedded server and
+Needs the release binaries (cargo build --release --bins --examples), pgbench, psql and pgbouncer. Starts the embedded server and
 stops it again. CPU is user + system of the whole client process, from wait4(2): the steadiest
 figure here; rates depend on what else the machine does. Exits with 1 where a target is missed.
 """
@@ -19,11 +22,13 @@ import argparse
 import json
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RIOPS = os.environ.get("RIOPS_BINARY", os.path.join(ROOT, "target", "release", "riops"))
@@ -105,6 +110,129 @@ def pgbench(url, batch, sessions, workers, seconds):
     done = int(re.search(r"actually processed: (\d+)", text).group(1))
     rate = float(re.search(r"tps = ([0-9.]+) \(without", text).group(1))
     return rate, rate * batch, cpu * 1e6 / done
+
+
+BARE = os.path.join(os.path.dirname(RIOPS), "examples", "bare_loop")
+
+
+def bare(url, sessions, workers, seconds):
+    """The same reads with nothing measured: CPU µs per transaction."""
+    text, cpu, wall = timed([BARE, url, str(sessions), str(workers), str(seconds)])
+    return int(text) / wall, cpu * 1e6 / int(text)
+
+
+def record_of(url, *options):
+    """The record of a run, and the CPU µs of each transaction that it acknowledged."""
+    command = [RIOPS, "run", "rows", "-d", url, *options]
+    text, cpu, _ = timed(command + ["--output", "json", "--no-store", "--quiet"])
+    record = json.loads(text)
+    assert record["verdict"]["valid"], record["verdict"]
+    done = record["stages"][0]["operations"][0]["acknowledged_transactions"]
+    return record, cpu * 1e6 / done
+
+
+def overhead(server, report, arguments):
+    """Saturated, so that both loops poll for the same work: more starts than the server takes."""
+    sessions, workers, seconds = "32", "2", str(arguments.seconds)
+    common = ["--batch", "1", "-c", sessions, "-j", workers, "-t", seconds, "--warmup", "0"]
+    everything = ["--rate", "200000", "--interval", "100ms", "--latency-limit", "10ms"]
+
+    def floor():
+        return bare(server.socket, 32, 2, arguments.seconds)[1]
+
+    for name, options, target in [("closed loop", [], None), ("open loop, all on", everything, 1.05)]:
+        ours, theirs = in_turns(
+            arguments.rounds, lambda: record_of(server.socket, *common, *options)[1], floor
+        )
+        report.line(f"{name}: CPU µs/transaction", ours, theirs, target, True)
+
+
+def stall(server, report, arguments):
+    """Stops all processes of the server for a second in the middle of an open loop."""
+    common = ["--batch", "1", "-c", "8", "-j", "2", "--warmup", "1", "--interval", "100ms"]
+    closed, _ = record_of(server.socket, *common, "-t", "5")
+    rate = int(closed["stages"][0]["throughput"]["transactions_per_s"] / 2)
+    pid = call("psql", "-qXAtc", "select pg_read_file('postmaster.pid', 0, 20)", server.socket)
+    postmaster = int(pid.split()[0])
+    command = [RIOPS, "run", "rows", "-d", server.socket, *common, "-t", "10", "--rate", str(rate)]
+    command += ["--output", "json", "--no-store"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        if line.strip().startswith("5.0 s"):
+            break
+    family = [postmaster] + [
+        int(child) for child in call("pgrep", "-P", str(postmaster)).split()
+    ]
+    for one in family:
+        os.kill(one, signal.SIGSTOP)
+    time.sleep(1)
+    for one in reversed(family):
+        os.kill(one, signal.SIGCONT)
+    stage = json.loads(process.communicate()[0])["stages"][0]
+    intended = stage["schedule"]["intended"]
+    slow = sum(point["max_us"] > 900_000 for point in stage["series"] if "max_us" in point)
+    print(
+        f"stall: rate {rate}/s, {intended} intended starts in 10 s, {stage['schedule']['waiting']} waiting at the end\n"
+        f"  service  p50 {stage['service_us']['p50']:,.0f} µs, p99 {stage['service_us']['p99']:,.0f} µs, "
+        f"p99.9 {stage['service_us']['p999']:,.0f} µs, max {stage['service_us']['max']:,.0f} µs ({slow} intervals with a stopped transaction)\n"
+        f"  response p50 {stage['response_us']['p50']:,.0f} µs, p99 {stage['response_us']['p99']:,.0f} µs, "
+        f"p99.9 {stage['response_us']['p999']:,.0f} µs, max {stage['response_us']['max']:,.0f} µs"
+    )
+    met = intended == rate * 10 and stage["response_us"]["p999"] > 900_000 > stage["service_us"]["p99"]
+    print(f"  intended = rate × time, response p99.9 above 0.9 s, service p99 below: {'met' if met else 'MISSED'}")
+    report.met &= met
+
+
+def many(server, report, arguments):
+    """1,000 sessions on 2 workers through PgBouncer: time to connect, schedule, memory."""
+    folder = tempfile.mkdtemp(dir="/var/tmp")
+    os.chmod(folder, 0o755)
+    address = dict(part.split("=", 1) for part in server.socket.split("?", 1)[1].split("&"))
+    name = server.socket.split("/")[-1].split("?")[0]
+    user = call("psql", "-qXAtc", "select current_user", server.socket).strip()
+    port = 6599
+    with open(f"{folder}/users", "w") as file:
+        file.write('"bench" ""\n')
+    with open(f"{folder}/pgbouncer.ini", "w") as file:
+        file.write(
+            f"[databases]\n{name} = host={urllib.parse.unquote(address['host'])} port={address['port']} user={user}\n"
+            f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = trust\n"
+            f"auth_file = {folder}/users\npool_mode = transaction\ndefault_pool_size = 20\nmax_client_conn = 2000\n"
+        )
+    command = ["pgbouncer", "-q", f"{folder}/pgbouncer.ini"] + (["-u", "nobody"] if os.geteuid() == 0 else [])
+    pooler = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        time.sleep(1)
+        url = f"postgresql://bench@127.0.0.1:{port}/{name}"
+        options = ["-c", "1000", "-j", "2", "--rate", "2000", "--protocol", "extended", "--batch", "1"]
+        command = [RIOPS, "run", "rows", "-d", url, *options, "-t", str(arguments.seconds), "--warmup", "1"]
+        start = time.monotonic()
+        process = subprocess.Popen(
+            command + ["--output", "json", "--no-store"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for line in process.stderr:
+            if "connected" in line:
+                connected = time.monotonic() - start
+                break
+        for line in process.stderr:
+            if line.strip().startswith("2.0 s"):
+                break
+        with open(f"/proc/{process.pid}/status") as file:
+            peak = int(re.search(r"VmHWM:\s+(\d+) kB", file.read()).group(1)) / 1024
+        stage = json.loads(process.communicate()[0])["stages"][0]
+    finally:
+        pooler.terminate()
+        pooler.wait()
+    schedule = stage["schedule"]
+    print(
+        f"many: 1,000 sessions connected in {connected:.1f} s, {peak:.0f} MiB at most; "
+        f"{schedule['sent']} of {schedule['intended']} starts sent, {schedule['waiting']} waiting at the end; "
+        f"started p99 {schedule['start_lag_us']['p99']:,.0f} µs late; response p99 {stage['response_us']['p99']:,.0f} µs"
+    )
+    met = connected < 10 and peak < 200 and schedule["intended"] == 2000 * arguments.seconds
+    met &= schedule["waiting"] <= 0.001 * schedule["intended"]
+    print(f"  connected within 10 s, below 200 MiB, schedule held: {'met' if met else 'MISSED'}")
+    report.met &= met
 
 
 class Report:
@@ -210,7 +338,7 @@ def load(server, report, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("case", nargs="+", choices=["socket", "tcp", "batch1000", "load", "all"])
+    parser.add_argument("case", nargs="+", choices=["socket", "tcp", "batch1000", "load", "overhead", "stall", "many", "all"])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=10)
     arguments = parser.parse_args()
@@ -225,6 +353,9 @@ def main():
             batch1000(server, report, arguments)
         if wanted & {"load", "all"}:
             load(server, report, arguments)
+        for name, case in [("overhead", overhead), ("stall", stall), ("many", many)]:
+            if wanted & {name, "all"}:
+                case(server, report, arguments)
     sys.exit(0 if report.met else 1)
 
 

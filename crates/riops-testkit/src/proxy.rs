@@ -45,10 +45,7 @@ impl Proxy {
     ///
     /// # Errors
     /// Those of the operating system.
-    pub fn start(
-        server: &Path,
-        fault: impl Fn(u64) -> Fault + Send + 'static,
-    ) -> io::Result<Self> {
+    pub fn start(server: &Path, fault: impl Fn(u64) -> Fault + Send + 'static) -> io::Result<Self> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder =
             std::env::temp_dir().join(format!("riops-proxy-{}-{number}", std::process::id()));

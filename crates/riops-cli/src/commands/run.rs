@@ -41,6 +41,7 @@ pub(crate) fn rows(options: &RunRows, interrupt: &Interrupt, ui: Ui) -> Result<E
     } else {
         Some(SqliteStore::open(&options.run.store.store.clone().unwrap_or_else(default_path))?)
     };
+    allow_sessions(&plan)?;
     let id = Uuid::now_v7();
     let mut target = Target::open(&options.target, interrupt, ui)?;
     target.name_sessions(&id);
@@ -125,6 +126,20 @@ fn plan(options: &RunRows) -> Result<RunPlan> {
         verify: !run.no_verify,
         label: run.label.clone(),
         tags: run.tag.iter().cloned().collect(),
+    })
+}
+
+/// Files that riops has open beside its sessions.
+const OTHER_FILES: u64 = 64;
+
+/// Each session is an open file.
+fn allow_sessions(plan: &RunPlan) -> Result<()> {
+    machine::allow_files(u64::from(plan.sessions) + OTHER_FILES).map_err(|highest| {
+        let text = format!(
+            "--sessions {} needs as many open files, and the limit is {highest}: raise it with ulimit -n",
+            plan.sessions
+        );
+        UsageError(text).into()
     })
 }
 

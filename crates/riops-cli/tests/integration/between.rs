@@ -1,5 +1,5 @@
-//! With something between riops and the server: PgBouncer, by session and by transaction, and
-//! HAProxy.
+//! With something between riops and the server: `PgBouncer`, by session and by transaction, and
+//! `HAProxy`.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ host all u_password 127.0.0.1/32 password
 hostssl all u_cert 127.0.0.1/32 cert
 ";
 
-/// Starts PgBouncer in front of a database; `None` where it is not installed.
+/// Starts `PgBouncer` in front of a database; `None` where it is not installed.
 fn pgbouncer(
     folder: &Path,
     database: &Database,
@@ -64,7 +64,7 @@ fn pgbouncer(
     let port = free_port();
     std::fs::write(folder.join("rules"), RULES).unwrap();
     let users = ["u_trust", "u_scram", "u_md5", "u_password", "u_cert"];
-    let users: String = users.iter().map(|user| format!("\"{user}\" \"right\"\n")).collect();
+    let users = users.map(|user| format!("\"{user}\" \"right\"")).join("\n");
     std::fs::write(folder.join("users"), users).unwrap();
     let settings = format!(
         "[databases]
@@ -210,9 +210,9 @@ fn pgbouncer_by_transaction_takes_runs_that_prepare_nothing_and_keeps_nothing_of
     let left = "select count(*) from pg_locks where locktype = 'advisory' and database =
                 (select oid from pg_database where datname = current_database())";
     assert_eq!(database.value(left).as_deref(), Some("0"));
-    let mut pooled = session(&url).unwrap();
+    let mut through_pool = session(&url).unwrap();
     for _ in 0..20 {
-        assert_eq!(pooled.query_value("show enable_seqscan").unwrap().as_deref(), Some("on"));
+        assert_eq!(through_pool.query_value("show enable_seqscan").unwrap().as_deref(), Some("on"));
     }
     database.riops("verify rows").expect(0);
 }

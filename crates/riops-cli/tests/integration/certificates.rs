@@ -42,19 +42,19 @@ impl Certificates {
         let ca = Issuer::new(ca, ca_key);
         let other = Issuer::new(other, other_key);
         let local: Names<'_> = &["localhost", "127.0.0.1"];
-        made.signed("good", parameters("riops", local), &ca);
-        made.signed("foreign", parameters("riops", local), &other);
-        made.signed("other-name", parameters("riops", &["db.example"]), &ca);
-        made.signed("common-name", parameters("localhost", &[]), &ca);
+        made.signed("good", &parameters("riops", local), &ca);
+        made.signed("foreign", &parameters("riops", local), &other);
+        made.signed("other-name", &parameters("riops", &["db.example"]), &ca);
+        made.signed("common-name", &parameters("localhost", &[]), &ca);
         let mut expired = parameters("riops", local);
         expired.not_before = date_time_ymd(2020, 1, 1);
         expired.not_after = date_time_ymd(2021, 1, 1);
-        made.signed("expired", expired, &ca);
+        made.signed("expired", &expired, &ca);
         let mut revoked = parameters("riops", local);
         revoked.serial_number = Some(SerialNumber::from(4711));
-        made.signed("revoked", revoked, &ca);
-        made.signed("client", parameters("u_cert", &[]), &ca);
-        made.signed("foreign-client", parameters("u_cert", &[]), &other);
+        made.signed("revoked", &revoked, &ca);
+        made.signed("client", &parameters("u_cert", &[]), &ca);
+        made.signed("foreign-client", &parameters("u_cert", &[]), &other);
         let (itself, key) = authority("localhost");
         made.write("self-signed", &itself.self_signed(&key).unwrap().pem(), Some(&key));
         made.revocation_list(&ca);
@@ -84,7 +84,7 @@ impl Certificates {
         self.write("revocations", &pem, None);
     }
 
-    fn signed(&self, name: &str, parameters: CertificateParams, issuer: &Issuer<'_, KeyPair>) {
+    fn signed(&self, name: &str, parameters: &CertificateParams, issuer: &Issuer<'_, KeyPair>) {
         let key = KeyPair::generate().unwrap();
         let certificate = parameters.signed_by(&key, issuer).unwrap();
         self.write(name, &certificate.pem(), Some(&key));

@@ -93,7 +93,9 @@ fn lock_timeouts_are_errors_like_others() {
     let database = prepared("fault_locks");
     database.connect().execute("alter database fault_locks set lock_timeout = '20ms'").unwrap();
     let mut holder = database.connect();
-    holder.execute("begin; select count(*) from (select 1 from riops.rows_0001 for update)").unwrap();
+    holder
+        .execute("begin; select count(*) from (select 1 from riops.rows_0001 for update)")
+        .unwrap();
     let line = format!("{WORK} --update-percent 50 --transactions 60 --on-error continue");
     let record = database.riops(&line).expect(0).json();
     let [attempted, succeeded, failed, _] = outcomes(&record);
@@ -182,10 +184,15 @@ fn thresholds_decide_about_the_exit_code() {
     let aborted = database
         .riops("run rows --batch 5 --duration 1h --warmup 0 --interval 100ms --threshold riops>1e12 --abort-on-threshold")
         .expect(99);
-    assert!(aborted.stdout.contains("BREACHED: riops>1e12") && aborted.stdout.contains("ended the run"));
+    assert!(
+        aborted.stdout.contains("BREACHED: riops>1e12") && aborted.stdout.contains("ended the run")
+    );
     // A result that is not valid is not valid first.
     let invalid = "--on-error continue --threshold riops>1e12 --update-percent 100";
-    database.connect().execute("alter table riops.rows_0001 add check (scratch < 0) not valid").unwrap();
+    database
+        .connect()
+        .execute("alter table riops.rows_0001 add check (scratch < 0) not valid")
+        .unwrap();
     database.riops(&line(invalid)).expect(3);
 }
 
@@ -226,8 +233,11 @@ fn doctor_tells_of_a_target_and_of_the_client() {
     }
     let json = database.riops("doctor --output json").expect(0).json();
     assert!(json["round_trip_min_us"].as_f64().unwrap() > 0.0);
-    assert_eq!(json["client"]["cpus"].as_u64().unwrap() as usize, std::thread::available_parallelism().unwrap().get());
-    assert!(json["findings"].as_array().unwrap().iter().any(|finding| finding["about"] == "machine"));
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    assert_eq!(json["client"]["cpus"], cpus);
+    assert!(
+        json["findings"].as_array().unwrap().iter().any(|finding| finding["about"] == "machine")
+    );
     let client = Ran::of(&mut crate::fixture::command("doctor --client -t 300ms --output json"));
     let client = client.expect(0).json();
     assert!(client["transactions_per_s"].as_f64().unwrap() > 0.0);

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
 /// What the record keeps of the client's machine. What cannot be told is absent.
@@ -68,6 +69,22 @@ fn read(path: &str) -> Option<String> {
 #[must_use]
 pub fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// Raises this process's limit on open files to at least `count`, as far as it may.
+///
+/// # Errors
+/// The highest number that it may have, where that is lower.
+pub fn allow_files(count: u64) -> Result<(), u64> {
+    let limits = getrlimit(Resource::Nofile);
+    if limits.current.is_none_or(|current| current >= count) {
+        return Ok(());
+    }
+    if let Some(maximum) = limits.maximum.filter(|&maximum| maximum < count) {
+        return Err(maximum);
+    }
+    let raised = Rlimit { current: Some(count), maximum: limits.maximum };
+    setrlimit(Resource::Nofile, raised).map_err(|_| limits.current.unwrap_or(0))
 }
 
 /// The machine's memory, or the limit of the control group where that is lower; 0 where neither
@@ -164,6 +181,16 @@ mod tests {
         assert_eq!(cpu_model(intel).as_deref(), Some("Intel(R) Xeon(R) CPU @ 2.20GHz"));
         assert_eq!(cpu_model("CPU part\t: 0xd0c\n").as_deref(), Some("ARM part 0xd0c"));
         assert_eq!(cpu_model(""), None);
+    }
+
+    #[test]
+    fn the_limit_on_files_is_raised_as_far_as_it_may_be() {
+        assert_eq!(allow_files(1), Ok(()));
+        if let Some(maximum) = getrlimit(Resource::Nofile).maximum {
+            assert_eq!(allow_files(maximum), Ok(()));
+            assert_eq!(getrlimit(Resource::Nofile).current, Some(maximum));
+            assert_eq!(allow_files(maximum + 1), Err(maximum));
+        }
     }
 
     #[test]
