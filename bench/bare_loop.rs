@@ -1,99 +1,142 @@
-//! The floor for a closed loop: the same reads over the same sockets with the same poller, and
-//! nothing measured. No clock but to end, no decoding beyond the end of a reply, no counts but one.
+//! A closed loop that measures nothing: the same transactions as `riops run rows --batch 1`, encoded
+//! and understood by the same code, over the same sockets with the same poller. No histogram, no
+//! series, no schedule, no errors but the end, no clock but to end, and one count.
 //!
-//! Usage: `bare_loop URL SESSIONS WORKERS SECONDS`
+//! Usage: `bare_loop URL SESSIONS WORKERS SECONDS`; prints the transactions and the CPU µs of each.
 
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
+use riops::plan::{Protocol, RowsDataset, RowsRun, RunPlan};
+use riops::probe::cpu;
 use riops::target::{ConnInfo, Connection, Interrupt, Stream};
-use riops_wire::frontend;
+use riops::workload::rows::Rows;
+use riops::workload::transaction::{Outcome, Statements, Transaction};
+use riops::workload::{Generator, SessionPlan, Workload};
+use riops_wire::backend::Message;
+use riops_wire::frame::FrameBuffer;
+use riops_wire::pipeline::{Event, Pipeline};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
-
-/// Requests that are encoded once and sent in turns.
-const REQUESTS: usize = 4096;
-const ROWS: i64 = 1_000_000;
-/// The end of every reply: ReadyForQuery, idle.
-const READY: &[u8] = b"Z\0\0\0\x05I";
 
 fn main() -> Result<(), Error> {
     let words: Vec<String> = std::env::args().collect();
     let [_, url, sessions, workers, seconds] = words.as_slice() else {
         return Err("usage: bare_loop URL SESSIONS WORKERS SECONDS".into());
     };
-    let (sessions, workers): (usize, usize) = (sessions.parse()?, workers.parse()?);
+    let plan = RunPlan {
+        rows: RowsRun { batch: 1, update_batch: 1, ..RowsRun::default() },
+        sessions: sessions.parse()?,
+        ..RunPlan::default()
+    };
+    let workers: usize = workers.parse()?;
     let length = Duration::from_secs_f64(seconds.parse()?);
     let info = ConnInfo::parse(url, |_| None)?;
-    let threads: Vec<_> = (0..workers)
-        .map(|worker| {
-            let count = sessions / workers + usize::from(worker < sessions % workers);
-            let info = info.clone();
-            std::thread::spawn(move || work(&info, count, length))
-        })
-        .collect();
-    let mut transactions = 0;
-    for thread in threads {
-        transactions += thread.join().map_err(|_| "a worker ended unexpectedly")??;
+    let workload = Rows::new(RowsDataset::default(), plan.rows.clone());
+    let mut stage = workload.stages(&plan).pop().ok_or("no stage")?;
+    let mut threads = Vec::new();
+    for worker in (1..=workers).rev() {
+        let own = stage.sessions.split_off(stage.sessions.len() - stage.sessions.len() / worker);
+        let info = info.clone();
+        threads.push(std::thread::spawn(move || work(&info, own, length)));
     }
-    writeln!(std::io::stdout(), "{transactions}")?;
+    let (mut transactions, mut cpu_s) = (0, 0.0);
+    for thread in threads {
+        let (count, seconds) = thread.join().map_err(|_| "a worker ended unexpectedly")??;
+        transactions += count;
+        cpu_s += seconds;
+    }
+    let each_us = cpu_s * 1e6 / f64::from(transactions);
+    writeln!(std::io::stdout(), "{transactions} {each_us}")?;
     Ok(())
 }
 
-fn open(info: &ConnInfo) -> Result<Stream, Error> {
-    let mut connection = Connection::open(info, &Interrupt::new())?;
-    connection.execute(
-        "set enable_seqscan = off; set enable_bitmapscan = off; set enable_indexonlyscan = off;
-         set plan_cache_mode = force_generic_plan; set jit = off",
-    )?;
-    let sql = "select count(*), max(scratch) from riops.rows_0001 where mykey between $1 and $2";
-    connection.prepare("read_rows_0001", sql, &[20, 20])?;
-    let (stream, _) = connection.into_parts();
-    stream.set_nonblocking(true)?;
-    Ok(stream)
+struct Session {
+    stream: Stream,
+    received: FrameBuffer,
+    pipeline: Pipeline,
+    generator: Box<dyn Generator>,
+    tx: Transaction,
+    outcome: Outcome,
 }
 
-fn work(info: &ConnInfo, sessions: usize, length: Duration) -> Result<u64, Error> {
-    let mut streams = (0..sessions).map(|_| open(info)).collect::<Result<Vec<_>, _>>()?;
-    let mut requests = Vec::new();
-    for number in 0..REQUESTS {
-        // Spread over the table, in an order that no cache foresees.
-        let key = (i64::try_from(number)? * 7_919_317) % ROWS + 1;
-        let mut bytes = Vec::new();
-        frontend::bind_bigints(&mut bytes, "read_rows_0001", &[key, key])?;
-        frontend::Message::Execute { portal: "", rows_max: 0 }.encode(&mut bytes)?;
-        frontend::Message::Sync.encode(&mut bytes)?;
-        requests.push(bytes);
+impl Session {
+    fn open(info: &ConnInfo, plan: SessionPlan) -> Result<Self, Error> {
+        let mut connection = Connection::open(info, &Interrupt::new())?;
+        connection.execute(&plan.settings.join("; "))?;
+        for statement in &plan.statements {
+            connection.prepare(&statement.name, &statement.sql, &statement.parameter_types)?;
+        }
+        let (stream, received) = connection.into_parts();
+        stream.set_nonblocking(true)?;
+        let statements = Arc::new(Statements::new(Protocol::Prepared, plan.statements));
+        Ok(Self {
+            stream,
+            received,
+            pipeline: Pipeline::new(),
+            generator: plan.generator,
+            tx: Transaction::new(statements),
+            outcome: Outcome::default(),
+        })
     }
+
+    fn send(&mut self) -> Result<(), Error> {
+        self.generator.next(&mut self.tx);
+        self.pipeline.sent(self.tx.statements())?;
+        Ok(self.stream.write_all(self.tx.bytes())?)
+    }
+
+    /// Reads once; whether the transaction has ended.
+    fn receive(&mut self) -> Result<bool, Error> {
+        let count = self.stream.read(self.received.space()?)?;
+        if count == 0 {
+            return Err("the server closed the connection".into());
+        }
+        self.received.filled(count);
+        while let Some(frame) = self.received.next_frame()? {
+            match self.pipeline.receive(&Message::decode(frame)?)? {
+                Event::Row { row, .. } => {
+                    let reply = self.tx.reply(row);
+                    self.generator.reply(&self.tx, &reply, &mut self.outcome);
+                }
+                Event::Failed { .. } => return Err("a statement failed".into()),
+                Event::Ready(_) => return Ok(true),
+                _ => {}
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn work(info: &ConnInfo, plans: Vec<SessionPlan>, length: Duration) -> Result<(u32, f64), Error> {
+    let mut sessions =
+        plans.into_iter().map(|plan| Session::open(info, plan)).collect::<Result<Vec<_>, _>>()?;
     let mut poll = Poll::new()?;
     let mut events = Events::with_capacity(1024);
-    for (number, stream) in streams.iter().enumerate() {
-        let descriptor = stream.as_raw_fd();
+    for (number, session) in sessions.iter().enumerate() {
+        let descriptor = session.stream.as_raw_fd();
         poll.registry().register(&mut SourceFd(&descriptor), Token(number), Interest::READABLE)?;
     }
-    let mut next = requests.iter().cycle();
-    for stream in &mut streams {
-        stream.write_all(next.next().ok_or("no request")?)?;
+    let cpu_before_s = cpu::thread_seconds();
+    for session in &mut sessions {
+        session.send()?;
     }
     let end = Instant::now() + length;
-    let mut buffer = [0; 8192];
     let mut transactions = 0;
     while Instant::now() < end {
         poll.poll(&mut events, Some(Duration::from_millis(100)))?;
         for event in &events {
-            let Some(stream) = streams.get_mut(event.token().0) else {
-                continue;
-            };
-            let count = stream.read(&mut buffer)?;
-            if !buffer.get(..count).unwrap_or_default().ends_with(READY) {
-                return Err("a reply came in pieces".into());
+            if let Some(session) = sessions.get_mut(event.token().0)
+                && session.receive()?
+            {
+                transactions += 1;
+                session.send()?;
             }
-            transactions += 1;
-            stream.write_all(next.next().ok_or("no request")?)?;
         }
     }
-    Ok(transactions)
+    Ok((transactions, cpu::thread_seconds() - cpu_before_s))
 }

@@ -66,6 +66,15 @@ impl Target {
         }
     }
 
+    /// Says so where a connection is not encrypted though TLS was tried first.
+    pub(crate) fn tell_encryption(connection: &Connection, ui: Ui) {
+        if let Some(reason) = connection.plain_because() {
+            ui.notice(&format!(
+                "warning: the sessions are NOT encrypted (sslmode=prefer): {reason}"
+            ));
+        }
+    }
+
     /// Ends the use of the target in good order.
     pub(crate) fn close(self) -> Result<()> {
         match self.embedded {

@@ -19,8 +19,9 @@ pub(crate) fn hide_password(arguments: &[OsString]) {
     let Some(text) = database.to_str() else {
         return;
     };
-    let has_password = ConnInfo::parse(text, |_| None).is_ok_and(|info| info.has_password());
-    if !has_password {
+    // What cannot be read here, without the files and variables that belong to it, may hold one.
+    let is_harmless = ConnInfo::parse(text, |_| None).is_ok_and(|info| !info.has_password());
+    if is_harmless {
         return;
     }
     if let (Ok(program), Some((name, rest))) = (std::env::current_exe(), rest.split_first()) {
@@ -45,6 +46,9 @@ fn without_database(arguments: &[OsString]) -> Option<(OsString, Vec<OsString>)>
             found = words.next().cloned();
         } else if let Some(value) = text.strip_prefix("--database=") {
             found = Some(value.into());
+        } else if text == "-qd" {
+            rest.push("-q".into());
+            found = words.next().cloned();
         } else if let Some(value) = text.strip_prefix("-d") {
             found = Some(value.strip_prefix('=').unwrap_or(value).into());
         } else {
@@ -67,6 +71,8 @@ mod tests {
             assert_eq!(database, "x=1", "{form}");
             assert_eq!(rest, words("riops run -c 2"), "{form}");
         }
+        let (_, rest) = without_database(&words("riops run -qd x=1 -c 2")).unwrap();
+        assert_eq!(rest, words("riops run -q -c 2"));
         assert!(without_database(&words("riops server psql -- -d x")).is_none());
     }
 }

@@ -174,7 +174,7 @@ impl RunProgress {
             Stop::Transactions(count) => (count, " {human_pos}/{human_len} transactions"),
             Stop::Rows(count) => (count, " {human_pos}/{human_len} rows"),
         };
-        let bar = ui.bar(length, &format!("{{bar:20}}{unit} {{msg}}"));
+        let bar = ui.bar(length, &format!("{{bar:20}}{unit} {{wide_msg}}"));
         Self { ui, bar, plan: plan.clone(), done: 0 }
     }
 }
@@ -189,6 +189,13 @@ impl Observer for RunProgress {
             "{sessions} session{} connected{warmup}",
             if sessions == 1 { "" } else { "s" }
         ));
+    }
+
+    fn draining(&mut self) {
+        self.bar.finish_and_clear();
+        self.ui.notice(
+            "the measurement is over; waiting up to a minute for transactions that are still under way (Ctrl-C: do not wait)",
+        );
     }
 
     fn measuring(&mut self) {

@@ -173,6 +173,15 @@ impl ServerError {
     }
 }
 
+impl ServerError {
+    /// Whether the server itself does not know what became of the transaction: its own connection
+    /// to where the data are broke, or it says so (`statement_completion_unknown`).
+    #[must_use]
+    pub fn leaves_outcome_unknown(&self) -> bool {
+        self.sqlstate.class() == "08" || self.sqlstate.as_str() == "40003"
+    }
+}
+
 impl std::fmt::Display for ServerError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{} (SQLSTATE {})", self.message, self.sqlstate)?;

@@ -94,7 +94,6 @@ pub enum StartupError {
 }
 
 /// The state of the conversation.
-#[derive(Debug)]
 pub struct Startup {
     user: String,
     password: Option<String>,
@@ -110,6 +109,13 @@ pub struct Startup {
     authenticated: bool,
     greeting: Greeting,
     messages: usize,
+}
+
+impl std::fmt::Debug for Startup {
+    // It holds the password.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Startup").field("user", &self.user).finish_non_exhaustive()
+    }
 }
 
 impl Startup {
@@ -262,7 +268,14 @@ impl Startup {
             return Err(StartupError::Unexpected("a second authentication".to_owned()));
         }
         self.method = method;
-        self.allow(method)
+        self.allow(method)?;
+        // Nothing that a third party could use is sent before it is sure that there is none.
+        if self.policy.binding_required && method != Method::ScramSha256 {
+            return Err(StartupError::NoChannelBinding(
+                "the server asks for a method that cannot be bound to the channel",
+            ));
+        }
+        Ok(())
     }
 
     fn allow(&self, method: Method) -> Result<(), StartupError> {
@@ -441,8 +454,15 @@ mod tests {
             let refused = ask(policy(end_point, true), offer);
             assert!(matches!(refused, Err(StartupError::NoChannelBinding(_))), "{refused:?}");
         }
-        let refused = ask(policy(Some(b"hash"), true), Authentication::Ok);
-        assert!(matches!(refused, Err(StartupError::NoChannelBinding(_))));
+        for step in [
+            Authentication::Ok,
+            Authentication::Md5Password([0; 4]),
+            Authentication::CleartextPassword,
+        ] {
+            let policy = AuthPolicy { cleartext: true, ..policy(Some(b"hash"), true) };
+            let refused = ask(policy, step);
+            assert!(matches!(refused, Err(StartupError::NoChannelBinding(_))), "{refused:?}");
+        }
     }
 
     #[test]

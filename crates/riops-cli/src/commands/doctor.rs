@@ -6,7 +6,7 @@ use anyhow::Result;
 use riops::engine::calibrate;
 use riops::report;
 use riops::target::examine::examine;
-use riops::target::{Connection, Interrupt, Pooler, machine};
+use riops::target::{Connection, Interrupt, Pooler, is_on_this_machine, machine};
 use serde::Serialize;
 
 use crate::args::{Doctor, Output};
@@ -26,8 +26,10 @@ pub(crate) fn doctor(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<
     target.announce(ui);
     let conninfo = &target.conninfo;
     let mut connection = Connection::open(conninfo, interrupt)?;
+    Target::tell_encryption(&connection, ui);
     let pooler = Pooler::detect(&mut connection, conninfo, interrupt)?;
-    let diagnosis = examine(&mut connection, &conninfo.database, pooler, conninfo.is_local())?;
+    let is_local = pooler.is_none() && conninfo.is_local() && is_on_this_machine(&mut connection)?;
+    let diagnosis = examine(&mut connection, &conninfo.database, pooler, is_local)?;
     drop(connection);
     target.close()?;
     print(options, &diagnosis, report::diagnosis_text)
@@ -46,6 +48,8 @@ fn client(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     if !(seconds > 0.0 && seconds <= 3600.0) {
         return Err(UsageError("--duration must be above 0 and at most 1h".to_owned()).into());
     }
+    // The null server has as many.
+    super::run::allow_sessions(2 * sessions, workers)?;
     ui.notice("measuring this client against a server that does nothing");
     let calibration = calibrate(sessions, workers, seconds, interrupt)?;
     if interrupt.requested() {

@@ -1,6 +1,7 @@
 //! `riops run rows`.
 
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
@@ -16,7 +17,7 @@ use riops::store::{
 };
 use riops::target::facts::ServerFacts;
 use riops::target::machine::{self, MachineFacts};
-use riops::target::{Connection, Interrupt, Pooler};
+use riops::target::{Connection, Interrupt, Pooler, is_on_this_machine};
 use riops::workload::dataset::{DatasetError, Entry, Registry, State};
 use riops::workload::prepare::same_parameters;
 use riops::workload::rows::{self, Rows};
@@ -41,7 +42,7 @@ pub(crate) fn rows(options: &RunRows, interrupt: &Interrupt, ui: Ui) -> Result<E
     } else {
         Some(SqliteStore::open(&options.run.store.store.clone().unwrap_or_else(default_path))?)
     };
-    allow_sessions(&plan)?;
+    allow_sessions(plan.sessions, plan.workers)?;
     let id = Uuid::now_v7();
     let mut target = Target::open(&options.target, interrupt, ui)?;
     target.name_sessions(&id);
@@ -129,15 +130,15 @@ fn plan(options: &RunRows) -> Result<RunPlan> {
     })
 }
 
-/// Files that riops has open beside its sessions.
+/// Files that riops has open beside its sessions and workers.
 const OTHER_FILES: u64 = 64;
 
-/// Each session is an open file.
-fn allow_sessions(plan: &RunPlan) -> Result<()> {
-    machine::allow_files(u64::from(plan.sessions) + OTHER_FILES).map_err(|highest| {
+/// Each session is an open file, and each worker has a few for its poll.
+pub(crate) fn allow_sessions(sessions: u32, workers: u32) -> Result<()> {
+    let files = u64::from(sessions) + 4 * u64::from(workers) + OTHER_FILES;
+    machine::allow_files(files).map_err(|highest| {
         let text = format!(
-            "--sessions {} needs as many open files, and the limit is {highest}: raise it with ulimit -n",
-            plan.sessions
+            "{sessions} sessions need {files} open files, and the limit is {highest}: raise it with ulimit -n"
         );
         UsageError(text).into()
     })
@@ -168,6 +169,7 @@ fn measure(
 ) -> Result<Record> {
     let started_at = Timestamp::now();
     let mut control = Connection::open(&target.conninfo, interrupt)?;
+    Target::tell_encryption(&control, ui);
     let pooler = find_pooler(target, &plan, &mut control, interrupt, ui)?;
     let by_transaction = pooler.is_some_and(|pooler| pooler.by_transaction);
     // Through a pooler the lock needs a session of its own, which holds it by its transaction.
@@ -177,6 +179,8 @@ fn measure(
     let (entry, dataset) = find_dataset(target, options, &mut control, locks, interrupt, ui)?;
     plan.rows.validate_for(&dataset)?;
     let facts = ServerFacts::read(&mut control)?;
+    // Behind a pooler or a proxy the address says nothing of the server's machine.
+    let is_local = pooler.is_none() && target.is_local() && is_on_this_machine(&mut control)?;
     let workload = Rows::new(dataset.clone(), plan.rows.clone());
     let context = RunContext {
         id,
@@ -187,7 +191,7 @@ fn measure(
             riops_version: env!("CARGO_PKG_VERSION").to_owned(),
             machine: MachineFacts::read(),
             workers: plan.workers,
-            shares_machine_with_server: target.is_local(),
+            shares_machine_with_server: is_local,
         },
         target: TargetRecord {
             encryption: control.encryption(),
@@ -196,7 +200,7 @@ fn measure(
         },
         plan,
     };
-    let local_data = facts.data_directory.as_deref().filter(|_| target.is_local());
+    let local_data = facts.data_directory.as_deref().filter(|_| is_local);
     let mut probe = Probe::new(local_data);
     Registry::new(&mut control, NAME).require(&workload.table_names())?;
     for sql in workload.settle_sql() {
@@ -205,7 +209,9 @@ fn measure(
     let mut registry = Registry::new(&mut control, NAME);
     if context.plan.rows.updates() {
         settle_open_runs(&mut registry, &entry, store)?;
-        registry.begin_run(&context.id.to_string(), &entry.id)?;
+        registry
+            .begin_run(&context.id.to_string(), &entry.id)
+            .context("the run, which changes rows, could not be noted in riops.run")?;
     }
     let result = run_loop(&workload, &context, target, by_transaction, interrupt, &mut probe, ui);
     let nothing_was_sent = |error: &anyhow::Error| {
@@ -218,7 +224,17 @@ fn measure(
         let _ = registry.end_run(&context.id.to_string(), 0, 0);
     }
     let mut result = result?;
-    let checks = settle(target, &workload, &entry, &context, &mut result, interrupt, ui);
+    let mut checks = settle(target, &workload, &entry, &context, &mut result, interrupt, ui);
+    if let Some(guard) = &mut guard
+        && let Err(error) = guard.query_value("select 1")
+    {
+        checks.push(Check {
+            name: "lock of the dataset".to_owned(),
+            expected: "held to the end".to_owned(),
+            found: error.to_string(),
+            held: false,
+        });
+    }
     let usage = probe.usage(result.seconds);
     Ok(build(context, result, usage, checks)?)
 }
@@ -295,7 +311,7 @@ fn settle(
     // A wish to end that was for the measurement does not extend to the ledger and the proof.
     let wish = if result.interrupted { Interrupt::new() } else { interrupt.clone() };
     let settled = (|| -> Result<Vec<Check>> {
-        let mut connection = Connection::open(&target.conninfo, &Interrupt::new())?;
+        let mut connection = open_patiently(target, &context.plan)?;
         let mut registry = Registry::new(&mut connection, NAME);
         registry.end_run(&context.id.to_string(), changed, unknown)?;
         if !context.plan.verify {
@@ -319,6 +335,22 @@ fn settle(
             found: error.to_string(),
             held: false,
         }],
+    }
+}
+
+/// Opens a connection to a server that may still be recovering, as long as the sessions of the run
+/// would have tried.
+fn open_patiently(target: &Target, plan: &RunPlan) -> Result<Connection> {
+    const PAUSE: Duration = Duration::from_millis(100);
+    let patience = Duration::try_from_secs_f64(plan.errors.reconnect_timeout_s).unwrap_or_default();
+    let deadline = Instant::now() + patience;
+    loop {
+        match Connection::open(&target.conninfo, &Interrupt::new()) {
+            Err(error) if !error.is_final() && Instant::now() < deadline => {
+                std::thread::sleep(PAUSE);
+            }
+            other => return Ok(other?),
+        }
     }
 }
 

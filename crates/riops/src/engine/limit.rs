@@ -33,8 +33,9 @@ pub(super) struct Limit {
     done: AtomicU64,
     /// A session has failed: what else is under way is not worth a long wait.
     failed: AtomicBool,
-    /// Nobody waits any longer.
-    aborted: AtomicBool,
+    /// Nobody waits any longer: after this many seconds, and one more since 0 means that somebody
+    /// does.
+    aborted: AtomicU64,
 }
 
 impl Limit {
@@ -51,7 +52,7 @@ impl Limit {
             end: AtomicU64::new(end.0),
             done: AtomicU64::new(0),
             failed: AtomicBool::new(false),
-            aborted: AtomicBool::new(false),
+            aborted: AtomicU64::new(0),
         }
     }
 
@@ -86,12 +87,19 @@ impl Limit {
     }
 
     /// Gives up the transactions that are still under way.
-    pub(super) fn abort(&self) {
-        self.aborted.store(true, Ordering::Relaxed);
+    pub(super) fn abort(&self, waited: Duration) {
+        let seconds = waited.as_secs() + 1;
+        let _ = self.aborted.compare_exchange(0, seconds, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    pub(super) fn is_aborted(&self) -> bool {
-        self.aborted.load(Ordering::Relaxed)
+    /// How long was waited before, where it was given up.
+    pub(super) fn aborted_after_s(&self) -> Option<u64> {
+        self.aborted.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// Whether a session has failed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
     }
 
     pub(super) fn permit(&self, now: Nanos) -> Permission {

@@ -44,6 +44,8 @@ use worker::{
 
 /// How often the main thread looks at the user's wishes.
 const LOOK: Duration = Duration::from_millis(50);
+/// A drain that takes longer is told of.
+const DRAIN_TOLD: Duration = Duration::from_secs(1);
 /// Between "all are connected" and the first transaction: time for every worker to hear of it.
 const HEAD_START: Duration = Duration::from_millis(5);
 
@@ -91,6 +93,8 @@ pub trait Observer {
     fn measuring(&mut self);
     /// An interval is over.
     fn point(&mut self, point: &Point);
+    /// The measurement is over, and some transactions are still under way.
+    fn draining(&mut self) {}
 }
 
 /// What was measured of a stage.
@@ -116,6 +120,8 @@ pub struct StageResult {
     pub drained: u64,
     /// The longest of them.
     pub drained_max: Nanos,
+    /// Transactions that were under way at its end, and failed or are unknown.
+    pub drained_lost: u64,
     /// CPU seconds of each worker during the measurement.
     pub worker_cpu_s: Vec<f64>,
     /// What became of the starts that a rate intended; only where one is set.
@@ -235,31 +241,31 @@ fn start_workers(
     workers: usize,
     shared: &Arc<Shared>,
 ) -> Result<Vec<WorkerHandle>, EngineError> {
-    let total = sessions.len();
-    let mut sessions = sessions.into_iter();
-    let mut first_session = 0;
-    (0..workers)
-        .map(|worker| {
-            let count = total / workers + usize::from(worker < total % workers);
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let total = number(sessions.len());
+    let mut dealt: Vec<Vec<SessionPlan>> = (0..workers).map(|_| Vec::new()).collect();
+    for (position, session) in sessions.into_iter().enumerate() {
+        if let Some(own) = dealt.get_mut(position % workers) {
+            own.push(session);
+        }
+    }
+    dealt
+        .into_iter()
+        .enumerate()
+        .map(|(worker, sessions)| {
             let poll = mio::Poll::new()?;
             let waker = Arc::new(mio::Waker::new(poll.registry(), WAKE)?);
             let (go, go_received) = sync_channel(1);
             let (spares, spares_received) = sync_channel(4);
-            let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
             let assignment = Assignment {
                 worker,
-                share: Share {
-                    first: number(first_session),
-                    count: number(count),
-                    total: number(total),
-                },
+                share: Share { worker: number(worker), workers: number(workers), sessions: total },
                 waker: Arc::clone(&waker),
-                sessions: sessions.by_ref().take(count).collect(),
+                sessions,
                 poll,
                 go: go_received,
                 spares: spares_received,
             };
-            first_session += count;
             let shared = Arc::clone(shared);
             let thread = std::thread::Builder::new()
                 .name(format!("riops-worker-{worker}"))
@@ -279,10 +285,11 @@ fn work(assignment: Assignment, shared: &Shared) {
     };
     let Assignment { share, sessions, poll, waker, go, spares, .. } = assignment;
     let mut findings = Vec::new();
-    let opened: Result<Vec<Session>, (usize, ConnectionError)> = (share.first as usize..)
+    let opened: Result<Vec<Session>, (u64, ConnectionError)> = (0..)
         .zip(sessions)
-        .map(|(number, session)| {
-            open_session(session, shared, &mut findings).map_err(|error| (number, error))
+        .map(|(position, session)| {
+            open_session(session, shared, &mut findings)
+                .map_err(|error| (share.number(position), error))
         })
         .collect();
     let mut sessions = match opened {
@@ -388,7 +395,7 @@ impl StageRun<'_> {
                 Ok((_, WorkerEvent::Ready(Ok(found)))) => findings::merge(&mut findings, found),
                 Ok((_, WorkerEvent::Ready(Err((number, source))))) => {
                     return Err(EngineError::Connect {
-                        session: number + 1,
+                        session: usize::try_from(number).unwrap_or(usize::MAX).saturating_add(1),
                         sessions: self.shared.total_sessions,
                         source,
                     });
@@ -459,7 +466,7 @@ impl StageRun<'_> {
         let mut reports = Vec::new();
         let mut breached = None;
         let mut next_call = limit.measure_start();
-        let (mut measuring, mut ended) = (false, false);
+        let (mut measuring, mut ended, mut told, mut wish_is_old) = (false, false, false, false);
         while reports.len() < self.handles.len() {
             let now = clock.now();
             let next = next_call.min(if ended { Nanos::MAX } else { limit.end() });
@@ -493,6 +500,7 @@ impl StageRun<'_> {
             }
             if !ended && now >= limit.end() {
                 ended = true;
+                wish_is_old = self.interrupt.requested();
                 if !limit.is_by_number() {
                     probe.end();
                 }
@@ -502,8 +510,15 @@ impl StageRun<'_> {
                 next_call = next_call.after(self.shared.interval);
                 self.call_workers()?;
             }
-            if now >= limit.end().after(limit.patience().into()) {
-                limit.abort();
+            let waited: Duration = now.since(limit.end()).into();
+            if ended && !told && waited >= DRAIN_TOLD {
+                told = true;
+                observer.draining();
+            }
+            // Who asks for the end once more while nothing but the drain is left does not want it.
+            let unwanted = told && self.interrupt.requested() && !wish_is_old;
+            if ended && (waited >= limit.patience() || unwanted) {
+                limit.abort(waited);
                 self.call_workers()?;
             }
         }
@@ -518,7 +533,7 @@ impl StageRun<'_> {
         let (total, seconds) = timeline.total()?;
         let figures = Figures::so_far(total, seconds);
         let breaks = |threshold: &&Threshold| {
-            figures.get(threshold.metric).is_some_and(|found| !threshold.is_held_by(found))
+            figures.get(threshold.metric).is_some_and(|found| threshold.is_clearly_breached(found))
         };
         self.plan.thresholds.iter().find(breaks).cloned()
     }
@@ -531,7 +546,11 @@ impl StageRun<'_> {
 fn merge_reports(reports: Vec<WorkerReport>, limit: &Limit) -> Result<StageResult, EngineError> {
     let last_end = reports.iter().map(|report| report.last_end).max().unwrap_or_default();
     let end = if limit.is_by_number() { last_end } else { limit.end() };
-    let mut reports = reports.into_iter();
+    // A worker that has had no success for a while has had none until the common end.
+    let mut reports = reports.into_iter().map(|mut report| {
+        report.recorder.gaps.success(end);
+        report
+    });
     let first = reports.next().ok_or(EngineError::WorkerLost)?;
     let mut result = StageResult {
         name: String::new(),
@@ -544,6 +563,7 @@ fn merge_reports(reports: Vec<WorkerReport>, limit: &Limit) -> Result<StageResul
         session_transactions: first.session_transactions,
         drained: first.drained,
         drained_max: first.drained_max,
+        drained_lost: first.drained_lost,
         worker_cpu_s: vec![first.cpu_s],
         starts: first.starts,
         breached: None,
@@ -563,6 +583,7 @@ fn merge_reports(reports: Vec<WorkerReport>, limit: &Limit) -> Result<StageResul
         findings::merge(&mut result.findings, report.findings);
         result.session_transactions.extend(report.session_transactions);
         result.drained += report.drained;
+        result.drained_lost += report.drained_lost;
         result.drained_max = result.drained_max.max(report.drained_max);
         result.worker_cpu_s.push(report.cpu_s);
         if let (Some(mine), Some(theirs)) = (&mut result.starts, report.starts) {

@@ -19,7 +19,7 @@ use crate::workload::keys::{Purpose, stream};
 use crate::workload::transaction::Statements;
 
 /// Connections that are made anew at the same time.
-const CONNECTORS_MAX: usize = 16;
+const CONNECTORS_MAX: usize = 64;
 /// The pause after the first vain attempt to connect; it doubles with each.
 const PAUSE_FIRST: Duration = Duration::from_millis(10);
 /// The longest pause.
@@ -53,17 +53,23 @@ pub(super) fn open(
 ) -> Result<Opened, ConnectionError> {
     let start = Instant::now();
     let mut connection = Connection::open(target, interrupt)?;
-    connection.set_deadline(Some(Instant::now() + target.connect_timeout));
+    // Each statement has the time that connecting has.
+    let wait_no_longer = |connection: &mut Connection| {
+        connection.set_deadline(Some(Instant::now() + target.connect_timeout));
+    };
     if !recipe.settings.is_empty() {
+        wait_no_longer(&mut connection);
         connection.execute(&recipe.settings.join("; "))?;
     }
     if recipe.statements.protocol() == Protocol::Prepared {
         for statement in recipe.statements.iter() {
+            wait_no_longer(&mut connection);
             connection.prepare(&statement.name, &statement.sql, &statement.parameter_types)?;
         }
     }
     let mut findings = Vec::new();
     for (access, explain) in recipe.checks.iter().filter(|_| look) {
+        wait_no_longer(&mut connection);
         let lines = connection.query(explain)?;
         let json: String = lines.into_iter().flatten().flatten().collect();
         note(&mut findings, &access.statement, Moment::Before, access.judge(&json), 1);
@@ -85,6 +91,8 @@ pub(super) struct Order {
     /// Until when to try again.
     pub(super) patience: Duration,
     /// Who is told.
+    /// When it was asked for: waiting for a free connector is part of how long it takes.
+    pub(super) ordered: Instant,
     pub(super) reply: Sender<Reopened>,
     pub(super) waker: Arc<mio::Waker>,
 }
@@ -144,12 +152,15 @@ impl Connectors {
 
 impl Pool {
     fn work(&self, number: u64) {
-        let mut rng = stream(self.seed, Purpose::Backoff, number);
+        // The workers have the numbers from 0.
+        let mut rng = stream(self.seed, Purpose::Backoff, u64::from(u32::MAX) + number);
         loop {
             let Ok(Ok(order)) = self.queue.lock().map(|queue| queue.recv()) else {
                 return;
             };
-            let result = self.keep_trying(&order, &mut rng);
+            let result = self
+                .keep_trying(&order, &mut rng)
+                .map(|opened| Opened { took: order.ordered.elapsed().into(), ..opened });
             // Where nobody listens any more, nobody needs it.
             let (number, planned) = (order.number, order.planned);
             let _ = order.reply.send(Reopened { number, planned, result });

@@ -10,15 +10,33 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::plan::Schedule;
 use crate::units::Nanos;
 
-/// Which of a stage's sessions a worker drives.
+/// Which of a stage's sessions a worker drives: dealt out like cards, so that the workers' starts
+/// are spread as evenly as the stage's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Share {
-    /// The number of the first, from 0.
-    pub(super) first: u32,
-    /// How many.
-    pub(super) count: u32,
-    /// Of how many.
-    pub(super) total: u32,
+    /// The worker's number, from 0, which is also that of its first session.
+    pub(super) worker: u32,
+    /// How many workers there are.
+    pub(super) workers: u32,
+    /// How many sessions the stage has.
+    pub(super) sessions: u32,
+}
+
+impl Share {
+    /// How many sessions the worker drives.
+    pub(super) fn count(self) -> u32 {
+        self.own(u64::from(self.sessions)).try_into().unwrap_or(u32::MAX)
+    }
+
+    /// The stage's number of the worker's session at this position.
+    pub(super) fn number(self, position: u64) -> u64 {
+        u64::from(self.worker) + position * u64::from(self.workers)
+    }
+
+    /// How many of the first `dealt` cards are the worker's, within one round of the sessions.
+    fn own(self, dealt: u64) -> u64 {
+        dealt.saturating_sub(u64::from(self.worker)).div_ceil(u64::from(self.workers.max(1)))
+    }
 }
 
 /// The intended starts of one worker, in order.
@@ -67,7 +85,8 @@ impl Arrivals {
                 Self { source, next: Nanos(0) }
             }
             Schedule::Poisson { per_s } => {
-                let mean = 1e9 / per_s * f64::from(share.total) / f64::from(share.count.max(1));
+                let part = f64::from(share.sessions) / f64::from(share.count().max(1));
+                let mean = 1e9 / per_s * part;
                 let ahead = rng.clone();
                 let source =
                     Source::Poisson { mean, rng, ahead, ahead_next: start, due: 0, taken: 0 };
@@ -134,10 +153,9 @@ impl Arrivals {
     fn advance(&mut self) {
         match &mut self.source {
             Source::Constant { per_s, anchor, share, first_number, taken } => {
-                let count = u64::from(share.count.max(1));
-                let slot = *taken / count * u64::from(share.total)
-                    + u64::from(share.first)
-                    + *taken % count;
+                let count = u64::from(share.count().max(1));
+                let slot =
+                    *taken / count * u64::from(share.sessions) + share.number(*taken % count);
                 let number = slot.cast_signed() + *first_number;
                 #[expect(
                     clippy::cast_possible_truncation,
@@ -160,9 +178,8 @@ impl Arrivals {
 
 /// Of the first `due` starts of the stage, those of this share.
 fn own(share: Share, due: u64) -> u64 {
-    let (first, count) = (u64::from(share.first), u64::from(share.count));
-    let total = u64::from(share.total.max(1));
-    due / total * count + (due % total).saturating_sub(first).min(count)
+    let sessions = u64::from(share.sessions.max(1));
+    due / sessions * u64::from(share.count()) + share.own(due % sessions)
 }
 
 /// The distance to the next start of a Poisson process: exponentially distributed.
@@ -184,29 +201,44 @@ mod tests {
     const START: Nanos = Nanos(1_000_000_000);
 
     fn arrivals(schedule: Schedule, share: Share, anchor: Nanos) -> Arrivals {
-        let rng = stream(7, Purpose::Arrivals, u64::from(share.first));
+        let rng = stream(7, Purpose::Arrivals, u64::from(share.worker));
         Arrivals::new(schedule, share, START, anchor, rng).unwrap()
     }
 
     /// The starts before `end` of all workers, in order.
-    fn all(schedule: Schedule, counts: &[u32], anchor: Nanos, end: Nanos) -> Vec<u64> {
-        let total = counts.iter().sum();
-        let mut first = 0;
+    fn all(
+        schedule: Schedule,
+        (sessions, workers): (u32, u32),
+        anchor: Nanos,
+        end: Nanos,
+    ) -> Vec<u64> {
         let mut starts = Vec::new();
-        for &count in counts {
-            let mut arrivals = arrivals(schedule, Share { first, count, total }, anchor);
+        for worker in 0..workers {
+            let share = Share { worker, workers, sessions };
+            let mut arrivals = arrivals(schedule, share, anchor);
             while arrivals.next() < end {
                 starts.push(arrivals.take().0);
             }
-            first += count;
         }
         starts.sort_unstable();
         starts
     }
 
     #[test]
+    fn sessions_are_dealt_out_like_cards() {
+        for (sessions, workers) in [(1, 1), (7, 3), (8, 3), (1_000, 2), (5, 5)] {
+            let mut numbers: Vec<u64> = (0..workers)
+                .map(|worker| Share { worker, workers, sessions })
+                .flat_map(|share| (0..u64::from(share.count())).map(move |at| share.number(at)))
+                .collect();
+            numbers.sort_unstable();
+            assert_eq!(numbers, (0..u64::from(sessions)).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
     fn the_closed_loop_has_no_starts() {
-        let share = Share { first: 0, count: 1, total: 1 };
+        let share = Share { worker: 0, workers: 1, sessions: 1 };
         let rng = stream(7, Purpose::Arrivals, 0);
         assert!(Arrivals::new(Schedule::Closed, share, START, START, rng).is_none());
     }
@@ -216,7 +248,7 @@ mod tests {
         for (per_s, seconds) in
             [(1_000.0, 4), (3.0, 7), (7_777.0, 10), (1e6, 1), (0.5, 10), (33_333.0, 3)]
         {
-            for counts in [&[1][..], &[3, 2, 2], &[500, 500]] {
+            for counts in [(1, 1), (7, 3), (1_000, 2)] {
                 // Any warm-up, and an anchor that is no multiple of anything.
                 let anchor = START.after(Nanos(1_234_567_891));
                 let end = anchor.after(Nanos(seconds * 1_000_000_000));
@@ -231,7 +263,7 @@ mod tests {
 
     #[test]
     fn starts_stay_on_the_clock_however_long_the_run() {
-        let share = Share { first: 0, count: 1, total: 1 };
+        let share = Share { worker: 0, workers: 1, sessions: 1 };
         let mut arrivals = arrivals(Schedule::Constant { per_s: 3.0 }, share, START);
         for number in 0..300_000u64 {
             let exact = START.0 as f64 + number as f64 * 1e9 / 3.0;
@@ -242,7 +274,7 @@ mod tests {
     #[test]
     fn random_starts_have_the_rate_and_the_spread_of_a_poisson_process() {
         let end = START.after(Nanos(20_000_000_000));
-        let starts = all(Schedule::Poisson { per_s: 5_000.0 }, &[2, 1], START, end);
+        let starts = all(Schedule::Poisson { per_s: 5_000.0 }, (3, 2), START, end);
         // 100,000 expected, standard deviation 316.
         assert!((98_500..=101_500).contains(&starts.len()), "{}", starts.len());
         // Counts in windows of 10 ms have their mean as their variance.
@@ -253,15 +285,16 @@ mod tests {
         let mean = counts.iter().sum::<f64>() / 2_000.0;
         let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / 2_000.0;
         assert!((variance / mean - 1.0).abs() < 0.15, "{}", variance / mean);
-        assert_eq!(starts, all(Schedule::Poisson { per_s: 5_000.0 }, &[2, 1], START, end));
+        assert_eq!(starts, all(Schedule::Poisson { per_s: 5_000.0 }, (3, 2), START, end));
     }
 
     #[test]
     fn the_backlog_is_what_is_due_and_was_not_taken() {
         for schedule in [Schedule::Constant { per_s: 999.0 }, Schedule::Poisson { per_s: 999.0 }] {
-            for share in
-                [Share { first: 0, count: 1, total: 1 }, Share { first: 2, count: 3, total: 7 }]
-            {
+            for share in [
+                Share { worker: 0, workers: 1, sessions: 1 },
+                Share { worker: 2, workers: 3, sessions: 8 },
+            ] {
                 let anchor = START.after(Nanos(500_000_000));
                 let mut arrivals = arrivals(schedule, share, anchor);
                 let mut reference = arrivals.clone();

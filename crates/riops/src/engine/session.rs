@@ -40,6 +40,14 @@ pub enum SessionError {
     /// The server refused a statement.
     #[error("the statement failed: {0}")]
     Server(Box<ServerError>),
+    /// The server refused to show a plan.
+    #[error("the look at the plan of {statement} failed: {error}")]
+    Look {
+        /// The statement.
+        statement: String,
+        /// Why.
+        error: Box<ServerError>,
+    },
     /// The connection broke.
     #[error("the server closed the connection in the middle of the run{}", .0.as_ref().map_or_else(String::new, |error| format!(": {error}")))]
     Closed(Option<Box<ServerError>>),
@@ -66,7 +74,9 @@ impl SessionError {
     /// The server's code, where it sent one; class 08 stands for a broken connection.
     pub(super) fn sqlstate(&self) -> SqlState {
         match self {
-            Self::Server(error) | Self::Closed(Some(error)) => error.sqlstate,
+            Self::Server(error) | Self::Look { error, .. } | Self::Closed(Some(error)) => {
+                error.sqlstate
+            }
             Self::Closed(None) | Self::Io(_) => SqlState::CONNECTION_FAILURE,
             Self::Protocol(_) => SqlState::PROTOCOL_VIOLATION,
             Self::Reconnect { sqlstate, .. } => *sqlstate,
@@ -103,7 +113,18 @@ pub(super) enum Ended {
     /// A transaction, with an error.
     Failed(Flight, Box<ServerError>),
     /// The look at a plan, with an error.
-    CheckFailed(Box<ServerError>),
+    CheckFailed(usize, Box<ServerError>),
+}
+
+/// How far sending has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flushed {
+    /// Everything is sent.
+    All,
+    /// The socket takes no more for now.
+    Blocked,
+    /// Nobody will read it; what the peer said before is still to be read.
+    PeerGone,
 }
 
 /// A connection, with what is on its way in and out.
@@ -286,13 +307,13 @@ impl Session {
         link.pipeline.sent(1).map_err(|error| SessionError::protocol(&error))
     }
 
-    /// Sends what is to be sent; false where the socket takes no more for now.
-    pub(super) fn flush(&mut self) -> Result<bool, SessionError> {
+    /// Sends what is to be sent.
+    pub(super) fn flush(&mut self) -> Result<Flushed, SessionError> {
         let Some(link) = &mut self.link else {
-            return Ok(true);
+            return Ok(Flushed::All);
         };
         if link.out.is_empty() {
-            return Ok(true);
+            return Ok(Flushed::All);
         }
         loop {
             let rest = link.out.get(link.sent..).unwrap_or_default();
@@ -303,33 +324,21 @@ impl Session {
             match written {
                 Ok(_) if done => break,
                 Ok(count) => link.sent += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Flushed::Blocked);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                    return Err(self.farewell());
+                    link.out.clear();
+                    link.sent = 0;
+                    return Ok(Flushed::PeerGone);
                 }
                 Err(error) => return Err(SessionError::Io(error.to_string())),
             }
         }
         link.out.clear();
         link.sent = 0;
-        Ok(true)
-    }
-
-    /// The peer has gone: reads what it said before, for the error.
-    fn farewell(&mut self) -> SessionError {
-        let end = loop {
-            match self.fill() {
-                Ok(true) => {}
-                Ok(false) => break SessionError::Closed(None),
-                Err(error) => break error,
-            }
-        };
-        while let Ok(Some(_)) = self.take_end() {}
-        match self.failed.take() {
-            Some(said) => SessionError::Closed(Some(said)),
-            None => end,
-        }
+        Ok(Flushed::All)
     }
 
     /// Reads once; false where nothing is left to read for now.
@@ -406,7 +415,7 @@ impl Session {
         };
         self.activity = Activity::Work;
         if let Some(error) = failed {
-            return Some(Ended::CheckFailed(error));
+            return Some(Ended::CheckFailed(number, error));
         }
         let finding = self.recipe.checks.get(number).map_or_else(
             || Finding { held: false, outline: String::new() },

@@ -21,6 +21,8 @@ pub struct Figures<'a> {
     pub unknown: Option<u64>,
     /// Late and skipped transactions.
     pub late: u64,
+    /// Starts that never got their turn, where a rate is set and that is known already.
+    pub waiting: Option<u64>,
     /// Transactions that were sent again.
     pub retries: u64,
     /// Broken connections that were replaced, where that is known already.
@@ -42,7 +44,8 @@ impl<'a> Figures<'a> {
             errors: sum.errors,
             failed: sum.failed,
             unknown: None,
-            late: sum.late,
+            late: sum.late + sum.skipped,
+            waiting: None,
             retries: sum.retries,
             reconnects: None,
             service: &sum.service,
@@ -69,6 +72,7 @@ impl<'a> Figures<'a> {
             failed: operations.iter().map(|totals| totals.failed).sum::<u64>() + unknown,
             unknown: Some(unknown),
             late: late + recorder.skipped,
+            waiting: None,
             retries: recorder.retries,
             reconnects: Some(recorder.reconnects),
             service,
@@ -97,6 +101,7 @@ impl<'a> Figures<'a> {
                 (ended > 0).then(|| 100.0 * self.failed as f64 / ended as f64)
             }
             Metric::Late => Some(self.late as f64),
+            Metric::Waiting => self.waiting.map(|count| count as f64),
             Metric::Retries => Some(self.retries as f64),
             Metric::Reconnects => self.reconnects.map(|count| count as f64),
             Metric::Unknown => self.unknown.map(|count| count as f64),

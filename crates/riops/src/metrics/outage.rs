@@ -103,8 +103,11 @@ impl ErrorTimes {
     /// Adds the errors of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (sqlstate, bursts) in &other.0 {
-            for range in bursts {
-                self.add_range(*sqlstate, *range);
+            let kinds = self.0.len();
+            match self.0.iter_mut().find(|(known, _)| known == sqlstate) {
+                Some((_, mine)) => *mine = coalesced(mine.iter().chain(bursts).copied().collect()),
+                None if kinds < KINDS_MAX => self.0.push((*sqlstate, bursts.clone())),
+                None => {}
             }
         }
     }
@@ -115,6 +118,19 @@ impl ErrorTimes {
             .find(|(known, _)| known.as_str() == sqlstate)
             .map_or(&[], |(_, bursts)| bursts.as_slice())
     }
+}
+
+/// Ranges in order, with those made one that are no farther apart than a burst.
+fn coalesced(mut ranges: Vec<Range>) -> Vec<Range> {
+    ranges.sort_unstable();
+    let mut bursts: Vec<Range> = Vec::new();
+    for range in ranges {
+        match bursts.last_mut() {
+            Some(last) if range.0.since(last.1) <= BURST => last.1 = last.1.max(range.1),
+            _ => bursts.push(range),
+        }
+    }
+    bursts
 }
 
 /// What an error did to the run.
@@ -234,6 +250,21 @@ mod tests {
         let never = super::tests::series(&[100, 100, 100, 0, 5]);
         let found = outage("08006", &times, &gaps, &never, Nanos(0)).unwrap();
         assert_eq!(found.until_90_percent_s, None);
+    }
+
+    #[test]
+    fn merged_bursts_stay_apart() {
+        let at = |seconds: [u64; 2]| {
+            let mut times = ErrorTimes::default();
+            for second in seconds {
+                times.add(SqlState::DISK_FULL, ms(second * 1_000));
+            }
+            times
+        };
+        let mut both = at([10, 100]);
+        both.merge(&at([10, 101]));
+        let expected = [(ms(10_000), ms(10_000)), (ms(100_000), ms(101_000))];
+        assert_eq!(both.of("53100"), expected);
     }
 
     #[test]

@@ -135,8 +135,10 @@ pub struct IntervalPart {
     pub errors: u64,
     /// Transactions that failed in it or whose outcome is unknown.
     pub failed: u64,
-    /// Transactions that were late, or skipped since they could only become late.
+    /// Transactions that were late.
     pub late: u64,
+    /// Starts that were left out since they could only become late.
+    pub skipped: u64,
     /// Transactions that were sent again.
     pub retries: u64,
     /// Starts that were due at its end and had not happened; only where a schedule sets them.
@@ -160,6 +162,7 @@ impl IntervalPart {
             errors: 0,
             failed: 0,
             late: 0,
+            skipped: 0,
             retries: 0,
             backlog: 0,
             service: Histogram::for_interval()?,
@@ -174,6 +177,7 @@ impl IntervalPart {
         self.errors = 0;
         self.failed = 0;
         self.late = 0;
+        self.skipped = 0;
         self.retries = 0;
         self.backlog = 0;
         self.service.clear();
@@ -194,6 +198,7 @@ impl IntervalPart {
         self.errors += other.errors;
         self.failed += other.failed;
         self.late += other.late;
+        self.skipped += other.skipped;
         self.retries += other.retries;
         self.backlog += other.backlog;
         self.service.merge(&other.service)?;
@@ -220,6 +225,7 @@ impl IntervalPart {
             errors: self.errors,
             failed: self.failed,
             late: self.late,
+            skipped: self.skipped,
             retries: self.retries,
             backlog: self.response.as_ref().map(|_| self.backlog),
             p50_us: at(service, 0.50),
@@ -352,7 +358,7 @@ impl Recorder {
     /// Counts a start that was left out since it could only become late.
     pub fn skip(&mut self) {
         self.skipped += 1;
-        self.interval.late += 1;
+        self.interval.skipped += 1;
     }
 
     /// Says how many starts were due and had not happened when the current interval ended.

@@ -26,9 +26,12 @@ pub struct Point {
     /// Transactions that failed in it or whose outcome is unknown.
     #[serde(default)]
     pub failed: u64,
-    /// Transactions that were late, or skipped since they could only become late.
+    /// Transactions that were late.
     #[serde(default)]
     pub late: u64,
+    /// Starts that were left out since they could only become late.
+    #[serde(default)]
+    pub skipped: u64,
     /// Transactions that were sent again.
     #[serde(default)]
     pub retries: u64,
@@ -161,6 +164,7 @@ impl Timeline {
                 last.errors += open.sum.errors;
                 last.failed += open.sum.failed;
                 last.late += open.sum.late;
+                last.skipped += open.sum.skipped;
                 last.retries += open.sum.retries;
             }
         }

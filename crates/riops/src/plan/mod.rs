@@ -292,6 +292,12 @@ impl RunPlan {
                     "--latency-limit must be above 0 and at most 1h, not {limit_s} s"
                 ));
             }
+            if skip && !matches!(self.stop, Stop::DurationS(_)) {
+                return refuse(
+                    "--skip-late goes with --duration only: what is skipped is no transaction that a number could count"
+                        .to_owned(),
+                );
+            }
             if skip && self.schedule == Schedule::Closed {
                 return refuse(
                     "--skip-late needs --rate: without intended starts nothing is late before it is sent"
@@ -305,12 +311,20 @@ impl RunPlan {
                 "--reconnect-timeout must be at most 30 days, not {timeout_s} s"
             ));
         }
+        if self.latency_limit.is_none()
+            && let Some(late) =
+                self.thresholds.iter().find(|threshold| threshold.metric == Metric::Late)
+        {
+            return refuse(format!(
+                "--threshold '{late}' needs --latency-limit: without it nothing is late"
+            ));
+        }
         let response = |threshold: &&Threshold| {
-            matches!(threshold.metric, Metric::Time(TimeKind::Response, _))
+            matches!(threshold.metric, Metric::Time(TimeKind::Response, _) | Metric::Waiting)
         };
         match self.thresholds.iter().find(response) {
             Some(threshold) if self.schedule == Schedule::Closed => refuse(format!(
-                "--threshold '{threshold}' needs --rate: without intended starts there is no response time"
+                "--threshold '{threshold}' needs --rate: without intended starts there is none"
             )),
             _ => Ok(()),
         }
@@ -374,7 +388,16 @@ mod tests {
     #[test]
     fn absurd_numbers_are_refused_by_the_name_of_their_option() {
         type Change = fn(&mut RunPlan);
-        let cases: [(Change, &str); 21] = [
+        let cases: [(Change, &str); 23] = [
+            (|plan| plan.thresholds.push("late=0".parse().unwrap()), "needs --latency-limit"),
+            (
+                |plan| {
+                    plan.schedule = Schedule::Constant { per_s: 1.0 };
+                    plan.stop = Stop::Rows(5);
+                    plan.latency_limit = Some(LatencyLimit { limit_s: 1.0, skip: true });
+                },
+                "--duration only",
+            ),
             (|plan| plan.pipeline = 0, "--pipeline"),
             (|plan| plan.pipeline = 1_000, "--pipeline"),
             (|plan| plan.schedule = Schedule::Constant { per_s: 0.0 }, "--rate"),

@@ -42,6 +42,8 @@ pub enum Metric {
     ErrorPercent,
     /// Transactions beyond the latency limit, and those that were skipped.
     Late,
+    /// Starts that never got their turn.
+    Waiting,
     /// Transactions that were sent again.
     Retries,
     /// Connections that broke and were replaced.
@@ -74,7 +76,7 @@ pub struct Threshold {
 /// Why a text is no threshold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no threshold: give a metric ([service.|response.]p50 … p99.9, mean, max; riops, tps, errors, error_percent, late, retries, reconnects, unknown), one of < <= > >= =, and a number, with us, ms or s behind a latency"
+    "`{0}` is no threshold: give a metric ([service.|response.]p50 … p99.9, mean, max; riops, tps, errors, error_percent, late, waiting, retries, reconnects, unknown), one of < <= > >= =, and a number, with us, ms or s behind a latency"
 )]
 pub struct ThresholdError(String);
 
@@ -89,6 +91,21 @@ impl Threshold {
             Comparison::AtLeast => found >= self.value,
             Comparison::Equal => found == self.value,
         }
+    }
+}
+
+/// The error of the histograms by which a run is judged while it goes on.
+const TOLERANCE: f64 = 0.01;
+
+impl Threshold {
+    /// Whether `found` is not what is wanted, by more than a preliminary figure may be wrong.
+    #[must_use]
+    pub fn is_clearly_breached(&self, found: f64) -> bool {
+        let near = match self.metric {
+            Metric::Time(..) => [1.0 - TOLERANCE, 1.0, 1.0 + TOLERANCE],
+            _ => [1.0; 3],
+        };
+        near.iter().all(|factor| !self.is_held_by(found * factor))
     }
 }
 
@@ -135,7 +152,8 @@ fn metric(name: &str) -> Option<Metric> {
             .strip_prefix('p')
             .and_then(number)
             .filter(|percent| (0.0..=100.0).contains(percent))
-            .map(|percent| Quantity::Quantile(percent / 100.0)),
+            // 99.9 / 100 is a hair above 0.999, which of a thousand would be the one after.
+            .map(|percent| Quantity::Quantile((percent * 1e3).round() / 1e5)),
     };
     if let Some(quantity) = quantity {
         return Some(Metric::Time(kind, quantity));
@@ -146,6 +164,7 @@ fn metric(name: &str) -> Option<Metric> {
         "errors" => Some(Metric::Errors),
         "error_percent" => Some(Metric::ErrorPercent),
         "late" => Some(Metric::Late),
+        "waiting" => Some(Metric::Waiting),
         "retries" => Some(Metric::Retries),
         "reconnects" => Some(Metric::Reconnects),
         "unknown" => Some(Metric::Unknown),
@@ -214,10 +233,18 @@ mod tests {
     }
 
     #[test]
+    fn a_preliminary_figure_breaches_only_clearly() {
+        let p99: Threshold = "p99<10ms".parse().unwrap();
+        assert!(!p99.is_clearly_breached(10_050.0) && p99.is_clearly_breached(10_200.0));
+        let errors: Threshold = "errors=0".parse().unwrap();
+        assert!(errors.is_clearly_breached(1.0) && !errors.is_clearly_breached(0.0));
+    }
+
+    #[test]
     fn a_metric_is_known_by_its_name() {
         let metric = |text: &str| text.parse::<Threshold>().unwrap().metric;
         let quantile = |kind, share| Metric::Time(kind, Quantity::Quantile(share));
-        assert_eq!(metric("p99.9<1s"), quantile(TimeKind::Either, 99.9 / 100.0));
+        assert_eq!(metric("p99.9<1s"), quantile(TimeKind::Either, 0.999));
         assert_eq!(metric("response.p50<1s"), quantile(TimeKind::Response, 0.5));
         assert_eq!(metric("service.max<1s"), Metric::Time(TimeKind::Service, Quantity::Max));
         assert_eq!(metric("tps>1"), Metric::TransactionsPerS);

@@ -93,7 +93,7 @@ pub fn calibration_text(found: &Calibration) -> String {
     block.line(
         "CPU",
         &format!(
-            "{} per transaction: {} transactions/s and processor at most",
+            "{} per transaction: {} transactions/s per processor at most",
             duration_us(found.cpu_us_per_transaction),
             rate(found.transactions_per_s_and_cpu)
         ),

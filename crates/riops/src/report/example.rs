@@ -71,7 +71,7 @@ fn stage() -> StageRecord {
         }],
         errors: Vec::new(),
         unknown_commits: 0,
-        drained: DrainedRecord { transactions: 2, max_us: 1700.0 },
+        drained: DrainedRecord { transactions: 2, max_us: 1700.0, lost: 0 },
         sessions_fairness: Fairness { min: 5_990, mean: 6_000.0, max: 6_010, stdev: 10.0 },
         io: Some(IoRecord {
             piops: 2.0,

@@ -125,6 +125,13 @@ fn result(block: &mut Block, summary: &Summary<'_>) {
         }
     }
     schedule(block, stage);
+    if stage.drained.lost > 0 {
+        let text = format!(
+            "{} transactions were still under way at the end, and failed or never ended",
+            count(stage.drained.lost)
+        );
+        block.line("", &text);
+    }
     let longest = stage.service_us.as_ref().map_or(0.0, |latency| latency.max);
     if stage.drained.max_us > longest {
         block.line(
@@ -150,12 +157,11 @@ fn failures(block: &mut Block, summary: &Summary<'_>) {
             format!("{} × {}{retried}: {}", count(error.count), error.sqlstate, error.sample);
         block.line("", &text);
         if let Some(seconds) = error.without_success_s {
-            let recovery = error.until_90_percent_s.map_or_else(
-                || "the former rate was not seen again".to_owned(),
-                |seconds| format!("90 % of the former rate after {}", duration_us(seconds * 1e6)),
-            );
+            let recovery = error.until_90_percent_s.map_or_else(String::new, |seconds| {
+                format!("; 90 % of the former rate after {}", duration_us(seconds * 1e6))
+            });
             let without = duration_us(seconds * 1e6);
-            block.line("", &format!("  {without} without a success; {recovery}"));
+            block.line("", &format!("  {without} without a success{recovery}"));
         }
     }
     if let Some(outcomes) = stage.outcomes.filter(|outcomes| outcomes.failed + outcomes.unknown > 0)
@@ -383,6 +389,7 @@ pub fn interval_line(point: &Point) -> String {
         (point.errors, "errors"),
         (point.retries, "retries"),
         (point.late, "late"),
+        (point.skipped, "skipped"),
         (point.backlog.unwrap_or(0), "waiting"),
     ] {
         if number > 0 {

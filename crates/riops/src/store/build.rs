@@ -8,7 +8,7 @@ use super::record::{
     OperationRecord, Outcomes, Record, SCHEMA, ScheduleRecord, StageRecord, Status, TargetRecord,
     ThresholdRecord, Throughput, Verdict,
 };
-use crate::engine::{AccessFinding, Moment, StageResult};
+use crate::engine::{AccessFinding, Moment, SessionError, StageResult};
 use crate::metrics::{Figures, Histogram, HistogramError, OperationTotals};
 use crate::plan::{RunPlan, Threshold};
 use crate::probe::MachineUse;
@@ -49,10 +49,12 @@ pub fn build(
 ) -> Result<Record, HistogramError> {
     let accesses = accesses(&result.findings, &context.accesses);
     let failure = result.failure.as_ref().map(ToString::to_string);
+    // Who asks for the end during the drain ends the drain: that is no failure.
+    let given_up = matches!(result.failure, Some(SessionError::Drain(_))) && result.interrupted;
     let status = match (&failure, result.interrupted) {
-        (Some(_), _) => Status::Failed,
-        (None, true) => Status::Interrupted,
+        (Some(_), _) if !given_up => Status::Failed,
         (None, false) => Status::Done,
+        _ => Status::Interrupted,
     };
     let wrong_replies = result.wrong_replies;
     let thresholds = thresholds(&result, &context.plan)?;
@@ -133,7 +135,10 @@ fn thresholds(
     let service = merged(totals, |totals| Some(&totals.service))?;
     let response = merged(totals, |totals| totals.response.as_ref())?;
     let response = plan.schedule.per_s().map(|_| &response);
-    let figures = Figures::of_stage(&result.recorder, result.seconds, &service, response);
+    let figures = Figures {
+        waiting: result.starts.map(|starts| starts.waiting),
+        ..Figures::of_stage(&result.recorder, result.seconds, &service, response)
+    };
     let judge = |threshold: &Threshold| {
         let found = figures.get(threshold.metric);
         let ended_run = result.breached.as_ref() == Some(threshold);
@@ -194,6 +199,7 @@ fn stage(
         drained: DrainedRecord {
             transactions: result.drained,
             max_us: result.drained_max.as_micros(),
+            lost: result.drained_lost,
         },
         sessions_fairness: fairness(&result.session_transactions),
         io: usage.device.map(|device| IoRecord { piops: device.reads_per_s, device }),

@@ -298,6 +298,9 @@ pub struct DrainedRecord {
     pub transactions: u64,
     /// Service time of the longest.
     pub max_us: f64,
+    /// Transactions beside these that failed, never ended, or whose outcome is unknown.
+    #[serde(default)]
+    pub lost: u64,
 }
 
 /// Transactions per session.

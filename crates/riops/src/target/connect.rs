@@ -15,7 +15,7 @@ use super::connection::{Connection, ConnectionError, is_wait};
 use super::conninfo::{ConnInfo, Host, Server, SessionAttrs};
 use super::interrupt::Interrupt;
 use super::stream::{Place, Stream, places};
-use super::tls::SslMode;
+use super::tls::{self, SslMode};
 
 /// How often a waiting connection looks whether the user has lost patience.
 pub(super) const INTERRUPT_CHECK: Duration = Duration::from_millis(100);
@@ -91,7 +91,13 @@ fn open_on(
     for place in places(info, server).map_err(unreachable)? {
         for encryption in info.encryptions(server) {
             match attempt(info, server, &place, *encryption, interrupt) {
-                Ok(connection) => return accept(connection, wanted),
+                Ok(mut connection) => {
+                    // Somebody who did not ask for it hears why the session is not encrypted.
+                    if let Some(ConnectionError::Tls { reason, .. }) = &last {
+                        connection.note_plain(reason);
+                    }
+                    return accept(connection, wanted);
+                }
                 Err(error) if another_encryption_may_help(&error) => last = Some(error),
                 Err(error) if error.is_final() => return Err(error),
                 Err(error) => {
@@ -110,6 +116,8 @@ fn another_encryption_may_help(error: &ConnectionError) -> bool {
         ConnectionError::Tls { .. } => true,
         ConnectionError::Startup { source: StartupError::Server(error), .. } => {
             error.sqlstate == SqlState::INVALID_AUTHORIZATION
+                // What poolers answer where they want TLS.
+                || error.sqlstate == SqlState::PROTOCOL_VIOLATION
         }
         _ => false,
     }
@@ -129,7 +137,7 @@ fn attempt(
     start(&mut connection, info, server).map_err(|error| match error {
         // With TLS 1.3 a server says only now what it thinks of the client's certificate.
         ConnectionError::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
-            ConnectionError::Tls { address: server.to_string(), reason: error.to_string() }
+            ConnectionError::Tls { address: server.to_string(), reason: tls::explained(&error) }
         }
         other => other,
     })?;
@@ -153,7 +161,7 @@ fn open_stream(
     let Some(tls) = info.tls.as_ref().filter(|_| encryption != Encryption::Never) else {
         return Ok(stream);
     };
-    let broken = |error: io::Error| failed(error.to_string());
+    let broken = |error: io::Error| failed(tls::explained(&error));
     if !tls.direct {
         stream.request_tls().map_err(broken)?;
         let offered = waiting(deadline, interrupt, &broken, || stream.offers_tls())?;

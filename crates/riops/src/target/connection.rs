@@ -30,7 +30,7 @@ pub enum ConnectionError {
         source: io::Error,
     },
     /// Connected, but no session.
-    #[error("{address} refused the session of user {user} in database {database}: {source}{}", startup_hint(.source))]
+    #[error("no session on {address} for user {user} in database {database}: {source}{}", startup_hint(.source))]
     Startup {
         /// Where.
         address: String,
@@ -171,6 +171,7 @@ pub struct Connection {
     address: String,
     interrupt: Interrupt,
     deadline: Option<Instant>,
+    plain_because: Option<String>,
     /// What the server said before it closed the connection.
     farewell: Option<Box<ServerError>>,
 }
@@ -203,6 +204,7 @@ impl Connection {
             address: server.to_string(),
             interrupt: interrupt.clone(),
             deadline: None,
+            plain_because: None,
             farewell: None,
         }
     }
@@ -238,6 +240,18 @@ impl Connection {
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    pub(super) fn note_plain(&mut self, reason: &str) {
+        if !self.stream.is_encrypted() {
+            self.plain_because = Some(reason.to_owned());
+        }
+    }
+
+    /// Why the session is not encrypted, where TLS was tried first and failed.
+    #[must_use]
+    pub fn plain_because(&self) -> Option<&str> {
+        self.plain_because.as_deref()
     }
 
     /// TLS version and cipher suite; `None` for a plain connection.
@@ -465,11 +479,18 @@ impl Connection {
 
     /// Reads until a whole frame is there.
     fn fill_frame(&mut self) -> Result<(), ConnectionError> {
+        let mut reads = 0u64;
         loop {
             let unread = self.received.unread();
             if riops_wire::frame::split(unread, FRAME_BYTES_MAX)?.is_some() {
                 return Ok(());
             }
+            // A server that sends a byte now and then is not waited for any longer than one that
+            // is silent.
+            if reads > 0 && self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Err(self.too_late());
+            }
+            reads += 1;
             let space = self.received.space()?;
             match self.stream.read(space) {
                 Ok(0) => return Err(ConnectionError::Closed(self.farewell.take())),
@@ -479,11 +500,6 @@ impl Connection {
                     return Err(ConnectionError::Closed(self.farewell.take()));
                 }
                 Err(error) => return Err(ConnectionError::Io(error)),
-            }
-            // A server that sends a byte now and then is not waited for any longer than one that
-            // is silent.
-            if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Err(self.too_late());
             }
         }
     }
@@ -503,8 +519,11 @@ impl Connection {
         if !self.interrupt.requested() {
             return Ok(());
         }
-        // Nobody waits for the answer: the server closes the connection without one.
-        let _ = self.cancel();
+        // Before the greeting there is nothing to cancel. Nobody waits for the answer: the server
+        // closes the connection without one.
+        if !self.greeting.secret.is_empty() {
+            let _ = self.cancel();
+        }
         Err(ConnectionError::Interrupted)
     }
 

@@ -1,6 +1,7 @@
 //! What the record keeps of the target: version, build, settings, where its data lie.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, UdpSocket};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -62,6 +63,21 @@ impl ServerFacts {
             data_directory,
         })
     }
+}
+
+/// Whether the server itself runs on this machine, by the address at which it was reached in the
+/// end: a proxy in between has another.
+///
+/// # Errors
+/// [`ConnectionError`]
+pub fn is_on_this_machine(connection: &mut Connection) -> Result<bool, ConnectionError> {
+    let address = optional(connection.query_value("select host(inet_server_addr())"))?;
+    Ok(match address.and_then(|text| text.parse::<IpAddr>().ok()) {
+        // A socket of this machine.
+        None => true,
+        // Only an address of this machine can be bound to.
+        Some(address) => address.is_loopback() || UdpSocket::bind((address, 0)).is_ok(),
+    })
 }
 
 /// An error of the server (no permission, no such view) means: not known.

@@ -18,6 +18,7 @@ pub mod tls;
 
 pub use connection::{Connection, ConnectionError};
 pub use conninfo::ConnInfo;
+pub use facts::is_on_this_machine;
 pub use flavour::Flavour;
 pub use interrupt::Interrupt;
 pub use pooler::Pooler;

@@ -48,9 +48,13 @@ impl Pooler {
         }
         let mut second = Connection::open(target, interrupt)?;
         let mut by_transaction = false;
+        let first = server_process(connection)?;
         for _ in 0..LOOKS {
-            // A session that keeps its server to itself never shares it with another.
-            by_transaction |= server_process(connection)? == server_process(&mut second)?;
+            // A session that keeps its server to itself never changes it, and never shares it with
+            // another. Asked twice, since a pool of two that takes turns would look the same.
+            let process = server_process(connection)?;
+            by_transaction |= process != first || process == server_process(&mut second)?;
+            by_transaction |= server_process(connection)? != first;
         }
         if !by_transaction {
             return Ok(Some(Self { by_transaction, prepared_statements: true }));

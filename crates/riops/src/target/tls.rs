@@ -194,7 +194,10 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     if metadata.permissions().mode() & forbidden != 0 {
         return Err(file_error(CLIENT_KEY, path, &"others can read it: chmod 600"));
     }
-    PrivateKeyDer::from_pem_file(path).map_err(|error| file_error(CLIENT_KEY, path, &error))
+    PrivateKeyDer::from_pem_file(path).map_err(|error| {
+        let reason = format!("no key in it that is not encrypted ({error})");
+        file_error(CLIENT_KEY, path, &reason)
+    })
 }
 
 fn revocations(
@@ -285,7 +288,7 @@ impl ServerCertVerifier for Verifier {
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }
             )
         };
-        if self.roots.iter().any(|root| root == end_entity) {
+        if self.roots.iter().any(|root| root == end_entity) && is_self_signed(end_entity) {
             // It vouches for itself, and the user vouches for it.
             check_validity(end_entity, now)?;
             if self.name {
@@ -332,6 +335,43 @@ impl ServerCertVerifier for Verifier {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
     }
+}
+
+/// Whether a certificate names itself as its issuer.
+fn is_self_signed(certificate: &CertificateDer<'_>) -> bool {
+    Certificate::from_der(certificate)
+        .is_ok_and(|parsed| parsed.tbs_certificate.issuer == parsed.tbs_certificate.subject)
+}
+
+/// What went wrong in a handshake, for people; the library's word for it behind.
+pub(super) fn explained(error: &std::io::Error) -> String {
+    let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) else {
+        return error.to_string();
+    };
+    let text = tls.to_string();
+    let meaning = match tls {
+        rustls::Error::InvalidCertificate(reason) => match reason {
+            CertificateError::UnknownIssuer => {
+                "the server's certificate is signed by none of the roots (sslrootcert)"
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                "the server's certificate has expired"
+            }
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                "the server's certificate is not valid yet"
+            }
+            CertificateError::Revoked => "the server's certificate was revoked",
+            _ if text.contains("CaUsedAsEndEntity") => {
+                "the server's certificate is its own authority, and is none of the roots: self-signed? then name it as sslrootcert"
+            }
+            _ if text.contains("UnsupportedCertVersion") => {
+                "the server's certificate is of X.509 version 1, which is not supported: make one of version 3"
+            }
+            _ => return text,
+        },
+        _ => return text,
+    };
+    format!("{meaning} ({text})")
 }
 
 fn check_validity(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), rustls::Error> {

@@ -202,7 +202,7 @@ impl<'a> Registry<'a> {
     /// # Errors
     /// [`DatasetError::InUse`]
     pub fn lock_in_transaction(&mut self) -> Result<(), DatasetError> {
-        self.connection.execute("begin")?;
+        self.connection.execute("begin; set local idle_in_transaction_session_timeout = 0")?;
         let sql = format!(
             "select pg_try_advisory_xact_lock_shared({LOCK_SPACE}, hashtext('{}'))",
             self.workload

@@ -32,8 +32,10 @@ fn a_rate_beyond_the_server_leaves_a_backlog_that_is_shown() {
     let starts = result.starts.unwrap();
     assert_eq!(starts.intended, 200_000);
     assert!(starts.waiting > 0 && starts.oldest_wait > Nanos(1_000_000));
-    let backlog = result.series.first().unwrap().backlog.unwrap();
-    assert!(backlog > 0, "{backlog}");
+    // It grows to the end, where it is what was never started.
+    let backlog: Vec<u64> = result.series.iter().map(|point| point.backlog.unwrap()).collect();
+    assert!(backlog.is_sorted() && backlog.first() > Some(&0), "{backlog:?}");
+    assert_eq!(backlog.last(), Some(&starts.waiting));
     let reads = &result.recorder.operations()[0];
     assert!(reads.response.as_ref().unwrap().max() > reads.service.max());
 }

@@ -28,7 +28,7 @@ fn run_worker(stop: Stop, sessions: u32, schedule: Schedule) -> (WorkerReport, u
         let reads = Box::new(Reads { number: 0, updates: true });
         Session::new(Arc::clone(&recipe), reads, 1, opened)
     };
-    let share = Share { first: 0, count: sessions, total: sessions };
+    let share = Share { worker: 0, workers: 1, sessions };
     let sessions = (0..sessions).map(open).collect();
     let (events, received) = sync_channel::<(usize, WorkerEvent)>(1_000);
     let (_spares, spares) = sync_channel(1);

@@ -95,7 +95,8 @@ impl<C: Clock> Worker<C> {
     ) {
         let retry = error.is_retryable() && flight.retries < self.rules.errors.max_retries;
         let stop = !retry && self.rules.errors.on_error == OnError::Stop;
-        if stop || self.limit.is_measured(now) {
+        // The first one that ends the run counts even in the warm-up; those in its drain do not.
+        if (stop || self.limit.is_measured(now)) && !self.limit.has_failed() {
             let recorder = &mut self.report.recorder;
             recorder.error(error.sqlstate, &error.to_string(), retry, now);
         }
@@ -103,7 +104,9 @@ impl<C: Clock> Worker<C> {
             flight.retries += 1;
             return self.postpone(number, flight, now);
         }
-        self.lose(&flight, false, now);
+        // Some servers say with an error that they do not know.
+        let changes = self.changes.get(flight.tx.operation()) == Some(&true);
+        self.lose(&flight, changes && error.leaves_outcome_unknown(), now);
         if let Some(session) = self.sessions.get_mut(number) {
             session.recycle(flight);
         }
@@ -111,6 +114,29 @@ impl<C: Clock> Worker<C> {
             self.fail(number, SessionError::Server(error), now);
         } else {
             self.advance(number, now);
+        }
+    }
+
+    /// A look at a plan was answered with an error. One that may pass, or that the user wants to be
+    /// counted, leaves the look out; any other ends the run.
+    pub(super) fn not_seen(
+        &mut self,
+        number: usize,
+        check: usize,
+        error: Box<ServerError>,
+        now: Nanos,
+    ) {
+        let recorder = &mut self.report.recorder;
+        recorder.error(error.sqlstate, &error.to_string(), false, now);
+        if error.is_retryable() || self.rules.errors.on_error == OnError::Continue {
+            self.check(number, check + 1, now);
+        } else {
+            let statement = self
+                .sessions
+                .get(number)
+                .and_then(|session| session.recipe.checks.get(check))
+                .map_or_else(String::new, |(access, _)| access.statement.clone());
+            self.fail(number, SessionError::Look { statement, error }, now);
         }
     }
 
@@ -164,6 +190,8 @@ impl<C: Clock> Worker<C> {
         if self.limit.counts(flight.claimed, now, flight.tx.rows_asked()) {
             self.report.recorder.lost(operation, unknown);
             self.report.last_end = self.report.last_end.max(now);
+        } else if now >= self.limit.end() {
+            self.report.drained_lost += 1;
         }
     }
 
@@ -195,6 +223,7 @@ impl<C: Clock> Worker<C> {
     }
 
     fn lose_all_under_way(&mut self, number: usize, now: Nanos) {
+        self.look_is_over(number);
         let Some(session) = self.sessions.get_mut(number) else {
             return;
         };
@@ -221,6 +250,7 @@ impl<C: Clock> Worker<C> {
             look: !planned,
             planned,
             patience,
+            ordered: std::time::Instant::now(),
             reply: self.reconnect.reply.clone(),
             waker: std::sync::Arc::clone(&self.reconnect.waker),
         })
@@ -297,7 +327,7 @@ impl<C: Clock> Worker<C> {
             return;
         }
         // A refused statement was counted when it was refused.
-        if !matches!(error, SessionError::Server(_)) {
+        if !matches!(error, SessionError::Server(_) | SessionError::Look { .. }) {
             let recorder = &mut self.report.recorder;
             recorder.error(error.sqlstate(), &error.to_string(), false, now);
         }

@@ -22,7 +22,7 @@ use super::findings::{AccessFinding, note};
 use super::limit::Limit;
 use super::opening::{Connectors, Reopened};
 use super::schedule::Arrivals;
-use super::session::{Activity, Ended, Session, SessionError};
+use super::session::{Activity, Ended, Flushed, Session, SessionError};
 use crate::metrics::{IntervalPart, Recorder};
 use crate::plan::{ErrorPolicy, LatencyLimit, RunPlan};
 use crate::probe::cpu;
@@ -43,7 +43,7 @@ const EVENTS: usize = 1024;
 #[derive(Debug)]
 pub(super) enum WorkerEvent {
     /// Its sessions are connected, and these are their plans; or which one is not, and why.
-    Ready(Result<Vec<AccessFinding>, (usize, ConnectionError)>),
+    Ready(Result<Vec<AccessFinding>, (u64, ConnectionError)>),
     /// It is gone without a word.
     Lost,
     /// One of its intervals is over.
@@ -126,6 +126,9 @@ pub(super) struct Worker<C> {
     /// Transactions that wait to be sent again.
     postponed: BinaryHeap<Postponed>,
     active: usize,
+    /// The session that looks at its plans in the middle of the measurement: one at a time, so that
+    /// the looks are no burst of their own.
+    looking: Option<usize>,
     /// Whether all sessions have heard that the measurement is over.
     ending: bool,
     cpu_at_start_s: Option<f64>,
@@ -167,6 +170,7 @@ impl<C: Clock> Worker<C> {
             reconnect,
             rng,
             interval: 0,
+            looking: None,
             ending: false,
             cpu_at_start_s: None,
             cpu_at_end_s: None,
@@ -223,8 +227,8 @@ impl<C: Clock> Worker<C> {
             self.ending = true;
             self.wind_up_all(now);
         }
-        if self.limit.is_aborted() {
-            self.fail_all(&SessionError::Drain(self.limit.patience().as_secs()));
+        if let Some(seconds) = self.limit.aborted_after_s() {
+            self.fail_all(&SessionError::Drain(seconds));
         }
         if self.limit.is_measured(now) {
             self.report.recorder.away.record(self.clock.now().since(now));
@@ -276,7 +280,8 @@ impl<C: Clock> Worker<C> {
             return;
         };
         if let Some(arrivals) = &mut self.arrivals {
-            let backlog = arrivals.backlog(self.interval_end);
+            // A start that falls on the border belongs to the next interval.
+            let backlog = arrivals.backlog(Nanos(self.interval_end.0.saturating_sub(1)));
             self.report.recorder.note_backlog(backlog);
         }
         self.interval += 1;
@@ -334,7 +339,7 @@ impl<C: Clock> Worker<C> {
                 self.check(number, check + 1, now);
             }
             Ended::Failed(flight, error) => self.failed(number, flight, error, now),
-            Ended::CheckFailed(error) => self.fail(number, SessionError::Server(error), now),
+            Ended::CheckFailed(check, error) => self.not_seen(number, check, error, now),
         }
     }
 
@@ -344,8 +349,10 @@ impl<C: Clock> Worker<C> {
             return;
         };
         match session.flush() {
-            Ok(true) => {}
-            Ok(false) => self.want_writable(number, true),
+            Ok(Flushed::All) => {}
+            Ok(Flushed::Blocked) => self.want_writable(number, true),
+            // Replies that came before the end count, and so does the server's reason.
+            Ok(Flushed::PeerGone) => self.serve(number, false, true),
             Err(error) => self.broken(number, error),
         }
     }

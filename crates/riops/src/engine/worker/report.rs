@@ -39,6 +39,8 @@ pub(in crate::engine) struct WorkerReport {
     pub(in crate::engine) session_transactions: Vec<u64>,
     pub(in crate::engine) drained: u64,
     pub(in crate::engine) drained_max: Nanos,
+    /// Transactions that were still under way at the end, and failed or are unknown.
+    pub(in crate::engine) drained_lost: u64,
     pub(in crate::engine) last_end: Nanos,
     pub(in crate::engine) cpu_s: f64,
     /// Only where a rate is set.
@@ -58,6 +60,7 @@ impl WorkerReport {
             session_transactions: Vec::new(),
             drained: 0,
             drained_max: Nanos(0),
+            drained_lost: 0,
             last_end: measure_start,
             cpu_s: 0.0,
             starts: None,
@@ -76,14 +79,19 @@ impl<C: Clock> Worker<C> {
             self.sessions.iter().map(|session| session.transactions).collect();
         let by_number = self.limit.is_by_number();
         let end = if by_number { self.report.last_end } else { self.limit.end() };
-        self.report.recorder.gaps.success(end);
+        let before_end = Nanos(end.0.saturating_sub(1));
+        if let Some(arrivals) = &mut self.arrivals {
+            // The last interval ends with the measurement.
+            self.report.recorder.note_backlog(arrivals.backlog(before_end));
+        }
+        let measured = end > self.limit.measure_start();
         self.report.starts = self.arrivals.as_mut().map(|arrivals| {
             let taken = self.report.starts_taken;
             // By number there is one start for each transaction that was claimed.
-            let due = if by_number {
+            let due = if by_number || !measured {
                 taken
             } else {
-                arrivals.due(Nanos(end.0.saturating_sub(1))).saturating_sub(self.due_before)
+                arrivals.due(before_end).saturating_sub(self.due_before)
             };
             let waiting = due.saturating_sub(taken);
             let oldest_wait = if waiting > 0 { end.since(arrivals.next()) } else { Nanos(0) };

@@ -37,7 +37,13 @@ impl<C: Clock> Worker<C> {
                 return;
             }
             let over = now >= self.limit.end();
-            if session.next_check == Some(Moment::Middle) && !over && self.limit.half_is_over(now) {
+            let may_look = self.looking.is_none_or(|looking| looking == number);
+            if session.next_check == Some(Moment::Middle)
+                && may_look
+                && !over
+                && self.limit.half_is_over(now)
+            {
+                self.looking = Some(number);
                 // What is under way ends first.
                 if session.is_quiet() {
                     self.check(number, 0, now);
@@ -92,21 +98,28 @@ impl<C: Clock> Worker<C> {
             if intended > now {
                 return Next::Wait;
             }
+            let measured = intended >= self.limit.measure_start();
+            if let Some(arrivals) = &mut self.arrivals
+                && self.rules.skip_late
+                && now.since(intended) > self.rules.late_after
+            {
+                arrivals.take();
+                self.report.starts_taken += u64::from(measured);
+                if measured {
+                    self.report.recorder.skip();
+                }
+                continue;
+            }
             let Permission::Start { claimed } = self.limit.permit(now) else {
                 return Next::End;
             };
-            let Some(arrivals) = &mut self.arrivals else {
-                return Next::Start { intended, claimed };
-            };
-            arrivals.take();
-            let measured = intended >= self.limit.measure_start();
-            self.report.starts_taken += u64::from(measured);
-            if !self.rules.skip_late || now.since(intended) <= self.rules.late_after {
-                return Next::Start { intended, claimed };
+            if let Some(arrivals) = &mut self.arrivals {
+                arrivals.take();
+                // By number there is one start for each transaction that is counted.
+                let counted = if self.limit.is_by_number() { claimed } else { measured };
+                self.report.starts_taken += u64::from(counted);
             }
-            if measured {
-                self.report.recorder.skip();
-            }
+            return Next::Start { intended, claimed };
         }
     }
 
@@ -124,14 +137,16 @@ impl<C: Clock> Worker<C> {
                 continue;
             };
             session.parked = false;
-            if session.activity == Activity::Work
-                && session.has_room()
+            // Each send takes its time: the next session starts that much later.
+            let now = self.clock.now();
+            self.go_on(number, now);
+            let taken = self.arrivals.as_ref().is_some_and(|arrivals| arrivals.next() != due);
+            if taken
                 && self.limit.is_measured(now)
                 && let Some(lag) = &mut self.report.recorder.start_lag
             {
                 lag.record(now.since(due));
             }
-            self.go_on(number, now);
         }
     }
 
@@ -162,7 +177,15 @@ impl<C: Clock> Worker<C> {
             Some(Moment::Middle) => Some(Moment::After),
             _ => None,
         };
+        self.look_is_over(number);
         self.advance(number, now);
+    }
+
+    /// Lets another session look at its plans.
+    pub(super) fn look_is_over(&mut self, number: usize) {
+        if self.looking == Some(number) {
+            self.looking = None;
+        }
     }
 
     /// A session has nothing more to start: it ends when all is answered and looked at.

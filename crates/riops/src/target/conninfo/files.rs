@@ -68,6 +68,17 @@ pub(super) fn home(environment: &dyn Fn(&str) -> Option<String>) -> Option<PathB
     environment("HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
 }
 
+/// The name of the user that runs this process, by the system's list.
+pub(super) fn operating_system_user() -> Option<String> {
+    let uid = rustix::process::geteuid().as_raw().to_string();
+    let users = fs::read_to_string("/etc/passwd").ok()?;
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == uid).then(|| name.to_owned())
+    })
+}
+
 /// The lines of a password file, where it may be used. A file that others can read is left alone,
 /// and that is said.
 pub(super) struct PasswordFile {

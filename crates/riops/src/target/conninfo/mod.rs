@@ -345,6 +345,7 @@ impl ConnInfo {
         let user = take("user")
             .or_else(|| environment("USER"))
             .or_else(|| environment("LOGNAME"))
+            .or_else(files::operating_system_user)
             .unwrap_or_else(|| "postgres".to_owned());
         let database = take("dbname").unwrap_or_else(|| user.clone());
         let mut servers = {
@@ -370,8 +371,10 @@ impl ConnInfo {
         let info = Self {
             servers,
             password,
-            application_name: take("application_name")
-                .or_else(|| take("fallback_application_name")),
+            application_name: {
+                let fallback = take("fallback_application_name");
+                take("application_name").or(fallback)
+            },
             options: take("options"),
             connect_timeout: connect_timeout(take("connect_timeout"))?,
             tls: wants_tls.then(|| tls::Tls::new(&tls).map(Arc::new)).transpose()?,
@@ -388,6 +391,10 @@ impl ConnInfo {
         };
         refuse_what_is_not_offered(&mut take)?;
         match settings.into_keys().next() {
+            // What stands where a name should be may be the rest of a password with a space in it.
+            Some(_) if info.has_password() => Err(ConnInfoError::UnknownSetting(
+                "… (not shown, since a password stands beside it)".to_owned(),
+            )),
             Some(unknown) => Err(ConnInfoError::UnknownSetting(unknown)),
             None => Ok(info),
         }

@@ -210,6 +210,7 @@ fn what_is_not_understood_is_refused_without_showing_a_password() {
         "postgresql://h?ssl_min_protocol_version=TLSv1",
         "host=h sslpassword=s3cret",
         "host=h sslmode=require sslcert=/nonexistent sslkey=/nonexistent",
+        "host=h sslmode=require sslcert=/nonexistent",
         "host=h target_session_attrs=best",
         "host=h load_balance_hosts=yes",
         "host=h channel_binding=maybe",
@@ -222,17 +223,23 @@ fn what_is_not_understood_is_refused_without_showing_a_password() {
         "host=h krbsrvname=postgres",
         "mysql://localhost",
         "password='s3cret",
-        "s3cret =",
+        "host=h password=abc s3cret==",
+        "host=h password='x's3cret",
+        "host=h password=my 's3cret",
         "host=h password=s3cret port",
         "postgresql://%ff@h",
+        "postgresql://u:%zz@h",
+        "postgresql://u:100%@h",
         "postgresql://a%00b@h",
         "postgresql://h?novalue",
     ] {
         match parse(text) {
-            Err(error) => assert!(!error.to_string().contains("'s3cret"), "{error}"),
+            Err(error) => assert!(!error.to_string().contains("s3cret"), "{error}"),
             Ok(info) => panic!("{text} gave {info:?}"),
         }
     }
+    let named = parse("host=h application_name=a fallback_application_name=b").unwrap();
+    assert_eq!(named.application_name.as_deref(), Some("a"));
     let info = parse("host=h password=s3cret").unwrap();
     assert!(!format!("{info:?} {info} {:?}", info.servers).contains("s3cret"));
 }

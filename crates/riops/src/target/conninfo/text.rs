@@ -16,7 +16,13 @@ pub(super) fn parse(text: &str) -> Result<Settings, ConnInfoError> {
         return parse_url(rest);
     }
     if text.is_empty() || text.contains('=') {
-        return parse_pairs(text);
+        return parse_pairs(text).map_err(|error| match error {
+            // What stands where a name should be may be the rest of a password with a space in it.
+            ConnInfoError::Syntax(_) if text.contains("password") => ConnInfoError::Syntax(
+                "the password (a value with spaces in it has to be quoted)".to_owned(),
+            ),
+            other => other,
+        });
     }
     if text.contains("://") || text.contains(char::is_whitespace) {
         return Err(ConnInfoError::Syntax(
@@ -36,6 +42,14 @@ pub(super) fn is_connection_string(name: &str) -> bool {
 }
 
 fn decoded(text: &str) -> Result<String, ConnInfoError> {
+    let mut pieces = text.split('%');
+    pieces.next();
+    for piece in pieces {
+        let digits = piece.get(..2).unwrap_or_default();
+        if digits.len() != 2 || !digits.chars().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(ConnInfoError::Syntax("a percent sign".to_owned()));
+        }
+    }
     let decoded = percent_decode_str(text)
         .decode_utf8()
         .map_err(|_| ConnInfoError::Syntax("a percent sign".to_owned()))?;

@@ -160,6 +160,10 @@ pub(super) fn tls_settings(
     };
     let certificate = named(take("sslcert"), "postgresql.crt").filter(|_| client_certificate);
     let key = named(take("sslkey"), "postgresql.key");
+    if let (Some(path), None) = (&certificate, &key) {
+        let reason = "its key is missing: set sslkey";
+        return bad("sslcert", path.display().to_string(), reason);
+    }
     let versions =
         tls::versions(take("ssl_min_protocol_version"), take("ssl_max_protocol_version")).map_err(
             |value| ConnInfoError::BadValue {
