@@ -21,6 +21,7 @@ figure here; rates depend on what else the machine does. Exits with 1 where a ta
 import argparse
 import json
 import os
+import pwd
 import re
 import signal
 import statistics
@@ -191,15 +192,18 @@ def many(server, report, arguments):
     name = server.socket.split("/")[-1].split("?")[0]
     user = call("psql", "-qXAtc", "select current_user", server.socket).strip()
     port = 6599
+    socket = urllib.parse.unquote(address["host"])
     with open(f"{folder}/users", "w") as file:
         file.write('"bench" ""\n')
     with open(f"{folder}/pgbouncer.ini", "w") as file:
         file.write(
-            f"[databases]\n{name} = host={urllib.parse.unquote(address['host'])} port={address['port']} user={user}\n"
+            f"[databases]\n{name} = host={socket} port={address['port']} user={user}\n"
             f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = trust\n"
             f"auth_file = {folder}/users\npool_mode = transaction\ndefault_pool_size = 20\nmax_client_conn = 2000\n"
         )
-    command = ["pgbouncer", "-q", f"{folder}/pgbouncer.ini"] + (["-u", "nobody"] if os.geteuid() == 0 else [])
+    # It refuses to run as root; whoever owns the socket may use it.
+    owner = pwd.getpwuid(os.stat(socket).st_uid).pw_name
+    command = ["pgbouncer", "-q", f"{folder}/pgbouncer.ini"] + (["-u", owner] if os.geteuid() == 0 else [])
     pooler = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         time.sleep(1)
@@ -210,10 +214,15 @@ def many(server, report, arguments):
         process = subprocess.Popen(
             command + ["--output", "json", "--no-store"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
+        said = []
+        connected = None
         for line in process.stderr:
-            if "connected" in line:
+            said.append(line)
+            if "sessions connected" in line:
                 connected = time.monotonic() - start
                 break
+        if connected is None:
+            sys.exit("".join(said))
         for line in process.stderr:
             if line.strip().startswith("2.0 s"):
                 break
