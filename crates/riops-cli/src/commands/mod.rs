@@ -6,6 +6,7 @@ mod prepare;
 mod run;
 mod runs;
 mod server;
+mod settle;
 mod verify;
 
 use std::process::ExitCode;

@@ -1,7 +1,6 @@
 //! `riops run rows`.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
@@ -20,12 +19,13 @@ use riops::target::machine::{self, MachineFacts};
 use riops::target::{Connection, Interrupt, Pooler, is_on_this_machine};
 use riops::workload::dataset::{DatasetError, Entry, Registry, State};
 use riops::workload::prepare::same_parameters;
-use riops::workload::rows::{self, Rows};
-use riops::workload::verify::{Check, verify};
+use riops::workload::rows::Rows;
+use riops::workload::verify::Check;
 use riops::workload::{Workload, rows::NAME};
 use uuid::Uuid;
 
 use super::prepare::{Order, overlaid, prepare, random_seed};
+use super::settle::{settle, settle_open_runs};
 use crate::args::{self, DatasetOptions, Output, RunRows};
 use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID, UsageError};
 use crate::target::Target;
@@ -289,99 +289,6 @@ fn run_loop(
     let mut progress = RunProgress::new(ui, plan);
     let accesses = context.accesses.clone();
     Ok(run_stage(stage, accesses, plan, &target.conninfo, interrupt, probe, &mut progress)?)
-}
-
-/// After the measurement: notes what was acknowledged, and proves that it is there. A server that
-/// died in the run cannot be asked any more; then the run in its ledger stays open until somebody
-/// settles it from the record.
-fn settle(
-    target: &Target,
-    workload: &Rows,
-    entry: &Entry,
-    context: &RunContext,
-    result: &mut StageResult,
-    interrupt: &Interrupt,
-    ui: Ui,
-) -> Vec<Check> {
-    if !context.plan.rows.updates() {
-        return Vec::new();
-    }
-    let written = result.acknowledged.get(rows::OPERATION_UPDATE).copied().unwrap_or_default();
-    let (changed, unknown) = increments(&context.plan.rows, written.rows, written.rows_unknown);
-    // A wish to end that was for the measurement does not extend to the ledger and the proof.
-    let wish = if result.interrupted { Interrupt::new() } else { interrupt.clone() };
-    let settled = (|| -> Result<Vec<Check>> {
-        let mut connection = open_patiently(target, &context.plan)?;
-        let mut registry = Registry::new(&mut connection, NAME);
-        registry.end_run(&context.id.to_string(), changed, unknown)?;
-        if !context.plan.verify {
-            return Ok(Vec::new());
-        }
-        ui.notice("summing up the data");
-        let mut connection = Connection::open(&target.conninfo, &wish)?;
-        Ok(verify(&mut Registry::new(&mut connection, NAME), workload, entry)?)
-    })();
-    match settled {
-        Ok(checks) => checks,
-        Err(_) if result.failure.is_some() => Vec::new(),
-        Err(_) if wish.requested() => {
-            result.interrupted = true;
-            Vec::new()
-        }
-        // What was measured is not thrown away, and not called valid.
-        Err(error) => vec![Check {
-            name: "verification".to_owned(),
-            expected: "an answer".to_owned(),
-            found: error.to_string(),
-            held: false,
-        }],
-    }
-}
-
-/// Opens a connection to a server that may still be recovering, as long as the sessions of the run
-/// would have tried.
-fn open_patiently(target: &Target, plan: &RunPlan) -> Result<Connection> {
-    const PAUSE: Duration = Duration::from_millis(100);
-    let patience = Duration::try_from_secs_f64(plan.errors.reconnect_timeout_s).unwrap_or_default();
-    let deadline = Instant::now() + patience;
-    loop {
-        match Connection::open(&target.conninfo, &Interrupt::new()) {
-            Err(error) if !error.is_final() && Instant::now() < deadline => {
-                std::thread::sleep(PAUSE);
-            }
-            other => return Ok(other?),
-        }
-    }
-}
-
-/// What updates of these rows add to `scratch`: nothing where they stay in the index.
-fn increments(run: &RowsRun, acknowledged: u64, unknown: u64) -> (u64, u64) {
-    if run.index_only { (0, 0) } else { (acknowledged, unknown) }
-}
-
-/// Settles the runs that could not report because their server had died, from their records where
-/// those were kept here. What was acknowledged then is not forgotten.
-pub(crate) fn settle_open_runs(
-    registry: &mut Registry<'_>,
-    entry: &Entry,
-    store: Option<&SqliteStore>,
-) -> Result<()> {
-    let Some(store) = store else {
-        return Ok(());
-    };
-    for id in registry.open_runs(&entry.id)? {
-        // Without a record the run was killed, is under way, or was made elsewhere: it stays open.
-        let Ok(record) = store.find(&id) else {
-            continue;
-        };
-        let operations = record.stages.first().map(|stage| stage.operations.as_slice());
-        let updates = operations.unwrap_or_default().iter().find(|each| each.name == "update");
-        let (acknowledged, unknown) =
-            updates.map_or((0, 0), |each| (each.acknowledged_rows, each.unknown_rows));
-        let (changed, unknown) = increments(&record.plan.rows, acknowledged, unknown);
-        registry.end_run(&id, changed, unknown)?;
-    }
-    Ok(())
 }
 
 /// The dataset that will be measured: prepared first where it is missing and that is wanted, and

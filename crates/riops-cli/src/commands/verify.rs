@@ -12,7 +12,7 @@ use riops::workload::dataset::{DatasetError, Registry, State};
 use riops::workload::rows::{NAME, Rows};
 use riops::workload::verify::verify;
 
-use super::run::settle_open_runs;
+use super::settle::settle_open_runs;
 use crate::args::VerifyRows;
 use crate::failure::NOT_VALID;
 use crate::target::Target;

@@ -111,12 +111,20 @@ fn run(
     answer: impl Fn(u64, &Request<'_>) -> Reply + Send + Sync + 'static,
 ) -> Result<StageResult, EngineError> {
     let server = FakeServer::start(answer).unwrap();
-    let target = ConnInfo::unix(server.folder(), PORT, "riops", "test");
+    run_on(server.folder(), plan, updates)
+}
+
+/// The same on a server with a socket in this folder.
+fn run_on(
+    folder: &std::path::Path,
+    plan: &RunPlan,
+    updates: bool,
+) -> Result<StageResult, EngineError> {
     run_stage(
         stage(plan.sessions, updates),
         vec![access()],
         plan,
-        &target,
+        &ConnInfo::unix(folder, PORT, "riops", "test"),
         &Interrupt::new(),
         &mut Probe::new(None),
         &mut Seen::default(),

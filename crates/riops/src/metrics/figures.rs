@@ -1,7 +1,8 @@
 //! The figures by which a result is judged, while it is made and when it is done.
 
 use super::histogram::Histogram;
-use super::recorder::{IntervalPart, Recorder};
+use super::interval::IntervalPart;
+use super::recorder::Recorder;
 use crate::plan::{Metric, Quantity, TimeKind};
 
 /// Counts and latencies up to some moment.

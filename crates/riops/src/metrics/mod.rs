@@ -1,14 +1,18 @@
 //! What is counted and timed: recorded by each worker alone, merged when an interval or a stage
 //! ends. Pure: values in, values out.
 
+mod errors;
 mod figures;
 mod histogram;
+mod interval;
 mod outage;
 mod recorder;
 mod timeline;
 
+pub use errors::{ErrorCounts, ErrorEntry};
 pub use figures::Figures;
 pub use histogram::{Histogram, HistogramError, LatencySummary};
+pub use interval::IntervalPart;
 pub use outage::{ErrorTimes, Gaps, Outage, outage};
-pub use recorder::{ErrorCounts, ErrorEntry, IntervalPart, Measured, OperationTotals, Recorder};
+pub use recorder::{Measured, OperationTotals, Recorder};
 pub use timeline::{Point, Timeline};

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::histogram::HistogramError;
-use super::recorder::IntervalPart;
+use super::interval::IntervalPart;
 use crate::plan::SERIES_POINTS_MAX;
 
 /// One interval of a run.

@@ -12,16 +12,7 @@ fn run_through(fault: Fault, plan: &RunPlan) -> (Result<StageResult, EngineError
     let server = FakeServer::start(|_, request| well(request)).unwrap();
     let only_first = move |session| if session == 0 { fault } else { Fault::None };
     let proxy = Proxy::start(server.folder(), only_first).unwrap();
-    let target = ConnInfo::unix(proxy.folder(), PORT, "riops", "test");
-    let result = run_stage(
-        stage(plan.sessions, true),
-        vec![access()],
-        plan,
-        &target,
-        &Interrupt::new(),
-        &mut Probe::new(None),
-        &mut Seen::default(),
-    );
+    let result = run_on(proxy.folder(), plan, true);
     (result, proxy.passed())
 }
 

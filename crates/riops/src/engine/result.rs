@@ -1,0 +1,117 @@
+//! What a stage gives: the reports of its workers, merged.
+
+use super::EngineError;
+use super::findings::{self, AccessFinding};
+use super::limit::Limit;
+use super::session::SessionError;
+use super::worker::{Acknowledged, Starts, WorkerReport};
+use crate::metrics::{Point, Recorder, outage};
+use crate::plan::Threshold;
+use crate::units::Nanos;
+
+/// What was measured of a stage.
+#[derive(Debug)]
+pub struct StageResult {
+    /// The stage's name.
+    pub name: String,
+    /// Names of the operations, in the order of the recorder's.
+    pub operations: Vec<&'static str>,
+    /// Length of the measurement.
+    pub seconds: f64,
+    /// Counts and histograms of all workers.
+    pub recorder: Recorder,
+    /// What the database acknowledged in all phases, by operation.
+    pub acknowledged: Vec<Acknowledged>,
+    /// Replies that were not what was asked for, in all phases.
+    pub wrong_replies: u64,
+    /// What the plans showed, before, in the middle and after.
+    pub findings: Vec<AccessFinding>,
+    /// Counted transactions of each session.
+    pub session_transactions: Vec<u64>,
+    /// Transactions that ended after the measurement.
+    pub drained: u64,
+    /// The longest of them.
+    pub drained_max: Nanos,
+    /// Transactions that were under way at its end, and failed or are unknown.
+    pub drained_lost: u64,
+    /// CPU seconds of each worker during the measurement.
+    pub worker_cpu_s: Vec<f64>,
+    /// What became of the starts that a rate intended; only where one is set.
+    pub starts: Option<Starts>,
+    /// The threshold that ended it early, where one did.
+    pub breached: Option<Threshold>,
+    /// The time series.
+    pub series: Vec<Point>,
+    /// Why it ended early, where it did.
+    pub failure: Option<SessionError>,
+    /// Whether the user ended it.
+    pub interrupted: bool,
+}
+
+pub(super) fn merge_reports(
+    reports: Vec<WorkerReport>,
+    limit: &Limit,
+) -> Result<StageResult, EngineError> {
+    let last_end = reports.iter().map(|report| report.last_end).max().unwrap_or_default();
+    let end = if limit.is_by_number() { last_end } else { limit.end() };
+    // A worker that has had no success for a while has had none until the common end.
+    let mut reports = reports.into_iter().map(|mut report| {
+        report.recorder.gaps.success(end);
+        report
+    });
+    let first = reports.next().ok_or(EngineError::WorkerLost)?;
+    let mut result = StageResult {
+        name: String::new(),
+        operations: Vec::new(),
+        seconds: end.since(limit.measure_start()).as_seconds(),
+        recorder: first.recorder,
+        acknowledged: first.acknowledged,
+        wrong_replies: first.wrong_replies,
+        findings: first.findings,
+        session_transactions: first.session_transactions,
+        drained: first.drained,
+        drained_max: first.drained_max,
+        drained_lost: first.drained_lost,
+        worker_cpu_s: vec![first.cpu_s],
+        starts: first.starts,
+        breached: None,
+        series: Vec::new(),
+        failure: first.failure,
+        interrupted: false,
+    };
+    for report in reports {
+        result.recorder.merge(&report.recorder)?;
+        for (mine, theirs) in result.acknowledged.iter_mut().zip(report.acknowledged) {
+            mine.transactions += theirs.transactions;
+            mine.rows += theirs.rows;
+            mine.rows_unknown += theirs.rows_unknown;
+            mine.transactions_unknown += theirs.transactions_unknown;
+        }
+        result.wrong_replies += report.wrong_replies;
+        findings::merge(&mut result.findings, report.findings);
+        result.session_transactions.extend(report.session_transactions);
+        result.drained += report.drained;
+        result.drained_lost += report.drained_lost;
+        result.drained_max = result.drained_max.max(report.drained_max);
+        result.worker_cpu_s.push(report.cpu_s);
+        if let (Some(mine), Some(theirs)) = (&mut result.starts, report.starts) {
+            mine.intended += theirs.intended;
+            mine.waiting += theirs.waiting;
+            mine.oldest_wait = mine.oldest_wait.max(theirs.oldest_wait);
+        }
+        result.failure = result.failure.or(report.failure);
+    }
+    Ok(result)
+}
+
+/// Adds to each kind of error how long nothing succeeded around it.
+pub(super) fn note_outages(result: &mut StageResult, start: Nanos) {
+    let recorder = &mut result.recorder;
+    let (times, gaps) = (recorder.error_times.clone(), recorder.gaps.clone());
+    for entry in recorder.errors_mut().entries_mut() {
+        if let Some(found) = outage(&entry.sqlstate, &times, &gaps, &result.series, start) {
+            entry.without_success_s = Some(found.without_success_s);
+            entry.until_90_percent_s = found.until_90_percent_s;
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What one worker counted in one interval, and the point of the series that all make together.
+
+use super::histogram::{Histogram, HistogramError};
+use super::timeline::Point;
+
+/// What one worker counted in one interval of the series.
+#[derive(Debug, Clone)]
+pub struct IntervalPart {
+    /// Position of the interval, from 0.
+    pub index: usize,
+    /// Transactions that ended in it.
+    pub transactions: u64,
+    /// Their rows.
+    pub rows: u64,
+    /// Errors in it.
+    pub errors: u64,
+    /// Transactions that failed in it or whose outcome is unknown.
+    pub failed: u64,
+    /// Transactions that were late.
+    pub late: u64,
+    /// Starts that were left out since they could only become late.
+    pub skipped: u64,
+    /// Transactions that were sent again.
+    pub retries: u64,
+    /// Starts that were due at its end and had not happened; only where a schedule sets them.
+    pub backlog: u64,
+    /// Service times.
+    pub service: Histogram,
+    /// Response times; only where a schedule sets an intended start.
+    pub response: Option<Histogram>,
+}
+
+impl IntervalPart {
+    /// Nothing counted yet.
+    ///
+    /// # Errors
+    /// [`HistogramError::Unusable`]
+    pub fn new(open_loop: bool) -> Result<Self, HistogramError> {
+        Ok(Self {
+            index: 0,
+            transactions: 0,
+            rows: 0,
+            errors: 0,
+            failed: 0,
+            late: 0,
+            skipped: 0,
+            retries: 0,
+            backlog: 0,
+            service: Histogram::for_interval()?,
+            response: open_loop.then(Histogram::for_interval).transpose()?,
+        })
+    }
+
+    pub(super) fn clear(&mut self, index: usize) {
+        self.index = index;
+        self.transactions = 0;
+        self.rows = 0;
+        self.errors = 0;
+        self.failed = 0;
+        self.late = 0;
+        self.skipped = 0;
+        self.retries = 0;
+        self.backlog = 0;
+        self.service.clear();
+        if let Some(response) = &mut self.response {
+            response.clear();
+        }
+    }
+}
+
+impl IntervalPart {
+    /// Adds what another worker counted in the same interval.
+    ///
+    /// # Errors
+    /// [`HistogramError::Unusable`]
+    pub fn merge(&mut self, other: &Self) -> Result<(), HistogramError> {
+        self.transactions += other.transactions;
+        self.rows += other.rows;
+        self.errors += other.errors;
+        self.failed += other.failed;
+        self.late += other.late;
+        self.skipped += other.skipped;
+        self.retries += other.retries;
+        self.backlog += other.backlog;
+        self.service.merge(&other.service)?;
+        if let (Some(mine), Some(theirs)) = (&mut self.response, &other.response) {
+            mine.merge(theirs)?;
+        }
+        Ok(())
+    }
+
+    /// The interval as a point of the series: it ends at `t_s` and is `seconds` long.
+    #[must_use]
+    pub fn point(&self, t_s: f64, seconds: f64) -> Point {
+        let service = Some(&self.service).filter(|histogram| histogram.count() > 0);
+        let response = self.response.as_ref().filter(|histogram| histogram.count() > 0);
+        let at = |histogram: Option<&Histogram>, quantile: f64| {
+            histogram.map(|histogram| histogram.quantile(quantile).as_micros())
+        };
+        let max = |histogram: Option<&Histogram>| histogram.map(|each| each.max().as_micros());
+        Point {
+            t_s,
+            seconds,
+            transactions: self.transactions,
+            rows: self.rows,
+            errors: self.errors,
+            failed: self.failed,
+            late: self.late,
+            skipped: self.skipped,
+            retries: self.retries,
+            backlog: self.response.as_ref().map(|_| self.backlog),
+            p50_us: at(service, 0.50),
+            p99_us: at(service, 0.99),
+            max_us: max(service),
+            response_p50_us: at(response, 0.50),
+            response_p99_us: at(response, 0.99),
+            response_max_us: max(response),
+        }
+    }
+}
