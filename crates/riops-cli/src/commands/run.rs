@@ -9,6 +9,7 @@ use riops::plan::{
     ErrorPolicy, LatencyLimit, OnError, Protocol, RowsDataset, RowsRun, RunPlan, Schedule, Stop,
 };
 use riops::probe::Probe;
+use riops::probe::storage::Storage;
 use riops::report;
 use riops::store::{
     ClientRecord, DatasetRecord, Record, RunContext, SqliteStore, Status, TargetRecord, build,
@@ -196,6 +197,7 @@ fn measure(
         target: TargetRecord {
             encryption: control.encryption(),
             pooler: pooler.map(|pooler| pooler.to_string()),
+            storage: facts.data_directory.as_deref().filter(|_| is_local).map(Storage::of_path),
             ..target_record(target, &facts, &entry, dataset)
         },
         plan,
@@ -378,6 +380,7 @@ fn target_record(
         embedded: target.embedded.is_some(),
         encryption: None,
         pooler: None,
+        storage: None,
         address: target.conninfo.address(),
         database: target.conninfo.database.clone(),
         settings: facts.settings.clone(),

@@ -113,6 +113,7 @@ fn a_read_only_server_is_read_and_refuses_updates() {
         .unwrap();
     let read = database.riops(&format!("{WORK} --transactions 100")).expect(0).json();
     assert_eq!(outcomes(&read), [100, 100, 0, 0]);
+    assert!(read["target"]["storage"]["file_system"].is_string(), "{}", read["target"]);
     database
         .riops(&format!("{WORK} --update-percent 10 --transactions 100"))
         .expect(1)

@@ -40,6 +40,12 @@ impl Device {
         Some(Self { major, minor, name })
     }
 
+    /// Its name: `nvme0n1`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Its counters now.
     #[must_use]
     pub fn read(&self) -> Option<DeviceCounters> {

@@ -4,6 +4,7 @@
 
 pub mod cpu;
 pub mod device;
+pub mod storage;
 
 use std::path::Path;
 

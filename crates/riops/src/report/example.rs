@@ -135,6 +135,7 @@ pub(crate) fn example_record() -> Record {
             database: "postgres".to_owned(),
             encryption: None,
             pooler: None,
+            storage: None,
             settings: BTreeMap::from([("fsync".to_owned(), "on".to_owned())]),
             dataset: DatasetRecord { id: id.to_owned(), rows: RowsDataset::default() },
         },

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::metrics::{ErrorEntry, LatencySummary, Point};
 use crate::plan::{RowsDataset, RunPlan, Threshold};
 use crate::probe::DeviceUse;
+use crate::probe::storage::Storage;
 use crate::target::Flavour;
 use crate::target::machine::MachineFacts;
 use crate::workload::verify::Check;
@@ -108,6 +109,9 @@ pub struct TargetRecord {
     /// What stands between riops and the server, where something does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pooler: Option<String>,
+    /// Where its data lie, where that is on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<Storage>,
     /// Settings that were changed, and those that every figure is read by.
     pub settings: BTreeMap<String, String>,
     /// What was prepared.
