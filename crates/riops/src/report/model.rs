@@ -16,6 +16,8 @@ pub enum Limit {
     SharedCpu,
     /// The device of the server's data.
     Device,
+    /// The rate that was asked for, which was kept.
+    Rate,
     /// Nothing that was seen: the sessions waited for replies.
     Waiting,
     /// The server is on another machine, and the client was not the limit.
@@ -179,6 +181,8 @@ impl<'a> Summary<'a> {
             Limit::SharedCpu
         } else if full(stage.io.as_ref().map(|io| io.device.busy_share)) {
             Limit::Device
+        } else if stage.schedule.as_ref().is_some_and(|schedule| schedule.waiting == 0) {
+            Limit::Rate
         } else if shared {
             Limit::Waiting
         } else {
@@ -209,6 +213,7 @@ fn rows_text(rows: u64) -> String {
 mod tests {
     use super::*;
     use crate::report::example_record;
+    use crate::store::ScheduleRecord;
 
     fn limit_with(change: impl Fn(&mut Record)) -> Limit {
         let mut record = example_record();
@@ -232,6 +237,21 @@ mod tests {
             limit_with(|record| record.stages[0].client_cpu.as_mut().unwrap().limited = true),
             Limit::Client
         );
+        let with_rate = |waiting: u64| {
+            limit_with(move |record| {
+                idle(record);
+                let intended = 12_000;
+                record.stages[0].schedule = Some(ScheduleRecord {
+                    intended,
+                    sent: intended - waiting,
+                    skipped: 0,
+                    waiting,
+                    oldest_wait_us: 0.0,
+                    start_lag_us: None,
+                });
+            })
+        };
+        assert_eq!((with_rate(0), with_rate(9)), (Limit::Rate, Limit::Waiting));
         assert_eq!(
             limit_with(|record| record.client.shares_machine_with_server = false),
             Limit::ServerOrNetwork

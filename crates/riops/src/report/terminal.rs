@@ -251,6 +251,7 @@ fn limit(block: &mut Block, summary: &Summary<'_>) {
             Limit::Client => "the client: a worker had no idle time; use more workers (-j) or more machines",
             Limit::SharedCpu => "CPU: all processors of this machine, shared by server and client",
             Limit::Device => "the device of the server's data",
+            Limit::Rate => "the rate that was asked for, and it was kept",
             Limit::Waiting => "none was used up: the sessions waited for replies; more sessions (-c) may give more",
             Limit::ServerOrNetwork => "not the client: the server or the network between",
         },
@@ -351,7 +352,7 @@ fn next_steps(summary: &Summary<'_>) -> Vec<String> {
     match summary.limit() {
         Limit::Waiting => hints.push((format!("-c {}", plan.sessions * 4), "more sessions")),
         Limit::Client => hints.push((format!("-j {}", plan.workers * 2), "more workers")),
-        Limit::SharedCpu | Limit::Device | Limit::ServerOrNetwork => {}
+        Limit::SharedCpu | Limit::Device | Limit::Rate | Limit::ServerOrNetwork => {}
     }
     if !plan.rows.updates() {
         hints.push(("--update-percent 20".to_owned(), "reads and writes"));
