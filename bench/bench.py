@@ -23,6 +23,7 @@ import json
 import os
 import pwd
 import re
+import shutil
 import signal
 import statistics
 import subprocess
@@ -232,6 +233,7 @@ def many(server, report, arguments):
     finally:
         pooler.terminate()
         pooler.wait()
+        shutil.rmtree(folder)
     schedule = stage["schedule"]
     print(
         f"many: 1,000 sessions connected in {connected:.1f} s, {peak:.0f} MiB at most; "
