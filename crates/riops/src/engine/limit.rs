@@ -33,8 +33,7 @@ pub(super) struct Limit {
     done: AtomicU64,
     /// A session has failed: what else is under way is not worth a long wait.
     failed: AtomicBool,
-    /// Nobody waits any longer: after this many seconds, and one more since 0 means that somebody
-    /// does.
+    /// Seconds after which the drain was given up, plus one; 0 as long as it was not.
     aborted: AtomicU64,
 }
 

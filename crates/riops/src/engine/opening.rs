@@ -40,7 +40,7 @@ pub(super) struct Opened {
     pub(super) stream: Stream,
     pub(super) received: FrameBuffer,
     pub(super) findings: Vec<AccessFinding>,
-    /// How long it took, from the first byte.
+    /// How long it took; with an order, from when it was given.
     pub(super) took: Nanos,
 }
 
@@ -90,9 +90,9 @@ pub(super) struct Order {
     pub(super) planned: bool,
     /// Until when to try again.
     pub(super) patience: Duration,
-    /// Who is told.
     /// When it was asked for: waiting for a free connector is part of how long it takes.
     pub(super) ordered: Instant,
+    /// Who is told.
     pub(super) reply: Sender<Reopened>,
     pub(super) waker: Arc<mio::Waker>,
 }

@@ -96,9 +96,13 @@ fn open_on(
                     if let Some(ConnectionError::Tls { reason, .. }) = &last {
                         connection.note_plain(reason);
                     }
-                    return accept(connection, wanted);
+                    let mut connection = accept(connection, wanted)?;
+                    connection.set_deadline(None);
+                    return Ok(connection);
                 }
-                Err(error) if another_encryption_may_help(&error) => last = Some(error),
+                Err(error) if another_encryption_may_help(*encryption, &error) => {
+                    last = Some(error);
+                }
                 Err(error) if error.is_final() => return Err(error),
                 Err(error) => {
                     last = Some(error);
@@ -111,18 +115,20 @@ fn open_on(
 }
 
 /// The handshake failed, or the server has no rule for sessions with (or without) TLS.
-fn another_encryption_may_help(error: &ConnectionError) -> bool {
+fn another_encryption_may_help(tried: Encryption, error: &ConnectionError) -> bool {
     match error {
         ConnectionError::Tls { .. } => true,
         ConnectionError::Startup { source: StartupError::Server(error), .. } => {
             error.sqlstate == SqlState::INVALID_AUTHORIZATION
-                // What poolers answer where they want TLS.
-                || error.sqlstate == SqlState::PROTOCOL_VIOLATION
+                // What poolers answer where they want TLS, and also to a wrong password: that is no
+                // reason to say it again without TLS.
+                || tried == Encryption::Never && error.sqlstate == SqlState::PROTOCOL_VIOLATION
         }
         _ => false,
     }
 }
 
+/// One attempt; the deadline still counts for the questions that decide about the session.
 fn attempt(
     info: &ConnInfo,
     server: &Server,
@@ -141,7 +147,6 @@ fn attempt(
         }
         other => other,
     })?;
-    connection.set_deadline(None);
     Ok(connection)
 }
 

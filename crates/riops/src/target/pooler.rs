@@ -80,3 +80,58 @@ fn keeps_statements(connection: &mut Connection) -> Result<bool, ConnectionError
     connection.execute("commit")?;
     Ok(found.as_deref() == Some("0"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use riops_testkit::{FakeServer, PORT, Reply, Request};
+
+    use super::*;
+
+    /// What is found where the server's process is `process(session, question)`, and where it has
+    /// the probe's statement under its own name or not. The greeting names process 1.
+    fn found(process: fn(u64, u64) -> u64, own_name: bool) -> Option<Pooler> {
+        let asked = AtomicU64::new(0);
+        let text = |number: u64| Reply::Row(vec![Some(number.to_string().into_bytes())]);
+        let server = FakeServer::start(move |session, request| match request {
+            Request::Query("select pg_backend_pid()") => {
+                text(process(session, asked.fetch_add(1, Ordering::Relaxed)))
+            }
+            Request::Query(sql) if sql.contains("pg_prepared_statements") => {
+                text(u64::from(own_name))
+            }
+            _ => Reply::Done,
+        })
+        .unwrap();
+        let target = ConnInfo::unix(server.folder(), PORT, "riops", "test");
+        let mut connection = Connection::open(&target, &Interrupt::new()).unwrap();
+        Pooler::detect(&mut connection, &target, &Interrupt::new()).unwrap()
+    }
+
+    fn pooler(by_transaction: bool, prepared_statements: bool) -> Pooler {
+        Pooler { by_transaction, prepared_statements }
+    }
+
+    #[test]
+    fn the_server_itself_is_no_pooler() {
+        assert_eq!(found(|_, _| 1, true), None);
+    }
+
+    #[test]
+    fn a_session_that_keeps_its_server_is_pooled_by_session() {
+        assert_eq!(found(|session, _| 100 + session, true), Some(pooler(false, true)));
+    }
+
+    #[test]
+    fn sessions_that_share_or_change_servers_are_pooled_by_transaction() {
+        assert_eq!(found(|_, _| 100, true), Some(pooler(true, false)));
+        // Two servers in turns, whoever asks.
+        assert_eq!(found(|_, question| 100 + question % 2, true), Some(pooler(true, false)));
+    }
+
+    #[test]
+    fn a_pooler_that_renames_statements_keeps_track_of_them() {
+        assert_eq!(found(|_, _| 100, false), Some(pooler(true, true)));
+    }
+}
