@@ -16,7 +16,7 @@ use riops::probe::cpu;
 use riops::target::{ConnInfo, Connection, Interrupt, Stream};
 use riops::workload::rows::Rows;
 use riops::workload::transaction::{Outcome, Statements, Transaction};
-use riops::workload::{Generator, SessionPlan, Workload};
+use riops::workload::{Generator, SessionPlan, Work, Workload};
 use riops_wire::backend::Message;
 use riops_wire::frame::FrameBuffer;
 use riops_wire::pipeline::{Event, Pipeline};
@@ -29,7 +29,7 @@ fn main() -> Result<(), Error> {
         return Err("usage: bare_loop URL SESSIONS WORKERS SECONDS".into());
     };
     let plan = RunPlan {
-        rows: RowsRun { batch: 1, update_batch: 1, ..RowsRun::default() },
+        rows: RowsRun { batch: 1, ..RowsRun::default() },
         sessions: sessions.parse()?,
         ..RunPlan::default()
     };
@@ -66,6 +66,9 @@ struct Session {
 
 impl Session {
     fn open(info: &ConnInfo, plan: SessionPlan) -> Result<Self, Error> {
+        let Work::Client(generator) = plan.work else {
+            return Err("the loop is in the server".into());
+        };
         let mut connection = Connection::open(info, &Interrupt::new())?;
         connection.execute(&plan.settings.join("; "))?;
         for statement in &plan.statements {
@@ -78,7 +81,7 @@ impl Session {
             stream,
             received,
             pipeline: Pipeline::new(),
-            generator: plan.generator,
+            generator,
             tx: Transaction::new(statements),
             outcome: Outcome::default(),
         })

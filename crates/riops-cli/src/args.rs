@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use riops::plan::{Distribution, Order, Threshold};
-use riops::units::{Count, Span};
+use riops::units::{Count, Size, Span};
 
 /// Measures PostgreSQL-compatible databases
 #[derive(Debug, Parser)]
@@ -15,9 +15,12 @@ pub(crate) struct Arguments {
     /// Print nothing but results and errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// Read options from a TOML file: their long names, without the dashes
+    /// Read options from a TOML file (their long names, without the dashes) or from a pgio.conf
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    // What reading the options gave cause to say.
+    #[arg(skip)]
+    pub(crate) notices: Vec<String>,
 }
 
 const EXAMPLES: &str = "\
@@ -155,7 +158,13 @@ pub(crate) struct DatasetOptions {
     /// Rows of each table [default: 1e6]
     #[arg(long, value_name = "N")]
     pub(crate) rows: Option<Count>,
-    /// Characters of a column that only makes rows larger [default: 1]
+    /// How rows fill blocks: block puts one into each (SLOB, PGIO) [default: packed]
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub(crate) layout: Option<Layout>,
+    /// With --layout block: the size of each table instead of its rows, in blocks or as 256M, 8G
+    #[arg(long, value_name = "SIZE", conflicts_with = "rows")]
+    pub(crate) size: Option<Size>,
+    /// Characters of a column that only makes rows larger [default: 1, with --layout block 1024]
     #[arg(long, value_name = "N")]
     pub(crate) filler: Option<u32>,
     /// Where rows lie: scattered, key, hash, or an SQL expression over mykey and scratch by which
@@ -165,6 +174,13 @@ pub(crate) struct DatasetOptions {
     /// Make the key the primary key instead of an index beside the table
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) primary_key: Option<bool>,
+    /// YugabyteDB: tablets of each table [default: the server's]
+    #[arg(long, value_name = "N")]
+    pub(crate) tablets: Option<u32>,
+    /// YugabyteDB: tablets of each index, or of each table with a primary key, split at equal
+    /// distances of the key [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) index_tablets: Option<u32>,
 }
 
 #[derive(Debug, Args)]
@@ -178,6 +194,9 @@ pub(crate) struct PrepareRows {
     /// From which the contents are derived [default: random]
     #[arg(long, value_name = "N", help_heading = "Dataset")]
     pub(crate) seed: Option<u64>,
+    /// YugabyteDB: load without distributed transactions
+    #[arg(long, help_heading = "Dataset")]
+    pub(crate) non_transactional_writes: bool,
     /// Drop an existing dataset first
     #[arg(long)]
     pub(crate) recreate: bool,
@@ -190,13 +209,29 @@ pub(crate) struct PrepareRows {
 
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct RunRows {
-    /// Rows that one read touches [default: 1000]
-    #[arg(long, value_name = "N", help_heading = "Work")]
-    pub(crate) batch: Option<Count>,
+    /// Rows that one read touches; of several (1,10,100) each makes a stage of its own
+    /// [default: 1000]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', help_heading = "Work")]
+    pub(crate) batch: Vec<Count>,
+    /// Who repeats the transactions: client sends each of them, server makes one call a session to
+    /// a procedure that does; of both (client,server) each makes a stage of its own
+    /// [default: client]
+    #[arg(
+        long = "loop",
+        value_enum,
+        value_name = "SIDE,…",
+        value_delimiter = ',',
+        help_heading = "Work"
+    )]
+    pub(crate) loop_sides: Vec<LoopSide>,
     /// Percent of the rows that are updated instead of read, 0 to 100 [default: 0]
     #[arg(long, value_name = "PERCENT", help_heading = "Work", value_parser = clap::value_parser!(u8).range(0..=100))]
     pub(crate) update_percent: Option<u8>,
+    /// Of what --update-percent is a share: rows or transactions [default: rows]
+    #[arg(long, value_enum, value_name = "OF", help_heading = "Work")]
+    pub(crate) update_share: Option<UpdateShare>,
     /// Rows that one update touches [default: as --batch]
     #[arg(long, value_name = "N", help_heading = "Work")]
     pub(crate) update_batch: Option<Count>,
@@ -209,6 +244,19 @@ pub(crate) struct RunRows {
     /// Which keys: uniform, zipfian:THETA, or hotspot:KEYS%:ACCESSES% [default: uniform]
     #[arg(long, value_name = "KIND", help_heading = "Work")]
     pub(crate) distribution: Option<Distribution>,
+    /// Before each stage, empty the caches of the dataset: shared buffers (PostgreSQL 17 or later)
+    /// and, where the server's files can be read, the page cache
+    #[arg(long, help_heading = "Work", conflicts_with = "warm")]
+    pub(crate) cold: bool,
+    /// Before each stage, read the dataset into the caches
+    #[arg(long, help_heading = "Work")]
+    pub(crate) warm: bool,
+    /// YugabyteDB: let followers answer reads, with data as old as this
+    #[arg(long, value_name = "TIME", help_heading = "Work")]
+    pub(crate) follower_reads: Option<Span>,
+    /// YugabyteDB: update without distributed transactions
+    #[arg(long, help_heading = "Work")]
+    pub(crate) non_transactional_writes: bool,
     #[command(flatten)]
     pub(crate) run: RunOptions,
     /// Make the dataset first where it is missing (the embedded server does so by itself)
@@ -304,7 +352,43 @@ pub(crate) struct RunOptions {
     #[arg(long)]
     pub(crate) no_store: bool,
     #[command(flatten)]
-    pub(crate) output: OutputOptions,
+    pub(crate) output: RunOutputOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunOutputOptions {
+    /// What to print on standard output; pgio is text that ends with PGIO's report
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) output: RunOutput,
+}
+
+// A form of a run's result. No doc comments here: they would turn every --help into its long form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RunOutput {
+    Text,
+    Json,
+    Pgio,
+}
+
+// How rows fill blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Layout {
+    Packed,
+    Block,
+}
+
+// Who repeats the transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LoopSide {
+    Client,
+    Server,
+}
+
+// Of what the updates are a share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UpdateShare {
+    Rows,
+    Transactions,
 }
 
 /// Where runs are kept
@@ -387,7 +471,7 @@ pub(crate) enum Runs {
         #[command(flatten)]
         store: StoreOptions,
         #[command(flatten)]
-        output: OutputOptions,
+        output: RunOutputOptions,
     },
 }
 

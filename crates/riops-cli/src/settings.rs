@@ -10,6 +10,8 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, Command, CommandFactory, FromArgMatches};
 
+use riops::plan::pgio::{self, PgioConf, Purpose};
+
 use crate::args::Arguments;
 use crate::failure::USAGE;
 use crate::ui;
@@ -18,10 +20,18 @@ use crate::ui;
 /// it has printed what there is to say, and returns the exit code.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Arguments, ExitCode> {
     let arguments: Vec<OsString> = with_dashes(arguments);
-    let values = match config_path(&arguments)
-        .map_or_else(|| Ok(BTreeMap::new()), |path| read_file(Path::new(&path)))
-    {
-        Ok(values) => values,
+    let command_word = arguments.iter().skip(1).find_map(|word| match word.to_str()? {
+        "prepare" => Some(Purpose::Prepare),
+        "run" => Some(Purpose::Run),
+        "verify" | "cleanup" | "doctor" => Some(Purpose::Other),
+        _ => None,
+    });
+    let read = config_path(&arguments).map_or_else(
+        || Ok((BTreeMap::new(), Vec::new())),
+        |path| read_file(Path::new(&path), command_word.unwrap_or(Purpose::Other)),
+    );
+    let (values, notices) = match read {
+        Ok(read) => read,
         Err(message) => return Err(usage(&message)),
     };
     let mut unused = values.clone();
@@ -41,11 +51,14 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Arguments, ExitCode> {
     let matched = command
         .try_get_matches_from(arguments)
         .and_then(|matches| Arguments::from_arg_matches(&matches));
-    matched.map_err(|error| {
+    matched.map(|arguments| Arguments { notices, ..arguments }).map_err(|error| {
         let _ = error.print();
         ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE))
     })
 }
+
+/// The values of options, each as it would be typed.
+type Values = BTreeMap<String, Vec<String>>;
 
 /// Options of which one decides when a run stops.
 const STOPS: [&str; 4] = ["duration", "time", "transactions", "total-rows"];
@@ -96,11 +109,25 @@ fn config_path(arguments: &[OsString]) -> Option<OsString> {
     std::env::var_os("RIOPS_CONFIG").filter(|path| !path.is_empty())
 }
 
-/// The options of a file, each with its values as they would be typed.
-fn read_file(path: &Path) -> Result<BTreeMap<String, Vec<String>>, String> {
+/// The options of a file, and what there is to say about it.
+fn read_file(path: &Path, purpose: Purpose) -> Result<(Values, Vec<String>), String> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         format!("cannot read the file of --config, {}: {error}", path.display())
     })?;
+    if pgio::is_pgio(&text) {
+        let conf = PgioConf::parse(&text).map_err(|error| {
+            format!("the file of --config, {}, is no pgio.conf: {error}", path.display())
+        })?;
+        let options = conf.options(purpose).into_iter();
+        let values = options.map(|(name, value)| (name.to_owned(), vec![value])).collect();
+        let notices = conf.without_effect();
+        let said = notices.iter().map(|notice| format!("{}: {notice}", path.display())).collect();
+        return Ok((values, said));
+    }
+    Ok((read_toml(path, &text)?, Vec::new()))
+}
+
+fn read_toml(path: &Path, text: &str) -> Result<Values, String> {
     let table: toml::Table = text.parse().map_err(|error| {
         format!("the file of --config, {}, is not valid TOML: {error}", path.display())
     })?;
@@ -132,8 +159,8 @@ fn as_typed(value: &toml::Value) -> Option<Vec<String>> {
 /// file.
 fn with_fallbacks(
     command: Command,
-    values: &BTreeMap<String, Vec<String>>,
-    unused: &mut BTreeMap<String, Vec<String>>,
+    values: &Values,
+    unused: &mut Values,
     stop_is_typed: bool,
 ) -> Command {
     let names: Vec<_> =
@@ -146,12 +173,7 @@ fn with_fallbacks(
     command
 }
 
-fn with_fallback(
-    arg: Arg,
-    values: &BTreeMap<String, Vec<String>>,
-    unused: &mut BTreeMap<String, Vec<String>>,
-    stop_is_typed: bool,
-) -> Arg {
+fn with_fallback(arg: Arg, values: &Values, unused: &mut Values, stop_is_typed: bool) -> Arg {
     let Some(long) = arg.get_long().map(str::to_owned) else {
         return arg;
     };
@@ -204,6 +226,7 @@ mod tests {
             "sessions = 8\nwarmup = \"1s\"\nindex_only = true\ntag = [\"a=1\", \"b=2\"]\n",
         )
         .unwrap();
+        let read_file = |path| super::read_file(path, Purpose::Run).map(|(values, _)| values);
         let values = read_file(&path).unwrap();
         assert_eq!(values["sessions"], ["8"]);
         assert_eq!(values["index-only"], ["true"]);
@@ -225,7 +248,10 @@ mod tests {
         else {
             panic!("no run")
         };
-        assert_eq!((rows.run.sessions, rows.batch.map(|count| count.0)), (Some(3), Some(5)));
+        assert_eq!(
+            (rows.run.sessions, rows.batch.first().map(|count| count.0)),
+            (Some(3), Some(5))
+        );
     }
 
     #[test]

@@ -31,6 +31,8 @@ impl SqlState {
     pub const PROTOCOL_VIOLATION: Self = Self(*b"08P01");
     /// The server starts, stops or recovers.
     pub const CANNOT_CONNECT_NOW: Self = Self(*b"57P03");
+    /// The server does not have this.
+    pub const FEATURE_NOT_SUPPORTED: Self = Self(*b"0A000");
     /// Something went wrong inside the server.
     pub const INTERNAL_ERROR: Self = Self(*b"XX000");
     /// What stands where the server sent no code, or one that is not five printable characters.

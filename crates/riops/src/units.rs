@@ -12,6 +12,9 @@ pub enum UnitError {
     /// Not a count.
     #[error("`{0}` is not a whole number (examples: 1000, 1_000_000, 1e6, 2.5e6)")]
     Count(String),
+    /// Not a size.
+    #[error("`{0}` is not a size (examples: 65536 blocks as 65536, 256M, 8G, 20GB, 1T)")]
+    Size(String),
     /// Not a duration.
     #[error("`{0}` is not a duration (examples: 30, 30s, 500ms, 5m, 1h, 1m30s)")]
     Duration(String),
@@ -47,6 +50,44 @@ fn parse_count(text: &str) -> Option<u64> {
     let zeros = exponent.checked_sub(u32::try_from(fraction.len()).ok()?)?;
     let number: u64 = format!("{whole}{fraction}").parse().ok()?;
     number.checked_mul(10u64.checked_pow(zeros)?)
+}
+
+/// PostgreSQL's block, in bytes, unless somebody has built it otherwise.
+pub const BLOCK_BYTES: u64 = 8192;
+
+/// The size of a table: a number of blocks, or bytes with a unit, of which each is 1024 times the
+/// one before, as in PostgreSQL's settings: `256M`, `8G`, `20GB`, `1T`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size(u64);
+
+impl Size {
+    /// In blocks, rounded up.
+    #[must_use]
+    pub fn blocks(self) -> u64 {
+        self.0
+    }
+}
+
+impl FromStr for Size {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        parse_size(text).map(Self).ok_or_else(|| UnitError::Size(text.to_owned()))
+    }
+}
+
+fn parse_size(text: &str) -> Option<u64> {
+    let upper = text.to_ascii_uppercase();
+    let number = upper.trim_end_matches('B').trim_end_matches('I');
+    let (number, shift) = match number.chars().last()? {
+        'K' => (number.strip_suffix('K')?, 10),
+        'M' => (number.strip_suffix('M')?, 20),
+        'G' => (number.strip_suffix('G')?, 30),
+        'T' => (number.strip_suffix('T')?, 40),
+        _ => return parse_count(text),
+    };
+    let bytes = parse_count(number.trim_end())?.checked_mul(1 << shift)?;
+    Some(bytes.div_ceil(BLOCK_BYTES))
 }
 
 /// A length of time: `30` (seconds), `30s`, `500ms`, `250us`, `5m`, `1h`, `1m30s`.
@@ -174,6 +215,18 @@ mod tests {
         }
         for text in ["", "-1", "1.5", "1e", "e6", "1e30", "ten", "1 000", "18446744073709551616"] {
             assert!(text.parse::<Count>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_blocks_or_bytes_with_a_unit() {
+        let good =
+            [("1024", 1024), ("8k", 1), ("256M", 32_768), ("8G", 1 << 20), ("1GiB", 1 << 17)];
+        for (text, blocks) in good {
+            assert_eq!(text.parse::<Size>().map(Size::blocks), Ok(blocks), "{text}");
+        }
+        for text in ["", "M", "5X", "-1G", "1.5", "99999999999T", "GB"] {
+            assert!(text.parse::<Size>().is_err(), "{text}");
         }
     }
 

@@ -29,18 +29,21 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     }
     let interrupt = heed_signals()?;
     ui.watch_downloads();
+    for notice in &arguments.notices {
+        ui.notice(notice);
+    }
     match arguments.command {
         Command::Prepare { workload: Prepare::Rows(options) } => {
             prepare::rows(&options, &interrupt, ui)
         }
-        Command::Run { workload: Run::Rows(options) } => run::rows(&options, &interrupt, ui),
+        Command::Run { workload: Run::Rows(options) } => run::run(&options, &interrupt, ui),
         Command::Verify { workload: Verify::Rows(options) } => {
             verify::rows(&options, &interrupt, ui)
         }
         Command::Cleanup { workload: Cleanup::Rows(target) } => {
             cleanup::rows(&target, &interrupt, ui)
         }
-        Command::Runs { action } => runs::run(action),
+        Command::Runs { action } => runs::look(action),
         Command::Doctor(options) => doctor::doctor(&options, &interrupt, ui),
         Command::Server { action } => server::run(action, &interrupt, ui),
     }

@@ -3,13 +3,15 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use riops::plan::{RowsDataset, RowsRun};
+use riops::plan::{BLOCK_FILLER, Layout, RowsDataset, RowsRun};
 use riops::report;
 use riops::target::{Interrupt, machine};
+use riops::units::Size;
 use riops::workload::prepare::{Preparation, Prepared};
 use riops::workload::rows::Rows;
 
-use crate::args::{DatasetOptions, PrepareRows};
+use crate::args::{self, DatasetOptions, PrepareRows};
+use crate::failure::UsageError;
 use crate::target::Target;
 use crate::ui::{LoadProgress, Ui};
 
@@ -18,9 +20,10 @@ pub(crate) fn rows(options: &PrepareRows, interrupt: &Interrupt, ui: Ui) -> Resu
     let dataset = RowsDataset {
         batch: options.batch.map_or(RowsDataset::default().batch, |count| count.0),
         seed: options.seed.map_or_else(random_seed, Ok)?,
+        non_transactional: options.non_transactional_writes,
         ..overlaid(RowsDataset::default(), &options.dataset)
     };
-    dataset.validate()?;
+    validate(&dataset, &options.dataset)?;
     // All parameters have to be the same, but for two that only matter to those who give them.
     let mut compared = serde_json::to_value(&dataset)?;
     if let Some(parameters) = compared.as_object_mut() {
@@ -83,12 +86,38 @@ pub(crate) fn prepare(
     })
 }
 
+/// Checks a dataset that was made of these options.
+pub(crate) fn validate(dataset: &RowsDataset, options: &DatasetOptions) -> Result<()> {
+    dataset.validate()?;
+    if options.size.is_some() && dataset.layout != Layout::Block {
+        return Err(UsageError(
+            "--size goes with --layout block, where each row has a block: use --rows".to_owned(),
+        )
+        .into());
+    }
+    Ok(())
+}
+
 /// A dataset with the options that were given.
 pub(crate) fn overlaid(base: RowsDataset, options: &DatasetOptions) -> RowsDataset {
+    let layout = match options.layout {
+        None => base.layout,
+        Some(args::Layout::Packed) => Layout::Packed,
+        Some(args::Layout::Block) => Layout::Block,
+    };
+    // Without a filler of its own a row does not fill its block.
+    let filler = match layout {
+        Layout::Block if base.layout == Layout::Packed => BLOCK_FILLER,
+        _ => base.filler,
+    };
+    let rows = options.rows.map(|count| count.0).or(options.size.map(Size::blocks));
     RowsDataset {
         tables: options.tables.unwrap_or(base.tables),
-        rows: options.rows.map_or(base.rows, |count| count.0),
-        filler: options.filler.unwrap_or(base.filler),
+        rows: rows.unwrap_or(base.rows),
+        layout,
+        tablets: options.tablets.unwrap_or(base.tablets),
+        index_tablets: options.index_tablets.unwrap_or(base.index_tablets),
+        filler: options.filler.unwrap_or(filler),
         order: options.order.clone().unwrap_or(base.order),
         primary_key: options.primary_key.unwrap_or(base.primary_key),
         ..base

@@ -1,42 +1,48 @@
 //! `riops run rows`.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
-use riops::engine::{EngineError, StageResult, run_stage};
+use riops::engine::{EngineError, SessionError, run_stage};
 use riops::plan::{
-    ErrorPolicy, LatencyLimit, OnError, Protocol, RowsDataset, RowsRun, RunPlan, Schedule, Stop,
+    Caches, ErrorPolicy, LatencyLimit, LoopSide, OnError, Protocol, RowsDataset, RowsRun, RunPlan,
+    Schedule, Stop, UpdateShare,
 };
-use riops::probe::Probe;
+use riops::probe::database::DatabaseProbe;
 use riops::probe::storage::Storage;
+use riops::probe::{Probe, caches};
 use riops::report;
 use riops::store::{
-    ClientRecord, DatasetRecord, Record, RunContext, SqliteStore, Status, TargetRecord, build,
-    default_path,
+    ClientRecord, DatasetRecord, Measured, Record, RunContext, SqliteStore, Status, TargetRecord,
+    build, default_path,
 };
 use riops::target::facts::ServerFacts;
 use riops::target::machine::{self, MachineFacts};
-use riops::target::{Connection, Interrupt, Pooler, is_on_this_machine};
+use riops::target::{Connection, Flavour, Interrupt, Pooler, is_on_this_machine};
+use riops::workload::Workload;
 use riops::workload::dataset::{DatasetError, Entry, Registry, State};
 use riops::workload::prepare::same_parameters;
-use riops::workload::rows::Rows;
+use riops::workload::rows::{self, NAME, Rows};
 use riops::workload::verify::Check;
-use riops::workload::{Workload, rows::NAME};
 use uuid::Uuid;
 
-use super::prepare::{Order, overlaid, prepare, random_seed};
-use super::settle::{settle, settle_open_runs};
-use crate::args::{self, DatasetOptions, Output, RunRows};
+use super::prepare::{Order, overlaid, prepare, random_seed, validate};
+use super::settle::{increments, settle, settle_open_runs};
+use crate::args::{self, DatasetOptions, RunOutput, RunRows};
 use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID, UsageError};
 use crate::target::Target;
 use crate::ui::{RunProgress, Ui};
 
 /// Measures, keeps the record, prints it.
-pub(crate) fn rows(options: &RunRows, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+pub(crate) fn run(options: &RunRows, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let plan = plan(options)?;
     plan.validate()?;
-    overlaid(RowsDataset::default(), &options.dataset).validate()?;
+    if options.dataset.size.is_some() && options.dataset.layout.is_none() {
+        return Err(UsageError("--size goes with --layout block: use --rows".to_owned()).into());
+    }
+    validate(&overlaid(RowsDataset::default(), &options.dataset), &options.dataset)?;
     // A store that cannot be opened is better known before the run than after it.
     let store = if options.run.no_store {
         None
@@ -55,16 +61,22 @@ pub(crate) fn rows(options: &RunRows, interrupt: &Interrupt, ui: Ui) -> Result<E
         // The result is worth more than the place where it was to be kept.
         Some((Err(error), _)) => (format!("NO: {error}"), Some(error)),
     };
-    crate::ui::print(&match options.run.output.output {
-        Output::Text => report::run_text(&record, &kept),
-        Output::Json => report::json(&record)? + "\n",
-    })?;
+    crate::ui::print(&printed(&record, &kept, options.run.output.output)?)?;
     // Only now: nothing that happens to the server can cost the result any more.
     target.close()?;
     match not_kept {
         Some(error) => Err(anyhow::Error::from(error).context("the run was not kept")),
         None => Ok(exit_code(&record)),
     }
+}
+
+/// A record in the form that was asked for.
+pub(crate) fn printed(record: &Record, kept: &str, output: RunOutput) -> Result<String> {
+    Ok(match output {
+        RunOutput::Text => report::run_text(record, kept),
+        RunOutput::Json => report::json(record)? + "\n",
+        RunOutput::Pgio => report::run_text(record, kept) + "\n" + &report::pgio_text(record),
+    })
 }
 
 fn exit_code(record: &Record) -> ExitCode {
@@ -85,7 +97,24 @@ fn plan(options: &RunRows) -> Result<RunPlan> {
     let run = &options.run;
     let sessions = run.sessions.unwrap_or(cores);
     let defaults = RowsRun::default();
-    let batch = options.batch.map_or(defaults.batch, |count| count.0);
+    let batches: Vec<u64> = options.batch.iter().map(|count| count.0).collect();
+    let sides: Vec<LoopSide> = options
+        .loop_sides
+        .iter()
+        .map(|side| match side {
+            args::LoopSide::Client => LoopSide::Client,
+            args::LoopSide::Server => LoopSide::Server,
+        })
+        .collect();
+    let loop_side = sides.first().copied().unwrap_or_default();
+    let in_server_only = !sides.is_empty() && !sides.contains(&LoopSide::Client);
+    if in_server_only && run.workers.is_some() {
+        return Err(UsageError(
+            "--workers goes with --loop client: in the server each session drives itself"
+                .to_owned(),
+        )
+        .into());
+    }
     let stop = match (run.duration, run.transactions, run.total_rows) {
         (_, Some(count), _) => Stop::Transactions(count.0),
         (_, _, Some(count)) => Stop::Rows(count.0),
@@ -93,15 +122,34 @@ fn plan(options: &RunRows) -> Result<RunPlan> {
     };
     Ok(RunPlan {
         rows: RowsRun {
-            batch,
+            batch: batches.first().copied().unwrap_or(defaults.batch),
+            batches: if batches.len() > 1 { batches } else { Vec::new() },
             update_percent: options.update_percent.unwrap_or(defaults.update_percent),
-            update_batch: options.update_batch.map_or(batch, |count| count.0),
+            update_share: match options.update_share {
+                None | Some(args::UpdateShare::Rows) => UpdateShare::Rows,
+                Some(args::UpdateShare::Transactions) => UpdateShare::Transactions,
+            },
+            update_batch: options.update_batch.map(|count| count.0),
             index_only: options.index_only,
-            table_per_session: options.table_per_session,
+            // A loop in the server has one table.
+            table_per_session: options.table_per_session || in_server_only,
             distribution: options.distribution.unwrap_or_default(),
+            loop_side,
+            loop_sides: if sides.len() > 1 { sides } else { Vec::new() },
+            caches: match (options.cold, options.warm) {
+                (true, _) => Caches::Cold,
+                (_, true) => Caches::Warm,
+                _ => Caches::AsFound,
+            },
+            follower_reads_ms: options
+                .follower_reads
+                .map(|staleness| u64::try_from(staleness.0.as_millis()).unwrap_or(u64::MAX)),
+            non_transactional: options.non_transactional_writes,
         },
         sessions,
-        workers: run.workers.unwrap_or_else(|| cores.min(sessions)),
+        workers: run
+            .workers
+            .unwrap_or_else(|| if in_server_only { sessions } else { cores.min(sessions) }),
         schedule: match (run.rate, run.poisson) {
             (None, _) => Schedule::Closed,
             (Some(per_s), false) => Schedule::Constant { per_s },
@@ -159,6 +207,18 @@ fn errors(run: &args::RunOptions) -> ErrorPolicy {
     }
 }
 
+/// All that the stages of a run have in common.
+pub(super) struct Run<'a> {
+    pub(super) target: &'a Target,
+    dataset: &'a RowsDataset,
+    pub(super) entry: &'a Entry,
+    pub(super) context: &'a RunContext,
+    by_transaction: bool,
+    local_data: Option<&'a Path>,
+    pub(super) interrupt: &'a Interrupt,
+    pub(super) ui: Ui,
+}
+
 fn measure(
     target: &Target,
     id: Uuid,
@@ -180,9 +240,10 @@ fn measure(
     let (entry, dataset) = find_dataset(target, options, &mut control, locks, interrupt, ui)?;
     plan.rows.validate_for(&dataset)?;
     let facts = ServerFacts::read(&mut control)?;
+    require_flavour(&plan.rows, facts.flavour)?;
     // Behind a pooler or a proxy the address says nothing of the server's machine.
     let is_local = pooler.is_none() && target.is_local() && is_on_this_machine(&mut control)?;
-    let workload = Rows::new(dataset.clone(), plan.rows.clone());
+    let workload = Rows::new(dataset.clone(), plan.rows.clone()).on(facts.flavour);
     let context = RunContext {
         id,
         started_at,
@@ -198,35 +259,33 @@ fn measure(
             encryption: control.encryption(),
             pooler: pooler.map(|pooler| pooler.to_string()),
             storage: facts.data_directory.as_deref().filter(|_| is_local).map(Storage::of_path),
-            ..target_record(target, &facts, &entry, dataset)
+            ..target_record(target, &facts, &entry, dataset.clone())
         },
         plan,
     };
-    let local_data = facts.data_directory.as_deref().filter(|_| is_local);
-    let mut probe = Probe::new(local_data);
-    Registry::new(&mut control, NAME).require(&workload.table_names())?;
-    for sql in workload.settle_sql() {
-        control.execute(&sql)?;
-    }
     let mut registry = Registry::new(&mut control, NAME);
+    registry.require(&workload.table_names())?;
+    if context.plan.rows.has_server_loop() {
+        registry.install(&rows::routines()).context("the loop could not be made in the server")?;
+    }
     if context.plan.rows.updates() {
         settle_open_runs(&mut registry, &entry, store)?;
         registry
             .begin_run(&context.id.to_string(), &entry.id)
             .context("the run, which changes rows, could not be noted in riops.run")?;
     }
-    let result = run_loop(&workload, &context, target, by_transaction, interrupt, &mut probe, ui);
-    let nothing_was_sent = |error: &anyhow::Error| {
-        matches!(
-            error.downcast_ref(),
-            Some(EngineError::Connect { .. } | EngineError::AccessPath { .. })
-        )
+    let run = Run {
+        target,
+        dataset: &dataset,
+        entry: &entry,
+        context: &context,
+        by_transaction,
+        local_data: facts.data_directory.as_deref().filter(|_| is_local),
+        interrupt,
+        ui,
     };
-    if context.plan.rows.updates() && result.as_ref().is_err_and(nothing_was_sent) {
-        let _ = registry.end_run(&context.id.to_string(), 0, 0);
-    }
-    let mut result = result?;
-    let mut checks = settle(target, &workload, &entry, &context, &mut result, interrupt, ui);
+    let (measured, failure) = run.stages(&mut control)?;
+    let (mut measured, mut checks) = run.settle(&workload, measured);
     if let Some(guard) = &mut guard
         && let Err(error) = guard.query_value("select 1")
     {
@@ -237,8 +296,121 @@ fn measure(
             held: false,
         });
     }
-    let usage = probe.usage(result.seconds);
-    Ok(build(context, result, usage, checks)?)
+    if let (Some(error), Some(last)) = (failure, measured.last_mut()) {
+        last.result.failure.get_or_insert(SessionError::NextStage(error));
+    }
+    Ok(build(context, measured, checks)?)
+}
+
+/// Fails where a run asks for something that only another relative has.
+fn require_flavour(run: &RowsRun, flavour: Flavour) -> Result<()> {
+    let only_there = [
+        ("--follower-reads", run.follower_reads_ms.is_some()),
+        ("--non-transactional-writes", run.non_transactional),
+    ];
+    match only_there.iter().find(|(_, used)| *used && flavour != Flavour::YugabyteDb) {
+        Some((option, _)) => {
+            Err(UsageError(format!("{option} is for YugabyteDB: the target is {flavour}")).into())
+        }
+        None => Ok(()),
+    }
+}
+
+impl Run<'_> {
+    /// Runs the stages one after the other. Where one comes to nothing, those before it are kept, with
+    /// the reason.
+    fn stages(&self, control: &mut Connection) -> Result<(Vec<Measured>, Option<String>)> {
+        let mut measured: Vec<Measured> = Vec::new();
+        let runs = self.context.plan.rows.stages();
+        let several = runs.len() > 1;
+        for run in runs {
+            match self.stage(run, several, control) {
+                Ok(stage) => measured.push(stage),
+                Err(error) if measured.is_empty() => {
+                    let nothing_was_sent = matches!(
+                        error.downcast_ref(),
+                        Some(EngineError::Connect { .. } | EngineError::AccessPath { .. })
+                    );
+                    if self.context.plan.rows.updates() && nothing_was_sent {
+                        let id = self.context.id.to_string();
+                        let _ = Registry::new(control, NAME).end_run(&id, 0, 0);
+                    }
+                    return Err(error);
+                }
+                Err(error) => return Ok((measured, Some(format!("{error:#}")))),
+            }
+            let ended_early = measured
+                .last()
+                .is_some_and(|last| last.result.interrupted || last.result.failure.is_some());
+            if ended_early {
+                break;
+            }
+        }
+        Ok((measured, None))
+    }
+
+    fn stage(&self, run: RowsRun, several: bool, control: &mut Connection) -> Result<Measured> {
+        let plan = &self.context.plan;
+        let flavour = self.context.target.flavour;
+        let workload = Rows::new(self.dataset.clone(), run.clone()).on(flavour);
+        let mut stage = workload.stages(plan).pop().context("the workload has no stage")?;
+        if several {
+            self.ui.notice(&format!("stage: {}", stage.name));
+        }
+        let tables = workload.table_names();
+        for sql in workload.settle_sql() {
+            control.execute(&sql)?;
+        }
+        let caches = match run.caches {
+            Caches::AsFound => None,
+            Caches::Cold => Some(caches::cool(control, &tables, self.local_data)?),
+            Caches::Warm => Some(caches::warm(control, &tables)?),
+        };
+        if let Some(state) = caches.as_ref().filter(|state| !state.reached) {
+            self.ui.notice(&format!(
+                "warning: the caches are not as {} as wanted: shared buffers: {}; page cache: {}",
+                state.wanted, state.shared_buffers, state.page_cache
+            ));
+        }
+        let mut database = DatabaseProbe::new(control, &tables)?;
+        if self.by_transaction {
+            // What a session sets would stay behind in the pool, for everybody.
+            stage.sessions.iter_mut().for_each(|session| session.settings.clear());
+            stage.explain_by_name = false;
+        } else {
+            let settings =
+                stage.sessions.first().map(|session| session.settings.clone()).unwrap_or_default();
+            database = database.with_read_looks(settings, workload.read_samples());
+        }
+        let mut probe = Probe::machine(self.local_data).with_database(database);
+        let mut progress = RunProgress::new(self.ui, plan);
+        let result = run_stage(
+            stage,
+            workload.accesses(),
+            plan,
+            &self.target.conninfo,
+            self.interrupt,
+            &mut probe,
+            &mut progress,
+        )?;
+        let usage = probe.usage(result.seconds);
+        Ok(Measured { run, result, usage, caches })
+    }
+
+    /// Notes what was changed, and proves it.
+    fn settle(&self, workload: &Rows, mut measured: Vec<Measured>) -> (Vec<Measured>, Vec<Check>) {
+        let written = measured.iter().map(|stage| {
+            let changes = stage.result.acknowledged.get(rows::OPERATION_UPDATE);
+            changes.map_or((0, 0), |changes| (changes.rows, changes.rows_unknown))
+        });
+        let (rows, unknown) = written.fold((0, 0), |all, each| (all.0 + each.0, all.1 + each.1));
+        let Some(last) = measured.last_mut() else {
+            return (measured, Vec::new());
+        };
+        let changes = increments(&self.context.plan.rows, rows, unknown);
+        let checks = settle(self, workload, changes, &mut last.result);
+        (measured, checks)
+    }
 }
 
 /// What stands between, and whether the plan can be run through it.
@@ -255,6 +427,12 @@ fn find_pooler(
     };
     ui.notice(&format!("between riops and the server: {found}"));
     if found.by_transaction {
+        if plan.rows.has_server_loop() {
+            return Err(UsageError(
+                "--loop server needs sessions of its own: name the server itself, or a pool by session".to_owned(),
+            )
+            .into());
+        }
         if plan.protocol == Protocol::Prepared && !found.prepared_statements {
             return Err(UsageError(
                 "the pooler passes prepared statements through as they are, so that they are missing on its other connections: use --protocol extended or simple, or a pooler that keeps track of them (PgBouncer from 1.21 on, with max_prepared_statements)".to_owned(),
@@ -270,27 +448,6 @@ fn find_pooler(
 struct Locks<'a> {
     /// A session for nothing else; else the control session does it.
     guard: Option<&'a mut Connection>,
-}
-
-fn run_loop(
-    workload: &Rows,
-    context: &RunContext,
-    target: &Target,
-    by_transaction: bool,
-    interrupt: &Interrupt,
-    probe: &mut Probe,
-    ui: Ui,
-) -> Result<StageResult> {
-    let plan = &context.plan;
-    let mut stage = workload.stages(plan).pop().context("the workload has no stage")?;
-    if by_transaction {
-        // What a session sets would stay behind in the pool, for everybody.
-        stage.sessions.iter_mut().for_each(|session| session.settings.clear());
-        stage.explain_by_name = false;
-    }
-    let mut progress = RunProgress::new(ui, plan);
-    let accesses = context.accesses.clone();
-    Ok(run_stage(stage, accesses, plan, &target.conninfo, interrupt, probe, &mut progress)?)
 }
 
 /// The dataset that will be measured: prepared first where it is missing and that is wanted, and
@@ -325,7 +482,7 @@ fn find_dataset(
                 Ok,
             )?;
         let dataset = overlaid(base, &options.dataset);
-        dataset.validate()?;
+        validate(&dataset, &options.dataset)?;
         let compared = given(&options.dataset)?;
         let order = Order { dataset, compared, recreate: false, connections: None };
         ui.notice(&prepare(target, order, interrupt, ui)?);
@@ -350,10 +507,14 @@ fn given(options: &DatasetOptions) -> Result<serde_json::Value> {
     let mut given = serde_json::to_value(overlaid(RowsDataset::default(), options))?;
     let names = [
         ("tables", options.tables.is_some()),
-        ("rows", options.rows.is_some()),
+        ("rows", options.rows.is_some() || options.size.is_some()),
         ("filler", options.filler.is_some()),
         ("order", options.order.is_some()),
         ("primary_key", options.primary_key.is_some()),
+        ("layout", options.layout.is_some()),
+        ("tablets", options.tablets.is_some()),
+        ("index_tablets", options.index_tablets.is_some()),
+        ("non_transactional", false),
         ("batch", false),
         ("seed", false),
     ];

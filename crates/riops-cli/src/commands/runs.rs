@@ -6,11 +6,12 @@ use anyhow::Result;
 use riops::report;
 use riops::store::{SqliteStore, StoreError, default_path};
 
+use super::run;
 use crate::args::{Output, Runs};
 use crate::ui;
 
 /// Lists or shows what is kept.
-pub(crate) fn run(action: Runs) -> Result<ExitCode> {
+pub(crate) fn look(action: Runs) -> Result<ExitCode> {
     match action {
         Runs::List { limit, store, output } => {
             let path = store.store.unwrap_or_else(default_path);
@@ -30,10 +31,7 @@ pub(crate) fn run(action: Runs) -> Result<ExitCode> {
             let store = SqliteStore::open(&path)?;
             let record = store.find(&run)?;
             let kept = format!("{} in {}", record.id, store.path().display());
-            ui::print(&match output.output {
-                Output::Text => report::run_text(&record, &kept),
-                Output::Json => report::json(&record)? + "\n",
-            })?;
+            ui::print(&run::printed(&record, &kept, output.output)?)?;
         }
     }
     Ok(ExitCode::SUCCESS)

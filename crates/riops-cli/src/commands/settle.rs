@@ -6,34 +6,31 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use riops::engine::StageResult;
 use riops::plan::{RowsRun, RunPlan};
-use riops::store::{RunContext, SqliteStore};
+use riops::store::SqliteStore;
 use riops::target::{Connection, Interrupt};
 use riops::workload::dataset::{Entry, Registry};
-use riops::workload::rows::{self, NAME, Rows};
+use riops::workload::rows::{NAME, Rows};
 use riops::workload::verify::{Check, verify};
 
+use super::run::Run;
 use crate::target::Target;
-use crate::ui::Ui;
 
-/// After the measurement: notes what was acknowledged, and proves that it is there. A server that
+/// After the measurement: notes how much was acknowledged to have changed, and how much more may
+/// have, and proves that it is there. A server that
 /// died in the run cannot be asked any more; then the run in its ledger stays open until somebody
 /// settles it from the record.
 pub(super) fn settle(
-    target: &Target,
+    run: &Run<'_>,
     workload: &Rows,
-    entry: &Entry,
-    context: &RunContext,
+    (changed, unknown): (u64, u64),
     result: &mut StageResult,
-    interrupt: &Interrupt,
-    ui: Ui,
 ) -> Vec<Check> {
+    let Run { target, entry, context, interrupt, ui, .. } = run;
     if !context.plan.rows.updates() {
         return Vec::new();
     }
-    let written = result.acknowledged.get(rows::OPERATION_UPDATE).copied().unwrap_or_default();
-    let (changed, unknown) = increments(&context.plan.rows, written.rows, written.rows_unknown);
     // A wish to end that was for the measurement does not extend to the ledger and the proof.
-    let wish = if result.interrupted { Interrupt::new() } else { interrupt.clone() };
+    let wish = if result.interrupted { Interrupt::new() } else { (*interrupt).clone() };
     let settled = (|| -> Result<Vec<Check>> {
         let mut connection = open_patiently(target, &context.plan)?;
         let mut registry = Registry::new(&mut connection, NAME);
@@ -79,7 +76,7 @@ fn open_patiently(target: &Target, plan: &RunPlan) -> Result<Connection> {
 }
 
 /// What updates of these rows add to `scratch`: nothing where they stay in the index.
-fn increments(run: &RowsRun, acknowledged: u64, unknown: u64) -> (u64, u64) {
+pub(super) fn increments(run: &RowsRun, acknowledged: u64, unknown: u64) -> (u64, u64) {
     if run.index_only { (0, 0) } else { (acknowledged, unknown) }
 }
 
@@ -98,10 +95,10 @@ pub(crate) fn settle_open_runs(
         let Ok(record) = store.find(&id) else {
             continue;
         };
-        let operations = record.stages.first().map(|stage| stage.operations.as_slice());
-        let updates = operations.unwrap_or_default().iter().find(|each| each.name == "update");
-        let (acknowledged, unknown) =
-            updates.map_or((0, 0), |each| (each.acknowledged_rows, each.unknown_rows));
+        let operations = record.stages.iter().flat_map(|stage| &stage.operations);
+        let (acknowledged, unknown) = operations
+            .filter(|each| each.name == "update")
+            .fold((0, 0), |all, each| (all.0 + each.acknowledged_rows, all.1 + each.unknown_rows));
         let (changed, unknown) = increments(&record.plan.rows, acknowledged, unknown);
         registry.end_run(&id, changed, unknown)?;
     }

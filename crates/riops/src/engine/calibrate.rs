@@ -8,7 +8,7 @@ use crate::plan::{RunPlan, Stop};
 use crate::probe::Probe;
 use crate::target::{ConnInfo, ConnectionError, Interrupt};
 use crate::workload::transaction::{Outcome, Reply, Transaction};
-use crate::workload::{BIGINT_OID, Generator, SessionPlan, Stage, Statement};
+use crate::workload::{BIGINT_OID, Generator, SessionPlan, Stage, Statement, Work};
 
 /// What the client did against the null server, on this machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -80,7 +80,7 @@ pub fn calibrate(
     let session = |_| SessionPlan {
         settings: Vec::new(),
         statements: vec![statement.clone()],
-        generator: Box::new(OneRow),
+        work: Work::Client(Box::new(OneRow)),
     };
     let stage = Stage {
         name: "null".to_owned(),
@@ -96,7 +96,7 @@ pub fn calibrate(
         stop: Stop::DurationS(seconds),
         ..RunPlan::default()
     };
-    let mut probe = Probe::new(None);
+    let mut probe = Probe::machine(None);
     let result = run_stage(stage, Vec::new(), &plan, &target, interrupt, &mut probe, &mut Silent)?;
     Ok(calibration(&plan, &result))
 }

@@ -5,6 +5,7 @@
 
 mod alarm;
 mod calibrate;
+mod call;
 mod clock;
 mod findings;
 mod limit;
@@ -18,30 +19,42 @@ mod worker;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::time::Duration;
 
 pub use calibrate::{Calibration, calibrate};
 pub use clock::{Clock, MonotonicClock};
 pub use findings::{AccessFinding, Moment};
 pub use null_server::NullServer;
 pub use result::StageResult;
-pub use session::SessionError;
+pub use session::{SessionError, SessionTally, Tally};
 pub use worker::{Acknowledged, Starts};
 
 use crate::metrics::{HistogramError, IntervalPart, Point, Recorder};
 use crate::plan::{RunPlan, Schedule};
 use crate::probe::Probe;
-use crate::target::{ConnInfo, ConnectionError, Interrupt};
+use crate::target::{ConnInfo, Connection, ConnectionError, Interrupt};
 use crate::units::Nanos;
 use crate::workload::access::Access;
 use crate::workload::keys::{Purpose, stream};
 use crate::workload::transaction::Statements;
-use crate::workload::{SessionPlan, Stage};
+use crate::workload::{SessionPlan, Stage, Statement, Work};
+use call::CallAssignment;
 use limit::Limit;
 use opening::{Connectors, Recipe};
 use schedule::{Arrivals, Share};
 use session::Session;
 use stage::StageRun;
 use worker::{IntervalLink, ReconnectLink, Rules, WAKE, Worker, WorkerEvent, WorkerSetup};
+
+/// Between "all are connected" and the first transaction: time for every worker to hear of it.
+const HEAD_START: Duration = Duration::from_millis(5);
+/// The same for calls, each of which the server has to make ready before its loop can start.
+const CALL_HEAD_START: Duration = Duration::from_millis(100);
+const CALL_HEAD_START_EACH: Duration = Duration::from_millis(5);
+/// A call's thread reads reports and little else; there may be thousands.
+const CALL_STACK_BYTES: usize = 512 * 1024;
+/// How often the server is asked for its time.
+const CLOCK_QUESTIONS: usize = 5;
 
 /// Why a stage gave no result at all. What ends it later is part of the result.
 #[derive(Debug, thiserror::Error)]
@@ -93,16 +106,26 @@ pub trait Observer {
 
 /// The main thread's side of one worker.
 struct WorkerHandle {
-    waker: Arc<mio::Waker>,
+    caller: Caller,
     go: SyncSender<Go>,
     spares: SyncSender<Box<IntervalPart>>,
     thread: std::thread::JoinHandle<()>,
+}
+
+/// How the main thread gets a worker's attention.
+enum Caller {
+    /// It waits in its poll.
+    Poll(Arc<mio::Waker>),
+    /// It waits for the end of a call, which can only be given up.
+    Call(Interrupt),
 }
 
 /// The word to start, and when.
 struct Go {
     start: Nanos,
     limit: Arc<Limit>,
+    /// The server's clock, in seconds since 1970, at the zero of ours; only where it matters.
+    server_epoch_s: f64,
 }
 
 /// What a worker thread is started with.
@@ -143,12 +166,17 @@ pub fn run_stage(
     plan: &RunPlan,
     target: &ConnInfo,
     interrupt: &Interrupt,
-    probe: &mut Probe,
+    probe: &mut Probe<'_>,
     observer: &mut dyn Observer,
 ) -> Result<StageResult, EngineError> {
     let Stage { name, operations, changes, sessions, explain_by_name } = stage;
     let total_sessions = sessions.len();
-    let workers = usize::try_from(plan.workers).unwrap_or(1).clamp(1, total_sessions.max(1));
+    let in_server = sessions.iter().any(|session| matches!(session.work, Work::Server(_)));
+    let workers = match usize::try_from(plan.workers) {
+        // One thread for each call.
+        _ if in_server => total_sessions,
+        workers => workers.unwrap_or(1).clamp(1, total_sessions.max(1)),
+    };
     let (events, received) = sync_channel(workers * 4 + 16);
     // Connections that are still being made at the end are given up with it.
     let over = Interrupt::new();
@@ -167,9 +195,26 @@ pub fn run_stage(
         interrupt: interrupt.clone(),
         events,
     });
-    let handles = start_workers(sessions, workers, &shared)?;
-    let run = StageRun { plan, shared: &shared, handles, received, interrupt };
+    probe.open();
+    let handles = if in_server {
+        start_calls(sessions, &shared)?
+    } else {
+        start_workers(sessions, workers, &shared)?
+    };
+    let mut run = StageRun {
+        plan,
+        shared: &shared,
+        handles,
+        received,
+        interrupt,
+        head_start: HEAD_START,
+        server_epoch_s: 0.0,
+    };
     let before = run.await_connected()?;
+    if in_server {
+        run.head_start = CALL_HEAD_START + CALL_HEAD_START_EACH * shared.plan.sessions;
+        run.server_epoch_s = server_epoch_s(&shared)?;
+    }
     if let Some(broken) = before.iter().find(|found| !found.finding.held) {
         let promised = shared.accesses.iter().find(|access| access.statement == broken.statement);
         return Err(EngineError::AccessPath {
@@ -179,7 +224,10 @@ pub fn run_stage(
         });
     }
     observer.connected(total_sessions);
-    run.measure(name, operations, before, probe, observer)
+    let result = run.measure(name, operations, before, probe, observer)?;
+    let processes: Vec<i32> = result.sessions.iter().map(|session| session.process).collect();
+    probe.close(&processes);
+    Ok(result)
 }
 
 /// Says that the stage is over, whatever ends it.
@@ -225,9 +273,63 @@ fn start_workers(
             let thread = std::thread::Builder::new()
                 .name(format!("riops-worker-{worker}"))
                 .spawn(move || work(assignment, &shared))?;
-            Ok(WorkerHandle { waker, go, spares, thread })
+            Ok(WorkerHandle { caller: Caller::Poll(waker), go, spares, thread })
         })
         .collect()
+}
+
+/// Starts a thread for each session whose loop runs in the server.
+fn start_calls(
+    sessions: Vec<SessionPlan>,
+    shared: &Arc<Shared>,
+) -> Result<Vec<WorkerHandle>, EngineError> {
+    let mut handles = Vec::with_capacity(sessions.len());
+    for (number, session) in sessions.into_iter().enumerate() {
+        let SessionPlan { settings, statements, work: Work::Server(server_loop) } = session else {
+            continue;
+        };
+        let (go, go_received) = sync_channel(1);
+        let (spares, spares_received) = sync_channel(4);
+        let end_early = Interrupt::new();
+        let assignment = CallAssignment {
+            number,
+            recipe: recipe(settings, statements, shared),
+            server_loop,
+            end_early: end_early.clone(),
+            go: go_received,
+            spares: spares_received,
+        };
+        let shared = Arc::clone(shared);
+        let thread = std::thread::Builder::new()
+            .name(format!("riops-call-{number}"))
+            .stack_size(CALL_STACK_BYTES)
+            .spawn(move || call::work(assignment, &shared))?;
+        handles.push(WorkerHandle { caller: Caller::Call(end_early), go, spares, thread });
+    }
+    Ok(handles)
+}
+
+/// The server's clock at the zero of ours: the question that was answered fastest tells it best.
+fn server_epoch_s(shared: &Shared) -> Result<f64, EngineError> {
+    let ask = || -> Result<f64, ConnectionError> {
+        let mut connection = Connection::open(&shared.target, &shared.interrupt)?;
+        let mut best = (Nanos::MAX, 0.0);
+        for _ in 0..CLOCK_QUESTIONS {
+            let asked = shared.clock.now();
+            let answer = connection.query_value("select date_part('epoch', clock_timestamp())")?;
+            let took = shared.clock.now().since(asked);
+            let server_s: f64 = answer
+                .and_then(|text| text.parse().ok())
+                .ok_or_else(|| ConnectionError::Protocol("a clock that is no number".to_owned()))?;
+            let zero_s = server_s - asked.as_seconds() - took.as_seconds() / 2.0;
+            if took < best.0 {
+                best = (took, zero_s);
+            }
+        }
+        Ok(best.1)
+    };
+    let sessions = shared.total_sessions;
+    ask().map_err(|source| EngineError::Connect { session: sessions, sessions, source })
 }
 
 /// The body of a worker thread. What it has to say goes through the channel; where nobody listens
@@ -259,7 +361,7 @@ fn work(assignment: Assignment, shared: &Shared) {
         return;
     };
     send(WorkerEvent::Ready(Ok(findings)));
-    let Ok(Go { start, limit }) = go.recv() else {
+    let Ok(Go { start, limit, .. }) = go.recv() else {
         bye.said = true;
         return sessions.iter_mut().for_each(Session::end);
     };
@@ -268,6 +370,7 @@ fn work(assignment: Assignment, shared: &Shared) {
     let (reply, reopened) = channel();
     let random = |purpose| stream(shared.plan.seed, purpose, worker as u64);
     let setup = WorkerSetup {
+        share,
         clock: shared.clock,
         arrivals: Arrivals::new(
             shared.plan.schedule,
@@ -318,7 +421,19 @@ fn open_session(
     shared: &Shared,
     findings: &mut Vec<AccessFinding>,
 ) -> Result<Session, ConnectionError> {
-    let SessionPlan { settings, statements, generator } = plan;
+    let SessionPlan { settings, statements, work } = plan;
+    let Work::Client(generator) = work else {
+        let mixed = "a stage has sessions of two kinds".to_owned();
+        return Err(ConnectionError::Protocol(mixed));
+    };
+    let recipe = Arc::new(recipe(settings, statements, shared));
+    let mut opened = opening::open(&recipe, true, &shared.target, &shared.interrupt)?;
+    findings::merge(findings, std::mem::take(&mut opened.findings));
+    Ok(Session::new(recipe, generator, shared.plan.pipeline as usize, shared.operations, opened))
+}
+
+/// How a session with these statements is made ready.
+fn recipe(settings: Vec<String>, statements: Vec<Statement>, shared: &Shared) -> Recipe {
     let checks = shared
         .accesses
         .iter()
@@ -326,10 +441,7 @@ fn open_session(
         .map(|access| (access.clone(), access.explain_sql(shared.explain_by_name)))
         .collect();
     let statements = Arc::new(Statements::new(shared.plan.protocol, statements));
-    let recipe = Arc::new(Recipe { settings, statements, checks });
-    let mut opened = opening::open(&recipe, true, &shared.target, &shared.interrupt)?;
-    findings::merge(findings, std::mem::take(&mut opened.findings));
-    Ok(Session::new(recipe, generator, shared.plan.pipeline as usize, opened))
+    Recipe { settings, statements, checks }
 }
 
 #[cfg(test)]

@@ -34,12 +34,14 @@ pub(super) struct Recipe {
     pub(super) checks: Vec<(Access, String)>,
 }
 
-/// A connection on which all is said that has to be said before the first transaction.
+/// The parts of a connection that is ready for its first transaction.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) stream: Stream,
     pub(super) received: FrameBuffer,
     pub(super) findings: Vec<AccessFinding>,
+    /// The server's process.
+    pub(super) process: i32,
     /// How long it took; with an order, from when it was given.
     pub(super) took: Nanos,
 }
@@ -52,6 +54,20 @@ pub(super) fn open(
     interrupt: &Interrupt,
 ) -> Result<Opened, ConnectionError> {
     let start = Instant::now();
+    let (connection, findings) = make_ready(recipe, look, target, interrupt)?;
+    let process = connection.greeting().process;
+    let (stream, received) = connection.into_parts();
+    stream.set_nonblocking(true).map_err(ConnectionError::Io)?;
+    Ok(Opened { stream, received, findings, process, took: start.elapsed().into() })
+}
+
+/// A connection on which all is said that has to be said before the first transaction.
+pub(super) fn make_ready(
+    recipe: &Recipe,
+    look: bool,
+    target: &ConnInfo,
+    interrupt: &Interrupt,
+) -> Result<(Connection, Vec<AccessFinding>), ConnectionError> {
     let mut connection = Connection::open(target, interrupt)?;
     // Each statement has the time that connecting has.
     let wait_no_longer = |connection: &mut Connection| {
@@ -68,15 +84,28 @@ pub(super) fn open(
         }
     }
     let mut findings = Vec::new();
-    for (access, explain) in recipe.checks.iter().filter(|_| look) {
-        wait_no_longer(&mut connection);
+    if look {
+        findings = look_at_plans(recipe, &mut connection, Moment::Before, wait_no_longer)?;
+    }
+    connection.set_deadline(None);
+    Ok((connection, findings))
+}
+
+/// What the session would do now.
+pub(super) fn look_at_plans(
+    recipe: &Recipe,
+    connection: &mut Connection,
+    moment: Moment,
+    before_each: impl Fn(&mut Connection),
+) -> Result<Vec<AccessFinding>, ConnectionError> {
+    let mut findings = Vec::new();
+    for (access, explain) in &recipe.checks {
+        before_each(connection);
         let lines = connection.query(explain)?;
         let json: String = lines.into_iter().flatten().flatten().collect();
-        note(&mut findings, &access.statement, Moment::Before, access.judge(&json), 1);
+        note(&mut findings, &access.statement, moment, access.judge(&json), 1);
     }
-    let (stream, received) = connection.into_parts();
-    stream.set_nonblocking(true).map_err(ConnectionError::Io)?;
-    Ok(Opened { stream, received, findings, took: start.elapsed().into() })
+    Ok(findings)
 }
 
 /// The wish for a new connection of a session.

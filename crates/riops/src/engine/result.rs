@@ -3,7 +3,7 @@
 use super::EngineError;
 use super::findings::{self, AccessFinding};
 use super::limit::Limit;
-use super::session::SessionError;
+use super::session::{SessionError, SessionTally};
 use super::worker::{Acknowledged, Starts, WorkerReport};
 use crate::metrics::{Point, Recorder, outage};
 use crate::plan::Threshold;
@@ -26,8 +26,8 @@ pub struct StageResult {
     pub wrong_replies: u64,
     /// What the plans showed, before, in the middle and after.
     pub findings: Vec<AccessFinding>,
-    /// Counted transactions of each session.
-    pub session_transactions: Vec<u64>,
+    /// What each session did, in the order of their numbers.
+    pub sessions: Vec<SessionTally>,
     /// Transactions that ended after the measurement.
     pub drained: u64,
     /// The longest of them.
@@ -68,7 +68,7 @@ pub(super) fn merge_reports(
         acknowledged: first.acknowledged,
         wrong_replies: first.wrong_replies,
         findings: first.findings,
-        session_transactions: first.session_transactions,
+        sessions: first.sessions,
         drained: first.drained,
         drained_max: first.drained_max,
         drained_lost: first.drained_lost,
@@ -89,7 +89,7 @@ pub(super) fn merge_reports(
         }
         result.wrong_replies += report.wrong_replies;
         findings::merge(&mut result.findings, report.findings);
-        result.session_transactions.extend(report.session_transactions);
+        result.sessions.extend(report.sessions);
         result.drained += report.drained;
         result.drained_lost += report.drained_lost;
         result.drained_max = result.drained_max.max(report.drained_max);
@@ -101,6 +101,7 @@ pub(super) fn merge_reports(
         }
         result.failure = result.failure.or(report.failure);
     }
+    result.sessions.sort_by_key(|session| session.number);
     Ok(result)
 }
 

@@ -65,6 +65,9 @@ pub enum SessionError {
         /// Why not.
         message: String,
     },
+    /// The stage was measured, and the next one did not come about.
+    #[error("the next stage did not come about: {0}")]
+    NextStage(String),
     /// A transaction did not end in time.
     #[error("a transaction did not end within {0} s after the end of the measurement")]
     Drain(u64),
@@ -80,7 +83,7 @@ impl SessionError {
             Self::Closed(None) | Self::Io(_) => SqlState::CONNECTION_FAILURE,
             Self::Protocol(_) => SqlState::PROTOCOL_VIOLATION,
             Self::Reconnect { sqlstate, .. } => *sqlstate,
-            Self::Drain(_) => SqlState::UNKNOWN,
+            Self::Drain(_) | Self::NextStage(_) => SqlState::UNKNOWN,
         }
     }
 
@@ -101,6 +104,36 @@ pub(super) struct Flight {
     pub(super) claimed: bool,
     /// How often it was sent again.
     pub(super) retries: u32,
+}
+
+/// What one session did of one operation, within the measurement.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Transactions.
+    pub transactions: u64,
+    /// Their rows.
+    pub rows: u64,
+    /// The longest service time.
+    pub longest: Nanos,
+}
+
+/// What one session did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionTally {
+    /// Its number in the stage, from 0.
+    pub number: u64,
+    /// The server's process that served it last.
+    pub process: i32,
+    /// By operation.
+    pub operations: Vec<Tally>,
+}
+
+impl SessionTally {
+    /// Transactions of all kinds.
+    #[must_use]
+    pub fn transactions(&self) -> u64 {
+        self.operations.iter().map(|tally| tally.transactions).sum()
+    }
 }
 
 /// What has come to an end on a session.
@@ -155,8 +188,10 @@ pub(super) struct Session {
     pub(super) parked: bool,
     /// The next look at the plans.
     pub(super) next_check: Option<Moment>,
-    /// Transactions that were counted.
-    pub(super) transactions: u64,
+    /// What was counted, by operation.
+    pub(super) tallies: Vec<Tally>,
+    /// The server's process, where it has said so.
+    pub(super) process: i32,
     /// Transactions on this connection.
     pub(super) since_connect: u64,
 }
@@ -165,11 +200,13 @@ pub(super) struct Session {
 const PLAN_BYTES_MAX: usize = 256 * 1024;
 
 impl Session {
-    /// A session with its first connection, on which up to `depth` transactions are under way.
+    /// A session with its first connection, on which up to `depth` transactions of so many kinds
+    /// are under way.
     pub(super) fn new(
         recipe: Arc<Recipe>,
         generator: Box<dyn Generator>,
         depth: usize,
+        operations: usize,
         opened: Opened,
     ) -> Self {
         let flight = || Flight {
@@ -192,7 +229,8 @@ impl Session {
             activity: Activity::Work,
             parked: false,
             next_check: Some(Moment::Middle),
-            transactions: 0,
+            tallies: vec![Tally::default(); operations],
+            process: 0,
             since_connect: 0,
         };
         session.attach(opened);
@@ -201,7 +239,8 @@ impl Session {
 
     /// Goes on with this connection.
     pub(super) fn attach(&mut self, opened: Opened) {
-        let Opened { stream, received, .. } = opened;
+        let Opened { stream, received, process, .. } = opened;
+        self.process = process;
         self.link = Some(Link {
             stream,
             received,
@@ -418,7 +457,7 @@ impl Session {
             return Some(Ended::CheckFailed(number, error));
         }
         let finding = self.recipe.checks.get(number).map_or_else(
-            || Finding { held: false, outline: String::new() },
+            || Finding { held: false, outline: String::new(), storage: None },
             |(access, _)| access.judge(&self.plan_text),
         );
         Some(Ended::Check(number, finding))

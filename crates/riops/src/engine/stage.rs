@@ -10,7 +10,7 @@ use super::findings::{self, AccessFinding};
 use super::limit::Limit;
 use super::result::{StageResult, merge_reports, note_outages};
 use super::worker::{WorkerEvent, WorkerReport};
-use super::{EngineError, Go, Observer, Shared, WorkerHandle};
+use super::{Caller, EngineError, Go, Observer, Shared, WorkerHandle};
 use crate::metrics::{Figures, Timeline};
 use crate::plan::{RunPlan, Schedule, Threshold};
 use crate::probe::Probe;
@@ -21,8 +21,6 @@ use crate::units::Nanos;
 const LOOK: Duration = Duration::from_millis(50);
 /// A drain that takes longer is told of.
 const DRAIN_TOLD: Duration = Duration::from_secs(1);
-/// Between "all are connected" and the first transaction: time for every worker to hear of it.
-const HEAD_START: Duration = Duration::from_millis(5);
 
 /// A stage whose workers have been started.
 pub(super) struct StageRun<'a> {
@@ -31,6 +29,10 @@ pub(super) struct StageRun<'a> {
     pub(super) handles: Vec<WorkerHandle>,
     pub(super) received: Receiver<(usize, WorkerEvent)>,
     pub(super) interrupt: &'a Interrupt,
+    /// Between "all are connected" and the first transaction.
+    pub(super) head_start: Duration,
+    /// The server's clock at the zero of ours, for loops in the server.
+    pub(super) server_epoch_s: f64,
 }
 
 impl StageRun<'_> {
@@ -58,16 +60,16 @@ impl StageRun<'_> {
         name: String,
         operations: Vec<&'static str>,
         before: Vec<AccessFinding>,
-        probe: &mut Probe,
+        probe: &mut Probe<'_>,
         observer: &mut dyn Observer,
     ) -> Result<StageResult, EngineError> {
-        let start = self.shared.clock.now().after(HEAD_START.into());
+        let start = self.shared.clock.now().after(self.head_start.into());
         let measure_start = start.after(self.plan.warmup().into());
         let limit = Arc::new(Limit::new(self.plan.stop, measure_start));
         for handle in &self.handles {
             handle
                 .go
-                .send(Go { start, limit: Arc::clone(&limit) })
+                .send(Go { start, limit: Arc::clone(&limit), server_epoch_s: self.server_epoch_s })
                 .map_err(|_| EngineError::WorkerLost)?;
         }
         let mut timeline = Timeline::new(self.handles.len(), self.plan.interval_s);
@@ -106,7 +108,7 @@ impl StageRun<'_> {
         &self,
         limit: &Limit,
         timeline: &mut Timeline,
-        probe: &mut Probe,
+        probe: &mut Probe<'_>,
         observer: &mut dyn Observer,
     ) -> Result<(Vec<WorkerReport>, Option<Threshold>), EngineError> {
         let clock = self.shared.clock;
@@ -137,8 +139,11 @@ impl StageRun<'_> {
                 }
             }
             let now = clock.now();
-            if self.interrupt.requested() || breached.is_some() {
+            if self.interrupt.requested() || breached.is_some() || limit.has_failed() {
                 limit.end_now(now);
+                if !ended {
+                    self.give_up_calls();
+                }
             }
             if !measuring && now >= limit.measure_start() {
                 measuring = true;
@@ -166,6 +171,7 @@ impl StageRun<'_> {
             let unwanted = told && self.interrupt.requested() && !wish_is_old;
             if ended && (waited >= limit.patience() || unwanted) {
                 limit.abort(waited);
+                self.give_up_calls();
                 self.call_workers()?;
             }
         }
@@ -186,6 +192,20 @@ impl StageRun<'_> {
     }
 
     fn call_workers(&self) -> Result<(), EngineError> {
-        self.handles.iter().try_for_each(|handle| handle.waker.wake()).map_err(EngineError::from)
+        for handle in &self.handles {
+            if let Caller::Poll(waker) = &handle.caller {
+                waker.wake()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A loop in the server knows only the end that it was told.
+    fn give_up_calls(&self) {
+        for handle in &self.handles {
+            if let Caller::Call(end_early) = &handle.caller {
+                end_early.request();
+            }
+        }
     }
 }

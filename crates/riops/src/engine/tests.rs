@@ -8,6 +8,7 @@ use riops_testkit::{FakeServer, PORT, Reply, Request};
 use super::*;
 use crate::metrics::Point;
 use crate::plan::{ErrorPolicy, OnError, Protocol, Stop};
+use crate::target::Flavour;
 use crate::workload::access::AccessPath;
 use crate::workload::transaction::{Outcome, Reply as RowReply, Transaction};
 use crate::workload::{Generator, Statement};
@@ -58,7 +59,7 @@ fn stage(sessions: u32, updates: bool) -> Stage {
             .map(|_| SessionPlan {
                 settings: vec!["set a = b".to_owned()],
                 statements: vec![statement("read"), statement("update")],
-                generator: Box::new(Reads { number: 0, updates }),
+                work: Work::Client(Box::new(Reads { number: 0, updates })),
             })
             .collect(),
     }
@@ -70,6 +71,7 @@ fn access() -> Access {
         sql: "read $1 $2".to_owned(),
         arguments: vec![1, 10],
         expected: AccessPath::IndexScan { table: "t".to_owned(), index: "i".to_owned() },
+        flavour: Flavour::PostgreSql,
     }
 }
 
@@ -126,7 +128,7 @@ fn run_on(
         plan,
         &ConnInfo::unix(folder, PORT, "riops", "test"),
         &Interrupt::new(),
-        &mut Probe::new(None),
+        &mut Probe::machine(None),
         &mut Seen::default(),
     )
 }
@@ -142,8 +144,8 @@ fn a_number_of_transactions_is_run_exactly_over_all_sessions_and_workers() {
         let result = run(&plan, true, |_, request| well(request)).unwrap();
         assert_eq!(transactions(&result), count);
         assert_eq!(result.acknowledged.iter().map(|each| each.transactions).sum::<u64>(), count);
-        assert_eq!(result.session_transactions.iter().sum::<u64>(), count);
-        assert_eq!(result.session_transactions.len(), sessions as usize);
+        assert_eq!(result.sessions.iter().map(SessionTally::transactions).sum::<u64>(), count);
+        assert_eq!(result.sessions.len(), sessions as usize);
         assert!(result.failure.is_none() && result.seconds > 0.0);
         let series: u64 = result.series.iter().map(|point| point.transactions).sum();
         assert_eq!(series, count);
@@ -290,7 +292,7 @@ fn an_interrupt_ends_the_run_in_good_order() {
         &plan,
         &target,
         &interrupt,
-        &mut Probe::new(None),
+        &mut Probe::machine(None),
         &mut seen,
     )
     .unwrap();

@@ -63,6 +63,21 @@ impl Histogram {
         self.max = self.max.max(latency);
     }
 
+    /// Adds as many latencies as this of the same length. Never allocates.
+    pub fn record_many(&mut self, latency: Nanos, count: u64) {
+        self.hdr.saturating_record_n(latency.0.max(1), count);
+        if count > 0 {
+            self.max = self.max.max(latency);
+        }
+    }
+
+    /// Sets the longest latency, where what was recorded is known only to a bucket and this exactly.
+    pub fn correct_max(&mut self, longest: Nanos) {
+        if self.count() > 0 {
+            self.max = longest;
+        }
+    }
+
     /// Adds all latencies of `other`, which has the same bounds.
     ///
     /// # Errors

@@ -126,6 +126,37 @@ impl Recorder {
         }
     }
 
+    /// Counts transactions of one statement each that somebody else has counted: `rows` in all, and
+    /// how often each service time occurred.
+    pub fn transactions(&mut self, operation: usize, rows: u64, latencies: &[(Nanos, u64)]) {
+        let transactions: u64 = latencies.iter().map(|(_, count)| count).sum();
+        self.interval.transactions += transactions;
+        self.interval.rows += rows;
+        let Some(totals) = self.operations.get_mut(operation) else {
+            return;
+        };
+        totals.transactions += transactions;
+        totals.rows += rows;
+        totals.statements += transactions;
+        for &(latency, count) in latencies {
+            totals.service.record_many(latency, count);
+            self.interval.service.record_many(latency, count);
+        }
+    }
+
+    /// Says how long the longest service time of an operation was, where only that is exact.
+    pub fn correct_longest(&mut self, operation: usize, longest: Nanos) {
+        if let Some(totals) = self.operations.get_mut(operation) {
+            totals.service.correct_max(longest);
+        }
+    }
+
+    /// Counts transactions that somebody else has run again after an error.
+    pub fn retried(&mut self, count: u64) {
+        self.retries += count;
+        self.interval.retries += count;
+    }
+
     /// Counts an error of `now`; `retried` says that the transaction is sent again.
     pub fn error(&mut self, sqlstate: SqlState, message: &str, retried: bool, now: Nanos) {
         self.interval.errors += 1;
@@ -139,10 +170,15 @@ impl Recorder {
 
     /// Counts a transaction that failed, or whose outcome nobody knows.
     pub fn lost(&mut self, operation: usize, unknown: bool) {
-        self.interval.failed += 1;
+        self.lost_many(operation, u64::from(!unknown), u64::from(unknown));
+    }
+
+    /// Counts transactions that failed, and others whose outcome nobody knows.
+    pub fn lost_many(&mut self, operation: usize, failed: u64, unknown: u64) {
+        self.interval.failed += failed + unknown;
         if let Some(totals) = self.operations.get_mut(operation) {
-            totals.failed += u64::from(!unknown);
-            totals.unknown += u64::from(unknown);
+            totals.failed += failed;
+            totals.unknown += unknown;
         }
     }
 
@@ -251,6 +287,21 @@ mod tests {
         assert_eq!(reads.response.as_ref().unwrap().max(), Nanos(40));
         assert_eq!((updates.transactions, updates.rows), (1, 1));
         assert_eq!(first.errors().total(), 1);
+    }
+
+    #[test]
+    fn counts_of_a_server_are_added_to_totals_and_interval() {
+        let mut recorder = Recorder::new(2, false).unwrap();
+        recorder.transactions(1, 50, &[(Nanos(1_000), 3), (Nanos(2_000), 2)]);
+        recorder.correct_longest(1, Nanos(1_990));
+        let updates = &recorder.operations()[1];
+        assert_eq!((updates.transactions, updates.rows, updates.statements), (5, 50, 5));
+        assert_eq!(updates.service.count(), 5);
+        assert_eq!(
+            (updates.service.max(), updates.service.quantile(0.99)),
+            (Nanos(1_990), Nanos(1_990))
+        );
+        assert_eq!((recorder.interval().transactions, recorder.interval().rows), (5, 50));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Reads no command line, no file and no clock.
 
+pub mod pgio;
 mod rows;
 mod threshold;
 
@@ -10,7 +11,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use rows::{Distribution, Order, RowsDataset, RowsRun};
+pub use rows::{
+    BLOCK_FILLER, Caches, Distribution, Layout, LoopSide, Order, RowsDataset, RowsRun, UpdateShare,
+};
 pub use threshold::{Metric, Quantity, Threshold, TimeKind};
 
 /// When a measurement ends.
@@ -282,7 +285,28 @@ impl RunPlan {
         if let Some(name) = names.into_iter().find(|name| name.chars().any(char::is_control)) {
             return refuse(format!("--label and --tag take no control characters: {name:?}"));
         }
-        self.rows.validate()
+        self.rows.validate()?;
+        self.validate_server_loop()
+    }
+
+    /// What the loop in the server cannot do: everything that is decided for each transaction.
+    fn validate_server_loop(&self) -> Result<(), PlanError> {
+        if !self.rows.has_server_loop() {
+            return Ok(());
+        }
+        let client_only = [
+            ("--rate", self.schedule != Schedule::Closed),
+            ("--latency-limit", self.latency_limit.is_some()),
+            ("--pipeline", self.pipeline > 1),
+            ("--reconnect", self.reconnect_every.is_some()),
+            ("--protocol extended", self.protocol == Protocol::Extended),
+        ];
+        match client_only.iter().find(|(_, used)| *used) {
+            Some((option, _)) => refuse(format!(
+                "{option} goes with --loop client only: the server-side loop is one call a session"
+            )),
+            None => Ok(()),
+        }
     }
 
     fn validate_time_limits(&self) -> Result<(), PlanError> {

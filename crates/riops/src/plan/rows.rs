@@ -61,6 +61,28 @@ impl From<Order> for String {
     }
 }
 
+/// How rows fill the blocks of a heap table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layout {
+    /// As many rows to a block as fit.
+    #[default]
+    Packed,
+    /// One row to a block, so that one row read is one block read: SLOB's layout.
+    Block,
+}
+
+impl Layout {
+    /// As it is typed.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Packed => "packed",
+            Self::Block => "block",
+        }
+    }
+}
+
 /// What `prepare rows` makes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowsDataset {
@@ -74,12 +96,31 @@ pub struct RowsDataset {
     pub filler: u32,
     /// Where the rows lie.
     pub order: Order,
+    /// How they fill the blocks.
+    #[serde(default)]
+    pub layout: Layout,
     /// Whether the key is the primary key, instead of an index beside the table.
     pub primary_key: bool,
+    /// Tablets of the table, where the server has such; 0 leaves it to the server.
+    #[serde(default)]
+    pub tablets: u32,
+    /// Tablets of the index, split at equal distances of the key; 0 leaves it to the server.
+    #[serde(default)]
+    pub index_tablets: u32,
+    /// Whether rows are loaded without transactions, where the server can do that.
+    #[serde(default)]
+    pub non_transactional: bool,
     /// From which the contents are derived.
     pub seed: u64,
 }
 
+/// With a fill factor of 10 % a block of 8 kB takes a second row unless the first has more than 396
+/// bytes: two rows have to leave 90 % of it free. The rest of a row has about 60 bytes.
+const BLOCK_FILLER_MIN: u32 = 400;
+/// What makes a row fill its block in the layout `block`, as in PGIO.
+pub const BLOCK_FILLER: u32 = 1024;
+/// Tablets of one table, far more than a cluster takes.
+const TABLETS_MAX: u32 = 10_000;
 /// A row has to fit into one page of 8 kB, uncompressed.
 const FILLER_MAX: u32 = 8_000;
 /// As many as the four digits of a table's name can count.
@@ -95,7 +136,11 @@ impl Default for RowsDataset {
             batch: 10_000,
             filler: 1,
             order: Order::Scattered,
+            layout: Layout::Packed,
             primary_key: false,
+            tablets: 0,
+            index_tablets: 0,
+            non_transactional: false,
             seed: 0,
         }
     }
@@ -122,6 +167,21 @@ impl RowsDataset {
                 "--filler {} is more than {FILLER_MAX}: a row has to fit into one page",
                 self.filler
             ));
+        }
+        if self.layout == Layout::Block && self.filler < BLOCK_FILLER_MIN {
+            return refuse(format!(
+                "--filler {} is less than {BLOCK_FILLER_MIN}: with --layout block a second row would fit into the block",
+                self.filler
+            ));
+        }
+        for (option, tablets) in
+            [("--tablets", self.tablets), ("--index-tablets", self.index_tablets)]
+        {
+            if tablets > TABLETS_MAX || u64::from(tablets) > self.rows {
+                return refuse(format!(
+                    "{option} {tablets} is more than {TABLETS_MAX}, or than there are rows"
+                ));
+            }
         }
         Ok(())
     }
@@ -208,42 +268,138 @@ impl From<Distribution> for String {
     }
 }
 
+/// Of what `--update-percent` is a share.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UpdateShare {
+    /// Of the rows: ybio's way.
+    #[default]
+    Rows,
+    /// Of the transactions: PGIO's way.
+    Transactions,
+}
+
+/// Who repeats the transactions of a session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoopSide {
+    /// riops sends each of them.
+    #[default]
+    Client,
+    /// A procedure in the server, which each session calls once.
+    Server,
+}
+
+impl LoopSide {
+    /// As it is typed.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        }
+    }
+}
+
+/// In which state the caches are when a stage starts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Caches {
+    /// As they are.
+    #[default]
+    AsFound,
+    /// Without the dataset, as far as that can be done.
+    Cold,
+    /// With as much of the dataset as fits.
+    Warm,
+}
+
 /// What the sessions of `run rows` do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RowsRun {
     /// Rows that one read touches.
     pub batch: u64,
-    /// Percent of the rows that are updated instead of read.
+    /// The batch sizes of a study, each a stage of its own; empty: only `batch`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub batches: Vec<u64>,
+    /// Percent of the rows, or of the transactions, that are updated instead of read.
     pub update_percent: u8,
-    /// Rows that one update touches.
-    pub update_batch: u64,
+    /// Of which of the two.
+    #[serde(default)]
+    pub update_share: UpdateShare,
+    /// Rows that one update touches; absent: as many as a read.
+    pub update_batch: Option<u64>,
     /// Whether reads stay in the index.
     pub index_only: bool,
     /// Whether each session keeps to one table, instead of choosing one for each transaction.
     pub table_per_session: bool,
     /// Which keys are touched.
     pub distribution: Distribution,
+    /// Who repeats the transactions.
+    #[serde(default, rename = "loop")]
+    pub loop_side: LoopSide,
+    /// The sides of a comparison, each a stage of its own; empty: only `loop_side`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loop_sides: Vec<LoopSide>,
+    /// In which state the caches are at each stage's start.
+    #[serde(default)]
+    pub caches: Caches,
+    /// Reads may be answered by followers, with data this old, in milliseconds (YugabyteDB).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follower_reads_ms: Option<u64>,
+    /// Updates are made without a distributed transaction (YugabyteDB).
+    #[serde(default)]
+    pub non_transactional: bool,
 }
 
 impl Default for RowsRun {
     fn default() -> Self {
         Self {
             batch: 1000,
+            batches: Vec::new(),
             update_percent: 0,
-            update_batch: 1000,
+            update_share: UpdateShare::Rows,
+            update_batch: None,
             index_only: false,
             table_per_session: false,
             distribution: Distribution::Uniform,
+            loop_side: LoopSide::Client,
+            loop_sides: Vec::new(),
+            caches: Caches::AsFound,
+            follower_reads_ms: None,
+            non_transactional: false,
         }
     }
 }
 
+/// Stages of one run: more is a sweep.
+const STAGES_MAX: usize = 100;
+
 impl RowsRun {
     pub(super) fn validate(&self) -> Result<(), PlanError> {
-        at_least_one("--batch", self.batch)?;
-        at_least_one("--update-batch", self.update_batch)?;
+        for stage in self.stages() {
+            at_least_one("--batch", stage.batch)?;
+        }
+        at_least_one("--update-batch", self.update_batch())?;
         if self.update_percent > 100 {
             return refuse(format!("--update-percent {} is more than 100", self.update_percent));
+        }
+        if self.stages().len() > STAGES_MAX {
+            return refuse(format!(
+                "--batch and --loop make {} stages, and {STAGES_MAX} are the most",
+                self.stages().len()
+            ));
+        }
+        if self.has_server_loop() && self.distribution != Distribution::Uniform {
+            return refuse(format!(
+                "--distribution {} goes with --loop client only: the server-side loop draws its keys uniformly",
+                self.distribution
+            ));
+        }
+        if self.follower_reads_ms.is_some() && self.updates() {
+            return refuse(
+                "--follower-reads goes with reads only: followers take no updates".to_owned(),
+            );
         }
         Ok(())
     }
@@ -253,19 +409,47 @@ impl RowsRun {
     /// # Errors
     /// [`PlanError`] where a batch is larger than a table.
     pub fn validate_for(&self, dataset: &RowsDataset) -> Result<(), PlanError> {
-        let batches = [
-            ("--batch", self.batch, self.update_percent < 100),
-            ("--update-batch", self.update_batch, self.update_percent > 0),
-        ];
-        for (option, batch, used) in batches {
-            if used && batch > dataset.rows {
-                return refuse(format!(
-                    "{option} {batch} is more than the {} rows of each table: use a smaller batch, or prepare more rows",
-                    dataset.rows
-                ));
+        for stage in self.stages() {
+            let batches = [
+                ("--batch", stage.batch, stage.reads()),
+                ("--update-batch", stage.update_batch(), stage.updates()),
+            ];
+            for (option, batch, used) in batches {
+                if used && batch > dataset.rows {
+                    return refuse(format!(
+                        "{option} {batch} is more than the {} rows of each table: use a smaller batch, or prepare more rows",
+                        dataset.rows
+                    ));
+                }
             }
         }
         Ok(())
+    }
+
+    /// What each stage does, in the order in which they are run.
+    #[must_use]
+    pub fn stages(&self) -> Vec<Self> {
+        let batches = if self.batches.is_empty() { vec![self.batch] } else { self.batches.clone() };
+        let sides =
+            if self.loop_sides.is_empty() { vec![self.loop_side] } else { self.loop_sides.clone() };
+        let stage = |batch: u64, loop_side: LoopSide| Self {
+            batch,
+            batches: Vec::new(),
+            loop_side,
+            loop_sides: Vec::new(),
+            ..self.clone()
+        };
+        batches
+            .iter()
+            .flat_map(|&batch| sides.iter().map(move |&side| (batch, side)))
+            .map(|(batch, side)| stage(batch, side))
+            .collect()
+    }
+
+    /// Rows that one update touches.
+    #[must_use]
+    pub fn update_batch(&self) -> u64 {
+        self.update_batch.unwrap_or(self.batch)
     }
 
     /// Whether any transaction reads.
@@ -278,6 +462,12 @@ impl RowsRun {
     #[must_use]
     pub fn updates(&self) -> bool {
         self.update_percent > 0
+    }
+
+    /// Whether the loop of any stage runs in the server.
+    #[must_use]
+    pub fn has_server_loop(&self) -> bool {
+        self.stages().iter().any(|stage| stage.loop_side == LoopSide::Server)
     }
 }
 
@@ -316,9 +506,41 @@ mod tests {
     #[test]
     fn a_batch_larger_than_the_table_is_refused_only_where_it_is_used() {
         let dataset = RowsDataset { rows: 10, ..RowsDataset::default() };
-        let read = RowsRun { batch: 11, update_batch: 5, ..RowsRun::default() };
+        let read = RowsRun { batch: 11, update_batch: Some(5), ..RowsRun::default() };
         assert!(read.validate_for(&dataset).is_err());
         let update = RowsRun { update_percent: 100, ..read.clone() };
         assert_eq!(update.validate_for(&dataset), Ok(()));
+        let study = RowsRun { batch: 1, batches: vec![1, 10, 11], ..read };
+        assert!(study.validate_for(&dataset).is_err());
+    }
+
+    #[test]
+    fn a_study_has_a_stage_for_each_batch_and_side() {
+        let study = RowsRun {
+            batches: vec![1, 100],
+            loop_sides: vec![LoopSide::Client, LoopSide::Server],
+            ..RowsRun::default()
+        };
+        let stages: Vec<_> =
+            study.stages().iter().map(|each| (each.update_batch(), each.loop_side)).collect();
+        let (client, server) = (LoopSide::Client, LoopSide::Server);
+        assert_eq!(stages, [(1, client), (1, server), (100, client), (100, server)]);
+        assert!(study.stages().iter().all(|stage| stage.stages().len() == 1));
+        assert!(study.has_server_loop() && !RowsRun::default().has_server_loop());
+    }
+
+    #[test]
+    fn the_server_side_loop_draws_uniformly() {
+        let run = RowsRun { loop_side: LoopSide::Server, ..RowsRun::default() };
+        assert_eq!(run.validate(), Ok(()));
+        let skewed = RowsRun { distribution: Distribution::Zipfian { theta: 0.9 }, ..run };
+        assert!(skewed.validate().unwrap_err().to_string().contains("--loop client"));
+    }
+
+    #[test]
+    fn in_the_layout_block_a_row_has_to_fill_its_block() {
+        let block = RowsDataset { layout: Layout::Block, filler: 399, ..RowsDataset::default() };
+        assert!(block.validate().unwrap_err().to_string().contains("--layout block"));
+        assert_eq!(RowsDataset { filler: BLOCK_FILLER, ..block }.validate(), Ok(()));
     }
 }

@@ -1,9 +1,13 @@
-//! Counters around a stage: what client, machine and device did while it ran.
+//! Counters around a stage: what client, machine, device and database did while it ran.
 //!
-//! Reads counters of the operating system; decides nothing. What cannot be read is absent.
+//! Reads counters and decides nothing; `caches` alone changes something, before a stage. What cannot
+//! be read is absent.
 
+pub mod caches;
 pub mod cpu;
+pub mod database;
 pub mod device;
+pub mod memory;
 pub mod storage;
 
 use std::path::Path;
@@ -11,7 +15,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use cpu::MachineCpu;
+use database::{DatabaseProbe, DatabaseUse};
 use device::{Device, DeviceCounters};
+use memory::{Memory, Pressure, Waits};
 
 /// All counters at one moment.
 #[derive(Debug, Clone, Copy)]
@@ -19,12 +25,14 @@ struct Sample {
     process_cpu_s: Option<f64>,
     machine: Option<MachineCpu>,
     device: Option<DeviceCounters>,
+    waits: Option<Waits>,
 }
 
 /// Reads the counters at the start and at the end of a measurement.
 #[derive(Debug)]
-pub struct Probe {
+pub struct Probe<'a> {
     device: Option<Device>,
+    database: Option<DatabaseProbe<'a>>,
     start: Option<Sample>,
     end: Option<Sample>,
 }
@@ -41,6 +49,15 @@ pub struct MachineUse {
     /// The device of the server's data, where the server is local.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceUse>,
+    /// Memory of this machine at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
+    /// How much of the time something on this machine had to wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pressure: Option<Pressure>,
+    /// What the database counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<DatabaseUse>,
 }
 
 /// What a block device did.
@@ -60,22 +77,49 @@ pub struct DeviceUse {
     pub busy_share: f64,
 }
 
-impl Probe {
+impl<'a> Probe<'a> {
     /// Watches this machine and, where the server's data lie on it, their device.
     #[must_use]
-    pub fn new(local_data: Option<&Path>) -> Self {
-        Self { device: local_data.and_then(Device::of_path), start: None, end: None }
+    pub fn machine(local_data: Option<&Path>) -> Self {
+        let device = local_data.and_then(Device::of_path);
+        Self { device, database: None, start: None, end: None }
+    }
+
+    /// Watches the database too.
+    #[must_use]
+    pub fn with_database(self, database: DatabaseProbe<'a>) -> Self {
+        Self { database: Some(database), ..self }
+    }
+
+    /// The sessions are about to connect.
+    pub fn open(&mut self) {
+        (self.start, self.end) = (None, None);
+        if let Some(database) = &mut self.database {
+            database.open();
+        }
     }
 
     /// Counting starts.
     pub fn start(&mut self) {
         self.start = Some(self.sample());
-        self.end = None;
+        if let Some(database) = &mut self.database {
+            database.start();
+        }
     }
 
     /// Counting ends.
     pub fn end(&mut self) {
         self.end = Some(self.sample());
+        if let Some(database) = &mut self.database {
+            database.end();
+        }
+    }
+
+    /// The sessions have said goodbye; these were their processes on the server.
+    pub fn close(&mut self, processes: &[i32]) {
+        if let Some(database) = &mut self.database {
+            database.close(processes);
+        }
     }
 
     fn sample(&self) -> Sample {
@@ -83,6 +127,7 @@ impl Probe {
             process_cpu_s: cpu::process_seconds(),
             machine: MachineCpu::read(),
             device: self.device.as_ref().and_then(Device::read),
+            waits: Waits::read(),
         }
     }
 
@@ -90,7 +135,8 @@ impl Probe {
     #[must_use]
     pub fn usage(&self, seconds: f64) -> MachineUse {
         let (Some(start), Some(end)) = (&self.start, &self.end) else {
-            return MachineUse::default();
+            let database = self.database.as_ref().map(DatabaseProbe::usage);
+            return MachineUse { database, ..MachineUse::default() };
         };
         let both = |pick: fn(&Sample) -> Option<f64>| Some((pick(start)?, pick(end)?));
         let device = || {
@@ -104,6 +150,12 @@ impl Probe {
                 .zip(end.machine)
                 .and_then(|(start, end)| end.busy_share_since(start)),
             device: device(),
+            memory: Memory::read(),
+            pressure: start
+                .waits
+                .zip(end.waits)
+                .map(|(start, end)| end.share_since(start, seconds)),
+            database: self.database.as_ref().map(DatabaseProbe::usage),
         }
     }
 }

@@ -27,6 +27,8 @@ fn latency(count: u64) -> LatencySummary {
 fn access(moment: &str) -> AccessRecord {
     AccessRecord {
         statement: "read_rows_0001".to_owned(),
+        stage: None,
+        storage: None,
         moment: moment.to_owned(),
         expected: "Index Scan on rows_0001_asc_mykey, table rows_0001".to_owned(),
         found: "Aggregate\n  Index Scan using rows_0001_asc_mykey on rows_0001, (mykey >= 1)"
@@ -40,6 +42,9 @@ fn stage() -> StageRecord {
     StageRecord {
         name: "rows".to_owned(),
         kind: "loop".to_owned(),
+        batch: Some(1000),
+        update_batch: None,
+        caches: None,
         seconds: 10.0,
         sessions: 2,
         transactions: 12_000,
@@ -74,16 +79,30 @@ fn stage() -> StageRecord {
         drained: DrainedRecord { transactions: 2, max_us: 1700.0, lost: 0 },
         sessions_fairness: Fairness { min: 5_990, mean: 6_000.0, max: 6_010, stdev: 10.0 },
         io: Some(IoRecord {
-            piops: 2.0,
-            device: DeviceUse {
+            liops: Some(1_206_000.0),
+            piops: Some(2.0),
+            hit_ratio: Some(0.998),
+            blocks_per_row: Some(1.005),
+            sources: Some(Sources {
+                buffers_share: 0.998,
+                page_cache_share: Some(0.002),
+                device_share: Some(0.0),
+            }),
+            wal_mb_s: Some(0.0),
+            storage_requests_per_row: None,
+            device: Some(DeviceUse {
                 name: "vda".to_owned(),
                 reads_per_s: 2.0,
                 writes_per_s: 31.0,
                 read_mb_s: 0.1,
                 write_mb_s: 1.3,
                 busy_share: 0.021,
-            },
+            }),
         }),
+        session_details: Vec::new(),
+        database: None,
+        memory: None,
+        pressure: None,
         client_cpu: Some(ClientCpu {
             seconds: 0.2,
             us_per_transaction: Some(16.7),

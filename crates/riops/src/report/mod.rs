@@ -3,11 +3,15 @@
 mod doctor;
 mod format;
 mod model;
+mod pgio;
+mod sources;
+mod study;
 mod terminal;
 
 pub use doctor::{calibration_text, diagnosis_text};
 pub use format::{count, duration_us, percent, rate};
 pub use model::{Limit, Summary};
+pub use pgio::pgio_text;
 pub use terminal::{interval_line, run_text, runs_table};
 
 use crate::store::Record;

@@ -1,6 +1,6 @@
 //! What a report says, before it has a form: the judgements that are made from a record's numbers.
 
-use crate::plan::{Protocol, Schedule, Stop};
+use crate::plan::{Layout, Protocol, Schedule, Stop, UpdateShare};
 use crate::store::{Record, StageRecord};
 use crate::units::Span;
 
@@ -37,7 +37,13 @@ impl<'a> Summary<'a> {
     /// `None` for a record without a stage.
     #[must_use]
     pub fn of(record: &'a Record) -> Option<Self> {
-        record.stages.first().map(|stage| Self { record, stage })
+        Self::of_each(record).into_iter().next()
+    }
+
+    /// One for each stage.
+    #[must_use]
+    pub fn of_each(record: &'a Record) -> Vec<Self> {
+        record.stages.iter().map(|stage| Self { record, stage }).collect()
     }
 
     /// The database in a line.
@@ -56,16 +62,23 @@ impl<'a> Summary<'a> {
     pub fn work(&self) -> String {
         let rows = &self.record.plan.rows;
         let mut parts = Vec::new();
+        let study = rows.stages().len() > 1;
+        let each =
+            |batch: u64| if study { String::new() } else { format!(", {} each", rows_text(batch)) };
         if rows.reads() {
             let kind = if rows.index_only { "index-only reads" } else { "random row reads" };
-            parts.push(format!("{kind}, {} each", rows_text(rows.batch)));
+            parts.push(format!("{kind}{}", each(rows.batch)));
         }
         if rows.updates() {
+            let of = match rows.update_share {
+                UpdateShare::Rows => "rows",
+                UpdateShare::Transactions => "transactions",
+            };
             let share = match rows.update_percent {
                 100 => String::new(),
-                percent => format!(" for {percent} % of the rows"),
+                percent => format!(" for {percent} % of the {of}"),
             };
-            parts.push(format!("updates, {} each{share}", rows_text(rows.update_batch)));
+            parts.push(format!("updates{}{share}", each(rows.update_batch())));
         }
         let distribution = match rows.distribution.to_string() {
             uniform if uniform == "uniform" => String::new(),
@@ -93,12 +106,15 @@ impl<'a> Summary<'a> {
                 self.stage.seconds
             ),
         };
+        let driven = if self.stage.kind == "server_loop" && plan.rows.stages().len() == 1 {
+            ", each one call of a loop in the server".to_owned()
+        } else {
+            format!(" on {} worker{}", plan.workers, if plan.workers == 1 { "" } else { "s" })
+        };
         format!(
-            "{} session{} on {} worker{}, {stop} after {} warm-up",
+            "{} session{}{driven}, {stop} after {} warm-up",
             plan.sessions,
             if plan.sessions == 1 { "" } else { "s" },
-            plan.workers,
-            if plan.workers == 1 { "" } else { "s" },
             Span(plan.warmup()),
         )
     }
@@ -138,8 +154,12 @@ impl<'a> Summary<'a> {
             1 => String::new(),
             filler => format!(", filler {filler}"),
         };
+        let layout = match dataset.layout {
+            Layout::Packed => "",
+            Layout::Block => ", one row to a block",
+        };
         format!(
-            "{} table{} × {} rows, {}{key}{filler}",
+            "{} table{} × {} rows, {}{key}{layout}{filler}",
             dataset.tables,
             if dataset.tables == 1 { "" } else { "s" },
             super::count(dataset.rows),
@@ -179,7 +199,9 @@ impl<'a> Summary<'a> {
             Limit::Client
         } else if shared && full(stage.machine_busy_share) {
             Limit::SharedCpu
-        } else if full(stage.io.as_ref().map(|io| io.device.busy_share)) {
+        } else if full(
+            stage.io.as_ref().and_then(|io| io.device.as_ref()).map(|device| device.busy_share),
+        ) {
             Limit::Device
         } else if stage.schedule.as_ref().is_some_and(|schedule| schedule.waiting == 0) {
             Limit::Rate
@@ -229,7 +251,7 @@ mod tests {
         assert_eq!(
             limit_with(|record| {
                 idle(record);
-                record.stages[0].io.as_mut().unwrap().device.busy_share = 0.97;
+                record.stages[0].io.as_mut().unwrap().device.as_mut().unwrap().busy_share = 0.97;
             }),
             Limit::Device
         );

@@ -6,6 +6,8 @@ use comfy_table::{CellAlignment, Table, presets};
 
 use super::format::{count, duration_us, percent, rate};
 use super::model::{Limit, Summary};
+use super::sources::sources;
+use super::study::study;
 use crate::metrics::{LatencySummary, Point};
 use crate::plan::Metric;
 use crate::store::{Listed, Record, StageRecord, Status};
@@ -45,11 +47,18 @@ pub fn run_text(record: &Record, kept: &str) -> String {
     block.line("dataset", &summary.dataset());
     access_paths(&mut block, &summary);
     block.gap();
-    result(&mut block, &summary);
-    block.gap();
-    if summary.stage.transactions > 0 {
-        limit(&mut block, &summary);
+    let stages = Summary::of_each(record);
+    if stages.len() > 1 {
+        study(&mut block, &stages);
         block.gap();
+    } else {
+        result(&mut block, &summary);
+        sources(&mut block, summary.stage);
+        block.gap();
+        if summary.stage.transactions > 0 {
+            limit(&mut block, &summary);
+            block.gap();
+        }
     }
     verdict(&mut block, record);
     thresholds(&mut block, record);
@@ -286,17 +295,17 @@ fn limit(block: &mut Block, summary: &Summary<'_>) {
             block.line("", &text);
         }
     }
-    if let Some(io) = &stage.io {
+    if let Some(device) = stage.io.as_ref().and_then(|io| io.device.as_ref()) {
         block.line(
             "  device",
             &format!(
                 "{} {} busy, {} reads/s ({:.1} MB/s), {} writes/s ({:.1} MB/s)",
-                io.device.name,
-                percent(io.device.busy_share),
-                rate(io.device.reads_per_s),
-                io.device.read_mb_s,
-                rate(io.device.writes_per_s),
-                io.device.write_mb_s
+                device.name,
+                percent(device.busy_share),
+                rate(device.reads_per_s),
+                device.read_mb_s,
+                rate(device.writes_per_s),
+                device.write_mb_s
             ),
         );
     }
@@ -332,7 +341,9 @@ fn thresholds(block: &mut Block, record: &Record) {
         };
         let held = if found.held { "held" } else { "BREACHED" };
         let ended = if found.ended_run { "; ended the run" } else { "" };
-        block.line("threshold", &format!("{held}: {} (found {figure}{ended})", found.threshold));
+        let stage = found.stage.as_ref().map_or_else(String::new, |stage| format!("{stage}: "));
+        let threshold = &found.threshold;
+        block.line("threshold", &format!("{held}: {stage}{threshold} (found {figure}{ended})"));
     }
 }
 
@@ -357,7 +368,7 @@ fn next_steps(summary: &Summary<'_>) -> Vec<String> {
     if !plan.rows.updates() {
         hints.push(("--update-percent 20".to_owned(), "reads and writes"));
     }
-    if plan.rows.batch > 1 {
+    if plan.rows.batch > 1 && plan.rows.stages().len() == 1 {
         hints.push(("--batch 1".to_owned(), "one row a statement: the cost of a call"));
     }
     let runs = hints

@@ -3,15 +3,18 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
+use super::io;
 use super::record::{
-    AccessRecord, ClientCpu, ClientRecord, DrainedRecord, Fairness, IoRecord, LateRecord,
-    OperationRecord, Outcomes, Record, SCHEMA, ScheduleRecord, StageRecord, Status, TargetRecord,
-    ThresholdRecord, Throughput, Verdict,
+    AccessRecord, ClientCpu, ClientRecord, DrainedRecord, Fairness, LateRecord, OperationRecord,
+    Outcomes, Record, SCHEMA, ScheduleRecord, SessionOperation, SessionRecord, StageRecord, Status,
+    TargetRecord, ThresholdRecord, Throughput, Verdict,
 };
-use crate::engine::{AccessFinding, Moment, SessionError, StageResult};
+use crate::engine::{AccessFinding, Moment, SessionError, SessionTally, StageResult};
 use crate::metrics::{Figures, Histogram, HistogramError, OperationTotals};
-use crate::plan::{RunPlan, Threshold};
+use crate::plan::{LoopSide, RowsRun, RunPlan, Threshold};
 use crate::probe::MachineUse;
+use crate::probe::caches::CacheState;
+use crate::probe::database::DatabaseUse;
 use crate::workload::access::Access;
 use crate::workload::verify::Check;
 
@@ -37,48 +40,69 @@ pub struct RunContext {
     pub accesses: Vec<Access>,
 }
 
-/// Makes the record of a run with one stage.
+/// A stage that was run: what was measured of it, and what it was meant to do.
+#[derive(Debug)]
+pub struct Measured {
+    /// What its sessions did.
+    pub run: RowsRun,
+    /// The engine's result.
+    pub result: StageResult,
+    /// What the probes have counted.
+    pub usage: MachineUse,
+    /// What was done to the caches before it.
+    pub caches: Option<CacheState>,
+}
+
+/// Makes the record of a run.
 ///
 /// # Errors
 /// [`HistogramError`] where a histogram cannot be written.
 pub fn build(
     context: RunContext,
-    result: StageResult,
-    usage: MachineUse,
+    measured: Vec<Measured>,
     checks: Vec<Check>,
 ) -> Result<Record, HistogramError> {
-    let accesses = accesses(&result.findings, &context.accesses);
-    let failure = result.failure.as_ref().map(ToString::to_string);
-    // Who asks for the end during the drain ends the drain: that is no failure.
-    let given_up = matches!(result.failure, Some(SessionError::Drain(_))) && result.interrupted;
-    let status = match (&failure, result.interrupted) {
-        (Some(_), _) if !given_up => Status::Failed,
-        (None, false) => Status::Done,
-        _ => Status::Interrupted,
-    };
-    let wrong_replies = result.wrong_replies;
-    let thresholds = thresholds(&result, &context.plan)?;
-    let stage = stage(result, usage, &context.plan)?;
+    let several = measured.len() > 1;
+    let mut stages = Vec::new();
+    let mut accesses = Vec::new();
+    let mut thresholds = Vec::new();
     let mut reasons = Vec::new();
-    if let Some(failure) = &failure {
-        reasons.push(failure.clone());
-    }
-    if stage.transactions == 0 {
-        reasons.push("no transaction ended within the measurement".to_owned());
-    }
-    for access in accesses.iter().filter(|access| !access.held) {
-        reasons.push(format!(
-            "the access path of {} was not kept ({} the run)",
-            access.statement,
-            if access.moment == "middle" { "in the middle of" } else { &access.moment }
-        ));
-    }
-    if wrong_replies > 0 {
-        reasons.push(format!("{wrong_replies} replies had fewer or more rows than were asked for"));
-    }
-    let limited = stage.client_cpu.as_ref().is_some_and(|cpu| cpu.limited);
-    if context.plan.strict && limited {
-        reasons.push("the client was the limit: a worker had no idle time (--strict)".to_owned());
+    let mut failure = None;
+    let mut status = Status::Done;
+    for each in measured {
+        let name = several.then(|| each.result.name.clone());
+        let of_stage = name.as_ref().map_or_else(String::new, |name| format!("{name}: "));
+        let (stage_status, stage_failure) = ending(&each.result);
+        if status == Status::Done {
+            status = stage_status;
+        }
+        let wrong_replies = each.result.wrong_replies;
+        let looks = accesses_of(&each.result.findings, &context.accesses, name.as_deref());
+        thresholds.extend(thresholds_of(&each.result, &context.plan, name.as_deref())?);
+        let stage = stage(each, &context.plan)?;
+        let mut add = |reason: String| reasons.push(format!("{of_stage}{reason}"));
+        if let Some(stage_failure) = stage_failure {
+            add(stage_failure.clone());
+            failure.get_or_insert(stage_failure);
+        }
+        if stage.transactions == 0 {
+            add("no transaction ended within the measurement".to_owned());
+        }
+        for access in looks.iter().filter(|access| !access.held) {
+            add(format!(
+                "the access path of {} was not kept ({} the run)",
+                access.statement,
+                if access.moment == "middle" { "in the middle of" } else { &access.moment }
+            ));
+        }
+        if wrong_replies > 0 {
+            add(format!("{wrong_replies} replies had fewer or more rows than were asked for"));
+        }
+        if context.plan.strict && stage.client_cpu.as_ref().is_some_and(|cpu| cpu.limited) {
+            add("the client was the limit: a worker had no idle time (--strict)".to_owned());
+        }
+        accesses.extend(looks);
+        stages.push(stage);
     }
     for check in checks.iter().filter(|check| !check.held) {
         reasons.push(format!("{}: expected {}, found {}", check.name, check.expected, check.found));
@@ -95,7 +119,7 @@ pub fn build(
         failure,
         target: context.target,
         client: context.client,
-        stages: vec![stage],
+        stages,
         accesses,
         checks,
         thresholds,
@@ -103,11 +127,29 @@ pub fn build(
     })
 }
 
-fn accesses(findings: &[AccessFinding], promised: &[Access]) -> Vec<AccessRecord> {
+/// How a stage ended, and why where that was not as planned.
+fn ending(result: &StageResult) -> (Status, Option<String>) {
+    let failure = result.failure.as_ref().map(ToString::to_string);
+    // Who asks for the end during the drain ends the drain: that is no failure.
+    let given_up = matches!(result.failure, Some(SessionError::Drain(_))) && result.interrupted;
+    let status = match (&failure, result.interrupted) {
+        (Some(_), _) if !given_up => Status::Failed,
+        (None, false) => Status::Done,
+        _ => Status::Interrupted,
+    };
+    (status, failure)
+}
+
+fn accesses_of(
+    findings: &[AccessFinding],
+    promised: &[Access],
+    stage: Option<&str>,
+) -> Vec<AccessRecord> {
     findings
         .iter()
         .map(|found| AccessRecord {
             statement: found.statement.clone(),
+            stage: stage.map(str::to_owned),
             moment: match found.moment {
                 Moment::Before => "before",
                 Moment::Middle => "middle",
@@ -122,14 +164,16 @@ fn accesses(findings: &[AccessFinding], promised: &[Access]) -> Vec<AccessRecord
             found: found.finding.outline.clone(),
             held: found.finding.held,
             sessions: found.sessions,
+            storage: found.finding.storage,
         })
         .collect()
 }
 
 /// What each threshold found.
-fn thresholds(
+fn thresholds_of(
     result: &StageResult,
     plan: &RunPlan,
+    stage: Option<&str>,
 ) -> Result<Vec<ThresholdRecord>, HistogramError> {
     let totals = result.recorder.operations();
     let service = merged(totals, |totals| Some(&totals.service))?;
@@ -143,6 +187,7 @@ fn thresholds(
         let found = figures.get(threshold.metric);
         let ended_run = result.breached.as_ref() == Some(threshold);
         ThresholdRecord {
+            stage: stage.map(str::to_owned),
             threshold: threshold.clone(),
             found,
             // What ended the run was breached, whatever the last transactions made of it.
@@ -153,11 +198,8 @@ fn thresholds(
     Ok(plan.thresholds.iter().map(judge).collect())
 }
 
-fn stage(
-    result: StageResult,
-    usage: MachineUse,
-    plan: &RunPlan,
-) -> Result<StageRecord, HistogramError> {
+fn stage(measured: Measured, plan: &RunPlan) -> Result<StageRecord, HistogramError> {
+    let Measured { run, result, usage, caches } = measured;
     let totals = result.recorder.operations();
     let sum = |pick: fn(&OperationTotals) -> u64| totals.iter().map(pick).sum::<u64>();
     let transactions = sum(|totals| totals.transactions);
@@ -167,8 +209,27 @@ fn stage(
     let response = merged(totals, |totals| totals.response.as_ref())?;
     let seconds = result.seconds;
     let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+    let transactions_each: Vec<u64> =
+        result.sessions.iter().map(SessionTally::transactions).collect();
+    let rows_per_s = per_second(rows);
+    let acknowledged = result.acknowledged.iter();
+    let work = io::Work {
+        rows_per_s,
+        rows_acknowledged: acknowledged.map(|each| each.rows).sum(),
+        seconds,
+        index_only: run.index_only,
+    };
+    let storage = result.findings.iter().find_map(|found| found.finding.storage);
+    let blocks_per_transaction = blocks_per_transaction(&result, usage.database.as_ref());
     Ok(StageRecord {
-        kind: "loop".to_owned(),
+        kind: match run.loop_side {
+            LoopSide::Client => "loop",
+            LoopSide::Server => "server_loop",
+        }
+        .to_owned(),
+        batch: Some(run.batch),
+        update_batch: run.updates().then(|| run.update_batch()),
+        caches,
         seconds,
         sessions: plan.sessions,
         transactions,
@@ -176,7 +237,7 @@ fn stage(
         statements,
         throughput: Throughput {
             transactions_per_s: per_second(transactions),
-            rows_per_s: per_second(rows),
+            rows_per_s,
             statements_per_s: per_second(statements),
         },
         service_us: service.summary(),
@@ -193,7 +254,7 @@ fn stage(
         }),
         schedule: schedule(&result),
         connect_us: result.recorder.connects.summary(),
-        operations: operations(&result)?,
+        operations: operations(&result, &blocks_per_transaction)?,
         errors: result.recorder.errors().entries().to_vec(),
         unknown_commits: result.acknowledged.iter().map(|each| each.transactions_unknown).sum(),
         drained: DrainedRecord {
@@ -201,8 +262,12 @@ fn stage(
             max_us: result.drained_max.as_micros(),
             lost: result.drained_lost,
         },
-        sessions_fairness: fairness(&result.session_transactions),
-        io: usage.device.map(|device| IoRecord { piops: device.reads_per_s, device }),
+        sessions_fairness: fairness(&transactions_each),
+        session_details: session_details(&result),
+        io: io::io(&usage, work, storage),
+        memory: usage.database.as_ref().and(usage.memory),
+        pressure: usage.database.as_ref().and(usage.pressure),
+        database: usage.database,
         client_cpu: client_cpu(usage.client_cpu_s, &result.worker_cpu_s, seconds, transactions)
             .map(|cpu| ClientCpu { away_us: result.recorder.away.summary(), ..cpu }),
         machine_busy_share: usage.machine_busy_share,
@@ -232,22 +297,74 @@ fn schedule(result: &StageResult) -> Option<ScheduleRecord> {
     })
 }
 
+/// Sessions that are kept one by one.
+const SESSIONS_KEPT_MAX: usize = 1_000;
+
+fn session_details(result: &StageResult) -> Vec<SessionRecord> {
+    if result.sessions.len() > SESSIONS_KEPT_MAX {
+        return Vec::new();
+    }
+    let record = |session: &SessionTally| SessionRecord {
+        number: session.number + 1,
+        server_process: session.process,
+        operations: result
+            .operations
+            .iter()
+            .zip(&session.operations)
+            .map(|(name, tally)| SessionOperation {
+                name: (*name).to_owned(),
+                transactions: tally.transactions,
+                rows: tally.rows,
+                max_us: tally.longest.as_micros(),
+            })
+            .collect(),
+    };
+    result.sessions.iter().map(record).collect()
+}
+
+/// Block accesses of one transaction, by operation. Where there is one kind only, those of the stage
+/// divided by its number; where there are two, those of a read as measured by themselves, and the
+/// rest.
+fn blocks_per_transaction(
+    result: &StageResult,
+    database: Option<&DatabaseUse>,
+) -> Vec<Option<f64>> {
+    let counts: Vec<f64> =
+        result.acknowledged.iter().map(|each| each.transactions as f64).collect();
+    let blocks = database.and_then(|database| database.blocks);
+    let total = blocks.map(|blocks| blocks.accesses() as f64).filter(|&total| total > 0.0);
+    let each = |total: f64, count: f64| (count > 0.0).then(|| total / count);
+    match (total, counts.as_slice()) {
+        (Some(total), &[reads, updates]) if reads > 0.0 && updates > 0.0 => {
+            let per_read = database.and_then(|database| database.blocks_per_read);
+            let rest = per_read.map(|per_read| (total - reads * per_read).max(0.0));
+            vec![per_read, rest.and_then(|rest| each(rest, updates))]
+        }
+        (Some(total), counts) => counts.iter().map(|&count| each(total, count)).collect(),
+        (None, counts) => vec![None; counts.len()],
+    }
+}
+
 /// The operations that occurred.
-fn operations(result: &StageResult) -> Result<Vec<OperationRecord>, HistogramError> {
+fn operations(
+    result: &StageResult,
+    blocks: &[Option<f64>],
+) -> Result<Vec<OperationRecord>, HistogramError> {
     result
         .operations
         .iter()
         .zip(result.recorder.operations())
-        .zip(&result.acknowledged)
-        .filter(|((_, totals), acknowledged)| {
+        .zip(result.acknowledged.iter().zip(blocks))
+        .filter(|((_, totals), (acknowledged, _))| {
             totals.transactions
                 + totals.failed
                 + acknowledged.transactions
                 + acknowledged.transactions_unknown
                 > 0
         })
-        .map(|((name, totals), acknowledged)| {
+        .map(|((name, totals), (acknowledged, &blocks_per_transaction))| {
             Ok(OperationRecord {
+                blocks_per_transaction,
                 name: (*name).to_owned(),
                 transactions: totals.transactions,
                 rows: totals.rows,

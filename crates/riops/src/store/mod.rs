@@ -1,13 +1,15 @@
 //! Every run is kept: the record, and the place where records are.
 
 mod build;
+mod io;
 mod record;
 mod sqlite;
 
-pub use build::{RunContext, build};
+pub use build::{Measured, RunContext, build};
 pub use record::{
     AccessRecord, ClientCpu, ClientRecord, DatasetRecord, DrainedRecord, Fairness, IoRecord,
-    LateRecord, OperationRecord, Outcomes, Record, SCHEMA, ScheduleRecord, StageRecord, Status,
-    TargetRecord, ThresholdRecord, Throughput, Verdict,
+    LateRecord, OperationRecord, Outcomes, Record, SCHEMA, ScheduleRecord, SessionOperation,
+    SessionRecord, Sources, StageRecord, Status, TargetRecord, ThresholdRecord, Throughput,
+    Verdict,
 };
 pub use sqlite::{Listed, SqliteStore, StoreError, default_path};

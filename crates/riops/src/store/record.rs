@@ -12,9 +12,13 @@ use uuid::Uuid;
 use crate::metrics::{ErrorEntry, LatencySummary, Point};
 use crate::plan::{RowsDataset, RunPlan, Threshold};
 use crate::probe::DeviceUse;
+use crate::probe::caches::CacheState;
+use crate::probe::database::DatabaseUse;
+use crate::probe::memory::{Memory, Pressure};
 use crate::probe::storage::Storage;
 use crate::target::Flavour;
 use crate::target::machine::MachineFacts;
+use crate::workload::access::StorageRequests;
 use crate::workload::verify::Check;
 
 /// The version of this structure.
@@ -155,8 +159,17 @@ pub struct Throughput {
 pub struct StageRecord {
     /// Its name.
     pub name: String,
-    /// `loop`: sessions that repeat transactions.
+    /// `loop`: sessions that repeat transactions; `server_loop`: the same, repeated in the server.
     pub kind: String,
+    /// Rows that one read touches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u64>,
+    /// Rows that one update touches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update_batch: Option<u64>,
+    /// What was done to the caches before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caches: Option<CacheState>,
     /// Length of the measurement.
     pub seconds: f64,
     /// Connections.
@@ -210,9 +223,21 @@ pub struct StageRecord {
     pub drained: DrainedRecord,
     /// How evenly the sessions were served.
     pub sessions_fairness: Fairness,
-    /// What the device of the server's data did.
+    /// Each session by itself; absent where there are too many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub session_details: Vec<SessionRecord>,
+    /// Where the blocks came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io: Option<IoRecord>,
+    /// What the database counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<DatabaseUse>,
+    /// Memory of the server's machine at the end, where that is this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
+    /// How much of the time something on that machine had to wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pressure: Option<Pressure>,
     /// The cost of riops itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_cpu: Option<ClientCpu>,
@@ -278,6 +303,9 @@ pub struct OperationRecord {
     /// Rows of transactions whose connection broke before their outcome was known.
     #[serde(default)]
     pub unknown_rows: u64,
+    /// Block accesses of one transaction, in tables and indexes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks_per_transaction: Option<f64>,
     /// Transactions that failed within the measurement.
     #[serde(default)]
     pub failed: u64,
@@ -317,14 +345,67 @@ pub struct Fairness {
     pub stdev: f64,
 }
 
-/// What the device did, per second.
+/// Where the blocks came from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IoRecord {
+    /// Logical block reads per second in the dataset's tables and indexes: hits and reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub liops: Option<f64>,
     /// Physical reads per second from the device.
-    pub piops: f64,
-    /// The device's own figures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub piops: Option<f64>,
+    /// Share of the logical reads that found their block in shared buffers, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hit_ratio: Option<f64>,
+    /// Logical reads per row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks_per_row: Option<f64>,
+    /// Where the rows' own blocks came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sources: Option<Sources>,
+    /// Write-ahead log, in MB per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wal_mb_s: Option<f64>,
+    /// Requests to the storage for each row, where the server has no blocks (`YugabyteDB`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_requests_per_row: Option<f64>,
+    /// The figures of the device of the server's data.
     #[serde(flatten)]
-    pub device: DeviceUse,
+    pub device: Option<DeviceUse>,
+}
+
+/// Shares of the accesses to the rows' blocks, each by its own counter, 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Sources {
+    /// Found in shared buffers.
+    pub buffers_share: f64,
+    /// Found in the operating system's cache; absent where the device is not seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_cache_share: Option<f64>,
+    /// Read from the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_share: Option<f64>,
+}
+
+/// What one session did within the measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionRecord {
+    /// Its number, from 1.
+    pub number: u64,
+    /// The process that served it last, where the server has such.
+    pub server_process: i32,
+    /// By kind of transaction.
+    pub operations: Vec<SessionOperation>,
+}
+
+/// What one session did of one operation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it; the longest service time")]
+pub struct SessionOperation {
+    pub name: String,
+    pub transactions: u64,
+    pub rows: u64,
+    pub max_us: f64,
 }
 
 /// What riops itself used.
@@ -353,6 +434,9 @@ pub struct ClientCpu {
 pub struct AccessRecord {
     /// Name of the prepared statement.
     pub statement: String,
+    /// The stage, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<String>,
     /// `before`, `middle` or `after`.
     pub moment: String,
     /// The access path that it promises.
@@ -363,11 +447,17 @@ pub struct AccessRecord {
     pub held: bool,
     /// In how many sessions.
     pub sessions: u32,
+    /// What the look itself asked of the storage (`YugabyteDB`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<StorageRequests>,
 }
 
 /// What the result had to be, and what it was.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ThresholdRecord {
+    /// The stage, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<String>,
     /// As it was given.
     pub threshold: Threshold,
     /// The figure: microseconds for latencies; absent where there is none.

@@ -185,7 +185,11 @@ impl SqliteStore {
         let id = record.id.to_string();
         let json = serde_json::to_string(record)
             .map_err(|source| StoreError::Json { id: id.clone(), source })?;
-        let stage = record.stages.first();
+        // Of several, the list shows the fastest.
+        let stage = record
+            .stages
+            .iter()
+            .max_by(|a, b| a.throughput.rows_per_s.total_cmp(&b.throughput.rows_per_s));
         self.connection
             .execute(
                 "insert into run (id, started_at, workload, label, target, status, valid, sessions,

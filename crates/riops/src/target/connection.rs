@@ -316,6 +316,26 @@ impl Connection {
         self.collect()
     }
 
+    /// Runs one statement and hands each detail of its notices to `notice` as it comes; returns the
+    /// first column of its first row as text.
+    ///
+    /// # Errors
+    /// As [`Self::query`].
+    pub fn query_with_notices(
+        &mut self,
+        sql: &str,
+        notice: &mut dyn FnMut(&str),
+    ) -> Result<Option<String>, ConnectionError> {
+        frontend::Message::Query(sql).encode(&mut self.out)?;
+        let rows = self.collect_with(notice)?;
+        Ok(rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
+    }
+
+    /// From now on somebody else's wish to end counts.
+    pub fn heed(&mut self, interrupt: &Interrupt) {
+        self.interrupt = interrupt.clone();
+    }
+
     /// Prepares a statement under a name.
     ///
     /// # Errors
@@ -416,6 +436,14 @@ impl Connection {
 
     /// Sends what is encoded and reads to the next ReadyForQuery.
     fn collect(&mut self) -> Result<Vec<TextRow>, ConnectionError> {
+        self.collect_with(&mut |_| {})
+    }
+
+    /// The same, with somebody who hears the details of notices.
+    fn collect_with(
+        &mut self,
+        notice: &mut dyn FnMut(&str),
+    ) -> Result<Vec<TextRow>, ConnectionError> {
         self.flush()?;
         let mut rows = Vec::new();
         let mut failed = None;
@@ -432,6 +460,13 @@ impl Connection {
                         })
                         .collect();
                     rows.push(row.map_err(|error| ConnectionError::Protocol(error.to_string()))?);
+                }
+                Message::NoticeResponse(fields) => {
+                    let detail = fields.iter().find(|(letter, _)| *letter == b'D');
+                    if let Some(text) = detail.and_then(|(_, text)| std::str::from_utf8(text).ok())
+                    {
+                        notice(text);
+                    }
                 }
                 Message::ErrorResponse(fields) => {
                     let error = Box::new(ServerError::from_fields(fields));

@@ -4,9 +4,11 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::transaction::with_literals;
+use crate::target::Flavour;
 
 /// How a statement has to reach its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +76,20 @@ pub struct Access {
     pub arguments: Vec<i64>,
     /// The promise.
     pub expected: AccessPath,
+    /// Whose EXPLAIN is asked.
+    pub flavour: Flavour,
+}
+
+/// Requests to the storage nodes of `YugabyteDB` that one execution of a statement made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StorageRequests {
+    /// Requests that read.
+    pub reads: u64,
+    /// Rows that they scanned, where the server counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows_scanned: Option<u64>,
+    /// Rows of the statement.
+    pub rows: u64,
 }
 
 /// What a plan shows.
@@ -83,6 +99,8 @@ pub struct Finding {
     pub held: bool,
     /// The plan, one node a line.
     pub outline: String,
+    /// What its execution asked of the storage, where the server says so.
+    pub storage: Option<StorageRequests>,
 }
 
 /// Deeper plans than any statement of riops has; a plan of the target is foreign input.
@@ -94,11 +112,15 @@ impl Access {
     /// in it, as the simple protocol sends it and as an unnamed statement is planned.
     #[must_use]
     pub fn explain_sql(&self, by_name: bool) -> String {
-        // The plan of an index-only scan does not say whether it visits the table all the same:
-        // only running it does.
-        let analyze = match self.expected {
-            AccessPath::IndexOnlyScan { .. } => "analyze, timing off, summary off, ",
-            _ => "",
+        let analyze = match (&self.expected, self.flavour) {
+            // Running it would change rows.
+            (AccessPath::UpdateByIndex { .. }, _) => "",
+            // Where the rows come from, only DIST tells.
+            (_, Flavour::YugabyteDb) => "analyze, dist, ",
+            // The plan of an index-only scan does not say whether it visits the table all the
+            // same: only running it does.
+            (AccessPath::IndexOnlyScan { .. }, _) => "analyze, timing off, summary off, ",
+            (AccessPath::IndexScan { .. }, _) => "",
         };
         let statement = if by_name {
             let arguments: Vec<_> = self.arguments.iter().map(ToString::to_string).collect();
@@ -113,13 +135,28 @@ impl Access {
     #[must_use]
     pub fn judge(&self, json: &str) -> Finding {
         let Ok(document) = serde_json::from_str::<Value>(json) else {
-            return Finding { held: false, outline: "a plan that is no JSON".to_owned() };
+            let outline = "a plan that is no JSON".to_owned();
+            return Finding { held: false, outline, storage: None };
         };
         let root = document.get(0).and_then(|first| first.get("Plan")).unwrap_or(&Value::Null);
         let mut nodes = Vec::new();
         collect(root, 0, &mut nodes);
         let outline = nodes.iter().map(Node::line).collect::<Vec<_>>().join("\n");
-        Finding { held: self.is_kept_by(&nodes), outline }
+        Finding { held: self.is_kept_by(&nodes), outline, storage: self.storage(&document) }
+    }
+
+    /// The totals that DIST adds beside the plan; zeros are left out there.
+    fn storage(&self, document: &Value) -> Option<StorageRequests> {
+        let total = |label: &str| document.get(0)?.get(label)?.as_u64();
+        let rows = match *self.arguments.as_slice() {
+            [first, last] => u64::try_from(last - first + 1).ok()?,
+            _ => return None,
+        };
+        Some(StorageRequests {
+            reads: total("Storage Read Requests")?,
+            rows_scanned: total("Storage Rows Scanned"),
+            rows,
+        })
     }
 
     fn is_kept_by(&self, nodes: &[Node<'_>]) -> bool {
@@ -212,6 +249,7 @@ mod tests {
             sql: "select $1 where k < $2".to_owned(),
             arguments: vec![1, 10],
             expected,
+            flavour: Flavour::PostgreSql,
         }
     }
 
@@ -288,6 +326,28 @@ mod tests {
         assert!(access.judge(&plan(&update)).held);
         assert!(!access.judge(&plan(&scan("Index Scan"))).held);
         assert!(!index_scan().judge(&plan(&update)).held);
+    }
+
+    #[test]
+    fn on_yugabytedb_the_requests_to_the_storage_are_asked_and_read() {
+        let access = Access { flavour: Flavour::YugabyteDb, ..index_scan() };
+        assert_eq!(
+            access.explain_sql(true),
+            "explain (analyze, dist, format json, costs off) execute \"read_0001\"(1, 10)"
+        );
+        let mut node = scan("Index Scan");
+        node["Storage Table Read Requests"] = json!(1);
+        node["Storage Index Read Requests"] = json!(1);
+        let document = json!([{"Plan": {"Node Type": "Aggregate", "Plans": [node]},
+            "Storage Read Requests": 2, "Storage Rows Scanned": 20}]);
+        let finding = access.judge(&document.to_string());
+        assert!(finding.held);
+        let expected = StorageRequests { reads: 2, rows_scanned: Some(20), rows: 10 };
+        assert_eq!(finding.storage, Some(expected));
+        // An update would be made by running it.
+        let (table, index) = names();
+        let update = Access { expected: AccessPath::UpdateByIndex { table, index }, ..access };
+        assert!(!update.explain_sql(true).contains("analyze"));
     }
 
     #[test]

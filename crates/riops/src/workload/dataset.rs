@@ -5,12 +5,16 @@
 
 use std::time::{Duration, Instant};
 
+use riops_wire::sqlstate::SqlState;
 use serde_json::Value;
 
+use super::keys::mix;
 use crate::target::{Connection, ConnectionError, Interrupt};
 
 const CREATE_REGISTRY: &str = include_str!("../../../../sql/dataset/create_registry.sql");
 const SCHEMA_MARK: &str = "made by riops";
+/// What the comment on a routine of riops's own begins with.
+const ROUTINE_MARK: &str = "riops routine ";
 /// First half of the advisory lock's key: the letters `riop`.
 const LOCK_SPACE: i32 = 0x7269_6f70;
 /// A killed riops's sessions end within this time, and with them its locks.
@@ -26,6 +30,9 @@ pub enum DatasetError {
     /// Somebody else's table has the name.
     #[error("the table riops.{0} exists and was not made by riops: rename or drop it first")]
     Foreign(String),
+    /// Somebody else's routine has the name.
+    #[error("the routine riops.{0} exists and was not made by riops: rename or drop it first")]
+    ForeignRoutine(&'static str),
     /// There is no dataset.
     #[error(
         "there is no dataset for the workload {workload} in {target}: make one there with: \
@@ -109,7 +116,7 @@ pub enum Job {
 pub struct Table {
     /// Its name in the schema `riops`.
     pub name: String,
-    /// Statements that make it, empty.
+    /// Statements that make it, empty, as one text.
     pub create: String,
     /// How many jobs fill it.
     pub jobs: u64,
@@ -117,8 +124,18 @@ pub struct Table {
     pub job: Box<dyn Fn(u64) -> Job + Send + Sync>,
     /// Statements that follow when it is full: indexes, statistics. Each is run by itself.
     pub finish: Vec<String>,
+    /// What has to be zero then.
+    pub zeros: Vec<Zero>,
     /// Its rows, when it is full.
     pub rows: u64,
+}
+
+/// A number that has to be zero in a table that was just made.
+pub struct Zero {
+    /// What is counted.
+    pub what: String,
+    /// The query.
+    pub sql: String,
 }
 
 /// What `prepare` makes for a workload.
@@ -128,8 +145,28 @@ pub struct Dataset {
     /// Queries that fail where the parameters make no sense to the server, before anything is
     /// dropped or made.
     pub probes: Vec<String>,
+    /// Settings of the sessions that load.
+    pub settings: Vec<String>,
     /// Its tables.
     pub tables: Vec<Table>,
+}
+
+/// Routines that a workload needs in the server beside its tables.
+pub struct Routines {
+    /// The one that is called.
+    pub main: &'static str,
+    /// All of them.
+    pub names: &'static [&'static str],
+    /// What makes them, in the current schema.
+    pub sql: &'static str,
+}
+
+impl Routines {
+    /// The comment that tells these routines from those of another riops.
+    fn mark(&self) -> String {
+        let hash = self.sql.bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)));
+        format!("{ROUTINE_MARK}{hash:016x}")
+    }
 }
 
 /// Whether a dataset can be measured.
@@ -193,7 +230,15 @@ impl<'a> Registry<'a> {
         let function =
             if exclusive { "pg_try_advisory_lock" } else { "pg_try_advisory_lock_shared" };
         let sql = format!("select {function}({LOCK_SPACE}, hashtext('{}'))", self.workload);
-        Ok(self.connection.query_value(&sql)?.as_deref() == Some("t"))
+        match self.connection.query_value(&sql) {
+            // YugabyteDB has no advisory locks before 2025.1: nobody is kept out there.
+            Err(ConnectionError::Server(error))
+                if error.sqlstate == SqlState::FEATURE_NOT_SUPPORTED =>
+            {
+                Ok(true)
+            }
+            answer => Ok(answer?.as_deref() == Some("t")),
+        }
     }
 
     /// The shared lock of [`Self::lock`], held by a transaction that stays open as long as the
@@ -464,6 +509,7 @@ impl<'a> Registry<'a> {
             return Ok(());
         }
         self.connection.execute("drop table riops.dataset, riops.run")?;
+        drop_routines(self.connection)?;
         let mark = self.connection.query_value(
             "select obj_description(oid, 'pg_namespace') from pg_namespace where nspname = 'riops'",
         )?;
@@ -475,6 +521,45 @@ impl<'a> Registry<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Makes sure that these routines are in the schema, as this riops has them.
+    ///
+    /// # Errors
+    /// [`DatasetError::ForeignRoutine`] where somebody else's has the name of one.
+    pub fn install(&mut self, routines: &Routines) -> Result<(), DatasetError> {
+        let mark = routines.mark();
+        let sql = "select coalesce(obj_description(p.oid, 'pg_proc'), '')
+                     from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+                    where n.nspname = 'riops' and p.proname = $1";
+        let name = Some(routines.main);
+        let found = self.connection.query_with(sql, &[name])?;
+        let comments: Vec<String> = found.into_iter().flatten().flatten().collect();
+        if comments == [mark.as_str()] {
+            return Ok(());
+        }
+        if comments.iter().any(|comment| !comment.starts_with(ROUTINE_MARK)) {
+            return Err(DatasetError::ForeignRoutine(routines.main));
+        }
+        self.in_transaction(|connection| {
+            // Two runs may want to make them at the same time.
+            let lock = format!("select pg_advisory_xact_lock({LOCK_SPACE}, hashtext('routines'))");
+            match connection.query_value(&format!("savepoint lock; {lock}")) {
+                Err(ConnectionError::Server(error))
+                    if error.sqlstate == SqlState::FEATURE_NOT_SUPPORTED =>
+                {
+                    connection.execute("rollback to savepoint lock")?;
+                }
+                other => drop(other?),
+            }
+            drop_routines(connection)?;
+            connection.execute("set local search_path = riops, pg_catalog")?;
+            connection.execute(routines.sql)?;
+            for name in routines.names {
+                connection.execute(&format!("comment on routine riops.{name} is '{mark}'"))?;
+            }
+            Ok(())
+        })
     }
 
     /// Notes that a run is about to change rows.
@@ -544,6 +629,18 @@ impl<'a> Registry<'a> {
             })
             .collect()
     }
+}
+
+/// Drops the routines that riops has made.
+fn drop_routines(connection: &mut Connection) -> Result<(), ConnectionError> {
+    let sql = format!(
+        "select p.oid::regprocedure from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+          where n.nspname = 'riops' and obj_description(p.oid, 'pg_proc') like '{ROUTINE_MARK}%'"
+    );
+    for routine in connection.query(&sql)?.into_iter().flatten().flatten() {
+        connection.execute(&format!("drop routine {routine}"))?;
+    }
+    Ok(())
 }
 
 fn row_of_numbers(row: &[Option<String>]) -> Result<Vec<i128>, DatasetError> {

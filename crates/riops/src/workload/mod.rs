@@ -13,6 +13,7 @@ pub mod verify;
 
 use crate::plan::RunPlan;
 use crate::target::Flavour;
+use crate::units::Nanos;
 use access::Access;
 use dataset::Dataset;
 use transaction::{Outcome, Reply, Transaction};
@@ -68,7 +69,86 @@ pub struct SessionPlan {
     /// What its transactions are made of; a transaction names them by their position.
     pub statements: Vec<Statement>,
     /// The transactions.
-    pub generator: Box<dyn Generator>,
+    pub work: Work,
+}
+
+/// Who repeats the transactions of a session.
+pub enum Work {
+    /// The client sends each of them.
+    Client(Box<dyn Generator>),
+    /// One call, whose loop runs in the server. All sessions of a stage are of the same kind.
+    Server(Box<dyn ServerLoop>),
+}
+
+/// What a call is told about its time. Times are seconds since 1970 on the server's clock.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call<'a> {
+    /// The same for a call that the server itself runs again, and for no other.
+    pub id: String,
+    /// When the first transaction starts.
+    pub start_s: f64,
+    /// When the measurement starts.
+    pub measure_s: f64,
+    /// When it ends; `None` where a number decides.
+    pub until_s: Option<f64>,
+    /// Transactions to be measured.
+    pub transactions: Option<u64>,
+    /// Rows to be measured, at least.
+    pub rows: Option<u64>,
+    /// The time between two reports.
+    pub report_s: f64,
+    /// Statements that show a plan, for the middle of the measurement.
+    pub looks: &'a [String],
+}
+
+/// A loop in the server that repeats the transactions of one session. Pure.
+pub trait ServerLoop: Send {
+    /// The statement that runs the loop, whose result is its last report.
+    fn call_sql(&self, call: &Call<'_>) -> String;
+
+    /// What a report says, of those in the detail of its notices or of the last one; `None` where
+    /// it is none.
+    fn read(&self, report: &str) -> Option<LoopReport>;
+
+    /// Transactions that change rows, and their rows, of which there may be as many before the first
+    /// report.
+    fn before_first_report(&self) -> (u64, u64);
+}
+
+/// What a loop in the server has done so far.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LoopReport {
+    /// Intervals of the measurement that are over.
+    pub intervals: usize,
+    /// When the last counted transaction ended, in seconds since the measurement started.
+    pub ended_s: f64,
+    /// By operation: what ended within the measurement.
+    pub measured: Vec<LoopCounts>,
+    /// By operation: transactions and rows that were committed in all phases.
+    pub committed: Vec<(u64, u64)>,
+    /// Rows whose changes may have been committed beside those, if nothing more is heard.
+    pub rows_unknown: u64,
+    /// Transactions that these are.
+    pub transactions_unknown: u64,
+    /// Transactions that were run again after a serialization failure or a deadlock.
+    pub retries: u64,
+    /// Replies that did not have all their rows, at least.
+    pub wrong_replies: u64,
+    /// What the looks in the middle have shown, in their order.
+    pub looks: Vec<String>,
+}
+
+/// What a loop in the server has counted of one operation.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LoopCounts {
+    /// Transactions.
+    pub transactions: u64,
+    /// Their rows.
+    pub rows: u64,
+    /// Service times, and how often each occurred.
+    pub latencies: Vec<(Nanos, u64)>,
+    /// The longest.
+    pub longest: Nanos,
 }
 
 /// A part of a run with one result.

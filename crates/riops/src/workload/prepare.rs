@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::Workload;
-use super::dataset::{Dataset, DatasetError, Entry, Job, Registry, State, Table};
+use super::dataset::{Dataset, DatasetError, Entry, Job, Registry, State, Table, Zero};
 use super::verify::{Check, Ledger};
 use crate::target::{ConnInfo, Connection, ConnectionError, Flavour, Interrupt};
 
@@ -175,10 +175,10 @@ impl Preparation<'_> {
         dataset: &Dataset,
     ) -> Result<Duration, DatasetError> {
         let start = Instant::now();
-        self.load(&dataset.tables)?;
+        self.load(&dataset.tables, &dataset.settings)?;
         let loading = start.elapsed();
         (self.progress)(Progress::Finishing);
-        self.in_parallel(dataset.tables.len() as u64, |connection, number| {
+        self.in_parallel(dataset.tables.len() as u64, &[], |connection, number| {
             let table = usize::try_from(number).ok().and_then(|number| dataset.tables.get(number));
             for sql in table.into_iter().flat_map(|table| &table.finish) {
                 connection.execute(sql)?;
@@ -186,6 +186,12 @@ impl Preparation<'_> {
             Ok(())
         })?;
         (self.progress)(Progress::Checking);
+        for Zero { what, sql } in dataset.tables.iter().flat_map(|table| &table.zeros) {
+            let found = registry.connection().query_value(sql)?.unwrap_or_default();
+            if found != "0" {
+                return Err(DatasetError::Wrong(format!("{what}: expected 0, found {found}")));
+            }
+        }
         let baseline = registry.contents(&self.workload.contents_sql())?;
         let checks = self.workload.checks(&baseline, &baseline, &Ledger::default());
         if let Some(check) = checks.iter().find(|check| !check.held) {
@@ -203,12 +209,12 @@ impl Preparation<'_> {
     }
 
     /// Runs the jobs of all tables over the connections.
-    fn load(&self, tables: &[Table]) -> Result<(), DatasetError> {
+    fn load(&self, tables: &[Table], settings: &[String]) -> Result<(), DatasetError> {
         let total: u64 = tables.iter().map(|table| table.rows).sum();
         let loaded = AtomicU64::new(0);
         let jobs: u64 = tables.iter().map(|table| table.jobs).sum();
         (self.progress)(Progress::Loaded { rows: 0, total });
-        self.in_parallel(jobs, |connection, number| {
+        self.in_parallel(jobs, settings, |connection, number| {
             let Some((table, number)) = nth_job(tables, number) else {
                 return Ok(());
             };
@@ -234,6 +240,7 @@ impl Preparation<'_> {
     fn in_parallel(
         &self,
         count: u64,
+        settings: &[String],
         work: impl Fn(&mut Connection, u64) -> Result<(), ConnectionError> + Sync,
     ) -> Result<(), DatasetError> {
         let next = AtomicU64::new(0);
@@ -241,6 +248,9 @@ impl Preparation<'_> {
         let connections = u64::from(self.connections).min(count).max(1);
         let one = || -> Result<(), ConnectionError> {
             let mut connection = Connection::open(self.target, self.interrupt)?;
+            for setting in settings {
+                connection.execute(setting)?;
+            }
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= count {
@@ -310,6 +320,7 @@ mod tests {
             jobs,
             job: Box::new(|_| Job::Sql { sql: String::new(), rows: 0 }),
             finish: Vec::new(),
+            zeros: Vec::new(),
             rows: 0,
         };
         let tables = [table("a", 2), table("b", 0), table("c", 3)];

@@ -66,7 +66,11 @@ impl<C: Clock> Worker<C> {
         self.report.wrong_replies += u64::from(outcome.wrong);
         let service = now.since(flight.started);
         if self.limit.counts(flight.claimed, now, outcome.rows) {
-            session.transactions += 1;
+            if let Some(tally) = session.tallies.get_mut(operation) {
+                tally.transactions += 1;
+                tally.rows += outcome.rows;
+                tally.longest = tally.longest.max(service);
+            }
             self.report.last_end = self.report.last_end.max(now);
             let response = now.since(flight.intended);
             let measured = Measured {

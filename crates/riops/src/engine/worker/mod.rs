@@ -21,7 +21,7 @@ use super::clock::Clock;
 use super::findings::{AccessFinding, note};
 use super::limit::Limit;
 use super::opening::{Connectors, Reopened};
-use super::schedule::Arrivals;
+use super::schedule::{Arrivals, Share};
 use super::session::{Activity, Ended, Flushed, Session, SessionError};
 use crate::metrics::{IntervalPart, Recorder};
 use crate::plan::{ErrorPolicy, LatencyLimit, RunPlan};
@@ -99,6 +99,7 @@ pub(super) struct WorkerSetup<C> {
     pub(super) limit: Arc<Limit>,
     pub(super) poll: Poll,
     pub(super) sessions: Vec<Session>,
+    pub(super) share: Share,
     pub(super) arrivals: Option<Arrivals>,
     pub(super) rules: Rules,
     pub(super) recorder: Recorder,
@@ -113,6 +114,7 @@ pub(super) struct Worker<C> {
     limit: Arc<Limit>,
     poll: Poll,
     sessions: Vec<Session>,
+    share: Share,
     arrivals: Option<Arrivals>,
     rules: Rules,
     changes: Vec<bool>,
@@ -145,6 +147,7 @@ impl<C: Clock> Worker<C> {
             limit,
             poll,
             sessions,
+            share,
             arrivals,
             rules,
             recorder,
@@ -163,6 +166,7 @@ impl<C: Clock> Worker<C> {
             limit,
             poll,
             sessions,
+            share,
             arrivals,
             rules,
             changes,

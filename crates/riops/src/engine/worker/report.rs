@@ -1,7 +1,7 @@
 //! What a worker has to say at its end.
 
 use super::super::findings::AccessFinding;
-use super::super::session::SessionError;
+use super::super::session::{SessionError, SessionTally};
 use super::{Clock, Worker, cpu};
 use crate::metrics::Recorder;
 use crate::units::Nanos;
@@ -36,7 +36,7 @@ pub(in crate::engine) struct WorkerReport {
     pub(in crate::engine) acknowledged: Vec<Acknowledged>,
     pub(in crate::engine) wrong_replies: u64,
     pub(in crate::engine) findings: Vec<AccessFinding>,
-    pub(in crate::engine) session_transactions: Vec<u64>,
+    pub(in crate::engine) sessions: Vec<SessionTally>,
     pub(in crate::engine) drained: u64,
     pub(in crate::engine) drained_max: Nanos,
     /// Transactions that were still under way at the end, and failed or are unknown.
@@ -51,13 +51,17 @@ pub(in crate::engine) struct WorkerReport {
 }
 
 impl WorkerReport {
-    pub(super) fn new(recorder: Recorder, operations: usize, measure_start: Nanos) -> Self {
+    pub(in crate::engine) fn new(
+        recorder: Recorder,
+        operations: usize,
+        measure_start: Nanos,
+    ) -> Self {
         Self {
             recorder,
             acknowledged: vec![Acknowledged::default(); operations],
             wrong_replies: 0,
             findings: Vec::new(),
-            session_transactions: Vec::new(),
+            sessions: Vec::new(),
             drained: 0,
             drained_max: Nanos(0),
             drained_lost: 0,
@@ -75,8 +79,14 @@ impl<C: Clock> Worker<C> {
         self.note_time(self.clock.now());
         let cpu_end_s = self.cpu_at_end_s.unwrap_or_else(cpu::thread_seconds);
         self.report.cpu_s = cpu_end_s - self.cpu_at_start_s.unwrap_or(cpu_end_s);
-        self.report.session_transactions =
-            self.sessions.iter().map(|session| session.transactions).collect();
+        self.report.sessions = (0..)
+            .zip(&mut self.sessions)
+            .map(|(position, session)| SessionTally {
+                number: self.share.number(position),
+                process: session.process,
+                operations: std::mem::take(&mut session.tallies),
+            })
+            .collect();
         let by_number = self.limit.is_by_number();
         let end = if by_number { self.report.last_end } else { self.limit.end() };
         let before_end = Nanos(end.0.saturating_sub(1));

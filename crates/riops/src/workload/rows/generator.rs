@@ -4,7 +4,7 @@ use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::{OPERATION_READ, OPERATION_UPDATE};
-use crate::plan::RowsRun;
+use crate::plan::{RowsRun, UpdateShare};
 use crate::workload::Generator;
 use crate::workload::keys::RangePicker;
 use crate::workload::transaction::{Outcome, Reply, Transaction};
@@ -24,14 +24,17 @@ pub(super) struct RowsGenerator {
     read: Operation,
     update: Operation,
     rng: Xoshiro256PlusPlus,
-    /// Rows asked for so far, read and updated, and updated alone.
-    rows: u64,
-    rows_updated: u64,
+    /// Rows (or transactions, by the share that is wanted) so far, read and updated, and updated
+    /// alone.
+    done: u64,
+    updated: u64,
 }
 
 #[derive(Debug)]
 struct Operation {
     batch: u64,
+    /// How much of the share a transaction counts for.
+    weight: u64,
     ranges: RangePicker,
 }
 
@@ -43,24 +46,31 @@ impl RowsGenerator {
         update_ranges: RangePicker,
         rng: Xoshiro256PlusPlus,
     ) -> Self {
+        let operation = |batch, ranges| {
+            let weight = match run.update_share {
+                UpdateShare::Rows => batch,
+                UpdateShare::Transactions => 1,
+            };
+            Operation { batch, weight, ranges }
+        };
         Self {
             tables,
             update_percent: u64::from(run.update_percent),
-            read: Operation { batch: run.batch, ranges: read_ranges },
-            update: Operation { batch: run.update_batch, ranges: update_ranges },
+            read: operation(run.batch, read_ranges),
+            update: operation(run.update_batch(), update_ranges),
             rng,
-            rows: 0,
-            rows_updated: 0,
+            done: 0,
+            updated: 0,
         }
     }
 
-    /// A deterministic proportion, not a coin: update when the updated share of the rows,
-    /// measured in the middle of the batch that would follow, is below what is wanted. After any
-    /// number of transactions the share is off by less than one batch.
+    /// A deterministic proportion, not a coin: update when the updated share, measured in the
+    /// middle of the update that would follow, is below what is wanted. After any number of
+    /// transactions the share is off by less than one of them.
     fn update_is_next(&self) -> bool {
-        let batch = u128::from(self.update.batch);
-        let after = 2 * u128::from(self.rows_updated) + batch;
-        let total = u128::from(self.rows) + batch;
+        let weight = u128::from(self.update.weight);
+        let after = 2 * u128::from(self.updated) + weight;
+        let total = u128::from(self.done) + weight;
         100 * after < 2 * u128::from(self.update_percent) * total
     }
 }
@@ -85,9 +95,9 @@ impl Generator for RowsGenerator {
         tx.begin(kind, operation.batch);
         tx.execute(statement, &[first.cast_signed(), last.cast_signed()]);
         tx.end();
-        self.rows += operation.batch;
+        self.done += operation.weight;
         if updating {
-            self.rows_updated += operation.batch;
+            self.updated += operation.weight;
         }
     }
 

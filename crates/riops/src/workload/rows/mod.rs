@@ -6,23 +6,34 @@
 
 mod generator;
 mod load;
+mod server_loop;
 
 use super::access::{Access, AccessPath};
-use super::dataset::{Dataset, Table};
+use super::dataset::{Dataset, Table, Zero};
 use super::keys::{Purpose, RangePicker, stream};
+use super::transaction::with_literals;
 use super::verify::{Check, Ledger};
-use super::{BIGINT_OID, SessionPlan, Stage, Statement, Workload, fill};
-use crate::plan::{Protocol, RowsDataset, RowsRun, RunPlan};
+use super::{BIGINT_OID, SessionPlan, Stage, Statement, Work, Workload, fill};
+use crate::plan::{Layout, LoopSide, Protocol, RowsDataset, RowsRun, RunPlan};
 use crate::target::Flavour;
 use generator::{RowsGenerator, TableStatements};
+use server_loop::RowsLoop;
+pub use server_loop::routines;
 
 /// The workload's name.
 pub const NAME: &str = "rows";
 
 const CREATE_TABLE: &str = include_str!("../../../../../sql/rows/create_table.sql");
+const CREATE_TABLE_BLOCK: &str = include_str!("../../../../../sql/rows/create_table_block.sql");
+const CREATE_TABLE_YUGABYTEDB: &str =
+    include_str!("../../../../../sql/rows/create_table.yugabytedb.sql");
 const CREATE_INDEX: &str = include_str!("../../../../../sql/rows/create_index.sql");
+const CREATE_INDEX_YUGABYTEDB: &str =
+    include_str!("../../../../../sql/rows/create_index.yugabytedb.sql");
 const CREATE_PRIMARY_KEY: &str = include_str!("../../../../../sql/rows/create_primary_key.sql");
 const SETTLE: &str = include_str!("../../../../../sql/rows/settle.sql");
+const SETTLE_YUGABYTEDB: &str = include_str!("../../../../../sql/rows/settle.yugabytedb.sql");
+const SHARED_BLOCKS: &str = include_str!("../../../../../sql/rows/shared_blocks.sql");
 const CONTENTS: &str = include_str!("../../../../../sql/rows/contents.sql");
 const READ: &str = include_str!("../../../../../sql/rows/read.sql");
 const READ_INDEX_ONLY: &str = include_str!("../../../../../sql/rows/read_index_only.sql");
@@ -43,6 +54,9 @@ const SESSION_SETTINGS: [&str; 5] = [
     "set jit = off",
 ];
 
+/// On YugabyteDB: each row is written by itself, without a distributed transaction.
+const NON_TRANSACTIONAL: &str = "set yb_disable_transactional_writes = on";
+
 /// Positions in [`Stage::operations`].
 const OPERATION_READ: usize = 0;
 /// The one that changes rows.
@@ -53,6 +67,7 @@ pub const OPERATION_UPDATE: usize = 1;
 pub struct Rows {
     dataset: RowsDataset,
     run: RowsRun,
+    flavour: Flavour,
 }
 
 /// The name of a table, numbered from 1.
@@ -61,10 +76,16 @@ fn table_name(number: u32) -> String {
 }
 
 impl Rows {
-    /// The workload on such a dataset, doing this.
+    /// The workload on such a dataset, doing this, on PostgreSQL.
     #[must_use]
     pub fn new(dataset: RowsDataset, run: RowsRun) -> Self {
-        Self { dataset, run }
+        Self { dataset, run, flavour: Flavour::PostgreSql }
+    }
+
+    /// The same on another relative.
+    #[must_use]
+    pub fn on(self, flavour: Flavour) -> Self {
+        Self { flavour, ..self }
     }
 
     fn tables(&self) -> impl Iterator<Item = String> + use<> {
@@ -100,21 +121,52 @@ impl Rows {
     }
 
     fn session(&self, plan: &RunPlan, number: u32) -> SessionPlan {
-        let tables: Vec<String> = if self.run.table_per_session {
+        // A loop in the server works on one table.
+        let own_table = self.run.table_per_session || self.run.loop_side == LoopSide::Server;
+        let tables: Vec<String> = if own_table {
             vec![table_name(number % self.dataset.tables + 1)]
         } else {
             self.tables().collect()
         };
+        let statements = tables.iter().flat_map(|table| self.statements(table)).collect();
+        let work = match self.run.loop_side {
+            LoopSide::Client => Work::Client(Box::new(self.generator(plan, number, tables.len()))),
+            LoopSide::Server => Work::Server(Box::new(RowsLoop::new(
+                tables.first().map(String::as_str).unwrap_or_default(),
+                &self.dataset,
+                &self.run,
+                plan,
+                number,
+            ))),
+        };
+        SessionPlan { settings: self.settings(plan), statements, work }
+    }
+
+    fn generator(&self, plan: &RunPlan, number: u32, tables: usize) -> RowsGenerator {
         let picker =
             |batch| RangePicker::new(self.run.distribution, self.dataset.rows, batch, plan.seed);
-        let statements: Vec<_> = tables.iter().flat_map(|table| self.statements(table)).collect();
-        let generator = RowsGenerator::new(
-            (0..tables.len()).map(|table| self.positions(table)).collect(),
+        RowsGenerator::new(
+            (0..tables).map(|table| self.positions(table)).collect(),
             &self.run,
             picker(self.run.batch),
-            picker(self.run.update_batch),
+            picker(self.run.update_batch()),
             stream(plan.seed, Purpose::Ranges, u64::from(number)),
-        );
+        )
+    }
+
+    /// What tells a stage from the others of its run.
+    fn stage_name(&self, plan: &RunPlan) -> String {
+        let mut name = NAME.to_owned();
+        if !plan.rows.batches.is_empty() {
+            name = format!("{name}, batch {}", self.run.batch);
+        }
+        if !plan.rows.loop_sides.is_empty() {
+            name = format!("{name}, {} loop", self.run.loop_side.as_str());
+        }
+        name
+    }
+
+    fn settings(&self, plan: &RunPlan) -> Vec<String> {
         let mut settings: Vec<String> = SESSION_SETTINGS.map(str::to_owned).into();
         if plan.protocol == Protocol::Prepared {
             settings.push(PLAN_ONCE.to_owned());
@@ -122,8 +174,94 @@ impl Rows {
         // The visibility map would turn a read of rows into a read of the index.
         let index_only = if self.run.index_only { "on" } else { "off" };
         settings.push(format!("set enable_indexonlyscan = {index_only}"));
-        SessionPlan { settings, statements, generator: Box::new(generator) }
+        if self.run.loop_side == LoopSide::Server {
+            // Its progress comes as notices.
+            settings.push("set client_min_messages = notice".to_owned());
+        }
+        if let Some(staleness) = self.run.follower_reads_ms {
+            settings.push("set default_transaction_read_only = on".to_owned());
+            settings.push("set yb_read_from_followers = on".to_owned());
+            settings.push(format!("set yb_follower_read_staleness_ms = {staleness}"));
+        }
+        if self.run.non_transactional {
+            settings.push(NON_TRANSACTIONAL.to_owned());
+        }
+        settings
     }
+
+    /// Statements that show how many blocks a read touches, at even distances over the keys of the
+    /// first table; none where all transactions are of one kind, so that it needs no telling apart.
+    #[must_use]
+    pub fn read_samples(&self) -> Vec<String> {
+        const SAMPLES: u64 = 5;
+        if !(self.run.reads() && self.run.updates()) || self.flavour != Flavour::PostgreSql {
+            return Vec::new();
+        }
+        let reads = self.statements(&table_name(1));
+        let Some(read) = reads.first() else {
+            return Vec::new();
+        };
+        let starts = self.dataset.rows.saturating_sub(self.run.batch);
+        (0..SAMPLES)
+            .map(|sample| {
+                let first = 1 + starts / (SAMPLES - 1) * sample;
+                let keys = [first, first + self.run.batch - 1].map(u64::cast_signed);
+                let sql = with_literals(&read.sql, &keys);
+                format!("explain (analyze, buffers, timing off, costs off, format json) {sql}")
+            })
+            .collect()
+    }
+
+    /// What makes the empty table of this name.
+    fn create_sql(&self, table: &str) -> Vec<String> {
+        let filler = self.dataset.filler.to_string();
+        if self.flavour == Flavour::PostgreSql {
+            let template = match self.dataset.layout {
+                Layout::Packed => CREATE_TABLE,
+                Layout::Block => CREATE_TABLE_BLOCK,
+            };
+            return vec![fill(template, &[("table", table), ("filler", &filler)])];
+        }
+        let by_key = split_at_keys(self.dataset.rows, self.dataset.index_tablets);
+        let (key, split) = match (self.dataset.primary_key, self.dataset.tablets) {
+            (true, _) => (",\n  primary key (mykey asc)", by_key.clone()),
+            (false, 0) => ("", String::new()),
+            (false, tablets) => ("", format!(" split into {tablets} tablets")),
+        };
+        let values = [("table", table), ("filler", &filler), ("key", key), ("split", &split)];
+        let mut sql = vec![fill(CREATE_TABLE_YUGABYTEDB, &values)];
+        if !self.dataset.primary_key {
+            sql.push(fill(CREATE_INDEX_YUGABYTEDB, &[("table", table), ("split", &by_key)]));
+        }
+        sql
+    }
+
+    /// What follows when the table is full.
+    fn finish_sql(&self, table: &str) -> Vec<String> {
+        let values = [("table", table)];
+        match (self.flavour, self.dataset.primary_key) {
+            (Flavour::YugabyteDb, _) => vec![fill(SETTLE_YUGABYTEDB, &values)],
+            (Flavour::PostgreSql, true) => {
+                vec![fill(CREATE_PRIMARY_KEY, &values), fill(SETTLE, &values)]
+            }
+            (Flavour::PostgreSql, false) => {
+                vec![fill(CREATE_INDEX, &values), fill(SETTLE, &values)]
+            }
+        }
+    }
+}
+
+/// The clause that cuts the keys 1 to `rows` into so many tablets of equal size.
+fn split_at_keys(rows: u64, tablets: u32) -> String {
+    if tablets < 2 {
+        return String::new();
+    }
+    let border = |part: u32| {
+        let key = 1 + u128::from(part) * u128::from(rows) / u128::from(tablets);
+        format!("({key})")
+    };
+    let borders: Vec<_> = (1..tablets).map(border).collect();
+    format!(" split at values ({})", borders.join(", "))
 }
 
 impl Workload for Rows {
@@ -138,33 +276,44 @@ impl Workload for Rows {
     fn settle_sql(&self) -> Vec<String> {
         // Updates of earlier runs have cleared the visibility map, without which an index-only
         // scan visits the table for every row.
-        if self.run.index_only {
+        if self.run.index_only && self.flavour == Flavour::PostgreSql {
             self.tables().map(|table| fill(SETTLE, &[("table", &table)])).collect()
         } else {
             Vec::new()
         }
     }
 
-    fn dataset(&self, _flavour: Flavour) -> Dataset {
+    fn dataset(&self, flavour: Flavour) -> Dataset {
+        let on_flavour = self.clone().on(flavour);
         let parameters = serde_json::to_value(&self.dataset).unwrap_or_default();
+        let one_row_each = self.dataset.layout == Layout::Block && flavour == Flavour::PostgreSql;
         let tables = (1..=self.dataset.tables)
             .map(|number| {
                 let name = table_name(number);
-                let index =
-                    if self.dataset.primary_key { CREATE_PRIMARY_KEY } else { CREATE_INDEX };
-                let values = [("table", name.as_str())];
-                let filler = self.dataset.filler.to_string();
                 Table {
-                    create: fill(CREATE_TABLE, &[("table", &name), ("filler", &filler)]),
+                    create: on_flavour.create_sql(&name).join(";\n"),
                     jobs: self.dataset.rows.div_ceil(self.dataset.batch),
-                    job: load::jobs(&self.dataset, number),
-                    finish: vec![fill(index, &values), fill(SETTLE, &values)],
+                    job: load::jobs(&self.dataset, number, flavour),
+                    finish: on_flavour.finish_sql(&name),
+                    zeros: one_row_each
+                        .then(|| Zero {
+                            what: format!("rows of riops.{name} that share a block"),
+                            sql: fill(SHARED_BLOCKS, &[("table", &name)]),
+                        })
+                        .into_iter()
+                        .collect(),
                     rows: self.dataset.rows,
                     name,
                 }
             })
             .collect();
-        Dataset { parameters, probes: load::probes(&self.dataset), tables }
+        let settings = self
+            .dataset
+            .non_transactional
+            .then(|| NON_TRANSACTIONAL.to_owned())
+            .into_iter()
+            .collect();
+        Dataset { parameters, probes: load::probes(&self.dataset), settings, tables }
     }
 
     fn accesses(&self) -> Vec<Access> {
@@ -174,7 +323,7 @@ impl Workload for Rows {
                 self.statements(&table).into_iter().map(move |statement| {
                     let (table, index) = (table.clone(), index.clone());
                     let update = statement.name.starts_with("update");
-                    let batch = if update { self.run.update_batch } else { self.run.batch };
+                    let batch = if update { self.run.update_batch() } else { self.run.batch };
                     let expected = match (update, self.run.index_only) {
                         (true, _) => AccessPath::UpdateByIndex { table, index },
                         (false, true) => AccessPath::IndexOnlyScan {
@@ -186,7 +335,13 @@ impl Workload for Rows {
                         (false, false) => AccessPath::IndexScan { table, index },
                     };
                     let arguments = vec![1, batch.cast_signed()];
-                    Access { statement: statement.name, sql: statement.sql, arguments, expected }
+                    Access {
+                        statement: statement.name,
+                        sql: statement.sql,
+                        arguments,
+                        expected,
+                        flavour: self.flavour,
+                    }
                 })
             })
             .collect()
@@ -194,7 +349,7 @@ impl Workload for Rows {
 
     fn stages(&self, plan: &RunPlan) -> Vec<Stage> {
         vec![Stage {
-            name: "rows".to_owned(),
+            name: self.stage_name(plan),
             operations: vec!["read", "update"],
             changes: vec![false, true],
             explain_by_name: plan.protocol == Protocol::Prepared,

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::plan::UpdateShare;
 use crate::workload::transaction::{Outcome, Statements, Transaction};
 use proptest::prelude::*;
 use riops_wire::backend::{Message, data_row};
@@ -19,6 +20,13 @@ fn transaction(session: &SessionPlan) -> Transaction {
 
 fn rows(tables: u32, count: u64, run: RowsRun) -> Rows {
     Rows::new(RowsDataset { tables, rows: count, ..RowsDataset::default() }, run)
+}
+
+fn generator(session: &mut SessionPlan) -> &mut dyn crate::workload::Generator {
+    match &mut session.work {
+        Work::Client(generator) => &mut **generator,
+        Work::Server(_) => panic!("the loop is in the server"),
+    }
 }
 
 /// The statement and the two keys of an encoded transaction.
@@ -40,13 +48,13 @@ proptest! {
         batch in 1u64..50,
         update_batch in 1u64..50,
     ) {
-        let run = RowsRun { batch, update_batch, update_percent: percent, ..RowsRun::default() };
+        let run = RowsRun { batch, update_batch: Some(update_batch), update_percent: percent, ..RowsRun::default() };
         let workload = rows(1, 1_000, run.clone());
         let mut session = workload.stages(&plan(&run, 1)).remove(0).sessions.remove(0);
         let mut tx = transaction(&session);
         let (mut total, mut updated) = (0u64, 0u64);
         for _ in 0..500 {
-            session.generator.next(&mut tx);
+            generator(&mut session).next(&mut tx);
             total += tx.rows_asked();
             if tx.operation() == OPERATION_UPDATE {
                 updated += tx.rows_asked();
@@ -64,7 +72,7 @@ proptest! {
         let mut session = workload.stages(&plan(&run, 1)).remove(0).sessions.remove(0);
         let mut tx = transaction(&session);
         for _ in 0..50 {
-            session.generator.next(&mut tx);
+            generator(&mut session).next(&mut tx);
             let (_, first, last) = decoded(&tx);
             prop_assert!(first >= 1 && last <= 300 && last - first + 1 == batch.cast_signed());
         }
@@ -73,7 +81,8 @@ proptest! {
 
 #[test]
 fn the_same_seed_gives_the_same_statements_and_sessions_differ() {
-    let run = RowsRun { batch: 10, update_percent: 30, update_batch: 5, ..RowsRun::default() };
+    let run =
+        RowsRun { batch: 10, update_percent: 30, update_batch: Some(5), ..RowsRun::default() };
     let first_of = |session: usize, seed: u64| {
         let workload = rows(4, 1_000, run.clone());
         let plan = RunPlan { seed, ..plan(&run, 3) };
@@ -81,7 +90,7 @@ fn the_same_seed_gives_the_same_statements_and_sessions_differ() {
         let mut tx = transaction(&stage.sessions[session]);
         (0..100)
             .map(|_| {
-                stage.sessions[session].generator.next(&mut tx);
+                generator(&mut stage.sessions[session]).next(&mut tx);
                 decoded(&tx)
             })
             .collect::<Vec<_>>()
@@ -108,14 +117,14 @@ fn a_reply_with_fewer_rows_than_asked_is_wrong() {
     let run = RowsRun { batch: 10, ..RowsRun::default() };
     let mut session = rows(1, 100, run.clone()).stages(&plan(&run, 1)).remove(0).sessions.remove(0);
     let mut tx = transaction(&session);
-    session.generator.next(&mut tx);
+    generator(&mut session).next(&mut tx);
     let mut reply = |value: Option<&[u8]>| {
         let mut bytes = Vec::new();
         data_row(&mut bytes, &[value, None]).unwrap();
         let (frame, _) = split(&bytes, FRAME_BYTES_MAX).unwrap().unwrap();
         let Message::DataRow(row) = Message::decode(frame).unwrap() else { panic!("no row") };
         let mut outcome = Outcome::default();
-        session.generator.reply(&tx, &tx.reply(row), &mut outcome);
+        generator(&mut session).reply(&tx, &tx.reply(row), &mut outcome);
         outcome
     };
     assert_eq!(reply(Some(&10i64.to_be_bytes())), Outcome { rows: 10, wrong: false });
@@ -145,6 +154,73 @@ fn the_checks_find_a_lost_row_a_wrong_key_and_a_lost_update() {
     assert_eq!(squares(3_000_000), (1..=3_000_000i128).map(|k| (k % 1_000_003).pow(2)).sum());
     assert_eq!(failed([10, 1, 10, 55, 385, 44]), ["increments of scratch"]);
     assert_eq!(failed([10, 1, 10, 55, 385, 46]), ["increments of scratch"]);
+}
+
+proptest! {
+    #[test]
+    fn by_transactions_the_share_of_updates_is_that_of_the_transactions(percent in 0u8..=100) {
+        let run = RowsRun {
+            batch: 255,
+            update_batch: Some(8),
+            update_percent: percent,
+            update_share: UpdateShare::Transactions,
+            ..RowsRun::default()
+        };
+        let workload = rows(1, 1_000, run.clone());
+        let mut session = workload.stages(&plan(&run, 1)).remove(0).sessions.remove(0);
+        let mut tx = transaction(&session);
+        let mut updates = 0;
+        for done in 1..=200 {
+            generator(&mut session).next(&mut tx);
+            updates += usize::from(tx.operation() == OPERATION_UPDATE);
+            let wanted = f64::from(done) * f64::from(percent) / 100.0;
+            prop_assert!((updates as f64 - wanted).abs() <= 1.0);
+        }
+    }
+}
+
+/// All that is sent for a dataset and a run.
+fn all_statements(dataset: RowsDataset, run: &RowsRun, flavour: Flavour) -> String {
+    let workload = Rows::new(dataset, run.clone()).on(flavour);
+    let made = workload.dataset(flavour);
+    let session = workload.stages(&plan(run, 1)).remove(0).sessions.remove(0);
+    let table = &made.tables[0];
+    let mut lines: Vec<String> = made.settings.clone();
+    lines.push(table.create.clone());
+    match (table.job)(0) {
+        crate::workload::dataset::Job::Copy { sql, .. }
+        | crate::workload::dataset::Job::Sql { sql, .. } => lines.push(sql),
+    }
+    lines.extend(table.finish.clone());
+    lines.extend(table.zeros.iter().map(|zero| zero.sql.clone()));
+    lines.extend(session.settings);
+    lines.extend(session.statements.into_iter().map(|statement| statement.sql));
+    lines.extend(workload.accesses().iter().map(|access| access.explain_sql(true)));
+    lines.join(";\n")
+}
+
+#[test]
+fn the_statements_for_yugabytedb_have_its_clauses() {
+    let dataset = RowsDataset {
+        rows: 3_000_000_000,
+        tablets: 6,
+        index_tablets: 3,
+        non_transactional: true,
+        ..RowsDataset::default()
+    };
+    let reads = RowsRun { follower_reads_ms: Some(30_000), ..RowsRun::default() };
+    let mut text = all_statements(dataset.clone(), &reads, Flavour::YugabyteDb);
+    let by_key = RowsDataset { primary_key: true, order: crate::plan::Order::Hash, ..dataset };
+    let updates = RowsRun { update_percent: 100, non_transactional: true, ..RowsRun::default() };
+    text.push_str("\n-- with a primary key\n");
+    text.push_str(&all_statements(by_key, &updates, Flavour::YugabyteDb));
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn one_row_fills_a_block_by_its_fill_factor() {
+    let dataset = RowsDataset { layout: Layout::Block, filler: 1024, ..RowsDataset::default() };
+    insta::assert_snapshot!(all_statements(dataset, &RowsRun::default(), Flavour::PostgreSql));
 }
 
 #[test]

@@ -1,0 +1,337 @@
+//! `pgio.conf`: the shell variables that PGIO is configured with, as options of riops. Pure.
+
+use std::collections::BTreeMap;
+
+use super::{PlanError, refuse};
+use crate::units::Size;
+
+/// The variables, each a number but for the last four.
+const NUMBERS: [&str; 6] =
+    ["UPDATE_PCT", "RUN_TIME", "NUM_SCHEMAS", "NUM_THREADS", "WORK_UNIT", "UPDATE_WORK_UNIT"];
+const TEXTS: [&str; 4] = ["SCALE", "DBNAME", "CONNECT_STRING", "CREATE_BASE_TABLE"];
+/// PGIO's smallest table.
+const BLOCKS_MIN: u64 = 1024;
+
+/// What a file says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PgioConf {
+    values: BTreeMap<String, String>,
+    /// Variables that PGIO does not have, in the order of the file.
+    pub unknown: Vec<String>,
+}
+
+/// What the options are for: not every variable matters to both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// `riops prepare`
+    Prepare,
+    /// `riops run`
+    Run,
+    /// Any other command: only the database matters.
+    Other,
+}
+
+/// Whether a file sets shell variables in capitals, which no file of riops's own does.
+#[must_use]
+pub fn is_pgio(text: &str) -> bool {
+    text.lines().any(|line| assignment(line).is_some())
+}
+
+/// The name and the rest of a line `NAME=…` or `export NAME=…`.
+fn assignment(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim_start();
+    let line = line.strip_prefix("export ").map_or(line, str::trim_start);
+    let (name, value) = line.split_once('=')?;
+    let capitals = |character: char| {
+        character.is_ascii_uppercase() || character.is_ascii_digit() || character == '_'
+    };
+    (name.starts_with(|first: char| first.is_ascii_uppercase()) && name.chars().all(capitals))
+        .then_some((name, value))
+}
+
+impl PgioConf {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`PlanError`] with the number of the line that is no assignment of a plain value, or with
+    /// the variable whose value makes no sense.
+    pub fn parse(text: &str) -> Result<Self, PlanError> {
+        let mut found = Self::default();
+        for (number, line) in (1..).zip(text.lines()) {
+            if line.trim().is_empty() || line.trim_start().starts_with('#') {
+                continue;
+            }
+            let Some((name, value)) = assignment(line) else {
+                return refuse(format!("line {number} is no assignment of a variable: {line}"));
+            };
+            let Some(words) = shell_words(value) else {
+                return refuse(format!(
+                    "line {number}: {name} has no plain value; riops runs no shell, so write out what it stands for: {value}"
+                ));
+            };
+            let value = words.into_iter().next().unwrap_or_default();
+            if !NUMBERS.contains(&name) && !TEXTS.contains(&name) {
+                found.unknown.push(name.to_owned());
+            } else if NUMBERS.contains(&name) && value.parse::<u32>().is_err() {
+                return refuse(format!("{name}={value} is not a whole number"));
+            } else {
+                found.values.insert(name.to_owned(), value);
+            }
+        }
+        if let Some(scale) = found.values.get("SCALE") {
+            match scale.parse::<Size>() {
+                Ok(size) if size.blocks() >= BLOCKS_MIN => {}
+                _ => {
+                    return refuse(format!(
+                        "SCALE={scale} is neither a number of blocks nor a size with M, G or T, or it is less than {BLOCKS_MIN} blocks"
+                    ));
+                }
+            }
+        }
+        found.database()?;
+        Ok(found)
+    }
+
+    fn number(&self, name: &str) -> Option<u32> {
+        self.values.get(name)?.parse().ok()
+    }
+
+    /// The name that PGIO's report gives the database.
+    #[must_use]
+    pub fn database_name(&self) -> Option<&str> {
+        self.values.get("DBNAME").map(String::as_str)
+    }
+
+    /// Variables that say nothing to riops, each with the reason.
+    #[must_use]
+    pub fn without_effect(&self) -> Vec<String> {
+        let mut notices: Vec<String> = self
+            .unknown
+            .iter()
+            .map(|name| format!("{name} is no variable of PGIO: not used"))
+            .collect();
+        if self.values.contains_key("CREATE_BASE_TABLE") {
+            notices.push(
+                "CREATE_BASE_TABLE has no effect: riops makes the rows without a seed table"
+                    .to_owned(),
+            );
+        }
+        if let (Some(name), true) =
+            (self.database_name(), self.values.contains_key("CONNECT_STRING"))
+        {
+            notices.push(format!(
+                "DBNAME={name} is only a name here: CONNECT_STRING or -d says which database is measured"
+            ));
+        }
+        notices
+    }
+
+    /// The options by their long names, with values as they would be typed.
+    #[must_use]
+    pub fn options(&self, purpose: Purpose) -> Vec<(&'static str, String)> {
+        let mut options = Vec::new();
+        let mut add = |name: &'static str, value: Option<String>| {
+            options.extend(value.map(|value| (name, value)));
+        };
+        let text = |name: &str| self.values.get(name).cloned();
+        add("database", self.database().unwrap_or_default());
+        if purpose == Purpose::Other {
+            return options;
+        }
+        add("layout", Some("block".to_owned()));
+        add("tables", text("NUM_SCHEMAS"));
+        add("size", text("SCALE"));
+        if purpose == Purpose::Prepare {
+            add("connections", text("NUM_THREADS"));
+            return options;
+        }
+        let sessions = self.number("NUM_THREADS").map(|threads| {
+            (u64::from(threads) * u64::from(self.number("NUM_SCHEMAS").unwrap_or(1))).to_string()
+        });
+        add("sessions", sessions);
+        add("table-per-session", Some("true".to_owned()));
+        add("duration", text("RUN_TIME"));
+        add("warmup", Some("0".to_owned()));
+        add("batch", text("WORK_UNIT"));
+        add("update-batch", text("UPDATE_WORK_UNIT"));
+        add("update-percent", text("UPDATE_PCT"));
+        add("update-share", Some("transactions".to_owned()));
+        options
+    }
+
+    /// What follows `psql` in PGIO, as a connection string; else the database's name.
+    fn database(&self) -> Result<Option<String>, PlanError> {
+        let Some(text) = self.values.get("CONNECT_STRING") else {
+            return Ok(self.database_name().map(|name| format!("dbname={}", quoted(name))));
+        };
+        let refused = || {
+            PlanError(format!(
+                "CONNECT_STRING={text} cannot be read: give a URL, a connection string, or psql's -h, -p, -U, -d and the database"
+            ))
+        };
+        let words = shell_words(text).ok_or_else(refused)?;
+        // A connection string in PGIO's own quotes has lost them with the assignment.
+        if words.iter().all(|word| word.contains('=') && !word.starts_with('-')) {
+            return Ok(Some(text.clone()));
+        }
+        if let [only] = words.as_slice()
+            && only.contains("://")
+        {
+            return Ok(Some(only.clone()));
+        }
+        let mut settings: Vec<(&str, String)> = Vec::new();
+        let mut places = ["dbname", "user"].into_iter();
+        let mut words = words.into_iter();
+        while let Some(word) = words.next() {
+            let known = [
+                ("-h", "--host", "host"),
+                ("-p", "--port", "port"),
+                ("-U", "--username", "user"),
+                ("-d", "--dbname", "dbname"),
+            ];
+            let option = known.iter().find_map(|(short, long, setting)| {
+                let attached = word
+                    .strip_prefix(long)
+                    .and_then(|rest| rest.strip_prefix('='))
+                    .or_else(|| word.strip_prefix(short).filter(|rest| !rest.is_empty()));
+                (word == *short || word == *long || attached.is_some())
+                    .then(|| (*setting, attached.map(str::to_owned)))
+            });
+            let (setting, value) = match option {
+                Some((setting, Some(attached))) => (setting, attached),
+                Some((setting, None)) => (setting, words.next().ok_or_else(refused)?),
+                None if word.starts_with('-') => return Err(refused()),
+                None => (places.next().ok_or_else(refused)?, word),
+            };
+            settings.push((setting, value));
+        }
+        let written: Vec<_> =
+            settings.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
+        Ok((!written.is_empty()).then(|| written.join(" ")))
+    }
+}
+
+/// A value of a connection string.
+fn quoted(value: &str) -> String {
+    format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'"))
+}
+
+/// The words of a line of shell, without its comment; `None` where it is not plain text: a variable,
+/// a command, an open quote.
+fn shell_words(text: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            ' ' | '\t' | '\r' => words.extend(word.take()),
+            '#' if word.is_none() => break,
+            '\'' | '"' => {
+                let inside = word.get_or_insert_default();
+                loop {
+                    match characters.next()? {
+                        end if end == character => break,
+                        '$' | '`' | '\\' if character == '"' => return None,
+                        other => inside.push(other),
+                    }
+                }
+            }
+            '$' | '`' | '\\' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => return None,
+            other => word.get_or_insert_default().push(other),
+        }
+    }
+    words.extend(word);
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "# PGIO\nUPDATE_PCT=20\nRUN_TIME=120 # seconds\nNUM_SCHEMAS=2\nNUM_THREADS=4\n\
+        WORK_UNIT=255\nUPDATE_WORK_UNIT=8\nSCALE=256M\n\nexport DBNAME=pg10\nCONNECT_STRING=\"pg10\"\n\
+        CREATE_BASE_TABLE=TRUE\n";
+
+    fn options(text: &str, purpose: Purpose) -> Vec<String> {
+        let read = PgioConf::parse(text).unwrap().options(purpose);
+        read.into_iter().map(|(name, value)| format!("--{name}={value}")).collect()
+    }
+
+    #[test]
+    fn a_file_becomes_the_options_of_each_command() {
+        assert!(is_pgio(FILE));
+        assert_eq!(
+            options(FILE, Purpose::Run),
+            [
+                "--database=dbname='pg10'",
+                "--layout=block",
+                "--tables=2",
+                "--size=256M",
+                "--sessions=8",
+                "--table-per-session=true",
+                "--duration=120",
+                "--warmup=0",
+                "--batch=255",
+                "--update-batch=8",
+                "--update-percent=20",
+                "--update-share=transactions",
+            ]
+        );
+        assert_eq!(
+            options(FILE, Purpose::Prepare),
+            [
+                "--database=dbname='pg10'",
+                "--layout=block",
+                "--tables=2",
+                "--size=256M",
+                "--connections=4"
+            ]
+        );
+        assert_eq!(options(FILE, Purpose::Other), ["--database=dbname='pg10'"]);
+    }
+
+    #[test]
+    fn nothing_is_ignored_in_silence() {
+        let read = PgioConf::parse(&format!("{FILE}OUTPUT_DIR=/tmp\n")).unwrap();
+        assert_eq!(read.unknown, ["OUTPUT_DIR"]);
+        let notices = read.without_effect().join("\n");
+        for name in ["OUTPUT_DIR", "CREATE_BASE_TABLE", "DBNAME=pg10"] {
+            assert!(notices.contains(name), "{notices}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_plain_is_refused_with_its_line() {
+        for (text, said) in [
+            ("A=1\nif true", "line 2"),
+            ("DBNAME=$USER", "line 1: DBNAME"),
+            ("RUN_TIME=\"ten\"", "RUN_TIME=ten"),
+            ("SCALE=1000", "SCALE=1000"),
+            ("SCALE=5X", "SCALE=5X"),
+            ("CONNECT_STRING=\"-x 5\"", "CONNECT_STRING"),
+        ] {
+            let error = PgioConf::parse(text).unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_connection_is_read_as_psql_would() {
+        for (text, database) in [
+            ("postgresql://a@b/c?x=y", "postgresql://a@b/c?x=y"),
+            ("host=h dbname=d", "host=h dbname=d"),
+            ("-h h -p 5433 -U me bench", "host='h' port='5433' user='me' dbname='bench'"),
+            ("--host=h -Ume bench", "host='h' user='me' dbname='bench'"),
+            ("bench me", "dbname='bench' user='me'"),
+        ] {
+            let read = options(&format!("CONNECT_STRING=\"{text}\""), Purpose::Other);
+            assert_eq!(read, [format!("--database={database}")]);
+        }
+    }
+
+    #[test]
+    fn files_of_riops_are_told_apart() {
+        assert!(!is_pgio("sessions = 8\nbatch = 10\n# A=1\n"));
+        assert!(is_pgio("  export SCALE=1G"));
+    }
+}

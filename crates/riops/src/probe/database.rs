@@ -1,0 +1,445 @@
+//! The database's own counters around a stage: block accesses, WAL, checkpoints, versions of rows.
+//!
+//! A session's counters reach the server's statistics once a second at best, those of a loop in the
+//! server only at its end, and all of them when the session ends. So there are four moments: before
+//! the sessions connect, at both ends of the measurement, and after they have gone. The outer two
+//! are exact; the inner two are up to a second late, each alike.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::target::{Connection, ConnectionError};
+
+const TABLES: &str = include_str!("../../../../sql/probe/tables.sql");
+const ROWS: &str = include_str!("../../../../sql/probe/rows.sql");
+const DATABASE: &str = include_str!("../../../../sql/probe/database.sql");
+const IO: &str = include_str!("../../../../sql/probe/io.sql");
+const LOG_POSITION: &str = include_str!("../../../../sql/probe/log_position.sql");
+const WAL: &str = include_str!("../../../../sql/probe/wal.sql");
+const CHECKPOINTS: &str = include_str!("../../../../sql/probe/checkpoints.sql");
+const CHECKPOINTS_16: &str = include_str!("../../../../sql/probe/checkpoints_16.sql");
+
+/// How long sessions that have said goodbye may take to end.
+const GOODBYE: Duration = Duration::from_secs(3);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// Block accesses in the dataset's tables.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names are those of pg_statio_user_tables")]
+pub struct TableBlocks {
+    pub heap_blks_hit: u64,
+    pub heap_blks_read: u64,
+    pub idx_blks_hit: u64,
+    pub idx_blks_read: u64,
+}
+
+impl TableBlocks {
+    /// All accesses, of tables and indexes.
+    #[must_use]
+    pub fn accesses(self) -> u64 {
+        self.heap_blks_hit + self.heap_blks_read + self.idx_blks_hit + self.idx_blks_read
+    }
+
+    /// Accesses that did not find their block in shared buffers.
+    #[must_use]
+    pub fn reads(self) -> u64 {
+        self.heap_blks_read + self.idx_blks_read
+    }
+
+    fn since(self, earlier: Self) -> Self {
+        Self {
+            heap_blks_hit: self.heap_blks_hit.saturating_sub(earlier.heap_blks_hit),
+            heap_blks_read: self.heap_blks_read.saturating_sub(earlier.heap_blks_read),
+            idx_blks_hit: self.idx_blks_hit.saturating_sub(earlier.idx_blks_hit),
+            idx_blks_read: self.idx_blks_read.saturating_sub(earlier.idx_blks_read),
+        }
+    }
+}
+
+/// A line of `pg_stat_database`, of the measured database.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names are those of pg_stat_database")]
+pub struct DatabaseCounters {
+    pub blks_hit: u64,
+    pub blks_read: u64,
+    pub tup_returned: u64,
+    pub tup_fetched: u64,
+    pub tup_updated: u64,
+    pub xact_commit: u64,
+    pub xact_rollback: u64,
+    pub deadlocks: u64,
+}
+
+/// What all client sessions of the server did, from `pg_stat_io`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names are those of pg_stat_io")]
+pub struct ClientIo {
+    pub hits: u64,
+    pub reads: u64,
+    pub writes: u64,
+    pub extends: u64,
+    pub evictions: u64,
+}
+
+/// Write-ahead log of the whole server, from `pg_stat_wal`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Wal {
+    pub records: u64,
+    pub full_page_images: u64,
+    pub bytes: u64,
+}
+
+/// Checkpoints of the whole server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Checkpoints {
+    pub timed: u64,
+    pub requested: u64,
+    pub buffers_written: u64,
+}
+
+/// Versions of rows in the dataset's tables.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowVersions {
+    /// Rows updated during the stage.
+    pub updated: u64,
+    /// Those of them whose new version stayed in the block, so that no index had to change.
+    pub hot_updated: u64,
+    /// Dead versions at the end, as the server estimates them.
+    pub dead: u64,
+    /// Vacuums during the stage.
+    pub vacuums: u64,
+}
+
+/// What tables and indexes take, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Sizes {
+    pub table_bytes: u64,
+    pub index_bytes: u64,
+}
+
+/// What the database counted over a stage. What it does not count, or does not show, is absent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DatabaseUse {
+    /// Block accesses from before the sessions connected until after they had gone: exact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<TableBlocks>,
+    /// The same between both ends of the measurement, each up to a second late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks_measured: Option<TableBlocks>,
+    /// `pg_stat_database` before the sessions connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<DatabaseCounters>,
+    /// And after they had gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<DatabaseCounters>,
+    /// All client sessions of the server, from PostgreSQL 16 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_io: Option<ClientIo>,
+    /// Write-ahead log, from PostgreSQL 14 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wal: Option<Wal>,
+    /// Bytes of log per second of the measurement, by the log's own positions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wal_bytes_per_s: Option<f64>,
+    /// Checkpoints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoints: Option<Checkpoints>,
+    /// Versions of rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row_versions: Option<RowVersions>,
+    /// Sizes before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes_before: Option<Sizes>,
+    /// Sizes after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes_after: Option<Sizes>,
+    /// Blocks that one transaction that reads touches, measured after the stage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks_per_read: Option<f64>,
+}
+
+/// All counters at one moment.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sample {
+    at: Option<Instant>,
+    blocks: Option<TableBlocks>,
+    database: Option<DatabaseCounters>,
+    client_io: Option<ClientIo>,
+    log_position: Option<u64>,
+    wal: Option<Wal>,
+    checkpoints: Option<Checkpoints>,
+    rows: Option<(RowVersions, Sizes)>,
+}
+
+/// Asks the database, over a connection that nobody else uses meanwhile.
+#[derive(Debug)]
+pub struct DatabaseProbe<'a> {
+    connection: &'a mut Connection,
+    /// The tables, as an array's text.
+    tables: String,
+    has_io: bool,
+    has_wal: bool,
+    checkpoints: &'static str,
+    /// Statements that show what a read touches, and the settings under which they do.
+    read_looks: (Vec<String>, Vec<String>),
+    blocks_per_read: Option<f64>,
+    opened: Sample,
+    started: Sample,
+    ended: Sample,
+    closed: Sample,
+}
+
+impl<'a> DatabaseProbe<'a> {
+    /// Watches these tables of the schema `riops`.
+    ///
+    /// # Errors
+    /// [`ConnectionError`]
+    pub fn new(connection: &'a mut Connection, tables: &[String]) -> Result<Self, ConnectionError> {
+        let mut has = |view: &str| -> Result<bool, ConnectionError> {
+            let sql = format!("select to_regclass('pg_catalog.{view}') is not null");
+            Ok(connection.query_value(&sql)?.as_deref() == Some("t"))
+        };
+        Ok(Self {
+            has_io: has("pg_stat_io")?,
+            has_wal: has("pg_stat_wal")?,
+            checkpoints: if has("pg_stat_checkpointer")? { CHECKPOINTS } else { CHECKPOINTS_16 },
+            tables: tables.join(","),
+            connection,
+            read_looks: (Vec::new(), Vec::new()),
+            blocks_per_read: None,
+            opened: Sample::default(),
+            started: Sample::default(),
+            ended: Sample::default(),
+            closed: Sample::default(),
+        })
+    }
+
+    /// Also finds out, after the stage, how many blocks a read touches: by these `explain (analyze,
+    /// buffers, format json)`, after these settings.
+    #[must_use]
+    pub fn with_read_looks(self, settings: Vec<String>, looks: Vec<String>) -> Self {
+        Self { read_looks: (settings, looks), ..self }
+    }
+
+    /// The sessions are about to connect.
+    pub fn open(&mut self) {
+        self.opened = self.sample(true);
+    }
+
+    /// Counting starts.
+    pub fn start(&mut self) {
+        self.started = self.sample(false);
+    }
+
+    /// Counting ends.
+    pub fn end(&mut self) {
+        self.ended = self.sample(false);
+    }
+
+    /// The sessions have said goodbye; these were their processes on the server.
+    pub fn close(&mut self, processes: &[i32]) {
+        self.await_end(processes);
+        self.closed = self.sample(true);
+        self.blocks_per_read = self.measure_reads();
+    }
+
+    fn await_end(&mut self, processes: &[i32]) {
+        let list: Vec<_> = processes.iter().filter(|&&pid| pid > 0).map(i32::to_string).collect();
+        if list.is_empty() {
+            return;
+        }
+        let sql = format!(
+            "select count(*) from pg_stat_activity
+              where pid in ({}) and application_name = current_setting('application_name')",
+            list.join(", ")
+        );
+        let deadline = Instant::now() + GOODBYE;
+        while matches!(self.connection.query_value(&sql), Ok(Some(count)) if count != "0")
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    /// Only what is read at both ends of the measurement, or all of it.
+    fn sample(&mut self, all: bool) -> Sample {
+        let tables = TABLES.replace("{tables}", &self.tables);
+        let blocks = self.numbers(&tables).map(
+            |[heap_blks_hit, heap_blks_read, idx_blks_hit, idx_blks_read]| TableBlocks {
+                heap_blks_hit,
+                heap_blks_read,
+                idx_blks_hit,
+                idx_blks_read,
+            },
+        );
+        let at = Some(Instant::now());
+        let log_position = self.numbers(LOG_POSITION).map(|[bytes]| bytes);
+        if !all {
+            return Sample { at, blocks, log_position, ..Sample::default() };
+        }
+        let wal = if self.has_wal { self.numbers(WAL) } else { None };
+        let rows = ROWS.replace("{tables}", &self.tables);
+        let io = if self.has_io { self.numbers(IO) } else { None };
+        Sample {
+            at,
+            blocks,
+            log_position,
+            wal: wal.map(|[records, full_page_images, bytes]| Wal {
+                records,
+                full_page_images,
+                bytes,
+            }),
+            database: self.numbers(DATABASE).map(
+                |[
+                    blks_hit,
+                    blks_read,
+                    tup_returned,
+                    tup_fetched,
+                    tup_updated,
+                    xact_commit,
+                    xact_rollback,
+                    deadlocks,
+                ]| {
+                    DatabaseCounters {
+                        blks_hit,
+                        blks_read,
+                        tup_returned,
+                        tup_fetched,
+                        tup_updated,
+                        xact_commit,
+                        xact_rollback,
+                        deadlocks,
+                    }
+                },
+            ),
+            client_io: io.map(|[hits, reads, writes, extends, evictions]| ClientIo {
+                hits,
+                reads,
+                writes,
+                extends,
+                evictions,
+            }),
+            checkpoints: self.numbers(self.checkpoints).map(
+                |[timed, requested, buffers_written]| Checkpoints {
+                    timed,
+                    requested,
+                    buffers_written,
+                },
+            ),
+            rows: self.numbers(&rows).map(
+                |[updated, hot_updated, dead, vacuums, table_bytes, index_bytes]| {
+                    (
+                        RowVersions { updated, hot_updated, dead, vacuums },
+                        Sizes { table_bytes, index_bytes },
+                    )
+                },
+            ),
+        }
+    }
+
+    /// A row of whole numbers; `None` where the server does not show them.
+    fn numbers<const COUNT: usize>(&mut self, sql: &str) -> Option<[u64; COUNT]> {
+        let rows = self.connection.query(sql).ok()?;
+        let numbers: Vec<u64> = rows
+            .into_iter()
+            .next()?
+            .into_iter()
+            .map(|value| value?.parse().ok())
+            .collect::<Option<_>>()?;
+        numbers.try_into().ok()
+    }
+
+    fn measure_reads(&mut self) -> Option<f64> {
+        let (settings, looks) = self.read_looks.clone();
+        for setting in &settings {
+            self.connection.execute(setting).ok()?;
+        }
+        let mut blocks = 0.0;
+        for look in &looks {
+            let json: String =
+                self.connection.query(look).ok()?.into_iter().flatten().flatten().collect();
+            blocks += blocks_of(&json)?;
+        }
+        (!looks.is_empty()).then(|| blocks / looks.len() as f64)
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub fn usage(&self) -> DatabaseUse {
+        let (opened, closed) = (&self.opened, &self.closed);
+        let blocks = |from: &Sample, to: &Sample| Some(to.blocks?.since(from.blocks?));
+        let wal_bytes_per_s = || {
+            let (from, to) = (&self.started, &self.ended);
+            let seconds = to.at?.checked_duration_since(from.at?)?.as_secs_f64();
+            let bytes = to.log_position?.checked_sub(from.log_position?)?;
+            (seconds > 0.0).then(|| bytes as f64 / seconds)
+        };
+        let rows = opened.rows.zip(closed.rows);
+        DatabaseUse {
+            blocks: blocks(opened, closed),
+            blocks_measured: blocks(&self.started, &self.ended),
+            before: opened.database,
+            after: closed.database,
+            client_io: opened.client_io.zip(closed.client_io).map(|(from, to)| ClientIo {
+                hits: to.hits.saturating_sub(from.hits),
+                reads: to.reads.saturating_sub(from.reads),
+                writes: to.writes.saturating_sub(from.writes),
+                extends: to.extends.saturating_sub(from.extends),
+                evictions: to.evictions.saturating_sub(from.evictions),
+            }),
+            wal: opened.wal.zip(closed.wal).map(|(from, to)| Wal {
+                records: to.records.saturating_sub(from.records),
+                full_page_images: to.full_page_images.saturating_sub(from.full_page_images),
+                bytes: to.bytes.saturating_sub(from.bytes),
+            }),
+            wal_bytes_per_s: wal_bytes_per_s(),
+            checkpoints: opened.checkpoints.zip(closed.checkpoints).map(|(from, to)| Checkpoints {
+                timed: to.timed.saturating_sub(from.timed),
+                requested: to.requested.saturating_sub(from.requested),
+                buffers_written: to.buffers_written.saturating_sub(from.buffers_written),
+            }),
+            row_versions: rows.map(|((from, _), (to, _))| RowVersions {
+                updated: to.updated.saturating_sub(from.updated),
+                hot_updated: to.hot_updated.saturating_sub(from.hot_updated),
+                dead: to.dead,
+                vacuums: to.vacuums.saturating_sub(from.vacuums),
+            }),
+            sizes_before: rows.map(|((_, from), _)| from),
+            sizes_after: rows.map(|(_, (_, to))| to),
+            blocks_per_read: self.blocks_per_read,
+        }
+    }
+}
+
+/// The shared blocks that a statement has touched, by `explain (analyze, buffers, format json)`.
+fn blocks_of(json: &str) -> Option<f64> {
+    let document: serde_json::Value = serde_json::from_str(json).ok()?;
+    let plan = document.get(0)?.get("Plan")?;
+    let blocks = |label: &str| plan.get(label)?.as_f64();
+    Some(blocks("Shared Hit Blocks")? + blocks("Shared Read Blocks")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_blocks_of_a_statement_are_those_of_its_top_node() {
+        let json = r#"[{"Plan": {"Shared Hit Blocks": 1003, "Shared Read Blocks": 20,
+            "Plans": [{"Shared Hit Blocks": 1003, "Shared Read Blocks": 20}]}, "Planning": {"Shared Hit Blocks": 7}}]"#;
+        assert_eq!(blocks_of(json), Some(1023.0));
+        assert_eq!(blocks_of("[]"), None);
+    }
+
+    #[test]
+    fn what_was_reset_meanwhile_is_not_negative() {
+        let earlier = TableBlocks { heap_blks_hit: 50, ..TableBlocks::default() };
+        let later = TableBlocks { heap_blks_hit: 10, heap_blks_read: 5, ..TableBlocks::default() };
+        assert_eq!(later.since(earlier).accesses(), 5);
+        assert_eq!(later.since(earlier).reads(), 5);
+    }
+}

@@ -1,0 +1,103 @@
+//! Memory of this machine, and how much of the time something had to wait for CPU, memory or I/O.
+
+use std::fs;
+
+use serde::{Deserialize, Serialize};
+
+/// Memory, from /proc/meminfo, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names are those of /proc/meminfo")]
+pub struct Memory {
+    pub total_bytes: u64,
+    pub available_bytes: u64,
+    pub cached_bytes: u64,
+    pub dirty_bytes: u64,
+}
+
+impl Memory {
+    /// What the machine has now.
+    #[must_use]
+    pub fn read() -> Option<Self> {
+        Self::parse(&fs::read_to_string("/proc/meminfo").ok()?)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let bytes = |label: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(label)?.strip_prefix(':'))?;
+            line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+        };
+        Some(Self {
+            total_bytes: bytes("MemTotal")?,
+            available_bytes: bytes("MemAvailable")?,
+            cached_bytes: bytes("Cached")?,
+            dirty_bytes: bytes("Dirty")?,
+        })
+    }
+}
+
+/// Microseconds so far in which at least one task waited, from /proc/pressure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Waits {
+    cpu: u64,
+    memory: u64,
+    io: u64,
+}
+
+/// Shares of the time in which at least one task of the machine waited, 0 to 1. Kernel documentation:
+/// Documentation/accounting/psi.rst.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "for which of the three it waited")]
+pub struct Pressure {
+    pub cpu_share: f64,
+    pub memory_share: f64,
+    pub io_share: f64,
+}
+
+impl Waits {
+    pub(super) fn read() -> Option<Self> {
+        let read =
+            |what: &str| total_us(&fs::read_to_string(format!("/proc/pressure/{what}")).ok()?);
+        Some(Self { cpu: read("cpu")?, memory: read("memory")?, io: read("io")? })
+    }
+
+    pub(super) fn share_since(self, earlier: Self, seconds: f64) -> Pressure {
+        let share =
+            |now: u64, then: u64| (now.saturating_sub(then) as f64 / 1e6 / seconds).min(1.0);
+        Pressure {
+            cpu_share: share(self.cpu, earlier.cpu),
+            memory_share: share(self.memory, earlier.memory),
+            io_share: share(self.io, earlier.io),
+        }
+    }
+}
+
+/// The total of the line `some avg10=0.00 avg60=0.00 avg300=0.00 total=12345`.
+fn total_us(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.starts_with("some "))?;
+    line.split_whitespace().find_map(|field| field.strip_prefix("total="))?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_read_in_bytes() {
+        let text = "MemTotal:       100 kB\nMemFree: 5 kB\nMemAvailable:   50 kB\nCached:  20 kB\nSwapCached: 1 kB\nDirty: 3 kB\n";
+        let read = Memory::parse(text).unwrap();
+        assert_eq!(
+            (read.total_bytes, read.cached_bytes, read.dirty_bytes),
+            (102_400, 20_480, 3_072)
+        );
+        assert_eq!(Memory::parse("MemTotal: 1 kB"), None);
+    }
+
+    #[test]
+    fn pressure_is_the_share_of_the_time_in_which_something_waited() {
+        let text = "some avg10=1.0 avg60=0.0 avg300=0.0 total=2500000\nfull avg10=0 total=7\n";
+        assert_eq!(total_us(text), Some(2_500_000));
+        let waits = |us| Waits { cpu: us, memory: 0, io: us / 2 };
+        let found = waits(2_500_000).share_since(waits(500_000), 4.0);
+        assert_eq!((found.cpu_share, found.memory_share, found.io_share), (0.5, 0.0, 0.25));
+    }
+}

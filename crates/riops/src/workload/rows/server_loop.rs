@@ -1,0 +1,282 @@
+//! The loop in the server: the SQL of a session's call, and what its reports say.
+//!
+//! The procedure is that of `sql/ybio.sql`, which people also use without riops: one implementation.
+
+use std::fmt::Write as _;
+
+use rand::RngExt;
+use serde::Deserialize;
+
+use super::{OPERATION_READ, OPERATION_UPDATE};
+use crate::plan::{Protocol, RowsDataset, RowsRun, RunPlan, UpdateShare};
+use crate::units::Nanos;
+use crate::workload::dataset::Routines;
+use crate::workload::keys::{Purpose, stream};
+use crate::workload::{Call, LoopCounts, LoopReport, ServerLoop};
+
+const YBIO: &str = include_str!("../../../../../sql/ybio.sql");
+/// Update batches that the procedure makes before its first report, at most.
+const BATCHES_BEFORE_FIRST_REPORT: u64 = 1000;
+
+/// What the loop needs in the server: the marked part of `ybio.sql`.
+#[must_use]
+pub fn routines() -> Routines {
+    let part = YBIO.split("-- loop: ").nth(1).unwrap_or_default();
+    Routines {
+        main: "ybio_loop",
+        names: &["ybio_loop", "ybio_report"],
+        // Behind the words of the mark.
+        sql: part.split_once('\n').map_or("", |(_, sql)| sql),
+    }
+}
+
+/// The loop of one session.
+#[derive(Debug)]
+pub(super) struct RowsLoop {
+    table: String,
+    rows: u64,
+    batch: u64,
+    update_batch: u64,
+    update_percent: u8,
+    update_share: UpdateShare,
+    prepared: bool,
+    index_only: bool,
+    /// For the server's random numbers, −1 to 1.
+    seed: f64,
+}
+
+impl RowsLoop {
+    pub(super) fn new(
+        table: &str,
+        dataset: &RowsDataset,
+        run: &RowsRun,
+        plan: &RunPlan,
+        number: u32,
+    ) -> Self {
+        Self {
+            table: table.to_owned(),
+            rows: dataset.rows,
+            batch: run.batch,
+            update_batch: run.update_batch(),
+            update_percent: run.update_percent,
+            update_share: run.update_share,
+            prepared: plan.protocol == Protocol::Prepared,
+            index_only: run.index_only,
+            seed: stream(plan.seed, Purpose::Ranges, u64::from(number)).random_range(-1.0..1.0),
+        }
+    }
+}
+
+impl ServerLoop for RowsLoop {
+    fn call_sql(&self, call: &Call<'_>) -> String {
+        let number =
+            |bound: Option<u64>| bound.map_or_else(|| "null".to_owned(), |bound| bound.to_string());
+        let until =
+            call.until_s.map_or_else(|| "'infinity'".to_owned(), |until| format!("{until:.6}"));
+        let mut looks = String::new();
+        for look in call.looks {
+            let _ = write!(
+                looks,
+                "{}'{}'",
+                if looks.is_empty() { "" } else { ", " },
+                look.replace('\'', "''")
+            );
+        }
+        let looks = if looks.is_empty() { "null".to_owned() } else { format!("array[{looks}]") };
+        format!(
+            "call riops.ybio_loop('{}', 'riops.{}', {}, {}, {}, {}, {}, {}, {}, {:.6}, {:.6}, {until}, {}, {}, {}, {}, true, {looks}, null)",
+            call.id,
+            self.table,
+            self.rows,
+            self.batch,
+            self.update_batch,
+            self.update_percent,
+            self.update_share == UpdateShare::Rows,
+            self.prepared,
+            self.index_only,
+            call.start_s,
+            call.measure_s,
+            number(call.transactions),
+            number(call.rows),
+            self.seed,
+            call.report_s,
+        )
+    }
+
+    fn read(&self, report: &str) -> Option<LoopReport> {
+        let Report {
+            intervals,
+            measure_s,
+            ended_s,
+            reads,
+            updates,
+            all,
+            lost_rows,
+            announced,
+            retries,
+            seen,
+        } = serde_json::from_str(report).ok()?;
+        let mut measured = vec![LoopCounts::default(); 2];
+        let mut committed = vec![(0, 0); 2];
+        for (operation, counts, total) in [
+            (OPERATION_READ, reads, (all.batches.checked_sub(all.updates)?, all.read_rows)),
+            (OPERATION_UPDATE, updates, (all.updates, all.updated_rows)),
+        ] {
+            *measured.get_mut(operation)? = counts.into_counts();
+            *committed.get_mut(operation)? = total;
+        }
+        // All keys exist: a range has as many rows as keys.
+        let wrong = |(transactions, rows): (u64, u64), batch: u64| transactions * batch != rows;
+        let wrong_replies = u64::from(wrong(*committed.get(OPERATION_READ)?, self.batch))
+            + u64::from(wrong(*committed.get(OPERATION_UPDATE)?, self.update_batch));
+        // Without updates nothing is announced, and the bound is far away.
+        let rows_unknown = match self.update_percent {
+            0 => 0,
+            _ => lost_rows + announced.saturating_sub(all.updated_rows),
+        };
+        Some(LoopReport {
+            intervals,
+            ended_s: ended_s - measure_s,
+            measured,
+            committed,
+            rows_unknown,
+            transactions_unknown: rows_unknown.div_ceil(self.update_batch),
+            retries,
+            wrong_replies,
+            looks: seen.unwrap_or_default().iter().map(ToString::to_string).collect(),
+        })
+    }
+
+    fn before_first_report(&self) -> (u64, u64) {
+        let batches = if self.update_percent > 0 { BATCHES_BEFORE_FIRST_REPORT } else { 0 };
+        (batches, batches * self.update_batch)
+    }
+}
+
+/// The report of `ybio_loop`.
+#[derive(Deserialize)]
+struct Report {
+    intervals: usize,
+    measure_s: f64,
+    ended_s: f64,
+    reads: Counts,
+    updates: Counts,
+    all: All,
+    lost_rows: u64,
+    announced: u64,
+    retries: u64,
+    seen: Option<Vec<serde_json::Value>>,
+}
+
+#[derive(Deserialize)]
+struct Counts {
+    rows: u64,
+    longest_us: f64,
+    buckets: Vec<(u32, u64)>,
+}
+
+#[derive(Deserialize)]
+struct All {
+    batches: u64,
+    updates: u64,
+    read_rows: u64,
+    updated_rows: u64,
+}
+
+impl Counts {
+    fn into_counts(self) -> LoopCounts {
+        LoopCounts {
+            transactions: self.buckets.iter().map(|(_, count)| count).sum(),
+            rows: self.rows,
+            latencies: self
+                .buckets
+                .iter()
+                .map(|&(bucket, count)| {
+                    // The middle of the bucket: ybio_report says how they are cut.
+                    (nanos((f64::from(bucket.saturating_sub(1)) / 50.0).exp()), count)
+                })
+                .collect(),
+            longest: nanos(self.longest_us),
+        }
+    }
+}
+
+fn nanos(us: f64) -> Nanos {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a latency; a cast of a float saturates"
+    )]
+    Nanos((us * 1e3) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows_loop(run: &RowsRun) -> RowsLoop {
+        let plan = RunPlan { seed: 7, ..RunPlan::default() };
+        RowsLoop::new("rows_0002", &RowsDataset::default(), run, &plan, 1)
+    }
+
+    #[test]
+    fn the_marked_part_of_the_file_is_the_loop_and_nothing_else() {
+        let sql = routines().sql;
+        for name in routines().names {
+            assert!(sql.contains(&format!(" {name}(")), "{name}");
+        }
+        assert!(!sql.contains("procedure setup") && !sql.contains("procedure runit"));
+        assert!(!sql.contains("benchruns"));
+    }
+
+    #[test]
+    fn the_call_names_everything_that_the_loop_needs() {
+        let run = RowsRun { update_percent: 20, update_batch: Some(8), ..RowsRun::default() };
+        let looks = ["explain execute \"a\"('x')".to_owned()];
+        let call = Call {
+            id: "run-1".to_owned(),
+            start_s: 1000.25,
+            measure_s: 1002.25,
+            until_s: None,
+            transactions: Some(50),
+            rows: None,
+            report_s: 1.0,
+            looks: &looks,
+        };
+        let sql = rows_loop(&run).call_sql(&call);
+        let (head, tail) = sql.split_once("1000.250000").unwrap();
+        assert_eq!(
+            head,
+            "call riops.ybio_loop('run-1', 'riops.rows_0002', 1000000, 1000, 8, 20, true, true, false, "
+        );
+        assert!(tail.starts_with(", 1002.250000, 'infinity', 50, null, "), "{tail}");
+        assert!(
+            tail.ends_with(", 1, true, array['explain execute \"a\"(''x'')'], null)"),
+            "{tail}"
+        );
+    }
+
+    #[test]
+    fn a_report_is_read_back() {
+        let run =
+            RowsRun { batch: 10, update_percent: 50, update_batch: Some(5), ..RowsRun::default() };
+        let report = r#"{"call": "1", "intervals": 2, "measure_s": 100.0, "ended_s": 102.5,
+            "reads": {"rows": 30, "longest_us": 250.5, "buckets": [[231, 1], [277, 2]]},
+            "updates": {"rows": 10, "longest_us": 900, "buckets": [[340, 2]]},
+            "all": {"batches": 9, "updates": 4, "read_rows": 50, "updated_rows": 20},
+            "lost_rows": 3, "announced": 1020, "max_scratch": 7, "retries": 1, "seen": [[{"Plan": {}}]]}"#;
+        let read = rows_loop(&run).read(report).unwrap();
+        assert_eq!((read.intervals, read.ended_s, read.retries), (2, 2.5, 1));
+        assert_eq!(read.committed, [(5, 50), (4, 20)]);
+        assert_eq!((read.rows_unknown, read.wrong_replies), (1003, 0));
+        assert_eq!(read.looks, [r#"[{"Plan":{}}]"#]);
+        let reads = &read.measured[OPERATION_READ];
+        assert_eq!((reads.transactions, reads.rows, reads.longest), (3, 30, Nanos(250_500)));
+        // e^4.6 µs and e^5.52 µs.
+        assert_eq!(reads.latencies[0].0.0 / 1000, 99);
+        assert_eq!(reads.latencies[1].0.0 / 1000, 249);
+        let lost = report.replace(r#""read_rows": 50"#, r#""read_rows": 49"#);
+        assert_eq!(rows_loop(&run).read(&lost).unwrap().wrong_replies, 1);
+        assert_eq!(rows_loop(&run).read("{}"), None);
+    }
+}

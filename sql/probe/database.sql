@@ -1,0 +1,2 @@
+select blks_hit, blks_read, tup_returned, tup_fetched, tup_updated, xact_commit, xact_rollback, deadlocks
+  from pg_stat_database where datname = current_database()

@@ -1,0 +1,5 @@
+-- Block accesses and rows of the dataset's tables, all forks and indexes.
+select coalesce(sum(heap_blks_hit), 0), coalesce(sum(heap_blks_read), 0),
+       coalesce(sum(idx_blks_hit), 0), coalesce(sum(idx_blks_read), 0)
+  from pg_statio_user_tables
+ where schemaname = 'riops' and relname = any ('{{tables}}')

@@ -1,0 +1,8 @@
+-- SLOB's layout: with a fill factor of 10 % the second row of a block would leave too little free.
+-- Updates stay in the block, which has room for some more versions of its row.
+create table riops.{table} (
+  mykey bigint not null,
+  scratch bigint not null,
+  filler char({filler}) not null
+) with (fillfactor = 10);
+alter table riops.{table} alter column filler set storage plain

@@ -1,0 +1,2 @@
+-- There is nothing to vacuum.
+analyze riops.{table}

@@ -1,0 +1,506 @@
+-- ybio.sql: random row reads and updates per second (RIOPS), measured inside the database.
+--
+--   psql -f ybio.sql
+--   call setup(tab_rows=>1e6::int, batch_size=>10000);
+--   call runit(run_duration=>interval '1 minute', pct_update=>10, batch_size=>1000);
+--   select * from benchruns order by job_id desc;
+--
+-- Installs into the current schema: the procedures setup and runit, the table benchruns, and what
+-- both need, ybio_loop and ybio_report. Plain SQL and PL/pgSQL for PostgreSQL 11 and later and for its
+-- relatives; YugabyteDB's clauses are used where version() names it (not yet run against a live
+-- YugabyteDB).
+--
+-- A batch is one statement, over a range of consecutive keys whose rows lie scattered, and one
+-- transaction. Its statement is planned once (prepared=>true) or parsed and planned each time, and
+-- has to reach its rows through the index: runit asks the planner before the first batch and warns
+-- where it would not. For the time of a run it sets what keeps the planner on that path, and puts
+-- the session's own settings back at its end; a session whose run failed gets them back at the end
+-- of its next one, or by RESET ALL.
+--
+-- This file is part of riops: `riops run rows --loop server` runs the very same ybio_loop.
+
+create table if not exists benchruns (
+  job_id serial primary key,
+  start_time timestamp,
+  end_time timestamp,
+  num_batches bigint,
+  num_rows bigint,
+  pct_update int,
+  max_scratch bigint,
+  prepared boolean,
+  index_only boolean,
+  tab_rows bigint,
+  batch_size bigint,
+  table_name text,
+  table_rows bigint,
+  table_scratch bigint,
+  comments text
+);
+alter table benchruns add column if not exists updated_rows bigint;
+alter table benchruns add column if not exists retries bigint;
+alter table benchruns add column if not exists p50_ms float8;
+alter table benchruns add column if not exists p99_ms float8;
+alter table benchruns add column if not exists max_ms float8;
+alter table benchruns add column if not exists access_path text;
+
+create or replace procedure setup(
+  tab_prefix text default 'bench',
+  tab_num int default 1,
+  tab_rows bigint default 1e6,
+  batch_size bigint default 1000,
+  tab_tablets int default 0,
+  ind_tablets int default 0,
+  index_as_pk boolean default false,
+  filler int default 1,
+  recreate boolean default true,
+  orderby text default 'scratch'
+) language plpgsql as $setup$
+declare
+  tab_name text := tab_prefix || to_char(tab_num, 'fm0000');
+  index_name text := tab_name || '_asc_mykey';
+  is_yugabytedb boolean := version() like '%-YB-%';
+  batches bigint;
+  loaded bigint := 0;
+  done bigint;
+  split_table text := '';
+  split_index text := '';
+  sort text := '';
+  noticed timestamptz;
+begin
+  if tab_rows < 1 or batch_size < 1 then
+    raise exception 'tab_rows (%) and batch_size (%) must be at least 1', tab_rows, batch_size;
+  end if;
+  -- The last batch of a remainder is a batch too.
+  batches := (tab_rows + batch_size - 1) / batch_size;
+  if orderby is not null then
+    sort := ' order by ' || orderby;
+  end if;
+  if is_yugabytedb then
+    if ind_tablets > 1 then
+      select ' split at values (' || string_agg(format('(%s)', 1 + part * tab_rows / ind_tablets), ',' order by part) || ')'
+        into split_index from generate_series(1, ind_tablets - 1) as part;
+    end if;
+    if tab_tablets > 0 then
+      split_table := format(' split into %s tablets', tab_tablets);
+    end if;
+  elsif tab_tablets > 0 or ind_tablets > 0 then
+    raise notice 'tab_tablets and ind_tablets are for YugabyteDB: not used here';
+  end if;
+  if recreate and to_regclass(quote_ident(tab_name)) is not null then
+    execute format('drop table %I', tab_name);
+  end if;
+  -- YugabyteDB keeps a table in the order of its key, and fills an index best while it is empty; a
+  -- heap is indexed faster when it is full.
+  execute format('create table if not exists %I (mykey bigint%s, scratch bigint, filler char(%s)%s)%s',
+    tab_name, case when index_as_pk then ' not null' else '' end, filler,
+    case when index_as_pk and is_yugabytedb then ', primary key (mykey asc)' else '' end,
+    case when index_as_pk then split_index else split_table end);
+  if is_yugabytedb and not index_as_pk then
+    execute format('create index nonconcurrently if not exists %I on %I (mykey asc)%s', index_name, tab_name, split_index);
+  end if;
+  commit;
+  raise notice 'Inserting % rows in % batches of %', tab_rows, batches, batch_size;
+  noticed := clock_timestamp();
+  for batch in 1..batches loop
+    -- OFFSET 0 keeps the random numbers from being drawn again for the sort.
+    execute format(
+      'insert into %I (mykey, scratch, filler)
+       select mykey, scratch, %L
+         from (select mykey, floor(random() * (%s + 1))::bigint as scratch
+                 from generate_series(%s::bigint, %s::bigint, %s::bigint) as mykey
+               offset 0) as generated%s',
+      tab_name, '', tab_rows, batch, tab_rows, batches, sort);
+    get diagnostics done = row_count;
+    commit;
+    loaded := loaded + done;
+    if batch = batches or clock_timestamp() >= noticed + interval '1 second' then
+      noticed := clock_timestamp();
+      raise notice 'Table % Progress: % %% (% rows)', tab_name,
+        to_char(100.0 * loaded / tab_rows, '9999.99'), loaded;
+    end if;
+  end loop;
+  if not is_yugabytedb and not index_as_pk then
+    execute format('create index if not exists %I on %I (mykey asc)', index_name, tab_name);
+  elsif not is_yugabytedb and not exists (
+    select 1 from pg_index where indrelid = to_regclass(quote_ident(tab_name)) and indisprimary)
+  then
+    execute format('alter table %I add primary key (mykey)', tab_name);
+  end if;
+  execute format('analyze %I', tab_name);
+end;
+$setup$;
+
+-- loop: begin (riops takes the part from here to the mark below, and nothing else of this file)
+
+-- The state of a loop. Latencies are counted in buckets of 2 %: bucket b has those around
+-- exp((b - 1) / 50) microseconds, reads in 1 to 1200 of the histogram, updates in 1201 to 2400. `all`
+-- has what was committed in all, the rest what was measured.
+create or replace function ybio_report(
+  call_id text, intervals bigint, measure_s float8, ended_s float8, histogram bigint[],
+  longest_us float8[], measured_rows bigint[], all_counts bigint[], lost_rows bigint, announced bigint,
+  max_scratch bigint, retries bigint, seen json[]
+) returns json language sql immutable as $report$
+  select json_build_object(
+    'call', call_id, 'intervals', intervals, 'measure_s', measure_s, 'ended_s', ended_s,
+    'reads', json_build_object('rows', measured_rows[1], 'longest_us', longest_us[1], 'buckets',
+      (select coalesce(json_agg(json_build_array(bucket, histogram[bucket]) order by bucket), '[]')
+         from generate_series(1, 1200) as bucket where histogram[bucket] > 0)),
+    'updates', json_build_object('rows', measured_rows[2], 'longest_us', longest_us[2], 'buckets',
+      (select coalesce(json_agg(json_build_array(bucket - 1200, histogram[bucket]) order by bucket), '[]')
+         from generate_series(1201, 2400) as bucket where histogram[bucket] > 0)),
+    'all', json_build_object('batches', all_counts[1], 'updates', all_counts[2],
+      'read_rows', all_counts[3], 'updated_rows', all_counts[4]),
+    'lost_rows', lost_rows, 'announced', announced, 'max_scratch', max_scratch, 'retries', retries,
+    'seen', to_json(seen))
+$report$;
+
+-- Repeats batches, each a transaction of its own, from start_s on. Those that end from measure_s up to
+-- until_s are measured (all times are seconds since 1970 on this server's clock), or, with a number
+-- instead of an end, batches_max of them, or as many as bring the rows to rows_max. At least one
+-- batch is run.
+--
+-- With detail, progress is the report as JSON in a notice's DETAIL: after every report_s seconds, and
+-- before more rows are updated than the last report has announced, so that who loses the connection
+-- knows how many updates there can be at most. Without, it is the line that runit shows, and the
+-- last batch is measured although it ends after until_s.
+-- looks are statements that show a plan, run once when half of the work is done. result comes out as
+-- the last report. A call that the server itself runs again goes on from the last report, which the
+-- session keeps in the setting ybio.state.
+create or replace procedure ybio_loop(
+  call_id text, tab_name text, tab_rows bigint, batch_size bigint, update_batch bigint,
+  pct_update int, pct_of_rows boolean, prepared boolean, index_only boolean,
+  start_s float8, measure_s float8, until_s float8, batches_max bigint, rows_max bigint,
+  seed float8, report_s float8, detail boolean, looks text[], inout result json
+) language plpgsql as $loop$
+declare
+  latest json := nullif(current_setting('ybio.state', true), '')::json;
+  counted text := case when index_only then 'mykey' else 'scratch' end;
+  changed text := case when index_only then 'mykey = mykey' else 'scratch = scratch + 1' end;
+  reading text := format('select count(*), max(%I) from %s where mykey between ', counted, tab_name);
+  writing text := format('with updated as (update %s set %s where mykey between ', tab_name, changed);
+  written text := format(' returning 1, %I) select count(*), max(%1$I) from updated', counted);
+  kind int := case when not prepared then 3 when index_only then 2 else 1 end;
+  -- Some servers have only 2^31 random numbers, too few for so many keys.
+  many_keys boolean := tab_rows > 1000000000;
+  read_starts bigint := greatest(tab_rows - batch_size + 1, 1);
+  update_starts bigint := greatest(tab_rows - update_batch + 1, 1);
+  unbounded bigint := 9223372036854775807;
+  first_key bigint;
+  last_key bigint;
+  found_rows bigint;
+  found_max bigint;
+  began float8;
+  ended float8;
+  bucket int;
+  -- Reads in 1 to 1200, updates in 1201 to 2400; this and the next three of the measurement only.
+  histogram bigint[] := array_fill(0::bigint, array[2400]);
+  longest_read float8 := 0;
+  longest_update float8 := 0;
+  max_scratch bigint := 0;
+  -- Of the whole call.
+  batches bigint := 0;
+  updates bigint := 0;
+  read_rows bigint := 0;
+  updated_rows bigint := 0;
+  retries bigint := 0;
+  attempts int;
+  -- Rows of it that were not measured.
+  before_read bigint := 0;
+  before_updated bigint := 0;
+  lost_rows bigint := 0;
+  -- When something else than the next batch is due.
+  border float8 := measure_s;
+  batches_due bigint := unbounded;
+  rows_due bigint := unbounded;
+  batches_end bigint := unbounded;
+  rows_end bigint := unbounded;
+  look_s float8 := (measure_s + until_s) / 2;
+  announced bigint := unbounded;
+  announce_at bigint := unbounded;
+  reported bigint := 0;
+  intervals bigint := 0;
+  noticed float8 := 0;
+  look text;
+  plan json;
+  seen json[] := '{}';
+  measuring boolean := false;
+  last boolean := false;
+begin
+  if latest->>'call' = call_id then
+    batches := (latest #>> '{all,batches}')::bigint;
+    updates := (latest #>> '{all,updates}')::bigint;
+    read_rows := (latest #>> '{all,read_rows}')::bigint;
+    updated_rows := (latest #>> '{all,updated_rows}')::bigint;
+    lost_rows := (latest ->> 'lost_rows')::bigint + (latest ->> 'announced')::bigint - updated_rows;
+    reported := updated_rows;
+  end if;
+  if detail and pct_update > 0 then
+    announced := updated_rows + 1000 * update_batch;
+    announce_at := announced - 2 * update_batch;
+  end if;
+  if prepared then
+    -- A statement on a name that stands still is planned once, whichever table is behind the name.
+    execute format('create or replace temporary view ybio_rows as select mykey, scratch from %s', tab_name);
+  end if;
+  if seed is not null then
+    perform setseed(seed);
+  end if;
+  commit;
+  perform pg_sleep(greatest(start_s - date_part('epoch', clock_timestamp()), 0));
+  commit;
+  began := date_part('epoch', clock_timestamp());
+  -- Every transaction makes each expression ready anew: the loop has as few as it can.
+  loop
+    -- A share that is kept exactly, and not by chance: an update is next when the updated part,
+    -- taken in the middle of that update, is below what is wanted.
+    if pct_update > 0 and (case when pct_of_rows
+      then 100 * (2 * updated_rows + update_batch) < 2 * pct_update * (read_rows + updated_rows + update_batch)
+      else 100 * (2 * updates + 1) < 2 * pct_update * (batches + 1) end)
+    then
+      first_key := 1 + least(update_starts - 1, floor(update_starts * case when many_keys
+        then (floor(random() * 1073741824) + random()) / 1073741824 else random() end)::bigint);
+      last_key := first_key + update_batch - 1;
+      attempts := 0;
+      loop
+        begin
+          if kind = 1 then
+            with updated as (
+              update pg_temp.ybio_rows set scratch = scratch + 1
+               where mykey between first_key and last_key returning 1, scratch
+            ) select count(*), max(scratch) into found_rows, found_max from updated;
+          elsif kind = 2 then
+            with updated as (
+              update pg_temp.ybio_rows set mykey = mykey
+               where mykey between first_key and last_key returning 1, mykey
+            ) select count(*), max(mykey) into found_rows, found_max from updated;
+          else
+            execute writing || first_key || ' and ' || last_key || written into found_rows, found_max;
+          end if;
+          exit;
+        exception when serialization_failure or deadlock_detected then
+          attempts := attempts + 1;
+          if attempts > 10 then
+            raise;
+          end if;
+        end;
+      end loop;
+      commit;
+      ended := date_part('epoch', clock_timestamp());
+      retries := retries + attempts;
+      bucket := 1201 + least(50 * ln(greatest((ended - began) * 1e6, 1)), 1199)::int;
+    else
+      first_key := 1 + least(read_starts - 1, floor(read_starts * case when many_keys
+        then (floor(random() * 1073741824) + random()) / 1073741824 else random() end)::bigint);
+      last_key := first_key + batch_size - 1;
+      if kind = 1 then
+        select count(*), max(scratch) into found_rows, found_max
+          from pg_temp.ybio_rows where mykey between first_key and last_key;
+      elsif kind = 2 then
+        select count(*), max(mykey) into found_rows, found_max
+          from pg_temp.ybio_rows where mykey between first_key and last_key;
+      else
+        execute reading || first_key || ' and ' || last_key into found_rows, found_max;
+      end if;
+      commit;
+      ended := date_part('epoch', clock_timestamp());
+      bucket := 1 + least(50 * ln(greatest((ended - began) * 1e6, 1)), 1199)::int;
+    end if;
+
+    if ended >= border or updated_rows > announce_at or batches + 1 >= batches_due
+      or read_rows + updated_rows + found_rows >= rows_due
+    then
+      -- This batch is not counted yet: what is counted ended before it.
+      if not measuring and ended >= measure_s then
+        measuring := true;
+        before_read := read_rows;
+        before_updated := updated_rows;
+        histogram := array_fill(0::bigint, array[2400]);
+        longest_read := 0;
+        longest_update := 0;
+        max_scratch := 0;
+        retries := 0;
+        batches_end := coalesce(batches + batches_max, unbounded);
+        rows_end := coalesce(read_rows + updated_rows + rows_max, unbounded);
+        batches_due := case when looks is null then batches_end else coalesce(batches + batches_max / 2, unbounded) end;
+        rows_due := case when looks is null then rows_end else coalesce(read_rows + updated_rows + rows_max / 2, unbounded) end;
+      end if;
+      if detail and ended >= until_s then
+        -- It was committed, and ended too late to be measured.
+        histogram[bucket] := histogram[bucket] - 1;
+        if bucket > 1200 then
+          before_updated := before_updated + found_rows;
+        else
+          before_read := before_read + found_rows;
+        end if;
+        found_max := null;
+        began := ended;
+      end if;
+      last := ended >= until_s or batches + 1 >= batches_end or read_rows + updated_rows + found_rows >= rows_end;
+      if measuring then
+        intervals := floor((least(ended, until_s) - measure_s) / report_s);
+      end if;
+      if detail and not last then
+        if pct_update > 0 then
+          announced := updated_rows + greatest(2 * (updated_rows - reported), 1000 * update_batch);
+          announce_at := announced - 2 * update_batch;
+          reported := updated_rows;
+        end if;
+        result := ybio_report(call_id, intervals, measure_s, ended, histogram,
+          array[1e6 * longest_read, 1e6 * longest_update],
+          array[read_rows - before_read, updated_rows - before_updated],
+          array[batches, updates, read_rows, updated_rows], lost_rows, announced, max_scratch, retries, seen);
+        perform set_config('ybio.state', result::text, false);
+        raise notice using message = 'progress', detail = result::text;
+        commit;
+      elsif not detail and (last or ended >= noticed + 1) then
+        noticed := ended;
+        raise notice '% rows/s on %, job: % batch#: %, total: % rows read, % %% updated, last: % rows between % and %',
+          lpad(round((read_rows + updated_rows + found_rows) / greatest(ended - start_s, 1e-6))::bigint::text, 8),
+          tab_name, lpad(call_id, 6), lpad((batches + 1)::text, 5),
+          lpad((read_rows + updated_rows + found_rows)::text, 12),
+          to_char(100.0 * (updated_rows + case when bucket > 1200 then found_rows else 0 end)
+            / greatest(read_rows + updated_rows + found_rows, 1), '999.9'),
+          found_rows, lpad(last_key::text, 7), first_key;
+      end if;
+      if measuring and looks is not null and not last
+        and (ended >= look_s or batches + 1 >= batches_due or read_rows + updated_rows + found_rows >= rows_due)
+      then
+        foreach look in array looks loop
+          execute look into plan;
+          seen := seen || plan;
+        end loop;
+        commit;
+        looks := null;
+        batches_due := batches_end;
+        rows_due := rows_end;
+        -- The time for the look is no batch's.
+        began := began + date_part('epoch', clock_timestamp()) - ended;
+        ended := date_part('epoch', clock_timestamp());
+      end if;
+      border := case
+        when not measuring then measure_s
+        when looks is null then least(until_s, measure_s + (intervals + 1) * report_s)
+        else least(until_s, measure_s + (intervals + 1) * report_s, look_s) end;
+    end if;
+
+    histogram[bucket] := histogram[bucket] + 1;
+    batches := batches + 1;
+    if bucket > 1200 then
+      updates := updates + 1;
+      updated_rows := updated_rows + found_rows;
+      if found_max > max_scratch or ended - began > longest_update then
+        max_scratch := greatest(max_scratch, found_max);
+        longest_update := greatest(longest_update, ended - began);
+      end if;
+    else
+      read_rows := read_rows + found_rows;
+      if found_max > max_scratch or ended - began > longest_read then
+        max_scratch := greatest(max_scratch, found_max);
+        longest_read := greatest(longest_read, ended - began);
+      end if;
+    end if;
+    exit when last;
+    began := ended;
+  end loop;
+  if prepared then
+    drop view pg_temp.ybio_rows;
+  end if;
+  perform set_config('ybio.state', '', false);
+  result := ybio_report(call_id, intervals, measure_s, ended, histogram,
+    array[1e6 * longest_read, 1e6 * longest_update],
+    array[read_rows - before_read, updated_rows - before_updated],
+    array[batches, updates, read_rows, updated_rows], lost_rows, updated_rows, max_scratch, retries, seen);
+end;
+$loop$;
+
+-- loop: end
+
+create or replace procedure runit(
+  tab_prefix text default 'bench',
+  tab_num int default 1,
+  tab_rows bigint default 1e6,
+  batch_size bigint default 1e4,
+  run_duration interval default interval '1 minute',
+  pct_update int default 0,
+  prepared boolean default true,
+  index_only boolean default false,
+  initial_count boolean default false,
+  comments text default null
+) language plpgsql as $runit$
+declare
+  tab_name text := tab_prefix || to_char(tab_num, 'fm0000');
+  batch bigint := least(batch_size, tab_rows);
+  wanted json := json_build_object(
+    'enable_seqscan', 'off', 'enable_bitmapscan', 'off', 'enable_indexscan', 'on',
+    'enable_indexonlyscan', case when index_only then 'on' else 'off' end,
+    'max_parallel_workers_per_gather', '0', 'jit', 'off', 'plan_cache_mode', 'force_generic_plan');
+  former json := nullif(current_setting('ybio.former_settings', true), '')::json;
+  job int;
+  counted_rows bigint;
+  counted_scratch bigint;
+  plan json;
+  path text;
+  start_s float8;
+  result json;
+begin
+  if to_regclass(quote_ident(tab_name)) is null then
+    raise exception 'there is no table %: make it with call setup(tab_prefix=>%, tab_num=>%)',
+      tab_name, quote_literal(tab_prefix), tab_num;
+  end if;
+  if batch < 1 then
+    raise exception 'tab_rows (%) and batch_size (%) must be at least 1', tab_rows, batch_size;
+  end if;
+  if pct_update not between 0 and 100 then
+    raise exception 'pct_update must be between 0 and 100, not %', pct_update;
+  end if;
+  if former is null then
+    select json_object_agg(name, setting) into former
+      from pg_settings where name in (select json_object_keys(wanted));
+    perform set_config('ybio.former_settings', former::text, false);
+  end if;
+  perform set_config(name, wanted->>name, false) from json_object_keys(former) as name;
+  execute format('explain (format json, costs off) select count(*), max(%s) from %I where mykey between 1 and %s',
+    case when index_only then 'mykey' else 'scratch' end, tab_name, batch) into plan;
+  path := plan #>> '{0,Plan,Plans,0,Node Type}';
+  if path <> (case when index_only then 'Index Only Scan' else 'Index Scan' end) then
+    raise warning 'the rows of % are reached by %, not by %: the result is not what it says', tab_name,
+      path, case when index_only then 'an Index Only Scan' else 'an Index Scan' end;
+  end if;
+  path := path || coalesce(' using ' || (plan #>> '{0,Plan,Plans,0,Index Name}'), '');
+  if initial_count then
+    execute format('select count(*), max(scratch) from %I', tab_name) into counted_rows, counted_scratch;
+  end if;
+  insert into benchruns (start_time, pct_update, prepared, index_only, tab_rows, batch_size, table_name,
+                         table_rows, table_scratch, comments, access_path)
+  values (clock_timestamp(), pct_update, prepared, index_only, tab_rows, batch, tab_name,
+          counted_rows, counted_scratch, comments, path)
+  returning job_id into job;
+  commit;
+  start_s := date_part('epoch', clock_timestamp());
+  call ybio_loop(job::text, quote_ident(tab_name), tab_rows, batch, batch, pct_update, true, prepared, index_only,
+    start_s, start_s, start_s + date_part('epoch', run_duration), null, null, null, 1, false, null, result);
+  update benchruns
+     set end_time = clock_timestamp(),
+         num_batches = (result #>> '{all,batches}')::bigint,
+         num_rows = (result #>> '{all,read_rows}')::bigint + (result #>> '{all,updated_rows}')::bigint,
+         updated_rows = (result #>> '{all,updated_rows}')::bigint,
+         max_scratch = (result ->> 'max_scratch')::bigint,
+         retries = (result ->> 'retries')::bigint,
+         max_ms = round(greatest((result #>> '{reads,longest_us}')::numeric, (result #>> '{updates,longest_us}')::numeric) / 1000, 3),
+         p50_ms = round(latency.p50::numeric, 3),
+         p99_ms = round(latency.p99::numeric, 3)
+    from (select min(us) filter (where up_to >= 0.5 * total) / 1000 as p50,
+                 min(us) filter (where up_to >= 0.99 * total) / 1000 as p99
+            from (select exp(((entry ->> 0)::int - 1) / 50.0::float8) as us,
+                         sum((entry ->> 1)::bigint) over (order by (entry ->> 0)::int) as up_to,
+                         sum((entry ->> 1)::bigint) over () as total
+                    from (select json_array_elements(result #> '{reads,buckets}')
+                          union all
+                          select json_array_elements(result #> '{updates,buckets}')) as entries (entry)
+                 ) as buckets
+         ) as latency
+   where job_id = job;
+  perform set_config(name, former->>name, false) from json_object_keys(former) as name;
+  perform set_config('ybio.former_settings', '', false);
+end;
+$runit$;
