@@ -354,13 +354,13 @@ begin
         commit;
       elsif not detail and (last or ended >= noticed + 1) then
         noticed := ended;
-        raise notice '% rows/s on %, job: % batch#: %, total: % rows read, % %% updated, last: % rows between % and %',
-          lpad(round((read_rows + updated_rows + found_rows) / greatest(ended - start_s, 1e-6))::bigint::text, 8),
-          tab_name, lpad(call_id, 6), lpad((batches + 1)::text, 5),
-          lpad((read_rows + updated_rows + found_rows)::text, 12),
+        raise notice '%', format(
+          '%8s rows/s on %s, job: %6s batch#: %5s, total: %12s rows read, %s %% updated, last: %s rows between %7s and %s',
+          round((read_rows + updated_rows + found_rows) / greatest(ended - start_s, 1e-6))::bigint,
+          tab_name, call_id, batches + 1, read_rows + updated_rows + found_rows,
           to_char(100.0 * (updated_rows + case when bucket > 1200 then found_rows else 0 end)
             / greatest(read_rows + updated_rows + found_rows, 1), '999.9'),
-          found_rows, lpad(last_key::text, 7), first_key;
+          found_rows, last_key, first_key);
       end if;
       if measuring and looks is not null and not last
         and (ended >= look_s or batches + 1 >= batches_due or read_rows + updated_rows + found_rows >= rows_due)

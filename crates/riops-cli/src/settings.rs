@@ -190,7 +190,9 @@ fn with_fallback(arg: Arg, values: &Values, unused: &mut Values, stop_is_typed: 
     match values.get(&long) {
         Some(from_file) => {
             unused.remove(&long);
-            arg.default_values(from_file.clone()).hide_default_value(true)
+            // A flag shows no default in its help anyway.
+            let hide = arg.get_action().takes_values();
+            arg.default_values(from_file.clone()).hide_default_value(hide)
         }
         None => arg,
     }

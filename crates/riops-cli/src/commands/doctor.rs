@@ -7,6 +7,8 @@ use riops::engine::calibrate;
 use riops::report;
 use riops::target::examine::examine;
 use riops::target::{Connection, Interrupt, Pooler, is_on_this_machine, machine};
+use riops::workload::dataset::Registry;
+use riops::workload::rows::NAME;
 use serde::Serialize;
 
 use crate::args::{Doctor, Output};
@@ -29,7 +31,9 @@ pub(crate) fn doctor(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<
     Target::tell_encryption(&connection, ui);
     let pooler = Pooler::detect(&mut connection, conninfo, interrupt)?;
     let is_local = pooler.is_none() && conninfo.is_local() && is_on_this_machine(&mut connection)?;
-    let diagnosis = examine(&mut connection, &conninfo.database, pooler, is_local)?;
+    let mut diagnosis = examine(&mut connection, &conninfo.database, pooler, is_local)?;
+    let memory_bytes = is_local.then_some(diagnosis.client.memory_bytes);
+    diagnosis.dataset = Registry::new(&mut connection, NAME).fit(memory_bytes)?;
     drop(connection);
     target.close()?;
     print(options, &diagnosis, report::diagnosis_text)

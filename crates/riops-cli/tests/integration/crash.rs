@@ -17,7 +17,7 @@ const SMALL: &str = "run rows --rows 2000 --batch 10 --warmup 0 --interval 100ms
 const LONG_RUN: &str =
     "run rows --batch 10 --update-percent 30 --duration 1h --warmup 0 --interval 100ms";
 
-fn kill(pid: u32, signal: &str) {
+pub(crate) fn kill(pid: u32, signal: &str) {
     let killed =
         std::process::Command::new("kill").args([signal, &pid.to_string()]).status().unwrap();
     assert!(killed.success());
@@ -36,7 +36,7 @@ fn await_loading(home: &Path) {
 }
 
 /// The process in postmaster.pid.
-fn postmaster(home: &Path) -> u32 {
+pub(crate) fn postmaster(home: &Path) -> u32 {
     let text = std::fs::read_to_string(home.join("data/postmaster.pid")).unwrap();
     text.lines().next().unwrap().parse().unwrap()
 }

@@ -31,6 +31,9 @@ pub fn diagnosis_text(found: &Diagnosis) -> String {
     if let Some(bytes) = found.disk_free_bytes {
         block.line("disk", &format!("{:.1} GB free for the server's data", bytes as f64 / GB));
     }
+    if let Some(fit) = &found.dataset {
+        block.line("dataset", &fit.to_string());
+    }
     block.gap();
     for (position, (name, value)) in found.settings.iter().enumerate() {
         let label = if position == 0 { "settings" } else { "" };
@@ -155,6 +158,7 @@ mod tests {
             round_trip_min_us: 31.0,
             round_trip_median_us: 42.5,
             clock_offset_s: -0.0021,
+            dataset: None,
             disk_free_bytes: Some(250_000_000_000),
             client: record.client.machine,
             limits: ClientLimits {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::connection::{Connection, ConnectionError};
 use super::facts::ServerFacts;
+use super::fit::DatasetFit;
 use super::machine::MachineFacts;
 use super::pooler::Pooler;
 
@@ -69,6 +70,9 @@ pub struct Diagnosis {
     /// Free bytes where the server's data lie, where that is on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_free_bytes: Option<u64>,
+    /// What the dataset fits into, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<DatasetFit>,
     /// This machine.
     pub client: MachineFacts,
     /// What bounds the number of connections of this client.
@@ -188,6 +192,7 @@ pub fn examine(
         round_trip_median_us: micros(ROUND_TRIPS / 2),
         clock_offset_s,
         disk_free_bytes,
+        dataset: None,
         client,
         limits,
         findings,

@@ -9,6 +9,7 @@ pub mod conninfo;
 pub mod embedded;
 pub mod examine;
 pub mod facts;
+pub mod fit;
 pub mod flavour;
 pub mod interrupt;
 pub mod machine;

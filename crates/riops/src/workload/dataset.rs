@@ -9,6 +9,7 @@ use riops_wire::sqlstate::SqlState;
 use serde_json::Value;
 
 use super::keys::mix;
+use crate::target::fit::DatasetFit;
 use crate::target::{Connection, ConnectionError, Interrupt};
 
 const CREATE_REGISTRY: &str = include_str!("../../../../sql/dataset/create_registry.sql");
@@ -614,6 +615,34 @@ impl<'a> Registry<'a> {
             [changed, unknown, open] => Ok((changed, unknown, u64::try_from(open).unwrap_or(0))),
             _ => Err(DatasetError::Damaged("riops.run cannot be summed".to_owned())),
         }
+    }
+
+    /// What the dataset fits into, given the memory of the server's machine where that is known;
+    /// `None` where there is no whole dataset, or the server does not tell its size.
+    ///
+    /// # Errors
+    /// [`DatasetError`]
+    pub fn fit(&mut self, memory_bytes: Option<u64>) -> Result<Option<DatasetFit>, DatasetError> {
+        if self.entry()?.is_none_or(|entry| entry.state != State::Complete) {
+            return Ok(None);
+        }
+        let sql = "select sum(pg_total_relation_size(c.oid)), pg_size_bytes(current_setting('shared_buffers'))
+                     from pg_class c join pg_namespace n on n.oid = c.relnamespace
+                    where n.nspname = 'riops' and obj_description(c.oid, 'pg_class') = $1";
+        let mark = self.mark();
+        let rows = match self.connection.query_with(sql, &[Some(&mark)]) {
+            Err(ConnectionError::Server(_)) => return Ok(None),
+            other => other?,
+        };
+        let number = |value: &Option<String>| value.as_ref()?.parse::<u64>().ok();
+        Ok(rows.first().and_then(|row| match row.as_slice() {
+            [bytes, buffers] => Some(DatasetFit {
+                bytes: number(bytes)?,
+                shared_buffers_bytes: number(buffers)?,
+                memory_bytes,
+            }),
+            _ => None,
+        }))
     }
 
     /// Asks the workload's contents queries.

@@ -1,0 +1,252 @@
+//! `run rows --loop server`: the record has what the client's loop gives, and nothing is lost.
+
+use serde_json::Value;
+
+use crate::crash::{kill, postmaster};
+use crate::fixture::{Database, Ran, database, folder, until};
+use crate::server::on;
+
+const SHORT: &str = "--duration 400ms --warmup 100ms --interval 100ms";
+
+fn prepared(name: &str, options: &str) -> Database {
+    let database = database(name);
+    database.riops(&format!("prepare rows {options}")).expect(0);
+    database
+}
+
+/// The record of a run that was valid.
+fn valid(database: &Database, options: &str) -> Value {
+    let run = database.riops(&format!("run rows --loop server --output json {options}")).expect(0);
+    let record = run.json();
+    assert_eq!(record["verdict"]["valid"], true, "{}", record["verdict"]);
+    record
+}
+
+fn sum(values: &Value, field: &str) -> u64 {
+    values.as_array().unwrap().iter().map(|each| each[field].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn reads_updates_and_both_have_the_same_fields_as_the_client_s_loop() {
+    let database = prepared("loop_fields", "--rows 3000 --tables 2");
+    for (options, kinds) in [
+        ("--batch 10", 1),
+        ("--batch 100 --update-percent 40 --update-batch 7", 2),
+        ("--batch 3000 --update-percent 100", 1),
+        ("--batch 50 --index-only", 1),
+        ("--batch 10 --update-percent 50 --index-only", 2),
+        ("--batch 10 --update-percent 50 --protocol simple", 2),
+    ] {
+        let record = valid(&database, &format!("{SHORT} -c 3 {options}"));
+        let stage = &record["stages"][0];
+        assert_eq!(stage["kind"], "server_loop");
+        assert_eq!(stage["operations"].as_array().unwrap().len(), kinds, "{options}");
+        let transactions = stage["transactions"].as_u64().unwrap();
+        assert!(transactions > 0);
+        for (part, field) in [("operations", "transactions"), ("series", "transactions")] {
+            assert_eq!(sum(&stage[part], field), transactions, "{options}: {part}");
+        }
+        assert_eq!(stage["service_us"]["count"].as_u64(), Some(transactions), "{options}");
+        let percentiles =
+            ["min", "p50", "p99", "max"].map(|name| stage["service_us"][name].as_f64().unwrap());
+        assert!(percentiles.is_sorted(), "{percentiles:?}");
+        assert_eq!(stage["session_details"].as_array().unwrap().len(), 3);
+        for moment in ["before", "middle", "after"] {
+            let looked =
+                record["accesses"].as_array().unwrap().iter().any(|look| look["moment"] == moment);
+            assert!(looked, "{options}: nobody looked {moment} the run");
+        }
+    }
+    database.riops("verify rows").expect(0);
+}
+
+#[test]
+fn a_number_of_transactions_or_rows_is_kept_over_all_sessions() {
+    let database = prepared("loop_numbers", "--rows 2000");
+    let stage = &valid(&database, "--transactions 100 -c 3 --batch 10 --warmup 0")["stages"][0];
+    assert_eq!((&stage["transactions"], &stage["rows"]), (&100.into(), &1000.into()));
+    let stage = &valid(
+        &database,
+        "--total-rows 101 -c 2 --batch 10 --warmup 0 --update-percent 100",
+    )["stages"][0];
+    // 51 and 50 rows, in batches of ten.
+    assert_eq!(stage["rows"], 110);
+    assert_eq!(stage["operations"][0]["acknowledged_rows"], 110);
+    let one = &valid(&database, "--transactions 1 -c 4 --batch 10 --warmup 0")["stages"][0];
+    assert_eq!((&one["transactions"], &one["sessions"]), (&1.into(), &4.into()));
+    database.riops("verify rows").expect(0);
+}
+
+#[test]
+fn the_share_of_updates_is_that_of_rows_or_of_transactions() {
+    let database = prepared("loop_shares", "--rows 2000");
+    let share = |options: &str, field: &str| {
+        let record = valid(
+            &database,
+            &format!(
+                "--transactions 200 -c 1 --batch 50 --update-batch 5 --warmup 0 --update-percent 20 {options}"
+            ),
+        );
+        let operations = record["stages"][0]["operations"].clone();
+        let of = |name: &str| {
+            let all = operations.as_array().unwrap();
+            all.iter().find(|each| each["name"] == name).unwrap()[field].as_f64().unwrap()
+        };
+        of("update") / (of("read") + of("update"))
+    };
+    // 200 transactions of 5 or 50 rows: a batch is 1.5 % of the rows.
+    assert!((share("", "rows") - 0.20).abs() < 0.016);
+    assert!((share("--update-share transactions", "transactions") - 0.20).abs() < 0.006);
+}
+
+#[test]
+fn both_loops_are_compared_in_one_run_with_a_line_and_a_bar_each() {
+    let database = prepared("loop_study", "--rows 2000");
+    let run = database
+        .riops("run rows --loop client,server --batch 1,100 --duration 200ms --warmup 0 --interval 100ms --update-percent 30 --threshold errors=0")
+        .expect(0);
+    let lines: Vec<_> = run
+        .stdout
+        .lines()
+        .filter(|line| line.contains("▏") || line.contains("█") || line.contains("▍"))
+        .collect();
+    assert!(lines.len() >= 2, "{}", run.stdout);
+    for words in [" 1  client", " 1  server", "100  client", "100  server"] {
+        assert!(run.stdout.contains(words), "{words}:\n{}", run.stdout);
+    }
+    let shown = database.riops("runs show --output json").expect(0).json();
+    let names: Vec<_> = shown["stages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|stage| stage["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "rows, batch 1, client loop",
+            "rows, batch 1, server loop",
+            "rows, batch 100, client loop",
+            "rows, batch 100, server loop"
+        ]
+    );
+    assert_eq!(shown["thresholds"].as_array().unwrap().len(), 4);
+    // The updates of all stages are in the ledger.
+    database.riops("verify rows").expect(0);
+}
+
+#[test]
+fn a_plan_that_flips_during_the_call_is_found_by_its_own_look() {
+    let database = prepared("loop_flip", "--rows 2000");
+    let run =
+        &mut database.command("run rows --loop server --duration 2s --warmup 0 -c 1 --batch 10");
+    let child = until(run, "measuring");
+    database.connect().execute("drop index riops.rows_0001_asc_mykey").unwrap();
+    let run = Ran::from(child.wait_with_output().unwrap()).expect(3);
+    assert!(
+        run.stdout.contains("plan middle:") && run.stdout.contains("Seq Scan"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
+fn an_error_of_the_server_ends_the_run_with_its_reason() {
+    let database = prepared("loop_error", "--rows 2000");
+    let run = &mut database.command(
+        "run rows --loop server --duration 1h --warmup 0 -c 2 --batch 10 --update-percent 50",
+    );
+    let child = until(run, "measuring");
+    let refuse = "create function pg_temp_refuse() returns trigger language plpgsql as $$ begin raise 'no more' using errcode = '53100'; end $$;
+        create trigger refuse before update on riops.rows_0001 execute function pg_temp_refuse()";
+    database.connect().execute(refuse).unwrap();
+    let run = Ran::from(child.wait_with_output().unwrap()).expect(1);
+    assert!(run.stdout.contains("53100") && run.stdout.contains("no more"), "{}", run.stdout);
+    database.connect().execute("drop trigger refuse on riops.rows_0001").unwrap();
+    // What was committed since the last report is unknown, and within what was announced.
+    let verified = database.riops("verify rows").expect(0);
+    assert!(verified.stdout.contains(" to "), "{}", verified.stdout);
+}
+
+#[test]
+fn the_server_killed_in_the_middle_of_the_calls_leaves_the_sum_within_the_unknown() {
+    let home = folder("kill-server-loop");
+    Ran::of(&mut on(&home, "prepare rows --rows 2000")).expect(0);
+    let long = "run rows --loop server --batch 10 --update-percent 30 --duration 1h --warmup 0 --interval 100ms -c 3 --reconnect-timeout 1s";
+    let child = until(&mut on(&home, long), " s  ");
+    kill(postmaster(&home), "-KILL");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stdout));
+    let shown = Ran::of(&mut on(&home, "runs show --output json")).expect(0).json();
+    assert!(shown["stages"][0]["unknown_commits"].as_u64().unwrap() > 0);
+    // The next run settles the ledger from the record.
+    let run = Ran::of(&mut on(
+        &home,
+        "run rows --loop server --batch 10 --update-percent 30 --transactions 50 --warmup 0",
+    ));
+    run.expect(0);
+    let verified = Ran::of(&mut on(&home, "verify rows")).expect(0);
+    let increments = verified.stdout.lines().find(|line| line.contains("increments")).unwrap();
+    assert!(increments.contains(" to ") && !increments.contains("did not report"), "{increments}");
+}
+
+#[test]
+fn ctrl_c_ends_the_calls_and_keeps_what_was_measured() {
+    let home = folder("interrupt-loop");
+    Ran::of(&mut on(&home, "prepare rows --rows 2000")).expect(0);
+    let long = "run rows --loop server --batch 10 --update-percent 30 --duration 1h --warmup 0 --interval 100ms -c 3";
+    let child = until(&mut on(&home, long), " s  ");
+    kill(child.id(), "-INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stdout));
+    let shown = Ran::of(&mut on(&home, "runs show --output json")).expect(0).json();
+    assert!(shown["stages"][0]["transactions"].as_u64().unwrap() > 0);
+    assert_eq!(shown["verdict"]["valid"], true, "{}", shown["verdict"]);
+    Ran::of(&mut on(&home, "verify rows")).expect(0);
+}
+
+#[test]
+fn what_is_decided_for_each_transaction_needs_the_client_s_loop() {
+    let database = prepared("loop_refused", "--rows 500");
+    for (options, said) in [
+        ("--rate 100", "--rate goes with --loop client"),
+        ("--pipeline 4", "--pipeline"),
+        ("--reconnect 10", "--reconnect"),
+        ("--protocol extended", "--protocol extended"),
+        ("--distribution zipfian:0.9", "--distribution"),
+        ("-j 2", "--workers"),
+    ] {
+        database
+            .riops(&format!("run rows --loop server --batch 10 {options}"))
+            .expect(2)
+            .says(said);
+    }
+}
+
+#[test]
+fn the_routines_are_made_once_and_go_with_the_dataset() {
+    let database = prepared("loop_routines", "--rows 500");
+    let routines = "select string_agg(proname, ',' order by proname) from pg_proc join pg_namespace n on n.oid = pronamespace where nspname = 'riops'";
+    valid(&database, "--batch 10 --transactions 10 --warmup 0");
+    assert_eq!(database.value(routines).as_deref(), Some("ybio_loop,ybio_report"));
+    // An older riops left another one.
+    database
+        .connect()
+        .execute("comment on routine riops.ybio_loop is 'riops routine old'")
+        .unwrap();
+    valid(&database, "--batch 10 --transactions 10 --warmup 0");
+    database.riops("cleanup rows").expect(0);
+    assert_eq!(
+        database.value("select count(*) from pg_namespace where nspname = 'riops'").as_deref(),
+        Some("0")
+    );
+    database.riops("prepare rows --rows 500").expect(0);
+    database
+        .connect()
+        .execute("create function riops.ybio_loop() returns int language sql as 'select 1'")
+        .unwrap();
+    database
+        .riops("run rows --loop server --batch 10 --transactions 10")
+        .expect(1)
+        .says("riops.ybio_loop exists and was not made by riops");
+}

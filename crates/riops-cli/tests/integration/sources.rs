@@ -1,0 +1,93 @@
+//! Where the rows came from, and the caches before a run.
+
+use serde_json::Value;
+
+use crate::fixture::{Database, Ran, database, folder};
+use crate::server::on;
+
+fn record(database: &Database, options: &str) -> Value {
+    let run = database.riops(&format!("run rows --batch 100 --warmup 0 --output json {options}"));
+    run.expect(0).json()
+}
+
+fn share(stage: &Value, name: &str) -> f64 {
+    stage["io"]["sources"][name].as_f64().unwrap()
+}
+
+#[test]
+fn block_accesses_are_counted_exactly_and_per_row() {
+    let database = database("sources_exact");
+    database.riops("prepare rows --rows 4096 --layout block").expect(0);
+    let record = record(&database, "--transactions 300 -c 2");
+    let stage = &record["stages"][0];
+    let blocks = &stage["database"]["blocks"];
+    let heap =
+        blocks["heap_blks_hit"].as_u64().unwrap() + blocks["heap_blks_read"].as_u64().unwrap();
+    // 300 transactions of 100 rows, each in a block of its own.
+    assert_eq!(heap, 30_000);
+    let per_row = stage["io"]["blocks_per_row"].as_f64().unwrap();
+    assert!((1.0..1.1).contains(&per_row), "{per_row}");
+    let liops = stage["io"]["liops"].as_f64().unwrap();
+    let rows_per_s = stage["throughput"]["rows_per_s"].as_f64().unwrap();
+    assert!((liops / (rows_per_s * per_row) - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn cold_rows_come_from_below_and_warm_ones_from_shared_buffers() {
+    let database = database("sources_cold");
+    // 32 MB, a quarter of the shared buffers.
+    database.riops("prepare rows --size 32M --layout block").expect(0);
+    let cold = record(&database, "--transactions 20 -c 1 --cold");
+    let stage = &cold["stages"][0];
+    assert_eq!(
+        (&stage["caches"]["wanted"], &stage["caches"]["reached"]),
+        (&"cold".into(), &true.into()),
+        "{}",
+        stage["caches"]
+    );
+    // 2,000 of 4,096 blocks at random: about 440 twice.
+    let buffers = share(stage, "buffers_share");
+    assert!((0.05..0.45).contains(&buffers), "{buffers}");
+    let sum: f64 = ["buffers_share", "page_cache_share", "device_share"]
+        .iter()
+        .filter_map(|name| stage["io"]["sources"][name].as_f64())
+        .sum();
+    assert!(sum > 0.98, "{sum}");
+    let warm = record(&database, "--transactions 20 -c 1 --warm");
+    let stage = &warm["stages"][0];
+    assert_eq!(stage["caches"]["reached"], true, "{}", stage["caches"]);
+    assert!(share(stage, "buffers_share") > 0.99);
+    // Nothing of what it takes stays behind.
+    assert_eq!(database.value("select count(*) from pg_extension where extname in ('pg_prewarm', 'pg_buffercache')").as_deref(), Some("0"));
+}
+
+#[test]
+fn what_is_not_permitted_is_said() {
+    let database = database("sources_denied");
+    database.riops("prepare rows --rows 1000").expect(0);
+    let mut connection = database.connect();
+    connection.execute("create role sources_reader login; grant usage on schema riops to sources_reader; grant select on all tables in schema riops to sources_reader; revoke create on database sources_denied from public").unwrap();
+    let url = database.url.replace("riops@", "sources_reader@");
+    let mut command =
+        database.command("run rows --batch 10 --transactions 10 --warmup 0 --cold --no-store");
+    command.env("RIOPS_DATABASE", url);
+    let run = Ran::of(&mut command).expect(0).says("the caches are not as cold as wanted");
+    assert!(run.stdout.contains("NOT evicted"), "{}", run.stdout);
+}
+
+#[test]
+fn the_doctor_says_what_the_dataset_fits() {
+    let home = folder("doctor-fit");
+    let said = |options: &str| {
+        let ran = Ran::of(&mut on(&home, &format!("doctor {options}"))).expect(0);
+        ran.stdout.lines().find(|line| line.contains("dataset")).unwrap_or_default().to_owned()
+    };
+    assert_eq!(said(""), "");
+    Ran::of(&mut on(&home, "prepare rows --rows 2000 --layout block")).expect(0);
+    assert!(said("").contains("fits shared_buffers"), "{}", said(""));
+    assert!(
+        said("--server-set shared_buffers=8MB").contains("fits memory, not shared_buffers"),
+        "{}",
+        said("--server-set shared_buffers=8MB")
+    );
+}

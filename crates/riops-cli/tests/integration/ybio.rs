@@ -1,0 +1,242 @@
+//! `sql/ybio.sql`, as its users call it: by psql.
+
+use std::process::Command;
+
+use riops::target::Connection;
+
+use crate::fixture::{Database, Ran, database, program};
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sql/ybio.sql");
+
+/// A database with the procedures in a schema of its own; `None` without psql.
+struct Ybio {
+    database: Database,
+    connection: Connection,
+}
+
+impl Ybio {
+    fn installed(name: &str) -> Option<Self> {
+        program("psql")?;
+        let database = database(name);
+        let connection = database.connect();
+        let ybio = Self { database, connection };
+        Ran::of(ybio.psql().args(["-f", FILE])).expect(0);
+        Some(ybio)
+    }
+
+    fn psql(&self) -> Command {
+        let mut psql = Command::new("psql");
+        psql.args([&self.database.url, "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"]);
+        psql
+    }
+
+    /// Notices of a call, without their first word.
+    fn notices(&self, call: &str) -> Vec<String> {
+        let ran = Ran::of(self.psql().args(["-c", call])).expect(0);
+        ran.stderr.lines().map(|line| line.replacen("NOTICE:  ", "", 1)).collect()
+    }
+
+    fn value(&mut self, sql: &str) -> String {
+        self.connection.query_value(sql).unwrap().unwrap_or_default()
+    }
+}
+
+#[test]
+fn the_examples_of_the_page_give_its_columns_and_notices() {
+    let Some(mut ybio) = Ybio::installed("ybio_page") else {
+        return;
+    };
+    let setup = ybio
+        .notices("call setup(tab_prefix=>'bench',tab_num=>1,tab_rows=>1e4::int,batch_size=>1000);");
+    assert_eq!(
+        setup.first().map(String::as_str),
+        Some("Inserting 10000 rows in 10 batches of 1000")
+    );
+    assert_eq!(
+        setup.last().map(String::as_str),
+        Some("Table bench0001 Progress:   100.00 % (10000 rows)")
+    );
+    let run = ybio.notices("call runit(tab_prefix=>'bench',tab_num=>1,tab_rows=>1e4::int,run_duration=>interval '1500 ms',pct_update=>42,batch_size=>1e3::int);");
+    // At most once a second, and one at the end.
+    assert!((2..=3).contains(&run.len()), "{run:?}");
+    let (rate, rest) =
+        run.last().unwrap().split_once(" rows/s on bench0001, job:      1 batch#: ").unwrap();
+    assert!(rate.trim().parse::<u64>().unwrap() > 0);
+    let words: Vec<_> = rest.split_whitespace().collect();
+    assert_eq!(words[1], "total:");
+    assert!(
+        rest.contains(" rows read, ") && rest.contains(" % updated, last: 1000 rows between "),
+        "{rest}"
+    );
+    let result = "select end_time-start_time duration,round(num_rows/extract(epoch from end_time-start_time)) riops
+      ,round(100*max_scratch::float/table_scratch) as pct_scratch
+      , case when num_rows > table_rows then lpad(to_char(num_rows::float/table_rows,'xfmB9990D9'),6)
+        else lpad(to_char(100*num_rows/table_rows,'fmB999 %'),6) end coverage
+      ,* from benchruns order by job_id desc nulls last limit 10";
+    let row = ybio.connection.query(result).unwrap().remove(0);
+    assert!(row[0].is_some() && row[1].as_ref().unwrap().parse::<u64>().unwrap() > 0);
+    let columns = ybio.value("select string_agg(attname, ' ' order by attnum) from pg_attribute where attrelid = 'benchruns'::regclass and attnum between 1 and 15");
+    assert_eq!(
+        columns,
+        "job_id start_time end_time num_batches num_rows pct_update max_scratch prepared index_only tab_rows batch_size table_name table_rows table_scratch comments"
+    );
+    let share =
+        ybio.value("select abs(updated_rows - 0.42 * num_rows) <= batch_size from benchruns");
+    assert_eq!(share, "t");
+}
+
+#[test]
+fn keys_are_exactly_1_to_rows_with_a_remainder_and_with_batch_equal_to_rows() {
+    let Some(mut ybio) = Ybio::installed("ybio_keys") else {
+        return;
+    };
+    for (rows, batch, batches, options) in [
+        (1003, 100, 11, ""),
+        (10, 3, 4, ", index_as_pk=>true"),
+        (500, 500, 1, ", orderby=>null"),
+        (7, 1000, 1, ", orderby=>'mykey % 3', filler=>50"),
+        (1, 1, 1, ""),
+    ] {
+        let notices = ybio.notices(&format!(
+            "call setup(tab_num=>7, tab_rows=>{rows}, batch_size=>{batch}{options})"
+        ));
+        assert_eq!(notices[0], format!("Inserting {rows} rows in {batches} batches of {batch}"));
+        let found = ybio.value("select count(*) || ' ' || min(mykey) || ' ' || max(mykey) || ' ' || count(distinct mykey) || ' ' || (min(scratch) >= 0 and max(scratch) <= count(*)) from bench0007");
+        assert_eq!(found, format!("{rows} 1 {rows} {rows} true"));
+        // The whole table is the only range.
+        ybio.notices(&format!(
+            "call runit(tab_num=>7, tab_rows=>{rows}, batch_size=>{}, run_duration=>interval '0')",
+            rows * 5
+        ));
+        let run = ybio.value("select num_batches || ' ' || num_rows || ' ' || batch_size from benchruns order by job_id desc limit 1");
+        assert_eq!(run, format!("1 {rows} {rows}"));
+    }
+}
+
+#[test]
+fn without_recreate_rows_are_added_and_what_is_there_stays() {
+    let Some(mut ybio) = Ybio::installed("ybio_added") else {
+        return;
+    };
+    ybio.notices("call setup(tab_rows=>100, batch_size=>10)");
+    ybio.notices("call setup(tab_rows=>50, batch_size=>10, recreate=>false)");
+    assert_eq!(
+        ybio.value("select count(*) || ' ' || count(distinct mykey) from bench0001"),
+        "150 100"
+    );
+}
+
+#[test]
+fn every_share_of_updates_is_kept_and_every_increment_is_there() {
+    let Some(mut ybio) = Ybio::installed("ybio_updates") else {
+        return;
+    };
+    ybio.notices("call setup(tab_rows=>2000, batch_size=>500)");
+    let mut before: i64 = ybio.value("select sum(scratch) from bench0001").parse().unwrap();
+    for (pct, options) in
+        [(0, ""), (42, ""), (100, ""), (100, ", prepared=>false"), (60, ", index_only=>true")]
+    {
+        ybio.notices(&format!("call runit(tab_rows=>2000, batch_size=>10, pct_update=>{pct}, run_duration=>interval '200 ms'{options}, initial_count=>true)"));
+        let row = ybio.connection.query("select num_batches, num_rows, updated_rows, table_rows, retries, p50_ms <= p99_ms and p99_ms <= max_ms * 1.02, access_path from benchruns order by job_id desc limit 1").unwrap().remove(0);
+        let number = |at: usize| row[at].as_ref().unwrap().parse::<i64>().unwrap();
+        assert_eq!((number(0) * 10, number(3), number(4)), (number(1), 2000, 0), "{pct}{options}");
+        assert!((number(2) * 100 - number(1) * pct).abs() <= 10 * 100, "{pct}{options}: {row:?}");
+        assert_eq!(row[5].as_deref(), Some("t"), "{row:?}");
+        let index_only = options.contains("index_only");
+        assert_eq!(
+            row[6].as_deref(),
+            Some(if index_only {
+                "Index Only Scan using bench0001_asc_mykey"
+            } else {
+                "Index Scan using bench0001_asc_mykey"
+            })
+        );
+        let after: i64 = ybio.value("select sum(scratch) from bench0001").parse().unwrap();
+        assert_eq!(after - before, if index_only { 0 } else { number(2) }, "{pct}{options}");
+        before = after;
+    }
+}
+
+#[test]
+fn keys_beyond_two_billion_are_drawn_over_their_whole_range() {
+    let Some(mut ybio) = Ybio::installed("ybio_large") else {
+        return;
+    };
+    ybio.notices("call setup(tab_rows=>10, batch_size=>10)");
+    // The table has ten rows; the keys that are drawn are those of the notices.
+    let mut keys = Vec::new();
+    for _ in 0..40 {
+        let notices = ybio.notices(
+            "call runit(tab_rows=>3000000000, batch_size=>1000, run_duration=>interval '0')",
+        );
+        let (_, between) = notices.last().unwrap().split_once(" rows between ").unwrap();
+        let (last, first) = between.split_once(" and ").unwrap();
+        let (first, last): (u64, u64) = (first.parse().unwrap(), last.trim().parse().unwrap());
+        assert_eq!(last - first, 999);
+        assert!(first >= 1 && last <= 3_000_000_000);
+        keys.push(first);
+    }
+    // 40 draws: none in either half has a probability of 2^-39.
+    assert!(
+        keys.iter().any(|&key| key > 1_500_000_000) && keys.iter().any(|&key| key <= 1_500_000_000)
+    );
+    assert_eq!(
+        ybio.value("select count(*) from benchruns where num_rows = 0 and tab_rows = 3000000000"),
+        "40"
+    );
+}
+
+#[test]
+fn nothing_is_left_in_the_session_and_a_failed_run_is_seen() {
+    let Some(ybio) = Ybio::installed("ybio_session") else {
+        return;
+    };
+    let script = "call setup(tab_rows=>100, batch_size=>50);
+        set enable_bitmapscan = off;
+        call runit(tab_rows=>100, batch_size=>5, run_duration=>interval '0');
+        select current_setting('enable_bitmapscan'), current_setting('enable_seqscan'), current_setting('plan_cache_mode'),
+               (select count(*) from pg_prepared_statements), (select count(*) from pg_class where relnamespace = pg_my_temp_schema());
+        drop index bench0001_asc_mykey;
+        call runit(tab_rows=>100, batch_size=>5, run_duration=>interval '0');";
+    let ran = Ran::of(ybio.psql().args(["-c", "select 1"]).args(
+        script.split(';').filter(|part| !part.trim().is_empty()).flat_map(|part| ["-c", part]),
+    ))
+    .expect(0);
+    assert!(ran.stdout.contains("off|on|auto|0|0"), "{}", ran.stdout);
+    // Without its index the path is another one, and that is said.
+    ran.says("are reached by Seq Scan, not by an Index Scan");
+    let missing = Ran::of(ybio.psql().args(["-c", "call runit(tab_num=>9)"])).expect(1);
+    missing.says("there is no table bench0009: make it with call setup");
+}
+
+#[test]
+fn a_call_that_the_server_runs_again_goes_on_from_its_last_report() {
+    let Some(mut ybio) = Ybio::installed("ybio_again") else {
+        return;
+    };
+    ybio.notices("call setup(tab_rows=>100, batch_size=>50)");
+    let now: f64 = ybio.value("select date_part('epoch', clock_timestamp())").parse().unwrap();
+    let state = r#"{"call": "x", "all": {"batches": 70, "updates": 30, "read_rows": 400, "updated_rows": 300}, "lost_rows": 5, "announced": 340}"#;
+    ybio.connection
+        .query_with("select set_config('ybio.state', $1, false)", &[Some(state)])
+        .unwrap();
+    let call = |id: &str| {
+        format!(
+            "call ybio_loop('{id}', 'bench0001', 100, 10, 10, 100, true, true, false, {now}, {now}, {now}, null, null, null, 1, false, null, null)"
+        )
+    };
+    let counts = |report: &str| {
+        let report: serde_json::Value = serde_json::from_str(report).unwrap();
+        (
+            report["all"]["updates"].clone(),
+            report["all"]["updated_rows"].clone(),
+            report["lost_rows"].clone(),
+        )
+    };
+    // One more batch; up to 40 rows of the first attempt, and 5 of one before it, are unknown.
+    let again = ybio.value(&call("x"));
+    assert_eq!(counts(&again), (31.into(), 310.into(), 45.into()));
+    // Another call knows nothing of it.
+    let other = ybio.value(&call("y"));
+    assert_eq!(counts(&other), (1.into(), 10.into(), 0.into()));
+}
