@@ -360,7 +360,19 @@ pub fn data_row(out: &mut Vec<u8>, values: &[Option<&[u8]>]) -> Result<(), Encod
 /// # Errors
 /// [`EncodeError::ZeroByte`]
 pub fn error_response(out: &mut Vec<u8>, fields: &[(u8, &str)]) -> Result<(), EncodeError> {
-    message(out, b'E', |out| {
+    fields_message(out, b'E', fields)
+}
+
+/// Appends a NoticeResponse of these fields; for servers.
+///
+/// # Errors
+/// [`EncodeError::ZeroByte`]
+pub fn notice_response(out: &mut Vec<u8>, fields: &[(u8, &str)]) -> Result<(), EncodeError> {
+    fields_message(out, b'N', fields)
+}
+
+fn fields_message(out: &mut Vec<u8>, tag: u8, fields: &[(u8, &str)]) -> Result<(), EncodeError> {
+    message(out, tag, |out| {
         for (letter, content) in fields {
             out.push(*letter);
             text(out, content)?;

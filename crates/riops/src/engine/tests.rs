@@ -13,10 +13,12 @@ use crate::workload::access::AccessPath;
 use crate::workload::transaction::{Outcome, Reply as RowReply, Transaction};
 use crate::workload::{Generator, Statement};
 
+mod calls;
 mod cuts;
 mod faults;
 mod open_loop;
 mod virtual_time;
+mod yugabytedb;
 
 /// Reads of one row; every fourth transaction is an update, where that is wanted.
 struct Reads {

@@ -1,0 +1,202 @@
+//! Sessions whose loop runs in the server: what is booked from their reports, and what is left
+//! unknown when a call ends without its last one.
+
+use riops_wire::backend::{Message, data_row, notice_response};
+
+use super::*;
+use crate::plan::{LoopSide, RowsDataset, RowsRun};
+use crate::workload::Workload;
+use crate::workload::rows::Rows;
+
+/// A report of so many reads and updates of ten rows in ten milliseconds each; up to 500 rows more
+/// may follow.
+fn report(intervals: u32, reads: u64, updates: u64) -> String {
+    counts(intervals, reads, updates, 500)
+}
+
+/// The same as the last word.
+fn last(intervals: u32, reads: u64, updates: u64) -> String {
+    counts(intervals, reads, updates, 0)
+}
+
+fn counts(intervals: u32, reads: u64, updates: u64, more: u64) -> String {
+    let bucket = |count: u64| if count > 0 { format!("[461, {count}]") } else { String::new() };
+    format!(
+        r#"{{"intervals": {intervals}, "measure_s": 0, "ended_s": {}, "max_scratch": 0, "retries": 2,
+            "reads": {{"rows": {}, "longest_us": 9999, "buckets": [{}]}},
+            "updates": {{"rows": {}, "longest_us": 9999, "buckets": [{}]}},
+            "all": {{"batches": {}, "updates": {updates}, "read_rows": {}, "updated_rows": {}}},
+            "lost_rows": 0, "announced": {}, "seen": [[{{"Plan": {{"Node Type": "Seq Scan", "Relation Name": "rows_0001"}}}}]]}}"#,
+        f64::from(intervals) * 0.1,
+        reads * 10,
+        bucket(reads),
+        updates * 10,
+        bucket(updates),
+        reads + updates,
+        reads * 10,
+        updates * 10,
+        updates * 10 + more,
+    )
+}
+
+fn notice(detail: &str, out: &mut Vec<u8>) {
+    let fields =
+        [(b'S', "NOTICE"), (b'V', "NOTICE"), (b'C', "00000"), (b'M', "progress"), (b'D', detail)];
+    notice_response(out, &fields).unwrap();
+}
+
+/// Notices with these reports, then the last one as the result.
+fn call(reports: &[String], result: &str) -> Reply {
+    let mut bytes = Vec::new();
+    for report in reports {
+        notice(report, &mut bytes);
+    }
+    data_row(&mut bytes, &[Some(result.as_bytes())]).unwrap();
+    Message::CommandComplete("CALL").encode(&mut bytes).unwrap();
+    Reply::Raw(bytes)
+}
+
+/// What such a server answers beside the call.
+fn around(request: &Request<'_>) -> Reply {
+    match request {
+        Request::Query(sql) if sql.starts_with("explain") => {
+            let node = if sql.contains("update_") {
+                r#"{"Node Type": "ModifyTable", "Operation": "Update", "Relation Name": "rows_0001", "Plans": [SCAN]}"#
+            } else {
+                "SCAN"
+            };
+            let scan = r#"{"Node Type": "Index Scan", "Relation Name": "rows_0001", "Index Name": "rows_0001_asc_mykey", "Index Cond": "x"}"#;
+            let json = format!(r#"[{{"Plan": {}}}]"#, node.replace("SCAN", scan));
+            Reply::Row(vec![Some(json.into_bytes())])
+        }
+        Request::Query(sql) if sql.contains("clock_timestamp") => {
+            Reply::Row(vec![Some(b"1000".to_vec())])
+        }
+        _ => Reply::Done,
+    }
+}
+
+fn run_calls(
+    plan: RunPlan,
+    answer: impl Fn(u64, &str) -> Reply + Send + Sync + 'static,
+) -> StageResult {
+    let server = FakeServer::start(move |session, request| match request {
+        Request::Query(sql) if sql.starts_with("call ") => answer(session, sql),
+        other => around(other),
+    })
+    .unwrap();
+    let run = RowsRun {
+        batch: 10,
+        update_percent: 50,
+        loop_side: LoopSide::Server,
+        ..RowsRun::default()
+    };
+    let plan = RunPlan { rows: run.clone(), ..plan };
+    let workload = Rows::new(RowsDataset::default(), run);
+    run_stage(
+        workload.stages(&plan).remove(0),
+        workload.accesses(),
+        &plan,
+        &ConnInfo::unix(server.folder(), PORT, "riops", "test"),
+        &Interrupt::new(),
+        &mut Probe::machine(None),
+        &mut Seen::default(),
+    )
+    .unwrap()
+}
+
+#[test]
+fn what_reports_say_is_booked_once_and_in_its_interval() {
+    let result = run_calls(plan(Stop::DurationS(0.3), 2, 2), |_, _| {
+        call(&[report(1, 4, 1), report(2, 4, 1)], &last(3, 9, 3))
+    });
+    assert_eq!(transactions(&result), 24);
+    let per_interval: Vec<_> = result.series.iter().map(|point| point.transactions).collect();
+    // Nothing in the second interval of either session.
+    assert_eq!(per_interval, [10, 0, 14]);
+    let [reads, updates] = result.recorder.operations() else { panic!("two operations") };
+    assert_eq!((reads.rows, updates.rows, result.recorder.retries), (180, 60, 4));
+    assert_eq!((reads.service.count(), reads.service.max()), (18, Nanos(9_999_000)));
+    let acknowledged = result.acknowledged[1];
+    assert_eq!((acknowledged.rows, acknowledged.rows_unknown), (60, 0));
+    let sessions: Vec<_> = result.sessions.iter().map(SessionTally::transactions).collect();
+    assert_eq!(sessions, [12, 12]);
+    // The look in the middle saw another plan than those before and after.
+    let held = |moment| {
+        result
+            .findings
+            .iter()
+            .filter(|found| found.moment == moment)
+            .all(|found| found.finding.held)
+    };
+    assert!(held(Moment::Before) && held(Moment::After) && !held(Moment::Middle));
+    assert_eq!((result.wrong_replies, result.failure.is_none()), (0, true));
+}
+
+#[test]
+fn a_call_that_breaks_is_made_again_and_what_it_had_announced_is_unknown() {
+    let calls = AtomicU64::new(0);
+    let result = run_calls(plan(Stop::Transactions(12), 1, 1), move |_, sql| {
+        // What was measured before the break counts.
+        let first = calls.fetch_add(1, Ordering::Relaxed) == 0;
+        let wanted = if first { ", 12, null, " } else { ", 7, null, " };
+        assert!(sql.contains(wanted), "{sql}");
+        if first {
+            let mut bytes = Vec::new();
+            notice(&report(1, 4, 1), &mut bytes);
+            return Reply::RawThenClose(bytes);
+        }
+        call(&[], &last(2, 4, 3))
+    });
+    assert_eq!((transactions(&result), result.recorder.reconnects), (12, 1));
+    let acknowledged = result.acknowledged[1];
+    assert_eq!((acknowledged.rows, acknowledged.rows_unknown), (40, 500));
+    assert_eq!((acknowledged.transactions, acknowledged.transactions_unknown), (4, 50));
+}
+
+#[test]
+fn a_call_that_breaks_before_its_first_report_may_have_done_what_is_done_before_it() {
+    let calls = AtomicU64::new(0);
+    let result = run_calls(plan(Stop::Transactions(5), 1, 1), move |_, _| {
+        match calls.fetch_add(1, Ordering::Relaxed) {
+            0 => Reply::Close,
+            _ => call(&[], &last(1, 4, 1)),
+        }
+    });
+    assert_eq!((result.acknowledged[1].rows, result.acknowledged[1].rows_unknown), (10, 10_000));
+}
+
+#[test]
+fn a_call_that_lost_to_another_transaction_is_made_again_and_a_refused_one_is_not() {
+    let calls = AtomicU64::new(0);
+    let result = run_calls(plan(Stop::Transactions(5), 1, 1), move |_, _| {
+        match calls.fetch_add(1, Ordering::Relaxed) {
+            0 => Reply::Error { sqlstate: "40001", message: "Restart read required" },
+            _ => call(&[], &last(1, 4, 1)),
+        }
+    });
+    assert_eq!((transactions(&result), result.failure), (5, None));
+    assert_eq!(result.recorder.errors().entries()[0].retried, 1);
+    let refused = run_calls(plan(Stop::Transactions(5), 2, 2), |_, _| Reply::Error {
+        sqlstate: "42883",
+        message: "no such procedure",
+    });
+    assert!(refused.failure.unwrap().to_string().contains("no such procedure"));
+    assert_eq!(transactions(&StageResult { failure: None, ..refused }), 0);
+}
+
+#[test]
+fn a_reply_that_is_no_report_is_an_error() {
+    let plan = RunPlan {
+        errors: ErrorPolicy { reconnect_timeout_s: 0.0, ..ErrorPolicy::default() },
+        ..plan(Stop::Transactions(1), 1, 1)
+    };
+    let calls = AtomicU64::new(0);
+    let result = run_calls(plan, move |_, _| match calls.fetch_add(1, Ordering::Relaxed) {
+        0 => call(&["{}".to_owned()], "not JSON"),
+        _ => Reply::Error { sqlstate: "42883", message: "enough" },
+    });
+    let errors: Vec<_> =
+        result.recorder.errors().entries().iter().map(|error| error.sample.clone()).collect();
+    assert!(errors.iter().any(|text| text.contains("no report")), "{errors:?}");
+}

@@ -1,0 +1,69 @@
+//! The workload `rows` on a server that behaves as YugabyteDB does: its settings, its EXPLAIN, its
+//! errors. No YugabyteDB takes part.
+
+use std::sync::Mutex;
+
+use super::*;
+use crate::plan::{RowsDataset, RowsRun};
+use crate::workload::Workload;
+use crate::workload::access::StorageRequests;
+use crate::workload::rows::Rows;
+
+/// EXPLAIN (ANALYZE, DIST, FORMAT JSON) of a range of ten keys: one request to the index, one to the
+/// table.
+const DIST: &str = r#"[{"Plan": {"Node Type": "Aggregate", "Plans": [{"Node Type": "Index Scan",
+    "Relation Name": "rows_0001", "Index Name": "rows_0001_asc_mykey", "Index Cond": "x",
+    "Storage Table Read Requests": 1, "Storage Index Read Requests": 1, "Storage Table Rows Scanned": 10,
+    "Storage Index Rows Scanned": 10}]}, "Storage Read Requests": 2, "Storage Rows Scanned": 20,
+    "Storage Write Requests": 0, "Storage Flush Requests": 0}]"#;
+
+#[test]
+fn its_settings_are_made_its_requests_counted_and_its_errors_retried() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&seen);
+    let executed = AtomicU64::new(0);
+    let server = FakeServer::start(move |_, request| match request {
+        Request::Query(sql) if sql.starts_with("explain (analyze, dist, format json") => {
+            Reply::Row(vec![Some(DIST.into())])
+        }
+        Request::Query(sql) => {
+            heard.lock().unwrap().push((*sql).to_owned());
+            Reply::Done
+        }
+        Request::Execute { .. } => match executed.fetch_add(1, Ordering::Relaxed) {
+            1 => Reply::Error { sqlstate: "40001", message: "Restart read required" },
+            3 => Reply::Error { sqlstate: "40P01", message: "deadlock detected" },
+            5 => Reply::Error { sqlstate: "XX000", message: "schema version mismatch for table" },
+            7 => Reply::Close,
+            _ => Reply::numbers(10, 1),
+        },
+        Request::Parse(_) => Reply::Done,
+    })
+    .unwrap();
+    let run = RowsRun { batch: 10, follower_reads_ms: Some(15_000), ..RowsRun::default() };
+    let plan = RunPlan { rows: run.clone(), ..plan(Stop::Transactions(50), 2, 1) };
+    let workload = Rows::new(RowsDataset::default(), run).on(Flavour::YugabyteDb);
+    let result = run_stage(
+        workload.stages(&plan).remove(0),
+        workload.accesses(),
+        &plan,
+        &ConnInfo::unix(server.folder(), PORT, "riops", "test"),
+        &Interrupt::new(),
+        &mut Probe::machine(None),
+        &mut Seen::default(),
+    )
+    .unwrap();
+    assert!(result.failure.is_none());
+    assert_eq!((result.recorder.retries, result.recorder.reconnects), (3, 1));
+    let codes: Vec<_> =
+        result.recorder.errors().entries().iter().map(|error| error.sqlstate.clone()).collect();
+    for code in ["40001", "40P01", "XX000"] {
+        assert!(codes.iter().any(|found| found == code), "{codes:?}");
+    }
+    let storage = StorageRequests { reads: 2, rows_scanned: Some(20), rows: 10 };
+    assert!(result.findings.iter().all(|found| found.finding.storage == Some(storage)));
+    let settings = seen.lock().unwrap().join("\n");
+    for setting in ["yb_read_from_followers = on", "yb_follower_read_staleness_ms = 15000"] {
+        assert!(settings.contains(setting), "{settings}");
+    }
+}
