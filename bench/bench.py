@@ -11,6 +11,8 @@ Cases:
   overhead    measuring (open loop, histograms, series, probes), against a bare closed loop
   stall       open loop at half of the closed loop's rate, the server stopped for a second
   many        1,000 sessions on 2 workers with a rate, through PgBouncer
+  loops       the loop in the server against the client's loop, by batch size
+  ybio        sql/ybio.sql against a plain loop in PL/pgSQL, by batch size
   all         all of them
 
 Needs the release binaries (cargo build --release --bins --examples), pgbench, psql and pgbouncer. Starts the embedded server and
@@ -246,6 +248,63 @@ def many(server, report, arguments):
     report.met &= met
 
 
+BATCHES = (1, 10, 100, 1000, 10000)
+
+
+def loops(server, report, arguments):
+    """Both loops in one run, stage after stage; one session, then as many as keep the cores busy."""
+    for sessions, target in [(1, 1.5), (32, None)]:
+        ours, theirs = {}, {}
+        for number in range(arguments.rounds):
+            sides = "server,client" if number % 2 else "client,server"
+            command = ["--loop", sides, "--batch", ",".join(map(str, BATCHES)), "-c", str(sessions)]
+            command += ["-t", str(arguments.seconds), "--warmup", "1"]
+            record, _ = record_of(server.socket, *command)
+            for stage in record["stages"]:
+                rates = ours if stage["kind"] == "server_loop" else theirs
+                rates.setdefault(stage["batch"], []).append(stage["throughput"]["rows_per_s"])
+        for batch in BATCHES:
+            aim = target if batch == 1 else None
+            name = f"server loop, {sessions} session(s), batch {batch}"
+            report.line(name, ours[batch], theirs[batch], aim, False)
+
+
+def ybio(server, report, arguments):
+    """psql on both, in a schema of their own, with the same settings and the same table."""
+    options = f"{PGOPTIONS} -c search_path=bench_ybio -c client_min_messages=notice"
+    environment = {**os.environ, "PGOPTIONS": options}
+
+    def psql(*statements):
+        command = ["psql", "-qXAt", *(f"-c{statement}" for statement in statements), server.socket]
+        return timed(command, environment)[0]
+
+    files = [os.path.join(ROOT, "sql", "ybio.sql"), os.path.join(ROOT, "bench", "plain_loop.sql")]
+    psql("drop schema if exists bench_ybio cascade", "create schema bench_ybio")
+    for file in files:
+        timed(["psql", "-qX", "-f", file, server.socket], environment)
+    psql("call setup(batch_size=>10000)", "vacuum (freeze, analyze) bench0001", "checkpoint")
+    for prepared, pct in [(True, 0), (False, 0), (True, 42)]:
+        for batch in BATCHES:
+            flag, seconds = str(prepared).lower(), arguments.seconds
+
+            def ours():
+                psql(
+                    f"call runit(run_duration=>interval '{seconds} s', batch_size=>{batch}, pct_update=>{pct}, prepared=>{flag})"
+                )
+                rate = "num_rows / date_part('epoch', end_time - start_time)"
+                return float(psql(f"select {rate} from benchruns order by job_id desc limit 1"))
+
+            def theirs():
+                call = f"call plain_loop('bench0001', 1000000, {batch}, {seconds}, {pct}, {flag}, null)"
+                return float(psql(call))
+
+            mine, plain = in_turns(arguments.rounds, ours, theirs)
+            name = f"ybio, {'' if prepared else 'not '}prepared, update {pct} %, batch {batch}"
+            # At larger batches the rows themselves take the time, and noise decides.
+            report.line(name, mine, plain, 1.3 if batch == 1 else 0.95, False)
+    psql("drop schema bench_ybio cascade")
+
+
 class Report:
     """Lines of a table, and whether all targets were met."""
 
@@ -262,7 +321,7 @@ class Report:
             f"target {'≤' if smaller_is_better else '≥'} {target:.2f}  {'met' if met else 'MISSED'}"
         )
         print(
-            f"{name:<34} riops {statistics.median(ours):>12,.1f}  peer {statistics.median(theirs):>12,.1f}  "
+            f"{name:<46} riops {statistics.median(ours):>12,.1f}  peer {statistics.median(theirs):>12,.1f}  "
             f"ratio {ratio:.3f} (rounds {min(ratios):.3f} to {max(ratios):.3f})  "
             f"{aim}",
             flush=True,
@@ -349,7 +408,7 @@ def load(server, report, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("case", nargs="+", choices=["socket", "tcp", "batch1000", "load", "overhead", "stall", "many", "all"])
+    parser.add_argument("case", nargs="+", choices=["socket", "tcp", "batch1000", "load", "overhead", "stall", "many", "loops", "ybio", "all"])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=10)
     arguments = parser.parse_args()
@@ -364,7 +423,7 @@ def main():
             batch1000(server, report, arguments)
         if wanted & {"load", "all"}:
             load(server, report, arguments)
-        for name, case in [("overhead", overhead), ("stall", stall), ("many", many)]:
+        for name, case in [("overhead", overhead), ("stall", stall), ("many", many), ("loops", loops), ("ybio", ybio)]:
             if wanted & {name, "all"}:
                 case(server, report, arguments)
     sys.exit(0 if report.met else 1)

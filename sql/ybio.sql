@@ -161,8 +161,8 @@ $report$;
 --
 -- With detail, progress is the report as JSON in a notice's DETAIL: after every report_s seconds, and
 -- before more rows are updated than the last report has announced, so that who loses the connection
--- knows how many updates there can be at most. Without, it is the line that runit shows, and the
--- last batch is measured although it ends after until_s.
+-- knows how many updates there can be at most. Without, it is the line that runit shows, the time
+-- starts with the first batch, and the last one is measured although it ends after until_s.
 -- looks are statements that show a plan, run once when half of the work is done. result comes out as
 -- the last report. A call that the server itself runs again goes on from the last report, which the
 -- session keeps in the setting ybio.state.
@@ -249,6 +249,13 @@ begin
   perform pg_sleep(greatest(start_s - date_part('epoch', clock_timestamp()), 0));
   commit;
   began := date_part('epoch', clock_timestamp());
+  if not detail then
+    -- Nobody waits for others: making ready is not part of the time.
+    until_s := until_s + began - start_s;
+    start_s := began;
+    measure_s := began;
+    border := began;
+  end if;
   -- Every transaction makes each expression ready anew: the loop has as few as it can.
   loop
     -- A share that is kept exactly, and not by chance: an update is next when the updated part,
@@ -480,7 +487,8 @@ begin
   call ybio_loop(job::text, quote_ident(tab_name), tab_rows, batch, batch, pct_update, true, prepared, index_only,
     start_s, start_s, start_s + date_part('epoch', run_duration), null, null, null, 1, false, null, result);
   update benchruns
-     set end_time = clock_timestamp(),
+     set start_time = to_timestamp((result ->> 'measure_s')::float8),
+         end_time = to_timestamp((result ->> 'ended_s')::float8),
          num_batches = (result #>> '{all,batches}')::bigint,
          num_rows = (result #>> '{all,read_rows}')::bigint + (result #>> '{all,updated_rows}')::bigint,
          updated_rows = (result #>> '{all,updated_rows}')::bigint,
