@@ -67,7 +67,10 @@ fn code_of(error: &anyhow::Error) -> u8 {
         let usage = cause.is::<UsageError>()
             || cause.is::<PlanError>()
             || cause.is::<ConnInfoError>()
-            || matches!(cause.downcast_ref(), Some(DatasetError::Differs { .. }));
+            || matches!(
+                cause.downcast_ref(),
+                Some(DatasetError::Differs { .. } | DatasetError::Unsupported { .. })
+            );
         if usage {
             return USAGE;
         }

@@ -20,7 +20,7 @@ use riops::store::{
 };
 use riops::target::facts::ServerFacts;
 use riops::target::machine::{self, MachineFacts};
-use riops::target::{Connection, Flavour, Interrupt, Pooler, is_on_this_machine};
+use riops::target::{Connection, Interrupt, Pooler, is_on_this_machine};
 use riops::workload::Workload;
 use riops::workload::dataset::{DatasetError, Entry, Registry, State};
 use riops::workload::prepare::same_parameters;
@@ -240,10 +240,12 @@ fn measure(
     let (entry, dataset) = find_dataset(target, options, &mut control, locks, interrupt, ui)?;
     plan.rows.validate_for(&dataset)?;
     let facts = ServerFacts::read(&mut control)?;
-    require_flavour(&plan.rows, facts.flavour)?;
     // Behind a pooler or a proxy the address says nothing of the server's machine.
     let is_local = pooler.is_none() && target.is_local() && is_on_this_machine(&mut control)?;
     let workload = Rows::new(dataset.clone(), plan.rows.clone()).on(facts.flavour);
+    if let Some(option) = workload.unsupported(facts.flavour) {
+        return Err(DatasetError::Unsupported { option, flavour: facts.flavour }.into());
+    }
     let context = RunContext {
         id,
         started_at,
@@ -302,20 +304,6 @@ fn measure(
     Ok(build(context, measured, checks)?)
 }
 
-/// Fails where a run asks for something that only another relative has.
-fn require_flavour(run: &RowsRun, flavour: Flavour) -> Result<()> {
-    let only_there = [
-        ("--follower-reads", run.follower_reads_ms.is_some()),
-        ("--non-transactional-writes", run.non_transactional),
-    ];
-    match only_there.iter().find(|(_, used)| *used && flavour != Flavour::YugabyteDb) {
-        Some((option, _)) => {
-            Err(UsageError(format!("{option} is for YugabyteDB: the target is {flavour}")).into())
-        }
-        None => Ok(()),
-    }
-}
-
 impl Run<'_> {
     /// Runs the stages one after the other. Where one comes to nothing, those before it are kept, with
     /// the reason.
@@ -327,17 +315,28 @@ impl Run<'_> {
             match self.stage(run, several, control) {
                 Ok(stage) => measured.push(stage),
                 Err(error) if measured.is_empty() => {
-                    let nothing_was_sent = matches!(
-                        error.downcast_ref(),
-                        Some(EngineError::Connect { .. } | EngineError::AccessPath { .. })
-                    );
+                    let nothing_was_sent = match error.downcast_ref() {
+                        None
+                        | Some(EngineError::Connect { .. } | EngineError::AccessPath { .. }) => {
+                            true
+                        }
+                        Some(_) => false,
+                    };
                     if self.context.plan.rows.updates() && nothing_was_sent {
                         let id = self.context.id.to_string();
                         let _ = Registry::new(control, NAME).end_run(&id, 0, 0);
                     }
                     return Err(error);
                 }
-                Err(error) => return Ok((measured, Some(format!("{error:#}")))),
+                Err(error) => {
+                    if self.interrupt.requested()
+                        && let Some(last) = measured.last_mut()
+                    {
+                        last.result.interrupted = true;
+                        return Ok((measured, None));
+                    }
+                    return Ok((measured, Some(format!("{error:#}"))));
+                }
             }
             let ended_early = measured
                 .last()

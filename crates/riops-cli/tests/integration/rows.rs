@@ -385,3 +385,32 @@ fn a_bad_order_is_known_before_the_old_dataset_is_dropped() {
     );
     database.riops("verify rows").expect(0);
 }
+
+#[test]
+fn what_only_yugabytedb_has_is_refused_elsewhere() {
+    let database = prepared("not_yugabytedb", "--rows 500");
+    for line in [
+        "prepare rows --recreate --rows 500 --tablets 3",
+        "prepare rows --recreate --rows 500 --index-tablets 3",
+        "prepare rows --recreate --rows 500 --non-transactional-writes",
+        "run rows --batch 5 --follower-reads 30s",
+        "run rows --batch 5 --update-percent 10 --non-transactional-writes",
+    ] {
+        database.riops(line).expect(2).says("is for YugabyteDB: the target is PostgreSQL");
+    }
+    // What was there is still there.
+    database.riops("verify rows").expect(0);
+}
+
+#[test]
+fn a_stage_that_does_not_come_about_leaves_those_before_it() {
+    let database = prepared("next_stage", "--rows 2000");
+    let run = &mut database.command("run rows --batch 10,20 --duration 1s --warmup 0 -c 1");
+    let child = until(run, "measuring");
+    database.connect().execute("alter index riops.rows_0001_asc_mykey rename to elsewhere").unwrap();
+    let run = Ran::from(child.wait_with_output().unwrap());
+    assert!(run.code == Some(1) || run.code == Some(3), "{:?}", run.code);
+    let shown = database.riops("runs show --output json").expect(0).json();
+    assert_eq!(shown["stages"].as_array().unwrap().len(), 1);
+    assert_eq!(shown["verdict"]["valid"], false);
+}

@@ -405,8 +405,13 @@ mod tests {
         {
             json.as_object_mut().unwrap().remove(added);
         }
+        for added in ["update_share", "loop", "caches", "non_transactional"] {
+            json["rows"].as_object_mut().unwrap().remove(added).unwrap();
+        }
+        json["rows"]["update_batch"] = 7.into();
         let read: RunPlan = serde_json::from_value(json).unwrap();
-        assert_eq!(read, RunPlan { thresholds: Vec::new(), ..plan() });
+        let rows = RowsRun { update_batch: Some(7), ..RowsRun::default() };
+        assert_eq!(read, RunPlan { rows, thresholds: Vec::new(), ..plan() });
     }
 
     #[test]

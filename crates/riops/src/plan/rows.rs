@@ -396,6 +396,11 @@ impl RowsRun {
                 self.distribution
             ));
         }
+        if self.follower_reads_ms.is_some() && self.has_server_loop() {
+            return refuse(
+                "--follower-reads goes with --loop client only: the server-side loop needs a temporary view, which a read-only session cannot make".to_owned(),
+            );
+        }
         if self.follower_reads_ms.is_some() && self.updates() {
             return refuse(
                 "--follower-reads goes with reads only: followers take no updates".to_owned(),

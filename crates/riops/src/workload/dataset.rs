@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::keys::mix;
 use crate::target::fit::DatasetFit;
-use crate::target::{Connection, ConnectionError, Interrupt};
+use crate::target::{Connection, ConnectionError, Flavour, Interrupt};
 
 const CREATE_REGISTRY: &str = include_str!("../../../../sql/dataset/create_registry.sql");
 const SCHEMA_MARK: &str = "made by riops";
@@ -34,6 +34,14 @@ pub enum DatasetError {
     /// Somebody else's routine has the name.
     #[error("the routine riops.{0} exists and was not made by riops: rename or drop it first")]
     ForeignRoutine(&'static str),
+    /// An option that only another relative of PostgreSQL has.
+    #[error("{option} is for YugabyteDB: the target is {flavour}")]
+    Unsupported {
+        /// The option.
+        option: &'static str,
+        /// The target.
+        flavour: Flavour,
+    },
     /// There is no dataset.
     #[error(
         "there is no dataset for the workload {workload} in {target}: make one there with: \

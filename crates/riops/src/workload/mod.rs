@@ -27,6 +27,9 @@ pub trait Workload {
     /// The names of its tables in the schema `riops`.
     fn table_names(&self) -> Vec<String>;
 
+    /// What of its parameters makes no sense on a relative of PostgreSQL, as an option.
+    fn unsupported(&self, flavour: Flavour) -> Option<&'static str>;
+
     /// The tables, and the jobs that fill them in parallel.
     fn dataset(&self, flavour: Flavour) -> Dataset;
 

@@ -106,7 +106,11 @@ impl Preparation<'_> {
         let start = Instant::now();
         let mut connection = Connection::open(self.target, self.interrupt)?;
         let version = connection.greeting().parameter("server_version").unwrap_or("").to_owned();
-        let dataset = self.workload.dataset(Flavour::from_server_version(&version));
+        let flavour = Flavour::from_server_version(&version);
+        if let Some(option) = self.workload.unsupported(flavour) {
+            return Err(DatasetError::Unsupported { option, flavour });
+        }
+        let dataset = self.workload.dataset(flavour);
         let mut registry = Registry::new(&mut connection, self.workload.name());
         let enough = |entry: &Entry| {
             !self.recreate && difference(&entry.parameters, self.compared).is_none()

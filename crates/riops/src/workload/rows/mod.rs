@@ -273,6 +273,18 @@ impl Workload for Rows {
         self.tables().collect()
     }
 
+    fn unsupported(&self, flavour: Flavour) -> Option<&'static str> {
+        let only_on_yugabytedb = [
+            ("--tablets", self.dataset.tablets > 0),
+            ("--index-tablets", self.dataset.index_tablets > 0),
+            ("--non-transactional-writes", self.dataset.non_transactional),
+            ("--non-transactional-writes", self.run.non_transactional),
+            ("--follower-reads", self.run.follower_reads_ms.is_some()),
+        ];
+        let used = only_on_yugabytedb.iter().find(|(_, used)| *used);
+        used.map(|(option, _)| *option).filter(|_| flavour != Flavour::YugabyteDb)
+    }
+
     fn settle_sql(&self) -> Vec<String> {
         // Updates of earlier runs have cleared the visibility map, without which an index-only
         // scan visits the table for every row.
