@@ -407,7 +407,10 @@ fn a_stage_that_does_not_come_about_leaves_those_before_it() {
     let database = prepared("next_stage", "--rows 2000");
     let run = &mut database.command("run rows --batch 10,20 --duration 1s --warmup 0 -c 1");
     let child = until(run, "measuring");
-    database.connect().execute("alter index riops.rows_0001_asc_mykey rename to elsewhere").unwrap();
+    database
+        .connect()
+        .execute("alter index riops.rows_0001_asc_mykey rename to elsewhere")
+        .unwrap();
     let run = Ran::from(child.wait_with_output().unwrap());
     assert!(run.code == Some(1) || run.code == Some(3), "{:?}", run.code);
     let shown = database.riops("runs show --output json").expect(0).json();

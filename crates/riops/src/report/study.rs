@@ -6,7 +6,7 @@ use super::terminal::Block;
 use crate::store::StageRecord;
 
 /// Characters of the longest bar.
-const BAR_WIDTH: f64 = 24.0;
+const BAR_WIDTH: usize = 16;
 /// Eighths of a character.
 const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
@@ -17,7 +17,7 @@ pub(super) fn study(block: &mut Block, summaries: &[Summary<'_>]) {
     block.line(
         "",
         &format!(
-            "{:>9}  {}{:>12}  {:<24}  {:>9} {:>9}  limit",
+            "{:>7}  {}{:>10}  {:<BAR_WIDTH$}  {:>7}  {:>7}  limit",
             "batch",
             if sides { "loop    " } else { "" },
             "rows/s",
@@ -39,7 +39,7 @@ pub(super) fn study(block: &mut Block, summaries: &[Summary<'_>]) {
         block.line(
             if position == 0 { "RIOPS" } else { "" },
             &format!(
-                "{:>9}  {side}{:>12}  {:<24}  {:>9} {:>9}  {}",
+                "{:>7}  {side}{:>10}  {:<BAR_WIDTH$}  {:>7}  {:>7}  {}",
                 stage.batch.map_or_else(String::new, super::count),
                 rate(rows_per_s(stage)),
                 bar(rows_per_s(stage) / most.max(f64::MIN_POSITIVE)),
@@ -57,7 +57,7 @@ fn limit_word(limit: Limit) -> &'static str {
         Limit::SharedCpu => "CPU",
         Limit::Device => "device",
         Limit::Rate => "the rate",
-        Limit::Waiting => "none (waiting)",
+        Limit::Waiting => "waiting",
         Limit::ServerOrNetwork => "not the client",
     }
 }
@@ -69,7 +69,7 @@ fn bar(share: f64) -> String {
         clippy::cast_sign_loss,
         reason = "eighths of a few characters"
     )]
-    let eighths = (share.clamp(0.0, 1.0) * BAR_WIDTH * 8.0).round() as usize;
+    let eighths = (share.clamp(0.0, 1.0) * BAR_WIDTH as f64 * 8.0).round() as usize;
     let mut bar = "█".repeat(eighths / 8);
     match EIGHTHS.get(eighths % 8) {
         Some(' ') if bar.is_empty() => bar.push('▏'),
@@ -85,9 +85,9 @@ mod tests {
 
     #[test]
     fn bars_are_as_long_as_their_share_and_never_nothing() {
-        assert_eq!(bar(1.0).chars().count(), 24);
-        assert_eq!(bar(0.5), "█".repeat(12));
+        assert_eq!(bar(1.0).chars().count(), BAR_WIDTH);
+        assert_eq!(bar(0.5), "█".repeat(BAR_WIDTH / 2));
         assert_eq!(bar(0.0), "▏");
-        assert_eq!(bar(0.05), "█▎");
+        assert_eq!(bar(0.07), "█▏");
     }
 }
