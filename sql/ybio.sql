@@ -65,6 +65,7 @@ declare
   split_table text := '';
   split_index text := '';
   sort text := '';
+  leftover text;
   noticed timestamptz;
 begin
   if tab_rows < 1 or batch_size < 1 then
@@ -87,6 +88,16 @@ begin
     raise notice 'tab_tablets and ind_tablets are for YugabyteDB: not used here';
   end if;
   if recreate and to_regclass(quote_ident(tab_name)) is not null then
+    -- A run that was killed has left its view, which would keep the table.
+    for leftover in
+      select distinct format('%I.%I', n.nspname, v.relname)
+        from pg_depend d join pg_rewrite r on r.oid = d.objid join pg_class v on v.oid = r.ev_class
+          join pg_namespace n on n.oid = v.relnamespace
+       where d.refobjid = to_regclass(quote_ident(tab_name)) and v.relkind = 'v' and v.relname = 'ybio_rows'
+         and n.nspname like 'pg_temp%'
+    loop
+      execute format('drop view %s', leftover);
+    end loop;
     execute format('drop table %I', tab_name);
   end if;
   -- YugabyteDB keeps a table in the order of its key, and fills an index best while it is empty; a
@@ -138,7 +149,7 @@ $setup$;
 create or replace function ybio_report(
   call_id text, intervals bigint, measure_s float8, ended_s float8, histogram bigint[],
   longest_us float8[], measured_rows bigint[], all_counts bigint[], lost_rows bigint, announced bigint,
-  max_scratch bigint, retries bigint, seen json[]
+  max_scratch bigint, conflicts bigint, deadlocks bigint, seen json[]
 ) returns json language sql immutable as $report$
   select json_build_object(
     'call', call_id, 'intervals', intervals, 'measure_s', measure_s, 'ended_s', ended_s,
@@ -150,8 +161,8 @@ create or replace function ybio_report(
          from generate_series(1201, 2400) as bucket where histogram[bucket] > 0)),
     'all', json_build_object('batches', all_counts[1], 'updates', all_counts[2],
       'read_rows', all_counts[3], 'updated_rows', all_counts[4]),
-    'lost_rows', lost_rows, 'announced', announced, 'max_scratch', max_scratch, 'retries', retries,
-    'seen', to_json(seen))
+    'lost_rows', lost_rows, 'announced', announced, 'max_scratch', max_scratch,
+    'conflicts', conflicts, 'deadlocks', deadlocks, 'drained_us', longest_us[3], 'seen', to_json(seen))
 $report$;
 
 -- Repeats batches, each a transaction of its own, from start_s on. Those that end from measure_s up to
@@ -192,18 +203,20 @@ declare
   began float8;
   ended float8;
   bucket int;
-  -- Reads in 1 to 1200, updates in 1201 to 2400; this and the next three of the measurement only.
+  -- Reads in 1 to 1200, updates in 1201 to 2400; this and the next five of the measurement only.
   histogram bigint[] := array_fill(0::bigint, array[2400]);
   longest_read float8 := 0;
   longest_update float8 := 0;
   max_scratch bigint := 0;
+  conflicts bigint := 0;
+  deadlocks bigint := 0;
   -- Of the whole call.
   batches bigint := 0;
   updates bigint := 0;
   read_rows bigint := 0;
   updated_rows bigint := 0;
-  retries bigint := 0;
   attempts int;
+  failed boolean;
   -- Rows of it that were not measured.
   before_read bigint := 0;
   before_updated bigint := 0;
@@ -223,6 +236,7 @@ declare
   look text;
   plan json;
   seen json[] := '{}';
+  drained_us float8;
   measuring boolean := false;
   last boolean := false;
 begin
@@ -244,6 +258,10 @@ begin
   end if;
   if seed is not null then
     perform setseed(seed);
+  end if;
+  if detail then
+    perform set_config('ybio.state', ybio_report(call_id, 0, measure_s, measure_s, histogram, '{}', '{}',
+      array[batches, updates, read_rows, updated_rows], lost_rows, announced, 0, 0, 0, seen)::text, false);
   end if;
   commit;
   perform pg_sleep(greatest(start_s - date_part('epoch', clock_timestamp()), 0));
@@ -269,6 +287,7 @@ begin
       last_key := first_key + update_batch - 1;
       attempts := 0;
       loop
+        failed := false;
         begin
           if kind = 1 then
             with updated as (
@@ -283,17 +302,24 @@ begin
           else
             execute writing || first_key || ' and ' || last_key || written into found_rows, found_max;
           end if;
-          exit;
         exception when serialization_failure or deadlock_detected then
           attempts := attempts + 1;
           if attempts > 10 then
             raise;
           end if;
+          failed := true;
+          if sqlstate = '40P01' then
+            deadlocks := deadlocks + 1;
+          else
+            conflicts := conflicts + 1;
+          end if;
         end;
+        exit when not failed;
+        -- The next attempt sees what the other transaction has left.
+        rollback;
       end loop;
       commit;
       ended := date_part('epoch', clock_timestamp());
-      retries := retries + attempts;
       bucket := 1201 + least(50 * ln(greatest((ended - began) * 1e6, 1)), 1199)::int;
     else
       first_key := 1 + least(read_starts - 1, floor(read_starts * case when many_keys
@@ -317,15 +343,19 @@ begin
       or read_rows + updated_rows + found_rows >= rows_due
     then
       -- This batch is not counted yet: what is counted ended before it.
-      if not measuring and ended >= measure_s then
-        measuring := true;
+      if not measuring then
+        -- All of that was the warm-up: nothing of it is measured.
         before_read := read_rows;
         before_updated := updated_rows;
         histogram := array_fill(0::bigint, array[2400]);
         longest_read := 0;
         longest_update := 0;
         max_scratch := 0;
-        retries := 0;
+        conflicts := 0;
+        deadlocks := 0;
+      end if;
+      if not measuring and ended >= measure_s then
+        measuring := true;
         batches_end := coalesce(batches + batches_max, unbounded);
         rows_end := coalesce(read_rows + updated_rows + rows_max, unbounded);
         batches_due := case when looks is null then batches_end else coalesce(batches + batches_max / 2, unbounded) end;
@@ -340,6 +370,7 @@ begin
           before_read := before_read + found_rows;
         end if;
         found_max := null;
+        drained_us := 1e6 * (ended - began);
         began := ended;
       end if;
       last := ended >= until_s or batches + 1 >= batches_end or read_rows + updated_rows + found_rows >= rows_end;
@@ -355,7 +386,8 @@ begin
         result := ybio_report(call_id, intervals, measure_s, ended, histogram,
           array[1e6 * longest_read, 1e6 * longest_update],
           array[read_rows - before_read, updated_rows - before_updated],
-          array[batches, updates, read_rows, updated_rows], lost_rows, announced, max_scratch, retries, seen);
+          array[batches, updates, read_rows, updated_rows], lost_rows, announced, max_scratch,
+          conflicts, deadlocks, seen);
         perform set_config('ybio.state', result::text, false);
         raise notice using message = 'progress', detail = result::text;
         commit;
@@ -380,7 +412,9 @@ begin
         looks := null;
         batches_due := batches_end;
         rows_due := rows_end;
-        -- The time for the look is no batch's.
+      end if;
+      if not last then
+        -- The time for report and look is no batch's.
         began := began + date_part('epoch', clock_timestamp()) - ended;
         ended := date_part('epoch', clock_timestamp());
       end if;
@@ -414,9 +448,10 @@ begin
   end if;
   perform set_config('ybio.state', '', false);
   result := ybio_report(call_id, intervals, measure_s, ended, histogram,
-    array[1e6 * longest_read, 1e6 * longest_update],
+    array[1e6 * longest_read, 1e6 * longest_update, drained_us],
     array[read_rows - before_read, updated_rows - before_updated],
-    array[batches, updates, read_rows, updated_rows], lost_rows, updated_rows, max_scratch, retries, seen);
+    array[batches, updates, read_rows, updated_rows], lost_rows, updated_rows, max_scratch,
+    conflicts, deadlocks, seen);
 end;
 $loop$;
 
@@ -493,7 +528,7 @@ begin
          num_rows = (result #>> '{all,read_rows}')::bigint + (result #>> '{all,updated_rows}')::bigint,
          updated_rows = (result #>> '{all,updated_rows}')::bigint,
          max_scratch = (result ->> 'max_scratch')::bigint,
-         retries = (result ->> 'retries')::bigint,
+         retries = (result ->> 'conflicts')::bigint + (result ->> 'deadlocks')::bigint,
          max_ms = round(greatest((result #>> '{reads,longest_us}')::numeric, (result #>> '{updates,longest_us}')::numeric) / 1000, 3),
          p50_ms = round(latency.p50::numeric, 3),
          p99_ms = round(latency.p99::numeric, 3)

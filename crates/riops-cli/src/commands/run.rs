@@ -107,6 +107,8 @@ fn plan(options: &RunRows) -> Result<RunPlan> {
         })
         .collect();
     let loop_side = sides.first().copied().unwrap_or_default();
+    // A loop in the server has one table, and what it is compared with has the same.
+    let own_table = sides.contains(&LoopSide::Server);
     let in_server_only = !sides.is_empty() && !sides.contains(&LoopSide::Client);
     if in_server_only && run.workers.is_some() {
         return Err(UsageError(
@@ -131,8 +133,7 @@ fn plan(options: &RunRows) -> Result<RunPlan> {
             },
             update_batch: options.update_batch.map(|count| count.0),
             index_only: options.index_only,
-            // A loop in the server has one table.
-            table_per_session: options.table_per_session || in_server_only,
+            table_per_session: options.table_per_session || own_table,
             distribution: options.distribution.unwrap_or_default(),
             loop_side,
             loop_sides: if sides.len() > 1 { sides } else { Vec::new() },
@@ -286,8 +287,8 @@ fn measure(
         interrupt,
         ui,
     };
-    let (measured, failure) = run.stages(&mut control)?;
-    let (mut measured, mut checks) = run.settle(&workload, measured);
+    let stages = run.stages(&mut control)?;
+    let (mut measured, mut checks) = run.settle(&workload, stages.measured, stages.unreported);
     if let Some(guard) = &mut guard
         && let Err(error) = guard.query_value("select 1")
     {
@@ -298,54 +299,65 @@ fn measure(
             held: false,
         });
     }
-    if let (Some(error), Some(last)) = (failure, measured.last_mut()) {
+    if let (Some(error), Some(last)) = (stages.failure, measured.last_mut()) {
         last.result.failure.get_or_insert(SessionError::NextStage(error));
     }
     Ok(build(context, measured, checks)?)
 }
 
+/// What came of the stages of a run.
+#[derive(Default)]
+struct Stages {
+    measured: Vec<Measured>,
+    /// Why the one after the last of these did not come about.
+    failure: Option<String>,
+    /// Whether it may have changed rows all the same.
+    unreported: bool,
+}
+
 impl Run<'_> {
     /// Runs the stages one after the other. Where one comes to nothing, those before it are kept, with
     /// the reason.
-    fn stages(&self, control: &mut Connection) -> Result<(Vec<Measured>, Option<String>)> {
-        let mut measured: Vec<Measured> = Vec::new();
+    fn stages(&self, control: &mut Connection) -> Result<Stages> {
+        let mut stages = Stages::default();
         let runs = self.context.plan.rows.stages();
         let several = runs.len() > 1;
         for run in runs {
             match self.stage(run, several, control) {
-                Ok(stage) => measured.push(stage),
-                Err(error) if measured.is_empty() => {
-                    let nothing_was_sent = match error.downcast_ref() {
-                        None
-                        | Some(EngineError::Connect { .. } | EngineError::AccessPath { .. }) => {
-                            true
-                        }
-                        Some(_) => false,
-                    };
-                    if self.context.plan.rows.updates() && nothing_was_sent {
-                        let id = self.context.id.to_string();
-                        let _ = Registry::new(control, NAME).end_run(&id, 0, 0);
-                    }
-                    return Err(error);
-                }
-                Err(error) => {
-                    if self.interrupt.requested()
-                        && let Some(last) = measured.last_mut()
-                    {
-                        last.result.interrupted = true;
-                        return Ok((measured, None));
-                    }
-                    return Ok((measured, Some(format!("{error:#}"))));
-                }
+                Ok(stage) => stages.measured.push(stage),
+                Err(error) => return self.without_a_stage(stages, error),
             }
-            let ended_early = measured
-                .last()
-                .is_some_and(|last| last.result.interrupted || last.result.failure.is_some());
+            let ended_early = stages.measured.last().map(|last| &last.result).is_some_and(|last| {
+                last.interrupted || last.failure.is_some() || last.breached.is_some()
+            });
             if ended_early {
                 break;
             }
         }
-        Ok((measured, None))
+        Ok(stages)
+    }
+
+    /// What is left of a run when a stage gave no result.
+    fn without_a_stage(&self, mut stages: Stages, error: anyhow::Error) -> Result<Stages> {
+        let nothing_was_sent = match error.downcast_ref() {
+            None | Some(EngineError::Connect { .. } | EngineError::AccessPath { .. }) => true,
+            Some(_) => false,
+        };
+        stages.unreported = !nothing_was_sent;
+        match stages.measured.last_mut() {
+            Some(last) if self.interrupt.requested() => last.result.interrupted = true,
+            Some(_) => stages.failure = Some(format!("{error:#}")),
+            None => {
+                if self.context.plan.rows.updates() && nothing_was_sent {
+                    // The connection that was used until now may be the one that was interrupted.
+                    let id = self.context.id.to_string();
+                    let _ = Connection::open(&self.target.conninfo, &Interrupt::new())
+                        .map(|mut fresh| Registry::new(&mut fresh, NAME).end_run(&id, 0, 0));
+                }
+                return Err(error);
+            }
+        }
+        Ok(stages)
     }
 
     fn stage(&self, run: RowsRun, several: bool, control: &mut Connection) -> Result<Measured> {
@@ -397,13 +409,19 @@ impl Run<'_> {
     }
 
     /// Notes what was changed, and proves it.
-    fn settle(&self, workload: &Rows, mut measured: Vec<Measured>) -> (Vec<Measured>, Vec<Check>) {
+    fn settle(
+        &self,
+        workload: &Rows,
+        mut measured: Vec<Measured>,
+        unreported: bool,
+    ) -> (Vec<Measured>, Vec<Check>) {
         let written = measured.iter().map(|stage| {
             let changes = stage.result.acknowledged.get(rows::OPERATION_UPDATE);
             changes.map_or((0, 0), |changes| (changes.rows, changes.rows_unknown))
         });
         let (rows, unknown) = written.fold((0, 0), |all, each| (all.0 + each.0, all.1 + each.1));
-        let Some(last) = measured.last_mut() else {
+        let Some(last) = measured.last_mut().filter(|_| !unreported) else {
+            // A stage that never reported: the ledger stays open.
             return (measured, Vec::new());
         };
         let changes = increments(&self.context.plan.rows, rows, unknown);
@@ -495,9 +513,10 @@ fn find_dataset(
         .entry()?
         .filter(|entry| entry.state == State::Complete)
         .ok_or(DatasetError::Incomplete(NAME))?;
-    same_parameters(NAME, &entry, &given(&options.dataset)?)?;
     let dataset: RowsDataset = serde_json::from_value(entry.parameters.clone())
         .map_err(|error| DatasetError::Damaged(error.to_string()))?;
+    let workload = Rows::new(dataset.clone(), RowsRun::default());
+    same_parameters(&workload, &entry, &given(&options.dataset)?)?;
     Ok((entry, dataset))
 }
 

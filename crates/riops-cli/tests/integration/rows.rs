@@ -417,3 +417,19 @@ fn a_stage_that_does_not_come_about_leaves_those_before_it() {
     assert_eq!(shown["stages"].as_array().unwrap().len(), 1);
     assert_eq!(shown["verdict"]["valid"], false);
 }
+
+#[test]
+fn a_dataset_of_an_older_version_is_the_same_as_before() {
+    let database = prepared("older", "--rows 500");
+    database
+        .connect()
+        .execute("update riops.dataset set parameters = (parameters::jsonb - 'layout' - 'tablets' - 'index_tablets' - 'non_transactional')::text")
+        .unwrap();
+    let again = database.riops("prepare rows --rows 500").expect(0);
+    assert!(again.stdout.contains("kept"), "{}", again.stdout);
+    database.riops(&format!("run rows {SHORT} --batch 5 --layout packed")).expect(0);
+    database
+        .riops(&format!("run rows {SHORT} --batch 5 --layout block"))
+        .expect(2)
+        .says("--layout packed, not block");
+}

@@ -250,3 +250,94 @@ fn the_routines_are_made_once_and_go_with_the_dataset() {
         .expect(1)
         .says("riops.ybio_loop exists and was not made by riops");
 }
+
+#[test]
+fn a_timeout_that_is_meant_for_statements_does_not_end_the_loop() {
+    let database = prepared("loop_timeout", "--rows 500");
+    database
+        .connect()
+        .execute("alter database loop_timeout set statement_timeout = '100ms'")
+        .unwrap();
+    valid(&database, "--batch 10 --duration 400ms --warmup 0 --interval 100ms");
+}
+
+#[test]
+fn a_breached_threshold_ends_the_calls() {
+    let database = prepared("loop_threshold", "--rows 500");
+    let run = database
+        .riops("run rows --loop server -c 2 --batch 10 --duration 1h --warmup 0 --interval 100ms --threshold 'riops>1e12' --abort-on-threshold --output json".replace('\'', "").as_str())
+        .expect(99);
+    let record = run.json();
+    assert_eq!(record["thresholds"][0]["ended_run"], true);
+    assert!(record["stages"][0]["transactions"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn nothing_of_the_warm_up_is_measured_however_much_it_reports() {
+    let database = prepared("loop_warmup", "--rows 500");
+    // Far more than a thousand updates before the measurement: each thousand is announced.
+    let record = valid(
+        &database,
+        "--transactions 50 -c 1 --batch 1 --update-percent 100 --warmup 1500ms --interval 100ms",
+    );
+    let stage = &record["stages"][0];
+    assert_eq!((&stage["transactions"], &stage["rows"]), (&50.into(), &50.into()));
+    let acknowledged = stage["operations"][0]["acknowledged_transactions"].as_u64().unwrap();
+    assert!(acknowledged > 1_050, "{acknowledged}");
+    assert_eq!(stage["service_us"]["count"], 50);
+    database.riops("verify rows").expect(0);
+}
+
+#[test]
+fn any_role_may_run_it_whatever_its_name_and_isolation() {
+    let database = prepared("loop_role", "--rows 500");
+    let mut connection = database.connect();
+    connection.execute("create role loop_role_user login superuser; alter role loop_role_user set default_transaction_isolation = 'repeatable read'").unwrap();
+    let url = database.url.replace("riops@", "loop_role_user@");
+    let mut command = database.command("run rows --loop server -c 4 --batch 250 --update-percent 100 --transactions 200 --warmup 0 --output json");
+    command.env("RIOPS_DATABASE", url);
+    let record = Ran::of(&mut command).expect(0).json();
+    let stage = &record["stages"][0];
+    assert_eq!((&record["verdict"]["valid"], &stage["transactions"]), (&true.into(), &200.into()));
+    // Half of the table each: they cannot but meet, and each attempt needs a new snapshot.
+    let retries = stage["retries"].as_u64().unwrap();
+    let counted: u64 = stage["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|error| error["retried"].as_u64().unwrap())
+        .sum();
+    assert!(retries > 0 && retries == counted, "{retries} {counted}");
+    database.riops("verify rows").expect(0);
+}
+
+#[test]
+fn a_view_that_a_killed_loop_has_left_keeps_no_table() {
+    let database = prepared("loop_leftover", "--rows 500");
+    let mut killed = database.connect();
+    killed
+        .execute("create temporary view ybio_rows as select mykey, scratch from riops.rows_0001")
+        .unwrap();
+    database.riops("prepare rows --rows 600 --recreate").expect(0);
+    killed
+        .execute("create temporary view ybio_rows as select mykey, scratch from riops.rows_0001")
+        .unwrap();
+    database.riops("cleanup rows").expect(0);
+}
+
+#[test]
+fn a_session_that_is_ended_by_somebody_calls_again() {
+    let database = prepared("loop_ended", "--rows 2000");
+    let run = &mut database.command("run rows --loop server --duration 2s --warmup 0 -c 2 --batch 10 --update-percent 50 --output json");
+    let child = until(run, "measuring");
+    let mut connection = database.connect();
+    let ended = connection.query_value("select pg_terminate_backend(pid) from pg_stat_activity where datname = 'loop_ended' and query like 'call %' limit 1").unwrap();
+    assert_eq!(ended.as_deref(), Some("t"));
+    let run = Ran::from(child.wait_with_output().unwrap()).expect(0);
+    let stage = &run.json()["stages"][0];
+    assert_eq!(stage["reconnects"], 1);
+    assert!(stage["unknown_commits"].as_u64().unwrap() > 0);
+    // Blocks per row would be wrong where not all rows are known.
+    assert_eq!(stage["io"]["blocks_per_row"], Value::Null);
+    database.riops("verify rows").expect(0);
+}

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
+use riops_wire::sqlstate::SqlState;
 use uuid::Uuid;
 
 use super::clock::Clock;
@@ -23,6 +24,12 @@ use crate::target::{Connection, ConnectionError, Interrupt};
 use crate::units::Nanos;
 use crate::workload::{Call, LoopReport, ServerLoop};
 
+/// What stands for the message of an error that only the loop in the server has seen.
+const RUN_AGAIN: &str = "run again by the loop in the server";
+/// Rows beyond every bound, where a loop went on after its connection had broken.
+const ROWS_UNBOUNDED: u64 = 1_000_000_000_000_000;
+/// How long the server may take to end such a session.
+const END_PATIENCE: Duration = Duration::from_secs(5);
 /// The pause between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -124,19 +131,28 @@ impl CallSession<'_> {
     /// Calls until the time or the number is reached.
     fn run(&mut self, connection: Connection) {
         let mut connection = connection;
-        let mut retries = 0;
+        // Calls in a row that came to nothing.
+        let mut vain = 0;
         while let Some((transactions, rows)) = self.left() {
-            let error = match self.call(&mut connection, transactions, rows) {
+            let ended = self.call(&mut connection, transactions, rows);
+            vain = if self.booked == LoopReport::default() { vain + 1 } else { 0 };
+            let error = match ended {
                 CallEnd::Done => return self.look_for_the_last_time(&mut connection),
-                CallEnd::GivenUp => return self.lose(),
+                CallEnd::GivenUp => {
+                    self.lose();
+                    if let Some(seconds) = self.limit.aborted_after_s() {
+                        self.fail(SessionError::Drain(seconds));
+                    }
+                    return;
+                }
                 CallEnd::Failed(error) => {
                     let policy = self.shared.plan.errors;
-                    let retry = error.is_retryable() && retries < policy.max_retries;
-                    retries += 1;
+                    let again = vain <= policy.max_retries;
+                    let retry = error.is_retryable() && again;
                     let now = self.shared.clock.now();
                     self.report.recorder.error(error.sqlstate, &error.to_string(), retry, now);
                     self.lose();
-                    if !retry && policy.on_error == OnError::Stop {
+                    if !retry && (policy.on_error == OnError::Stop || !again) {
                         return self.fail(SessionError::Server(error));
                     }
                     std::thread::sleep(PAUSE);
@@ -241,7 +257,15 @@ impl CallSession<'_> {
                 tally.longest = tally.longest.max(counts.longest);
             }
         }
-        self.report.recorder.retried(report.retries.saturating_sub(former.retries));
+        let now = self.shared.clock.now();
+        for (sqlstate, count, before) in [
+            (SqlState::SERIALIZATION_FAILURE, report.conflicts, former.conflicts),
+            (SqlState::DEADLOCK_DETECTED, report.deadlocks, former.deadlocks),
+        ] {
+            for _ in before..count {
+                self.report.recorder.error(sqlstate, RUN_AGAIN, true, now);
+            }
+        }
         let at = self
             .limit
             .measure_start()
@@ -276,6 +300,10 @@ impl CallSession<'_> {
             note(&mut self.report.findings, &access.statement, Moment::Middle, finding, 1);
         }
         let lost = std::mem::take(&mut report.transactions_unknown);
+        if let Some(drained) = report.drained {
+            self.report.drained += 1;
+            self.report.drained_max = self.report.drained_max.max(drained);
+        }
         self.book(report);
         // Only a call that the server has run twice has lost sight of some.
         let rows = std::mem::take(&mut self.booked.rows_unknown);
@@ -338,6 +366,7 @@ impl CallSession<'_> {
             match make_ready(self.recipe, true, &self.shared.target, &self.end_early) {
                 Ok((mut connection, findings)) => {
                     connection.heed(&self.end_early);
+                    self.end_survivor(&mut connection)?;
                     self.process = connection.greeting().process;
                     merge(&mut self.report.findings, findings);
                     self.report.recorder.reconnects += 1;
@@ -349,6 +378,33 @@ impl CallSession<'_> {
                 Err(_) => std::thread::sleep(PAUSE),
             }
         }
+    }
+
+    /// Where only the connection broke, the loop may have gone on without it: then it has to end, and
+    /// what it did meanwhile has no bound.
+    fn end_survivor(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
+        let of_it = format!(
+            "from pg_stat_activity where pid = {} and application_name = current_setting('application_name')",
+            self.process
+        );
+        let alive = connection.query_value(&format!("select pg_terminate_backend(pid) {of_it}"))?;
+        if alive.is_none() {
+            return Ok(());
+        }
+        let changing = self.shared.changes.iter().position(|&changes| changes);
+        if let Some(acknowledged) =
+            changing.and_then(|operation| self.report.acknowledged.get_mut(operation))
+            && acknowledged.rows_unknown > 0
+        {
+            acknowledged.rows_unknown = ROWS_UNBOUNDED;
+        }
+        let deadline = Instant::now() + END_PATIENCE;
+        while connection.query_value(&format!("select 1 {of_it}"))?.is_some()
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
     }
 
     fn fail(&mut self, error: SessionError) {

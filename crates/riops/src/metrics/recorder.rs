@@ -151,12 +151,6 @@ impl Recorder {
         }
     }
 
-    /// Counts transactions that somebody else has run again after an error.
-    pub fn retried(&mut self, count: u64) {
-        self.retries += count;
-        self.interval.retries += count;
-    }
-
     /// Counts an error of `now`; `retried` says that the transaction is sent again.
     pub fn error(&mut self, sqlstate: SqlState, message: &str, retried: bool, now: Nanos) {
         self.interval.errors += 1;

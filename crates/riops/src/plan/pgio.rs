@@ -96,9 +96,7 @@ impl PgioConf {
         self.values.get(name)?.parse().ok()
     }
 
-    /// The name that PGIO's report gives the database.
-    #[must_use]
-    pub fn database_name(&self) -> Option<&str> {
+    fn database_name(&self) -> Option<&str> {
         self.values.get("DBNAME").map(String::as_str)
     }
 

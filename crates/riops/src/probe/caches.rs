@@ -165,10 +165,13 @@ fn evict(
                 )
             } else {
                 format!(
-                    "select count(*) from {schema}.pg_buffercache
-                      where relfilenode = pg_relation_filenode('{relation}')
-                        and reldatabase = (select oid from pg_database where datname = current_database())
-                        and {schema}.pg_buffercache_evict(bufferid)"
+                    // OFFSET 0: the planner would evict first and look afterwards.
+                    "select count(*) from (
+                       select bufferid from {schema}.pg_buffercache
+                        where relfilenode = pg_relation_filenode('{relation}')
+                          and reldatabase = (select oid from pg_database where datname = current_database())
+                       offset 0) as own
+                      where {schema}.pg_buffercache_evict(bufferid)"
                 )
             };
             blocks += connection.query_value(&sql)?.and_then(|text| text.parse().ok()).unwrap_or(0);

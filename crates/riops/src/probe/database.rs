@@ -22,6 +22,9 @@ const CHECKPOINTS_16: &str = include_str!("../../../../sql/probe/checkpoints_16.
 
 /// How long sessions that have said goodbye may take to end.
 const GOODBYE: Duration = Duration::from_secs(3);
+/// Before PostgreSQL 15 a session hands its counters in within a second, and they are shown up to
+/// half a second later.
+const STATISTICS_AGE: Duration = Duration::from_millis(1_600);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Block accesses in the dataset's tables.
@@ -183,6 +186,8 @@ pub struct DatabaseProbe<'a> {
     tables: String,
     has_io: bool,
     has_wal: bool,
+    /// Whether a session can hand in its counters at once.
+    can_flush: bool,
     checkpoints: &'static str,
     /// Statements that show what a read touches, and the settings under which they do.
     read_looks: (Vec<String>, Vec<String>),
@@ -203,10 +208,16 @@ impl<'a> DatabaseProbe<'a> {
             let sql = format!("select to_regclass('pg_catalog.{view}') is not null");
             Ok(connection.query_value(&sql)?.as_deref() == Some("t"))
         };
+        let (has_io, has_wal) = (has("pg_stat_io")?, has("pg_stat_wal")?);
+        let has_checkpointer = has("pg_stat_checkpointer")?;
         Ok(Self {
-            has_io: has("pg_stat_io")?,
-            has_wal: has("pg_stat_wal")?,
-            checkpoints: if has("pg_stat_checkpointer")? { CHECKPOINTS } else { CHECKPOINTS_16 },
+            has_io,
+            has_wal,
+            can_flush: connection
+                .query_value("select to_regproc('pg_stat_force_next_flush') is not null")?
+                .as_deref()
+                == Some("t"),
+            checkpoints: if has_checkpointer { CHECKPOINTS } else { CHECKPOINTS_16 },
             tables: tables.join(","),
             connection,
             read_looks: (Vec::new(), Vec::new()),
@@ -227,6 +238,12 @@ impl<'a> DatabaseProbe<'a> {
 
     /// The sessions are about to connect.
     pub fn open(&mut self) {
+        // What this session did itself shall not arrive later, among what is counted.
+        if self.can_flush {
+            let _ = self.connection.execute("select pg_stat_force_next_flush()");
+        } else {
+            std::thread::sleep(STATISTICS_AGE);
+        }
         self.opened = self.sample(true);
     }
 
@@ -243,6 +260,9 @@ impl<'a> DatabaseProbe<'a> {
     /// The sessions have said goodbye; these were their processes on the server.
     pub fn close(&mut self, processes: &[i32]) {
         self.await_end(processes);
+        if !self.can_flush {
+            std::thread::sleep(STATISTICS_AGE);
+        }
         self.closed = self.sample(true);
         self.blocks_per_read = self.measure_reads();
     }

@@ -29,9 +29,10 @@ fn stage_text(record: &Record, stage: &StageRecord) -> String {
     };
     let database = &record.target.database;
     text.push_str(&counters_table(database, &before, &after));
+    // Without a warm-up the counters are those of the run.
+    let share = if record.plan.warmup_s > 0.0 { measured_share(stage) } else { 1.0 };
     let rate = |from: u64, to: u64| {
-        to.saturating_sub(from) as f64 * measured_share(stage)
-            / stage.seconds.max(f64::MIN_POSITIVE)
+        to.saturating_sub(from) as f64 * share / stage.seconds.max(f64::MIN_POSITIVE)
     };
     let tables = record.target.dataset.rows.tables;
     let _ = writeln!(

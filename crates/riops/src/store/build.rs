@@ -212,7 +212,10 @@ fn stage(measured: Measured, plan: &RunPlan) -> Result<StageRecord, HistogramErr
     let transactions_each: Vec<u64> =
         result.sessions.iter().map(SessionTally::transactions).collect();
     let rows_per_s = per_second(rows);
-    let acknowledged = result.acknowledged.iter();
+    // A call that was given up has done more than it could say.
+    let all_said = run.loop_side == LoopSide::Client
+        || (!result.interrupted && result.failure.is_none() && result.recorder.reconnects == 0);
+    let acknowledged = result.acknowledged.iter().filter(|_| all_said);
     let work = io::Work {
         rows_per_s,
         rows_acknowledged: acknowledged.map(|each| each.rows).sum(),

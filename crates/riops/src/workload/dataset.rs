@@ -162,9 +162,7 @@ pub struct Dataset {
 
 /// Routines that a workload needs in the server beside its tables.
 pub struct Routines {
-    /// The one that is called.
-    pub main: &'static str,
-    /// All of them.
+    /// Their names, each of one routine.
     pub names: &'static [&'static str],
     /// What makes them, in the current schema.
     pub sql: &'static str,
@@ -492,6 +490,7 @@ impl<'a> Registry<'a> {
         let workload = self.workload;
         self.in_transaction(|connection| {
             for table in &tables {
+                drop_leftover_views(connection, table)?;
                 connection
                     .execute(&format!("drop table riops.\"{}\"", table.replace('"', "\"\"")))?;
             }
@@ -538,17 +537,24 @@ impl<'a> Registry<'a> {
     /// [`DatasetError::ForeignRoutine`] where somebody else's has the name of one.
     pub fn install(&mut self, routines: &Routines) -> Result<(), DatasetError> {
         let mark = routines.mark();
-        let sql = "select coalesce(obj_description(p.oid, 'pg_proc'), '')
+        let sql = "select p.proname, coalesce(obj_description(p.oid, 'pg_proc'), '')
                      from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-                    where n.nspname = 'riops' and p.proname = $1";
-        let name = Some(routines.main);
-        let found = self.connection.query_with(sql, &[name])?;
-        let comments: Vec<String> = found.into_iter().flatten().flatten().collect();
-        if comments == [mark.as_str()] {
-            return Ok(());
+                    where n.nspname = 'riops'";
+        let mut found = 0;
+        for row in self.connection.query(sql)? {
+            let [Some(name), Some(comment)] = row.as_slice() else {
+                continue;
+            };
+            let Some(name) = routines.names.iter().find(|own| *own == name) else {
+                continue;
+            };
+            if !comment.starts_with(ROUTINE_MARK) {
+                return Err(DatasetError::ForeignRoutine(name));
+            }
+            found += usize::from(*comment == mark);
         }
-        if comments.iter().any(|comment| !comment.starts_with(ROUTINE_MARK)) {
-            return Err(DatasetError::ForeignRoutine(routines.main));
+        if found == routines.names.len() {
+            return Ok(());
         }
         self.in_transaction(|connection| {
             // Two runs may want to make them at the same time.
@@ -666,6 +672,20 @@ impl<'a> Registry<'a> {
             })
             .collect()
     }
+}
+
+/// Drops the views that loops in a server that was killed have left on a table, and that would keep it.
+fn drop_leftover_views(connection: &mut Connection, table: &str) -> Result<(), ConnectionError> {
+    let sql = "select distinct format('%I.%I', n.nspname, v.relname)
+                 from pg_depend d join pg_rewrite r on r.oid = d.objid
+                   join pg_class v on v.oid = r.ev_class join pg_namespace n on n.oid = v.relnamespace
+                   join pg_class t on t.oid = d.refobjid join pg_namespace own on own.oid = t.relnamespace
+                where own.nspname = 'riops' and t.relname = $1 and v.relkind = 'v'
+                  and v.relname = 'ybio_rows' and n.nspname like 'pg_temp%'";
+    for view in connection.query_with(sql, &[Some(table)])?.into_iter().flatten().flatten() {
+        connection.execute(&format!("drop view {view}"))?;
+    }
+    Ok(())
 }
 
 /// Drops the routines that riops has made.

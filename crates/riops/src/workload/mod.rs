@@ -11,6 +11,8 @@ pub mod rows;
 pub mod transaction;
 pub mod verify;
 
+use serde_json::Value;
+
 use crate::plan::RunPlan;
 use crate::target::Flavour;
 use crate::units::Nanos;
@@ -26,6 +28,9 @@ pub trait Workload {
 
     /// The names of its tables in the schema `riops`.
     fn table_names(&self) -> Vec<String>;
+
+    /// The parameters of a dataset as this version writes them: an older one knew fewer.
+    fn up_to_date(&self, parameters: &Value) -> Value;
 
     /// What of its parameters makes no sense on a relative of PostgreSQL, as an option.
     fn unsupported(&self, flavour: Flavour) -> Option<&'static str>;
@@ -133,8 +138,12 @@ pub struct LoopReport {
     pub rows_unknown: u64,
     /// Transactions that these are.
     pub transactions_unknown: u64,
-    /// Transactions that were run again after a serialization failure or a deadlock.
-    pub retries: u64,
+    /// Transactions that were run again after a serialization failure.
+    pub conflicts: u64,
+    /// Transactions that were run again after a deadlock.
+    pub deadlocks: u64,
+    /// How long a transaction took that was committed after the measurement.
+    pub drained: Option<Nanos>,
     /// Replies that did not have all their rows, at least.
     pub wrong_replies: u64,
     /// What the looks in the middle have shown, in their order.

@@ -67,14 +67,14 @@ pub struct Preparation<'a> {
 /// # Errors
 /// [`DatasetError::Differs`] with the first that it has not.
 pub fn same_parameters(
-    workload: &'static str,
+    workload: &dyn Workload,
     entry: &Entry,
     wanted: &serde_json::Value,
 ) -> Result<(), DatasetError> {
-    match difference(&entry.parameters, wanted) {
+    match difference(&workload.up_to_date(&entry.parameters), wanted) {
         None => Ok(()),
         Some((option, found, wanted)) => {
-            Err(DatasetError::Differs { workload, option, found, wanted })
+            Err(DatasetError::Differs { workload: workload.name(), option, found, wanted })
         }
     }
 }
@@ -113,7 +113,7 @@ impl Preparation<'_> {
         let dataset = self.workload.dataset(flavour);
         let mut registry = Registry::new(&mut connection, self.workload.name());
         let enough = |entry: &Entry| {
-            !self.recreate && difference(&entry.parameters, self.compared).is_none()
+            !self.recreate && same_parameters(self.workload, entry, self.compared).is_ok()
         };
         if !registry.lock_to_make(enough, self.interrupt)? {
             return Ok(Prepared::Kept);
@@ -121,7 +121,7 @@ impl Preparation<'_> {
         registry.ensure()?;
         match registry.entry()? {
             Some(entry) if entry.state == State::Complete && !self.recreate => {
-                same_parameters(self.workload.name(), &entry, self.compared)?;
+                same_parameters(self.workload, &entry, self.compared)?;
                 registry.require(&self.workload.table_names())?;
                 return Ok(Prepared::Kept);
             }

@@ -22,7 +22,7 @@ fn last(intervals: u32, reads: u64, updates: u64) -> String {
 fn counts(intervals: u32, reads: u64, updates: u64, more: u64) -> String {
     let bucket = |count: u64| if count > 0 { format!("[461, {count}]") } else { String::new() };
     format!(
-        r#"{{"intervals": {intervals}, "measure_s": 0, "ended_s": {}, "max_scratch": 0, "retries": 2,
+        r#"{{"intervals": {intervals}, "measure_s": 0, "ended_s": {}, "max_scratch": 0, "conflicts": 1, "deadlocks": 1, "drained_us": null,
             "reads": {{"rows": {}, "longest_us": 9999, "buckets": [{}]}},
             "updates": {{"rows": {}, "longest_us": 9999, "buckets": [{}]}},
             "all": {{"batches": {}, "updates": {updates}, "read_rows": {}, "updated_rows": {}}},

@@ -8,6 +8,8 @@ mod generator;
 mod load;
 mod server_loop;
 
+use serde_json::Value;
+
 use super::access::{Access, AccessPath};
 use super::dataset::{Dataset, Table, Zero};
 use super::keys::{Purpose, RangePicker, stream};
@@ -175,8 +177,11 @@ impl Rows {
         let index_only = if self.run.index_only { "on" } else { "off" };
         settings.push(format!("set enable_indexonlyscan = {index_only}"));
         if self.run.loop_side == LoopSide::Server {
-            // Its progress comes as notices.
+            // Its progress comes as notices, and the whole loop is one statement.
             settings.push("set client_min_messages = notice".to_owned());
+            settings.push("set statement_timeout = 0".to_owned());
+            // Its procedure calls its neighbour.
+            settings.push("set search_path = riops, pg_catalog".to_owned());
         }
         if let Some(staleness) = self.run.follower_reads_ms {
             settings.push("set default_transaction_read_only = on".to_owned());
@@ -271,6 +276,12 @@ impl Workload for Rows {
 
     fn table_names(&self) -> Vec<String> {
         self.tables().collect()
+    }
+
+    fn up_to_date(&self, parameters: &Value) -> Value {
+        serde_json::from_value::<RowsDataset>(parameters.clone())
+            .and_then(serde_json::to_value)
+            .unwrap_or_else(|_| parameters.clone())
     }
 
     fn unsupported(&self, flavour: Flavour) -> Option<&'static str> {

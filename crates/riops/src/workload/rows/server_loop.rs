@@ -23,7 +23,6 @@ const BATCHES_BEFORE_FIRST_REPORT: u64 = 1000;
 pub fn routines() -> Routines {
     let part = YBIO.split("-- loop: ").nth(1).unwrap_or_default();
     Routines {
-        main: "ybio_loop",
         names: &["ybio_loop", "ybio_report"],
         // Behind the words of the mark.
         sql: part.split_once('\n').map_or("", |(_, sql)| sql),
@@ -113,7 +112,9 @@ impl ServerLoop for RowsLoop {
             all,
             lost_rows,
             announced,
-            retries,
+            conflicts,
+            deadlocks,
+            drained_us,
             seen,
         } = serde_json::from_str(report).ok()?;
         let mut measured = vec![LoopCounts::default(); 2];
@@ -141,7 +142,9 @@ impl ServerLoop for RowsLoop {
             committed,
             rows_unknown,
             transactions_unknown: rows_unknown.div_ceil(self.update_batch),
-            retries,
+            conflicts,
+            deadlocks,
+            drained: drained_us.map(nanos),
             wrong_replies,
             looks: seen.unwrap_or_default().iter().map(ToString::to_string).collect(),
         })
@@ -164,7 +167,10 @@ struct Report {
     all: All,
     lost_rows: u64,
     announced: u64,
-    retries: u64,
+    conflicts: u64,
+    deadlocks: u64,
+    /// Of a transaction that ended after the measurement.
+    drained_us: Option<f64>,
     seen: Option<Vec<serde_json::Value>>,
 }
 
@@ -264,9 +270,10 @@ mod tests {
             "reads": {"rows": 30, "longest_us": 250.5, "buckets": [[231, 1], [277, 2]]},
             "updates": {"rows": 10, "longest_us": 900, "buckets": [[340, 2]]},
             "all": {"batches": 9, "updates": 4, "read_rows": 50, "updated_rows": 20},
-            "lost_rows": 3, "announced": 1020, "max_scratch": 7, "retries": 1, "seen": [[{"Plan": {}}]]}"#;
+            "lost_rows": 3, "announced": 1020, "max_scratch": 7, "conflicts": 1, "deadlocks": 2, "drained_us": 12.5, "seen": [[{"Plan": {}}]]}"#;
         let read = rows_loop(&run).read(report).unwrap();
-        assert_eq!((read.intervals, read.ended_s, read.retries), (2, 2.5, 1));
+        assert_eq!((read.intervals, read.ended_s), (2, 2.5));
+        assert_eq!((read.conflicts, read.deadlocks, read.drained), (1, 2, Some(Nanos(12_500))));
         assert_eq!(read.committed, [(5, 50), (4, 20)]);
         assert_eq!((read.rows_unknown, read.wrong_replies), (1003, 0));
         assert_eq!(read.looks, [r#"[{"Plan":{}}]"#]);
