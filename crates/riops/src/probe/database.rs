@@ -236,6 +236,15 @@ impl<'a> DatabaseProbe<'a> {
         Self { read_looks: (settings, looks), ..self }
     }
 
+    /// The server's processes of the sessions; none where they cannot be told.
+    pub fn processes(&mut self) -> Vec<i32> {
+        let sql = "select pid from pg_stat_activity
+                    where application_name = current_setting('application_name') and pid <> pg_backend_pid()
+                    order by pid";
+        let rows = self.connection.query(sql).unwrap_or_default();
+        rows.into_iter().flatten().flatten().filter_map(|pid| pid.parse().ok()).collect()
+    }
+
     /// The sessions are about to connect.
     pub fn open(&mut self) {
         // What this session did itself shall not arrive later, among what is counted.

@@ -8,6 +8,7 @@ pub mod cpu;
 pub mod database;
 pub mod device;
 pub mod memory;
+pub mod process;
 pub mod storage;
 
 use std::path::Path;
@@ -18,14 +19,16 @@ use cpu::MachineCpu;
 use database::{DatabaseProbe, DatabaseUse};
 use device::{Device, DeviceCounters};
 use memory::{Memory, Pressure, Waits};
+use process::{Accounts, ReadBytes};
 
 /// All counters at one moment.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Sample {
     process_cpu_s: Option<f64>,
     machine: Option<MachineCpu>,
     device: Option<DeviceCounters>,
     waits: Option<Waits>,
+    sessions: Option<Accounts>,
 }
 
 /// Reads the counters at the start and at the end of a measurement.
@@ -33,6 +36,8 @@ struct Sample {
 pub struct Probe<'a> {
     device: Option<Device>,
     database: Option<DatabaseProbe<'a>>,
+    /// The server's processes of the sessions.
+    processes: Vec<i32>,
     start: Option<Sample>,
     end: Option<Sample>,
 }
@@ -55,6 +60,10 @@ pub struct MachineUse {
     /// How much of the time something on this machine had to wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pressure: Option<Pressure>,
+    /// What the server's processes of the sessions have read, where they run on this machine and may
+    /// be looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_reads: Option<ReadBytes>,
     /// What the database counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<DatabaseUse>,
@@ -82,7 +91,7 @@ impl<'a> Probe<'a> {
     #[must_use]
     pub fn machine(local_data: Option<&Path>) -> Self {
         let device = local_data.and_then(Device::of_path);
-        Self { device, database: None, start: None, end: None }
+        Self { device, database: None, processes: Vec::new(), start: None, end: None }
     }
 
     /// Watches the database too.
@@ -101,6 +110,11 @@ impl<'a> Probe<'a> {
 
     /// Counting starts.
     pub fn start(&mut self) {
+        // Only where the device is known is the server known to be here.
+        self.processes = match (&mut self.database, &self.device) {
+            (Some(database), Some(_)) => database.processes(),
+            _ => Vec::new(),
+        };
         self.start = Some(self.sample());
         if let Some(database) = &mut self.database {
             database.start();
@@ -124,6 +138,8 @@ impl<'a> Probe<'a> {
 
     fn sample(&self) -> Sample {
         Sample {
+            // First: at the end the sessions are about to go.
+            sessions: Accounts::read(&self.processes),
             process_cpu_s: cpu::process_seconds(),
             machine: MachineCpu::read(),
             device: self.device.as_ref().and_then(Device::read),
@@ -155,6 +171,11 @@ impl<'a> Probe<'a> {
                 .waits
                 .zip(end.waits)
                 .map(|(start, end)| end.share_since(start, seconds)),
+            session_reads: start
+                .sessions
+                .as_ref()
+                .zip(end.sessions.as_ref())
+                .and_then(|(start, end)| end.since(start)),
             database: self.database.as_ref().map(DatabaseProbe::usage),
         }
     }

@@ -1,8 +1,8 @@
 //! Where the rows came from: the database's and the device's counters, put together. Pure.
 
 use super::record::{IoRecord, Sources};
+use crate::probe::MachineUse;
 use crate::probe::database::{DatabaseUse, TableBlocks};
-use crate::probe::{DeviceUse, MachineUse};
 use crate::units::BLOCK_BYTES;
 use crate::workload::access::StorageRequests;
 
@@ -43,7 +43,7 @@ pub(super) fn io(
         piops: device.as_ref().map(|device| device.reads_per_s),
         hit_ratio: blocks.map(|blocks| blocks.hit_ratio),
         blocks_per_row: blocks.map(|blocks| blocks.per_row),
-        sources: blocks.map(|blocks| sources(blocks, device.as_ref(), work)),
+        sources: blocks.map(|blocks| sources(blocks, usage, work)),
         wal_mb_s: wal_bytes_per_s.map(|bytes| bytes / 1e6),
         storage_requests_per_row,
         device,
@@ -76,9 +76,10 @@ fn logical(database: &DatabaseUse, work: Work) -> Option<Logical> {
     Some(Logical { liops, per_row, hit_ratio, counted })
 }
 
-/// The shares are counted independently, buffers by the database and reads by the device, so that
-/// they need not add up to 1: more says that the device read what nobody had asked it for.
-fn sources(blocks: Logical, device: Option<&DeviceUse>, work: Work) -> Sources {
+/// Each share has a counter of its own: hits of the database, reads of the server's processes that the
+/// kernel did not fetch for them, reads of the device. So they need not add up to 1. Where the
+/// processes may not be looked at, the page cache has what is left.
+fn sources(blocks: Logical, usage: &MachineUse, work: Work) -> Sources {
     let TableBlocks { heap_blks_hit, heap_blks_read, idx_blks_hit, idx_blks_read } = blocks.counted;
     let (hit, read) = if work.index_only {
         (idx_blks_hit, idx_blks_read)
@@ -86,21 +87,26 @@ fn sources(blocks: Logical, device: Option<&DeviceUse>, work: Work) -> Sources {
         (heap_blks_hit, heap_blks_read)
     };
     let read_share = read as f64 / (hit + read).max(1) as f64;
-    let device_share = device.map(|device| {
-        let from_device = device.read_mb_s * 1e6 / BLOCK_BYTES as f64;
-        let asked_for = blocks.liops * (1.0 - blocks.hit_ratio);
-        if asked_for > 0.0 { read_share * from_device / asked_for } else { 0.0 }
-    });
-    Sources {
-        buffers_share: 1.0 - read_share,
-        page_cache_share: device_share.map(|device_share| (read_share - device_share).max(0.0)),
-        device_share,
-    }
+    let asked_for = blocks.liops * (1.0 - blocks.hit_ratio);
+    let share_of_reads = |bytes_per_s: f64| {
+        let blocks_per_s = bytes_per_s / BLOCK_BYTES as f64;
+        if asked_for > 0.0 { read_share * blocks_per_s / asked_for } else { 0.0 }
+    };
+    let device = usage.device.as_ref();
+    let device_share = device.map(|device| share_of_reads(device.read_mb_s * 1e6));
+    let from_cache = usage.session_reads.map(|read| read.all.saturating_sub(read.device));
+    let page_cache_share = match from_cache {
+        Some(bytes) => Some(share_of_reads(bytes as f64 / work.seconds)),
+        None => device_share.map(|device_share| (read_share - device_share).max(0.0)),
+    };
+    Sources { buffers_share: 1.0 - read_share, page_cache_share, device_share }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe::DeviceUse;
+    use crate::probe::process::ReadBytes;
 
     fn work() -> Work {
         Work { rows_per_s: 1_000.0, rows_acknowledged: 12_000, seconds: 10.0, index_only: false }
@@ -149,6 +155,16 @@ mod tests {
         assert!((sources.device_share.unwrap() - 0.30).abs() < 1e-3);
         assert!((sources.page_cache_share.unwrap() - 0.45).abs() < 1e-3);
         assert_eq!((found.wal_mb_s, found.piops), (Some(2.0), Some(300.0)));
+    }
+
+    #[test]
+    fn the_page_cache_has_a_counter_of_its_own_where_processes_may_be_looked_at() {
+        // 750 blocks per second over ten seconds, 310 of them fetched for the processes.
+        let read = ReadBytes { all: 7_500 * BLOCK_BYTES, device: 3_100 * BLOCK_BYTES };
+        let counted = MachineUse { session_reads: Some(read), ..usage(300.0 * 8192.0 / 1e6) };
+        let sources = io(&counted, work(), None).unwrap().sources.unwrap();
+        assert!((sources.page_cache_share.unwrap() - 0.44).abs() < 1e-3);
+        assert!((sources.device_share.unwrap() - 0.30).abs() < 1e-3);
     }
 
     #[test]

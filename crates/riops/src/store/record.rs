@@ -379,7 +379,8 @@ pub struct IoRecord {
 pub struct Sources {
     /// Found in shared buffers.
     pub buffers_share: f64,
-    /// Found in the operating system's cache; absent where the device is not seen.
+    /// Found in the operating system's cache; what is left where the server's processes may not be
+    /// looked at, absent where the device is not seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache_share: Option<f64>,
     /// Read from the device.
