@@ -68,13 +68,16 @@ declare
   leftover text;
   noticed timestamptz;
 begin
-  if tab_rows < 1 or batch_size < 1 then
-    raise exception 'tab_rows (%) and batch_size (%) must be at least 1', tab_rows, batch_size;
+  if (tab_rows >= 1 and batch_size >= 1 and tab_num between 0 and 9999) is not true then
+    raise exception 'tab_rows (%) and batch_size (%) must be at least 1, and tab_num (%) at most 9999',
+      tab_rows, batch_size, tab_num;
   end if;
   -- The last batch of a remainder is a batch too.
   batches := (tab_rows + batch_size - 1) / batch_size;
   if orderby is not null then
     sort := ' order by ' || orderby;
+    -- Better known before the old table is dropped.
+    execute 'select 1 from (values (1::bigint, 1::bigint)) as generated (mykey, scratch)' || sort;
   end if;
   if is_yugabytedb then
     if ind_tablets > 1 then
@@ -181,7 +184,7 @@ create or replace procedure ybio_loop(
   call_id text, tab_name text, tab_rows bigint, batch_size bigint, update_batch bigint,
   pct_update int, pct_of_rows boolean, prepared boolean, index_only boolean,
   start_s float8, measure_s float8, until_s float8, batches_max bigint, rows_max bigint,
-  seed float8, report_s float8, detail boolean, looks text[], inout result json
+  seed float8, report_s float8, retries_max int, detail boolean, looks text[], inout result json
 ) language plpgsql as $loop$
 declare
   latest json := nullif(current_setting('ybio.state', true), '')::json;
@@ -249,7 +252,7 @@ begin
     reported := updated_rows;
   end if;
   if detail and pct_update > 0 then
-    announced := updated_rows + 1000 * update_batch;
+    announced := updated_rows + 10 * update_batch;
     announce_at := announced - 2 * update_batch;
   end if;
   if prepared then
@@ -304,7 +307,7 @@ begin
           end if;
         exception when serialization_failure or deadlock_detected then
           attempts := attempts + 1;
-          if attempts > 10 then
+          if attempts > retries_max then
             raise;
           end if;
           failed := true;
@@ -379,7 +382,7 @@ begin
       end if;
       if detail and not last then
         if pct_update > 0 then
-          announced := updated_rows + greatest(2 * (updated_rows - reported), 1000 * update_batch);
+          announced := updated_rows + greatest(2 * (updated_rows - reported), 10 * update_batch);
           announce_at := announced - 2 * update_batch;
           reported := updated_rows;
         end if;
@@ -489,11 +492,14 @@ begin
     raise exception 'there is no table %: make it with call setup(tab_prefix=>%, tab_num=>%)',
       tab_name, quote_literal(tab_prefix), tab_num;
   end if;
-  if batch < 1 then
+  if (tab_rows >= 1 and batch_size >= 1) is not true then
     raise exception 'tab_rows (%) and batch_size (%) must be at least 1', tab_rows, batch_size;
   end if;
-  if pct_update not between 0 and 100 then
+  if (pct_update between 0 and 100) is not true then
     raise exception 'pct_update must be between 0 and 100, not %', pct_update;
+  end if;
+  if run_duration is null or tab_num not between 0 and 9999 then
+    raise exception 'run_duration must not be null, and tab_num (%) at most 9999', tab_num;
   end if;
   if former is null then
     select json_object_agg(name, setting) into former
@@ -520,7 +526,7 @@ begin
   commit;
   start_s := date_part('epoch', clock_timestamp());
   call ybio_loop(job::text, quote_ident(tab_name), tab_rows, batch, batch, pct_update, true, prepared, index_only,
-    start_s, start_s, start_s + date_part('epoch', run_duration), null, null, null, 1, false, null, result);
+    start_s, start_s, start_s + date_part('epoch', run_duration), null, null, null, 1, 10, false, null, result);
   update benchruns
      set start_time = to_timestamp((result ->> 'measure_s')::float8),
          end_time = to_timestamp((result ->> 'ended_s')::float8),
@@ -529,11 +535,12 @@ begin
          updated_rows = (result #>> '{all,updated_rows}')::bigint,
          max_scratch = (result ->> 'max_scratch')::bigint,
          retries = (result ->> 'conflicts')::bigint + (result ->> 'deadlocks')::bigint,
-         max_ms = round(greatest((result #>> '{reads,longest_us}')::numeric, (result #>> '{updates,longest_us}')::numeric) / 1000, 3),
-         p50_ms = round(latency.p50::numeric, 3),
-         p99_ms = round(latency.p99::numeric, 3)
+         max_ms = round(latency.longest::numeric, 3),
+         p50_ms = round(least(latency.p50, latency.longest)::numeric, 3),
+         p99_ms = round(least(latency.p99, latency.longest)::numeric, 3)
     from (select min(us) filter (where up_to >= 0.5 * total) / 1000 as p50,
-                 min(us) filter (where up_to >= 0.99 * total) / 1000 as p99
+                 min(us) filter (where up_to >= 0.99 * total) / 1000 as p99,
+                 greatest((result #>> '{reads,longest_us}')::float8, (result #>> '{updates,longest_us}')::float8) / 1000 as longest
             from (select exp(((entry ->> 0)::int - 1) / 50.0::float8) as us,
                          sum((entry ->> 1)::bigint) over (order by (entry ->> 0)::int) as up_to,
                          sum((entry ->> 1)::bigint) over () as total

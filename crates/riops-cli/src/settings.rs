@@ -118,6 +118,9 @@ fn read_file(path: &Path, purpose: Purpose) -> Result<(Values, Vec<String>), Str
         let conf = PgioConf::parse(&text).map_err(|error| {
             format!("the file of --config, {}, is no pgio.conf: {error}", path.display())
         })?;
+        if purpose == Purpose::Prepare && !conf.has_scale() {
+            return Err(format!("{} does not set SCALE, the size of each table", path.display()));
+        }
         let options = conf.options(purpose).into_iter();
         let values = options.map(|(name, value)| (name.to_owned(), vec![value])).collect();
         let notices = conf.without_effect();

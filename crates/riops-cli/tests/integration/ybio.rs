@@ -222,7 +222,7 @@ fn a_call_that_the_server_runs_again_goes_on_from_its_last_report() {
         .unwrap();
     let call = |id: &str| {
         format!(
-            "call ybio_loop('{id}', 'bench0001', 100, 10, 10, 100, true, true, false, {now}, {now}, {now}, null, null, null, 1, false, null, null)"
+            "call ybio_loop('{id}', 'bench0001', 100, 10, 10, 100, true, true, false, {now}, {now}, {now}, null, null, null, 1, 10, false, null, null)"
         )
     };
     let counts = |report: &str| {

@@ -246,7 +246,9 @@ impl CallSession<'_> {
                 .latencies
                 .iter()
                 .map(|&(latency, count)| {
-                    (latency, count.saturating_sub(known.get(&latency).copied().unwrap_or(0)))
+                    // A bucket's middle may be beyond the longest, which is exact.
+                    let more = count.saturating_sub(known.get(&latency).copied().unwrap_or(0));
+                    (latency.min(counts.longest), more)
                 })
                 .collect();
             let rows = counts.rows.saturating_sub(before.rows);

@@ -48,12 +48,15 @@ pub struct StageResult {
     pub interrupted: bool,
 }
 
+/// With `to_last_end` the measurement ends with the last transaction that is known of, else where its
+/// limit does.
 pub(super) fn merge_reports(
     reports: Vec<WorkerReport>,
     limit: &Limit,
+    to_last_end: bool,
 ) -> Result<StageResult, EngineError> {
     let last_end = reports.iter().map(|report| report.last_end).max().unwrap_or_default();
-    let end = if limit.is_by_number() { last_end } else { limit.end() };
+    let end = if to_last_end { last_end } else { limit.end() };
     // A worker that has had no success for a while has had none until the common end.
     let mut reports = reports.into_iter().map(|mut report| {
         report.recorder.gaps.success(end);

@@ -77,6 +77,7 @@ impl StageRun<'_> {
             timeline.sum_up(self.plan.schedule != Schedule::Closed)?;
         }
         let (reports, breached) = self.watch(&limit, &mut timeline, probe, observer)?;
+        let in_server = self.handles.iter().any(|handle| matches!(handle.caller, Caller::Call(_)));
         for handle in self.handles {
             handle.thread.join().map_err(|_| EngineError::WorkerLost)?;
         }
@@ -84,7 +85,9 @@ impl StageRun<'_> {
         for report in &reports {
             timeline.add_last(report.recorder.interval())?;
         }
-        let mut result = merge_reports(reports, &limit)?;
+        // A call that was given up has said nothing since its last report.
+        let given_up = in_server && (interrupted || breached.is_some() || limit.has_failed());
+        let mut result = merge_reports(reports, &limit, limit.is_by_number() || given_up)?;
         result.name = name;
         result.operations = operations;
         result.interrupted = interrupted;
@@ -94,7 +97,10 @@ impl StageRun<'_> {
         }
         result.series = series;
         result.breached = breached;
-        note_outages(&mut result, limit.measure_start());
+        // Successes in the server are known only by the interval.
+        if !in_server {
+            note_outages(&mut result, limit.measure_start());
+        }
         let mut findings = before;
         findings::merge(&mut findings, result.findings);
         findings.sort_by(|a, b| (&a.statement, a.moment).cmp(&(&b.statement, b.moment)));

@@ -62,18 +62,21 @@ impl PgioConf {
                 continue;
             }
             let Some((name, value)) = assignment(line) else {
-                return refuse(format!("line {number} is no assignment of a variable: {line}"));
+                return refuse(format!("line {number} is no assignment of a variable"));
             };
+            // Without the value, which may hold a password.
             let Some(words) = shell_words(value) else {
                 return refuse(format!(
-                    "line {number}: {name} has no plain value; riops runs no shell, so write out what it stands for: {value}"
+                    "line {number}: {name} has no plain value; riops runs no shell, so write out what it stands for"
                 ));
             };
             let value = words.into_iter().next().unwrap_or_default();
             if !NUMBERS.contains(&name) && !TEXTS.contains(&name) {
                 found.unknown.push(name.to_owned());
-            } else if NUMBERS.contains(&name) && value.parse::<u32>().is_err() {
-                return refuse(format!("{name}={value} is not a whole number"));
+            } else if NUMBERS.contains(&name) && !is_in_range(name, &value) {
+                return refuse(format!(
+                    "{name}={value} is not a whole number from 1 on (UPDATE_PCT: from 0 to 100)"
+                ));
             } else {
                 found.values.insert(name.to_owned(), value);
             }
@@ -94,6 +97,12 @@ impl PgioConf {
 
     fn number(&self, name: &str) -> Option<u32> {
         self.values.get(name)?.parse().ok()
+    }
+
+    /// Whether it says how large a table is.
+    #[must_use]
+    pub fn has_scale(&self) -> bool {
+        self.values.contains_key("SCALE")
     }
 
     fn database_name(&self) -> Option<&str> {
@@ -163,19 +172,17 @@ impl PgioConf {
             return Ok(self.database_name().map(|name| format!("dbname={}", quoted(name))));
         };
         let refused = || {
-            PlanError(format!(
-                "CONNECT_STRING={text} cannot be read: give a URL, a connection string, or psql's -h, -p, -U, -d and the database"
-            ))
+            PlanError(
+                "CONNECT_STRING cannot be read: give a URL, a connection string, or psql's -h, -p, -U, -d and the database".to_owned(),
+            )
         };
+        if text.contains("://") && !text.contains(char::is_whitespace) {
+            return Ok(Some(text.clone()));
+        }
         let words = shell_words(text).ok_or_else(refused)?;
         // A connection string in PGIO's own quotes has lost them with the assignment.
         if words.iter().all(|word| word.contains('=') && !word.starts_with('-')) {
             return Ok(Some(text.clone()));
-        }
-        if let [only] = words.as_slice()
-            && only.contains("://")
-        {
-            return Ok(Some(only.clone()));
         }
         let mut settings: Vec<(&str, String)> = Vec::new();
         let mut places = ["dbname", "user"].into_iter();
@@ -207,6 +214,12 @@ impl PgioConf {
             settings.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
         Ok((!written.is_empty()).then(|| written.join(" ")))
     }
+}
+
+/// Whether the value of a variable that is a number makes sense.
+fn is_in_range(name: &str, value: &str) -> bool {
+    let range = if name == "UPDATE_PCT" { 0..=100 } else { 1..=u32::MAX };
+    value.parse().is_ok_and(|number| range.contains(&number))
 }
 
 /// A value of a connection string.
@@ -304,6 +317,8 @@ mod tests {
             ("A=1\nif true", "line 2"),
             ("DBNAME=$USER", "line 1: DBNAME"),
             ("RUN_TIME=\"ten\"", "RUN_TIME=ten"),
+            ("UPDATE_PCT=101", "UPDATE_PCT=101"),
+            ("NUM_THREADS=0", "NUM_THREADS=0"),
             ("SCALE=1000", "SCALE=1000"),
             ("SCALE=5X", "SCALE=5X"),
             ("CONNECT_STRING=\"-x 5\"", "CONNECT_STRING"),
@@ -321,9 +336,20 @@ mod tests {
             ("-h h -p 5433 -U me bench", "host='h' port='5433' user='me' dbname='bench'"),
             ("--host=h -Ume bench", "host='h' user='me' dbname='bench'"),
             ("bench me", "dbname='bench' user='me'"),
+            ("postgresql:///b?host=/s&port=1", "postgresql:///b?host=/s&port=1"),
         ] {
             let read = options(&format!("CONNECT_STRING=\"{text}\""), Purpose::Other);
             assert_eq!(read, [format!("--database={database}")]);
+        }
+    }
+
+    #[test]
+    fn no_error_repeats_what_may_be_a_password() {
+        for text in
+            ["CONNECT_STRING='-x secret'", "CONNECT_STRING=\"$secret\"", "PGPASSWORD secret"]
+        {
+            let error = PgioConf::parse(text).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
         }
     }
 

@@ -93,7 +93,8 @@ fn sources(blocks: Logical, usage: &MachineUse, work: Work) -> Sources {
         if asked_for > 0.0 { read_share * blocks_per_s / asked_for } else { 0.0 }
     };
     let device = usage.device.as_ref();
-    let device_share = device.map(|device| share_of_reads(device.read_mb_s * 1e6));
+    // What the device reads beyond what was asked for (read-ahead) is no row's.
+    let device_share = device.map(|device| share_of_reads(device.read_mb_s * 1e6).min(read_share));
     let from_cache = usage.session_reads.map(|read| read.all.saturating_sub(read.device));
     let page_cache_share = match from_cache {
         Some(bytes) => Some(share_of_reads(bytes as f64 / work.seconds)),

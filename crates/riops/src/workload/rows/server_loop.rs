@@ -16,7 +16,7 @@ use crate::workload::{Call, LoopCounts, LoopReport, ServerLoop};
 
 const YBIO: &str = include_str!("../../../../../sql/ybio.sql");
 /// Update batches that the procedure makes before its first report, at most.
-const BATCHES_BEFORE_FIRST_REPORT: u64 = 1000;
+const BATCHES_BEFORE_FIRST_REPORT: u64 = 10;
 
 /// What the loop needs in the server: the marked part of `ybio.sql`.
 #[must_use]
@@ -40,6 +40,7 @@ pub(super) struct RowsLoop {
     update_share: UpdateShare,
     prepared: bool,
     index_only: bool,
+    retries_max: u32,
     /// For the server's random numbers, −1 to 1.
     seed: f64,
 }
@@ -61,6 +62,7 @@ impl RowsLoop {
             update_share: run.update_share,
             prepared: plan.protocol == Protocol::Prepared,
             index_only: run.index_only,
+            retries_max: plan.errors.max_retries,
             seed: stream(plan.seed, Purpose::Ranges, u64::from(number)).random_range(-1.0..1.0),
         }
     }
@@ -83,7 +85,7 @@ impl ServerLoop for RowsLoop {
         }
         let looks = if looks.is_empty() { "null".to_owned() } else { format!("array[{looks}]") };
         format!(
-            "call riops.ybio_loop('{}', 'riops.{}', {}, {}, {}, {}, {}, {}, {}, {:.6}, {:.6}, {until}, {}, {}, {}, {}, true, {looks}, null)",
+            "call riops.ybio_loop('{}', 'riops.{}', {}, {}, {}, {}, {}, {}, {}, {:.6}, {:.6}, {until}, {}, {}, {}, {}, {}, true, {looks}, null)",
             call.id,
             self.table,
             self.rows,
@@ -99,6 +101,7 @@ impl ServerLoop for RowsLoop {
             number(call.rows),
             self.seed,
             call.report_s,
+            self.retries_max,
         )
     }
 
@@ -257,7 +260,7 @@ mod tests {
         );
         assert!(tail.starts_with(", 1002.250000, 'infinity', 50, null, "), "{tail}");
         assert!(
-            tail.ends_with(", 1, true, array['explain execute \"a\"(''x'')'], null)"),
+            tail.ends_with(", 1, 10, true, array['explain execute \"a\"(''x'')'], null)"),
             "{tail}"
         );
     }
