@@ -163,7 +163,12 @@ impl CallSession<'_> {
             let now = self.shared.clock.now();
             self.report.recorder.error(error.sqlstate(), &error.to_string(), false, now);
             self.lose();
-            match self.connect_again() {
+            let reopened = if vain > self.shared.plan.errors.max_retries {
+                Err(error)
+            } else {
+                self.connect_again()
+            };
+            match reopened {
                 Ok(Some(reopened)) => connection = reopened,
                 Ok(None) => return,
                 Err(error) => {

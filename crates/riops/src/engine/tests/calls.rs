@@ -189,17 +189,16 @@ fn a_call_that_lost_to_another_transaction_is_made_again_and_a_refused_one_is_no
 }
 
 #[test]
-fn a_reply_that_is_no_report_is_an_error() {
-    let plan = RunPlan {
-        errors: ErrorPolicy { reconnect_timeout_s: 0.0, ..ErrorPolicy::default() },
-        ..plan(Stop::Transactions(1), 1, 1)
-    };
-    let calls = AtomicU64::new(0);
-    let result = run_calls(plan, move |_, _| match calls.fetch_add(1, Ordering::Relaxed) {
-        0 => call(&["{}".to_owned()], "not JSON"),
-        _ => Reply::Error { sqlstate: "42883", message: "enough" },
-    });
-    let errors: Vec<_> =
-        result.recorder.errors().entries().iter().map(|error| error.sample.clone()).collect();
-    assert!(errors.iter().any(|text| text.contains("no report")), "{errors:?}");
+fn calls_that_come_to_nothing_again_and_again_end_the_run() {
+    let errors =
+        ErrorPolicy { max_retries: 2, on_error: OnError::Continue, ..ErrorPolicy::default() };
+    let plan = RunPlan { errors, ..plan(Stop::Transactions(1), 1, 1) };
+    // What is no report counts as none.
+    let result = run_calls(plan.clone(), |_, _| call(&["{}".to_owned()], "not JSON"));
+    assert!(result.failure.unwrap().to_string().contains("no report"));
+    assert_eq!(result.recorder.reconnects, 2);
+    let refused =
+        run_calls(plan, |_, _| Reply::Error { sqlstate: "42883", message: "no such procedure" });
+    assert!(refused.failure.unwrap().to_string().contains("no such procedure"));
+    assert_eq!(refused.recorder.errors().total(), 3);
 }
