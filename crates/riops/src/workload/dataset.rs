@@ -8,16 +8,14 @@ use std::time::{Duration, Instant};
 use riops_wire::sqlstate::SqlState;
 use serde_json::Value;
 
-use super::keys::mix;
+use super::routines::{drop_leftover_views, drop_routines};
 use crate::target::fit::DatasetFit;
 use crate::target::{Connection, ConnectionError, Flavour, Interrupt};
 
 const CREATE_REGISTRY: &str = include_str!("../../../../sql/dataset/create_registry.sql");
 const SCHEMA_MARK: &str = "made by riops";
-/// What the comment on a routine of riops's own begins with.
-const ROUTINE_MARK: &str = "riops routine ";
 /// First half of the advisory lock's key: the letters `riop`.
-const LOCK_SPACE: i32 = 0x7269_6f70;
+pub(super) const LOCK_SPACE: i32 = 0x7269_6f70;
 /// A killed riops's sessions end within this time, and with them its locks.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 const LOCK_LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -158,22 +156,6 @@ pub struct Dataset {
     pub settings: Vec<String>,
     /// Its tables.
     pub tables: Vec<Table>,
-}
-
-/// Routines that a workload needs in the server beside its tables.
-pub struct Routines {
-    /// Their names, each of one routine.
-    pub names: &'static [&'static str],
-    /// What makes them, in the current schema.
-    pub sql: &'static str,
-}
-
-impl Routines {
-    /// The comment that tells these routines from those of another riops.
-    fn mark(&self) -> String {
-        let hash = self.sql.bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)));
-        format!("{ROUTINE_MARK}{hash:016x}")
-    }
 }
 
 /// Whether a dataset can be measured.
@@ -433,7 +415,7 @@ impl<'a> Registry<'a> {
     }
 
     /// All or nothing.
-    fn in_transaction(
+    pub(super) fn in_transaction(
         &mut self,
         work: impl FnOnce(&mut Connection) -> Result<(), ConnectionError>,
     ) -> Result<(), DatasetError> {
@@ -531,52 +513,6 @@ impl<'a> Registry<'a> {
         Ok(())
     }
 
-    /// Makes sure that these routines are in the schema, as this riops has them.
-    ///
-    /// # Errors
-    /// [`DatasetError::ForeignRoutine`] where somebody else's has the name of one.
-    pub fn install(&mut self, routines: &Routines) -> Result<(), DatasetError> {
-        let mark = routines.mark();
-        let sql = "select p.proname, coalesce(obj_description(p.oid, 'pg_proc'), '')
-                     from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-                    where n.nspname = 'riops'";
-        let mut found = 0;
-        for row in self.connection.query(sql)? {
-            let [Some(name), Some(comment)] = row.as_slice() else {
-                continue;
-            };
-            let Some(name) = routines.names.iter().find(|own| *own == name) else {
-                continue;
-            };
-            if !comment.starts_with(ROUTINE_MARK) {
-                return Err(DatasetError::ForeignRoutine(name));
-            }
-            found += usize::from(*comment == mark);
-        }
-        if found == routines.names.len() {
-            return Ok(());
-        }
-        self.in_transaction(|connection| {
-            // Two runs may want to make them at the same time.
-            let lock = format!("select pg_advisory_xact_lock({LOCK_SPACE}, hashtext('routines'))");
-            match connection.query_value(&format!("savepoint lock; {lock}")) {
-                Err(ConnectionError::Server(error))
-                    if error.sqlstate == SqlState::FEATURE_NOT_SUPPORTED =>
-                {
-                    connection.execute("rollback to savepoint lock")?;
-                }
-                other => drop(other?),
-            }
-            drop_routines(connection)?;
-            connection.execute("set local search_path = riops, pg_catalog")?;
-            connection.execute(routines.sql)?;
-            for name in routines.names {
-                connection.execute(&format!("comment on routine riops.{name} is '{mark}'"))?;
-            }
-            Ok(())
-        })
-    }
-
     /// Notes that a run is about to change rows.
     ///
     /// # Errors
@@ -672,32 +608,6 @@ impl<'a> Registry<'a> {
             })
             .collect()
     }
-}
-
-/// Drops the views that loops in a server that was killed have left on a table, and that would keep it.
-fn drop_leftover_views(connection: &mut Connection, table: &str) -> Result<(), ConnectionError> {
-    let sql = "select distinct format('%I.%I', n.nspname, v.relname)
-                 from pg_depend d join pg_rewrite r on r.oid = d.objid
-                   join pg_class v on v.oid = r.ev_class join pg_namespace n on n.oid = v.relnamespace
-                   join pg_class t on t.oid = d.refobjid join pg_namespace own on own.oid = t.relnamespace
-                where own.nspname = 'riops' and t.relname = $1 and v.relkind = 'v'
-                  and v.relname = 'ybio_rows' and n.nspname like 'pg_temp%'";
-    for view in connection.query_with(sql, &[Some(table)])?.into_iter().flatten().flatten() {
-        connection.execute(&format!("drop view {view}"))?;
-    }
-    Ok(())
-}
-
-/// Drops the routines that riops has made.
-fn drop_routines(connection: &mut Connection) -> Result<(), ConnectionError> {
-    let sql = format!(
-        "select p.oid::regprocedure from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-          where n.nspname = 'riops' and obj_description(p.oid, 'pg_proc') like '{ROUTINE_MARK}%'"
-    );
-    for routine in connection.query(&sql)?.into_iter().flatten().flatten() {
-        connection.execute(&format!("drop routine {routine}"))?;
-    }
-    Ok(())
 }
 
 fn row_of_numbers(row: &[Option<String>]) -> Result<Vec<i128>, DatasetError> {

@@ -7,6 +7,7 @@ pub mod access;
 pub mod dataset;
 pub mod keys;
 pub mod prepare;
+pub mod routines;
 pub mod rows;
 pub mod transaction;
 pub mod verify;

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use super::{OPERATION_READ, OPERATION_UPDATE};
 use crate::plan::{Protocol, RowsDataset, RowsRun, RunPlan, UpdateShare};
 use crate::units::Nanos;
-use crate::workload::dataset::Routines;
 use crate::workload::keys::{Purpose, stream};
+use crate::workload::routines::Routines;
 use crate::workload::{Call, LoopCounts, LoopReport, ServerLoop};
 
 const YBIO: &str = include_str!("../../../../../sql/ybio.sql");
