@@ -404,7 +404,7 @@ impl Run<'_> {
             &mut probe,
             &mut progress,
         )?;
-        let usage = probe.usage(result.seconds);
+        let usage = probe.usage();
         Ok(Measured { run, result, usage, caches })
     }
 

@@ -384,16 +384,26 @@ impl<'a> DatabaseProbe<'a> {
 
     fn measure_reads(&mut self) -> Option<f64> {
         let (settings, looks) = self.read_looks.clone();
-        for setting in &settings {
+        if looks.is_empty() {
+            return None;
+        }
+        // The settings are for the looks, and not for what the connection does afterwards.
+        self.connection.execute("begin").ok()?;
+        let blocks = self.blocks_of_all(&settings, &looks);
+        self.connection.execute("rollback").ok()?;
+        blocks.map(|blocks| blocks / looks.len() as f64)
+    }
+
+    fn blocks_of_all(&mut self, settings: &[String], looks: &[String]) -> Option<f64> {
+        for setting in settings {
             self.connection.execute(setting).ok()?;
         }
         let mut blocks = 0.0;
-        for look in &looks {
-            let json: String =
-                self.connection.query(look).ok()?.into_iter().flatten().flatten().collect();
-            blocks += blocks_of(&json)?;
+        for look in looks {
+            let lines = self.connection.query(look).ok()?;
+            blocks += blocks_of(&lines.into_iter().flatten().flatten().collect::<String>())?;
         }
-        (!looks.is_empty()).then(|| blocks / looks.len() as f64)
+        Some(blocks)
     }
 
     /// What was counted.

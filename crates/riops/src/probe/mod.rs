@@ -12,6 +12,7 @@ pub mod process;
 pub mod storage;
 
 use std::path::Path;
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,7 @@ use process::{Accounts, ReadBytes};
 /// All counters at one moment.
 #[derive(Debug, Clone)]
 struct Sample {
+    at: Instant,
     process_cpu_s: Option<f64>,
     machine: Option<MachineCpu>,
     device: Option<DeviceCounters>,
@@ -45,6 +47,8 @@ pub struct Probe<'a> {
 /// What happened on the machine while a stage was measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineUse {
+    /// The time over which it was counted; 0 where nothing was.
+    pub seconds: f64,
     /// CPU seconds of riops itself, user and system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_cpu_s: Option<f64>,
@@ -140,6 +144,7 @@ impl<'a> Probe<'a> {
         Sample {
             // First: at the end the sessions are about to go.
             sessions: Accounts::read(&self.processes),
+            at: Instant::now(),
             process_cpu_s: cpu::process_seconds(),
             machine: MachineCpu::read(),
             device: self.device.as_ref().and_then(Device::read),
@@ -147,19 +152,22 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// What happened in between, over `seconds`.
+    /// What happened in between. Rates are over the time between the counters themselves, which may be
+    /// longer than the measurement where that is known to have ended only later.
     #[must_use]
-    pub fn usage(&self, seconds: f64) -> MachineUse {
+    pub fn usage(&self) -> MachineUse {
         let (Some(start), Some(end)) = (&self.start, &self.end) else {
             let database = self.database.as_ref().map(DatabaseProbe::usage);
             return MachineUse { database, ..MachineUse::default() };
         };
+        let seconds = end.at.duration_since(start.at).as_secs_f64().max(f64::MIN_POSITIVE);
         let both = |pick: fn(&Sample) -> Option<f64>| Some((pick(start)?, pick(end)?));
         let device = || {
             let change = end.device?.since(start.device?);
             Some(self.device.as_ref()?.usage(change, seconds))
         };
         MachineUse {
+            seconds,
             client_cpu_s: both(|sample| sample.process_cpu_s).map(|(start, end)| end - start),
             machine_busy_share: start
                 .machine

@@ -79,7 +79,8 @@ pub fn build(
         let wrong_replies = each.result.wrong_replies;
         let looks = accesses_of(&each.result.findings, &context.accesses, name.as_deref());
         thresholds.extend(thresholds_of(&each.result, &context.plan, name.as_deref())?);
-        let stage = stage(each, &context.plan)?;
+        let is_local = context.client.shares_machine_with_server;
+        let stage = stage(each, &context.plan, is_local)?;
         let mut add = |reason: String| reasons.push(format!("{of_stage}{reason}"));
         if let Some(stage_failure) = stage_failure {
             add(stage_failure.clone());
@@ -198,7 +199,11 @@ fn thresholds_of(
     Ok(plan.thresholds.iter().map(judge).collect())
 }
 
-fn stage(measured: Measured, plan: &RunPlan) -> Result<StageRecord, HistogramError> {
+fn stage(
+    measured: Measured,
+    plan: &RunPlan,
+    is_local: bool,
+) -> Result<StageRecord, HistogramError> {
     let Measured { run, result, usage, caches } = measured;
     let totals = result.recorder.operations();
     let sum = |pick: fn(&OperationTotals) -> u64| totals.iter().map(pick).sum::<u64>();
@@ -268,8 +273,8 @@ fn stage(measured: Measured, plan: &RunPlan) -> Result<StageRecord, HistogramErr
         sessions_fairness: fairness(&transactions_each),
         session_details: session_details(&result),
         io: io::io(&usage, work, storage),
-        memory: usage.database.as_ref().and(usage.memory),
-        pressure: usage.database.as_ref().and(usage.pressure),
+        memory: usage.memory.filter(|_| is_local),
+        pressure: usage.pressure.filter(|_| is_local),
         database: usage.database,
         client_cpu: client_cpu(usage.client_cpu_s, &result.worker_cpu_s, seconds, transactions)
             .map(|cpu| ClientCpu { away_us: result.recorder.away.summary(), ..cpu }),

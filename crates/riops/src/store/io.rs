@@ -43,7 +43,7 @@ pub(super) fn io(
         piops: device.as_ref().map(|device| device.reads_per_s),
         hit_ratio: blocks.map(|blocks| blocks.hit_ratio),
         blocks_per_row: blocks.map(|blocks| blocks.per_row),
-        sources: blocks.map(|blocks| sources(blocks, usage, work)),
+        sources: blocks.map(|blocks| sources(blocks, usage, work.index_only)),
         wal_mb_s: wal_bytes_per_s.map(|bytes| bytes / 1e6),
         storage_requests_per_row,
         device,
@@ -79,13 +79,10 @@ fn logical(database: &DatabaseUse, work: Work) -> Option<Logical> {
 /// Each share has a counter of its own: hits of the database, reads of the server's processes that the
 /// kernel did not fetch for them, reads of the device. So they need not add up to 1. Where the
 /// processes may not be looked at, the page cache has what is left.
-fn sources(blocks: Logical, usage: &MachineUse, work: Work) -> Sources {
+fn sources(blocks: Logical, usage: &MachineUse, index_only: bool) -> Sources {
     let TableBlocks { heap_blks_hit, heap_blks_read, idx_blks_hit, idx_blks_read } = blocks.counted;
-    let (hit, read) = if work.index_only {
-        (idx_blks_hit, idx_blks_read)
-    } else {
-        (heap_blks_hit, heap_blks_read)
-    };
+    let (hit, read) =
+        if index_only { (idx_blks_hit, idx_blks_read) } else { (heap_blks_hit, heap_blks_read) };
     let read_share = read as f64 / (hit + read).max(1) as f64;
     let asked_for = blocks.liops * (1.0 - blocks.hit_ratio);
     let share_of_reads = |bytes_per_s: f64| {
@@ -97,7 +94,7 @@ fn sources(blocks: Logical, usage: &MachineUse, work: Work) -> Sources {
     let device_share = device.map(|device| share_of_reads(device.read_mb_s * 1e6).min(read_share));
     let from_cache = usage.session_reads.map(|read| read.all.saturating_sub(read.device));
     let page_cache_share = match from_cache {
-        Some(bytes) => Some(share_of_reads(bytes as f64 / work.seconds)),
+        Some(bytes) => Some(share_of_reads(bytes as f64 / usage.seconds.max(f64::MIN_POSITIVE))),
         None => device_share.map(|device_share| (read_share - device_share).max(0.0)),
     };
     Sources { buffers_share: 1.0 - read_share, page_cache_share, device_share }
@@ -125,6 +122,7 @@ mod tests {
 
     fn usage(read_mb_s: f64) -> MachineUse {
         MachineUse {
+            seconds: 10.0,
             device: Some(DeviceUse {
                 name: "vda".to_owned(),
                 reads_per_s: 300.0,
