@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
-use riops::plan::{Protocol, RowsDataset, RowsRun, RunPlan};
+use riops::plan::{Protocol, RowsDataset, RowsRun, RunPlan, WorkPlan};
 use riops::probe::cpu;
 use riops::target::{ConnInfo, Connection, Interrupt, Stream};
 use riops::workload::rows::Rows;
@@ -28,15 +28,16 @@ fn main() -> Result<(), Error> {
     let [_, url, sessions, workers, seconds] = words.as_slice() else {
         return Err("usage: bare_loop URL SESSIONS WORKERS SECONDS".into());
     };
+    let run = RowsRun { batch: 1, ..RowsRun::default() };
     let plan = RunPlan {
-        rows: RowsRun { batch: 1, ..RowsRun::default() },
+        work: WorkPlan::Rows(run.clone()),
         sessions: sessions.parse()?,
         ..RunPlan::default()
     };
     let workers: usize = workers.parse()?;
     let length = Duration::from_secs_f64(seconds.parse()?);
     let info = ConnInfo::parse(url, |_| None)?;
-    let workload = Rows::new(RowsDataset::default(), plan.rows.clone());
+    let workload = Rows::new(RowsDataset::default(), run);
     let mut stage = workload.stages(&plan).pop().ok_or("no stage")?;
     let mut threads = Vec::new();
     for worker in (1..=workers).rev() {

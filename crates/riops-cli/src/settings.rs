@@ -272,7 +272,7 @@ mod tests {
             else {
                 panic!("no run")
             };
-            assert!(rows.run.transactions.is_none() && rows.run.duration.is_some(), "{typed}");
+            assert!(rows.drive.transactions.is_none() && rows.drive.duration.is_some(), "{typed}");
         }
     }
 }

@@ -192,7 +192,11 @@ pub(crate) fn count(
     Ok(())
 }
 
-pub(crate) fn value(out: &mut Vec<u8>, value: Option<&[u8]>) -> Result<(), EncodeError> {
+/// Appends a value with its length; NULL is `None`.
+///
+/// # Errors
+/// [`EncodeError::TooLong`] above 2 GiB.
+pub fn value(out: &mut Vec<u8>, value: Option<&[u8]>) -> Result<(), EncodeError> {
     let Some(value) = value else {
         out.extend_from_slice(&(-1i32).to_be_bytes());
         return Ok(());
@@ -214,17 +218,70 @@ pub fn bind_bigints(
     statement: &str,
     parameters: &[i64],
 ) -> Result<(), EncodeError> {
+    bind(out, statement, parameters.len(), |out| {
+        parameters.iter().try_for_each(|parameter| value(out, Some(&parameter.to_be_bytes())))
+    })
+}
+
+/// Appends Bind for a prepared statement with as many binary `parameters`, which `values` appends,
+/// each with its length (as [`value`] and [`array`] do), and whose results are wanted in binary.
+///
+/// # Errors
+/// Those of `values`; [`EncodeError`] for a zero byte in a name or more than 65535 parameters.
+pub fn bind(
+    out: &mut Vec<u8>,
+    statement: &str,
+    parameters: usize,
+    values: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
     message(out, b'B', |out| {
         text(out, "")?;
         text(out, statement)?;
         formats(out, Format::Binary);
-        count(out, "parameters", parameters.len())?;
-        for parameter in parameters {
-            value(out, Some(&parameter.to_be_bytes()))?;
-        }
+        count(out, "parameters", parameters)?;
+        values(out)?;
         formats(out, Format::Binary);
         Ok(())
     })
+}
+
+/// Appends a one-dimensional array in binary, with its length: `elements` appends its `count`
+/// elements of the type with this OID, each with its length.
+///
+/// # Errors
+/// Those of `elements`; [`EncodeError::TooLong`] above 2 GiB.
+pub fn array(
+    out: &mut Vec<u8>,
+    element_type: u32,
+    count: usize,
+    elements: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
+    let too_long = |count| EncodeError::TooLong { what: "an array", count };
+    let length = i32::try_from(count).map_err(|_| too_long(count))?;
+    let start = out.len();
+    // The length of a value does not count itself.
+    out.extend_from_slice(&[0; 4]);
+    for field in [1, 0, element_type.cast_signed(), length, 1] {
+        out.extend_from_slice(&field.to_be_bytes());
+    }
+    elements(out)?;
+    let bytes = out.len() - start - 4;
+    let bytes = i32::try_from(bytes).map_err(|_| too_long(bytes))?;
+    if let Some(field) = out.get_mut(start..start + 4) {
+        field.copy_from_slice(&bytes.to_be_bytes());
+    }
+    Ok(())
+}
+
+/// Appends a piece of COPY data that `body` appends.
+///
+/// # Errors
+/// Those of `body`; [`EncodeError::TooLong`] above 2 GiB.
+pub fn copy_data(
+    out: &mut Vec<u8>,
+    body: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
+    message(out, b'd', body)
 }
 
 /// One format code for all that follow.

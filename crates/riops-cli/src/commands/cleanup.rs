@@ -1,30 +1,34 @@
-//! `riops cleanup rows`.
+//! `riops cleanup`.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::target::{Connection, Interrupt};
 use riops::workload::dataset::Registry;
-use riops::workload::rows::NAME;
 
 use crate::args::TargetOptions;
 use crate::target::Target;
 use crate::ui::Ui;
 
 /// Drops the dataset and says what was dropped.
-pub(crate) fn rows(options: &TargetOptions, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+pub(crate) fn cleanup(
+    workload: &'static str,
+    options: &TargetOptions,
+    interrupt: &Interrupt,
+    ui: Ui,
+) -> Result<ExitCode> {
     let target = Target::open(options, interrupt, ui)?;
     target.announce(ui);
     target.require_own_sessions(interrupt)?;
     let mut control = Connection::open(&target.conninfo, interrupt)?;
-    let mut registry = Registry::new(&mut control, NAME);
+    let mut registry = Registry::new(&mut control, workload);
     registry.lock(true)?;
     let dropped = registry.drop_dataset()?;
     registry.drop_registry_if_empty()?;
     drop(control);
     target.close()?;
     crate::ui::print(&match dropped.len() {
-        0 => "there was no dataset for the workload rows: nothing dropped\n".to_owned(),
+        0 => format!("there was no dataset for the workload {workload}: nothing dropped\n"),
         1 => "dropped 1 table\n".to_owned(),
         count => format!("dropped {count} tables\n"),
     })?;

@@ -2,6 +2,7 @@
 
 mod cleanup;
 mod doctor;
+mod generate;
 mod prepare;
 mod run;
 mod runs;
@@ -13,10 +14,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::target::Interrupt;
+use riops::workload::{load, rows};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::args::{Arguments, Cleanup, Command, Prepare, Run, Server, Verify};
+use crate::args::{Arguments, Cleanup, Command, Generate, Prepare, Server, Verify};
 use crate::failure::INTERRUPTED;
 use crate::ui::Ui;
 
@@ -36,14 +38,26 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Prepare { workload: Prepare::Rows(options) } => {
             prepare::rows(&options, &interrupt, ui)
         }
-        Command::Run { workload: Run::Rows(options) } => run::run(&options, &interrupt, ui),
+        Command::Prepare { workload: Prepare::Load(options) } => {
+            prepare::load(&options, &interrupt, ui)
+        }
+        Command::Run { workload } => run::run(&workload, &interrupt, ui),
         Command::Verify { workload: Verify::Rows(options) } => {
             verify::rows(&options, &interrupt, ui)
         }
-        Command::Cleanup { workload: Cleanup::Rows(target) } => {
-            cleanup::rows(&target, &interrupt, ui)
+        Command::Verify { workload: Verify::Load(options) } => {
+            verify::load(&options, &interrupt, ui)
         }
-        Command::Runs { action } => runs::look(action),
+        Command::Cleanup { workload: Cleanup::Rows(target) } => {
+            cleanup::cleanup(rows::NAME, &target, &interrupt, ui)
+        }
+        Command::Cleanup { workload: Cleanup::Load(target) } => {
+            cleanup::cleanup(load::NAME, &target, &interrupt, ui)
+        }
+        Command::Generate { what: Generate::Csv(options) } => {
+            generate::csv(&options, &interrupt, ui)
+        }
+        Command::Runs { action } => runs::look(action, ui),
         Command::Doctor(options) => doctor::doctor(&options, &interrupt, ui),
         Command::Server { action } => server::run(action, &interrupt, ui),
     }

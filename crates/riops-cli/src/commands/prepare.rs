@@ -1,16 +1,22 @@
-//! `riops prepare rows`, and the preparation before a run.
+//! `riops prepare`, and the preparation before a run.
 
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use riops::plan::{BLOCK_FILLER, Layout, RowsDataset, RowsRun};
+use riops::plan::{BLOCK_FILLER, Layout, LoadDataset, LoadRun, RowsDataset, RowsRun};
 use riops::report;
 use riops::target::{Interrupt, machine};
 use riops::units::Size;
+use riops::workload::Workload;
+use riops::workload::dataset::DatasetError;
+use riops::workload::load::Load;
 use riops::workload::prepare::{Preparation, Prepared};
 use riops::workload::rows::Rows;
+use serde_json::Value;
 
-use crate::args::{self, DatasetOptions, PrepareRows};
+use crate::args::{
+    self, DatasetOptions, LoadTableOptions, PrepareLoad, PrepareRows, TargetOptions,
+};
 use crate::failure::UsageError;
 use crate::target::Target;
 use crate::ui::{LoadProgress, Ui};
@@ -25,19 +31,58 @@ pub(crate) fn rows(options: &PrepareRows, interrupt: &Interrupt, ui: Ui) -> Resu
     };
     validate(&dataset, &options.dataset)?;
     // All parameters have to be the same, but for two that only matter to those who give them.
-    let mut compared = serde_json::to_value(&dataset)?;
-    if let Some(parameters) = compared.as_object_mut() {
-        for (name, given) in [("seed", options.seed.is_some()), ("batch", options.batch.is_some())]
-        {
-            if !given {
-                parameters.remove(name);
-            }
+    let compared = without(
+        serde_json::to_value(&dataset)?,
+        &[("seed", options.seed.is_some()), ("batch", options.batch.is_some())],
+    );
+    let workload = Rows::new(dataset, RowsRun::default());
+    let (recreate, connections) = (options.recreate, options.connections);
+    let order = Order { workload: &workload, compared, recreate, connections };
+    prepare_and_tell(&options.target, &order, interrupt, ui)
+}
+
+/// The same for the table of the workloads `load` and `point`.
+pub(crate) fn load(options: &PrepareLoad, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let dataset = LoadDataset {
+        field_length: options.field_length.unwrap_or(LoadDataset::default().field_length),
+        seed: options.seed.map_or_else(random_seed, Ok)?,
+        non_transactional: options.non_transactional,
+        ..overlaid_table(LoadDataset::default(), &options.table)
+    };
+    dataset.validate()?;
+    // A table that was loaded by other means is as good.
+    let compared = without(
+        serde_json::to_value(&dataset)?,
+        &[
+            ("seed", options.seed.is_some()),
+            ("contents", options.seed.is_some()),
+            ("non_transactional", options.non_transactional),
+        ],
+    );
+    let workload = Load::new(dataset, LoadRun::default());
+    let (recreate, connections) = (options.recreate, options.connections);
+    let order = Order { workload: &workload, compared, recreate, connections };
+    prepare_and_tell(&options.target, &order, interrupt, ui)
+}
+
+/// Parameters without those of these that were not given.
+fn without(mut all: Value, optional: &[(&str, bool)]) -> Value {
+    if let Some(parameters) = all.as_object_mut() {
+        for (name, _) in optional.iter().filter(|(_, given)| !given) {
+            parameters.remove(*name);
         }
     }
-    let target = Target::open(&options.target, interrupt, ui)?;
+    all
+}
+
+fn prepare_and_tell(
+    options: &TargetOptions,
+    order: &Order<'_>,
+    interrupt: &Interrupt,
+    ui: Ui,
+) -> Result<ExitCode> {
+    let target = Target::open(options, interrupt, ui)?;
     target.announce(ui);
-    let order =
-        Order { dataset, compared, recreate: options.recreate, connections: options.connections };
     let text = prepare(&target, order, interrupt, ui)?;
     target.close()?;
     crate::ui::print(&format!("{text}\n"))?;
@@ -45,10 +90,11 @@ pub(crate) fn rows(options: &PrepareRows, interrupt: &Interrupt, ui: Ui) -> Resu
 }
 
 /// What is to be prepared.
-pub(crate) struct Order {
-    pub(crate) dataset: RowsDataset,
+pub(crate) struct Order<'a> {
+    /// A workload on the dataset that is wanted.
+    pub(crate) workload: &'a dyn Workload,
     /// The parameters that an existing dataset has to share.
-    pub(crate) compared: serde_json::Value,
+    pub(crate) compared: Value,
     pub(crate) recreate: bool,
     pub(crate) connections: Option<u32>,
 }
@@ -56,17 +102,16 @@ pub(crate) struct Order {
 /// Prepares; returns what there is to say about it.
 pub(crate) fn prepare(
     target: &Target,
-    order: Order,
+    order: &Order<'_>,
     interrupt: &Interrupt,
     ui: Ui,
 ) -> Result<String> {
     let cores = u32::try_from(machine::cpus()).unwrap_or(1);
     target.require_own_sessions(interrupt)?;
-    let workload = Rows::new(order.dataset, RowsRun::default());
     let progress = LoadProgress::new(ui);
     let prepared = Preparation {
         target: &target.conninfo,
-        workload: &workload,
+        workload: order.workload,
         compared: &order.compared,
         recreate: order.recreate,
         connections: order.connections.unwrap_or(cores),
@@ -84,6 +129,21 @@ pub(crate) fn prepare(
             report::rate(rows as f64 / loading.as_secs_f64()),
         ),
     })
+}
+
+/// A table with the options that were given.
+pub(crate) fn overlaid_table(base: LoadDataset, options: &LoadTableOptions) -> LoadDataset {
+    LoadDataset {
+        table_name: options.table_name.clone().unwrap_or(base.table_name),
+        rows: options.rows.map_or(base.rows, |count| count.0),
+        tablets: options.tablets.unwrap_or(base.tablets),
+        ..base
+    }
+}
+
+/// The parameters of a table as the registry has them.
+pub(crate) fn load_dataset_of(parameters: Value) -> Result<LoadDataset, DatasetError> {
+    serde_json::from_value(parameters).map_err(|error| DatasetError::Damaged(error.to_string()))
 }
 
 /// Checks a dataset that was made of these options.

@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use riops::engine::StageResult;
-use riops::plan::{RowsRun, RunPlan};
-use riops::store::SqliteStore;
+use riops::plan::{RunPlan, WorkPlan};
+use riops::store::{Measured, SqliteStore};
 use riops::target::{Connection, Interrupt};
+use riops::workload::Workload;
 use riops::workload::dataset::{Entry, Registry};
-use riops::workload::rows::{NAME, Rows};
-use riops::workload::verify::{Check, verify};
+use riops::workload::load::{Load, NAME};
+use riops::workload::verify::{Check, Ledger, verify};
 
 use super::run::Run;
 use crate::target::Target;
@@ -21,27 +22,92 @@ use crate::target::Target;
 /// settles it from the record.
 pub(super) fn settle(
     run: &Run<'_>,
-    workload: &Rows,
-    (changed, unknown): (u64, u64),
-    result: &mut StageResult,
+    workload: &dyn Workload,
+    measured: &mut [Measured],
 ) -> Vec<Check> {
-    let Run { target, entry, context, interrupt, ui, .. } = run;
-    if !context.plan.rows.updates() {
+    let plan = &run.context.plan;
+    if !plan.work.writes() {
         return Vec::new();
     }
+    let changed = measured.iter().map(|stage| changes(&plan.work, &stage.result));
+    let changed = changed.fold((0, 0), |all, each| (all.0 + each.0, all.1 + each.1));
+    let Some(last) = measured.last_mut() else {
+        return Vec::new();
+    };
     // A wish to end that was for the measurement does not extend to the ledger and the proof.
-    let wish = if result.interrupted { Interrupt::new() } else { (*interrupt).clone() };
+    let wish = if last.result.interrupted { Interrupt::new() } else { run.interrupt.clone() };
     let settled = (|| -> Result<Vec<Check>> {
-        let mut connection = open_patiently(target, &context.plan)?;
-        let mut registry = Registry::new(&mut connection, NAME);
-        registry.end_run(&context.id.to_string(), changed, unknown)?;
-        if !context.plan.verify {
+        let mut connection = open_patiently(run.target, plan)?;
+        let mut registry = Registry::new(&mut connection, run.dataset_name);
+        registry.end_run(&run.context.id.to_string(), changed.0, changed.1)?;
+        if !plan.verify {
             return Ok(Vec::new());
         }
-        ui.notice("summing up the data");
-        let mut connection = Connection::open(&target.conninfo, &wish)?;
-        Ok(verify(&mut Registry::new(&mut connection, NAME), workload, entry)?)
+        run.ui.notice("reading the data to prove them");
+        let mut connection = Connection::open(&run.target.conninfo, &wish)?;
+        let mut registry = Registry::new(&mut connection, run.dataset_name);
+        Ok(verify(&mut registry, workload, run.entry)?)
     })();
+    or_not_settled(settled, &wish, &mut last.result)
+}
+
+/// After a load: the ledger, the end of the table, the proof, and only then the word "complete". What
+/// a load that did not end has left stays as it is, for `verify`.
+pub(super) fn settle_load(run: &Run<'_>, load: &Load, measured: &mut Measured) -> Vec<Check> {
+    let plan = &run.context.plan;
+    let result = &mut measured.result;
+    let (changed, unknown) = changes(&plan.work, result);
+    let wish = if result.interrupted { Interrupt::new() } else { run.interrupt.clone() };
+    let whole = result.failure.is_none() && !result.interrupted && result.wrong_replies == 0;
+    let id = run.context.id.to_string();
+    let settled = (|| -> Result<Vec<Check>> {
+        let mut connection = open_patiently(run.target, plan)?;
+        let mut registry = Registry::new(&mut connection, NAME);
+        registry.end_run(&id, changed, unknown)?;
+        if !whole {
+            return Ok(Vec::new());
+        }
+        run.ui.notice(if plan.verify {
+            "statistics of the table, then reading it to prove it"
+        } else {
+            "statistics of the table"
+        });
+        let mut connection = Connection::open(&run.target.conninfo, &wish)?;
+        connection.execute(&load.table().finish_sql())?;
+        let mut registry = Registry::new(&mut connection, NAME);
+        let (baseline, checks) = if plan.verify {
+            let baseline = registry.contents(&load.contents_sql())?;
+            let checks = load.checks(&baseline, &baseline, &Ledger::default());
+            (baseline, checks)
+        } else {
+            (Vec::new(), Vec::new())
+        };
+        if checks.iter().all(|check| check.held) {
+            registry.complete(&baseline)?;
+            // Its rows are the dataset itself now, and no change of it.
+            registry.forget_run(&id)?;
+        }
+        Ok(checks)
+    })();
+    or_not_settled(settled, &wish, result)
+}
+
+/// The rows whose changes count in the ledger: acknowledged, and of unknown outcome.
+fn changes(work: &WorkPlan, result: &StageResult) -> (u64, u64) {
+    result
+        .operations
+        .iter()
+        .zip(&result.acknowledged)
+        .filter(|(operation, _)| work.counts_changes_of(operation))
+        .fold((0, 0), |all, (_, each)| (all.0 + each.rows, all.1 + each.rows_unknown))
+}
+
+/// What is said where ledger or proof came to nothing.
+fn or_not_settled(
+    settled: Result<Vec<Check>>,
+    wish: &Interrupt,
+    result: &mut StageResult,
+) -> Vec<Check> {
     match settled {
         Ok(checks) => checks,
         Err(_) if result.failure.is_some() => Vec::new(),
@@ -53,7 +119,7 @@ pub(super) fn settle(
         Err(error) => vec![Check {
             name: "verification".to_owned(),
             expected: "an answer".to_owned(),
-            found: error.to_string(),
+            found: format!("{error:#}"),
             held: false,
         }],
     }
@@ -61,7 +127,7 @@ pub(super) fn settle(
 
 /// Opens a connection to a server that may still be recovering, as long as the sessions of the run
 /// would have tried.
-fn open_patiently(target: &Target, plan: &RunPlan) -> Result<Connection> {
+pub(super) fn open_patiently(target: &Target, plan: &RunPlan) -> Result<Connection> {
     const PAUSE: Duration = Duration::from_millis(100);
     let patience = Duration::try_from_secs_f64(plan.errors.reconnect_timeout_s).unwrap_or_default();
     let deadline = Instant::now() + patience;
@@ -73,11 +139,6 @@ fn open_patiently(target: &Target, plan: &RunPlan) -> Result<Connection> {
             other => return Ok(other?),
         }
     }
-}
-
-/// What updates of these rows add to `scratch`: nothing where they stay in the index.
-pub(super) fn increments(run: &RowsRun, acknowledged: u64, unknown: u64) -> (u64, u64) {
-    if run.index_only { (0, 0) } else { (acknowledged, unknown) }
 }
 
 /// Settles the runs that could not report because their server had died, from their records where
@@ -96,10 +157,9 @@ pub(crate) fn settle_open_runs(
             continue;
         };
         let operations = record.stages.iter().flat_map(|stage| &stage.operations);
-        let (acknowledged, unknown) = operations
-            .filter(|each| each.name == "update")
+        let (changed, unknown) = operations
+            .filter(|each| record.plan.work.counts_changes_of(&each.name))
             .fold((0, 0), |all, each| (all.0 + each.acknowledged_rows, all.1 + each.unknown_rows));
-        let (changed, unknown) = increments(&record.plan.rows, acknowledged, unknown);
         registry.end_run(&id, changed, unknown)?;
     }
     Ok(())

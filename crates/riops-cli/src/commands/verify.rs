@@ -1,47 +1,71 @@
-//! `riops verify rows`.
+//! `riops verify`.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::plan::{RowsDataset, RowsRun};
+use riops::plan::{LoadRun, RowsDataset, RowsRun};
 use riops::store::{SqliteStore, default_path};
 use riops::target::{Connection, Interrupt};
 use riops::workload::Workload;
-use riops::workload::dataset::{DatasetError, Registry, State};
-use riops::workload::rows::{NAME, Rows};
+use riops::workload::dataset::{DatasetError, Entry, Registry, State};
+use riops::workload::load::{self, Load};
+use riops::workload::rows::{self, Rows};
 use riops::workload::verify::verify;
 
+use super::prepare::load_dataset_of;
+use super::run::Found;
 use super::settle::settle_open_runs;
-use crate::args::VerifyRows;
+use crate::args::VerifyOptions;
 use crate::failure::NOT_VALID;
 use crate::target::Target;
 use crate::ui::Ui;
 
+/// Checks the data of `rows`.
+pub(crate) fn rows(options: &VerifyOptions, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    check(rows::NAME, options, interrupt, ui, &|entry| {
+        if entry.state != State::Complete {
+            return Err(DatasetError::Incomplete(rows::NAME));
+        }
+        let dataset: RowsDataset = serde_json::from_value(entry.parameters.clone())
+            .map_err(|error| DatasetError::Damaged(error.to_string()))?;
+        Ok(Box::new(Rows::new(dataset, RowsRun::default())))
+    })
+}
+
+/// Checks the table of `load` and `point`, also where its load did not end.
+pub(crate) fn load(options: &VerifyOptions, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    check(load::NAME, options, interrupt, ui, &|entry| {
+        let dataset = load_dataset_of(entry.parameters.clone())?;
+        Ok(Box::new(Load::new(dataset, LoadRun::default())))
+    })
+}
+
 /// Checks the data, prints each check, and says by the exit code whether all of them held.
-pub(crate) fn rows(options: &VerifyRows, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+fn check(
+    name: &'static str,
+    options: &VerifyOptions,
+    interrupt: &Interrupt,
+    ui: Ui,
+    workload_on: &dyn Fn(&Entry) -> Found,
+) -> Result<ExitCode> {
     let target = Target::open(&options.target, interrupt, ui)?;
     target.announce(ui);
     target.require_own_sessions(interrupt)?;
     let mut control = Connection::open(&target.conninfo, interrupt)?;
-    let mut registry = Registry::new(&mut control, NAME);
+    let mut registry = Registry::new(&mut control, name);
     // Nobody may change the rows between the count and the sum.
     registry.lock(true)?;
     let entry = registry.entry()?.ok_or_else(|| DatasetError::Missing {
-        workload: NAME,
+        workload: name,
         target: target.conninfo.to_string(),
     })?;
-    if entry.state != State::Complete {
-        return Err(DatasetError::Incomplete(NAME).into());
-    }
-    let dataset: RowsDataset = serde_json::from_value(entry.parameters.clone())
-        .map_err(|error| DatasetError::Damaged(error.to_string()))?;
-    let workload = Rows::new(dataset, RowsRun::default());
+    let workload = workload_on(&entry)?;
     registry.require(&workload.table_names())?;
     let path = options.store.store.clone().unwrap_or_else(default_path);
     let store = path.exists().then(|| SqliteStore::open(&path)).transpose()?;
     settle_open_runs(&mut registry, &entry, store.as_ref())?;
-    let checks = verify(&mut registry, &workload, &entry)?;
+    let checks = verify(&mut registry, workload.as_ref(), &entry)?;
     let mut text = String::new();
     for check in &checks {
         let verdict = if check.held { "ok    " } else { "WRONG " };

@@ -8,7 +8,8 @@ use crate::plan::{RunPlan, Stop};
 use crate::probe::Probe;
 use crate::target::{ConnInfo, ConnectionError, Interrupt};
 use crate::workload::transaction::{Outcome, Reply, Transaction};
-use crate::workload::{BIGINT_OID, Generator, SessionPlan, Stage, Statement, Work};
+use crate::workload::values::BIGINT_OID;
+use crate::workload::{Generator, SessionPlan, Stage, Statement, Work};
 
 /// What the client did against the null server, on this machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,10 +38,11 @@ pub struct Calibration {
 struct OneRow;
 
 impl Generator for OneRow {
-    fn next(&mut self, tx: &mut Transaction) {
+    fn next(&mut self, tx: &mut Transaction) -> bool {
         tx.begin(0, 1);
         tx.execute(0, &[1, 1]);
         tx.end();
+        true
     }
 
     fn reply(&mut self, tx: &Transaction, reply: &Reply<'_>, outcome: &mut Outcome) {
@@ -88,6 +90,7 @@ pub fn calibrate(
         changes: vec![false],
         sessions: (0..sessions).map(session).collect(),
         explain_by_name: true,
+        exact: false,
     };
     let plan = RunPlan {
         sessions,

@@ -29,7 +29,7 @@ pub use result::StageResult;
 pub use session::{SessionError, SessionTally, Tally};
 pub use worker::{Acknowledged, Starts};
 
-use crate::metrics::{HistogramError, IntervalPart, Point, Recorder};
+use crate::metrics::{HistogramError, IntervalPart, Point, Recorder, Samples};
 use crate::plan::{RunPlan, Schedule};
 use crate::probe::Probe;
 use crate::target::{ConnInfo, Connection, ConnectionError, Interrupt};
@@ -149,6 +149,8 @@ struct Shared {
     plan: RunPlan,
     /// Whether EXPLAIN may name a prepared statement.
     explain_by_name: bool,
+    /// Whether a transaction that is lost ends the stage.
+    exact: bool,
     interval: Nanos,
     clock: MonotonicClock,
     interrupt: Interrupt,
@@ -169,7 +171,7 @@ pub fn run_stage(
     probe: &mut Probe<'_>,
     observer: &mut dyn Observer,
 ) -> Result<StageResult, EngineError> {
-    let Stage { name, operations, changes, sessions, explain_by_name } = stage;
+    let Stage { name, operations, changes, sessions, explain_by_name, exact } = stage;
     let total_sessions = sessions.len();
     let in_server = sessions.iter().any(|session| matches!(session.work, Work::Server(_)));
     let workers = match usize::try_from(plan.workers) {
@@ -184,6 +186,7 @@ pub fn run_stage(
     let shared = Arc::new(Shared {
         connectors: Connectors::new(target, &over, plan.seed),
         explain_by_name,
+        exact,
         target: target.clone(),
         accesses,
         changes,
@@ -357,7 +360,7 @@ fn work(assignment: Assignment, shared: &Shared) {
         }
     };
     let open_loop = shared.plan.schedule != Schedule::Closed;
-    let Ok(recorder) = Recorder::new(shared.operations, open_loop) else {
+    let Ok(mut recorder) = Recorder::new(shared.operations, open_loop) else {
         return;
     };
     send(WorkerEvent::Ready(Ok(findings)));
@@ -365,6 +368,10 @@ fn work(assignment: Assignment, shared: &Shared) {
         bye.said = true;
         return sessions.iter_mut().for_each(Session::end);
     };
+    recorder.samples = shared
+        .plan
+        .keep_samples
+        .then(|| Samples::new(share.workers as usize, limit.measure_start()));
     // All workers start at the same moment, however long each took to hear of it.
     std::thread::sleep(start.since(shared.clock.now()).into());
     let (reply, reopened) = channel();
@@ -382,7 +389,7 @@ fn work(assignment: Assignment, shared: &Shared) {
         limit,
         poll,
         sessions,
-        rules: Rules::of(&shared.plan),
+        rules: Rules::of(&shared.plan, shared.exact),
         recorder,
         changes: shared.changes.clone(),
         link: IntervalLink {

@@ -5,7 +5,7 @@ use super::findings::{self, AccessFinding};
 use super::limit::Limit;
 use super::session::{SessionError, SessionTally};
 use super::worker::{Acknowledged, Starts, WorkerReport};
-use crate::metrics::{Point, Recorder, outage};
+use crate::metrics::{Point, Recorder, SampleSet, Samples, outage};
 use crate::plan::Threshold;
 use crate::units::Nanos;
 
@@ -46,6 +46,8 @@ pub struct StageResult {
     pub failure: Option<SessionError>,
     /// Whether the user ended it.
     pub interrupted: bool,
+    /// Single transactions, where they were kept.
+    pub samples: Option<SampleSet>,
 }
 
 /// With `to_last_end` the measurement ends with the last transaction that is known of, else where its
@@ -58,8 +60,10 @@ pub(super) fn merge_reports(
     let last_end = reports.iter().map(|report| report.last_end).max().unwrap_or_default();
     let end = if to_last_end { last_end } else { limit.end() };
     // A worker that has had no success for a while has had none until the common end.
+    let mut samples = Vec::new();
     let mut reports = reports.into_iter().map(|mut report| {
         report.recorder.gaps.success(end);
+        samples.extend(report.recorder.samples.take());
         report
     });
     let first = reports.next().ok_or(EngineError::WorkerLost)?;
@@ -81,6 +85,7 @@ pub(super) fn merge_reports(
         series: Vec::new(),
         failure: first.failure,
         interrupted: false,
+        samples: None,
     };
     for report in reports {
         result.recorder.merge(&report.recorder)?;
@@ -105,6 +110,7 @@ pub(super) fn merge_reports(
         result.failure = result.failure.or(report.failure);
     }
     result.sessions.sort_by_key(|session| session.number);
+    result.samples = (!samples.is_empty()).then(|| Samples::merge(samples, result.seconds));
     Ok(result)
 }
 

@@ -293,17 +293,20 @@ impl Session {
         self.under_way.is_empty() && self.postponed == 0
     }
 
-    /// Puts the next transaction into what is to be sent.
+    /// Puts the next transaction into what is to be sent; false where there is none any more.
     pub(super) fn begin(
         &mut self,
         intended: Nanos,
         now: Nanos,
         claimed: bool,
-    ) -> Result<(), SessionError> {
+    ) -> Result<bool, SessionError> {
         let Some(mut flight) = self.spare.pop() else {
-            return Ok(());
+            return Ok(true);
         };
-        self.generator.next(&mut flight.tx);
+        if !self.generator.next(&mut flight.tx) {
+            self.spare.push(flight);
+            return Ok(false);
+        }
         if let Some(error) = flight.tx.error() {
             return Err(SessionError::protocol(error));
         }
@@ -312,7 +315,7 @@ impl Session {
         flight.claimed = claimed;
         flight.retries = 0;
         self.since_connect += 1;
-        self.queue(flight)
+        self.queue(flight).map(|()| true)
     }
 
     /// Puts a transaction that failed into what is to be sent, the same bytes once more.
@@ -321,6 +324,7 @@ impl Session {
             return Err(SessionError::Closed(None));
         };
         flight.outcome = Outcome::default();
+        flight.tx.rewind();
         link.out.extend_from_slice(flight.tx.bytes());
         let counted = link.pipeline.sent(flight.tx.statements());
         self.under_way.push_back(flight);
@@ -355,6 +359,15 @@ impl Session {
             return Ok(Flushed::All);
         }
         loop {
+            if link.sent == link.out.len()
+                && let Some(flight) = self.under_way.back_mut()
+                && flight.tx.next_row().is_some()
+            {
+                // Made only when the socket has taken what stands before it.
+                link.out.clear();
+                link.sent = 0;
+                self.generator.piece(&mut flight.tx, &mut link.out);
+            }
             let rest = link.out.get(link.sent..).unwrap_or_default();
             let done = rest.is_empty();
             // With TLS the last bytes may still wait to go out.
@@ -436,7 +449,12 @@ impl Session {
                     self.failed = Some(Box::new(ServerError::from_fields(fields)));
                 }
                 Event::Ready(_) => return Ok(self.finish()),
-                Event::Complete { .. } | Event::Aside | Event::Step => {}
+                Event::Complete { tag, .. } => {
+                    if let Some(flight) = self.under_way.front_mut() {
+                        self.generator.complete(&flight.tx, tag, &mut flight.outcome);
+                    }
+                }
+                Event::Aside | Event::Step => {}
             }
         }
     }

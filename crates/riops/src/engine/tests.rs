@@ -27,12 +27,13 @@ struct Reads {
 }
 
 impl Generator for Reads {
-    fn next(&mut self, tx: &mut Transaction) {
+    fn next(&mut self, tx: &mut Transaction) -> bool {
         self.number += 1;
         let update = self.updates && self.number.is_multiple_of(4);
         tx.begin(usize::from(update), 10);
         tx.execute(usize::from(update), &[1, 10]);
         tx.end();
+        true
     }
 
     fn reply(&mut self, tx: &Transaction, reply: &RowReply<'_>, outcome: &mut Outcome) {
@@ -57,6 +58,7 @@ fn stage(sessions: u32, updates: bool) -> Stage {
         operations: vec!["read", "update"],
         changes: vec![false, true],
         explain_by_name: true,
+        exact: false,
         sessions: (0..sessions)
             .map(|_| SessionPlan {
                 settings: vec!["set a = b".to_owned()],
@@ -71,7 +73,8 @@ fn access() -> Access {
     Access {
         statement: "read".to_owned(),
         sql: "read $1 $2".to_owned(),
-        arguments: vec![1, 10],
+        arguments: vec!["1".to_owned(), "10".to_owned()],
+        rows: 10,
         expected: AccessPath::IndexScan { table: "t".to_owned(), index: "i".to_owned() },
         flavour: Flavour::PostgreSql,
     }

@@ -128,6 +128,14 @@ impl Histogram {
         })
     }
 
+    /// Each latency that was recorded, from the shortest, and how often. It is known to the
+    /// histogram's relative error.
+    pub fn recorded(&self) -> impl Iterator<Item = (Nanos, u64)> {
+        self.hdr
+            .iter_recorded()
+            .map(|value| (Nanos(value.value_iterated_to()), value.count_since_last_iteration()))
+    }
+
     /// The histogram in the format "HDR V2, compressed", as base64. Values are nanoseconds.
     ///
     /// # Errors

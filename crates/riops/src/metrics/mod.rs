@@ -7,6 +7,7 @@ mod histogram;
 mod interval;
 mod outage;
 mod recorder;
+mod samples;
 mod timeline;
 
 pub use errors::{ErrorCounts, ErrorEntry};
@@ -15,4 +16,5 @@ pub use histogram::{Histogram, HistogramError, LatencySummary};
 pub use interval::IntervalPart;
 pub use outage::{ErrorTimes, Gaps, Outage, outage};
 pub use recorder::{Measured, OperationTotals, Recorder};
+pub use samples::{SamplePoint, SampleSet, Samples};
 pub use timeline::{Point, Timeline};

@@ -6,6 +6,7 @@ use super::errors::ErrorCounts;
 use super::histogram::{Histogram, HistogramError};
 use super::interval::IntervalPart;
 use super::outage::{ErrorTimes, Gaps};
+use super::samples::Samples;
 use crate::units::Nanos;
 
 /// What was measured of one operation of a workload.
@@ -25,6 +26,8 @@ pub struct OperationTotals {
     pub late: u64,
     /// From the (first) send to the end of the (last) reply.
     pub service: Histogram,
+    /// The sum of these.
+    pub service_total: Nanos,
     /// From the intended start to the end of the reply; only where a schedule sets one.
     pub response: Option<Histogram>,
 }
@@ -68,6 +71,8 @@ pub struct Recorder {
     pub gaps: Gaps,
     /// When which errors occurred.
     pub error_times: ErrorTimes,
+    /// Single transactions, where they are wanted.
+    pub samples: Option<Samples>,
 }
 
 impl Recorder {
@@ -86,6 +91,7 @@ impl Recorder {
                     unknown: 0,
                     late: 0,
                     service: Histogram::new()?,
+                    service_total: Nanos(0),
                     response: open_loop.then(Histogram::new).transpose()?,
                 })
             })
@@ -102,6 +108,7 @@ impl Recorder {
             away: Histogram::for_interval()?,
             gaps: Gaps::default(),
             error_times: ErrorTimes::default(),
+            samples: None,
         })
     }
 
@@ -119,6 +126,7 @@ impl Recorder {
         totals.late += u64::from(late);
         self.interval.late += u64::from(late);
         totals.service.record(service);
+        totals.service_total = totals.service_total.after(service);
         self.interval.service.record(service);
         if let (Some(total), Some(interval)) = (&mut totals.response, &mut self.interval.response) {
             total.record(response);
@@ -140,6 +148,8 @@ impl Recorder {
         totals.statements += transactions;
         for &(latency, count) in latencies {
             totals.service.record_many(latency, count);
+            let together = Nanos(latency.0.saturating_mul(count));
+            totals.service_total = totals.service_total.after(together);
             self.interval.service.record_many(latency, count);
         }
     }
@@ -227,6 +237,7 @@ impl Recorder {
             mine.unknown += theirs.unknown;
             mine.late += theirs.late;
             mine.service.merge(&theirs.service)?;
+            mine.service_total = mine.service_total.after(theirs.service_total);
             if let (Some(mine), Some(theirs)) = (&mut mine.response, &theirs.response) {
                 mine.merge(theirs)?;
             }

@@ -2,6 +2,7 @@
 //!
 //! Reads no command line, no file and no clock.
 
+mod load;
 pub mod pgio;
 mod rows;
 mod threshold;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use load::{Contents, LoadDataset, LoadRun, Method, PARAMETERS_MAX, PointOperations, PointRun};
 pub use rows::{
     BLOCK_FILLER, Caches, Distribution, Layout, LoopSide, Order, RowsDataset, RowsRun, UpdateShare,
 };
@@ -121,11 +123,76 @@ pub struct LatencyLimit {
     pub skip: bool,
 }
 
+/// What the sessions of a run do: in a record under the name of the workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkPlan {
+    /// Random row reads and writes.
+    Rows(RowsRun),
+    /// Parallel loads.
+    Load(LoadRun),
+    /// Point selects and updates.
+    Point(PointRun),
+}
+
+impl WorkPlan {
+    fn validate(&self) -> Result<(), PlanError> {
+        match self {
+            Self::Rows(run) => run.validate(),
+            Self::Load(run) => run.validate(),
+            Self::Point(run) => run.validate(),
+        }
+    }
+
+    /// Whether any transaction changes rows.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        match self {
+            Self::Rows(run) => run.updates(),
+            Self::Load(_) => true,
+            Self::Point(run) => run.updates(),
+        }
+    }
+
+    /// Whether the rows of this operation count in the ledger of changes.
+    #[must_use]
+    pub fn counts_changes_of(&self, operation: &str) -> bool {
+        match self {
+            // What stays in the index leaves no trace in the rows.
+            Self::Rows(run) => operation == "update" && !run.index_only,
+            Self::Load(_) => true,
+            Self::Point(_) => operation == "update",
+        }
+    }
+
+    /// How many stages the run has.
+    #[must_use]
+    pub fn stage_count(&self) -> usize {
+        match self {
+            Self::Rows(run) => run.stages().len(),
+            Self::Load(run) => run.stages().len(),
+            Self::Point(_) => 1,
+        }
+    }
+}
+
+/// What was prepared: in a record under the name of its workload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DatasetPlan {
+    /// Tables whose rows lie scattered behind an index.
+    Rows(RowsDataset),
+    /// A table that was loaded.
+    Load(LoadDataset),
+}
+
 /// Everything about a run that its user decided, with the defaults filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a decision of its own")]
 pub struct RunPlan {
     /// What the sessions do.
-    pub rows: RowsRun,
+    #[serde(flatten)]
+    pub work: WorkPlan,
     /// Connections that do the work.
     pub sessions: u32,
     /// Threads that drive them.
@@ -166,6 +233,9 @@ pub struct RunPlan {
     pub seed: u64,
     /// Whether the acknowledged changes are counted in the database afterwards.
     pub verify: bool,
+    /// Whether single transactions are kept, for a picture.
+    #[serde(default)]
+    pub keep_samples: bool,
     /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
@@ -178,7 +248,7 @@ impl Default for RunPlan {
     /// The defaults of the command line, for one session and with the seed 0.
     fn default() -> Self {
         Self {
-            rows: RowsRun::default(),
+            work: WorkPlan::Rows(RowsRun::default()),
             sessions: 1,
             workers: 1,
             schedule: Schedule::Closed,
@@ -195,6 +265,7 @@ impl Default for RunPlan {
             interval_s: 1.0,
             seed: 0,
             verify: true,
+            keep_samples: false,
             label: None,
             tags: BTreeMap::new(),
         }
@@ -285,16 +356,20 @@ impl RunPlan {
         if let Some(name) = names.into_iter().find(|name| name.chars().any(char::is_control)) {
             return refuse(format!("--label and --tag take no control characters: {name:?}"));
         }
-        self.rows.validate()?;
+        self.work.validate()?;
         self.validate_server_loop()
     }
 
     /// What the loop in the server cannot do: everything that is decided for each transaction.
     fn validate_server_loop(&self) -> Result<(), PlanError> {
-        if !self.rows.has_server_loop() {
+        let WorkPlan::Rows(rows) = &self.work else {
+            return Ok(());
+        };
+        if !rows.has_server_loop() {
             return Ok(());
         }
         let client_only = [
+            ("--graph", self.keep_samples),
             ("--rate", self.schedule != Schedule::Closed),
             ("--latency-limit", self.latency_limit.is_some()),
             ("--pipeline", self.pipeline > 1),
@@ -400,9 +475,15 @@ mod tests {
     #[test]
     fn a_plan_of_an_older_version_can_be_read() {
         let mut json = serde_json::to_value(plan()).unwrap();
-        for added in
-            ["protocol", "pipeline", "errors", "thresholds", "abort_on_threshold", "strict"]
-        {
+        for added in [
+            "protocol",
+            "pipeline",
+            "errors",
+            "thresholds",
+            "abort_on_threshold",
+            "strict",
+            "keep_samples",
+        ] {
             json.as_object_mut().unwrap().remove(added);
         }
         for added in ["update_share", "loop", "caches", "non_transactional"] {
@@ -410,8 +491,8 @@ mod tests {
         }
         json["rows"]["update_batch"] = 7.into();
         let read: RunPlan = serde_json::from_value(json).unwrap();
-        let rows = RowsRun { update_batch: Some(7), ..RowsRun::default() };
-        assert_eq!(read, RunPlan { rows, thresholds: Vec::new(), ..plan() });
+        let work = WorkPlan::Rows(RowsRun { update_batch: Some(7), ..RowsRun::default() });
+        assert_eq!(read, RunPlan { work, thresholds: Vec::new(), ..plan() });
     }
 
     #[test]
@@ -450,7 +531,10 @@ mod tests {
             (|plan| plan.stop = Stop::Rows(0), "--total-rows"),
             (|plan| plan.warmup_s = f64::INFINITY, "--warmup"),
             (|plan| plan.interval_s = 0.0, "--interval"),
-            (|plan| plan.rows.batch = 0, "--batch"),
+            (
+                |plan| plan.work = WorkPlan::Rows(RowsRun { batch: 0, ..RowsRun::default() }),
+                "--batch",
+            ),
         ];
         for (change, option) in cases {
             let mut plan = plan();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::metrics::{LatencySummary, Point};
-use crate::plan::{RowsDataset, RunPlan};
+use crate::plan::{DatasetPlan, RowsDataset, RunPlan};
 use crate::probe::DeviceUse;
 use crate::store::*;
 use crate::target::Flavour;
@@ -44,6 +44,10 @@ fn stage() -> StageRecord {
         kind: "loop".to_owned(),
         batch: Some(1000),
         update_batch: None,
+        method: None,
+        row_bytes: None,
+        database_s: Some(19.8),
+        samples: None,
         caches: None,
         seconds: 10.0,
         sessions: 2,
@@ -156,7 +160,10 @@ pub(crate) fn example_record() -> Record {
             pooler: None,
             storage: None,
             settings: BTreeMap::from([("fsync".to_owned(), "on".to_owned())]),
-            dataset: DatasetRecord { id: id.to_owned(), rows: RowsDataset::default() },
+            dataset: DatasetRecord {
+                id: id.to_owned(),
+                parameters: DatasetPlan::Rows(RowsDataset::default()),
+            },
         },
         client: ClientRecord {
             riops_version: "0.1.0".to_owned(),

@@ -2,16 +2,21 @@
 
 mod doctor;
 mod format;
+mod histogram;
 mod model;
 mod pgio;
+mod scatter;
 mod sources;
 mod study;
 mod terminal;
+mod work;
 
 pub use doctor::{calibration_text, diagnosis_text};
 pub use format::{count, duration_us, percent, rate};
+pub use histogram::{Scale, histogram_text};
 pub use model::{Limit, Summary};
 pub use pgio::pgio_text;
+pub use scatter::{PictureError, scatter_png};
 pub use terminal::{interval_line, run_text, runs_table};
 
 use crate::store::Record;

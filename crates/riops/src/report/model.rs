@@ -1,6 +1,7 @@
 //! What a report says, before it has a form: the judgements that are made from a record's numbers.
 
-use crate::plan::{Layout, Protocol, Schedule, Stop, UpdateShare};
+use super::work;
+use crate::plan::{Protocol, Schedule, Stop, WorkPlan};
 use crate::store::{Record, StageRecord};
 use crate::units::Span;
 
@@ -60,31 +61,7 @@ impl<'a> Summary<'a> {
     /// What the sessions did.
     #[must_use]
     pub fn work(&self) -> String {
-        let rows = &self.record.plan.rows;
-        let mut parts = Vec::new();
-        let study = rows.stages().len() > 1;
-        let each =
-            |batch: u64| if study { String::new() } else { format!(", {} each", rows_text(batch)) };
-        if rows.reads() {
-            let kind = if rows.index_only { "index-only reads" } else { "random row reads" };
-            parts.push(format!("{kind}{}", each(rows.batch)));
-        }
-        if rows.updates() {
-            let of = match rows.update_share {
-                UpdateShare::Rows => "rows",
-                UpdateShare::Transactions => "transactions",
-            };
-            let share = match rows.update_percent {
-                100 => String::new(),
-                percent => format!(" for {percent} % of the {of}"),
-            };
-            parts.push(format!("updates{}{share}", each(rows.update_batch())));
-        }
-        let distribution = match rows.distribution.to_string() {
-            uniform if uniform == "uniform" => String::new(),
-            other => format!("; keys {other}"),
-        };
-        format!("{}{distribution}", parts.join(" and "))
+        work::work(&self.record.plan.work)
     }
 
     /// How the sessions were driven.
@@ -106,16 +83,20 @@ impl<'a> Summary<'a> {
                 self.stage.seconds
             ),
         };
-        let driven = if self.stage.kind == "server_loop" && plan.rows.stages().len() == 1 {
+        let driven = if self.stage.kind == "server_loop" && plan.work.stage_count() == 1 {
             ", each one call of a loop in the server".to_owned()
         } else {
             format!(" on {} worker{}", plan.workers, if plan.workers == 1 { "" } else { "s" })
         };
         format!(
-            "{} session{}{driven}, {stop} after {} warm-up",
+            "{} session{}{driven}, {stop}{}",
             plan.sessions,
             if plan.sessions == 1 { "" } else { "s" },
-            Span(plan.warmup()),
+            match &plan.work {
+                // A load has none.
+                WorkPlan::Load(_) => String::new(),
+                _ => format!(" after {} warm-up", Span(plan.warmup())),
+            }
         )
     }
 
@@ -148,23 +129,7 @@ impl<'a> Summary<'a> {
     /// What was prepared.
     #[must_use]
     pub fn dataset(&self) -> String {
-        let dataset = &self.record.target.dataset.rows;
-        let key = if dataset.primary_key { ", primary key" } else { "" };
-        let filler = match dataset.filler {
-            1 => String::new(),
-            filler => format!(", filler {filler}"),
-        };
-        let layout = match dataset.layout {
-            Layout::Packed => "",
-            Layout::Block => ", one row to a block",
-        };
-        format!(
-            "{} table{} × {} rows, {}{key}{layout}{filler}",
-            dataset.tables,
-            if dataset.tables == 1 { "" } else { "s" },
-            super::count(dataset.rows),
-            dataset.order,
-        )
+        work::dataset(&self.record.target.dataset.parameters)
     }
 
     /// Each access path that was promised, once, and whether it was kept whenever somebody looked.
@@ -225,10 +190,6 @@ impl<'a> Summary<'a> {
     pub fn errors(&self) -> u64 {
         self.stage.errors.iter().map(|error| error.count).sum()
     }
-}
-
-fn rows_text(rows: u64) -> String {
-    format!("{} row{}", super::count(rows), if rows == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

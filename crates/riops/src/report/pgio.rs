@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table, presets};
 
+use crate::plan::DatasetPlan;
 use crate::probe::database::DatabaseCounters;
 use crate::store::{Record, SessionRecord, StageRecord};
 
@@ -34,7 +35,10 @@ fn stage_text(record: &Record, stage: &StageRecord) -> String {
     let rate = |from: u64, to: u64| {
         to.saturating_sub(from) as f64 * share / stage.seconds.max(f64::MIN_POSITIVE)
     };
-    let tables = record.target.dataset.rows.tables;
+    let tables = match &record.target.dataset.parameters {
+        DatasetPlan::Rows(dataset) => dataset.tables,
+        DatasetPlan::Load(_) => 1,
+    };
     let _ = writeln!(
         text,
         "DBNAME:  {database}. {tables} schemas, {} threads(each). Run time: {:.0} seconds. RIOPS >{:.0}< CACHE_HITS/s >{:.0}<",

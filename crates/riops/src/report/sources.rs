@@ -21,7 +21,8 @@ pub(super) fn sources(block: &mut Block, stage: &StageRecord) {
         );
     }
     if let Some(io) = &stage.io {
-        if let Some(text) = shares(io) {
+        // What a load puts into a table comes from nowhere else.
+        if let Some(text) = shares(io).filter(|_| stage.method.is_none()) {
             block.line("rows from", &text);
         }
         if let Some(text) = blocks(io) {

@@ -2,7 +2,7 @@
 
 use super::format::{duration_us, rate};
 use super::model::{Limit, Summary};
-use super::terminal::Block;
+use super::terminal::{Block, headline};
 use crate::store::StageRecord;
 
 /// Characters of the longest bar.
@@ -14,11 +14,13 @@ pub(super) fn study(block: &mut Block, summaries: &[Summary<'_>]) {
     let rows_per_s = |stage: &StageRecord| stage.throughput.rows_per_s;
     let most = summaries.iter().map(|summary| rows_per_s(summary.stage)).fold(0.0, f64::max);
     let sides = summaries.iter().any(|summary| summary.stage.kind != "loop");
+    let methods = summaries.iter().any(|summary| summary.stage.method.is_some());
+    let width = if methods { 11 } else { 7 };
     block.line(
         "",
         &format!(
-            "{:>7}  {}{:>10}  {:<BAR_WIDTH$}  {:>7}  {:>7}  limit",
-            "batch",
+            "{:>width$}  {}{:>10}  {:<BAR_WIDTH$}  {:>7}  {:>7}  limit",
+            if methods { "method" } else { "batch" },
             if sides { "loop    " } else { "" },
             "rows/s",
             "",
@@ -37,10 +39,10 @@ pub(super) fn study(block: &mut Block, summaries: &[Summary<'_>]) {
             stage.service_us.as_ref().map_or_else(String::new, |latency| duration_us(pick(latency)))
         };
         block.line(
-            if position == 0 { "RIOPS" } else { "" },
+            if position == 0 { headline(&summary.record.plan.work) } else { "" },
             &format!(
-                "{:>7}  {side}{:>10}  {:<BAR_WIDTH$}  {:>7}  {:>7}  {}",
-                stage.batch.map_or_else(String::new, super::count),
+                "{:>width$}  {side}{:>10}  {:<BAR_WIDTH$}  {:>7}  {:>7}  {}",
+                stage.method.clone().or_else(|| stage.batch.map(super::count)).unwrap_or_default(),
                 rate(rows_per_s(stage)),
                 bar(rows_per_s(stage) / most.max(f64::MIN_POSITIVE)),
                 latency(|latency| latency.p50),

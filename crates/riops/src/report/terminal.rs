@@ -8,8 +8,9 @@ use super::format::{count, duration_us, percent, rate};
 use super::model::{Limit, Summary};
 use super::sources::sources;
 use super::study::study;
+use super::work::totals;
 use crate::metrics::{LatencySummary, Point};
-use crate::plan::Metric;
+use crate::plan::{Metric, WorkPlan};
 use crate::store::{Listed, Record, StageRecord, Status};
 
 /// Where labels end and facts begin.
@@ -55,6 +56,10 @@ pub fn run_text(record: &Record, kept: &str) -> String {
         result(&mut block, &summary);
         sources(&mut block, summary.stage);
         block.gap();
+        if !matches!(record.plan.work, WorkPlan::Rows(_)) {
+            totals(&mut block, &summary);
+            block.gap();
+        }
         if summary.stage.transactions > 0 {
             limit(&mut block, &summary);
             block.gap();
@@ -98,9 +103,20 @@ fn plan(block: &mut Block, label: &str, outline: &str) {
     }
 }
 
+/// The name of the figure: rows of a load are not accessed at random.
+pub(super) fn headline(work: &WorkPlan) -> &'static str {
+    match work {
+        WorkPlan::Load(_) => "load",
+        WorkPlan::Rows(_) | WorkPlan::Point(_) => "RIOPS",
+    }
+}
+
 fn result(block: &mut Block, summary: &Summary<'_>) {
     let stage = summary.stage;
-    block.line("RIOPS", &format!("{} rows/s", rate(stage.throughput.rows_per_s)));
+    block.line(
+        headline(&summary.record.plan.work),
+        &format!("{} rows/s", rate(stage.throughput.rows_per_s)),
+    );
     let errors = match summary.errors() {
         0 => "no errors".to_owned(),
         1 => "1 error".to_owned(),
@@ -319,8 +335,14 @@ fn verdict(block: &mut Block, record: &Record) {
     if record.verdict.valid {
         let checked = match record.checks.len() {
             0 => "every reply had all its rows".to_owned(),
-            _ => "every reply had all its rows, and the data hold every acknowledged change"
-                .to_owned(),
+            _ => match record.plan.work {
+                WorkPlan::Load(_) => "the table holds every row once, with the texts it was given",
+                WorkPlan::Rows(_) => {
+                    "every reply had all its rows, and the data hold every acknowledged change"
+                }
+                WorkPlan::Point(_) => "every reply had all its rows, and the table has all of them",
+            }
+            .to_owned(),
         };
         block.line("valid", &format!("yes: {checked}{interrupted}"));
         return;
@@ -359,23 +381,41 @@ fn next_steps(summary: &Summary<'_>) -> Vec<String> {
     }
     // On another database than riops's own, the hint without it would measure the wrong one.
     let target = if summary.record.target.embedded { "" } else { " -d …" };
+    let workload = &summary.record.workload;
     let mut hints = Vec::new();
-    match summary.limit() {
-        Limit::Waiting => hints.push((format!("-c {}", plan.sessions * 4), "more sessions")),
-        Limit::Client => hints.push((format!("-j {}", plan.workers * 2), "more workers")),
-        Limit::SharedCpu | Limit::Device | Limit::Rate | Limit::ServerOrNetwork => {}
+    let same = |option: &str| format!("riops run {workload}{target} {option}");
+    match (&plan.work, summary.limit()) {
+        // A load would need its options and --drop once more.
+        (WorkPlan::Load(_), _) => {}
+        (_, Limit::Waiting) => {
+            hints.push((same(&format!("-c {}", plan.sessions * 4)), "more sessions"));
+        }
+        (_, Limit::Client) => {
+            hints.push((same(&format!("-j {}", plan.workers * 2)), "more workers"));
+        }
+        _ => {}
     }
-    if !plan.rows.updates() {
-        hints.push(("--update-percent 20".to_owned(), "reads and writes"));
+    match &plan.work {
+        WorkPlan::Rows(rows) => {
+            if !rows.updates() {
+                hints.push((same("--update-percent 20"), "reads and writes"));
+            }
+            if rows.batch > 1 && rows.stages().len() == 1 {
+                hints.push((same("--batch 1"), "one row a statement: the cost of a call"));
+            }
+        }
+        WorkPlan::Load(_) => {
+            hints.push((format!("riops run point{target}"), "select rows of it by their key"));
+            hints.push((format!("riops verify load{target}"), "prove that it is still whole"));
+        }
+        WorkPlan::Point(run) => {
+            if !run.updates() {
+                hints.push((same("--op mixed:90/10"), "selects and updates"));
+            }
+        }
     }
-    if plan.rows.batch > 1 && plan.rows.stages().len() == 1 {
-        hints.push(("--batch 1".to_owned(), "one row a statement: the cost of a call"));
-    }
-    let runs = hints
-        .into_iter()
-        .map(|(option, why)| (format!("riops run rows{target} {option}"), why))
-        .chain([("riops runs list".to_owned(), "all runs that are kept")]);
-    runs.map(|(command, why)| format!("{command:<38} ({why})")).collect()
+    hints.push(("riops runs list".to_owned(), "all runs that are kept"));
+    hints.into_iter().map(|(command, why)| format!("{command:<38} ({why})")).collect()
 }
 
 /// One interval as a line.

@@ -11,7 +11,7 @@ use super::record::{
 };
 use crate::engine::{AccessFinding, Moment, SessionError, SessionTally, StageResult};
 use crate::metrics::{Figures, Histogram, HistogramError, OperationTotals};
-use crate::plan::{LoopSide, RowsRun, RunPlan, Threshold};
+use crate::plan::{LoopSide, Method, RunPlan, Threshold, WorkPlan};
 use crate::probe::MachineUse;
 use crate::probe::caches::CacheState;
 use crate::probe::database::DatabaseUse;
@@ -43,14 +43,47 @@ pub struct RunContext {
 /// A stage that was run: what was measured of it, and what it was meant to do.
 #[derive(Debug)]
 pub struct Measured {
-    /// What its sessions did.
-    pub run: RowsRun,
+    /// What its sessions did: the part of the plan that is this stage's.
+    pub work: WorkPlan,
     /// The engine's result.
     pub result: StageResult,
     /// What the probes have counted.
     pub usage: MachineUse,
     /// What was done to the caches before it.
     pub caches: Option<CacheState>,
+    /// Bytes of one row, where somebody wants to know.
+    pub row_bytes: Option<u64>,
+}
+
+/// What of a stage's work stands in its record.
+#[derive(Default)]
+struct WorkFacts {
+    batch: Option<u64>,
+    update_batch: Option<u64>,
+    method: Option<String>,
+    in_server: bool,
+    index_only: bool,
+}
+
+impl WorkFacts {
+    fn of(work: &WorkPlan) -> Self {
+        match work {
+            WorkPlan::Rows(run) => Self {
+                batch: Some(run.batch),
+                update_batch: run.updates().then(|| run.update_batch()),
+                in_server: run.loop_side == LoopSide::Server,
+                index_only: run.index_only,
+                ..Self::default()
+            },
+            WorkPlan::Load(run) => Self {
+                // A file is one statement, however many rows it has.
+                batch: (run.method != Method::CopyFile).then_some(run.batch_size),
+                method: Some(run.method.as_str().to_owned()),
+                ..Self::default()
+            },
+            WorkPlan::Point(_) => Self::default(),
+        }
+    }
 }
 
 /// Makes the record of a run.
@@ -204,7 +237,8 @@ fn stage(
     plan: &RunPlan,
     is_local: bool,
 ) -> Result<StageRecord, HistogramError> {
-    let Measured { run, result, usage, caches } = measured;
+    let Measured { work, result, usage, caches, row_bytes } = measured;
+    let facts = WorkFacts::of(&work);
     let totals = result.recorder.operations();
     let sum = |pick: fn(&OperationTotals) -> u64| totals.iter().map(pick).sum::<u64>();
     let transactions = sum(|totals| totals.transactions);
@@ -218,26 +252,25 @@ fn stage(
         result.sessions.iter().map(SessionTally::transactions).collect();
     let rows_per_s = per_second(rows);
     // A call that was given up has done more than it could say.
-    let all_said = run.loop_side == LoopSide::Client
+    let all_said = !facts.in_server
         || (!result.interrupted && result.failure.is_none() && result.recorder.reconnects == 0);
     let acknowledged = result.acknowledged.iter().filter(|_| all_said);
     let work = io::Work {
         rows_per_s,
         rows_acknowledged: acknowledged.map(|each| each.rows).sum(),
         seconds,
-        index_only: run.index_only,
+        index_only: facts.index_only,
     };
     let storage = result.findings.iter().find_map(|found| found.finding.storage);
     let blocks_per_transaction = blocks_per_transaction(&result, usage.database.as_ref());
     Ok(StageRecord {
-        kind: match run.loop_side {
-            LoopSide::Client => "loop",
-            LoopSide::Server => "server_loop",
-        }
-        .to_owned(),
-        batch: Some(run.batch),
-        update_batch: run.updates().then(|| run.update_batch()),
+        kind: if facts.in_server { "server_loop" } else { "loop" }.to_owned(),
+        batch: facts.batch,
+        update_batch: facts.update_batch,
+        method: facts.method,
         caches,
+        row_bytes,
+        database_s: Some(totals.iter().map(|each| each.service_total.as_seconds()).sum()),
         seconds,
         sessions: plan.sessions,
         transactions,
@@ -280,6 +313,7 @@ fn stage(
             .map(|cpu| ClientCpu { away_us: result.recorder.away.summary(), ..cpu }),
         machine_busy_share: usage.machine_busy_share,
         name: result.name,
+        samples: result.samples,
         series: result.series,
     })
 }

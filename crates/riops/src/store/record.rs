@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::metrics::{ErrorEntry, LatencySummary, Point};
-use crate::plan::{RowsDataset, RunPlan, Threshold};
+use crate::metrics::{ErrorEntry, LatencySummary, Point, SampleSet};
+use crate::plan::{DatasetPlan, RunPlan, Threshold};
 use crate::probe::DeviceUse;
 use crate::probe::caches::CacheState;
 use crate::probe::database::DatabaseUse;
@@ -128,7 +128,8 @@ pub struct DatasetRecord {
     /// Of this making of it.
     pub id: String,
     /// Its parameters.
-    pub rows: RowsDataset,
+    #[serde(flatten)]
+    pub parameters: DatasetPlan,
 }
 
 /// The load generator.
@@ -167,6 +168,18 @@ pub struct StageRecord {
     /// Rows that one update touches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_batch: Option<u64>,
+    /// How rows got into the table, where it was a load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Bytes of one row, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row_bytes: Option<u64>,
+    /// The sum of all service times, over all sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database_s: Option<f64>,
+    /// Single transactions, where a picture was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<SampleSet>,
     /// What was done to the caches before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caches: Option<CacheState>,

@@ -36,6 +36,11 @@ pub enum AccessPath {
         /// The index.
         index: String,
     },
+    /// Rows are inserted, and no table is read.
+    Insert {
+        /// The table.
+        table: String,
+    },
 }
 
 impl fmt::Display for AccessPath {
@@ -45,6 +50,7 @@ impl fmt::Display for AccessPath {
             Self::UpdateByIndex { .. } => {
                 write!(formatter, "update of {table} through {kind} on {index}")
             }
+            Self::Insert { .. } => write!(formatter, "insert into {table}, no table read"),
             Self::IndexOnlyScan { visits_allowed: true, .. } => {
                 write!(formatter, "{kind} on {index}, table {table} visited for updated rows")
             }
@@ -61,6 +67,7 @@ impl AccessPath {
                 ("Index Scan", table, index)
             }
             Self::IndexOnlyScan { table, index, .. } => ("Index Only Scan", table, index),
+            Self::Insert { table } => ("", table, ""),
         }
     }
 }
@@ -72,8 +79,10 @@ pub struct Access {
     pub statement: String,
     /// Its text.
     pub sql: String,
-    /// The parameters for which the plan is asked.
-    pub arguments: Vec<i64>,
+    /// The parameters for which the plan is asked, as SQL.
+    pub arguments: Vec<String>,
+    /// The rows that the statement reads or updates with them.
+    pub rows: u64,
     /// The promise.
     pub expected: AccessPath,
     /// Whose EXPLAIN is asked.
@@ -114,7 +123,7 @@ impl Access {
     pub fn explain_sql(&self, by_name: bool) -> String {
         let analyze = match (&self.expected, self.flavour) {
             // Running it would change rows.
-            (AccessPath::UpdateByIndex { .. }, _) => "",
+            (AccessPath::UpdateByIndex { .. } | AccessPath::Insert { .. }, _) => "",
             // Where the rows come from, only DIST tells.
             (_, Flavour::YugabyteDb) => "analyze, dist, ",
             // The plan of an index-only scan does not say whether it visits the table all the
@@ -123,8 +132,7 @@ impl Access {
             (AccessPath::IndexScan { .. }, _) => "",
         };
         let statement = if by_name {
-            let arguments: Vec<_> = self.arguments.iter().map(ToString::to_string).collect();
-            format!("execute \"{}\"({})", self.statement, arguments.join(", "))
+            format!("execute \"{}\"({})", self.statement, self.arguments.join(", "))
         } else {
             with_literals(&self.sql, &self.arguments)
         };
@@ -148,20 +156,22 @@ impl Access {
     /// The totals that DIST adds beside the plan; zeros are left out there.
     fn storage(&self, document: &Value) -> Option<StorageRequests> {
         let total = |label: &str| document.get(0)?.get(label)?.as_u64();
-        let rows = match *self.arguments.as_slice() {
-            [first, last] => u64::try_from(last - first + 1).ok()?,
-            _ => return None,
-        };
         Some(StorageRequests {
             reads: total("Storage Read Requests")?,
             rows_scanned: total("Storage Rows Scanned"),
-            rows,
+            rows: self.rows,
         })
     }
 
     fn is_kept_by(&self, nodes: &[Node<'_>]) -> bool {
         let (kind, table, index) = self.expected.parts();
         let mut scans = nodes.iter().filter(|node| node.reads_a_table());
+        if matches!(self.expected, AccessPath::Insert { .. }) {
+            let inserts = nodes.first().is_some_and(|node| {
+                node.text("Operation") == "Insert" && node.text("Relation Name") == table
+            });
+            return inserts && scans.next().is_none();
+        }
         let promised = scans.next().is_some_and(|scan| {
             scan.text("Node Type") == kind
                 && scan.text("Relation Name") == table
@@ -247,7 +257,8 @@ mod tests {
         Access {
             statement: "read_0001".to_owned(),
             sql: "select $1 where k < $2".to_owned(),
-            arguments: vec![1, 10],
+            arguments: vec!["1".to_owned(), "10".to_owned()],
+            rows: 10,
             expected,
             flavour: Flavour::PostgreSql,
         }

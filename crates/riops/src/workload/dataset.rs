@@ -499,7 +499,7 @@ impl<'a> Registry<'a> {
             return Ok(());
         }
         self.connection.execute("drop table riops.dataset, riops.run")?;
-        drop_routines(self.connection)?;
+        drop_routines(self.connection, &[])?;
         let mark = self.connection.query_value(
             "select obj_description(oid, 'pg_namespace') from pg_namespace where nspname = 'riops'",
         )?;
@@ -535,6 +535,28 @@ impl<'a> Registry<'a> {
             &[Some(run), Some(&changed.to_string()), Some(&unknown.to_string())],
         )?;
         Ok(())
+    }
+
+    /// Forgets a run whose changes are part of the dataset itself: its load.
+    ///
+    /// # Errors
+    /// [`DatasetError`]
+    pub fn forget_run(&mut self, run: &str) -> Result<(), DatasetError> {
+        self.connection.query_with("delete from riops.run where id = $1", &[Some(run)])?;
+        Ok(())
+    }
+
+    /// Changes the parameters of the dataset from what they were to what a run is about to make of
+    /// them; false where somebody else has changed them meanwhile.
+    ///
+    /// # Errors
+    /// [`DatasetError`]
+    pub fn note_parameters(&mut self, found: &Value, now: &Value) -> Result<bool, DatasetError> {
+        let changed = self.connection.query_with(
+            "update riops.dataset set parameters = $2 where workload = $1 and parameters::jsonb = $3::jsonb returning 1",
+            &[Some(self.workload), Some(&now.to_string()), Some(&found.to_string())],
+        )?;
+        Ok(!changed.is_empty())
     }
 
     /// Ids of the runs on a dataset that never reported.
@@ -604,7 +626,7 @@ impl<'a> Registry<'a> {
             .iter()
             .map(|sql| {
                 let rows = self.connection.query(sql)?;
-                rows.first().map_or_else(|| Ok(Vec::new()), |row| row_of_numbers(row))
+                row_of_numbers(&rows.concat())
             })
             .collect()
     }

@@ -25,6 +25,8 @@ pub enum Purpose {
     Arrivals,
     /// How long a session waits before it tries again.
     Backoff,
+    /// The texts that a session writes.
+    Texts,
 }
 
 /// A random stream for a purpose and a number (of a table, of a session), derived from `seed`.

@@ -6,10 +6,14 @@
 pub mod access;
 pub mod dataset;
 pub mod keys;
+pub mod load;
+pub mod point;
 pub mod prepare;
 pub mod routines;
 pub mod rows;
+pub mod texts;
 pub mod transaction;
+pub mod values;
 pub mod verify;
 
 use serde_json::Value;
@@ -55,6 +59,11 @@ pub trait Workload {
     /// `baseline`, the answers just after loading.
     fn checks(&self, contents: &[Vec<i128>], baseline: &[Vec<i128>], ledger: &Ledger)
     -> Vec<Check>;
+
+    /// The same for a dataset whose loading did not end; nothing where that is of no use to anybody.
+    fn checks_of_part(&self, _contents: &[Vec<i128>], _ledger: &Ledger) -> Vec<Check> {
+        Vec::new()
+    }
 }
 
 /// A statement that each session prepares once.
@@ -68,8 +77,10 @@ pub struct Statement {
     pub parameter_types: Vec<u32>,
 }
 
-/// The OID of `bigint`, which is the same in every relative of PostgreSQL.
-pub const BIGINT_OID: u32 = 20;
+/// Since the planner guesses that a range of unknown keys is large, it would plan each execution of
+/// a prepared statement anew: with one row a statement, planning would cost more than the row.
+/// Relatives older than PostgreSQL 12 do not know that setting, and are not asked to.
+const PLAN_ONCE: &str = "select set_config(name, 'force_generic_plan', false) from pg_settings where name = 'plan_cache_mode'";
 
 /// One session of a stage.
 pub struct SessionPlan {
@@ -176,16 +187,25 @@ pub struct Stage {
     pub sessions: Vec<SessionPlan>,
     /// Whether EXPLAIN may name the prepared statements; else it is asked of their text.
     pub explain_by_name: bool,
+    /// Whether every transaction has to succeed: one that is lost ends the stage.
+    pub exact: bool,
 }
 
 /// A session's stream of transactions. Pure: no input or output, no clock, no allocation in steady
 /// state.
 pub trait Generator: Send {
-    /// Encodes the statements of the next transaction.
-    fn next(&mut self, tx: &mut Transaction);
+    /// Encodes the statements of the next transaction; false where there is none, now and ever
+    /// after.
+    fn next(&mut self, tx: &mut Transaction) -> bool;
+
+    /// Appends the next piece of a transaction that is a COPY ([`Transaction::next_row`]).
+    fn piece(&mut self, _tx: &mut Transaction, _out: &mut Vec<u8>) {}
 
     /// Sees each row of the reply to `tx`, and says in `outcome` what it counts.
     fn reply(&mut self, tx: &Transaction, reply: &Reply<'_>, outcome: &mut Outcome);
+
+    /// Sees the tag of each statement of `tx` that is complete: `UPDATE 1`.
+    fn complete(&mut self, _tx: &Transaction, _tag: &str, _outcome: &mut Outcome) {}
 }
 
 /// Fills `{name}` in the text of an SQL file.

@@ -17,7 +17,7 @@ pub struct Routines {
     /// Their names, each of one routine.
     pub names: &'static [&'static str],
     /// What makes them, in the current schema.
-    pub sql: &'static str,
+    pub sql: String,
 }
 
 impl Routines {
@@ -65,9 +65,9 @@ impl Registry<'_> {
                 }
                 other => drop(other?),
             }
-            drop_routines(connection)?;
+            drop_routines(connection, routines.names)?;
             connection.execute("set local search_path = riops, pg_catalog")?;
-            connection.execute(routines.sql)?;
+            connection.execute(&routines.sql)?;
             for name in routines.names {
                 connection.execute(&format!("comment on routine riops.{name} is '{mark}'"))?;
             }
@@ -93,12 +93,18 @@ pub(super) fn drop_leftover_views(
     Ok(())
 }
 
-/// Drops the routines that riops has made.
-pub(super) fn drop_routines(connection: &mut Connection) -> Result<(), ConnectionError> {
-    let sql = format!(
+/// Drops the routines of these names that riops has made; without a name, all of them.
+pub(super) fn drop_routines(
+    connection: &mut Connection,
+    names: &[&str],
+) -> Result<(), ConnectionError> {
+    let mut sql = format!(
         "select p.oid::regprocedure from pg_proc p join pg_namespace n on n.oid = p.pronamespace
           where n.nspname = 'riops' and obj_description(p.oid, 'pg_proc') like '{ROUTINE_MARK}%'"
     );
+    if !names.is_empty() {
+        sql = format!("{sql} and p.proname in ('{}')", names.join("', '"));
+    }
     for routine in connection.query(&sql)?.into_iter().flatten().flatten() {
         connection.execute(&format!("drop routine {routine}"))?;
     }

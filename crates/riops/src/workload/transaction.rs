@@ -1,13 +1,13 @@
 //! One unit of work of a session: encoded for the protocol that the run uses, and what its reply
 //! says. Pure, and without an allocation in steady state.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use riops_wire::backend::Row;
 use riops_wire::frontend::{self, EncodeError};
 
 use super::Statement;
+use super::values::{Literals, Values};
 use crate::plan::Protocol;
 
 /// A statement's text, cut at its parameters.
@@ -33,23 +33,22 @@ impl Pieces {
         Self { pieces, tail: text }
     }
 
-    fn write(&self, out: &mut String, parameters: &[i64]) {
+    fn write(&self, out: &mut String, mut literal: impl FnMut(usize, &mut String)) {
         for (text, number) in &self.pieces {
             out.push_str(text);
-            if let Some(value) = parameters.get(*number) {
-                // Writing to a String cannot fail.
-                let _ = write!(out, "{value}");
-            }
+            literal(*number, out);
         }
         out.push_str(&self.tail);
     }
 }
 
-/// A statement with these numbers in the place of its parameters.
+/// A statement with these literals in the place of its parameters.
 #[must_use]
-pub fn with_literals(sql: &str, parameters: &[i64]) -> String {
+pub fn with_literals(sql: &str, parameters: &[String]) -> String {
     let mut text = String::new();
-    Pieces::of(sql).write(&mut text, parameters);
+    Pieces::of(sql).write(&mut text, |number, out| {
+        out.push_str(parameters.get(number).map_or("", String::as_str));
+    });
     text
 }
 
@@ -93,10 +92,22 @@ pub struct Transaction {
     bytes: Vec<u8>,
     /// Of the simple protocol.
     sql: String,
+    literals: Literals,
     statements: u32,
     operation: usize,
     rows_asked: u64,
+    rest: Option<Rest>,
     error: Option<EncodeError>,
+}
+
+/// COPY data that follow the bytes, made a piece at a time when the socket takes more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Rest {
+    /// Number of the first row, and of the first that is not sent yet.
+    first: u64,
+    next: u64,
+    /// Whether the last piece is still to come.
+    open: bool,
 }
 
 impl Transaction {
@@ -107,9 +118,11 @@ impl Transaction {
             known,
             bytes: Vec::new(),
             sql: String::new(),
+            literals: Literals::default(),
             statements: 0,
             operation: 0,
             rows_asked: 0,
+            rest: None,
             error: None,
         }
     }
@@ -122,34 +135,95 @@ impl Transaction {
         self.statements = 0;
         self.operation = operation;
         self.rows_asked = rows_asked;
+        self.rest = None;
         self.error = None;
     }
 
     /// Appends one execution of the statement at this position; its parameters are all `bigint`.
     pub fn execute(&mut self, statement: usize, parameters: &[i64]) {
+        self.execute_with(statement, parameters.len(), |values| {
+            for &parameter in parameters {
+                values.bigint(parameter);
+            }
+        });
+    }
+
+    /// Appends one execution of the statement at this position, with as many `parameters`, each of
+    /// which `write` has to write, in their order.
+    pub fn execute_with(
+        &mut self,
+        statement: usize,
+        parameters: usize,
+        write: impl FnOnce(&mut Values<'_>),
+    ) {
         self.statements += 1;
         let Some((statement, pieces)) = self.known.list.get(statement) else {
             return;
         };
+        if self.known.protocol == Protocol::Simple {
+            // One message, as one transaction: what stands in it is run as a whole.
+            if self.statements > 1 {
+                self.sql.push_str("; ");
+            }
+            self.literals.clear();
+            write(&mut Values::literals(&mut self.literals));
+            let literals = &self.literals;
+            return pieces.write(&mut self.sql, |number, out| out.push_str(literals.get(number)));
+        }
         let out = &mut self.bytes;
-        let bound = match self.known.protocol {
-            Protocol::Prepared => frontend::bind_bigints(out, &statement.name, parameters),
+        let (name, parsed) = match self.known.protocol {
             Protocol::Extended => {
-                frontend::parse(out, "", &statement.sql, &statement.parameter_types)
-                    .and_then(|()| frontend::bind_bigints(out, "", parameters))
+                ("", frontend::parse(out, "", &statement.sql, &statement.parameter_types))
             }
-            Protocol::Simple => {
-                // One message, as one transaction: what stands in it is run as a whole.
-                if self.statements > 1 {
-                    self.sql.push_str("; ");
-                }
-                return pieces.write(&mut self.sql, parameters);
-            }
+            _ => (statement.name.as_str(), Ok(())),
         };
-        let encoded =
-            bound.and_then(|()| frontend::Message::Execute { portal: "", rows_max: 0 }.encode(out));
+        let values = |out: &mut Vec<u8>| {
+            let mut values = Values::binary(out);
+            write(&mut values);
+            values.error().map_or(Ok(()), Err)
+        };
+        let encoded = parsed
+            .and_then(|()| frontend::bind(out, name, parameters, values))
+            .and_then(|()| frontend::Message::Execute { portal: "", rows_max: 0 }.encode(out));
         if let Err(error) = encoded {
             self.error.get_or_insert(error);
+        }
+    }
+
+    /// Makes it a COPY FROM STDIN by this statement, of as many rows as are asked, the first of
+    /// which has the number `first`. Their data follow piece by piece, and [`Self::end`] is not
+    /// called. It is sent as a simple query, whatever the protocol: COPY has no parameters.
+    pub fn copy(&mut self, sql: &str, first: u64) {
+        self.statements = 1;
+        self.rest = Some(Rest { first, next: first, open: true });
+        if let Err(error) = frontend::Message::Query(sql).encode(&mut self.bytes) {
+            self.error.get_or_insert(error);
+        }
+    }
+
+    /// The number of the next row whose COPY data are to be sent; `None` where nothing more is.
+    #[must_use]
+    pub fn next_row(&self) -> Option<u64> {
+        self.rest.filter(|rest| rest.open).map(|rest| rest.next)
+    }
+
+    /// The number of the row behind the last one.
+    #[must_use]
+    pub fn end_row(&self) -> u64 {
+        self.rest.map_or(0, |rest| rest.first + self.rows_asked)
+    }
+
+    /// Says that the data of the rows before this one are sent; with `last` nothing follows.
+    pub fn sent_rows(&mut self, next: u64, last: bool) {
+        if let Some(rest) = &mut self.rest {
+            (rest.next, rest.open) = (next, !last);
+        }
+    }
+
+    /// Takes the data from their beginning once more.
+    pub fn rewind(&mut self) {
+        if let Some(rest) = &mut self.rest {
+            (rest.next, rest.open) = (rest.first, true);
         }
     }
 
@@ -208,8 +282,8 @@ pub struct Reply<'a> {
     binary: bool,
 }
 
-impl Reply<'_> {
-    /// The first column as a number; `None` where it is none.
+impl<'a> Reply<'a> {
+    /// The first column, a `bigint`, as a number; `None` where it is none.
     #[must_use]
     pub fn first_bigint(&self) -> Option<i64> {
         let value = self.row.values().next()?.ok()??;
@@ -217,6 +291,11 @@ impl Reply<'_> {
             return Some(i64::from_be_bytes(value.try_into().ok()?));
         }
         std::str::from_utf8(value).ok()?.parse().ok()
+    }
+
+    /// The columns, all of them texts; `None` where one is NULL or cannot be read.
+    pub fn texts(&self) -> impl Iterator<Item = Option<&'a [u8]>> + use<'a> {
+        self.row.values().map(|value| value.ok().flatten())
     }
 }
 
@@ -280,7 +359,10 @@ mod tests {
     #[test]
     fn parameters_may_stand_anywhere_and_more_than_once() {
         let sql = "select $2 from t where a > $1 and b > $2 limit 1";
-        assert_eq!(with_literals(sql, &[7, 8]), "select 8 from t where a > 7 and b > 8 limit 1");
+        assert_eq!(
+            with_literals(sql, &["7".to_owned(), "8".to_owned()]),
+            "select 8 from t where a > 7 and b > 8 limit 1"
+        );
         assert_eq!(with_literals("select 1", &[]), "select 1");
     }
 

@@ -43,7 +43,7 @@ fn run_worker(stop: Stop, sessions: u32, schedule: Schedule) -> (WorkerReport, u
         sessions,
         share,
         arrivals: Arrivals::new(schedule, share, Nanos(0), Nanos(0), rng()),
-        rules: Rules::of(&RunPlan::default()),
+        rules: Rules::of(&RunPlan::default(), false),
         recorder: Recorder::new(2, schedule != Schedule::Closed).unwrap(),
         changes: vec![false, true],
         link: IntervalLink { worker: 0, length: Nanos(1 << 60), events, spares },

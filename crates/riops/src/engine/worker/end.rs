@@ -81,6 +81,11 @@ impl<C: Clock> Worker<C> {
                 late: response > self.rules.late_after,
             };
             self.report.recorder.transaction(operation, measured);
+            if let Some(samples) = &mut self.report.recorder.samples {
+                // Without a rate the two are the same.
+                let session = self.share.number(number as u64);
+                samples.record(u32::try_from(session).unwrap_or(u32::MAX), now, response);
+            }
             self.report.recorder.gaps.success(now);
         } else if now >= self.limit.end() {
             self.report.drained += 1;
@@ -210,7 +215,7 @@ impl<C: Clock> Worker<C> {
         }
         let untrustworthy = matches!(error, SessionError::Protocol(_))
             && self.rules.errors.on_error == OnError::Stop;
-        if untrustworthy {
+        if untrustworthy || (self.rules.exact && !session.is_quiet()) {
             return self.fail(number, error, now);
         }
         if self.limit.is_measured(now) {

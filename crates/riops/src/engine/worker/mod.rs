@@ -74,12 +74,14 @@ pub(super) struct ReconnectLink {
 pub(super) struct Rules {
     pub(super) errors: ErrorPolicy,
     pub(super) reconnect_every: Option<u64>,
+    /// Whether a transaction that is lost ends the stage.
+    exact: bool,
     late_after: Nanos,
     skip_late: bool,
 }
 
 impl Rules {
-    pub(super) fn of(plan: &RunPlan) -> Self {
+    pub(super) fn of(plan: &RunPlan, exact: bool) -> Self {
         let (late_after, skip_late) = match plan.latency_limit {
             None => (Nanos::MAX, false),
             #[expect(
@@ -89,7 +91,13 @@ impl Rules {
             )]
             Some(LatencyLimit { limit_s, skip }) => (Nanos((limit_s * 1e9) as u64), skip),
         };
-        Self { errors: plan.errors, reconnect_every: plan.reconnect_every, late_after, skip_late }
+        Self {
+            errors: plan.errors,
+            reconnect_every: plan.reconnect_every,
+            exact,
+            late_after,
+            skip_late,
+        }
     }
 }
 

@@ -62,20 +62,26 @@ impl<C: Clock> Worker<C> {
                 return;
             }
             match self.next_start(now) {
-                Next::Start { intended, claimed } => self.begin(number, intended, now, claimed),
+                Next::Start { intended, claimed } => {
+                    if !self.begin(number, intended, now, claimed) {
+                        return self.wind_up(number, now);
+                    }
+                }
                 Next::Wait => return self.park(number),
                 Next::End => return self.wind_up(number, now),
             }
         }
     }
 
-    fn begin(&mut self, number: usize, intended: Nanos, now: Nanos, claimed: bool) {
+    /// Begins the session's next transaction; false where it has none any more.
+    fn begin(&mut self, number: usize, intended: Nanos, now: Nanos, claimed: bool) -> bool {
         let Some(session) = self.sessions.get_mut(number) else {
-            return;
+            return false;
         };
-        if let Err(error) = session.begin(intended, now, claimed) {
+        session.begin(intended, now, claimed).unwrap_or_else(|error| {
             self.fail(number, error, now);
-        }
+            true
+        })
     }
 
     fn park(&mut self, number: usize) {

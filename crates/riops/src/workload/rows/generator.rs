@@ -76,14 +76,14 @@ impl RowsGenerator {
 }
 
 impl Generator for RowsGenerator {
-    fn next(&mut self, tx: &mut Transaction) {
+    fn next(&mut self, tx: &mut Transaction) -> bool {
         let updating = self.update_is_next();
         let table = match self.tables.len() {
             1 => self.tables.first(),
             count => self.tables.get(self.rng.random_range(0..count)),
         };
         let Some(table) = table else {
-            return;
+            return false;
         };
         let (statement, operation, kind) = if updating {
             (table.update, &self.update, OPERATION_UPDATE)
@@ -99,6 +99,7 @@ impl Generator for RowsGenerator {
         if updating {
             self.updated += operation.weight;
         }
+        true
     }
 
     fn reply(&mut self, tx: &Transaction, reply: &Reply<'_>, outcome: &mut Outcome) {

@@ -14,9 +14,10 @@ use super::access::{Access, AccessPath};
 use super::dataset::{Dataset, Table, Zero};
 use super::keys::{Purpose, RangePicker, stream};
 use super::transaction::with_literals;
+use super::values::BIGINT_OID;
 use super::verify::{Check, Ledger};
-use super::{BIGINT_OID, SessionPlan, Stage, Statement, Work, Workload, fill};
-use crate::plan::{Layout, LoopSide, Protocol, RowsDataset, RowsRun, RunPlan};
+use super::{PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill};
+use crate::plan::{self, Layout, LoopSide, Protocol, RowsDataset, RowsRun, RunPlan};
 use crate::target::Flavour;
 use generator::{RowsGenerator, TableStatements};
 use server_loop::RowsLoop;
@@ -33,8 +34,8 @@ const CREATE_INDEX: &str = include_str!("../../../../../sql/rows/create_index.sq
 const CREATE_INDEX_YUGABYTEDB: &str =
     include_str!("../../../../../sql/rows/create_index.yugabytedb.sql");
 const CREATE_PRIMARY_KEY: &str = include_str!("../../../../../sql/rows/create_primary_key.sql");
-const SETTLE: &str = include_str!("../../../../../sql/rows/settle.sql");
-const SETTLE_YUGABYTEDB: &str = include_str!("../../../../../sql/rows/settle.yugabytedb.sql");
+const SETTLE: &str = include_str!("../../../../../sql/dataset/settle.sql");
+const SETTLE_YUGABYTEDB: &str = include_str!("../../../../../sql/dataset/settle.yugabytedb.sql");
 const SHARED_BLOCKS: &str = include_str!("../../../../../sql/rows/shared_blocks.sql");
 const CONTENTS: &str = include_str!("../../../../../sql/rows/contents.sql");
 const READ: &str = include_str!("../../../../../sql/rows/read.sql");
@@ -42,10 +43,6 @@ const READ_INDEX_ONLY: &str = include_str!("../../../../../sql/rows/read_index_o
 const UPDATE: &str = include_str!("../../../../../sql/rows/update.sql");
 const UPDATE_INDEX_ONLY: &str = include_str!("../../../../../sql/rows/update_index_only.sql");
 
-/// Since the planner guesses that a range of unknown keys is large, it would plan each execution of
-/// a prepared statement anew: with one row a statement, planning would cost more than the row.
-/// Relatives older than PostgreSQL 12 do not know that setting, and are not asked to.
-const PLAN_ONCE: &str = "select set_config(name, 'force_generic_plan', false) from pg_settings where name = 'plan_cache_mode'";
 /// The planner would rather sort the row addresses first and read each block once, or read the
 /// whole table: good for a query, but then it is not random row access that is measured.
 const SESSION_SETTINGS: [&str; 5] = [
@@ -159,10 +156,13 @@ impl Rows {
     /// What tells a stage from the others of its run.
     fn stage_name(&self, plan: &RunPlan) -> String {
         let mut name = NAME.to_owned();
-        if !plan.rows.batches.is_empty() {
+        let plan::WorkPlan::Rows(whole) = &plan.work else {
+            return name;
+        };
+        if !whole.batches.is_empty() {
             name = format!("{name}, batch {}", self.run.batch);
         }
-        if !plan.rows.loop_sides.is_empty() {
+        if !whole.loop_sides.is_empty() {
             name = format!("{name}, {} loop", self.run.loop_side.as_str());
         }
         name
@@ -210,7 +210,7 @@ impl Rows {
         (0..SAMPLES)
             .map(|sample| {
                 let first = 1 + starts / (SAMPLES - 1) * sample;
-                let keys = [first, first + self.run.batch - 1].map(u64::cast_signed);
+                let keys = [first, first + self.run.batch - 1].map(|key| key.to_string());
                 let sql = with_literals(&read.sql, &keys);
                 format!("explain (analyze, buffers, timing off, costs off, format json) {sql}")
             })
@@ -357,12 +357,13 @@ impl Workload for Rows {
                         },
                         (false, false) => AccessPath::IndexScan { table, index },
                     };
-                    let arguments = vec![1, batch.cast_signed()];
+                    let arguments = vec!["1".to_owned(), batch.to_string()];
                     Access {
                         statement: statement.name,
                         sql: statement.sql,
                         arguments,
                         expected,
+                        rows: batch,
                         flavour: self.flavour,
                     }
                 })
@@ -376,6 +377,7 @@ impl Workload for Rows {
             operations: vec!["read", "update"],
             changes: vec![false, true],
             explain_by_name: plan.protocol == Protocol::Prepared,
+            exact: false,
             sessions: (0..plan.sessions).map(|number| self.session(plan, number)).collect(),
         }]
     }

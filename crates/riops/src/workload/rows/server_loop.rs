@@ -25,7 +25,7 @@ pub fn routines() -> Routines {
     Routines {
         names: &["ybio_loop", "ybio_report"],
         // Behind the words of the mark.
-        sql: part.split_once('\n').map_or("", |(_, sql)| sql),
+        sql: part.split_once('\n').map_or("", |(_, sql)| sql).to_owned(),
     }
 }
 

@@ -9,7 +9,7 @@ use riops_wire::frame::{FRAME_BYTES_MAX, split};
 use riops_wire::frontend;
 
 fn plan(run: &RowsRun, sessions: u32) -> RunPlan {
-    RunPlan { rows: run.clone(), sessions, seed: 42, ..RunPlan::default() }
+    RunPlan { work: plan::WorkPlan::Rows(run.clone()), sessions, seed: 42, ..RunPlan::default() }
 }
 
 /// An empty transaction of a session's statements.

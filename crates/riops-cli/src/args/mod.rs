@@ -1,0 +1,308 @@
+//! The command line as it is typed. What is left out stays `None`: defaults belong to the plan.
+
+mod dataset;
+mod run;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use riops::units::Span;
+
+pub(crate) use dataset::{
+    DatasetOptions, GenerateCsv, Layout, LoadTableOptions, PrepareLoad, PrepareRows,
+};
+pub(crate) use run::{
+    LoopOptions, LoopSide, OnError, PictureOptions, Protocol, RunLoad, RunOptions, RunOutput,
+    RunOutputOptions, RunPoint, RunRows, Scale, UpdateShare,
+};
+
+/// Measures PostgreSQL-compatible databases
+#[derive(Debug, Parser)]
+#[command(name = "riops", version, max_term_width = 100, after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// Print nothing but results and errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Read options from a TOML file (their long names, without the dashes) or from a pgio.conf
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    // What reading the options gave cause to say.
+    #[arg(skip)]
+    pub(crate) notices: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Every option can also be set in the environment (RIOPS_SESSIONS=60) or in the file of --config;
+the command line wins over the environment, and the environment over the file.
+
+Examples:
+  riops run rows                          random row reads on a server of riops's own
+  riops run rows -c 32 --batch 1          32 sessions, one row a statement
+  riops run load --rows 1e6 --method insert,copy-binary
+  riops run point --op mixed:90/10 --graph latency.png
+  riops prepare rows --rows 50e6 -d postgresql://me@db.example/bench
+  riops server start && psql \"$(riops server url)\"";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make the dataset of a workload
+    Prepare {
+        #[command(subcommand)]
+        workload: Prepare,
+    },
+    /// Measure a workload
+    Run {
+        #[command(subcommand)]
+        workload: Run,
+    },
+    /// Prove that the data hold what was acknowledged
+    Verify {
+        #[command(subcommand)]
+        workload: Verify,
+    },
+    /// Drop what prepare made, and nothing else
+    Cleanup {
+        #[command(subcommand)]
+        workload: Cleanup,
+    },
+    /// Make files for a load
+    Generate {
+        #[command(subcommand)]
+        what: Generate,
+    },
+    /// Look at the runs that are kept
+    Runs {
+        #[command(subcommand)]
+        action: Runs,
+    },
+    /// Look at a target, or at this client, before something is measured
+    Doctor(Box<Doctor>),
+    /// Manage the embedded server
+    Server {
+        #[command(subcommand)]
+        action: Server,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Prepare {
+    /// Tables whose rows lie scattered behind an index
+    Rows(PrepareRows),
+    /// The table of the workloads load and point
+    #[command(visible_alias = "point")]
+    Load(PrepareLoad),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Generate {
+    /// CSV files for run load --method copy-file, one for each session
+    Csv(GenerateCsv),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Run {
+    /// Random row reads and writes per second (RIOPS)
+    Rows(Box<RunRows>),
+    /// Parallel loads into a table, by several methods
+    Load(Box<RunLoad>),
+    /// One row at a time by its primary key, on the table of load
+    Point(Box<RunPoint>),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verify {
+    /// Row count, key range, and the sum of all increments
+    Rows(VerifyOptions),
+    /// Row count, distinct ids, lengths of the texts, and a checksum for each range of ids
+    #[command(visible_alias = "point")]
+    Load(VerifyOptions),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyOptions {
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Cleanup {
+    /// The tables of the workload rows
+    Rows(TargetOptions),
+    /// The table of the workloads load and point
+    #[command(visible_alias = "point")]
+    Load(TargetOptions),
+}
+
+/// Which database
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Target")]
+pub(crate) struct TargetOptions {
+    /// URL, key=value connection string or name of a database, as libpq takes them; else the PG*
+    /// variables where PGHOST, PGSERVICE or PGDATABASE is set; else the embedded server
+    #[arg(short, long, value_name = "URL")]
+    pub(crate) database: Option<String>,
+    #[command(flatten)]
+    pub(crate) embedded: EmbeddedOptions,
+}
+
+/// Which embedded server
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Embedded server")]
+pub(crate) struct EmbeddedOptions {
+    /// Use this installed PostgreSQL instead of the downloaded one (the folder above bin/postgres)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) server_dir: Option<PathBuf>,
+    /// Keep the server's data, socket and log here
+    #[arg(long, value_name = "DIR")]
+    pub(crate) server_data: Option<PathBuf>,
+    /// Run the server as this user, where riops runs as root
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server_user: Option<String>,
+    /// Listen on this port of 127.0.0.1 instead of a free one
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) server_port: Option<u16>,
+    /// Change a setting of the server (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_pair)]
+    pub(crate) server_set: Vec<(String, String)>,
+    /// Keep downloads, and servers without a folder of their own, here
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache_dir: Option<PathBuf>,
+}
+
+impl EmbeddedOptions {
+    /// Whether any of them decides about a server.
+    pub(crate) fn names_a_server(&self) -> bool {
+        self.server_dir.is_some()
+            || self.server_data.is_some()
+            || self.server_user.is_some()
+            || self.server_port.is_some()
+            || !self.server_set.is_empty()
+    }
+}
+
+/// Where runs are kept
+#[derive(Debug, Args)]
+pub(crate) struct StoreOptions {
+    /// The file that runs are kept in [default: riops/runs.sqlite in the user's data folder]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) store: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OutputOptions {
+    /// What to print on standard output
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) output: Output,
+}
+
+/// What to look at
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Measure instead how much this client could do at most: against a server that does nothing
+    #[arg(long)]
+    pub(crate) client: bool,
+    /// With --client: connections [default: the number of cores]
+    #[arg(short = 'c', long, visible_aliases = ["clients", "threads"], value_name = "N", requires = "client", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) sessions: Option<u32>,
+    /// With --client: threads that drive them [default: the number of cores]
+    #[arg(short = 'j', long, value_name = "N", requires = "client")]
+    pub(crate) workers: Option<u32>,
+    /// With --client: how long to measure [default: 3s]
+    #[arg(short = 't', long, visible_alias = "time", value_name = "TIME", requires = "client")]
+    pub(crate) duration: Option<Span>,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
+}
+
+// A form of the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    // For people. No doc comments here: they would turn every --help into its long form.
+    Text,
+    // One document, for programs.
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Runs {
+    /// The runs that are kept, newest first
+    List {
+        /// How many at most
+        #[arg(long, default_value = "20", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        limit: u32,
+        #[command(flatten)]
+        store: StoreOptions,
+        #[command(flatten)]
+        output: OutputOptions,
+    },
+    /// One run, as it was printed at its end
+    Show {
+        /// The beginning or the end of its id, or `last`
+        #[arg(default_value = "last")]
+        run: String,
+        #[command(flatten)]
+        store: StoreOptions,
+        #[command(flatten)]
+        output: RunOutputOptions,
+        #[command(flatten)]
+        picture: PictureOptions,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Server {
+    /// Start it, and leave it running for any client
+    Start(EmbeddedOptions),
+    /// Stop it
+    Stop {
+        #[command(flatten)]
+        server: EmbeddedOptions,
+        /// Also where another riops is using it
+        #[arg(long)]
+        force: bool,
+    },
+    /// Whether it is running, and where its files are
+    Status(EmbeddedOptions),
+    /// Its address, as any client takes it
+    Url {
+        #[command(flatten)]
+        server: EmbeddedOptions,
+        /// The TCP address, with the password, instead of the socket
+        #[arg(long)]
+        tcp: bool,
+    },
+    /// Open psql on it
+    Psql {
+        #[command(flatten)]
+        server: EmbeddedOptions,
+        /// Arguments for psql, behind --
+        #[arg(last = true)]
+        arguments: Vec<std::ffi::OsString>,
+    },
+    /// Stop it and remove all its data
+    Reset {
+        #[command(flatten)]
+        server: EmbeddedOptions,
+        /// Also where another riops is using it
+        #[arg(long)]
+        force: bool,
+    },
+    /// What runs beside the server; started by riops itself
+    #[command(hide = true)]
+    Keep,
+}
+
+fn parse_pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err(format!("`{text}` has no form NAME=VALUE")),
+    }
+}

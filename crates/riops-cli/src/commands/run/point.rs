@@ -1,0 +1,113 @@
+//! `riops run point`.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use riops::plan::{Caches, DatasetPlan, LoadDataset, LoadRun, PointRun, RunPlan, WorkPlan};
+use riops::target::Interrupt;
+use riops::target::facts::ServerFacts;
+use riops::workload::Workload;
+use riops::workload::dataset::{Entry, Registry};
+use riops::workload::load::{Load, NAME as DATASET};
+use riops::workload::point::Point;
+use serde_json::Value;
+
+use super::super::prepare::{load_dataset_of, overlaid_table, random_seed};
+use super::{StageOrder, Wanted, measure, only_given, perform, plan};
+use crate::args::{LoadTableOptions, RunPoint};
+use crate::ui::Ui;
+
+pub(super) fn run(options: &RunPoint, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let work = PointRun {
+        op: options.op.unwrap_or_default(),
+        distribution: options.distribution.unwrap_or_default(),
+        field_length: options.field_length,
+        caches: match (options.cold, options.warm) {
+            (true, _) => Caches::Cold,
+            (_, true) => Caches::Warm,
+            _ => Caches::AsFound,
+        },
+        non_transactional: options.non_transactional,
+    };
+    let plan = plan::looped(&options.run, &options.drive, WorkPlan::Point(work.clone()))?;
+    plan.validate()?;
+    overlaid_table(LoadDataset::default(), &options.table).validate()?;
+    perform(plan, &options.run, &options.target, (interrupt, ui), |setting, plan| {
+        let make = |interrupted: Option<Value>| -> Result<Box<dyn Workload>> {
+            let base = match interrupted.and_then(|found| serde_json::from_value(found).ok()) {
+                Some(base) => base,
+                None => LoadDataset { seed: random_seed()?, ..LoadDataset::default() },
+            };
+            let dataset = overlaid_table(base, &options.table);
+            dataset.validate()?;
+            Ok(Box::new(Load::new(dataset, LoadRun::default())))
+        };
+        let may_make = setting.target.embedded.is_some() || options.prepare;
+        let wanted = Wanted {
+            name: DATASET,
+            given: given(&options.table)?,
+            workload_on: &|parameters| {
+                Ok(Box::new(Load::new(load_dataset_of(parameters)?, LoadRun::default())))
+            },
+            make: may_make.then_some(&make),
+        };
+        let orders = |plan: &RunPlan, entry: &Entry, facts: &ServerFacts| {
+            orders(plan, entry, facts, options.show_rowsize)
+        };
+        measure(setting, plan, &wanted, orders, |registry| note_length(registry, &work))
+    })
+}
+
+fn orders(
+    plan: &RunPlan,
+    entry: &Entry,
+    facts: &ServerFacts,
+    show_rowsize: bool,
+) -> Result<(DatasetPlan, Vec<StageOrder>)> {
+    let dataset = load_dataset_of(entry.parameters.clone())?;
+    let WorkPlan::Point(run) = &plan.work else {
+        return Ok((DatasetPlan::Load(dataset), Vec::new()));
+    };
+    let mut written = dataset.clone();
+    note(&mut written, run);
+    let workload = Point::new(written, run.clone()).on(facts.flavour);
+    let order = StageOrder {
+        caches: run.caches,
+        read_samples: Vec::new(),
+        row_size_sql: show_rowsize.then(|| workload.table().row_size_sql()),
+        workload: Box::new(workload),
+        work: plan.work.clone(),
+    };
+    Ok((DatasetPlan::Load(dataset), vec![order]))
+}
+
+/// What updates are about to make of the texts has to be known to whoever reads them later.
+fn note_length(registry: &mut Registry<'_>, run: &PointRun) -> Result<()> {
+    while let Some(entry) = registry.entry()? {
+        let mut dataset = load_dataset_of(entry.parameters.clone())?;
+        let new = note(&mut dataset, run);
+        if !new || registry.note_parameters(&entry.parameters, &serde_json::to_value(dataset)?)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Adds the length that updates write to those that a text may have; whether it is a new one.
+fn note(dataset: &mut LoadDataset, run: &PointRun) -> bool {
+    let new =
+        run.field_length.filter(|length| run.updates() && !dataset.lengths().contains(length));
+    dataset.updated_lengths.extend(new);
+    new.is_some()
+}
+
+/// The table's options that were given, by their names in the registry.
+fn given(options: &LoadTableOptions) -> Result<Value> {
+    let all = serde_json::to_value(overlaid_table(LoadDataset::default(), options))?;
+    let names = [
+        ("rows", options.rows.is_some()),
+        ("table_name", options.table_name.is_some()),
+        ("tablets", options.tablets.is_some()),
+    ];
+    Ok(only_given(all, &names))
+}

@@ -1,0 +1,347 @@
+//! Single transactions, for a picture of a run: a bounded selection, however long the run is.
+//!
+//! Two selections beside each other: every n-th transaction, where n doubles whenever there are too
+//! many, so that the density of the picture is that of the run; and the longest and the shortest of
+//! each slot of time, where slots double in length whenever there are too many, so that no outlier is
+//! lost between them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::{Deserialize, Serialize};
+
+use crate::units::Nanos;
+
+/// Transactions that all workers together keep of every n-th.
+const KEPT_MAX: usize = 65_536;
+/// Slots of time that have extremes: more than a picture has columns.
+const SLOTS_MAX: usize = 2_048;
+/// The length of a slot at first.
+const SLOT_FIRST: Nanos = Nanos(10_000_000);
+/// The longest transactions that a slot keeps.
+const LONGEST: usize = 4;
+
+/// One transaction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Sample {
+    /// Its number at its worker.
+    number: u64,
+    /// Its end, since the measurement started.
+    at: Nanos,
+    latency: Nanos,
+    session: u32,
+}
+
+/// The extremes of a slot of time; without transactions, all of them have latency 0.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    /// From the longest.
+    longest: [Sample; LONGEST],
+    shortest: Option<Sample>,
+}
+
+impl Slot {
+    fn add(&mut self, sample: Sample) {
+        if self.shortest.is_none_or(|shortest| sample.latency < shortest.latency) {
+            self.shortest = Some(sample);
+        }
+        let mut sample = sample;
+        for place in &mut self.longest {
+            if sample.latency > place.latency {
+                std::mem::swap(place, &mut sample);
+            }
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        other.samples().for_each(|sample| self.add(sample));
+    }
+
+    fn samples(&self) -> impl Iterator<Item = Sample> {
+        let longest = self.longest.into_iter().filter(|sample| sample.latency > Nanos(0));
+        longest.chain(self.shortest)
+    }
+}
+
+/// What one worker keeps. All memory is taken when it is made.
+#[derive(Debug)]
+pub struct Samples {
+    start: Nanos,
+    seen: u64,
+    every: u64,
+    kept: Vec<Sample>,
+    kept_max: usize,
+    slot: Nanos,
+    slots: Vec<Slot>,
+}
+
+impl Samples {
+    /// For one of so many workers, and a measurement that starts now.
+    #[must_use]
+    pub fn new(workers: usize, start: Nanos) -> Self {
+        let kept_max = (KEPT_MAX / workers.max(1)).max(2);
+        Self {
+            start,
+            seen: 0,
+            every: 1,
+            kept: Vec::with_capacity(kept_max),
+            kept_max,
+            slot: SLOT_FIRST,
+            slots: vec![Slot::default(); SLOTS_MAX],
+        }
+    }
+
+    /// Takes a transaction of a session that ended at `end`. Never allocates.
+    pub fn record(&mut self, session: u32, end: Nanos, latency: Nanos) {
+        let sample = Sample { number: self.seen, at: end.since(self.start), latency, session };
+        self.seen += 1;
+        if sample.number.is_multiple_of(self.every) {
+            if self.kept.len() == self.kept_max {
+                self.every *= 2;
+                let every = self.every;
+                self.kept.retain(|sample| sample.number.is_multiple_of(every));
+            }
+            if sample.number.is_multiple_of(self.every) {
+                self.kept.push(sample);
+            }
+        }
+        let slot = loop {
+            let slot = usize::try_from(sample.at.0 / self.slot.0).unwrap_or(usize::MAX);
+            if slot < SLOTS_MAX {
+                break slot;
+            }
+            self.widen();
+        };
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.add(sample);
+        }
+    }
+
+    /// Makes one slot of two.
+    fn widen(&mut self) {
+        self.slot = Nanos(self.slot.0 * 2);
+        for slot in 0..SLOTS_MAX {
+            let pair = self.slots.get(2 * slot..).unwrap_or_default().first_chunk::<2>();
+            let mut merged = Slot::default();
+            pair.into_iter().flatten().for_each(|each| merged.merge(each));
+            if let Some(place) = self.slots.get_mut(slot) {
+                *place = merged;
+            }
+        }
+    }
+
+    /// What all workers have kept, of a measurement of this length.
+    #[must_use]
+    pub fn merge(workers: Vec<Self>, seconds: f64) -> SampleSet {
+        let every = workers.iter().map(|worker| worker.every).max().unwrap_or(1);
+        let slot = workers.iter().map(|worker| worker.slot).max().unwrap_or(SLOT_FIRST);
+        let mut set = SampleSet {
+            transactions: workers.iter().map(|worker| worker.seen).sum(),
+            every,
+            slot_s: slot.as_seconds(),
+            longest: LONGEST * workers.len(),
+            seconds,
+            points: Vec::new(),
+        };
+        let total: usize = workers.iter().map(|worker| worker.kept.len()).sum();
+        set.points.reserve(total);
+        for mut worker in workers {
+            while worker.slot < slot {
+                worker.widen();
+            }
+            let chosen = |sample: &Sample| sample.number.is_multiple_of(every);
+            let mut add = |sample: &Sample, extreme| {
+                set.points.push(SamplePoint {
+                    t_s: sample.at.as_seconds(),
+                    latency_us: sample.latency.as_micros(),
+                    session: sample.session,
+                    extreme,
+                });
+            };
+            worker
+                .kept
+                .iter()
+                .filter(|sample| chosen(sample))
+                .for_each(|sample| add(sample, false));
+            let extremes = worker.slots.iter().flat_map(Slot::samples);
+            let mut extremes: Vec<_> = extremes.filter(|sample| !chosen(sample)).collect();
+            // With few transactions the shortest is among the longest.
+            extremes.dedup_by_key(|sample| sample.number);
+            for sample in &extremes {
+                add(sample, true);
+            }
+        }
+        set
+    }
+}
+
+/// One transaction of a picture.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SamplePoint {
+    /// Its end, in seconds since the measurement started.
+    pub t_s: f64,
+    /// How long it took.
+    pub latency_us: f64,
+    /// Its session, from 0.
+    pub session: u32,
+    /// Whether it is here only since it is one of the longest or the shortest of its time.
+    pub extreme: bool,
+}
+
+/// The transactions that were kept of a stage.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Packed", into = "Packed")]
+pub struct SampleSet {
+    /// Of how many.
+    pub transactions: u64,
+    /// Every n-th is here.
+    pub every: u64,
+    /// And of each slot of this length the shortest and
+    pub slot_s: f64,
+    /// at least as many of the longest.
+    pub longest: usize,
+    /// Length of the measurement.
+    pub seconds: f64,
+    /// The transactions.
+    pub points: Vec<SamplePoint>,
+}
+
+/// A set as it stands in a record: 10 bytes for each transaction, as base64.
+#[derive(Serialize, Deserialize)]
+struct Packed {
+    transactions: u64,
+    every: u64,
+    slot_s: f64,
+    longest: usize,
+    seconds: f64,
+    /// Little-endian: the time in units of 2^−32 of the length (u32), microseconds (f32), the
+    /// session, with the highest bit for an extreme (u16).
+    points: String,
+}
+
+const POINT_BYTES: usize = 10;
+const EXTREME: u16 = 1 << 15;
+
+impl From<SampleSet> for Packed {
+    fn from(set: SampleSet) -> Self {
+        let scale = f64::from(u32::MAX) / set.seconds.max(f64::MIN_POSITIVE);
+        let mut bytes = Vec::with_capacity(set.points.len() * POINT_BYTES);
+        for point in &set.points {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a share of the length; seven digits of a latency; sessions are at most 10,000"
+            )]
+            let (t, latency, session) =
+                ((point.t_s * scale) as u32, point.latency_us as f32, point.session as u16);
+            let session = (session & !EXTREME) | if point.extreme { EXTREME } else { 0 };
+            bytes.extend_from_slice(&t.to_le_bytes());
+            bytes.extend_from_slice(&latency.to_le_bytes());
+            bytes.extend_from_slice(&session.to_le_bytes());
+        }
+        let SampleSet { transactions, every, slot_s, longest, seconds, .. } = set;
+        Self { transactions, every, slot_s, longest, seconds, points: BASE64.encode(bytes) }
+    }
+}
+
+impl TryFrom<Packed> for SampleSet {
+    type Error = String;
+
+    fn try_from(packed: Packed) -> Result<Self, String> {
+        let bytes = BASE64.decode(&packed.points).map_err(|error| error.to_string())?;
+        let (points, rest) = bytes.as_chunks::<POINT_BYTES>();
+        if !rest.is_empty() {
+            return Err("half a transaction is left over".to_owned());
+        }
+        let unpack = |&[a, b, c, d, e, f, g, h, i, j]: &[u8; POINT_BYTES]| {
+            let session = u16::from_le_bytes([i, j]);
+            SamplePoint {
+                t_s: f64::from(u32::from_le_bytes([a, b, c, d])) / f64::from(u32::MAX)
+                    * packed.seconds,
+                latency_us: f64::from(f32::from_le_bytes([e, f, g, h])),
+                session: u32::from(session & !EXTREME),
+                extreme: session & EXTREME != 0,
+            }
+        };
+        Ok(Self {
+            points: points.iter().map(unpack).collect(),
+            transactions: packed.transactions,
+            every: packed.every,
+            slot_s: packed.slot_s,
+            longest: packed.longest,
+            seconds: packed.seconds,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A worker's samples of so many transactions of 1 ms, every `step`; those of `outliers` take
+    /// half a second.
+    fn samples(workers: usize, count: u64, step: Nanos, outliers: &[u64]) -> Samples {
+        let mut samples = Samples::new(workers, Nanos(0));
+        for number in 0..count {
+            let outlier = outliers.contains(&number);
+            let latency = if outlier { 500_000_000 } else { 1_000_000 + number % 7 };
+            samples.record(3, Nanos(step.0 * number), Nanos(latency));
+        }
+        samples
+    }
+
+    #[test]
+    fn a_short_run_is_kept_whole() {
+        let set = Samples::merge(vec![samples(1, 1_000, Nanos(1_000_000), &[])], 1.0);
+        assert_eq!((set.every, set.transactions, set.points.len()), (1, 1_000, 1_000));
+        assert!(set.points.iter().all(|point| point.session == 3 && !point.extreme));
+    }
+
+    #[test]
+    fn memory_is_bounded_and_no_outlier_is_lost() {
+        // Three days, a million transactions.
+        let outliers = [1, 77_777, 500_001, 999_999];
+        let step = Nanos(3 * 86_400_000_000_000 / 1_000_000);
+        let whole = samples(2, 1_000_000, step, &outliers);
+        assert!(whole.kept.len() <= KEPT_MAX / 2 && whole.slots.len() == SLOTS_MAX);
+        assert_eq!(whole.kept.capacity(), KEPT_MAX / 2);
+        let set = Samples::merge(vec![whole, samples(2, 10, step, &[])], 259_200.0);
+        assert!(set.every > 1);
+        let long = set.points.iter().filter(|point| point.latency_us > 400_000.0).count();
+        assert_eq!(long, outliers.len());
+        let chosen = set.points.iter().filter(|point| !point.extreme).count();
+        assert_eq!(chosen as u64, 1_000_000_u64.div_ceil(set.every) + 10_u64.div_ceil(set.every));
+    }
+
+    proptest! {
+        #[test]
+        fn each_slot_keeps_its_longest_and_its_shortest(
+            latencies in prop::collection::vec(1u64..1_000_000, 1..300),
+        ) {
+            let mut slot = Slot::default();
+            for (number, latency) in (0..).zip(&latencies) {
+                slot.add(Sample { number, latency: Nanos(*latency), ..Sample::default() });
+            }
+            let mut sorted = latencies;
+            sorted.sort_unstable();
+            prop_assert_eq!(slot.shortest.unwrap().latency.0, sorted[0]);
+            sorted.reverse();
+            let longest: Vec<_> = slot.longest.iter().map(|sample| sample.latency.0).take(sorted.len()).collect();
+            prop_assert_eq!(&longest[..], &sorted[..longest.len()]);
+        }
+    }
+
+    #[test]
+    fn a_set_survives_its_own_json() {
+        let set = Samples::merge(vec![samples(1, 100, Nanos(10_000_000), &[50])], 1.0);
+        let read: SampleSet = serde_json::from_str(&serde_json::to_string(&set).unwrap()).unwrap();
+        assert_eq!(read.points.len(), set.points.len());
+        for (read, kept) in read.points.iter().zip(&set.points) {
+            assert!((read.t_s - kept.t_s).abs() < 1e-6 && read.session == kept.session);
+            assert!((read.latency_us - kept.latency_us).abs() <= kept.latency_us * 1e-6);
+        }
+        let damaged =
+            r#"{"transactions":1,"every":1,"slot_s":1,"longest":1,"seconds":1,"points":"AAAA"}"#;
+        assert!(serde_json::from_str::<SampleSet>(damaged).is_err());
+    }
+}

@@ -1,0 +1,162 @@
+//! Latencies as a histogram of text: ysql-bench's, with buckets of equal width, or with buckets each
+//! of which is as many times longer than the one before.
+
+use std::fmt::Write as _;
+
+use super::format::count;
+use super::work::batch_text;
+use crate::metrics::Histogram;
+use crate::store::{Record, StageRecord};
+
+/// Characters of the longest bar.
+const BAR_WIDTH: u64 = 50;
+
+/// How the buckets are cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// All of the same width.
+    Linear,
+    /// Each as many times the one before.
+    Log,
+}
+
+/// A bucket, in microseconds: from `from` up to, and but for the last without, `to`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Bucket {
+    from: f64,
+    to: f64,
+    count: u64,
+}
+
+/// The histogram of each stage, in so many buckets; empty where nothing was measured.
+#[must_use]
+pub fn histogram_text(record: &Record, scale: Scale, buckets: usize) -> String {
+    let mut text = String::new();
+    for stage in &record.stages {
+        let read = stage.histogram.as_ref().and_then(|text| Histogram::from_base64(text).ok());
+        if let Some(histogram) = read.filter(|histogram| histogram.count() > 0) {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            stage_text(&mut text, record, stage, &histogram, (scale, buckets));
+        }
+    }
+    text
+}
+
+fn stage_text(
+    text: &mut String,
+    record: &Record,
+    stage: &StageRecord,
+    histogram: &Histogram,
+    (scale, buckets): (Scale, usize),
+) {
+    let Some(latency) = &stage.service_us else {
+        return;
+    };
+    let stage_name =
+        if record.stages.len() > 1 { format!("{}: ", stage.name) } else { String::new() };
+    let _ =
+        writeln!(text, "{stage_name}latency in µs, histogram is per {}", batch_text(record, stage));
+    let _ = writeln!(text, "# samples            = {}", latency.count);
+    let _ = writeln!(text, "# min                = {:.0}", latency.min);
+    let _ = writeln!(text, "# max                = {:.0}", latency.max);
+    let _ = writeln!(text, "# mean               = {:.3}", latency.mean);
+    let _ = writeln!(text, "# standard deviation = {:.3}", latency.stdev);
+    let _ = writeln!(text, "# variance           = {:.3}", latency.stdev.powi(2));
+    let buckets = cut(histogram, (latency.min, latency.max), scale, buckets);
+    let most = buckets.iter().map(|bucket| bucket.count).max().unwrap_or(0);
+    let each = most.div_ceil(BAR_WIDTH).max(1);
+    let _ = writeln!(text, "# each ■ is a count of {}", count(each));
+    let width = |number: &dyn Fn(&Bucket) -> String| {
+        buckets.iter().map(|bucket| number(bucket).len()).max().unwrap_or(0)
+    };
+    let border = |border: f64| format!("{border:.0}");
+    let (from, to) = (width(&|bucket| border(bucket.from)), width(&|bucket| border(bucket.to)));
+    let counts = width(&|bucket| bucket.count.to_string());
+    for bucket in &buckets {
+        let bar = "■".repeat(usize::try_from(bucket.count / each).unwrap_or(0));
+        let line = format!(
+            "{:>from$} .. {:>to$} [ {:>counts$} ]: {bar}",
+            border(bucket.from),
+            border(bucket.to),
+            bucket.count
+        );
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+}
+
+/// Cuts the latencies between the shortest and the longest into buckets.
+fn cut(histogram: &Histogram, (min, max): (f64, f64), scale: Scale, buckets: usize) -> Vec<Bucket> {
+    let buckets = buckets.max(1);
+    // A latency of no time has no logarithm.
+    let start = if scale == Scale::Log { min.max(1e-3) } else { min };
+    let border = |number: usize| {
+        let share = number as f64 / buckets as f64;
+        match scale {
+            Scale::Linear => start + (max - start) * share,
+            Scale::Log => start * (max / start).powf(share),
+        }
+    };
+    let mut found: Vec<_> = (0..buckets)
+        .map(|number| Bucket { from: border(number), to: border(number + 1), count: 0 })
+        .collect();
+    let mut bucket = 0;
+    for (latency, count) in histogram.recorded() {
+        let us = latency.as_micros();
+        while bucket + 1 < buckets && us >= border(bucket + 1) {
+            bucket += 1;
+        }
+        if let Some(bucket) = found.get_mut(bucket) {
+            bucket.count += count;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::example_record;
+    use crate::units::Nanos;
+    use proptest::prelude::*;
+
+    fn histogram(latencies_us: &[u64]) -> Histogram {
+        let mut histogram = Histogram::new().unwrap();
+        for us in latencies_us {
+            histogram.record(Nanos(us * 1_000));
+        }
+        histogram
+    }
+
+    proptest! {
+        #[test]
+        fn every_latency_is_in_one_bucket(
+            latencies in prop::collection::vec(0u64..2_000_000, 1..200),
+            buckets in 1usize..30,
+            log in any::<bool>(),
+        ) {
+            let histogram = histogram(&latencies);
+            let summary = histogram.summary().unwrap();
+            let scale = if log { Scale::Log } else { Scale::Linear };
+            let found = cut(&histogram, (summary.min, summary.max), scale, buckets);
+            prop_assert_eq!(found.len(), buckets);
+            let total: u64 = found.iter().map(|bucket| bucket.count).sum();
+            prop_assert_eq!(total, latencies.len() as u64);
+            prop_assert!(found.windows(2).all(|pair| (pair[0].to - pair[1].from).abs() < 1e-9));
+        }
+    }
+
+    #[test]
+    fn a_histogram_has_bars_of_its_counts() {
+        let mut latencies = vec![100; 200];
+        latencies.extend([5_000; 20]);
+        latencies.push(10_100);
+        let histogram = histogram(&latencies);
+        let mut record = example_record();
+        record.stages[0].service_us = histogram.summary();
+        record.stages[0].histogram = Some(histogram.to_base64().unwrap());
+        insta::assert_snapshot!(histogram_text(&record, Scale::Linear, 10));
+        insta::assert_snapshot!("log", histogram_text(&record, Scale::Log, 5));
+    }
+}

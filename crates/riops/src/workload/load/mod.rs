@@ -1,0 +1,335 @@
+//! `load`: parallel loads into one table, after ysql-bench.
+//!
+//! Each session has a range of the keys 0…rows−1 and loads it in batches; each batch is one
+//! statement and one commit. What differs is how the rows travel: [`Method`].
+
+mod checksum;
+mod generator;
+mod rows;
+mod table;
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::access::{Access, AccessPath};
+use super::dataset::Dataset;
+use super::routines::Routines;
+use super::values::{BIGINT_OID, INT_ARRAY_OID, INT_OID, TEXT_ARRAY_OID, TEXT_OID};
+use super::verify::{Check, Ledger};
+use super::{PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill};
+use crate::plan::{LoadDataset, LoadRun, Method, Protocol, RunPlan};
+use crate::target::Flavour;
+use generator::LoadGenerator;
+pub(super) use generator::rows_of;
+pub use table::LoadTable;
+pub(super) use table::{COLUMNS, NON_TRANSACTIONAL, TEXTS};
+
+/// The workload's name, and that of its dataset.
+pub const NAME: &str = "load";
+
+const COPY_TEXT: &str = include_str!("../../../../../sql/load/copy_text.sql");
+const COPY_TEXT_YUGABYTEDB: &str = include_str!("../../../../../sql/load/copy_text.yugabytedb.sql");
+const COPY_FILE: &str = include_str!("../../../../../sql/load/copy_file.sql");
+const UNNEST: &str = include_str!("../../../../../sql/load/unnest.sql");
+const CALL: &str = include_str!("../../../../../sql/load/call.sql");
+const LOAD_BATCH: &str = include_str!("../../../../../sql/load/load_batch.sql");
+
+/// Digits of one MD5 hash.
+const HASH_DIGITS: u32 = 32;
+
+/// The workload with all its parameters.
+#[derive(Debug, Clone)]
+pub struct Load {
+    table: LoadTable,
+    run: LoadRun,
+}
+
+/// What a session of so many loads of these rows: ranges whose lengths differ by one at most.
+fn ids_of(rows: u64, sessions: u32, session: u32) -> Range<u64> {
+    let border = |session: u32| {
+        let share = u128::from(rows) * u128::from(session) / u128::from(sessions.max(1));
+        u64::try_from(share).unwrap_or(rows)
+    };
+    border(session)..border(session + 1)
+}
+
+/// The sizes of the batches of so many rows: whole ones, and what is left.
+fn sizes_of(rows: u64, batch: u64) -> Vec<u64> {
+    let rest = rows % batch;
+    [(batch, rows >= batch), (rest, rest > 0)]
+        .into_iter()
+        .filter_map(|(size, occurs)| occurs.then_some(size))
+        .collect()
+}
+
+/// The name of the file of this number, from 1: that of ysql-bench.
+#[must_use]
+pub fn file_name(sessions: u32, rows: u64, field_length: u32, number: u32) -> String {
+    format!("ysql_bench-t{sessions}-r{rows}-f{field_length}--nr{number}.csv")
+}
+
+/// Writes the file of this number, from 1, of as many as there are sessions: lines of CSV.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_csv(
+    dataset: &LoadDataset,
+    sessions: u32,
+    number: u32,
+    writer: &mut impl Write,
+) -> std::io::Result<()> {
+    let table = LoadTable { dataset: dataset.clone(), flavour: Flavour::PostgreSql };
+    let texts = table.texts();
+    let ids = ids_of(dataset.rows, sessions, number - 1);
+    let mut next = ids.start;
+    let mut piece = Vec::new();
+    while next < ids.end {
+        piece.clear();
+        next = rows::text_piece(texts, ids.end, next, b',', &mut piece);
+        writer.write_all(&piece)?;
+    }
+    writer.flush()
+}
+
+impl Load {
+    /// The workload on such a table, doing this, on PostgreSQL.
+    #[must_use]
+    pub fn new(dataset: LoadDataset, run: LoadRun) -> Self {
+        Self { table: LoadTable { dataset, flavour: Flavour::PostgreSql }, run }
+    }
+
+    /// The same on another relative.
+    #[must_use]
+    pub fn on(mut self, flavour: Flavour) -> Self {
+        self.table.flavour = flavour;
+        self
+    }
+
+    /// Its table.
+    #[must_use]
+    pub fn table(&self) -> &LoadTable {
+        &self.table
+    }
+
+    /// What its sessions do.
+    #[must_use]
+    pub fn run(&self) -> &LoadRun {
+        &self.run
+    }
+
+    /// The file that a session, from 0, of so many copies.
+    fn file(&self, sessions: u32, session: u32) -> String {
+        let LoadDataset { rows, field_length, .. } = self.table.dataset;
+        let name = file_name(sessions, rows, field_length, session + 1);
+        format!("{}/{name}", self.run.dir.trim_end_matches('/'))
+    }
+
+    /// The files that the sessions copy.
+    #[must_use]
+    pub fn files(&self, sessions: u32) -> Vec<String> {
+        match self.run.method {
+            Method::CopyFile => (0..sessions).map(|session| self.file(sessions, session)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What the method needs in the server beside the table.
+    #[must_use]
+    pub fn routines(&self) -> Option<Routines> {
+        let length = self.table.dataset.field_length;
+        // Each text needs a random number of its own; that the longer one names the row makes the
+        // server compute it for each row.
+        let text = if length <= HASH_DIGITS {
+            format!("left(md5(random()::text), {length})")
+        } else {
+            let hashes = length.div_ceil(HASH_DIGITS);
+            format!(
+                "(select left(string_agg(md5(random()::text || id), ''), {length}) from generate_series(1, {hashes}))"
+            )
+        };
+        (self.run.method == Method::Procedure).then(|| Routines {
+            names: &["load_batch"],
+            sql: fill(LOAD_BATCH, &[("table", self.table.name()), ("text", &text)]),
+        })
+    }
+
+    /// The statements of a session with these rows.
+    fn statements(&self, ids: &Range<u64>, sessions: u32, session: u32) -> Vec<Statement> {
+        let table = [("table", self.table.name())];
+        match self.run.method {
+            Method::Insert => sizes_of(ids.end - ids.start, self.run.batch_size)
+                .into_iter()
+                .map(|rows| insert(self.table.name(), rows))
+                .collect(),
+            Method::Unnest => {
+                let mut parameter_types = vec![INT_ARRAY_OID];
+                parameter_types.extend([TEXT_ARRAY_OID; COLUMNS - 1]);
+                vec![Statement {
+                    name: "unnest".to_owned(),
+                    sql: fill(UNNEST, &table),
+                    parameter_types,
+                }]
+            }
+            Method::Procedure => vec![Statement {
+                name: "call".to_owned(),
+                sql: fill(CALL, &[]),
+                parameter_types: vec![BIGINT_OID; 2],
+            }],
+            Method::CopyFile => {
+                // What stands in a literal has its quotes doubled.
+                let file = self.file(sessions, session).replace('\'', "''");
+                vec![Statement {
+                    name: "copy".to_owned(),
+                    sql: fill(COPY_FILE, &[("table", self.table.name()), ("file", &file)]),
+                    parameter_types: Vec::new(),
+                }]
+            }
+            Method::Copy | Method::CopyBinary => Vec::new(),
+        }
+    }
+
+    fn copy_sql(&self) -> String {
+        let template = match self.table.flavour {
+            _ if self.run.method == Method::CopyBinary => return self.table.copy_binary_sql(),
+            Flavour::PostgreSql => COPY_TEXT,
+            Flavour::YugabyteDb => COPY_TEXT_YUGABYTEDB,
+        };
+        fill(template, &[("table", self.table.name())])
+    }
+
+    fn session(&self, plan: &RunPlan, session: u32) -> SessionPlan {
+        let rows = self.table.dataset.rows;
+        let ids = ids_of(rows, plan.sessions, session);
+        let mut settings = Vec::new();
+        if plan.protocol == Protocol::Prepared {
+            settings.push(PLAN_ONCE.to_owned());
+        }
+        if self.run.non_transactional {
+            settings.push(NON_TRANSACTIONAL.to_owned());
+        }
+        let own = ids.end - ids.start;
+        SessionPlan {
+            settings,
+            statements: self.statements(&ids, plan.sessions, session),
+            work: Work::Client(Box::new(LoadGenerator {
+                method: self.run.method,
+                texts: self.table.texts(),
+                ids,
+                // A file is one statement, however many rows it has.
+                batch: if self.run.method == Method::CopyFile { own } else { self.run.batch_size },
+                sizes: sizes_of(own, self.run.batch_size),
+                copy_sql: self.copy_sql(),
+            })),
+        }
+    }
+}
+
+/// INSERT with a list of so many rows.
+fn insert(table: &str, rows: u64) -> Statement {
+    let columns = 1 + TEXTS;
+    let mut sql = format!("insert into riops.{table} (id, f1, f2, f3, f4) values ");
+    for row in 0..rows {
+        let parameters: Vec<_> =
+            (1..=columns).map(|column| format!("${}", row * columns + column)).collect();
+        let comma = if row > 0 { ", " } else { "" };
+        // Writing to a String cannot fail.
+        let _ = write!(sql, "{comma}({})", parameters.join(", "));
+    }
+    let parameter_types = (0..rows * columns)
+        .map(|number| if number % columns == 0 { INT_OID } else { TEXT_OID })
+        .collect();
+    Statement { name: format!("insert_{rows}"), sql, parameter_types }
+}
+
+impl Workload for Load {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn table_names(&self) -> Vec<String> {
+        vec![self.table.name().to_owned()]
+    }
+
+    fn up_to_date(&self, parameters: &Value) -> Value {
+        LoadTable::up_to_date(parameters)
+    }
+
+    fn unsupported(&self, flavour: Flavour) -> Option<&'static str> {
+        self.table.unsupported(flavour).or_else(|| {
+            let used = self.run.non_transactional && flavour != Flavour::YugabyteDb;
+            used.then_some("--non-transactional")
+        })
+    }
+
+    fn dataset(&self, flavour: Flavour) -> Dataset {
+        LoadTable { flavour, ..self.table.clone() }.filled()
+    }
+
+    fn settle_sql(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn accesses(&self) -> Vec<Access> {
+        let table = self.table.name();
+        let access = |statement: Statement, arguments| Access {
+            expected: AccessPath::Insert { table: table.to_owned() },
+            statement: statement.name,
+            sql: statement.sql,
+            arguments,
+            rows: 0,
+            flavour: self.table.flavour,
+        };
+        match self.run.method {
+            // Only the largest: a smaller one has the same plan.
+            Method::Insert => {
+                let rows = self.run.batch_size.min(self.table.dataset.rows);
+                let columns = 1 + TEXTS;
+                let argument = |number| if number % columns == 0 { "0" } else { "''" }.to_owned();
+                let arguments = (0..rows * columns).map(argument).collect();
+                vec![access(insert(table, rows), arguments)]
+            }
+            Method::Unnest => {
+                let mut arguments = vec!["array[0]::int[]".to_owned()];
+                arguments.extend((0..TEXTS).map(|_| "array['']::text[]".to_owned()));
+                let statement = self.statements(&(0..1), 1, 0);
+                statement.into_iter().map(|unnest| access(unnest, arguments.clone())).collect()
+            }
+            Method::Copy | Method::CopyBinary | Method::CopyFile | Method::Procedure => Vec::new(),
+        }
+    }
+
+    fn stages(&self, plan: &RunPlan) -> Vec<Stage> {
+        vec![Stage {
+            name: format!("{NAME}, {}", self.run.method.as_str()),
+            operations: vec![self.run.method.as_str()],
+            changes: vec![true],
+            explain_by_name: plan.protocol == Protocol::Prepared,
+            exact: true,
+            sessions: (0..plan.sessions).map(|number| self.session(plan, number)).collect(),
+        }]
+    }
+
+    fn contents_sql(&self) -> Vec<String> {
+        self.table.contents_sql()
+    }
+
+    fn checks(
+        &self,
+        contents: &[Vec<i128>],
+        baseline: &[Vec<i128>],
+        ledger: &Ledger,
+    ) -> Vec<Check> {
+        self.table.checks(contents, baseline, ledger)
+    }
+
+    fn checks_of_part(&self, contents: &[Vec<i128>], ledger: &Ledger) -> Vec<Check> {
+        self.table.checks_of_part(contents, ledger)
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

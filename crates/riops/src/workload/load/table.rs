@@ -1,0 +1,309 @@
+//! The table that `load` fills and `point` reads and updates: what makes it, what it has to hold.
+
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::checksum::hash_text_extended;
+use super::rows::{binary_piece, binary_row_bytes};
+use crate::plan::{Contents, LoadDataset};
+use crate::target::Flavour;
+use crate::workload::dataset::{CopySource, Dataset, Job, Table};
+use crate::workload::fill;
+use crate::workload::texts::Texts;
+use crate::workload::verify::{Check, Ledger};
+
+const CREATE_TABLE: &str = include_str!("../../../../../sql/load/create_table.sql");
+const CREATE_TABLE_YUGABYTEDB: &str =
+    include_str!("../../../../../sql/load/create_table.yugabytedb.sql");
+const COPY_BINARY: &str = include_str!("../../../../../sql/load/copy_binary.sql");
+const COPY_BINARY_YUGABYTEDB: &str =
+    include_str!("../../../../../sql/load/copy_binary.yugabytedb.sql");
+const SETTLE: &str = include_str!("../../../../../sql/dataset/settle.sql");
+const SETTLE_YUGABYTEDB: &str = include_str!("../../../../../sql/dataset/settle.yugabytedb.sql");
+const IDS: &str = include_str!("../../../../../sql/load/ids.sql");
+const PARTS: &str = include_str!("../../../../../sql/load/parts.sql");
+const ROW_SIZE: &str = include_str!("../../../../../sql/load/row_size.sql");
+const FILE_RIGHTS: &str = include_str!("../../../../../sql/load/file_rights.sql");
+
+/// On YugabyteDB: each row is written by itself, without a distributed transaction.
+pub(in crate::workload) const NON_TRANSACTIONAL: &str = "set yb_disable_transactional_writes = on";
+/// Text columns of the table.
+pub(in crate::workload) const TEXTS: u64 = 4;
+/// All its columns: the key and these.
+pub(in crate::workload) const COLUMNS: usize = 5;
+/// Tablets where none are asked for, as in ysql-bench.
+const TABLETS: u32 = 3;
+/// Ranges of ids that have a checksum each.
+const PARTS_MAX: u64 = 100;
+/// Numbers that are asked of each.
+const PART_NUMBERS: usize = 4;
+/// Rows of one transaction of `prepare`.
+const PREPARE_BATCH: u64 = 50_000;
+
+/// The table, with all its parameters.
+#[derive(Debug, Clone)]
+pub struct LoadTable {
+    pub(in crate::workload) dataset: LoadDataset,
+    pub(in crate::workload) flavour: Flavour,
+}
+
+/// What the database says of a range of ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Part {
+    number: i128,
+    rows: i128,
+    wrong_lengths: i128,
+    checksum: i128,
+}
+
+impl LoadTable {
+    /// Its parameters.
+    #[must_use]
+    pub fn dataset(&self) -> &LoadDataset {
+        &self.dataset
+    }
+
+    pub(in crate::workload) fn name(&self) -> &str {
+        &self.dataset.table_name
+    }
+
+    pub(in crate::workload) fn index(&self) -> String {
+        format!("{}_pkey", self.dataset.table_name)
+    }
+
+    pub(in crate::workload) fn texts(&self) -> Texts {
+        Texts::new(self.dataset.seed, self.dataset.field_length)
+    }
+
+    /// The query for the bytes of one row.
+    #[must_use]
+    pub fn row_size_sql(&self) -> String {
+        fill(ROW_SIZE, &[("table", self.name())])
+    }
+
+    /// The query whether the role may read files of the server.
+    #[must_use]
+    pub fn file_rights_sql() -> String {
+        fill(FILE_RIGHTS, &[])
+    }
+
+    pub(in crate::workload) fn up_to_date(parameters: &Value) -> Value {
+        serde_json::from_value::<LoadDataset>(parameters.clone())
+            .and_then(serde_json::to_value)
+            .unwrap_or_else(|_| parameters.clone())
+    }
+
+    pub(in crate::workload) fn unsupported(&self, flavour: Flavour) -> Option<&'static str> {
+        let only_on_yugabytedb = [
+            ("--tablets", self.dataset.tablets > 0),
+            ("--non-transactional", self.dataset.non_transactional),
+        ];
+        let used = only_on_yugabytedb.iter().find(|(_, used)| *used);
+        used.map(|(option, _)| *option).filter(|_| flavour != Flavour::YugabyteDb)
+    }
+
+    fn create_sql(&self) -> String {
+        let tablets = match self.dataset.tablets {
+            0 => TABLETS,
+            tablets => tablets,
+        };
+        let template = match self.flavour {
+            Flavour::PostgreSql => CREATE_TABLE,
+            Flavour::YugabyteDb => CREATE_TABLE_YUGABYTEDB,
+        };
+        fill(template, &[("table", self.name()), ("tablets", &tablets.to_string())])
+    }
+
+    /// What follows when the table is full.
+    #[must_use]
+    pub fn finish_sql(&self) -> String {
+        let template = match self.flavour {
+            Flavour::PostgreSql => SETTLE,
+            Flavour::YugabyteDb => SETTLE_YUGABYTEDB,
+        };
+        fill(template, &[("table", self.name())])
+    }
+
+    pub(in crate::workload) fn copy_binary_sql(&self) -> String {
+        let template = match self.flavour {
+            Flavour::PostgreSql => COPY_BINARY,
+            Flavour::YugabyteDb => COPY_BINARY_YUGABYTEDB,
+        };
+        fill(template, &[("table", self.name())])
+    }
+
+    /// The table and the jobs with which `prepare` fills it, in parallel.
+    pub(in crate::workload) fn filled(&self) -> Dataset {
+        let (rows, texts, sql) = (self.dataset.rows, self.texts(), self.copy_binary_sql());
+        let job = move |number: u64| {
+            let first = number * PREPARE_BATCH;
+            let end = rows.min(first + PREPARE_BATCH);
+            Job::Copy { sql: sql.clone(), rows: end - first, source: source(texts, first..end) }
+        };
+        let settings = self.dataset.non_transactional.then(|| NON_TRANSACTIONAL.to_owned());
+        Dataset {
+            parameters: serde_json::to_value(&self.dataset).unwrap_or_default(),
+            probes: Vec::new(),
+            settings: settings.into_iter().collect(),
+            tables: vec![Table {
+                name: self.name().to_owned(),
+                create: self.create_sql(),
+                jobs: rows.div_ceil(PREPARE_BATCH),
+                job: Box::new(job),
+                finish: vec![self.finish_sql()],
+                zeros: Vec::new(),
+                rows,
+            }],
+        }
+    }
+
+    /// Rows of each range of ids but the last.
+    fn part_rows(&self) -> u64 {
+        self.dataset.rows.div_ceil(PARTS_MAX).max(1)
+    }
+
+    pub(in crate::workload) fn contents_sql(&self) -> Vec<String> {
+        let lengths: Vec<_> = self.dataset.lengths().iter().map(ToString::to_string).collect();
+        vec![
+            fill(IDS, &[("table", self.name())]),
+            fill(
+                PARTS,
+                &[
+                    ("table", self.name()),
+                    ("part", &self.part_rows().to_string()),
+                    ("lengths", &lengths.join(", ")),
+                ],
+            ),
+        ]
+    }
+
+    /// What the answers to [`Self::contents_sql`] prove of a whole table, given what updates have
+    /// changed since.
+    pub(in crate::workload) fn checks(
+        &self,
+        contents: &[Vec<i128>],
+        baseline: &[Vec<i128>],
+        ledger: &Ledger,
+    ) -> Vec<Check> {
+        let rows = i128::from(self.dataset.rows);
+        let parts = parts(contents);
+        let ids = contents.first().map_or(&[][..], Vec::as_slice);
+        let id = |position: usize| ids.get(position).copied().unwrap_or(0);
+        let name = self.name();
+        let expected = match self.dataset.contents {
+            Contents::Seed => Some(self.expected()),
+            Contents::Unknown if baseline.len() > 1 => {
+                Some(self::parts(baseline).into_iter().map(|part| part.checksum).collect())
+            }
+            Contents::Unknown => None,
+        };
+        let mut checks = vec![
+            Check::exact(format!("rows of riops.{name}"), rows, total(&parts, |part| part.rows)),
+            Check::exact(format!("distinct ids of riops.{name}"), rows, id(0)),
+            Check::exact(format!("smallest id of riops.{name}"), 0, id(1)),
+            Check::exact(format!("largest id of riops.{name}"), rows - 1, id(2)),
+            self.lengths_check(&parts),
+        ];
+        checks.extend(expected.map(|expected| self.checksum_check(&parts, &expected, ledger)));
+        checks
+    }
+
+    fn lengths_check(&self, parts: &[Part]) -> Check {
+        let lengths: Vec<_> = self.dataset.lengths().iter().map(ToString::to_string).collect();
+        let what = format!("rows with a text that has not {} characters", lengths.join(" or "));
+        Check::exact(what, 0, total(parts, |part| part.wrong_lengths))
+    }
+
+    /// An update changes the checksum of one range.
+    fn checksum_check(&self, parts: &[Part], expected: &[i128], ledger: &Ledger) -> Check {
+        let changed = (0..).zip(expected).filter(|(number, expected)| {
+            let found = parts.iter().find(|part| part.number == *number);
+            found.map(|part| part.checksum) != Some(**expected)
+        });
+        let changed: Vec<i128> = changed.map(|(number, _)| number).collect();
+        let (_, most) = ledger.bounds();
+        let all = i128::try_from(expected.len()).unwrap_or(i128::MAX);
+        let name = format!("ranges of {} ids with texts other than loaded", self.part_rows());
+        let found = changed.len() as i128;
+        let mut check = Check::between(name, (0, Some(most.unwrap_or(all).min(all))), found);
+        if let Some(first) = changed.first().filter(|_| !check.held) {
+            let first = first * i128::from(self.part_rows());
+            check.found = format!("{found}, the first from id {first} on");
+        }
+        check
+    }
+
+    /// What a table whose load did not end holds, against what was acknowledged.
+    pub(in crate::workload) fn checks_of_part(
+        &self,
+        contents: &[Vec<i128>],
+        ledger: &Ledger,
+    ) -> Vec<Check> {
+        let parts = parts(contents);
+        let rows = total(&parts, |part| part.rows);
+        let distinct = contents.first().and_then(|ids| ids.first()).copied().unwrap_or(0);
+        let name = self.name();
+        vec![
+            Check::between(
+                format!("rows of riops.{name} that were acknowledged"),
+                ledger.bounds(),
+                rows,
+            ),
+            Check::exact(format!("distinct ids of riops.{name}"), rows, distinct),
+            self.lengths_check(&parts),
+            Check::exact(
+                format!("rows of riops.{name}, whose load did not end"),
+                i128::from(self.dataset.rows),
+                rows,
+            ),
+        ]
+    }
+
+    /// The checksum of each range, of the texts that riops makes.
+    pub(super) fn expected(&self) -> Vec<i128> {
+        let (rows, part) = (self.dataset.rows, self.part_rows());
+        let texts = self.texts();
+        let mut row = vec![0; texts.length() * 4];
+        let mut sum = |ids: Range<u64>| -> i128 {
+            ids.map(|id| {
+                for (column, text) in (0..).zip(row.chunks_exact_mut(texts.length())) {
+                    texts.write(id, column, text);
+                }
+                i128::from(hash_text_extended(&row, id))
+            })
+            .sum()
+        };
+        (0..rows.div_ceil(part))
+            .map(|number| sum(number * part..rows.min((number + 1) * part)))
+            .collect()
+    }
+}
+
+fn parts(contents: &[Vec<i128>]) -> Vec<Part> {
+    let numbers = contents.get(1).map_or(&[][..], Vec::as_slice);
+    let (parts, _) = numbers.as_chunks::<PART_NUMBERS>();
+    parts
+        .iter()
+        .map(|&[number, rows, wrong_lengths, checksum]| Part {
+            number,
+            rows,
+            wrong_lengths,
+            checksum,
+        })
+        .collect()
+}
+
+fn total(parts: &[Part], number: impl Fn(&Part) -> i128) -> i128 {
+    parts.iter().map(number).sum()
+}
+
+/// Binary COPY data of these rows.
+fn source(texts: Texts, ids: Range<u64>) -> CopySource {
+    let mut next = ids.start;
+    let row_bytes = binary_row_bytes(texts);
+    Box::new(move |out| {
+        next = binary_piece(texts, &ids, next, row_bytes, out);
+        next < ids.end
+    })
+}

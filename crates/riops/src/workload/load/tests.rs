@@ -1,0 +1,417 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::workload::Generator;
+use crate::workload::access::AccessPath;
+use crate::workload::transaction::{Statements, Transaction};
+use proptest::prelude::*;
+use riops_wire::frame::{FRAME_BYTES_MAX, split};
+use riops_wire::frontend::Message;
+
+fn dataset(rows: u64) -> LoadDataset {
+    LoadDataset { rows, field_length: 5, seed: 9, ..LoadDataset::default() }
+}
+
+fn load(rows: u64, method: Method, batch_size: u64) -> Load {
+    Load::new(dataset(rows), LoadRun { method, batch_size, ..LoadRun::default() })
+}
+
+fn plan(load: &Load, sessions: u32, protocol: Protocol) -> RunPlan {
+    RunPlan {
+        work: crate::plan::WorkPlan::Load(load.run().clone()),
+        sessions,
+        protocol,
+        ..RunPlan::default()
+    }
+}
+
+/// What one transaction sends, from its first byte to its last.
+fn bytes_of(generator: &mut dyn Generator, tx: &mut Transaction) -> Option<Vec<u8>> {
+    if !generator.next(tx) {
+        return None;
+    }
+    assert_eq!(tx.error(), None);
+    let mut bytes = tx.bytes().to_vec();
+    while tx.next_row().is_some() {
+        generator.piece(tx, &mut bytes);
+    }
+    Some(bytes)
+}
+
+/// A row that was sent: its id and its texts.
+type SentRow = (u64, Vec<String>);
+
+/// The rows that all sessions send, batch by batch.
+fn sent(load: &Load, sessions: u32, protocol: Protocol) -> Vec<Vec<SentRow>> {
+    let stage = load.stages(&plan(load, sessions, protocol)).remove(0);
+    let mut batches = Vec::new();
+    for session in stage.sessions {
+        let Work::Client(mut generator) = session.work else { panic!("the loop is in the server") };
+        let statements = session.statements.clone();
+        let mut tx = Transaction::new(Arc::new(Statements::new(protocol, session.statements)));
+        while let Some(bytes) = bytes_of(generator.as_mut(), &mut tx) {
+            let rows = rows_sent(&bytes, &statements, load.run.method);
+            assert_eq!(rows.len() as u64, tx.rows_asked());
+            batches.push(rows);
+        }
+        assert!(bytes_of(generator.as_mut(), &mut tx).is_none(), "it is over for good");
+    }
+    batches
+}
+
+fn rows_sent(bytes: &[u8], statements: &[Statement], method: Method) -> Vec<SentRow> {
+    let mut rest = bytes;
+    let mut data = Vec::new();
+    let mut rows = Vec::new();
+    while let Some((frame, later)) = split(rest, FRAME_BYTES_MAX).unwrap() {
+        match Message::decode(frame).unwrap() {
+            Message::Bind { statement, parameters, .. } => {
+                let known = statements.iter().find(|known| known.name == statement).unwrap();
+                assert_eq!(known.parameter_types.len(), parameters.len());
+                rows = match method {
+                    Method::Insert => inserted(&parameters),
+                    Method::Unnest => unnested(&parameters),
+                    _ => panic!("{method:?} binds nothing"),
+                };
+            }
+            Message::CopyData(piece) => data.extend_from_slice(piece),
+            Message::CopyDone => {
+                rows =
+                    if method == Method::CopyBinary { binary(&data) } else { lines(&data, '\t') };
+            }
+            Message::Execute { .. } | Message::Sync => {}
+            Message::Query(sql) => assert!(sql.starts_with("copy riops.test_table ("), "{sql}"),
+            other => panic!("{other:?}"),
+        }
+        rest = later;
+    }
+    rows
+}
+
+fn text(bytes: &[u8]) -> String {
+    std::str::from_utf8(bytes).unwrap().to_owned()
+}
+
+fn int(bytes: &[u8]) -> u64 {
+    i32::from_be_bytes(bytes.try_into().unwrap()).try_into().unwrap()
+}
+
+fn inserted(parameters: &[Option<&[u8]>]) -> Vec<SentRow> {
+    let row = |row: &[Option<&[u8]>]| {
+        (int(row[0].unwrap()), row[1..].iter().map(|value| text(value.unwrap())).collect())
+    };
+    parameters.chunks(5).map(row).collect()
+}
+
+/// The elements of a binary array.
+fn elements(array: &[u8]) -> Vec<&[u8]> {
+    let count = i32::from_be_bytes(array[12..16].try_into().unwrap());
+    let mut rest = &array[20..];
+    let mut found = Vec::new();
+    for _ in 0..count {
+        let (length, later) = rest.split_at(4);
+        let (element, later) = later.split_at(int(length) as usize);
+        found.push(element);
+        rest = later;
+    }
+    assert!(rest.is_empty());
+    found
+}
+
+fn unnested(parameters: &[Option<&[u8]>]) -> Vec<SentRow> {
+    let columns: Vec<_> = parameters.iter().map(|array| elements(array.unwrap())).collect();
+    (0..columns[0].len())
+        .map(|row| {
+            (int(columns[0][row]), columns[1..].iter().map(|column| text(column[row])).collect())
+        })
+        .collect()
+}
+
+fn binary(data: &[u8]) -> Vec<SentRow> {
+    let mut rest = data.strip_prefix(b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0").unwrap();
+    let mut rows = Vec::new();
+    loop {
+        let (columns, mut later) = rest.split_at(2);
+        if columns == [255, 255] {
+            assert!(later.is_empty());
+            return rows;
+        }
+        let mut values = Vec::new();
+        for _ in 0..columns[1] {
+            let (length, value) = later.split_at(4);
+            let (value, behind) = value.split_at(int(length) as usize);
+            values.push(value);
+            later = behind;
+        }
+        rows.push((int(values[0]), values[1..].iter().map(|value| text(value)).collect()));
+        rest = later;
+    }
+}
+
+fn lines(data: &[u8], separator: char) -> Vec<SentRow> {
+    text(data)
+        .lines()
+        .map(|line| {
+            let mut values = line.split(separator);
+            let id = values.next().unwrap().parse().unwrap();
+            (id, values.map(str::to_owned).collect())
+        })
+        .collect()
+}
+
+const SENT: [Method; 4] = [Method::Insert, Method::Copy, Method::CopyBinary, Method::Unnest];
+
+proptest! {
+    #[test]
+    fn every_id_is_sent_once_whatever_the_remainders(
+        rows in 1u64..700,
+        sessions in 1u32..9,
+        batch in 1u64..120,
+        method in prop::sample::select(SENT.to_vec()),
+    ) {
+        let batches = sent(&load(rows, method, batch), sessions, Protocol::Prepared);
+        prop_assert!(batches.iter().all(|rows| rows.len() as u64 <= batch));
+        let mut ids: Vec<_> = batches.into_iter().flatten().map(|(id, _)| id).collect();
+        ids.sort_unstable();
+        prop_assert!(ids.into_iter().eq(0..rows));
+    }
+}
+
+#[test]
+fn every_method_sends_the_same_rows() {
+    let of = |method| {
+        let mut rows: Vec<_> =
+            sent(&load(1_000, method, 77), 3, Protocol::Prepared).into_iter().flatten().collect();
+        rows.sort_unstable();
+        rows
+    };
+    let insert = of(Method::Insert);
+    assert_eq!(insert.len(), 1_000);
+    assert!(insert.iter().all(|(_, texts)| texts.iter().all(|text| text.len() == 5)));
+    for method in SENT {
+        assert_eq!(of(method), insert, "{method:?}");
+    }
+    // And so do files.
+    let mut file = Vec::new();
+    for number in 1..=3 {
+        write_csv(&dataset(1_000), 3, number, &mut file).unwrap();
+    }
+    assert_eq!(lines(&file, ','), insert);
+}
+
+#[test]
+fn a_batch_may_have_as_many_parameters_as_the_protocol_can_count() {
+    let batches = sent(&load(13_108, Method::Insert, 13_107), 1, Protocol::Prepared);
+    assert_eq!(batches.iter().map(Vec::len).collect::<Vec<_>>(), [13_107, 1]);
+}
+
+#[test]
+fn a_batch_of_many_pieces_is_sent_again_as_the_same_bytes() {
+    let load = load(20_000, Method::CopyBinary, 20_000);
+    let mut session = load.stages(&plan(&load, 1, Protocol::Prepared)).remove(0).sessions.remove(0);
+    let Work::Client(generator) = &mut session.work else { panic!("the loop is in the server") };
+    let statements = Statements::new(Protocol::Prepared, Vec::new());
+    let mut tx = Transaction::new(Arc::new(statements));
+    let first = bytes_of(generator.as_mut(), &mut tx).unwrap();
+    assert!(first.len() > 4 * rows::PIECE_BYTES);
+    tx.rewind();
+    let mut again = tx.bytes().to_vec();
+    // Half of it was sent when the server refused it.
+    generator.piece(&mut tx, &mut again);
+    tx.rewind();
+    again.truncate(tx.bytes().len());
+    while tx.next_row().is_some() {
+        generator.piece(&mut tx, &mut again);
+    }
+    assert!(first == again);
+}
+
+#[test]
+fn with_the_simple_protocol_the_values_stand_in_the_text() {
+    for (method, expected) in [
+        (Method::Insert, "values (0, '"),
+        (Method::Unnest, "unnest(array[0,1]::int[], '{"),
+        (Method::Procedure, "call riops.load_batch(0, 2, null)"),
+        (Method::CopyFile, "from '/tmp/ysql_bench-t1-r2-f5--nr1.csv' with (format csv)"),
+    ] {
+        let load = load(2, method, 10);
+        let mut session =
+            load.stages(&plan(&load, 1, Protocol::Simple)).remove(0).sessions.remove(0);
+        let Work::Client(generator) = &mut session.work else { panic!("in the server") };
+        let statements = Statements::new(Protocol::Simple, session.statements);
+        let mut tx = Transaction::new(Arc::new(statements));
+        let bytes = bytes_of(generator.as_mut(), &mut tx).unwrap();
+        let (frame, rest) = split(&bytes, FRAME_BYTES_MAX).unwrap().unwrap();
+        let Message::Query(sql) = Message::decode(frame).unwrap() else { panic!("no query") };
+        assert!(sql.contains(expected) && !sql.contains('$') && rest.is_empty(), "{sql}");
+    }
+}
+
+#[test]
+fn a_file_has_the_name_that_ysql_bench_gives_it() {
+    let run = LoadRun { method: Method::CopyFile, dir: "/data/".to_owned(), ..LoadRun::default() };
+    let load = Load::new(LoadDataset { rows: 10_000_000, ..LoadDataset::default() }, run);
+    let files = load.files(4);
+    assert_eq!(files.len(), 4);
+    assert_eq!(files[3], "/data/ysql_bench-t4-r10000000-f24--nr4.csv");
+}
+
+#[test]
+fn statements_and_tables_are_these() {
+    use std::fmt::Write as _;
+    let mut text = String::new();
+    for (flavour, name) in
+        [(Flavour::PostgreSql, "PostgreSQL"), (Flavour::YugabyteDb, "YugabyteDB")]
+    {
+        let _ = writeln!(text, "== {name}");
+        let dataset =
+            LoadDataset { tablets: if name == "YugabyteDB" { 8 } else { 0 }, ..dataset(500) };
+        for method in [
+            Method::Insert,
+            Method::Copy,
+            Method::CopyBinary,
+            Method::CopyFile,
+            Method::Procedure,
+            Method::Unnest,
+        ] {
+            let run = LoadRun {
+                method,
+                batch_size: 2,
+                non_transactional: name == "YugabyteDB",
+                ..LoadRun::default()
+            };
+            let load = Load::new(dataset.clone(), run).on(flavour);
+            assert_eq!(load.unsupported(flavour), None);
+            let session =
+                load.stages(&plan(&load, 1, Protocol::Prepared)).remove(0).sessions.remove(0);
+            let _ = writeln!(text, "-- {}: {:?}", method.as_str(), session.settings);
+            for statement in session.statements {
+                let _ = writeln!(
+                    text,
+                    "{}: {} {:?}",
+                    statement.name, statement.sql, statement.parameter_types
+                );
+            }
+            if matches!(method, Method::Copy | Method::CopyBinary) {
+                let _ = writeln!(text, "{}", load.copy_sql());
+            }
+            if let (Some(routines), Flavour::PostgreSql) = (load.routines(), flavour) {
+                let _ = writeln!(text, "{}", routines.sql);
+            }
+        }
+        let load = Load::new(dataset, LoadRun::default()).on(flavour);
+        let _ = writeln!(
+            text,
+            "-- table\n{}\n{}",
+            load.dataset(flavour).tables[0].create,
+            load.table().finish_sql()
+        );
+        for sql in load.contents_sql() {
+            let _ = writeln!(text, "{sql}");
+        }
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn options_of_yugabytedb_are_refused_elsewhere() {
+    let non_transactional = LoadRun { non_transactional: true, ..LoadRun::default() };
+    let load = Load::new(dataset(1), non_transactional);
+    assert_eq!(load.unsupported(Flavour::PostgreSql), Some("--non-transactional"));
+    let tablets = LoadDataset { tablets: 4, ..dataset(1) };
+    let load = Load::new(tablets, LoadRun::default());
+    assert_eq!(load.unsupported(Flavour::PostgreSql), Some("--tablets"));
+    assert_eq!(load.unsupported(Flavour::YugabyteDb), None);
+}
+
+#[test]
+fn only_statements_that_can_be_planned_promise_an_access_path() {
+    let accesses = |method| load(100, method, 10).accesses();
+    let insert = accesses(Method::Insert);
+    assert_eq!(insert.len(), 1);
+    assert_eq!(insert[0].arguments.len(), 50);
+    assert_eq!(insert[0].expected, AccessPath::Insert { table: "test_table".to_owned() });
+    assert_eq!(accesses(Method::Unnest)[0].arguments.len(), 5);
+    assert!(accesses(Method::CopyBinary).is_empty() && accesses(Method::Procedure).is_empty());
+}
+
+/// What the database says of a table that has these ids.
+fn contents(load: &Load, ids: &[u64]) -> Vec<Vec<i128>> {
+    let expected = load.table.expected();
+    let part = 5;
+    let numbers = (0..)
+        .zip(expected)
+        .flat_map(|(number, checksum)| {
+            let rows = ids.iter().filter(|&&id| id / part == number).count();
+            [i128::from(number), rows as i128, 0, checksum]
+        })
+        .collect();
+    let mut distinct = ids.to_vec();
+    distinct.dedup();
+    let first = ids.first().copied().unwrap_or(0);
+    let last = ids.last().copied().unwrap_or(0);
+    vec![vec![distinct.len() as i128, first.into(), last.into()], numbers]
+}
+
+fn broken(checks: &[Check]) -> Vec<&str> {
+    checks.iter().filter(|check| !check.held).map(|check| check.name.as_str()).collect()
+}
+
+#[test]
+fn a_table_that_lost_or_doubled_or_changed_a_row_is_not_whole() {
+    let load = load(500, Method::Insert, 200);
+    let ids: Vec<u64> = (0..500).collect();
+    let whole = contents(&load, &ids);
+    let checks = |contents: &[Vec<i128>]| load.checks(contents, contents, &Ledger::default());
+    assert_eq!(broken(&checks(&whole)), [""; 0]);
+    assert_eq!(broken(&checks(&contents(&load, &ids[..499]))).len(), 3);
+    let mut doubled = ids.clone();
+    doubled.push(499);
+    assert_eq!(broken(&checks(&contents(&load, &doubled))), ["rows of riops.test_table"]);
+    let mut changed = whole.clone();
+    changed[1][7] += 1;
+    let found = checks(&changed);
+    assert_eq!(broken(&found), ["ranges of 5 ids with texts other than loaded"]);
+    assert_eq!(found.last().unwrap().found, "1, the first from id 5 on");
+    let mut long = whole;
+    long[1][6] = 1;
+    assert_eq!(broken(&checks(&long)), ["rows with a text that has not 5 characters"]);
+}
+
+#[test]
+fn updates_may_have_changed_as_many_ranges_as_rows() {
+    let load = load(500, Method::Insert, 200);
+    let ids: Vec<u64> = (0..500).collect();
+    let mut changed = contents(&load, &ids);
+    changed[1][3] += 1;
+    changed[1][7] += 1;
+    let ledger = |rows_changed, rows_unknown| Ledger { rows_changed, rows_unknown, open_runs: 0 };
+    let checks = |ledger| load.checks(&changed, &[], &ledger);
+    assert_eq!(broken(&checks(ledger(2, 0))), [""; 0]);
+    assert_eq!(broken(&checks(ledger(1, 1))), [""; 0]);
+    assert_eq!(broken(&checks(ledger(1, 0))).len(), 1);
+    assert_eq!(broken(&checks(Ledger { open_runs: 1, ..ledger(0, 0) })), [""; 0]);
+}
+
+#[test]
+fn texts_that_the_server_made_are_compared_with_those_after_the_load() {
+    let mut load = load(500, Method::Procedure, 200);
+    load.table.dataset.contents = Method::Procedure.contents();
+    let ids: Vec<u64> = (0..500).collect();
+    let mut found = contents(&load, &ids);
+    found[1][3] += 1;
+    assert_eq!(broken(&load.checks(&found, &found, &Ledger::default())), [""; 0]);
+    let baseline = contents(&load, &ids);
+    assert_eq!(broken(&load.checks(&found, &baseline, &Ledger::default())).len(), 1);
+}
+
+#[test]
+fn what_an_interrupted_load_has_left_is_held_against_what_was_acknowledged() {
+    let load = load(500, Method::Insert, 10);
+    let left = contents(&load, &(0..40).collect::<Vec<_>>());
+    let ledger = |rows_changed, rows_unknown| Ledger { rows_changed, rows_unknown, open_runs: 0 };
+    let whole = "rows of riops.test_table, whose load did not end";
+    assert_eq!(broken(&load.checks_of_part(&left, &ledger(30, 10))), [whole]);
+    assert_eq!(broken(&load.checks_of_part(&left, &ledger(20, 10))).len(), 2);
+    assert_eq!(broken(&load.checks_of_part(&left, &ledger(50, 0))).len(), 2);
+}

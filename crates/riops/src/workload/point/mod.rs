@@ -1,0 +1,204 @@
+//! `point`: one row at a time by its primary key, selected or updated, on the table of `load`.
+
+mod generator;
+
+use serde_json::Value;
+
+use super::access::{Access, AccessPath};
+use super::dataset::Dataset;
+use super::keys::{Purpose, RangePicker, stream};
+use super::load::{LoadTable, NON_TRANSACTIONAL};
+use super::texts::Texts;
+use super::values::{INT_OID, TEXT_OID};
+use super::verify::{Check, Ledger};
+use super::{PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill};
+use crate::plan::{LoadDataset, PointRun, Protocol, RunPlan};
+use crate::target::Flavour;
+use generator::PointGenerator;
+
+/// The workload's name.
+pub const NAME: &str = "point";
+
+const SELECT: &str = include_str!("../../../../../sql/point/select.sql");
+const UPDATE: &str = include_str!("../../../../../sql/point/update.sql");
+
+/// A small table would be read as a whole: then it is not access by the key that is measured.
+const SESSION_SETTINGS: [&str; 3] =
+    ["set enable_seqscan = off", "set enable_bitmapscan = off", "set jit = off"];
+
+/// Positions in [`Stage::operations`].
+const OPERATION_SELECT: usize = 0;
+const OPERATION_UPDATE: usize = 1;
+
+/// The workload with all its parameters.
+#[derive(Debug, Clone)]
+pub struct Point {
+    table: LoadTable,
+    run: PointRun,
+}
+
+impl Point {
+    /// The workload on such a table, doing this, on PostgreSQL.
+    #[must_use]
+    pub fn new(dataset: LoadDataset, run: PointRun) -> Self {
+        Self { table: LoadTable { dataset, flavour: Flavour::PostgreSql }, run }
+    }
+
+    /// The same on another relative.
+    #[must_use]
+    pub fn on(mut self, flavour: Flavour) -> Self {
+        self.table.flavour = flavour;
+        self
+    }
+
+    /// Its table.
+    #[must_use]
+    pub fn table(&self) -> &LoadTable {
+        &self.table
+    }
+
+    /// Characters of each text that an update writes.
+    fn field_length(&self) -> u32 {
+        self.run.field_length.unwrap_or(self.table.dataset.field_length)
+    }
+
+    fn statements(&self) -> Vec<Statement> {
+        let table = [("table", self.table.name())];
+        let select = Statement {
+            name: "select".to_owned(),
+            sql: fill(SELECT, &table),
+            parameter_types: vec![INT_OID],
+        };
+        let update = Statement {
+            name: "update".to_owned(),
+            sql: fill(UPDATE, &table),
+            parameter_types: vec![INT_OID, TEXT_OID, TEXT_OID, TEXT_OID, TEXT_OID],
+        };
+        [(select, self.run.selects()), (update, self.run.updates())]
+            .into_iter()
+            .filter_map(|(statement, used)| used.then_some(statement))
+            .collect()
+    }
+
+    fn session(&self, plan: &RunPlan, session: u32) -> SessionPlan {
+        let mut settings: Vec<String> = SESSION_SETTINGS.map(str::to_owned).into();
+        if plan.protocol == Protocol::Prepared {
+            settings.push(PLAN_ONCE.to_owned());
+        }
+        if self.run.non_transactional {
+            settings.push(NON_TRANSACTIONAL.to_owned());
+        }
+        let rows = self.table.dataset.rows;
+        let number = u64::from(session);
+        SessionPlan {
+            settings,
+            statements: self.statements(),
+            work: Work::Client(Box::new(PointGenerator::new(
+                self.run.op,
+                RangePicker::new(self.run.distribution, rows, 1, plan.seed),
+                stream(plan.seed, Purpose::Ranges, number),
+                Texts::new(stream_seed(plan.seed, number), self.field_length()),
+                &self.lengths(),
+            ))),
+        }
+    }
+
+    /// Every length that a text may have while updates are under way.
+    fn lengths(&self) -> Vec<u32> {
+        let mut lengths = self.table.dataset.lengths();
+        lengths.push(self.field_length());
+        lengths.sort_unstable();
+        lengths.dedup();
+        lengths
+    }
+}
+
+/// A seed of its own for the texts that a session writes.
+fn stream_seed(seed: u64, session: u64) -> u64 {
+    use rand::Rng as _;
+    stream(seed, Purpose::Texts, session).next_u64()
+}
+
+impl Workload for Point {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn table_names(&self) -> Vec<String> {
+        vec![self.table.name().to_owned()]
+    }
+
+    fn up_to_date(&self, parameters: &Value) -> Value {
+        LoadTable::up_to_date(parameters)
+    }
+
+    fn unsupported(&self, flavour: Flavour) -> Option<&'static str> {
+        let used = self.run.non_transactional && flavour != Flavour::YugabyteDb;
+        used.then_some("--non-transactional")
+    }
+
+    fn dataset(&self, flavour: Flavour) -> Dataset {
+        LoadTable { flavour, ..self.table.clone() }.filled()
+    }
+
+    fn settle_sql(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn accesses(&self) -> Vec<Access> {
+        let (table, index) = (self.table.name().to_owned(), self.table.index());
+        self.statements()
+            .into_iter()
+            .map(|statement| {
+                let (table, index) = (table.clone(), index.clone());
+                let update = statement.name == "update";
+                let mut arguments = vec!["0".to_owned()];
+                arguments.extend(statement.parameter_types.iter().skip(1).map(|_| "''".to_owned()));
+                Access {
+                    statement: statement.name,
+                    sql: statement.sql,
+                    arguments,
+                    expected: if update {
+                        AccessPath::UpdateByIndex { table, index }
+                    } else {
+                        AccessPath::IndexScan { table, index }
+                    },
+                    rows: 1,
+                    flavour: self.table.flavour,
+                }
+            })
+            .collect()
+    }
+
+    fn stages(&self, plan: &RunPlan) -> Vec<Stage> {
+        vec![Stage {
+            name: NAME.to_owned(),
+            operations: vec!["select", "update"],
+            changes: vec![false, true],
+            explain_by_name: plan.protocol == Protocol::Prepared,
+            exact: false,
+            sessions: (0..plan.sessions).map(|number| self.session(plan, number)).collect(),
+        }]
+    }
+
+    fn contents_sql(&self) -> Vec<String> {
+        self.table.contents_sql()
+    }
+
+    fn checks(
+        &self,
+        contents: &[Vec<i128>],
+        baseline: &[Vec<i128>],
+        ledger: &Ledger,
+    ) -> Vec<Check> {
+        self.table.checks(contents, baseline, ledger)
+    }
+
+    fn checks_of_part(&self, contents: &[Vec<i128>], ledger: &Ledger) -> Vec<Check> {
+        self.table.checks_of_part(contents, ledger)
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,178 @@
+//! The values of a statement's parameters, in the form of the protocol that sends them: binary, or
+//! literals in its text. Pure, and without an allocation in steady state.
+
+use std::io::Write as _;
+
+use riops_wire::frontend::{self, EncodeError};
+
+/// The OID of `bigint`, which like those below is the same in every relative of PostgreSQL.
+pub const BIGINT_OID: u32 = 20;
+/// The OID of `int`.
+pub const INT_OID: u32 = 23;
+/// The OID of `text`.
+pub const TEXT_OID: u32 = 25;
+/// The OID of `int[]`.
+pub const INT_ARRAY_OID: u32 = 1007;
+/// The OID of `text[]`.
+pub const TEXT_ARRAY_OID: u32 = 1009;
+
+/// Literals, one behind the other.
+#[derive(Debug, Default)]
+pub struct Literals {
+    text: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Literals {
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+    }
+
+    /// The literal of this number, from 0.
+    pub(super) fn get(&self, number: usize) -> &str {
+        let start = number.checked_sub(1).and_then(|before| self.ends.get(before)).copied();
+        let end = self.ends.get(number).copied().unwrap_or_default();
+        let bytes = self.text.get(start.unwrap_or(0)..end).unwrap_or_default();
+        std::str::from_utf8(bytes).unwrap_or_default()
+    }
+
+    fn end(&mut self) {
+        self.ends.push(self.text.len());
+    }
+}
+
+/// Appends as many bytes, which `fill` writes.
+pub(super) fn append(out: &mut Vec<u8>, length: usize, fill: impl FnOnce(&mut [u8])) {
+    let start = out.len();
+    out.resize(start + length, b'0');
+    if let Some(bytes) = out.get_mut(start..) {
+        fill(bytes);
+    }
+}
+
+/// Takes the values of one execution, in their order.
+#[derive(Debug)]
+pub struct Values<'a> {
+    form: Form<'a>,
+    error: Option<EncodeError>,
+}
+
+#[derive(Debug)]
+enum Form<'a> {
+    Binary(&'a mut Vec<u8>),
+    Literals(&'a mut Literals),
+}
+
+impl<'a> Values<'a> {
+    pub(super) fn binary(out: &'a mut Vec<u8>) -> Self {
+        Self { form: Form::Binary(out), error: None }
+    }
+
+    pub(super) fn literals(out: &'a mut Literals) -> Self {
+        Self { form: Form::Literals(out), error: None }
+    }
+
+    pub(super) fn error(self) -> Option<EncodeError> {
+        self.error
+    }
+
+    /// A `bigint`.
+    pub fn bigint(&mut self, value: i64) {
+        match &mut self.form {
+            Form::Binary(out) => {
+                out.extend_from_slice(&8i32.to_be_bytes());
+                out.extend_from_slice(&value.to_be_bytes());
+            }
+            Form::Literals(literals) => {
+                // Writing to a Vec cannot fail.
+                let _ = write!(literals.text, "{value}");
+                literals.end();
+            }
+        }
+    }
+
+    /// An `int`.
+    pub fn int(&mut self, value: i32) {
+        match &mut self.form {
+            Form::Binary(out) => int(out, value),
+            Form::Literals(literals) => {
+                let _ = write!(literals.text, "{value}");
+                literals.end();
+            }
+        }
+    }
+
+    /// A text of as many letters and digits, which `fill` writes.
+    pub fn text(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) {
+        match &mut self.form {
+            Form::Binary(out) => text(out, length, fill),
+            Form::Literals(literals) => {
+                // Letters and digits need no escape.
+                literals.text.push(b'\'');
+                append(&mut literals.text, length, fill);
+                literals.text.push(b'\'');
+                literals.end();
+            }
+        }
+    }
+
+    /// An `int[]` of `count` values.
+    pub fn ints(&mut self, count: usize, values: impl Iterator<Item = i32>) {
+        match &mut self.form {
+            Form::Binary(out) => {
+                let written = frontend::array(out, INT_OID, count, |out| {
+                    values.for_each(|value| int(out, value));
+                    Ok(())
+                });
+                self.error = self.error.take().or(written.err());
+            }
+            Form::Literals(literals) => {
+                literals.text.extend_from_slice(b"array[");
+                for (position, value) in values.enumerate() {
+                    let comma = if position > 0 { "," } else { "" };
+                    let _ = write!(literals.text, "{comma}{value}");
+                }
+                literals.text.extend_from_slice(b"]::int[]");
+                literals.end();
+            }
+        }
+    }
+
+    /// A `text[]` of as many texts of letters and digits, each of which `fill` writes, given its
+    /// number from 0.
+    pub fn texts(&mut self, count: usize, length: usize, mut fill: impl FnMut(usize, &mut [u8])) {
+        match &mut self.form {
+            Form::Binary(out) => {
+                let written = frontend::array(out, TEXT_OID, count, |out| {
+                    (0..count).for_each(|number| text(out, length, |bytes| fill(number, bytes)));
+                    Ok(())
+                });
+                self.error = self.error.take().or(written.err());
+            }
+            Form::Literals(literals) => {
+                literals.text.extend_from_slice(b"'{");
+                for number in 0..count {
+                    if number > 0 {
+                        literals.text.push(b',');
+                    }
+                    append(&mut literals.text, length, |bytes| fill(number, bytes));
+                }
+                literals.text.extend_from_slice(b"}'::text[]");
+                literals.end();
+            }
+        }
+    }
+}
+
+fn int(out: &mut Vec<u8>, value: i32) {
+    out.extend_from_slice(&4i32.to_be_bytes());
+    out.extend_from_slice(&value.to_be_bytes());
+}
+
+fn text(out: &mut Vec<u8>, length: usize, fill: impl FnOnce(&mut [u8])) {
+    // No text of a plan is longer than this can hold.
+    let bytes = i32::try_from(length).unwrap_or(i32::MAX);
+    out.extend_from_slice(&bytes.to_be_bytes());
+    append(out, length, fill);
+}

@@ -1,0 +1,1 @@
+call riops.load_batch($1, $2, null)

@@ -1,0 +1,18 @@
+-- Makes as many rows from `first_id` on as an array for each column, and inserts them with one
+-- statement. Its texts are hexadecimal digits.
+create procedure load_batch(first_id bigint, rows bigint, inout loaded bigint)
+language plpgsql as $procedure$
+declare
+  ids int[];
+  f1s text[];
+  f2s text[];
+  f3s text[];
+  f4s text[];
+begin
+  select array_agg(id::int), array_agg({text}), array_agg({text}), array_agg({text}), array_agg({text})
+    into ids, f1s, f2s, f3s, f4s
+    from generate_series(first_id, first_id + rows - 1) as id;
+  insert into riops.{table} (id, f1, f2, f3, f4) select * from unnest(ids, f1s, f2s, f3s, f4s);
+  get diagnostics loaded = row_count;
+end
+$procedure$
