@@ -7,7 +7,6 @@ use anyhow::Result;
 use riops::plan::{LoadRun, RowsDataset, RowsRun};
 use riops::store::{SqliteStore, default_path};
 use riops::target::{Connection, Interrupt};
-use riops::workload::Workload;
 use riops::workload::dataset::{DatasetError, Entry, Registry, State};
 use riops::workload::load::{self, Load};
 use riops::workload::rows::{self, Rows};

@@ -1,6 +1,8 @@
 //! The batches of one session: which rows, in which form.
 
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use riops_wire::frontend;
 
@@ -11,13 +13,39 @@ use crate::workload::Generator;
 use crate::workload::texts::Texts;
 use crate::workload::transaction::{Outcome, Reply, Transaction};
 
-/// The stream of one session: the rows `ids`, a batch at a time.
+/// Which rows a session loads.
+#[derive(Debug, Clone)]
+pub(super) enum Share {
+    /// The next batch that no session has taken: none of them waits for the slowest.
+    Next {
+        /// The first row that is not taken yet.
+        first: Arc<AtomicU64>,
+        /// The rows of all.
+        rows: u64,
+    },
+    /// These, in one batch.
+    Own(Range<u64>),
+}
+
+impl Share {
+    /// Takes up to `batch` rows.
+    fn take(&mut self, batch: u64) -> Range<u64> {
+        match self {
+            Self::Next { first, rows } => {
+                let first = first.fetch_add(batch, Ordering::Relaxed).min(*rows);
+                first..(*rows).min(first + batch)
+            }
+            Self::Own(ids) => std::mem::replace(ids, ids.end..ids.end),
+        }
+    }
+}
+
+/// The stream of one session.
 #[derive(Debug)]
 pub(super) struct LoadGenerator {
     pub(super) method: Method,
     pub(super) texts: Texts,
-    /// The rows that are not sent yet.
-    pub(super) ids: Range<u64>,
+    pub(super) share: Share,
     pub(super) batch: u64,
     /// The sizes of batches, each of which has a statement of its own; only of inserts.
     pub(super) sizes: Vec<u64>,
@@ -67,12 +95,11 @@ impl LoadGenerator {
 
 impl Generator for LoadGenerator {
     fn next(&mut self, tx: &mut Transaction) -> bool {
-        let first = self.ids.start;
-        let rows = self.batch.min(self.ids.end - first);
+        let ids = self.share.take(self.batch);
+        let (first, rows) = (ids.start, ids.end - ids.start);
         if rows == 0 {
             return false;
         }
-        self.ids.start += rows;
         tx.begin(0, rows);
         match self.method {
             Method::Insert => self.insert(first, rows, tx),

@@ -1,7 +1,6 @@
 //! `load`: parallel loads into one table, after ysql-bench.
 //!
-//! Each session has a range of the keys 0…rows−1 and loads it in batches; each batch is one
-//! statement and one commit. What differs is how the rows travel: [`Method`].
+//! The sessions take the keys 0…rows−1 batch by batch; each batch is one statement and one commit. What differs is how the rows travel: [`Method`].
 
 mod checksum;
 mod generator;
@@ -11,6 +10,8 @@ mod table;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use serde_json::Value;
 
@@ -22,8 +23,8 @@ use super::verify::{Check, Ledger};
 use super::{PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill};
 use crate::plan::{LoadDataset, LoadRun, Method, Protocol, RunPlan};
 use crate::target::Flavour;
-use generator::LoadGenerator;
 pub(super) use generator::rows_of;
+use generator::{LoadGenerator, Share};
 pub use table::LoadTable;
 pub(super) use table::{COLUMNS, NON_TRANSACTIONAL, TEXTS};
 
@@ -47,7 +48,7 @@ pub struct Load {
     run: LoadRun,
 }
 
-/// What a session of so many loads of these rows: ranges whose lengths differ by one at most.
+/// The rows of a file, one of as many as there are sessions: their numbers differ by one at most.
 fn ids_of(rows: u64, sessions: u32, session: u32) -> Range<u64> {
     let border = |session: u32| {
         let share = u128::from(rows) * u128::from(session) / u128::from(sessions.max(1));
@@ -156,11 +157,11 @@ impl Load {
         })
     }
 
-    /// The statements of a session with these rows.
-    fn statements(&self, ids: &Range<u64>, sessions: u32, session: u32) -> Vec<Statement> {
+    /// The statements of a session.
+    fn statements(&self, sessions: u32, session: u32) -> Vec<Statement> {
         let table = [("table", self.table.name())];
         match self.run.method {
-            Method::Insert => sizes_of(ids.end - ids.start, self.run.batch_size)
+            Method::Insert => sizes_of(self.table.dataset.rows, self.run.batch_size)
                 .into_iter()
                 .map(|rows| insert(self.table.name(), rows))
                 .collect(),
@@ -200,9 +201,8 @@ impl Load {
         fill(template, &[("table", self.table.name())])
     }
 
-    fn session(&self, plan: &RunPlan, session: u32) -> SessionPlan {
+    fn session(&self, plan: &RunPlan, session: u32, first: &Arc<AtomicU64>) -> SessionPlan {
         let rows = self.table.dataset.rows;
-        let ids = ids_of(rows, plan.sessions, session);
         let mut settings = Vec::new();
         if plan.protocol == Protocol::Prepared {
             settings.push(PLAN_ONCE.to_owned());
@@ -210,17 +210,18 @@ impl Load {
         if self.run.non_transactional {
             settings.push(NON_TRANSACTIONAL.to_owned());
         }
-        let own = ids.end - ids.start;
         SessionPlan {
             settings,
-            statements: self.statements(&ids, plan.sessions, session),
+            statements: self.statements(plan.sessions, session),
             work: Work::Client(Box::new(LoadGenerator {
                 method: self.run.method,
                 texts: self.table.texts(),
-                ids,
-                // A file is one statement, however many rows it has.
-                batch: if self.run.method == Method::CopyFile { own } else { self.run.batch_size },
-                sizes: sizes_of(own, self.run.batch_size),
+                share: match self.run.method {
+                    Method::CopyFile => Share::Own(ids_of(rows, plan.sessions, session)),
+                    _ => Share::Next { first: Arc::clone(first), rows },
+                },
+                batch: self.run.batch_size,
+                sizes: sizes_of(rows, self.run.batch_size),
                 copy_sql: self.copy_sql(),
             })),
         }
@@ -294,7 +295,7 @@ impl Workload for Load {
             Method::Unnest => {
                 let mut arguments = vec!["array[0]::int[]".to_owned()];
                 arguments.extend((0..TEXTS).map(|_| "array['']::text[]".to_owned()));
-                let statement = self.statements(&(0..1), 1, 0);
+                let statement = self.statements(1, 0);
                 statement.into_iter().map(|unnest| access(unnest, arguments.clone())).collect()
             }
             Method::Copy | Method::CopyBinary | Method::CopyFile | Method::Procedure => Vec::new(),
@@ -302,13 +303,14 @@ impl Workload for Load {
     }
 
     fn stages(&self, plan: &RunPlan) -> Vec<Stage> {
+        let first = Arc::new(AtomicU64::new(0));
         vec![Stage {
             name: format!("{NAME}, {}", self.run.method.as_str()),
             operations: vec![self.run.method.as_str()],
             changes: vec![true],
             explain_by_name: plan.protocol == Protocol::Prepared,
             exact: true,
-            sessions: (0..plan.sessions).map(|number| self.session(plan, number)).collect(),
+            sessions: (0..plan.sessions).map(|number| self.session(plan, number, &first)).collect(),
         }]
     }
 

@@ -1,5 +1,3 @@
-use std::sync::Arc;
-
 use super::*;
 use crate::workload::Generator;
 use crate::workload::access::AccessPath;
@@ -110,7 +108,7 @@ fn elements(array: &[u8]) -> Vec<&[u8]> {
     let mut found = Vec::new();
     for _ in 0..count {
         let (length, later) = rest.split_at(4);
-        let (element, later) = later.split_at(int(length) as usize);
+        let (element, later) = later.split_at(usize::try_from(int(length)).unwrap());
         found.push(element);
         rest = later;
     }
@@ -139,7 +137,7 @@ fn binary(data: &[u8]) -> Vec<SentRow> {
         let mut values = Vec::new();
         for _ in 0..columns[1] {
             let (length, value) = later.split_at(4);
-            let (value, behind) = value.split_at(int(length) as usize);
+            let (value, behind) = value.split_at(usize::try_from(int(length)).unwrap());
             values.push(value);
             later = behind;
         }
