@@ -13,6 +13,9 @@ Cases:
   many        1,000 sessions on 2 workers with a rate, through PgBouncer
   loops       the loop in the server against the client's loop, by batch size
   ybio        sql/ybio.sql against a plain loop in PL/pgSQL, by batch size
+  bulk        1,000,000 rows with 2 sessions: copy-binary against the server's own COPY of files,
+              insert against the same bytes built before, unnest against insert
+  point       point selects with 8 and 32 sessions, unix socket, against pgbench
   all         all of them
 
 Needs the release binaries (cargo build --release --bins --examples), pgbench, psql and pgbouncer. Starts the embedded server and
@@ -305,6 +308,88 @@ def ybio(server, report, arguments):
     psql("drop schema bench_ybio cascade")
 
 
+BARE_LOAD = os.path.join(os.path.dirname(RIOPS), "examples", "bare_load")
+
+
+def bulk(server, report, arguments):
+    """Everything on one server, in turns. The files are in the page cache: they were just written."""
+    rows, sessions = str(ROWS), "2"
+    folder = tempfile.mkdtemp(dir="/var/tmp")
+    os.chmod(folder, 0o755)
+
+    def loaded(*methods_and_options):
+        """Rows per second and client CPU µs per row, by method."""
+        command = [RIOPS, "run", "load", "-d", server.socket, "--rows", rows, "-c", sessions, "--drop"]
+        command += [*methods_and_options, "--no-store", "--no-verify", "--quiet", "--output", "json"]
+        stages = json.loads(timed(command)[0])["stages"]
+        return {
+            stage["method"]: (stage["throughput"]["rows_per_s"], stage["client_cpu"]["seconds"] * 1e6 / stage["rows"])
+            for stage in stages
+        }
+
+    def bare_insert():
+        return float(timed([BARE_LOAD, server.socket, rows, "200", sessions])[0].split()[0])
+
+    try:
+        call(RIOPS, "generate", "csv", "--rows", rows, "-c", sessions, "--dir", folder, "--quiet")
+        binary, files = in_turns(
+            arguments.rounds,
+            lambda: loaded("--method", "copy-binary", "--batch-size", "50000")["copy-binary"],
+            lambda: loaded("--method", "copy-file", "--dir", folder)["copy-file"],
+        )
+        rates = [(run[0] for run in runs) for runs in (binary, files)]
+        report.line("copy-binary (50,000) against copy-file: rows/s", *rates, 1.10, False)
+        report.line("copy-binary: client CPU µs/row, against 0.2", (run[1] for run in binary), [0.2] * len(binary), 1.0, True)
+        insert, bare = in_turns(
+            arguments.rounds, lambda: loaded("--method", "insert")["insert"][0], bare_insert
+        )
+        report.line("insert (200) against its bytes built before: rows/s", insert, bare, 0.9, False)
+        unnest, insert = in_turns(
+            arguments.rounds,
+            lambda: loaded("--method", "unnest")["unnest"],
+            lambda: loaded("--method", "insert")["insert"],
+        )
+        rates = [(run[0] for run in runs) for runs in (unnest, insert)]
+        report.line("unnest (200) against insert (200): rows/s", *rates, 1.2, False)
+        cpu = [(run[1] for run in runs) for runs in (unnest, insert)]
+        report.line("unnest against insert: client CPU µs/row", *cpu, None, True)
+    finally:
+        shutil.rmtree(folder)
+
+
+def point(server, report, arguments):
+    """The same prepared statement; riops looks at every row, pgbench does not."""
+    call(RIOPS, "prepare", "load", "--rows", str(ROWS), "--recreate", "-d", server.socket)
+
+    def ours(sessions):
+        command = [RIOPS, "run", "point", "-d", server.socket, "-c", str(sessions), "-j", "2"]
+        command += ["-t", str(arguments.seconds), "--warmup", "0", "--output", "json", "--no-store", "--quiet"]
+        text, cpu, _ = timed(command)
+        record = json.loads(text)
+        assert record["verdict"]["valid"], record["verdict"]
+        stage = record["stages"][0]
+        done = stage["operations"][0]["acknowledged_transactions"]
+        return stage["throughput"]["transactions_per_s"], cpu * 1e6 / done
+
+    def theirs(sessions):
+        script = f"\\set id random(0, {ROWS - 1})\nselect f1, f2, f3, f4 from riops.test_table where id = :id;\n"
+        with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
+            file.write(script)
+            file.flush()
+            command = ["pgbench", "-n", "-M", "prepared", "-c", str(sessions), "-j", "2"]
+            command += ["-T", str(arguments.seconds), "-f", file.name, server.socket]
+            text, cpu, _ = timed(command, env={**os.environ, "PGOPTIONS": PGOPTIONS})
+        done = int(re.search(r"actually processed: (\d+)", text).group(1))
+        return float(re.search(r"tps = ([0-9.]+) \(without", text).group(1)), cpu * 1e6 / done
+
+    for sessions in (8, 32):
+        mine, peer = in_turns(arguments.rounds, lambda: ours(sessions), lambda: theirs(sessions))
+        cpu = [(run[1] for run in runs) for runs in (mine, peer)]
+        rate = [(run[0] for run in runs) for runs in (mine, peer)]
+        report.line(f"point select, {sessions} sessions: CPU µs/statement", *cpu, 0.80, True)
+        report.line(f"point select, {sessions} sessions: statements/s", *rate, 1.05, False)
+
+
 class Report:
     """Lines of a table, and whether all targets were met."""
 
@@ -321,7 +406,7 @@ class Report:
             f"target {'≤' if smaller_is_better else '≥'} {target:.2f}  {'met' if met else 'MISSED'}"
         )
         print(
-            f"{name:<46} riops {statistics.median(ours):>12,.1f}  peer {statistics.median(theirs):>12,.1f}  "
+            f"{name:<52} riops {statistics.median(ours):>12,.1f}  peer {statistics.median(theirs):>12,.1f}  "
             f"ratio {ratio:.3f} (rounds {min(ratios):.3f} to {max(ratios):.3f})  "
             f"{aim}",
             flush=True,
@@ -408,7 +493,7 @@ def load(server, report, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("case", nargs="+", choices=["socket", "tcp", "batch1000", "load", "overhead", "stall", "many", "loops", "ybio", "all"])
+    parser.add_argument("case", nargs="+", choices=["socket", "tcp", "batch1000", "load", "overhead", "stall", "many", "loops", "ybio", "bulk", "point", "all"])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=10)
     arguments = parser.parse_args()
@@ -423,7 +508,7 @@ def main():
             batch1000(server, report, arguments)
         if wanted & {"load", "all"}:
             load(server, report, arguments)
-        for name, case in [("overhead", overhead), ("stall", stall), ("many", many), ("loops", loops), ("ybio", ybio)]:
+        for name, case in [("overhead", overhead), ("stall", stall), ("many", many), ("loops", loops), ("ybio", ybio), ("bulk", bulk), ("point", point)]:
             if wanted & {name, "all"}:
                 case(server, report, arguments)
     sys.exit(0 if report.met else 1)

@@ -8,7 +8,11 @@ fn the_help_texts() {
     for line in [
         "--help",
         "prepare rows --help",
+        "prepare load --help",
         "run rows --help",
+        "run load --help",
+        "run point --help",
+        "generate csv --help",
         "runs show --help",
         "server --help",
         "server start --help",
