@@ -141,14 +141,14 @@ impl Load {
     #[must_use]
     pub fn routines(&self) -> Option<Routines> {
         let length = self.table.dataset.field_length;
-        // Each text needs a random number of its own; that the longer one names the row makes the
-        // server compute it for each row.
+        // Each text needs a random number of its own. That the longer one names the row makes the
+        // server compute it for each row; that it names the part, an aggregate of the inner query.
         let text = if length <= HASH_DIGITS {
             format!("left(md5(random()::text), {length})")
         } else {
             let hashes = length.div_ceil(HASH_DIGITS);
             format!(
-                "(select left(string_agg(md5(random()::text || id), ''), {length}) from generate_series(1, {hashes}))"
+                "(select left(string_agg(md5(random()::text || id || part), ''), {length}) from generate_series(1, {hashes}) as part)"
             )
         };
         (self.run.method == Method::Procedure).then(|| Routines {
