@@ -202,6 +202,7 @@ fn a_duplicate_key_in_the_middle_ends_the_load_and_verify_tells_what_is_there() 
     let text = &run.stdout;
     assert!(text.contains("23505") && text.contains("duplicate key"), "{text}");
     assert!(text.contains("somebody else writes into riops.test_table"), "{text}");
+    assert!(text.contains("next       riops verify load"), "{text}");
     // The first batch and the foreign row.
     let verified = database.riops("verify load").expect(3);
     assert!(verified.stdout.contains("expected 100, found 101"), "{}", verified.stdout);
@@ -301,6 +302,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
         ("run load --non-transactional", "--non-transactional is for YugabyteDB"),
         ("run load --tablets 3", "--tablets is for YugabyteDB"),
         ("run load --duration 5", "unexpected argument"),
+        ("run load --output pgio", "goes with the workload rows"),
         ("run load --histogram-buckets 5", "--print-histogram"),
         ("run load --graph /nonexistent/x.png", "cannot be written"),
     ] {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::metrics::{LatencySummary, Point};
-use crate::plan::{DatasetPlan, RowsDataset, RunPlan};
+use crate::plan::{
+    DatasetPlan, LoadDataset, LoadRun, Method, RowsDataset, RunPlan, Stop, WorkPlan,
+};
 use crate::probe::DeviceUse;
 use crate::store::*;
 use crate::target::Flavour;
@@ -127,6 +129,36 @@ fn stage() -> StageRecord {
             ..Point::default()
         }],
     }
+}
+
+/// The same of a load, by as many methods.
+pub(crate) fn example_load(methods: &[Method]) -> Record {
+    let mut record = example_record();
+    record.workload = "load".to_owned();
+    let method = methods.first().copied().unwrap_or_default();
+    let run = LoadRun { method, methods: methods.to_vec(), ..LoadRun::default() };
+    record.plan.work = WorkPlan::Load(run);
+    record.plan.stop = Stop::Rows(12_000_000);
+    record.target.dataset.parameters = DatasetPlan::Load(LoadDataset {
+        rows: 12_000_000,
+        contents: method.contents(),
+        ..LoadDataset::default()
+    });
+    record.accesses.clear();
+    let stage = |(number, method): (u32, &Method)| StageRecord {
+        name: format!("load, {}", method.as_str()),
+        method: Some(method.as_str().to_owned()),
+        batch: (*method != Method::CopyFile).then_some(200),
+        row_bytes: Some(128),
+        throughput: Throughput {
+            rows_per_s: 1_200_000.0 / f64::from(number),
+            transactions_per_s: 1200.0,
+            statements_per_s: 1200.0,
+        },
+        ..stage()
+    };
+    record.stages = (1..).zip(methods).map(stage).collect();
+    record
 }
 
 /// A valid run of ten seconds.

@@ -32,4 +32,4 @@ pub fn json(record: &Record) -> serde_json::Result<String> {
 #[cfg(test)]
 mod example;
 #[cfg(test)]
-pub(crate) use example::example_record;
+pub(crate) use example::{example_load, example_record};

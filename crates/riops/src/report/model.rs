@@ -76,6 +76,9 @@ impl<'a> Summary<'a> {
                 super::count(count),
                 self.stage.seconds
             ),
+            Stop::Rows(count) if self.record.stages.len() > 1 => {
+                format!("{} rows each time", super::count(count))
+            }
             Stop::Rows(count) => format!(
                 "{} of {} rows in {:.3} s",
                 super::count(self.stage.rows),

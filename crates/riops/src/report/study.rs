@@ -1,6 +1,6 @@
 //! A run of several stages: one line each, with a bar.
 
-use super::format::{duration_us, rate};
+use super::format::{duration_us, percent, rate};
 use super::model::{Limit, Summary};
 use super::terminal::{Block, headline};
 use crate::store::StageRecord;
@@ -13,36 +13,38 @@ const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'
 pub(super) fn study(block: &mut Block, summaries: &[Summary<'_>]) {
     let rows_per_s = |stage: &StageRecord| stage.throughput.rows_per_s;
     let most = summaries.iter().map(|summary| rows_per_s(summary.stage)).fold(0.0, f64::max);
-    let sides = summaries.iter().any(|summary| summary.stage.kind != "loop");
     let methods = summaries.iter().any(|summary| summary.stage.method.is_some());
-    let width = if methods { 11 } else { 7 };
+    let sides = summaries.iter().any(|summary| summary.stage.kind != "loop");
+    let (first, width) = if methods { ("method", 11) } else { ("batch", 7) };
+    let second = match (methods, sides) {
+        (true, _) => " seconds  in db  ",
+        (false, true) => "loop    ",
+        (false, false) => "",
+    };
     block.line(
         "",
         &format!(
-            "{:>width$}  {}{:>10}  {:<BAR_WIDTH$}  {:>7}  {:>7}  limit",
-            if methods { "method" } else { "batch" },
-            if sides { "loop    " } else { "" },
-            "rows/s",
-            "",
-            "p50",
-            "p99"
+            "{first:>width$}  {second}{:>10}  {:<BAR_WIDTH$}  {:>7}  {:>7}  limit",
+            "rows/s", "", "p50", "p99"
         ),
     );
     for (position, summary) in summaries.iter().enumerate() {
         let stage = summary.stage;
-        let side = match (sides, stage.kind.as_str()) {
-            (false, _) => "",
-            (true, "server_loop") => "server  ",
-            (true, _) => "client  ",
+        let second = match (sides, stage.kind.as_str()) {
+            _ if methods => format!("{:>8.3}  {:>5}  ", stage.seconds, in_database(stage)),
+            (false, _) => String::new(),
+            (true, "server_loop") => "server  ".to_owned(),
+            (true, _) => "client  ".to_owned(),
         };
         let latency = |pick: fn(&crate::metrics::LatencySummary) -> f64| {
             stage.service_us.as_ref().map_or_else(String::new, |latency| duration_us(pick(latency)))
         };
+        let name = stage.method.clone().or_else(|| stage.batch.map(super::count));
         block.line(
             if position == 0 { headline(&summary.record.plan.work) } else { "" },
             &format!(
-                "{:>width$}  {side}{:>10}  {:<BAR_WIDTH$}  {:>7}  {:>7}  {}",
-                stage.method.clone().or_else(|| stage.batch.map(super::count)).unwrap_or_default(),
+                "{:>width$}  {second}{:>10}  {:<BAR_WIDTH$}  {:>7}  {:>7}  {}",
+                name.unwrap_or_default(),
                 rate(rows_per_s(stage)),
                 bar(rows_per_s(stage) / most.max(f64::MIN_POSITIVE)),
                 latency(|latency| latency.p50),
@@ -51,6 +53,16 @@ pub(super) fn study(block: &mut Block, summaries: &[Summary<'_>]) {
             ),
         );
     }
+    if let Some(bytes) = summaries.iter().find_map(|summary| summary.stage.row_bytes) {
+        block.line("", &format!("a row has {} bytes", super::count(bytes)));
+    }
+}
+
+/// The time of all sessions in the database, as a share of the wallclock time.
+fn in_database(stage: &StageRecord) -> String {
+    stage.database_s.map_or_else(String::new, |database_s| {
+        percent(database_s / stage.seconds.max(f64::MIN_POSITIVE))
+    })
 }
 
 fn limit_word(limit: Limit) -> &'static str {

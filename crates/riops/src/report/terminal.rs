@@ -371,16 +371,20 @@ fn thresholds(block: &mut Block, record: &Record) {
 
 fn next_steps(summary: &Summary<'_>) -> Vec<String> {
     let plan = &summary.record.plan;
+    // On another database than riops's own, the hint without it would measure the wrong one.
+    let target = if summary.record.target.embedded { "" } else { " -d …" };
     if !summary.record.verdict.valid {
         let hint = if summary.stage.transactions == 0 {
             "nothing was measured; run again"
         } else {
             "the figures above are not to be used; mend the reason and run again"
         };
-        return vec![hint.to_owned()];
+        let mut hints = vec![hint.to_owned()];
+        if matches!(plan.work, WorkPlan::Load(_)) {
+            hints.push(next_step(&format!("riops verify load{target}"), "what is in the table"));
+        }
+        return hints;
     }
-    // On another database than riops's own, the hint without it would measure the wrong one.
-    let target = if summary.record.target.embedded { "" } else { " -d …" };
     let workload = &summary.record.workload;
     let mut hints = Vec::new();
     let same = |option: &str| format!("riops run {workload}{target} {option}");
@@ -415,7 +419,11 @@ fn next_steps(summary: &Summary<'_>) -> Vec<String> {
         }
     }
     hints.push(("riops runs list".to_owned(), "all runs that are kept"));
-    hints.into_iter().map(|(command, why)| format!("{command:<38} ({why})")).collect()
+    hints.into_iter().map(|(command, why)| next_step(&command, why)).collect()
+}
+
+fn next_step(command: &str, why: &str) -> String {
+    format!("{command:<38} ({why})")
 }
 
 /// One interval as a line.
@@ -512,7 +520,8 @@ pub fn runs_table(runs: &[Listed]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::example_record;
+    use crate::plan::{DatasetPlan, LoadDataset, Method, PointRun};
+    use crate::report::{example_load, example_record};
 
     #[test]
     fn the_closing_text_of_a_good_run() {
@@ -532,6 +541,26 @@ mod tests {
         record.verdict.reasons = vec![
             "the access path of read_rows_0001 was not kept (in the middle of the run)".to_owned(),
         ];
+        insta::assert_snapshot!(run_text(&record, "no (--no-store)"));
+    }
+
+    #[test]
+    fn the_closing_texts_of_loads() {
+        let of = |methods| run_text(&example_load(methods), "no (--no-store)");
+        insta::assert_snapshot!("one_method", of(&[Method::CopyBinary]));
+        insta::assert_snapshot!("two_methods", of(&[Method::Insert, Method::CopyFile]));
+        let mut failed = example_load(&[Method::Copy]);
+        failed.verdict.valid = false;
+        failed.verdict.reasons = vec!["the statement failed: no space left".to_owned()];
+        assert!(run_text(&failed, "no").contains("riops verify load"));
+    }
+
+    #[test]
+    fn the_closing_text_of_point_access() {
+        let mut record = example_record();
+        record.workload = "point".to_owned();
+        record.plan.work = WorkPlan::Point(PointRun::default());
+        record.target.dataset.parameters = DatasetPlan::Load(LoadDataset::default());
         insta::assert_snapshot!(run_text(&record, "no (--no-store)"));
     }
 

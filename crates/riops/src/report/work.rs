@@ -7,7 +7,7 @@ use crate::plan::{
     Contents, DatasetPlan, Distribution, Layout, LoadDataset, LoadRun, PointRun, RowsDataset,
     RowsRun, UpdateShare, WorkPlan,
 };
-use crate::store::{Record, StageRecord};
+use crate::store::{Record, SessionOperation, SessionRecord, StageRecord};
 
 /// What the sessions did.
 pub(super) fn work(work: &WorkPlan) -> String {
@@ -137,7 +137,7 @@ pub(super) fn totals(block: &mut Block, summary: &Summary<'_>) {
                 percent(sessions)
             ),
         ),
-        (format!("{unit}s per session"), per_session(number, stage.sessions)),
+        (format!("{unit}s per session"), per_session(stage, number, unit == "row")),
         ("sessions".to_owned(), count(stage.sessions.into())),
     ];
     if let WorkPlan::Load(_) = &plan.work {
@@ -174,9 +174,17 @@ fn seconds(seconds: f64) -> String {
     format!("{seconds:.6} s")
 }
 
-/// What each session has, where all have about the same.
-fn per_session(number: u64, sessions: u32) -> String {
-    let sessions = u64::from(sessions.max(1));
-    let about = if number.is_multiple_of(sessions) { "" } else { "about " };
-    format!("{about}{}", count(number / sessions))
+/// What each session has: from the fewest to the most; on average, where the sessions are too many to
+/// be kept.
+fn per_session(stage: &StageRecord, number: u64, rows: bool) -> String {
+    let own = |session: &SessionRecord| -> u64 {
+        let of = |each: &SessionOperation| if rows { each.rows } else { each.transactions };
+        session.operations.iter().map(of).sum()
+    };
+    let each = || stage.session_details.iter().map(own);
+    match each().min().zip(each().max()) {
+        None => format!("about {}", count(number / u64::from(stage.sessions.max(1)))),
+        Some((least, most)) if least == most => count(least),
+        Some((least, most)) => format!("{} to {}", count(least), count(most)),
+    }
 }

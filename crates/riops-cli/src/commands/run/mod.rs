@@ -69,6 +69,7 @@ fn perform(
     (interrupt, ui): (&Interrupt, Ui),
     measure: impl FnOnce(&Setting<'_>, RunPlan) -> Result<Record>,
 ) -> Result<ExitCode> {
+    require_form(&plan, options.output.output)?;
     // What cannot be written is better known before the run than after it.
     let graph = Graph::open(&options.picture)?;
     let store = if options.no_store {
@@ -101,6 +102,15 @@ fn perform(
     }
 }
 
+/// Fails where the form that was asked for has nothing to say about such a run.
+fn require_form(plan: &RunPlan, output: RunOutput) -> Result<()> {
+    if output == RunOutput::Pgio && !matches!(plan.work, WorkPlan::Rows(_)) {
+        let text = "--output pgio goes with the workload rows: it is PGIO's report of such a run";
+        return Err(UsageError(text.to_owned()).into());
+    }
+    Ok(())
+}
+
 /// A record in the form that was asked for.
 pub(crate) fn printed(
     record: &Record,
@@ -108,6 +118,7 @@ pub(crate) fn printed(
     output: RunOutput,
     picture: &PictureOptions,
 ) -> Result<String> {
+    require_form(&record.plan, output)?;
     let histogram = picture::histogram(record, picture);
     Ok(match output {
         RunOutput::Text => report::run_text(record, kept) + &histogram,
