@@ -1,8 +1,8 @@
 //! Latency over time as a picture: a dot for each transaction that was kept, a colour a session. Pure:
 //! a record in, the bytes of a PNG file out.
 //!
-//! Where dots overlap, their number is shown by how dark the place is, and the longest and shortest
-//! are drawn over all others: neither a million short transactions nor one long one gets lost.
+//! Where dots overlap, their number is shown by how dark the place is, and a dot without neighbours is
+//! drawn larger: neither a million short transactions nor one long one gets lost.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -255,9 +255,9 @@ impl Panel<'_, '_> {
         let (base_x, base_y) = self.part.get_base_pixel();
         let points = &self.samples.points;
         let size = if points.len() <= FEW { DOT_OF_FEW } else { DOT };
-        for (x, y, color) in dots(points, size, pixel) {
-            let from = (x - base_x, y - base_y);
-            let to = (from.0 + size, from.1 + size);
+        for Dot { x, y, around, color } in dots(points, size, pixel) {
+            let from = (x - base_x - around, y - base_y - around);
+            let to = (from.0 + size + 2 * around, from.1 + size + 2 * around);
             self.part.draw(&Rectangle::new([from, to], color.filled()))?;
         }
         Ok(axes)
@@ -321,37 +321,50 @@ fn trimmed(seconds: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// The dots to be drawn, from the back to the front: their upper left corner and colour.
-fn dots(
-    points: &[SamplePoint],
-    size: i32,
-    pixel: impl Fn(&SamplePoint) -> (i32, i32),
-) -> Vec<(i32, i32, RGBColor)> {
-    let cell = |point: &SamplePoint| {
-        // A cell lies around the pixels of its dots.
-        let (x, y) = pixel(point);
-        ((x - size / 2).div_euclid(size) * size, (y - size / 2).div_euclid(size) * size)
-    };
-    // Of each cell, how many dots of which session.
+/// What is drawn of one cell of the picture.
+struct Dot {
+    /// The upper left corner.
+    x: i32,
+    y: i32,
+    /// Pixels that it is larger than its cell, on each side.
+    around: i32,
+    color: RGBColor,
+}
+
+/// The dots to be drawn, from the back to the front.
+fn dots(points: &[SamplePoint], size: i32, pixel: impl Fn(&SamplePoint) -> (i32, i32)) -> Vec<Dot> {
+    // Of each cell, how many dots of which session. A cell lies around the pixels of its dots.
     let mut cells: BTreeMap<(i32, i32), BTreeMap<u32, u32>> = BTreeMap::new();
     for point in points {
-        *cells.entry(cell(point)).or_default().entry(point.session).or_default() += 1;
+        let (x, y) = pixel(point);
+        let cell = ((x - size / 2).div_euclid(size), (y - size / 2).div_euclid(size));
+        *cells.entry(cell).or_default().entry(point.session).or_default() += 1;
     }
     let most = cells.values().map(|sessions| sessions.values().sum::<u32>()).max().unwrap_or(1);
+    let is_alone = |(x, y): (i32, i32)| {
+        let around = (-1..=1).flat_map(|dx| (-1..=1).map(move |dy| (x + dx, y + dy)));
+        around.filter(|cell| cells.contains_key(cell)).count() == 1
+    };
     let mut dots = Vec::with_capacity(cells.len());
-    for ((x, y), sessions) in &cells {
+    let mut alone = Vec::new();
+    for (&(x, y), sessions) in &cells {
         let total: u32 = sessions.values().sum();
-        let Some((session, _)) = sessions.iter().max_by_key(|(_, count)| **count) else {
+        let Some((&session, _)) = sessions.iter().max_by_key(|(_, count)| **count) else {
             continue;
         };
+        let corner = (x * size, y * size);
+        if is_alone((x, y)) {
+            let color = shade(session, 1.0);
+            alone.push(Dot { x: corner.0, y: corner.1, around: 1, color });
+            continue;
+        }
         // The eye sees ratios.
         let share = f64::from(total).ln() / f64::from(most.max(2)).ln();
-        dots.push((*x, *y, shade(*session, SINGLE + (1.0 - SINGLE) * share)));
+        let color = shade(session, SINGLE + (1.0 - SINGLE) * share);
+        dots.push(Dot { x: corner.0, y: corner.1, around: 0, color });
     }
-    for point in points.iter().filter(|point| point.extreme) {
-        let (x, y) = cell(point);
-        dots.push((x, y, shade(point.session, 1.0)));
-    }
+    // Who stands alone is to be seen.
+    dots.extend(alone);
     dots
 }
 
@@ -425,10 +438,10 @@ mod tests {
         let record = stopped();
         for scale in [Scale::Log, Scale::Linear] {
             // Nothing ended from second 4.02 to 4.48, whatever it took.
-            assert_eq!(colored(&record, scale, 0.402..0.448, 0.0..1.0), 0);
+            assert_eq!(colored(&record, scale, 0.402..0.445, 0.0..1.0), 0);
             // What ended then took half a second: alone in the upper part of the picture.
-            assert!(colored(&record, scale, 0.447..0.453, 0.0..0.25) >= 4);
-            assert_eq!(colored(&record, scale, 0.0..0.447, 0.0..0.5), 0);
+            assert!(colored(&record, scale, 0.444..0.456, 0.0..0.25) >= 4);
+            assert_eq!(colored(&record, scale, 0.0..0.444, 0.0..0.5), 0);
             // Everything else is where it belongs.
             assert!(colored(&record, scale, 0.0..0.4, 0.5..1.0) > 500);
         }
@@ -453,12 +466,22 @@ mod tests {
         let point = |t_s| SamplePoint { t_s, latency_us: 1.0, session: 0, extreme: false };
         let mut points = vec![point(0.0)];
         points.extend([point(10.0); 100]);
-        let drawn = dots(&points, DOT, |point| (if point.t_s > 5.0 { 100 } else { 0 }, 0));
-        let brightness = |(_, _, color): &(i32, i32, RGBColor)| {
-            u32::from(color.0) + u32::from(color.1) + u32::from(color.2)
-        };
+        let beside = |point: &SamplePoint| (if point.t_s > 5.0 { DOT } else { 0 }, 0);
+        let drawn = dots(&points, DOT, beside);
+        let brightness =
+            |dot: &Dot| u32::from(dot.color.0) + u32::from(dot.color.1) + u32::from(dot.color.2);
         assert_eq!(drawn.len(), 2);
         assert!(brightness(&drawn[0]) > brightness(&drawn[1]));
+    }
+
+    #[test]
+    fn a_dot_without_neighbours_is_larger_and_in_front() {
+        let point = |t_s| SamplePoint { t_s, latency_us: 1.0, session: 0, extreme: false };
+        let points = [point(0.0), point(9.0), point(9.1)];
+        #[expect(clippy::cast_possible_truncation, reason = "pixels")]
+        let drawn = dots(&points, 1, |point| ((point.t_s * 10.0) as i32, 0));
+        let around: Vec<_> = drawn.iter().map(|dot| (dot.x, dot.around)).collect();
+        assert_eq!(around, [(90, 0), (91, 0), (0, 1)]);
     }
 
     #[test]
