@@ -119,10 +119,10 @@ pub(crate) struct PrepareLoad {
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct GenerateCsv {
-    /// Rows of all files together; their ids count from 0 [default: 1e6]
+    /// Rows of all files together; their ids count from 0 [default: 100000]
     #[arg(short, long, value_name = "N")]
     pub(crate) rows: Option<Count>,
-    /// Files: as many as the load will have sessions [default: 1]
+    /// Files: as many as the load will have sessions [default: the number of cores]
     #[arg(short = 'c', long, visible_aliases = ["clients", "threads"], short_alias = 't', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) sessions: Option<u32>,
     /// Characters of each of the four texts of a row [default: 24]
@@ -131,7 +131,7 @@ pub(crate) struct GenerateCsv {
     /// From which the texts are derived [default: 0]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Where to write them: a folder that is there [default: the current one]
+    /// Where to write them: a folder that is there [default: /tmp]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<std::path::PathBuf>,
     /// Replace files that are there

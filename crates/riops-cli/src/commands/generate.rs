@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result};
-use riops::plan::LoadDataset;
+use riops::plan::{LoadDataset, LoadRun};
 use riops::report;
 use riops::target::{ConnectionError, Interrupt, machine};
 use riops::workload::load::{file_name, write_csv};
@@ -16,22 +16,22 @@ use riops::workload::load::{file_name, write_csv};
 use crate::args::GenerateCsv;
 use crate::ui::Ui;
 
-/// Rows of all files where nobody says how many.
-const ROWS: u64 = 1_000_000;
 /// Bytes that are written at once.
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// Writes the files in parallel. A file has its name only when it is whole.
 pub(crate) fn csv(options: &GenerateCsv, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let dataset = LoadDataset {
-        rows: options.rows.map_or(ROWS, |count| count.0),
+        rows: options.rows.map_or(LoadDataset::default().rows, |count| count.0),
         field_length: options.field_length.unwrap_or(LoadDataset::default().field_length),
         seed: options.seed.unwrap_or(0),
         ..LoadDataset::default()
     };
     dataset.validate()?;
-    let files = options.sessions.unwrap_or(1);
-    let folder = options.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    // Without options these are the files that run load looks for without options.
+    let cores = u32::try_from(machine::cpus()).unwrap_or(1);
+    let files = options.sessions.unwrap_or(cores);
+    let folder = options.dir.clone().unwrap_or_else(|| PathBuf::from(LoadRun::default().dir));
     let path =
         |number: u32| folder.join(file_name(files, dataset.rows, dataset.field_length, number));
     if !options.force

@@ -7,7 +7,7 @@ use anyhow::Result;
 use riops::plan::{LoadRun, RowsDataset, RowsRun};
 use riops::store::{SqliteStore, default_path};
 use riops::target::{Connection, Interrupt};
-use riops::workload::dataset::{DatasetError, Entry, Registry, State};
+use riops::workload::dataset::{DatasetError, Entry, Registry};
 use riops::workload::load::{self, Load};
 use riops::workload::rows::{self, Rows};
 use riops::workload::verify::verify;
@@ -23,9 +23,6 @@ use crate::ui::Ui;
 /// Checks the data of `rows`.
 pub(crate) fn rows(options: &VerifyOptions, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     check(rows::NAME, options, interrupt, ui, &|entry| {
-        if entry.state != State::Complete {
-            return Err(DatasetError::Incomplete(rows::NAME));
-        }
         let dataset: RowsDataset = serde_json::from_value(entry.parameters.clone())
             .map_err(|error| DatasetError::Damaged(error.to_string()))?;
         Ok(Box::new(Rows::new(dataset, RowsRun::default())))

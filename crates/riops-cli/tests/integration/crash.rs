@@ -25,12 +25,19 @@ pub(crate) fn kill(pid: u32, signal: &str) {
 
 /// Waits until the dataset is being loaded: registered, and with rows.
 fn await_loading(home: &Path) {
+    await_answer(
+        home,
+        "select 1 from riops.dataset, (select from riops.rows_0001 limit 1) as loaded
+          where state = 'loading'",
+    );
+}
+
+/// Waits until a query has an answer.
+pub(crate) fn await_answer(home: &Path, sql: &str) {
     let state = std::fs::read(home.join("state.json")).unwrap();
     let state: State = serde_json::from_slice(&state).unwrap();
     let mut connection = Connection::open(&state.conninfo(), &Interrupt::new()).unwrap();
-    let loading = "select 1 from riops.dataset, (select from riops.rows_0001 limit 1) as loaded
-                    where state = 'loading'";
-    while !matches!(connection.query_value(loading), Ok(Some(_))) {
+    while !matches!(connection.query_value(sql), Ok(Some(_))) {
         std::thread::yield_now();
     }
 }

@@ -114,9 +114,9 @@ fn a_role_that_may_not_read_files_is_told_how_it_may() {
     Ran::of(&mut command(&line)).expect(1).says("grant pg_read_server_files to load_reader");
     database.connect().execute("grant pg_read_server_files to load_reader").unwrap();
     Ran::of(&mut command(&line)).expect(0);
-    // Without the right to look first, the server's own error says what to do.
     let missing = line.replace("--rows 50", "--rows 51");
-    Ran::of(&mut command(&format!("{missing} --drop"))).expect(1);
+    Ran::of(&mut command(&format!("{missing} --drop"))).expect(1).says("riops generate csv");
+    assert_eq!(database.value("select count(*) from riops.test_table").as_deref(), Some("50"));
     database
         .connect()
         .execute("drop schema riops cascade; drop owned by load_reader; drop role load_reader")
@@ -218,6 +218,44 @@ fn a_duplicate_key_in_the_middle_ends_the_load_and_verify_tells_what_is_there() 
 }
 
 #[test]
+fn a_stage_that_does_not_come_about_leaves_those_before_it() {
+    let database = database("load_next_stage");
+    database.riops("run load --rows 300").expect(0);
+    database
+        .connect()
+        .execute("create function riops.load_batch() returns int language sql as 'select 1'")
+        .unwrap();
+    // Before anything is dropped.
+    database
+        .riops("run load --rows 200 --method insert,procedure --drop")
+        .expect(1)
+        .says("riops.load_batch exists");
+    assert_eq!(table(&database, 24), "300 300 0 299 0");
+    database
+        .connect()
+        .execute(
+            "drop function riops.load_batch();
+             create table public.made (n int); insert into public.made values (0);
+             create function public.refuse() returns event_trigger language plpgsql as $$
+             begin
+               update public.made set n = n + 1;
+               if (select n from public.made) > 1 then raise exception 'no second table'; end if;
+             end $$;
+             create event trigger refuse on ddl_command_end when tag in ('CREATE TABLE') execute function public.refuse()",
+        )
+        .unwrap();
+    let run =
+        database.riops("run load --rows 200 --method insert,copy --drop --output json").expect(1);
+    let record = run.json();
+    assert_eq!(record["stages"].as_array().unwrap().len(), 1);
+    assert_eq!(record["stages"][0]["rows"], 200);
+    let failure = record["failure"].as_str().unwrap();
+    assert!(failure.contains("no second table"), "{failure}");
+    database.connect().execute("drop event trigger refuse").unwrap();
+    database.riops("run load --rows 100").expect(0);
+}
+
+#[test]
 fn ctrl_c_ends_a_load_and_what_was_acknowledged_is_there() {
     let database = database("load_interrupted");
     let mut line = database
@@ -241,10 +279,14 @@ fn a_server_that_is_killed_in_a_load_is_an_error_and_verify_tells_what_is_there(
         command.env("RIOPS_STORE", &store);
         command
     };
-    let mut run = on(
-        "run load --rows 100000000 -c 2 --method copy --batch-size 1000 --interval 100ms --output json",
+    // The table of the first stage is gone, and its rows do not count in the second one's account.
+    let mut run = on("run load --rows 300000 -c 2 --method unnest,copy --output json");
+    let child = until(&mut run, "stage: load, unnest");
+    crate::crash::await_answer(
+        &home,
+        "select 1 from pg_stat_activity, (select from riops.test_table limit 1) as loaded
+          where query like 'copy riops%'",
     );
-    let child = until(&mut run, " rows/s");
     crate::crash::kill(crate::crash::postmaster(&home), "-KILL");
     let ran = Ran::from(child.wait_with_output().unwrap()).expect(1);
     let record = ran.json();

@@ -47,8 +47,8 @@ fn selects_and_updates_are_counted_and_their_access_paths_proved() {
         }
     }
     let updates = database.value("select sum(rows_changed) from riops.run").unwrap();
-    // 400 and 100, three times; those of the drain come on top.
-    assert!(updates.parse::<u64>().unwrap() >= 1_500, "{updates}");
+    // 400 and 100, three times; each of three sessions is off by less than one.
+    assert!(updates.parse::<u64>().unwrap() > 1_490, "{updates}");
     database.riops("verify load").expect(0);
 }
 
@@ -72,7 +72,7 @@ fn a_row_that_is_missing_makes_a_run_invalid() {
     database.connect().execute("delete from riops.test_table where id = 7").unwrap();
     for op in ["select", "update"] {
         let run = database.riops(&format!("run point --op {op} {SHORT} --no-verify")).expect(3);
-        assert!(run.stdout.contains("fewer or more rows"), "{}", run.stdout);
+        assert!(run.stdout.contains("replies had no row"), "{}", run.stdout);
     }
 }
 

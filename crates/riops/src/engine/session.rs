@@ -380,7 +380,12 @@ impl Session {
                     return Ok(Flushed::Blocked);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+                    ) =>
+                {
                     link.out.clear();
                     link.sent = 0;
                     return Ok(Flushed::PeerGone);

@@ -82,9 +82,6 @@ impl StageRun<'_> {
             handle.thread.join().map_err(|_| EngineError::WorkerLost)?;
         }
         let interrupted = self.interrupt.requested();
-        for report in &reports {
-            timeline.add_last(report.recorder.interval())?;
-        }
         // A call that was given up has said nothing since its last report.
         let given_up = in_server && (interrupted || breached.is_some() || limit.has_failed());
         let mut result = merge_reports(reports, &limit, limit.is_by_number() || given_up)?;
@@ -138,7 +135,10 @@ impl StageRun<'_> {
                         let _ = handle.spares.try_send(part);
                     }
                 }
-                Ok((_, WorkerEvent::Ended(report))) => reports.push(*report),
+                Ok((_, WorkerEvent::Ended(report))) => {
+                    timeline.add_last(report.recorder.interval())?;
+                    reports.push(*report);
+                }
                 Ok((_, WorkerEvent::Ready(_))) | Err(RecvTimeoutError::Timeout) => {}
                 Ok((_, WorkerEvent::Lost)) | Err(RecvTimeoutError::Disconnected) => {
                     return Err(EngineError::WorkerLost);

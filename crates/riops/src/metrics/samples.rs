@@ -31,6 +31,17 @@ struct Sample {
     session: u32,
 }
 
+impl Sample {
+    fn point(self, extreme: bool) -> SamplePoint {
+        SamplePoint {
+            t_s: self.at.as_seconds(),
+            latency_us: self.latency.as_micros(),
+            session: self.session,
+            extreme,
+        }
+    }
+}
+
 /// The extremes of a slot of time; without transactions, all of them have latency 0.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
@@ -41,10 +52,17 @@ struct Slot {
 
 impl Slot {
     fn add(&mut self, sample: Sample) {
+        self.add_shortest(sample);
+        self.add_longest(sample);
+    }
+
+    fn add_shortest(&mut self, sample: Sample) {
         if self.shortest.is_none_or(|shortest| sample.latency < shortest.latency) {
             self.shortest = Some(sample);
         }
-        let mut sample = sample;
+    }
+
+    fn add_longest(&mut self, mut sample: Sample) {
         for place in &mut self.longest {
             if sample.latency > place.latency {
                 std::mem::swap(place, &mut sample);
@@ -53,12 +71,16 @@ impl Slot {
     }
 
     fn merge(&mut self, other: &Self) {
-        other.samples().for_each(|sample| self.add(sample));
+        // The shortest may be among the longest, and shall not take two of their places.
+        other.longest.into_iter().for_each(|sample| self.add_longest(sample));
+        other.shortest.into_iter().for_each(|sample| self.add_shortest(sample));
     }
 
+    /// The longest and the shortest, each once.
     fn samples(&self) -> impl Iterator<Item = Sample> {
-        let longest = self.longest.into_iter().filter(|sample| sample.latency > Nanos(0));
-        longest.chain(self.shortest)
+        let longest = self.longest;
+        let shortest = self.shortest.filter(move |shortest| !longest.contains(shortest));
+        longest.into_iter().filter(|sample| sample.latency > Nanos(0)).chain(shortest)
     }
 }
 
@@ -134,43 +156,35 @@ impl Samples {
     pub fn merge(workers: Vec<Self>, seconds: f64) -> SampleSet {
         let every = workers.iter().map(|worker| worker.every).max().unwrap_or(1);
         let slot = workers.iter().map(|worker| worker.slot).max().unwrap_or(SLOT_FIRST);
-        let mut set = SampleSet {
-            transactions: workers.iter().map(|worker| worker.seen).sum(),
-            every,
-            slot_s: slot.as_seconds(),
-            longest: LONGEST * workers.len(),
-            seconds,
-            points: Vec::new(),
-        };
-        let total: usize = workers.iter().map(|worker| worker.kept.len()).sum();
-        set.points.reserve(total);
+        let chosen = |sample: &Sample| sample.number.is_multiple_of(every);
+        let mut slots = vec![Slot::default(); SLOTS_MAX];
+        let mut points = Vec::new();
+        let transactions = workers.iter().map(|worker| worker.seen).sum();
         for mut worker in workers {
             while worker.slot < slot {
                 worker.widen();
             }
-            let chosen = |sample: &Sample| sample.number.is_multiple_of(every);
-            let mut add = |sample: &Sample, extreme| {
-                set.points.push(SamplePoint {
-                    t_s: sample.at.as_seconds(),
-                    latency_us: sample.latency.as_micros(),
-                    session: sample.session,
-                    extreme,
-                });
-            };
-            worker
-                .kept
-                .iter()
-                .filter(|sample| chosen(sample))
-                .for_each(|sample| add(sample, false));
-            let extremes = worker.slots.iter().flat_map(Slot::samples);
-            let mut extremes: Vec<_> = extremes.filter(|sample| !chosen(sample)).collect();
-            // With few transactions the shortest is among the longest.
-            extremes.dedup_by_key(|sample| sample.number);
-            for sample in &extremes {
-                add(sample, true);
+            points.extend(
+                worker
+                    .kept
+                    .iter()
+                    .filter(|sample| chosen(sample))
+                    .map(|sample| sample.point(false)),
+            );
+            for (all, own) in slots.iter_mut().zip(&worker.slots) {
+                all.merge(own);
             }
         }
-        set
+        let extremes = slots.iter().flat_map(Slot::samples);
+        points.extend(extremes.filter(|sample| !chosen(sample)).map(|sample| sample.point(true)));
+        SampleSet {
+            transactions,
+            every,
+            slot_s: slot.as_seconds(),
+            longest: LONGEST,
+            seconds,
+            points,
+        }
     }
 }
 
@@ -197,7 +211,7 @@ pub struct SampleSet {
     pub every: u64,
     /// And of each slot of this length the shortest and
     pub slot_s: f64,
-    /// at least as many of the longest.
+    /// so many of the longest.
     pub longest: usize,
     /// Length of the measurement.
     pub seconds: f64,
@@ -328,6 +342,44 @@ mod tests {
             sorted.reverse();
             let longest: Vec<_> = slot.longest.iter().map(|sample| sample.latency.0).take(sorted.len()).collect();
             prop_assert_eq!(&longest[..], &sorted[..longest.len()]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn however_often_slots_widen_the_longest_and_the_shortest_of_each_are_drawn(
+            transactions in prop::collection::vec((0u64..200_000, 1u64..1_000_000), 1..200),
+            workers in 1usize..4,
+        ) {
+            let mut all: Vec<_> = (0..workers).map(|_| Samples::new(workers, Nanos(0))).collect();
+            for (number, (at_ms, latency)) in transactions.iter().enumerate() {
+                // Of no worker every transaction is chosen.
+                let worker = &mut all[number % workers];
+                worker.every = 1 << 40;
+                worker.seen += 1;
+                worker.record(0, Nanos(at_ms * 1_000_000), Nanos(*latency));
+            }
+            let set = Samples::merge(all, 200.0);
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, positive")]
+            let slot = |seconds: f64| (seconds * 1e3).round() as u64 / (set.slot_s * 1e3).round() as u64;
+            for (at_ms, _) in &transactions {
+                let here = slot(*at_ms as f64 / 1e3);
+                let mut sent: Vec<_> = transactions
+                    .iter()
+                    .filter(|(at_ms, _)| slot(*at_ms as f64 / 1e3) == here)
+                    .map(|(_, latency)| *latency as f64 / 1e3)
+                    .collect();
+                sent.sort_by(|a, b| b.total_cmp(a));
+                let mut drawn: Vec<_> = set.points
+                    .iter()
+                    .filter(|point| slot(point.t_s) == here)
+                    .map(|point| point.latency_us)
+                    .collect();
+                drawn.sort_by(|a, b| b.total_cmp(a));
+                prop_assert!(drawn.iter().zip(&sent).take(LONGEST).all(|(a, b)| a == b), "{drawn:?} {sent:?}");
+                prop_assert_eq!(drawn.last(), sent.last());
+                prop_assert_eq!(drawn.len(), sent.len().min(LONGEST + 1));
+            }
         }
     }
 

@@ -72,6 +72,8 @@ struct Open {
 #[derive(Debug)]
 pub struct Timeline {
     workers: usize,
+    /// The last interval of each worker that has ended.
+    ended: Vec<usize>,
     interval_s: f64,
     open: VecDeque<Open>,
     closed: usize,
@@ -86,6 +88,7 @@ impl Timeline {
     pub fn new(workers: usize, interval_s: f64) -> Self {
         Self {
             workers,
+            ended: Vec::new(),
             interval_s,
             open: VecDeque::new(),
             closed: 0,
@@ -117,10 +120,15 @@ impl Timeline {
     pub fn add(&mut self, part: &IntervalPart) -> Result<Vec<Point>, HistogramError> {
         self.merge(part)?;
         let mut complete = Vec::new();
-        while self.open.front().is_some_and(|open| open.parts >= self.workers) {
+        while self.open.front().is_some_and(|open| open.parts >= self.expected(self.closed)) {
             complete.extend(self.close(self.interval_s));
         }
         Ok(complete)
+    }
+
+    /// How many workers have a part in this interval.
+    fn expected(&self, interval: usize) -> usize {
+        self.workers - self.ended.iter().filter(|&&last| last < interval).count()
     }
 
     fn merge(&mut self, part: &IntervalPart) -> Result<(), HistogramError> {
@@ -138,11 +146,13 @@ impl Timeline {
         Ok(())
     }
 
-    /// Adds the part in which a worker's counting ended; how long it is, [`Self::finish`] says.
+    /// Adds the part in which a worker's counting ended: others may go on. How long it is where all
+    /// have ended, [`Self::finish`] says.
     ///
     /// # Errors
     /// [`HistogramError::Unusable`]
     pub fn add_last(&mut self, part: &IntervalPart) -> Result<(), HistogramError> {
+        self.ended.push(part.index);
         self.merge(part)
     }
 
@@ -200,6 +210,16 @@ mod tests {
             part.service.record(Nanos(latency * 1000));
         }
         part
+    }
+
+    #[test]
+    fn a_worker_that_has_ended_is_not_waited_for() {
+        let mut timeline = Timeline::new(2, 1.0);
+        timeline.add_last(&part(1, &[10])).unwrap();
+        assert_eq!(timeline.add(&part(0, &[10])).unwrap(), [], "its first part is still to come");
+        assert_eq!(timeline.add(&part(0, &[10])).unwrap().len(), 1);
+        assert_eq!(timeline.add(&part(1, &[10])).unwrap()[0].transactions, 2);
+        assert_eq!(timeline.add(&part(2, &[10])).unwrap()[0].transactions, 1);
     }
 
     #[test]

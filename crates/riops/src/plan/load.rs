@@ -15,7 +15,7 @@ const FIELD_LENGTH_MAX: u32 = 1_000_000;
 /// Bytes of a batch that is sent as one message: a quarter of what the server takes.
 const BATCH_BYTES_MAX: u64 = 256 << 20;
 /// The most parameters that a statement can have: the protocol counts them in two bytes.
-pub const PARAMETERS_MAX: u64 = 65_535;
+const PARAMETERS_MAX: u64 = 65_535;
 /// Columns of the table: a key and four texts.
 const COLUMNS: u64 = 5;
 /// Tablets of the table, far more than a cluster takes.

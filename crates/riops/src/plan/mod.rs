@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use load::{Contents, LoadDataset, LoadRun, Method, PARAMETERS_MAX, PointOperations, PointRun};
+pub use load::{Contents, LoadDataset, LoadRun, Method, PointOperations, PointRun};
 pub use rows::{
     BLOCK_FILLER, Caches, Distribution, Layout, LoopSide, Order, RowsDataset, RowsRun, UpdateShare,
 };

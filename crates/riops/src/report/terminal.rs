@@ -10,7 +10,7 @@ use super::sources::sources;
 use super::study::study;
 use super::work::totals;
 use crate::metrics::{LatencySummary, Point};
-use crate::plan::{Metric, WorkPlan};
+use crate::plan::{Contents, Metric, WorkPlan};
 use crate::store::{Listed, Record, StageRecord, Status};
 
 /// Where labels end and facts begin.
@@ -335,8 +335,13 @@ fn verdict(block: &mut Block, record: &Record) {
     if record.verdict.valid {
         let checked = match record.checks.len() {
             0 => "every reply had all its rows".to_owned(),
-            _ => match record.plan.work {
-                WorkPlan::Load(_) => "the table holds every row once, with the texts it was given",
+            _ => match &record.plan.work {
+                WorkPlan::Load(run)
+                    if run.stages().iter().all(|each| each.method.contents() == Contents::Seed) =>
+                {
+                    "the table holds every row once, with the texts that were sent"
+                }
+                WorkPlan::Load(_) => "the table holds every row once",
                 WorkPlan::Rows(_) => {
                     "every reply had all its rows, and the data hold every acknowledged change"
                 }

@@ -125,16 +125,17 @@ pub(super) fn totals(block: &mut Block, summary: &Summary<'_>) {
         WorkPlan::Point(run) => ("statement", stage.statements, run.non_transactional),
     };
     let database_s = stage.database_s.unwrap_or(0.0);
-    let sessions = f64::from(stage.sessions);
+    // With a pipeline a session is in the database several times at once.
+    let at_most = f64::from(stage.sessions) * f64::from(plan.pipeline);
     let mut lines = vec![
         ("wallclock time".to_owned(), seconds(stage.seconds)),
         (
             "total database time".to_owned(),
             format!(
-                "{}, {} of wallclock time ({} with every session always in the database)",
+                "{}, {} of wallclock time ({} if every session were always in the database)",
                 seconds(database_s),
                 percent(database_s / stage.seconds.max(f64::MIN_POSITIVE)),
-                percent(sessions)
+                percent(at_most)
             ),
         ),
         (format!("{unit}s per session"), per_session(stage, number, unit == "row")),

@@ -130,7 +130,11 @@ pub fn build(
             ));
         }
         if wrong_replies > 0 {
-            add(format!("{wrong_replies} replies had fewer or more rows than were asked for"));
+            let what = match context.plan.work {
+                WorkPlan::Point(_) => "no row, more than one, or a text of a wrong length",
+                WorkPlan::Rows(_) | WorkPlan::Load(_) => "fewer or more rows than were asked for",
+            };
+            add(format!("{wrong_replies} replies had {what}"));
         }
         if context.plan.strict && stage.client_cpu.as_ref().is_some_and(|cpu| cpu.limited) {
             add("the client was the limit: a worker had no idle time (--strict)".to_owned());

@@ -430,21 +430,25 @@ impl<'a> Registry<'a> {
         }
     }
 
-    /// Registers the dataset as whole.
+    /// Registers this making of the dataset as whole.
     ///
     /// # Errors
-    /// [`DatasetError`]
-    pub fn complete(&mut self, baseline: &[Vec<i128>]) -> Result<(), DatasetError> {
+    /// [`DatasetError::InUse`] where somebody has made another one meanwhile.
+    pub fn complete(&mut self, id: &str, baseline: &[Vec<i128>]) -> Result<(), DatasetError> {
         // As text: the sum of a billion rows does not fit into JSON's numbers.
         let baseline: Vec<Vec<String>> = baseline
             .iter()
             .map(|numbers| numbers.iter().map(ToString::to_string).collect())
             .collect();
         let json = Value::from(baseline).to_string();
-        self.connection.query_with(
-            "update riops.dataset set state = 'complete', baseline = $2, completed_at = now() where workload = $1",
-            &[Some(self.workload), Some(&json)],
+        let changed = self.connection.query_with(
+            "update riops.dataset set state = 'complete', baseline = $2, completed_at = now()
+              where workload = $1 and id = $3 returning 1",
+            &[Some(self.workload), Some(&json), Some(id)],
         )?;
+        if changed.is_empty() {
+            return Err(DatasetError::InUse(self.workload));
+        }
         Ok(())
     }
 
@@ -486,6 +490,19 @@ impl<'a> Registry<'a> {
             Ok(())
         })?;
         Ok(tables)
+    }
+
+    /// Drops a making of the dataset that came to nothing; another one, and one that is whole, stays.
+    ///
+    /// # Errors
+    /// [`DatasetError`]
+    pub fn drop_unfinished(&mut self, id: &str) -> Result<(), DatasetError> {
+        let ours = |entry: &Entry| entry.id == id && entry.state == State::Loading;
+        if self.entry()?.as_ref().is_some_and(ours) {
+            self.drop_dataset()?;
+            self.drop_registry_if_empty()?;
+        }
+        Ok(())
     }
 
     /// Drops registry and schema where nothing else is in them.

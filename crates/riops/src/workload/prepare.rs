@@ -142,7 +142,7 @@ impl Preparation<'_> {
             }
         }
         let id = registry.begin(&dataset)?;
-        match self.fill(&mut registry, &dataset) {
+        match self.fill(&mut registry, &dataset, &id) {
             Ok(loading) => Ok(Prepared::Made {
                 rows: dataset.tables.iter().map(|table| table.rows).sum(),
                 loading,
@@ -164,19 +164,14 @@ impl Preparation<'_> {
         };
         let mut registry = Registry::new(&mut connection, self.workload.name());
         // Somebody who waited for the lock may have made a whole dataset meanwhile.
-        let ours = |entry: &Entry| entry.id == id && entry.state == State::Loading;
-        if registry.lock(true).is_ok()
-            && registry.entry().is_ok_and(|entry| entry.as_ref().is_some_and(ours))
-            && registry.drop_dataset().is_ok()
-        {
-            let _ = registry.drop_registry_if_empty();
-        }
+        let _ = registry.lock(true).and_then(|()| registry.drop_unfinished(id));
     }
 
     fn fill(
         &self,
         registry: &mut Registry<'_>,
         dataset: &Dataset,
+        id: &str,
     ) -> Result<Duration, DatasetError> {
         let start = Instant::now();
         self.load(&dataset.tables, &dataset.settings)?;
@@ -208,7 +203,7 @@ impl Preparation<'_> {
             Ok(()) | Err(ConnectionError::Server(_)) => {}
             Err(error) => return Err(error.into()),
         }
-        registry.complete(&baseline)?;
+        registry.complete(id, &baseline)?;
         Ok(loading)
     }
 

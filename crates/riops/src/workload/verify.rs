@@ -81,7 +81,9 @@ pub fn verify(
     let ledger = Ledger { rows_changed, rows_unknown, open_runs };
     Ok(match entry.state {
         State::Complete => workload.checks(&contents, &entry.baseline, &ledger),
-        State::Loading => workload.checks_of_part(&contents, &ledger),
+        State::Loading => workload
+            .checks_of_part(&contents, &ledger)
+            .ok_or(DatasetError::Incomplete(workload.name()))?,
     })
 }
 

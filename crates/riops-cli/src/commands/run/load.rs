@@ -8,12 +8,13 @@ use riops::plan::{Caches, DatasetPlan, LoadDataset, LoadRun, Method, RunPlan, St
 use riops::store::{DatasetRecord, Measured, Record, RunContext, build};
 use riops::target::{Connection, Interrupt};
 use riops::workload::Workload;
-use riops::workload::dataset::{DatasetError, Entry, Registry, State};
-use riops::workload::load::{Load, LoadTable, NAME};
+use riops::workload::dataset::{DatasetError, Entry, Registry};
+use riops::workload::load::{Load, NAME};
 use riops::workload::verify::Check;
 
 use super::super::prepare::overlaid_table;
 use super::super::settle::{open_patiently, settle_load};
+use super::room::{missing_file, require_files, require_room};
 use super::{Ground, Run, Setting, StageOrder, ended_early, perform, plan, was_not_sent};
 use crate::args::RunLoad;
 use crate::failure::UsageError;
@@ -57,6 +58,23 @@ struct Loading {
     order: StageOrder,
 }
 
+impl Loading {
+    fn new(load: Load, show_rowsize: bool) -> Self {
+        let order = StageOrder {
+            workload: Box::new(load.clone()),
+            work: WorkPlan::Load(load.run().clone()),
+            caches: Caches::AsFound,
+            read_samples: Vec::new(),
+            row_size_sql: show_rowsize.then(|| load.table().row_size_sql()),
+        };
+        Self { load, order }
+    }
+
+    fn method(&self) -> Method {
+        self.load.run().method
+    }
+}
+
 fn measure(
     setting: &Setting<'_>,
     plan: RunPlan,
@@ -72,34 +90,23 @@ fn measure(
             non_transactional: run.non_transactional,
             ..dataset.clone()
         };
-        let load = Load::new(dataset, run.clone()).on(ground.facts.flavour);
-        let order = StageOrder {
-            workload: Box::new(load.clone()),
-            work: WorkPlan::Load(run),
-            caches: Caches::AsFound,
-            read_samples: Vec::new(),
-            row_size_sql: show_rowsize.then(|| load.table().row_size_sql()),
-        };
-        Loading { load, order }
+        Loading::new(Load::new(dataset, run).on(ground.facts.flavour), show_rowsize)
     };
     let loadings: Vec<Loading> = work.stages().into_iter().map(loading).collect();
-    for Loading { load, .. } in &loadings {
-        if let Some(option) = load.unsupported(ground.facts.flavour) {
-            return Err(DatasetError::Unsupported { option, flavour: ground.facts.flavour }.into());
-        }
-        require_files(&mut control, &load.files(plan.sessions), setting)?;
-    }
+    make_room(setting, &plan, &loadings, work, &mut control)?;
     let promised = loadings.iter().flat_map(|loading| loading.load.accesses()).collect();
     let parameters = DatasetPlan::Load(dataset.clone());
     let nothing_yet = DatasetRecord { id: String::new(), parameters };
     let mut context = ground.context(setting, plan, (NAME, promised), nothing_yet, &control);
-    let mut registry = Registry::new(&mut control, NAME);
-    registry.lock(true)?;
-    registry.ensure()?;
-    require_room(&mut registry, work, dataset)?;
     let mut all = All::default();
-    for (position, loading) in loadings.iter().enumerate() {
-        let entry = begin(&mut control, loading, &context)?;
+    for loading in &loadings {
+        let entry = match begin(&mut control, loading, &context) {
+            Ok(entry) => entry,
+            Err(error) => {
+                all.without_a_stage(setting, error)?;
+                break;
+            }
+        };
         context.target.dataset = DatasetRecord {
             id: entry.id.clone(),
             parameters: DatasetPlan::Load(loading.load.table().dataset().clone()),
@@ -114,28 +121,59 @@ fn measure(
             interrupt: setting.interrupt,
             ui: setting.ui,
         };
-        let last = position + 1 == loadings.len();
         match run.stage(&loading.order, loadings.len() > 1, &mut control) {
             Ok(mut measured) => {
                 explain(&mut measured, loading, setting);
                 let checks = settle_load(&run, &loading.load, &mut measured);
                 let ended = ended_early(&measured) || checks.iter().any(|check| !check.held);
-                all.add(
-                    measured,
-                    checks,
-                    (!last || position > 0).then_some(loading.load.run().method),
-                );
+                all.add(measured, checks, (loadings.len() > 1).then(|| loading.method()));
                 if ended {
                     break;
                 }
             }
             Err(error) => {
-                all.without_a_stage(&run, error)?;
+                if was_not_sent(&error) {
+                    drop_empty(&run);
+                }
+                all.without_a_stage(setting, error)?;
                 break;
             }
         }
     }
     Ok(build(context, all.measured, all.checks)?)
+}
+
+/// Everything that can be refused before a table is dropped.
+fn make_room(
+    setting: &Setting<'_>,
+    plan: &RunPlan,
+    loadings: &[Loading],
+    work: &LoadRun,
+    control: &mut Connection,
+) -> Result<()> {
+    for Loading { load, .. } in loadings {
+        let flavour = load.table().flavour();
+        if let Some(option) = load.unsupported(flavour) {
+            return Err(DatasetError::Unsupported { option, flavour }.into());
+        }
+        require_files(control, &load.files(plan.sessions), setting)?;
+    }
+    let mut registry = Registry::new(control, NAME);
+    registry.lock(true)?;
+    registry.ensure()?;
+    let mut install = || -> Result<()> {
+        if let Some(first) = loadings.first() {
+            require_room(&mut registry, work, first.load.table().dataset())?;
+        }
+        for routines in loadings.iter().filter_map(|loading| loading.load.routines()) {
+            registry.install(&routines).context("the procedure could not be made in the server")?;
+        }
+        Ok(())
+    };
+    install().inspect_err(|_| {
+        // What was made for this load alone.
+        let _ = registry.drop_registry_if_empty();
+    })
 }
 
 /// What came of all stages.
@@ -155,14 +193,10 @@ impl All {
         }));
     }
 
-    /// A stage that gave no result: nothing of it is left where nothing was sent, and the stages
-    /// before it are kept, with the reason.
-    fn without_a_stage(&mut self, run: &Run<'_>, error: anyhow::Error) -> Result<()> {
-        if was_not_sent(&error) {
-            drop_empty(run);
-        }
+    /// A stage that gave no result: those before it are kept, with the reason.
+    fn without_a_stage(&mut self, setting: &Setting<'_>, error: anyhow::Error) -> Result<()> {
         match self.measured.last_mut() {
-            Some(last) if run.interrupt.requested() => last.result.interrupted = true,
+            Some(last) if setting.interrupt.requested() => last.result.interrupted = true,
             Some(last) => {
                 last.result.failure = Some(SessionError::NextStage(format!("{error:#}")));
             }
@@ -175,39 +209,8 @@ impl All {
 /// Drops a table into which nothing came, and its entry. Where the server does not answer, the
 /// registry's "loading" has to be enough.
 fn drop_empty(run: &Run<'_>) {
-    let _ = open_patiently(run.target, &run.context.plan).map(|mut connection| {
-        let mut registry = Registry::new(&mut connection, NAME);
-        registry.drop_dataset().and_then(|_| registry.drop_registry_if_empty())
-    });
-}
-
-/// Fails where a table that must not be lost is in the way.
-fn require_room(registry: &mut Registry<'_>, work: &LoadRun, dataset: &LoadDataset) -> Result<()> {
-    let name = &dataset.table_name;
-    if registry.owns(name)? == Some(false) {
-        registry.drop_registry_if_empty()?;
-        return Err(DatasetError::Foreign(name.clone()).into());
-    }
-    let Some(entry) = registry.entry()? else {
-        return Ok(());
-    };
-    let found: LoadDataset = super::super::prepare::load_dataset_of(entry.parameters)?;
-    let table = &found.table_name;
-    let has_rows = registry.owns(table)? == Some(true)
-        && registry
-            .connection()
-            .query_value(&format!("select 1 from riops.{table} limit 1"))?
-            .is_some();
-    if work.drop || !has_rows {
-        return Ok(());
-    }
-    let what = match entry.state {
-        State::Complete => format!("holds {} rows", riops::report::count(found.rows)),
-        State::Loading => "holds what an interrupted load has left".to_owned(),
-    };
-    Err(anyhow::anyhow!(
-        "the table riops.{table} {what}, and a load of the same ids would only find duplicate keys: drop it first with --drop (riops verify load tells what is there)"
-    ))
+    let _ = open_patiently(run.target, &run.context.plan)
+        .map(|mut connection| Registry::new(&mut connection, NAME).drop_unfinished(&run.entry.id));
 }
 
 /// Makes the empty table, registered as being loaded.
@@ -216,44 +219,13 @@ fn begin(control: &mut Connection, loading: &Loading, context: &RunContext) -> R
     // What the stage before has loaded was measured and proved.
     registry.drop_dataset()?;
     let dataset = loading.load.dataset(context.target.flavour);
-    registry.begin(&dataset).context("the table could not be made")?;
-    let entry = registry.entry()?.ok_or(DatasetError::Incomplete(NAME))?;
-    if let Some(routines) = loading.load.routines() {
-        registry.install(&routines).context("the procedure could not be made in the server")?;
-    }
+    let id = registry.begin(&dataset).context("the table could not be made")?;
+    let entry = registry.entry()?.filter(|entry| entry.id == id);
+    let entry = entry.ok_or(DatasetError::InUse(NAME))?;
     registry
         .begin_run(&context.id.to_string(), &entry.id)
         .context("the load could not be noted in riops.run")?;
     Ok(entry)
-}
-
-/// Fails where the server cannot read the files, before anything is dropped.
-fn require_files(control: &mut Connection, files: &[String], setting: &Setting<'_>) -> Result<()> {
-    if files.is_empty() {
-        return Ok(());
-    }
-    let may = control.query_value(&LoadTable::file_rights_sql())?;
-    if may.as_deref() != Some("t") {
-        let role = control.query_value("select quote_ident(current_user)")?.unwrap_or_default();
-        return Err(anyhow::anyhow!(
-            "the role {role} may not read files of the server, as --method copy-file does: a superuser can allow it with: grant pg_read_server_files to {role}"
-        ));
-    }
-    for file in files {
-        let found = control.query_with("select size from pg_stat_file($1, true)", &[Some(file)]);
-        // Only some roles may look; the others hear of it from COPY.
-        if found.is_ok_and(|rows| rows.into_iter().flatten().flatten().next().is_none()) {
-            return Err(missing_file(file, setting));
-        }
-    }
-    Ok(())
-}
-
-fn missing_file(file: &str, setting: &Setting<'_>) -> anyhow::Error {
-    let place = if setting.target.is_local() { "" } else { " on the server's machine" };
-    anyhow::anyhow!(
-        "the server has no file {file}: write it{place} with riops generate csv, with the same --rows, --sessions and --field-length, and name its folder with --dir"
-    )
 }
 
 /// Adds to an error of a load what its user can do about it.
@@ -266,10 +238,8 @@ fn explain(measured: &mut Measured, loading: &Loading, setting: &Setting<'_>) {
         "23505" => format!(
             "somebody else writes into riops.{table}: load it again with --drop, and keep others away"
         ),
+        // It went between the look and the load.
         "58P01" => format!("{:#}", missing_file("of that name", setting)),
-        "42501" if loading.load.run().method == Method::CopyFile => {
-            "a superuser can allow it with: grant pg_read_server_files to the role".to_owned()
-        }
         _ => return,
     };
     error.hint.get_or_insert(hint);

@@ -1,9 +1,12 @@
 //! `riops run`: what is common to all workloads, from the target to the printed record.
 
+mod dataset;
+mod ground;
 mod load;
 mod picture;
 mod plan;
 mod point;
+mod room;
 mod rows;
 
 use std::path::Path;
@@ -12,32 +15,28 @@ use std::process::ExitCode;
 use anyhow::Result;
 use jiff::Timestamp;
 use riops::engine::{EngineError, SessionError, run_stage};
-use riops::plan::{Caches, DatasetPlan, Protocol, RunPlan, WorkPlan};
+use riops::plan::{Caches, DatasetPlan, RunPlan, WorkPlan};
 use riops::probe::database::DatabaseProbe;
-use riops::probe::storage::Storage;
 use riops::probe::{Probe, caches};
 use riops::report;
 use riops::store::{
-    ClientRecord, DatasetRecord, Measured, Record, RunContext, SqliteStore, Status, TargetRecord,
-    build, default_path,
+    DatasetRecord, Measured, Record, RunContext, SqliteStore, Status, build, default_path,
 };
 use riops::target::facts::ServerFacts;
-use riops::target::machine::MachineFacts;
-use riops::target::{Connection, Interrupt, Pooler, is_on_this_machine};
+use riops::target::{Connection, Interrupt};
 use riops::workload::Workload;
-use riops::workload::access::Access;
-use riops::workload::dataset::{DatasetError, Entry, Registry, State};
-use riops::workload::prepare::same_parameters;
+use riops::workload::dataset::{DatasetError, Entry, Registry};
 use riops::workload::verify::Check;
-use serde_json::Value;
 use uuid::Uuid;
 
-use super::prepare::{Order, prepare};
 use super::settle::{settle, settle_open_runs};
 use crate::args::{PictureOptions, Run as RunCommand, RunOptions, RunOutput, TargetOptions};
 use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID, UsageError};
 use crate::target::Target;
 use crate::ui::{RunProgress, Ui};
+pub(crate) use dataset::Found;
+use dataset::{Wanted, find_dataset, only_given};
+use ground::Ground;
 use picture::Graph;
 pub(crate) use picture::drawn;
 pub(crate) use plan::allow_sessions;
@@ -95,10 +94,18 @@ fn perform(
     let drawn = graph.map_or(Ok(()), |graph| graph.draw(&record, ui));
     // Only now: nothing that happens to the server can cost the result any more.
     target.close()?;
-    drawn?;
-    match not_kept {
-        Some(error) => Err(anyhow::Error::from(error).context("the run was not kept")),
-        None => Ok(exit_code(&record)),
+    if let Some(error) = not_kept {
+        return Err(anyhow::Error::from(error).context("the run was not kept"));
+    }
+    match (exit_code(&record), drawn) {
+        (ExitCode::SUCCESS, Err(error)) => Err(error),
+        // What became of the run matters more than its picture.
+        (code, drawn) => {
+            if let Err(error) = drawn {
+                ui.notice(&format!("{error:#}"));
+            }
+            Ok(code)
+        }
     }
 }
 
@@ -141,75 +148,6 @@ fn exit_code(record: &Record) -> ExitCode {
     }
 }
 
-/// What is known of the target before anything is measured.
-struct Ground {
-    facts: ServerFacts,
-    pooler: Option<Pooler>,
-    /// Whether the server's data lie on this machine.
-    is_local: bool,
-}
-
-impl Ground {
-    /// Looks at the target through the control connection.
-    fn read(setting: &Setting<'_>, plan: &RunPlan, control: &mut Connection) -> Result<Self> {
-        let Setting { target, interrupt, ui, .. } = setting;
-        Target::tell_encryption(control, *ui);
-        let pooler = find_pooler(target, plan, control, interrupt, *ui)?;
-        let facts = ServerFacts::read(control)?;
-        // Behind a pooler or a proxy the address says nothing of the server's machine.
-        let is_local = pooler.is_none() && target.is_local() && is_on_this_machine(control)?;
-        Ok(Self { facts, pooler, is_local })
-    }
-
-    fn by_transaction(&self) -> bool {
-        self.pooler.as_ref().is_some_and(|pooler| pooler.by_transaction)
-    }
-
-    fn local_data(&self) -> Option<&Path> {
-        self.facts.data_directory.as_deref().filter(|_| self.is_local)
-    }
-
-    /// What the record says beside the measurement.
-    fn context(
-        &self,
-        setting: &Setting<'_>,
-        plan: RunPlan,
-        (workload, accesses): (&'static str, Vec<Access>),
-        dataset: DatasetRecord,
-        control: &Connection,
-    ) -> RunContext {
-        let Self { facts, pooler, .. } = self;
-        let conninfo = &setting.target.conninfo;
-        RunContext {
-            id: setting.id,
-            started_at: setting.started_at,
-            workload: workload.to_owned(),
-            accesses,
-            client: ClientRecord {
-                riops_version: env!("CARGO_PKG_VERSION").to_owned(),
-                machine: MachineFacts::read(),
-                workers: plan.workers,
-                shares_machine_with_server: self.is_local,
-            },
-            target: TargetRecord {
-                flavour: facts.flavour,
-                server_version: facts.version.clone(),
-                version_text: facts.version_text.clone(),
-                compiler_flags: facts.compiler_flags.clone(),
-                embedded: setting.target.embedded.is_some(),
-                encryption: control.encryption(),
-                pooler: pooler.as_ref().map(ToString::to_string),
-                storage: self.local_data().map(Storage::of_path),
-                address: conninfo.address(),
-                database: conninfo.database.clone(),
-                settings: facts.settings.clone(),
-                dataset,
-            },
-            plan,
-        }
-    }
-}
-
 /// A stage that is to be run.
 struct StageOrder {
     workload: Box<dyn Workload>,
@@ -235,24 +173,6 @@ pub(super) struct Run<'a> {
     pub(super) ui: Ui,
 }
 
-/// A dataset that is to be measured.
-struct Wanted<'a> {
-    /// Its name in the registry.
-    name: &'static str,
-    /// The parameters that were given.
-    given: Value,
-    /// The workload on a dataset with these parameters.
-    workload_on: &'a dyn Fn(Value) -> Found,
-    /// What is to be made where it is missing, given what was interrupted; `None` where nothing is.
-    make: Option<&'a Make<'a>>,
-}
-
-/// What is to be made, given the parameters of what was interrupted.
-type Make<'a> = dyn Fn(Option<Value>) -> Result<Box<dyn Workload>> + 'a;
-
-/// The workload on a dataset that was found, where its parameters can be read.
-pub(super) type Found = Result<Box<dyn Workload>, DatasetError>;
-
 /// What came of the stages of a run.
 #[derive(Default)]
 struct Stages {
@@ -269,7 +189,8 @@ fn measure(
     plan: RunPlan,
     wanted: &Wanted<'_>,
     work: impl FnOnce(&RunPlan, &Entry, &ServerFacts) -> Result<(DatasetPlan, Vec<StageOrder>)>,
-    prepared: impl FnOnce(&mut Registry<'_>) -> Result<()>,
+    // Told whether it has a session of its own, whose locks can be relied on.
+    prepared: impl FnOnce(&mut Registry<'_>, bool) -> Result<()>,
 ) -> Result<Record> {
     let Setting { target, interrupt, ui, .. } = setting;
     let mut control = Connection::open(&target.conninfo, interrupt)?;
@@ -292,7 +213,7 @@ fn measure(
     let context = ground.context(setting, plan, promised, dataset, &control);
     let mut registry = Registry::new(&mut control, wanted.name);
     registry.require(&tables)?;
-    prepared(&mut registry)?;
+    prepared(&mut registry, !ground.by_transaction())?;
     if context.plan.work.writes() {
         settle_open_runs(&mut registry, &entry, setting.store.as_ref())?;
         registry.begin_run(&context.id.to_string(), &entry.id).map_err(|error| {
@@ -446,91 +367,4 @@ fn was_not_sent(error: &anyhow::Error) -> bool {
         error.downcast_ref(),
         None | Some(EngineError::Connect { .. } | EngineError::AccessPath { .. })
     )
-}
-
-/// What stands between, and whether the plan can be run through it.
-fn find_pooler(
-    target: &Target,
-    plan: &RunPlan,
-    control: &mut Connection,
-    interrupt: &Interrupt,
-    ui: Ui,
-) -> Result<Option<Pooler>> {
-    let pooler = Pooler::detect(control, &target.conninfo, interrupt)?;
-    let Some(found) = pooler else {
-        return Ok(None);
-    };
-    ui.notice(&format!("between riops and the server: {found}"));
-    if found.by_transaction {
-        if matches!(&plan.work, WorkPlan::Rows(rows) if rows.has_server_loop()) {
-            return Err(UsageError(
-                "--loop server needs sessions of its own: name the server itself, or a pool by session".to_owned(),
-            )
-            .into());
-        }
-        if plan.protocol == Protocol::Prepared && !found.prepared_statements {
-            return Err(UsageError(
-                "the pooler passes prepared statements through as they are, so that they are missing on its other connections: use --protocol extended or simple, or a pooler that keeps track of them (PgBouncer from 1.21 on, with max_prepared_statements)".to_owned(),
-            )
-            .into());
-        }
-        ui.notice("no session settings are made, since they would stay in the pool: what the workload needs has to be set for the role or in the pooler (connect_query)");
-    }
-    Ok(Some(found))
-}
-
-/// The dataset that will be measured: prepared first where it is missing and that is wanted, and
-/// locked against changes for as long as `control` lives; or `guard`, a session for nothing else.
-fn find_dataset(
-    setting: &Setting<'_>,
-    wanted: &Wanted<'_>,
-    control: &mut Connection,
-    guard: Option<&mut Connection>,
-) -> Result<Entry> {
-    let Setting { target, interrupt, ui, .. } = setting;
-    let name = wanted.name;
-    let mut registry = Registry::new(control, name);
-    let entry = registry.entry()?;
-    let complete = entry.as_ref().is_some_and(|entry| entry.state == State::Complete);
-    if !complete {
-        let Some(make) = wanted.make else {
-            return Err(match entry {
-                Some(_) => DatasetError::Incomplete(name),
-                None => {
-                    DatasetError::Missing { workload: name, target: target.conninfo.to_string() }
-                }
-            }
-            .into());
-        };
-        // What was interrupted is made as it was meant.
-        let workload = make(entry.map(|entry| entry.parameters))?;
-        let order = Order {
-            workload: workload.as_ref(),
-            compared: wanted.given.clone(),
-            recreate: false,
-            connections: None,
-        };
-        ui.notice(&prepare(target, &order, interrupt, *ui)?);
-    }
-    // Only what is there under the lock counts: somebody may have replaced it meanwhile.
-    match guard {
-        Some(guard) => Registry::new(guard, name).lock_in_transaction()?,
-        None => registry.lock(false)?,
-    }
-    let entry = registry
-        .entry()?
-        .filter(|entry| entry.state == State::Complete)
-        .ok_or(DatasetError::Incomplete(name))?;
-    let workload = (wanted.workload_on)(entry.parameters.clone())?;
-    same_parameters(workload.as_ref(), &entry, &wanted.given)?;
-    Ok(entry)
-}
-
-/// The parameters of `all` whose options were given.
-fn only_given(all: Value, given: &[(&str, bool)]) -> Value {
-    let Value::Object(mut parameters) = all else {
-        return all;
-    };
-    parameters.retain(|name, _| given.iter().any(|(given, used)| given == name && *used));
-    Value::Object(parameters)
 }

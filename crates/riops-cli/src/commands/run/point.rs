@@ -7,7 +7,7 @@ use riops::plan::{Caches, DatasetPlan, LoadDataset, LoadRun, PointRun, RunPlan, 
 use riops::target::Interrupt;
 use riops::target::facts::ServerFacts;
 use riops::workload::Workload;
-use riops::workload::dataset::{Entry, Registry};
+use riops::workload::dataset::{DatasetError, Entry, Registry};
 use riops::workload::load::{Load, NAME as DATASET};
 use riops::workload::point::Point;
 use serde_json::Value;
@@ -34,10 +34,11 @@ pub(super) fn run(options: &RunPoint, interrupt: &Interrupt, ui: Ui) -> Result<E
     overlaid_table(LoadDataset::default(), &options.table).validate()?;
     perform(plan, &options.run, &options.target, (interrupt, ui), |setting, plan| {
         let make = |interrupted: Option<Value>| -> Result<Box<dyn Workload>> {
-            let base = match interrupted.and_then(|found| serde_json::from_value(found).ok()) {
-                Some(base) => base,
-                None => LoadDataset { seed: random_seed()?, ..LoadDataset::default() },
-            };
+            if interrupted.is_some() {
+                // It is kept for whoever wants to verify it.
+                return Err(DatasetError::Incomplete(DATASET).into());
+            }
+            let base = LoadDataset { seed: random_seed()?, ..LoadDataset::default() };
             let dataset = overlaid_table(base, &options.table);
             dataset.validate()?;
             Ok(Box::new(Load::new(dataset, LoadRun::default())))
@@ -54,7 +55,9 @@ pub(super) fn run(options: &RunPoint, interrupt: &Interrupt, ui: Ui) -> Result<E
         let orders = |plan: &RunPlan, entry: &Entry, facts: &ServerFacts| {
             orders(plan, entry, facts, options.show_rowsize)
         };
-        measure(setting, plan, &wanted, orders, |registry| note_length(registry, &work))
+        measure(setting, plan, &wanted, orders, |registry, own_sessions| {
+            note_length(registry, &work, own_sessions)
+        })
     })
 }
 
@@ -81,11 +84,15 @@ fn orders(
     Ok((DatasetPlan::Load(dataset), vec![order]))
 }
 
-/// What updates are about to make of the texts has to be known to whoever reads them later.
-fn note_length(registry: &mut Registry<'_>, run: &PointRun) -> Result<()> {
+/// What updates are about to make of the texts has to be known to whoever reads them later; nobody who
+/// reads them now would know it.
+fn note_length(registry: &mut Registry<'_>, run: &PointRun, own_sessions: bool) -> Result<()> {
     while let Some(entry) = registry.entry()? {
         let mut dataset = load_dataset_of(entry.parameters.clone())?;
         let new = note(&mut dataset, run);
+        if new && own_sessions {
+            registry.lock(true)?;
+        }
         if !new || registry.note_parameters(&entry.parameters, &serde_json::to_value(dataset)?)? {
             break;
         }

@@ -46,7 +46,7 @@ pub(super) fn run(options: &RunRows, interrupt: &Interrupt, ui: Ui) -> Result<Ex
             make: may_make.then_some(&make),
         };
         let has_server_loop = matches!(&plan.work, WorkPlan::Rows(run) if run.has_server_loop());
-        measure(setting, plan, &wanted, orders, |registry| {
+        measure(setting, plan, &wanted, orders, |registry, _| {
             if has_server_loop {
                 registry
                     .install(&rows::routines())

@@ -65,7 +65,11 @@ impl<C: Clock> Worker<C> {
         }
         self.report.wrong_replies += u64::from(outcome.wrong);
         let service = now.since(flight.started);
-        if self.limit.counts(flight.claimed, now, outcome.rows) {
+        // A reply without the rows that were asked for counts as if it had them: a run that stops after
+        // a number of rows would not end.
+        let rows =
+            if outcome.wrong { outcome.rows.max(flight.tx.rows_asked()) } else { outcome.rows };
+        if self.limit.counts(flight.claimed, now, rows) {
             if let Some(tally) = session.tallies.get_mut(operation) {
                 tally.transactions += 1;
                 tally.rows += outcome.rows;

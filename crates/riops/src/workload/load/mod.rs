@@ -157,11 +157,16 @@ impl Load {
         })
     }
 
+    /// Rows of a whole batch.
+    fn batch(&self) -> u64 {
+        self.run.batch_size.min(self.table.dataset.rows)
+    }
+
     /// The statements of a session.
     fn statements(&self, sessions: u32, session: u32) -> Vec<Statement> {
         let table = [("table", self.table.name())];
         match self.run.method {
-            Method::Insert => sizes_of(self.table.dataset.rows, self.run.batch_size)
+            Method::Insert => sizes_of(self.table.dataset.rows, self.batch())
                 .into_iter()
                 .map(|rows| insert(self.table.name(), rows))
                 .collect(),
@@ -220,8 +225,8 @@ impl Load {
                     Method::CopyFile => Share::Own(ids_of(rows, plan.sessions, session)),
                     _ => Share::Next { first: Arc::clone(first), rows },
                 },
-                batch: self.run.batch_size,
-                sizes: sizes_of(rows, self.run.batch_size),
+                batch: self.batch(),
+                sizes: sizes_of(rows, self.batch()),
                 copy_sql: self.copy_sql(),
             })),
         }
@@ -286,7 +291,7 @@ impl Workload for Load {
         match self.run.method {
             // Only the largest: a smaller one has the same plan.
             Method::Insert => {
-                let rows = self.run.batch_size.min(self.table.dataset.rows);
+                let rows = self.batch();
                 let columns = 1 + TEXTS;
                 let argument = |number| if number % columns == 0 { "0" } else { "''" }.to_owned();
                 let arguments = (0..rows * columns).map(argument).collect();
@@ -327,8 +332,8 @@ impl Workload for Load {
         self.table.checks(contents, baseline, ledger)
     }
 
-    fn checks_of_part(&self, contents: &[Vec<i128>], ledger: &Ledger) -> Vec<Check> {
-        self.table.checks_of_part(contents, ledger)
+    fn checks_of_part(&self, contents: &[Vec<i128>], ledger: &Ledger) -> Option<Vec<Check>> {
+        Some(self.table.checks_of_part(contents, ledger))
     }
 }
 

@@ -58,6 +58,12 @@ struct Part {
 }
 
 impl LoadTable {
+    /// Which relative of PostgreSQL it is on.
+    #[must_use]
+    pub fn flavour(&self) -> Flavour {
+        self.flavour
+    }
+
     /// Its parameters.
     #[must_use]
     pub fn dataset(&self) -> &LoadDataset {

@@ -228,7 +228,7 @@ fn a_batch_of_many_pieces_is_sent_again_as_the_same_bytes() {
 fn with_the_simple_protocol_the_values_stand_in_the_text() {
     for (method, expected) in [
         (Method::Insert, "values (0, '"),
-        (Method::Unnest, "unnest(array[0,1]::int[], '{"),
+        (Method::Unnest, "unnest(array[0,1]::int[]), unnest('{"),
         (Method::Procedure, "call riops.load_batch(0, 2, null)"),
         (Method::CopyFile, "from '/tmp/ysql_bench-t1-r2-f5--nr1.csv' with (format csv)"),
     ] {
@@ -409,7 +409,7 @@ fn what_an_interrupted_load_has_left_is_held_against_what_was_acknowledged() {
     let left = contents(&load, &(0..40).collect::<Vec<_>>());
     let ledger = |rows_changed, rows_unknown| Ledger { rows_changed, rows_unknown, open_runs: 0 };
     let whole = "rows of riops.test_table, whose load did not end";
-    assert_eq!(broken(&load.checks_of_part(&left, &ledger(30, 10))), [whole]);
-    assert_eq!(broken(&load.checks_of_part(&left, &ledger(20, 10))).len(), 2);
-    assert_eq!(broken(&load.checks_of_part(&left, &ledger(50, 0))).len(), 2);
+    assert_eq!(broken(&load.table.checks_of_part(&left, &ledger(30, 10))), [whole]);
+    assert_eq!(broken(&load.table.checks_of_part(&left, &ledger(20, 10))).len(), 2);
+    assert_eq!(broken(&load.table.checks_of_part(&left, &ledger(50, 0))).len(), 2);
 }

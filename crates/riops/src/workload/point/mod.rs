@@ -193,10 +193,6 @@ impl Workload for Point {
     ) -> Vec<Check> {
         self.table.checks(contents, baseline, ledger)
     }
-
-    fn checks_of_part(&self, contents: &[Vec<i128>], ledger: &Ledger) -> Vec<Check> {
-        self.table.checks_of_part(contents, ledger)
-    }
 }
 
 #[cfg(test)]
