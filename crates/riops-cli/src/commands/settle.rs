@@ -60,6 +60,9 @@ pub(super) fn settle_load(run: &Run<'_>, load: &Load, measured: &mut Measured) -
     let wish = if result.interrupted { Interrupt::new() } else { run.interrupt.clone() };
     let whole = result.failure.is_none() && !result.interrupted && result.wrong_replies == 0;
     let id = run.context.id.to_string();
+    if result.failure.is_some() {
+        run.ui.notice("noting what was acknowledged, as soon as the server answers");
+    }
     let settled = (|| -> Result<Vec<Check>> {
         let mut connection = open_patiently(run.target, plan)?;
         let mut registry = Registry::new(&mut connection, NAME);
@@ -91,7 +94,21 @@ pub(super) fn settle_load(run: &Run<'_>, load: &Load, measured: &mut Measured) -
         }
         Ok(checks)
     })();
+    if settled.is_err() && wish.requested() && whole {
+        // The load was over, and nobody knows whether the table is whole.
+        result.interrupted = true;
+        return vec![not_proved("interrupted")];
+    }
     or_not_settled(settled, &wish, result)
+}
+
+fn not_proved(found: &str) -> Check {
+    Check {
+        name: "verification".to_owned(),
+        expected: "an answer".to_owned(),
+        found: found.to_owned(),
+        held: false,
+    }
 }
 
 /// The rows whose changes count in the ledger: acknowledged, and of unknown outcome.
@@ -118,12 +135,7 @@ fn or_not_settled(
             Vec::new()
         }
         // What was measured is not thrown away, and not called valid.
-        Err(error) => vec![Check {
-            name: "verification".to_owned(),
-            expected: "an answer".to_owned(),
-            found: format!("{error:#}"),
-            held: false,
-        }],
+        Err(error) => vec![not_proved(&format!("{error:#}"))],
     }
 }
 

@@ -367,6 +367,11 @@ fn a_run_over_tls_measures_the_same_work_and_shows_no_password() {
     assert_eq!(record["verdict"]["valid"], true);
     assert!(record["target"]["encryption"].as_str().unwrap().starts_with("TLS 1.3"));
     assert!(record["stages"][0]["transactions"].as_u64().unwrap() > 0);
+    // A batch that is far larger than what TLS and socket take at once.
+    let load = format!(
+        "run load --method copy-binary --rows 40000 --batch-size 20000 -c 1 --no-store -d {url}"
+    );
+    Ran::of(&mut command(&load)).expect(0);
     // The roots of the system: here a file that stands for them.
     let system = format!("doctor -d {}", url.replace(&ca.display().to_string(), "system"));
     Ran::of(command(&system).env("SSL_CERT_FILE", &ca)).expect(0);

@@ -206,11 +206,7 @@ fn a_duplicate_key_in_the_middle_ends_the_load_and_verify_tells_what_is_there() 
     // The first batch and the foreign row.
     let verified = database.riops("verify load").expect(3);
     assert!(verified.stdout.contains("expected 100, found 101"), "{}", verified.stdout);
-    assert!(
-        verified.stdout.contains("whose load did not end: expected 1000"),
-        "{}",
-        verified.stdout
-    );
+    assert!(verified.stdout.contains("which is not whole: expected 1000"), "{}", verified.stdout);
     database.riops("run point --transactions 5").expect(1).says("incomplete");
     database.connect().execute("drop event trigger intrude").unwrap();
     database.riops("run load --rows 1000").expect(1).says("an interrupted load has left");
@@ -263,7 +259,17 @@ fn ctrl_c_ends_a_load_and_what_was_acknowledged_is_there() {
     let child = until(&mut line, " rows/s");
     crate::crash::kill(child.id(), "-INT");
     let ran = Ran::from(child.wait_with_output().unwrap()).expect(130);
-    assert_eq!(ran.json()["status"], "interrupted");
+    let record = ran.json();
+    assert_eq!(
+        (&record["status"], &record["verdict"]["valid"]),
+        (&"interrupted".into(), &false.into())
+    );
+    assert!(
+        record["verdict"]["reasons"][0]
+            .as_str()
+            .unwrap()
+            .ends_with("of 100000000 rows were loaded")
+    );
     let verified = database.riops("verify load").expect(3);
     let wrong = verified.stdout.lines().filter(|line| line.starts_with("WRONG")).count();
     assert_eq!(wrong, 1, "{}", verified.stdout);
@@ -295,7 +301,7 @@ fn a_server_that_is_killed_in_a_load_is_an_error_and_verify_tells_what_is_there(
     let verified = Ran::of(&mut on("verify load")).expect(3);
     let wrong: Vec<_> = verified.stdout.lines().filter(|line| line.starts_with("WRONG")).collect();
     assert_eq!(wrong.len(), 1, "{}", verified.stdout);
-    assert!(wrong[0].contains("whose load did not end"), "{}", verified.stdout);
+    assert!(wrong[0].contains("which is not whole"), "{}", verified.stdout);
     Ran::of(&mut on("run load --rows 500 --drop")).expect(0);
     Ran::of(&mut on("verify load")).expect(0);
 }
@@ -333,6 +339,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
     let database = database("load_refused");
     for (line, message) in [
         ("run load --rows 0", "--rows must be at least 1"),
+        ("run load --sessions 5000", "max_connections"),
         ("run load --rows 3e9", "the key is an int"),
         ("run load --method bulk", "none of insert"),
         ("run load --batch-size 0", "--batch-size must be at least 1"),

@@ -30,8 +30,10 @@ pub enum HistogramError {
 #[derive(Debug, Clone)]
 pub struct Histogram {
     hdr: hdrhistogram::Histogram<u64>,
-    /// Exact, where a bucket would give its upper border.
+    /// Exact, where buckets would give their borders and middles.
+    min: Nanos,
     max: Nanos,
+    total_ns: u128,
 }
 
 impl Histogram {
@@ -53,21 +55,25 @@ impl Histogram {
 
     fn with_digits(digits: u8) -> Result<Self, HistogramError> {
         hdrhistogram::Histogram::new_with_bounds(1, HIGHEST_NS, digits)
-            .map(|hdr| Self { hdr, max: Nanos(0) })
+            .map(|hdr| Self { hdr, min: Nanos::MAX, max: Nanos(0), total_ns: 0 })
             .map_err(|error| HistogramError::Unusable(error.to_string()))
     }
 
     /// Adds one latency. Never allocates.
     pub fn record(&mut self, latency: Nanos) {
         self.hdr.saturating_record(latency.0.max(1));
+        self.min = self.min.min(latency);
         self.max = self.max.max(latency);
+        self.total_ns += u128::from(latency.0);
     }
 
     /// Adds as many latencies as this of the same length. Never allocates.
     pub fn record_many(&mut self, latency: Nanos, count: u64) {
         self.hdr.saturating_record_n(latency.0.max(1), count);
         if count > 0 {
+            self.min = self.min.min(latency);
             self.max = self.max.max(latency);
+            self.total_ns += u128::from(latency.0) * u128::from(count);
         }
     }
 
@@ -83,14 +89,18 @@ impl Histogram {
     /// # Errors
     /// [`HistogramError::Unusable`] where the bounds differ.
     pub fn merge(&mut self, other: &Self) -> Result<(), HistogramError> {
+        self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
+        self.total_ns += other.total_ns;
         self.hdr.add(&other.hdr).map_err(|error| HistogramError::Unusable(error.to_string()))
     }
 
     /// Forgets all latencies and keeps the memory.
     pub fn clear(&mut self) {
         self.hdr.reset();
+        self.min = Nanos::MAX;
         self.max = Nanos(0);
+        self.total_ns = 0;
     }
 
     /// How many latencies there are.
@@ -102,7 +112,13 @@ impl Histogram {
     /// The latency that `quantile` (0 to 1) of all do not exceed.
     #[must_use]
     pub fn quantile(&self, quantile: f64) -> Nanos {
-        Nanos(self.hdr.value_at_quantile(quantile)).min(self.max())
+        Nanos(self.hdr.value_at_quantile(quantile)).max(self.min).min(self.max())
+    }
+
+    /// The sum of all latencies, in seconds.
+    #[must_use]
+    pub fn total_s(&self) -> f64 {
+        self.total_ns as f64 / 1e9
     }
 
     /// The longest latency.
@@ -116,8 +132,8 @@ impl Histogram {
     pub fn summary(&self) -> Option<LatencySummary> {
         (self.count() > 0).then(|| LatencySummary {
             count: self.count(),
-            min: Nanos(self.hdr.min()).as_micros(),
-            mean: self.hdr.mean() / 1e3,
+            min: self.min.as_micros(),
+            mean: self.total_ns as f64 / self.count() as f64 / 1e3,
             stdev: self.hdr.stdev() / 1e3,
             p50: self.quantile(0.50).as_micros(),
             p90: self.quantile(0.90).as_micros(),
@@ -157,7 +173,15 @@ impl Histogram {
             BASE64.decode(text).map_err(|error| HistogramError::Damaged(error.to_string()))?;
         Deserializer::new()
             .deserialize(&mut bytes.as_slice())
-            .map(|hdr: hdrhistogram::Histogram<u64>| Self { max: Nanos(hdr.max()), hdr })
+            .map(|hdr: hdrhistogram::Histogram<u64>| {
+                let values = hdr.iter_recorded();
+                let total_ns = values.map(|value| {
+                    u128::from(value.value_iterated_to())
+                        * u128::from(value.count_since_last_iteration())
+                });
+                let total_ns = total_ns.sum();
+                Self { min: Nanos(hdr.min()), max: Nanos(hdr.max()), total_ns, hdr }
+            })
             .map_err(|error| HistogramError::Damaged(error.to_string()))
     }
 }

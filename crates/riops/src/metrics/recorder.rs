@@ -26,8 +26,6 @@ pub struct OperationTotals {
     pub late: u64,
     /// From the (first) send to the end of the (last) reply.
     pub service: Histogram,
-    /// The sum of these.
-    pub service_total: Nanos,
     /// From the intended start to the end of the reply; only where a schedule sets one.
     pub response: Option<Histogram>,
 }
@@ -91,7 +89,6 @@ impl Recorder {
                     unknown: 0,
                     late: 0,
                     service: Histogram::new()?,
-                    service_total: Nanos(0),
                     response: open_loop.then(Histogram::new).transpose()?,
                 })
             })
@@ -126,7 +123,6 @@ impl Recorder {
         totals.late += u64::from(late);
         self.interval.late += u64::from(late);
         totals.service.record(service);
-        totals.service_total = totals.service_total.after(service);
         self.interval.service.record(service);
         if let (Some(total), Some(interval)) = (&mut totals.response, &mut self.interval.response) {
             total.record(response);
@@ -148,8 +144,6 @@ impl Recorder {
         totals.statements += transactions;
         for &(latency, count) in latencies {
             totals.service.record_many(latency, count);
-            let together = Nanos(latency.0.saturating_mul(count));
-            totals.service_total = totals.service_total.after(together);
             self.interval.service.record_many(latency, count);
         }
     }
@@ -237,7 +231,6 @@ impl Recorder {
             mine.unknown += theirs.unknown;
             mine.late += theirs.late;
             mine.service.merge(&theirs.service)?;
-            mine.service_total = mine.service_total.after(theirs.service_total);
             if let (Some(mine), Some(theirs)) = (&mut mine.response, &theirs.response) {
                 mine.merge(theirs)?;
             }

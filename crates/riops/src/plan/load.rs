@@ -295,7 +295,7 @@ impl FromStr for PointOperations {
         match update_percent {
             Some(update_percent) => Ok(Self { update_percent }),
             None => refuse(format!(
-                "--op `{text}` is none of select, update and mixed:SELECT%/UPDATE% (mixed:90/10)"
+                "--op `{text}` is none of select, update and mixed:SELECT%/UPDATE% whose shares make 100 (mixed:90/10)"
             )),
         }
     }

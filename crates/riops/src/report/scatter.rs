@@ -244,7 +244,7 @@ impl Panel<'_, '_> {
             .x_desc("time since the measurement started")
             .y_desc(description)
             .x_label_formatter(&|seconds| format!("{} s", trimmed(*seconds)))
-            .y_label_formatter(&|us| duration_us(*us))
+            .y_label_formatter(&|us| if *us > 0.0 { duration_us(*us) } else { "0".to_owned() })
             .label_style((FAMILY, 15))
             .axis_desc_style((FAMILY, 16))
             .light_line_style(RGBColor(243, 243, 243))

@@ -4,8 +4,8 @@ use super::format::{count, duration_us, percent};
 use super::model::Summary;
 use super::terminal::Block;
 use crate::plan::{
-    Contents, DatasetPlan, Distribution, Layout, LoadDataset, LoadRun, PointRun, RowsDataset,
-    RowsRun, UpdateShare, WorkPlan,
+    Contents, DatasetPlan, Distribution, Layout, LoadDataset, LoadRun, Method, PointRun,
+    RowsDataset, RowsRun, UpdateShare, WorkPlan,
 };
 use crate::store::{Record, SessionOperation, SessionRecord, StageRecord};
 
@@ -44,11 +44,17 @@ fn rows_work(rows: &RowsRun) -> String {
 fn load_work(run: &LoadRun) -> String {
     let methods: Vec<_> = run.stages().iter().map(|stage| stage.method.as_str()).collect();
     let transactions = if run.non_transactional { ", without transactions" } else { "" };
-    format!(
-        "load by {}, {} a batch, each batch a commit{transactions}",
-        methods.join(", then "),
-        rows_text(run.batch_size)
-    )
+    let is_file = |stage: &LoadRun| stage.method == Method::CopyFile;
+    let files = run.stages().iter().filter(|stage| is_file(stage)).count();
+    let batches = match (files, methods.len() - files) {
+        (_, 0) => "a file a session, each a commit".to_owned(),
+        (0, _) => format!("{} a batch, each batch a commit", rows_text(run.batch_size)),
+        _ => format!(
+            "{} a batch (copy-file: a file a session), each batch a commit",
+            rows_text(run.batch_size)
+        ),
+    };
+    format!("load by {}, {batches}{transactions}", methods.join(", then "))
 }
 
 fn point_work(run: &PointRun) -> String {

@@ -11,7 +11,7 @@ use super::record::{
 };
 use crate::engine::{AccessFinding, Moment, SessionError, SessionTally, StageResult};
 use crate::metrics::{Figures, Histogram, HistogramError, OperationTotals};
-use crate::plan::{LoopSide, Method, RunPlan, Threshold, WorkPlan};
+use crate::plan::{LoopSide, Method, RunPlan, Stop, Threshold, WorkPlan};
 use crate::probe::MachineUse;
 use crate::probe::caches::CacheState;
 use crate::probe::database::DatabaseUse;
@@ -118,6 +118,11 @@ pub fn build(
         if let Some(stage_failure) = stage_failure {
             add(stage_failure.clone());
             failure.get_or_insert(stage_failure);
+        }
+        if let (WorkPlan::Load(_), Stop::Rows(rows)) = (&context.plan.work, context.plan.stop)
+            && stage.rows < rows
+        {
+            add(format!("{} of {rows} rows were loaded", stage.rows));
         }
         if stage.transactions == 0 {
             add("no transaction ended within the measurement".to_owned());
@@ -274,7 +279,7 @@ fn stage(
         method: facts.method,
         caches,
         row_bytes,
-        database_s: Some(totals.iter().map(|each| each.service_total.as_seconds()).sum()),
+        database_s: Some(service.total_s()),
         seconds,
         sessions: plan.sessions,
         transactions,

@@ -53,7 +53,7 @@ pub enum DatasetError {
     },
     /// The dataset was not loaded to its end.
     #[error(
-        "the dataset for the workload {0} is incomplete (its preparation was interrupted): make it \
+        "the dataset for the workload {0} is incomplete (its preparation or load did not end): make it \
          anew with: riops prepare {0}"
     )]
     Incomplete(&'static str),

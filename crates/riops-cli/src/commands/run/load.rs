@@ -151,6 +151,15 @@ fn make_room(
     work: &LoadRun,
     control: &mut Connection,
 ) -> Result<()> {
+    let most = control.query_value("show max_connections")?;
+    if let Some(most) = most.filter(|most| most.parse().is_ok_and(|most: u32| plan.sessions > most))
+    {
+        let text = format!(
+            "--sessions {} is more than the server's max_connections, {most}",
+            plan.sessions
+        );
+        return Err(UsageError(text).into());
+    }
     for Loading { load, .. } in loadings {
         let flavour = load.table().flavour();
         if let Some(option) = load.unsupported(flavour) {
@@ -235,6 +244,9 @@ fn explain(measured: &mut Measured, loading: &Loading, setting: &Setting<'_>) {
     };
     let table = loading.load.table().dataset().table_name.clone();
     let hint = match error.sqlstate.as_str() {
+        "23505" if loading.method() == Method::CopyFile => format!(
+            "an id is in the files twice, or somebody else writes into riops.{table}: write the files again with riops generate csv --force, and load them with --drop"
+        ),
         "23505" => format!(
             "somebody else writes into riops.{table}: load it again with --drop, and keep others away"
         ),

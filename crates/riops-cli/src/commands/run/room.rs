@@ -75,6 +75,10 @@ fn require_file(control: &mut Connection, file: &str, setting: &Setting<'_>) -> 
             // More columns than one: a file of rows.
             "22P04" => Ok(()),
             "58P01" => Err(missing_file(file, setting)),
+            "42501" => Err(anyhow::anyhow!(
+                "the server cannot read {file}: let its user read the file, and go through the folders above it (chmod): {}",
+                error.message
+            )),
             _ => Err(ConnectionError::Server(error).into()),
         },
         // A file without a line, where there are more sessions than rows.

@@ -240,7 +240,7 @@ impl LoadTable {
         check
     }
 
-    /// What a table whose load did not end holds, against what was acknowledged.
+    /// What a table which is not whole holds, against what was acknowledged.
     pub(in crate::workload) fn checks_of_part(
         &self,
         contents: &[Vec<i128>],
@@ -259,7 +259,7 @@ impl LoadTable {
             Check::exact(format!("distinct ids of riops.{name}"), rows, distinct),
             self.lengths_check(&parts),
             Check::exact(
-                format!("rows of riops.{name}, whose load did not end"),
+                format!("rows of riops.{name}, which is not whole"),
                 i128::from(self.dataset.rows),
                 rows,
             ),

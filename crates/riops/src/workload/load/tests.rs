@@ -408,7 +408,7 @@ fn what_an_interrupted_load_has_left_is_held_against_what_was_acknowledged() {
     let load = load(500, Method::Insert, 10);
     let left = contents(&load, &(0..40).collect::<Vec<_>>());
     let ledger = |rows_changed, rows_unknown| Ledger { rows_changed, rows_unknown, open_runs: 0 };
-    let whole = "rows of riops.test_table, whose load did not end";
+    let whole = "rows of riops.test_table, which is not whole";
     assert_eq!(broken(&load.table.checks_of_part(&left, &ledger(30, 10))), [whole]);
     assert_eq!(broken(&load.table.checks_of_part(&left, &ledger(20, 10))).len(), 2);
     assert_eq!(broken(&load.table.checks_of_part(&left, &ledger(50, 0))).len(), 2);
