@@ -166,8 +166,11 @@ pub(crate) fn settle_open_runs(
         return Ok(());
     };
     for id in registry.open_runs(&entry.id)? {
-        // Without a record the run was killed, is under way, or was made elsewhere: it stays open.
-        let Ok(record) = store.find(&id) else {
+        // Without a record the run was killed, is under way, or was made elsewhere: it stays open. One
+        // that speaks of another making of the dataset did not come to measuring this one.
+        let Some(record) =
+            store.find(&id).ok().filter(|record| record.target.dataset.id == entry.id)
+        else {
             continue;
         };
         // Each stage of a load had a table of its own, and only the last one's is left.

@@ -107,10 +107,6 @@ fn measure(
                 break;
             }
         };
-        context.target.dataset = DatasetRecord {
-            id: entry.id.clone(),
-            parameters: DatasetPlan::Load(loading.load.table().dataset().clone()),
-        };
         let run = Run {
             target: &setting.target,
             dataset_name: NAME,
@@ -127,6 +123,9 @@ fn measure(
                 let checks = settle_load(&run, &loading.load, &mut measured);
                 let ended = ended_early(&measured) || checks.iter().any(|check| !check.held);
                 all.add(measured, checks, (loadings.len() > 1).then(|| loading.method()));
+                // The record speaks of the last table that was filled.
+                let parameters = DatasetPlan::Load(loading.load.table().dataset().clone());
+                context.target.dataset = DatasetRecord { id: entry.id, parameters };
                 if ended {
                     break;
                 }
