@@ -17,8 +17,8 @@ const KEPT_MAX: usize = 65_536;
 const SLOTS_MAX: usize = 2_048;
 /// The length of a slot at first.
 const SLOT_FIRST: Nanos = Nanos(10_000_000);
-/// The longest transactions that a slot keeps.
-const LONGEST: usize = 4;
+/// The longest transactions that a slot keeps: when a server stands still, each session has one.
+const LONGEST: usize = 16;
 
 /// One transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,6 +63,9 @@ impl Slot {
     }
 
     fn add_longest(&mut self, mut sample: Sample) {
+        if self.longest.last().is_some_and(|last| sample.latency <= last.latency) {
+            return;
+        }
         for place in &mut self.longest {
             if sample.latency > place.latency {
                 std::mem::swap(place, &mut sample);
