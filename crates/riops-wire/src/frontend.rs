@@ -224,7 +224,7 @@ pub fn bind_bigints(
 }
 
 /// Appends Bind for a prepared statement with as many binary `parameters`, which `values` appends,
-/// each with its length (as [`value`] and [`array`] do), and whose results are wanted in binary.
+/// each with its length (as [`value()`] and [`array()`] do), and whose results are wanted in binary.
 ///
 /// # Errors
 /// Those of `values`; [`EncodeError`] for a zero byte in a name or more than 65535 parameters.
