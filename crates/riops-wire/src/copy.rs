@@ -3,6 +3,8 @@
 //! Appends to a buffer that the caller sends as CopyData whenever it likes: the server does not
 //! care where one piece ends.
 
+use crate::frontend::{self, EncodeError};
+
 /// The start of binary COPY data: signature, flags, no header extension.
 const BINARY_HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
@@ -30,12 +32,9 @@ pub fn binary_bigint(out: &mut Vec<u8>, value: i64) {
 /// Appends a value that is in its binary form already; a text is. NULL is `None`.
 ///
 /// # Errors
-/// [`crate::frontend::EncodeError::TooLong`] above 2 GiB.
-pub fn binary_value(
-    out: &mut Vec<u8>,
-    value: Option<&[u8]>,
-) -> Result<(), crate::frontend::EncodeError> {
-    crate::frontend::value(out, value)
+/// [`EncodeError::TooLong`] above 2 GiB.
+pub fn binary_value(out: &mut Vec<u8>, value: Option<&[u8]>) -> Result<(), EncodeError> {
+    frontend::value(out, value)
 }
 
 /// Appends one row in the text format: tabs between the values, a newline behind; NULL is `None`.
@@ -60,6 +59,17 @@ fn escape(out: &mut Vec<u8>, byte: u8) {
         b'\r' => out.extend_from_slice(b"\\r"),
         other => out.push(other),
     }
+}
+
+/// Appends a whole CopyData message, whose rows `body` appends.
+///
+/// # Errors
+/// Those of `body`; [`EncodeError::TooLong`] above 2 GiB.
+pub fn data(
+    out: &mut Vec<u8>,
+    body: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
+    frontend::message(out, b'd', body)
 }
 
 #[cfg(test)]

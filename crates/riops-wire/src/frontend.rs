@@ -273,17 +273,6 @@ pub fn array(
     Ok(())
 }
 
-/// Appends a piece of COPY data that `body` appends.
-///
-/// # Errors
-/// Those of `body`; [`EncodeError::TooLong`] above 2 GiB.
-pub fn copy_data(
-    out: &mut Vec<u8>,
-    body: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
-) -> Result<(), EncodeError> {
-    message(out, b'd', body)
-}
-
 /// One format code for all that follow.
 fn formats(out: &mut Vec<u8>, format: Format) {
     out.extend_from_slice(&1i16.to_be_bytes());

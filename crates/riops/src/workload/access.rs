@@ -372,4 +372,22 @@ mod tests {
             "explain (format json, costs off) select 1 where k < 10"
         );
     }
+
+    #[test]
+    fn an_insert_goes_into_its_table_and_reads_none() {
+        let insert = access(AccessPath::Insert { table: "t".to_owned() });
+        let plan = |table: &str, below: Value| {
+            let node = json!({"Node Type": "ModifyTable", "Operation": "Insert",
+                "Relation Name": table, "Plans": [below]});
+            json!([{ "Plan": node }]).to_string()
+        };
+        let values = json!({"Node Type": "Values Scan", "Alias": "*VALUES*"});
+        let scan = json!({"Node Type": "Seq Scan", "Relation Name": "u"});
+        assert!(insert.judge(&plan("t", values.clone())).held);
+        assert!(insert.judge(&plan("t", json!({"Node Type": "ProjectSet"}))).held);
+        assert!(!insert.judge(&plan("other", values)).held);
+        assert!(!insert.judge(&plan("t", scan)).held);
+        // It is shown, and not run.
+        assert!(insert.explain_sql(true).starts_with("explain (format json"));
+    }
 }

@@ -6,6 +6,7 @@
 pub mod access;
 pub mod dataset;
 pub mod keys;
+mod ledger;
 pub mod load;
 pub mod point;
 pub mod prepare;
@@ -76,6 +77,9 @@ pub struct Statement {
     /// OIDs of its parameters' types.
     pub parameter_types: Vec<u32>,
 }
+
+/// On YugabyteDB: each row is written by itself, without a distributed transaction.
+const NON_TRANSACTIONAL: &str = "set yb_disable_transactional_writes = on";
 
 /// Since the planner guesses that a range of unknown keys is large, it would plan each execution of
 /// a prepared statement anew: with one row a statement, planning would cost more than the row.

@@ -1,7 +1,8 @@
 //! Random texts of letters and digits: a pure function of a seed, a key and a column, so that what
 //! has to be in a table can be computed again, and nothing has to be kept.
 //!
-//! About 1 ns for 3 characters: filling a table must never wait for them.
+//! A row of 4 × 24 characters with all that stands around them took about 0.09 µs in a profile of
+//! `copy-binary`: filling a table does not wait for them.
 
 use super::keys::mix;
 

@@ -77,3 +77,22 @@ fn finish([mut a, mut b, mut c]: [u32; 3]) -> [u32; 3] {
     c = (c ^ b).wrapping_sub(b.rotate_left(24));
     [a, b, c]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_what_postgresql_18_answers() {
+        for (text, seed, hash) in [
+            ("", 0, -6_939_563_903_564_495_251),
+            ("", 7, 2_755_504_096_093_790_112),
+            ("abc", 0, -6_747_756_470_228_489_321),
+            ("abcdefghi", 2_147_483_647, -5_336_301_889_714_894_983),
+            ("abcdefghijkl", 1, -6_429_754_808_531_195_817),
+            ("abcdefghijklmnopqrstuvw", 5, -5_779_051_665_035_861_303),
+        ] {
+            assert_eq!(hash_text_extended(text.as_bytes(), seed), hash, "{text} {seed}");
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use riops_wire::frontend;
+use riops_wire::{copy, frontend};
 
 use super::rows::{binary_piece, binary_row_bytes, text_piece};
 use super::table::TEXTS;
@@ -126,7 +126,7 @@ impl Generator for LoadGenerator {
         };
         let ids = tx.end_row() - tx.rows_asked()..tx.end_row();
         let mut sent = next;
-        let framed = frontend::copy_data(out, |out| {
+        let framed = copy::data(out, |out| {
             sent = match self.method {
                 Method::CopyBinary => {
                     binary_piece(self.texts, &ids, next, binary_row_bytes(self.texts), out)

@@ -20,13 +20,13 @@ use super::dataset::Dataset;
 use super::routines::Routines;
 use super::values::{BIGINT_OID, INT_ARRAY_OID, INT_OID, TEXT_ARRAY_OID, TEXT_OID};
 use super::verify::{Check, Ledger};
-use super::{PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill};
+use super::{NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill};
 use crate::plan::{LoadDataset, LoadRun, Method, Protocol, RunPlan};
 use crate::target::Flavour;
 pub(super) use generator::rows_of;
 use generator::{LoadGenerator, Share};
 pub use table::LoadTable;
-pub(super) use table::{COLUMNS, NON_TRANSACTIONAL, TEXTS};
+pub(super) use table::{COLUMNS, TEXTS};
 
 /// The workload's name, and that of its dataset.
 pub const NAME: &str = "load";

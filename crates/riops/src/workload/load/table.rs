@@ -9,9 +9,9 @@ use super::rows::{binary_piece, binary_row_bytes};
 use crate::plan::{Contents, LoadDataset};
 use crate::target::Flavour;
 use crate::workload::dataset::{CopySource, Dataset, Job, Table};
-use crate::workload::fill;
 use crate::workload::texts::Texts;
 use crate::workload::verify::{Check, Ledger};
+use crate::workload::{NON_TRANSACTIONAL, fill};
 
 const CREATE_TABLE: &str = include_str!("../../../../../sql/load/create_table.sql");
 const CREATE_TABLE_YUGABYTEDB: &str =
@@ -26,8 +26,6 @@ const PARTS: &str = include_str!("../../../../../sql/load/parts.sql");
 const ROW_SIZE: &str = include_str!("../../../../../sql/load/row_size.sql");
 const FILE_RIGHTS: &str = include_str!("../../../../../sql/load/file_rights.sql");
 
-/// On YugabyteDB: each row is written by itself, without a distributed transaction.
-pub(in crate::workload) const NON_TRANSACTIONAL: &str = "set yb_disable_transactional_writes = on";
 /// Text columns of the table.
 pub(in crate::workload) const TEXTS: u64 = 4;
 /// All its columns: the key and these.

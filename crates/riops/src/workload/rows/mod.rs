@@ -16,7 +16,7 @@ use super::keys::{Purpose, RangePicker, stream};
 use super::transaction::with_literals;
 use super::values::BIGINT_OID;
 use super::verify::{Check, Ledger};
-use super::{PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill};
+use super::{NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill};
 use crate::plan::{self, Layout, LoopSide, Protocol, RowsDataset, RowsRun, RunPlan};
 use crate::target::Flavour;
 use generator::{RowsGenerator, TableStatements};
@@ -52,9 +52,6 @@ const SESSION_SETTINGS: [&str; 5] = [
     "set max_parallel_workers_per_gather = 0",
     "set jit = off",
 ];
-
-/// On YugabyteDB: each row is written by itself, without a distributed transaction.
-const NON_TRANSACTIONAL: &str = "set yb_disable_transactional_writes = on";
 
 /// Positions in [`Stage::operations`].
 const OPERATION_READ: usize = 0;
