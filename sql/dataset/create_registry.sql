@@ -17,6 +17,7 @@ create table riops.run (
   started_at timestamptz not null default now(),
   ended_at timestamptz,
   rows_changed bigint,
-  rows_unknown bigint
+  rows_unknown bigint,
+  effects text
 );
 comment on table riops.run is 'riops registry 1';

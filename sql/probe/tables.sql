@@ -2,4 +2,4 @@
 select coalesce(sum(heap_blks_hit), 0), coalesce(sum(heap_blks_read), 0),
        coalesce(sum(idx_blks_hit), 0), coalesce(sum(idx_blks_read), 0)
   from pg_statio_user_tables
- where schemaname = 'riops' and relname = any ('{{tables}}')
+ where relid in (select to_regclass(name)::oid from unnest('{{tables}}'::text[]) as name)

@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod failure;
 mod settings;
+mod sysbench_env;
 mod target;
 mod title;
 mod ui;

@@ -14,6 +14,7 @@ use riops::plan::pgio::{self, PgioConf, Purpose};
 
 use crate::args::Arguments;
 use crate::failure::USAGE;
+use crate::sysbench_env;
 use crate::ui;
 
 /// Reads the command line with all that stands behind it. On an error, on --help and on --version
@@ -36,6 +37,10 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Arguments, ExitCode> {
     };
     let mut unused = values.clone();
     let mut values = values;
+    // A variable that no option has is somebody else's business: it is not missed.
+    if let Some(command) = sysbench_env::command_of(&arguments) {
+        values.extend(sysbench_env::options(command, std::env::vars()));
+    }
     let stop_is_typed = arguments.iter().filter_map(|typed| typed.to_str()).any(is_stop);
     if stop_is_typed {
         // One of these replaces whatever environment and file say of the others.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use riops::engine::Observer;
 use riops::metrics::Point;
-use riops::plan::{RunPlan, Stop};
+use riops::plan::{RunPlan, Stop, WorkPlan};
 use riops::report;
 use riops::units::Span;
 use riops::workload::prepare::Progress;
@@ -210,7 +210,10 @@ impl Observer for RunProgress {
     }
 
     fn point(&mut self, point: &Point) {
-        let line = report::interval_line(point);
+        let line = match &self.plan.work {
+            WorkPlan::Oltp(_) => report::oltp_interval_line(point, &self.plan),
+            _ => report::interval_line(point),
+        };
         if !self.ui.terminal {
             return self.ui.notice(&line);
         }

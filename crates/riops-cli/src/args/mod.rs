@@ -1,6 +1,7 @@
 //! The command line as it is typed. What is left out stays `None`: defaults belong to the plan.
 
 mod dataset;
+mod oltp;
 mod run;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use riops::units::Span;
 pub(crate) use dataset::{
     DatasetOptions, GenerateCsv, Layout, LoadTableOptions, PrepareLoad, PrepareRows,
 };
+pub(crate) use oltp::{OltpOptions, PrepareOltp, RunOltp, Switch};
 pub(crate) use run::{
     LoopOptions, LoopSide, OnError, PictureOptions, Protocol, RunLoad, RunOptions, RunOutput,
     RunOutputOptions, RunPoint, RunRows, Scale, UpdateShare,
@@ -42,6 +44,7 @@ Examples:
   riops run rows -c 32 --batch 1          32 sessions, one row a statement
   riops run load --rows 1e6 --method insert,copy-binary
   riops run point --op mixed:90/10 --graph latency.png
+  riops run oltp read-only --tables 10 --table-size 100000
   riops prepare rows --rows 50e6 -d postgresql://me@db.example/bench
   riops server start && psql \"$(riops server url)\"";
 
@@ -93,6 +96,8 @@ pub(crate) enum Prepare {
     /// The table of the workloads load and point
     #[command(visible_alias = "point")]
     Load(PrepareLoad),
+    /// Sysbench's tables
+    Oltp(PrepareOltp),
 }
 
 #[derive(Debug, Subcommand)]
@@ -109,6 +114,8 @@ pub(crate) enum Run {
     Load(Box<RunLoad>),
     /// One row at a time by its primary key, on the table of load
     Point(Box<RunPoint>),
+    /// Sysbench's transactions, on sysbench's tables
+    Oltp(Box<RunOltp>),
 }
 
 #[derive(Debug, Subcommand)]
@@ -118,6 +125,8 @@ pub(crate) enum Verify {
     /// Row count, distinct ids, lengths of the texts, and a checksum for each range of ids
     #[command(visible_alias = "point")]
     Load(VerifyOptions),
+    /// Row count, the sum of k where nothing was deleted, lengths of the texts
+    Oltp(VerifyOptions),
 }
 
 #[derive(Debug, Args)]
@@ -135,6 +144,8 @@ pub(crate) enum Cleanup {
     /// The table of the workloads load and point
     #[command(visible_alias = "point")]
     Load(TargetOptions),
+    /// The tables of the workload oltp
+    Oltp(TargetOptions),
 }
 
 /// Which database

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use riops::plan::{Distribution, Method, PointOperations, Threshold};
+use riops::plan::{Distribution, Method, PointOperations, Spread, Threshold};
 use riops::units::{Count, Span};
 
 use super::dataset::{DatasetOptions, LoadTableOptions};
@@ -63,6 +63,8 @@ pub(crate) struct RunRows {
     pub(crate) run: RunOptions,
     #[command(flatten)]
     pub(crate) drive: LoopOptions,
+    #[command(flatten)]
+    pub(crate) pipeline: PipelineOptions,
     /// Make the dataset first where it is missing (the embedded server does so by itself)
     #[arg(long, help_heading = "Dataset")]
     pub(crate) prepare: bool,
@@ -146,6 +148,8 @@ pub(crate) struct RunPoint {
     pub(crate) run: RunOptions,
     #[command(flatten)]
     pub(crate) drive: LoopOptions,
+    #[command(flatten)]
+    pub(crate) pipeline: PipelineOptions,
     /// Load the table first where it is missing (the embedded server does so by itself)
     #[arg(long, help_heading = "Dataset")]
     pub(crate) prepare: bool,
@@ -184,6 +188,12 @@ pub(crate) struct RunOptions {
     /// From which all random numbers are derived [default: random]
     #[arg(long, visible_alias = "rand-seed", value_name = "N")]
     pub(crate) seed: Option<u64>,
+    /// Keep trying to connect the sessions for this long before the first transaction
+    #[arg(long, value_name = "TIME")]
+    pub(crate) thread_init_timeout: Option<Span>,
+    /// The percentile of the interval lines, and of sysbench's report [default: 95]
+    #[arg(long, value_name = "N")]
+    pub(crate) percentile: Option<f64>,
     /// Do not read the data afterwards to prove that nothing was lost
     #[arg(long)]
     pub(crate) no_verify: bool,
@@ -199,9 +209,38 @@ pub(crate) struct RunOptions {
     #[arg(long)]
     pub(crate) no_store: bool,
     #[command(flatten)]
+    pub(crate) nodes: NodeOptions,
+    #[command(flatten)]
     pub(crate) output: RunOutputOptions,
     #[command(flatten)]
     pub(crate) picture: PictureOptions,
+}
+
+/// How many transactions at once
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Run")]
+pub(crate) struct PipelineOptions {
+    /// Transactions that a session may have under way at once [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) pipeline: Option<u32>,
+}
+
+/// Which nodes of a cluster
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Nodes")]
+pub(crate) struct NodeOptions {
+    #[arg(
+        long,
+        value_name = "HOW",
+        help = "With several hosts, or those of yb_servers(), which node a session goes to: round-robin, least-connections, primary, replica, topology:CLOUD.REGION.ZONE:PRIORITY,… (zone * for any), or off, wherever the connection settings lead [default: round-robin]"
+    )]
+    pub(crate) spread: Option<Spread>,
+    /// Let sessions go back to a node that has returned, and to one that has joined
+    #[arg(long)]
+    pub(crate) rebalance: bool,
+    /// YugabyteDB: the port at which the nodes tell their metrics [default: 9000]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) metrics_port: Option<u16>,
 }
 
 /// When it starts and ends, and what it does about errors
@@ -229,9 +268,6 @@ pub(crate) struct LoopOptions {
     /// With --rate: do not send what is already later than --latency-limit, and count it
     #[arg(long, requires = "latency_limit")]
     pub(crate) skip_late: bool,
-    /// Transactions that a session may have under way at once [default: 1]
-    #[arg(long, value_name = "N")]
-    pub(crate) pipeline: Option<u32>,
     /// Make a new connection after every N transactions of a session
     #[arg(long, value_name = "N")]
     pub(crate) reconnect: Option<Count>,
@@ -251,7 +287,8 @@ pub(crate) struct LoopOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunOutputOptions {
-    /// What to print on standard output; pgio is text that ends with PGIO's report
+    /// What to print on standard output; pgio is text that ends with PGIO's report, sysbench its report
+    /// alone
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) output: RunOutput,
 }
@@ -262,6 +299,7 @@ pub(crate) enum RunOutput {
     Text,
     Json,
     Pgio,
+    Sysbench,
 }
 
 /// What is printed and drawn beside the result

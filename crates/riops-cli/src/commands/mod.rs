@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::target::Interrupt;
-use riops::workload::{load, rows};
+use riops::workload::{load, oltp, rows};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -41,12 +41,21 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Prepare { workload: Prepare::Load(options) } => {
             prepare::load(&options, &interrupt, ui)
         }
+        Command::Prepare { workload: Prepare::Oltp(options) } => {
+            prepare::oltp(&options, &interrupt, ui)
+        }
         Command::Run { workload } => run::run(&workload, &interrupt, ui),
         Command::Verify { workload: Verify::Rows(options) } => {
             verify::rows(&options, &interrupt, ui)
         }
         Command::Verify { workload: Verify::Load(options) } => {
             verify::load(&options, &interrupt, ui)
+        }
+        Command::Verify { workload: Verify::Oltp(options) } => {
+            verify::oltp(&options, &interrupt, ui)
+        }
+        Command::Cleanup { workload: Cleanup::Oltp(target) } => {
+            cleanup::cleanup(oltp::NAME, &target, &interrupt, ui)
         }
         Command::Cleanup { workload: Cleanup::Rows(target) } => {
             cleanup::cleanup(rows::NAME, &target, &interrupt, ui)

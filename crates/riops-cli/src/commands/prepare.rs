@@ -3,19 +3,23 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use riops::plan::{BLOCK_FILLER, Layout, LoadDataset, LoadRun, RowsDataset, RowsRun};
+use riops::plan::{
+    BLOCK_FILLER, Layout, LoadDataset, LoadRun, OltpDataset, OltpRun, RowsDataset, RowsRun,
+};
 use riops::report;
 use riops::target::{Interrupt, machine};
 use riops::units::Size;
 use riops::workload::Workload;
 use riops::workload::dataset::DatasetError;
 use riops::workload::load::Load;
+use riops::workload::oltp::Oltp;
 use riops::workload::prepare::{Preparation, Prepared};
 use riops::workload::rows::Rows;
 use serde_json::Value;
 
 use crate::args::{
-    self, DatasetOptions, LoadTableOptions, PrepareLoad, PrepareRows, TargetOptions,
+    self, DatasetOptions, LoadTableOptions, OltpOptions, PrepareLoad, PrepareOltp, PrepareRows,
+    TargetOptions,
 };
 use crate::failure::UsageError;
 use crate::target::Target;
@@ -63,6 +67,43 @@ pub(crate) fn load(options: &PrepareLoad, interrupt: &Interrupt, ui: Ui) -> Resu
     let (recreate, connections) = (options.recreate, options.connections);
     let order = Order { workload: &workload, compared, recreate, connections };
     prepare_and_tell(&options.target, &order, interrupt, ui)
+}
+
+/// The same for sysbench's tables.
+pub(crate) fn oltp(options: &PrepareOltp, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let dataset = OltpDataset {
+        seed: options.seed.map_or_else(random_seed, Ok)?,
+        ..overlaid_oltp(OltpDataset::default(), &options.dataset)
+    };
+    dataset.validate()?;
+    let compared = without(serde_json::to_value(&dataset)?, &[("seed", options.seed.is_some())]);
+    let workload = Oltp::new(dataset, OltpRun::default());
+    let (recreate, connections) = (options.recreate, options.connections);
+    let order = Order { workload: &workload, compared, recreate, connections };
+    prepare_and_tell(&options.target, &order, interrupt, ui)
+}
+
+/// Sysbench's tables with the options that were given.
+pub(crate) fn overlaid_oltp(base: OltpDataset, options: &OltpOptions) -> OltpDataset {
+    let switch = |given: Option<args::Switch>, base: bool| given.map_or(base, |switch| switch.0);
+    OltpDataset {
+        schema: options.schema.clone().unwrap_or(base.schema),
+        tables: options.tables.unwrap_or(base.tables),
+        table_size: options.table_size.map_or(base.table_size, |count| count.0),
+        auto_inc: switch(options.auto_inc, base.auto_inc),
+        secondary: switch(options.secondary, base.secondary),
+        create_secondary: switch(options.create_secondary, base.create_secondary),
+        serial_cache_size: options.serial_cache_size.unwrap_or(base.serial_cache_size),
+        range_key_partitioning: switch(options.range_key_partitioning, base.range_key_partitioning),
+        manual_range_splitting: switch(options.manual_range_splitting, base.manual_range_splitting),
+        num_table_splits: options.num_table_splits.unwrap_or(base.num_table_splits),
+        ..base
+    }
+}
+
+/// The parameters of sysbench's tables as the registry has them.
+pub(crate) fn oltp_dataset_of(parameters: Value) -> Result<OltpDataset, DatasetError> {
+    serde_json::from_value(parameters).map_err(|error| DatasetError::Damaged(error.to_string()))
 }
 
 /// Parameters without those of these that were not given.

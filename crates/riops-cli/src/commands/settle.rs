@@ -4,12 +4,13 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use riops::engine::StageResult;
+use riops::engine::{Acknowledged, StageResult};
 use riops::plan::{RunPlan, WorkPlan};
-use riops::store::{Measured, SqliteStore};
+use riops::store::{Measured, OperationRecord, SqliteStore};
 use riops::target::{Connection, Interrupt};
 use riops::workload::Workload;
 use riops::workload::dataset::{Entry, Registry};
+use riops::workload::ledger::Changes;
 use riops::workload::load::{Load, NAME};
 use riops::workload::verify::{Check, Ledger, verify};
 
@@ -30,7 +31,7 @@ pub(super) fn settle(
         return Vec::new();
     }
     let changed = measured.iter().map(|stage| changes(&plan.work, &stage.result));
-    let changed = changed.fold((0, 0), |all, each| (all.0 + each.0, all.1 + each.1));
+    let changed = changed.fold(Changes::default(), Changes::and);
     let Some(last) = measured.last_mut() else {
         return Vec::new();
     };
@@ -39,7 +40,7 @@ pub(super) fn settle(
     let settled = (|| -> Result<Vec<Check>> {
         let mut connection = open_patiently(run.target, plan)?;
         let mut registry = Registry::new(&mut connection, run.dataset_name);
-        registry.end_run(&run.context.id.to_string(), changed.0, changed.1)?;
+        registry.end_run(&run.context.id.to_string(), &changed)?;
         if !plan.verify {
             return Ok(Vec::new());
         }
@@ -56,7 +57,7 @@ pub(super) fn settle(
 pub(super) fn settle_load(run: &Run<'_>, load: &Load, measured: &mut Measured) -> Vec<Check> {
     let plan = &run.context.plan;
     let result = &mut measured.result;
-    let (changed, unknown) = changes(&plan.work, result);
+    let changed = changes(&plan.work, result);
     let wish = if result.interrupted { Interrupt::new() } else { run.interrupt.clone() };
     let whole = result.failure.is_none() && !result.interrupted && result.wrong_replies == 0;
     let id = run.context.id.to_string();
@@ -66,7 +67,7 @@ pub(super) fn settle_load(run: &Run<'_>, load: &Load, measured: &mut Measured) -
     let settled = (|| -> Result<Vec<Check>> {
         let mut connection = open_patiently(run.target, plan)?;
         let mut registry = Registry::new(&mut connection, NAME);
-        registry.end_run(&id, changed, unknown)?;
+        registry.end_run(&id, &changed)?;
         if !whole {
             return Ok(Vec::new());
         }
@@ -112,13 +113,22 @@ fn not_proved(found: &str) -> Check {
 }
 
 /// The rows whose changes count in the ledger: acknowledged, and of unknown outcome.
-fn changes(work: &WorkPlan, result: &StageResult) -> (u64, u64) {
+fn changes(work: &WorkPlan, result: &StageResult) -> Changes {
+    let of = |(operation, each): (&&str, &Acknowledged)| {
+        let rows = work.counts_changes_of(operation);
+        Changes {
+            rows: if rows { each.rows } else { 0 },
+            rows_unknown: if rows { each.rows_unknown } else { 0 },
+            effects: each.effects,
+            effects_unknown: each.effects_unknown,
+        }
+    };
     result
         .operations
         .iter()
         .zip(&result.acknowledged)
-        .filter(|(operation, _)| work.counts_changes_of(operation))
-        .fold((0, 0), |all, (_, each)| (all.0 + each.rows, all.1 + each.rows_unknown))
+        .map(of)
+        .fold(Changes::default(), Changes::and)
 }
 
 /// What is said where ledger or proof came to nothing.
@@ -179,10 +189,17 @@ pub(crate) fn settle_open_runs(
             _ => 0,
         };
         let operations = record.stages.iter().skip(gone).flat_map(|stage| &stage.operations);
-        let (changed, unknown) = operations
-            .filter(|each| record.plan.work.counts_changes_of(&each.name))
-            .fold((0, 0), |all, each| (all.0 + each.acknowledged_rows, all.1 + each.unknown_rows));
-        registry.end_run(&id, changed, unknown)?;
+        let of = |each: &OperationRecord| {
+            let rows = record.plan.work.counts_changes_of(&each.name);
+            Changes {
+                rows: if rows { each.acknowledged_rows } else { 0 },
+                rows_unknown: if rows { each.unknown_rows } else { 0 },
+                effects: each.effects,
+                effects_unknown: each.unknown_effects,
+            }
+        };
+        let changed = operations.map(of).fold(Changes::default(), Changes::and);
+        registry.end_run(&id, &changed)?;
     }
     Ok(())
 }

@@ -4,15 +4,16 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::plan::{LoadRun, RowsDataset, RowsRun};
+use riops::plan::{LoadRun, OltpRun, RowsDataset, RowsRun};
 use riops::store::{SqliteStore, default_path};
 use riops::target::{Connection, Interrupt};
 use riops::workload::dataset::{DatasetError, Entry, Registry};
 use riops::workload::load::{self, Load};
+use riops::workload::oltp::{self, Oltp};
 use riops::workload::rows::{self, Rows};
 use riops::workload::verify::verify;
 
-use super::prepare::load_dataset_of;
+use super::prepare::{load_dataset_of, oltp_dataset_of};
 use super::run::Found;
 use super::settle::settle_open_runs;
 use crate::args::VerifyOptions;
@@ -37,6 +38,14 @@ pub(crate) fn load(options: &VerifyOptions, interrupt: &Interrupt, ui: Ui) -> Re
     })
 }
 
+/// Checks sysbench's tables.
+pub(crate) fn oltp(options: &VerifyOptions, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    check(oltp::NAME, options, interrupt, ui, &|entry| {
+        let dataset = oltp_dataset_of(entry.parameters.clone())?;
+        Ok(Box::new(Oltp::new(dataset, OltpRun::default())))
+    })
+}
+
 /// Checks the data, prints each check, and says by the exit code whether all of them held.
 fn check(
     name: &'static str,
@@ -57,7 +66,7 @@ fn check(
         target: target.conninfo.to_string(),
     })?;
     let workload = workload_on(&entry)?;
-    registry.require(&workload.table_names())?;
+    registry.require(&workload.table_names(), workload.is_adopted())?;
     let path = options.store.store.clone().unwrap_or_else(default_path);
     let store = path.exists().then(|| SqliteStore::open(&path)).transpose()?;
     settle_open_runs(&mut registry, &entry, store.as_ref())?;

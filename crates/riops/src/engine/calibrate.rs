@@ -6,7 +6,7 @@ use super::{EngineError, NullServer, Observer, StageResult, run_stage};
 use crate::metrics::{LatencySummary, Point};
 use crate::plan::{RunPlan, Stop};
 use crate::probe::Probe;
-use crate::target::{ConnInfo, ConnectionError, Interrupt};
+use crate::target::{ConnInfo, ConnectionError, Interrupt, Nodes};
 use crate::workload::transaction::{Outcome, Reply, Transaction};
 use crate::workload::values::BIGINT_OID;
 use crate::workload::{Generator, SessionPlan, Stage, Statement, Work};
@@ -82,6 +82,7 @@ pub fn calibrate(
     let session = |_| SessionPlan {
         settings: Vec::new(),
         statements: vec![statement.clone()],
+        watched: 0..0,
         work: Work::Client(Box::new(OneRow)),
     };
     let stage = Stage {
@@ -91,6 +92,7 @@ pub fn calibrate(
         sessions: (0..sessions).map(session).collect(),
         explain_by_name: true,
         exact: false,
+        retried: Vec::new(),
     };
     let plan = RunPlan {
         sessions,
@@ -100,7 +102,15 @@ pub fn calibrate(
         ..RunPlan::default()
     };
     let mut probe = Probe::machine(None);
-    let result = run_stage(stage, Vec::new(), &plan, &target, interrupt, &mut probe, &mut Silent)?;
+    let result = run_stage(
+        stage,
+        Vec::new(),
+        &plan,
+        &Nodes::single(&target),
+        interrupt,
+        &mut probe,
+        &mut Silent,
+    )?;
     Ok(calibration(&plan, &result))
 }
 

@@ -13,11 +13,11 @@ use uuid::Uuid;
 use super::clock::Clock;
 use super::findings::{Moment, merge, note};
 use super::limit::Limit;
-use super::opening::{Recipe, look_at_plans, make_ready};
+use super::opening::{Recipe, look_at_plans, make_ready_somewhere};
 use super::session::{SessionError, SessionTally, Tally};
 use super::worker::{IntervalLink, WorkerEvent, WorkerReport};
 use super::{Go, Shared};
-use crate::metrics::{IntervalPart, Recorder};
+use crate::metrics::{Failure, IntervalPart, Recorder};
 use crate::plan::{OnError, Stop};
 use crate::probe::cpu;
 use crate::target::{Connection, ConnectionError, Interrupt};
@@ -51,7 +51,9 @@ pub(super) fn work(assignment: CallAssignment, shared: &Shared) {
     let send = |event| {
         let _ = shared.events.send((number, event));
     };
-    let opened = make_ready(&recipe, true, &shared.target, &shared.interrupt);
+    let mut node = 0;
+    let opened =
+        make_ready_somewhere(&recipe, &shared.nodes, (number as u64, &mut node), &shared.interrupt);
     let (mut connection, findings) = match opened {
         Ok(opened) => opened,
         Err(error) => return send(WorkerEvent::Ready(Err((number as u64, error)))),
@@ -72,6 +74,7 @@ pub(super) fn work(assignment: CallAssignment, shared: &Shared) {
     };
     let mut session = CallSession {
         number: number as u64,
+        node,
         recipe: &recipe,
         server_loop: &*server_loop,
         shared,
@@ -96,6 +99,8 @@ pub(super) fn work(assignment: CallAssignment, shared: &Shared) {
 
 struct CallSession<'a> {
     number: u64,
+    /// The node that it is connected to.
+    node: usize,
     recipe: &'a Recipe,
     server_loop: &'a dyn ServerLoop,
     shared: &'a Shared,
@@ -150,7 +155,7 @@ impl CallSession<'_> {
                     let again = vain <= policy.max_retries;
                     let retry = error.is_retryable() && again;
                     let now = self.shared.clock.now();
-                    self.report.recorder.error(error.sqlstate, &error.to_string(), retry, now);
+                    self.note_error(error.sqlstate, &error.to_string(), retry, now);
                     self.lose();
                     if !retry && (policy.on_error == OnError::Stop || !again) {
                         return self.fail(SessionError::Server(error));
@@ -161,7 +166,7 @@ impl CallSession<'_> {
                 CallEnd::Broken(error) => error,
             };
             let now = self.shared.clock.now();
-            self.report.recorder.error(error.sqlstate(), &error.to_string(), false, now);
+            self.note_error(error.sqlstate(), &error.to_string(), false, now);
             self.lose();
             let reopened = if vain > self.shared.plan.errors.max_retries {
                 Err(error)
@@ -270,7 +275,7 @@ impl CallSession<'_> {
             (SqlState::DEADLOCK_DETECTED, report.deadlocks, former.deadlocks),
         ] {
             for _ in before..count {
-                self.report.recorder.error(sqlstate, RUN_AGAIN, true, now);
+                self.note_error(sqlstate, RUN_AGAIN, true, now);
             }
         }
         let at = self
@@ -357,7 +362,7 @@ impl CallSession<'_> {
             // What was measured stands; that the look failed is told.
             Err(error) => {
                 let now = self.shared.clock.now();
-                self.report.recorder.error(error.sqlstate(), &error.to_string(), false, now);
+                self.note_error(error.sqlstate(), &error.to_string(), false, now);
             }
         }
     }
@@ -366,17 +371,20 @@ impl CallSession<'_> {
     fn connect_again(&mut self) -> Result<Option<Connection>, ConnectionError> {
         let start = Instant::now();
         let patience = Duration::from_secs_f64(self.shared.plan.errors.reconnect_timeout_s);
+        self.shared.nodes.left(self.node);
         loop {
             if self.left().is_none() {
                 return Ok(None);
             }
-            match make_ready(self.recipe, true, &self.shared.target, &self.end_early) {
+            let place = (self.number, &mut self.node);
+            let nodes = &self.shared.nodes;
+            match make_ready_somewhere(self.recipe, nodes, place, &self.end_early) {
                 Ok((mut connection, findings)) => {
                     connection.heed(&self.end_early);
                     self.end_survivor(&mut connection)?;
                     self.process = connection.greeting().process;
                     merge(&mut self.report.findings, findings);
-                    self.report.recorder.reconnects += 1;
+                    self.report.recorder.reconnected(self.node);
                     self.report.recorder.connects.record(start.elapsed().into());
                     return Ok(Some(connection));
                 }
@@ -414,6 +422,11 @@ impl CallSession<'_> {
         Ok(())
     }
 
+    fn note_error(&mut self, sqlstate: SqlState, message: &str, retried: bool, now: Nanos) {
+        let (attempt, node) = (Nanos(0), self.node);
+        self.report.recorder.error(&Failure { sqlstate, message, retried, attempt, node, now });
+    }
+
     fn fail(&mut self, error: SessionError) {
         self.report.failure.get_or_insert(error);
         self.limit.fail(self.shared.clock.now());
@@ -425,6 +438,7 @@ impl CallSession<'_> {
         }
         self.report.sessions = vec![SessionTally {
             number: self.number,
+            node: self.node,
             process: self.process,
             operations: self.tallies,
         }];

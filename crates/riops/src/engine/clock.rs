@@ -22,6 +22,11 @@ impl MonotonicClock {
     pub fn start() -> Self {
         Self { origin: Instant::now() }
     }
+
+    /// When it was zero.
+    pub(super) fn started(self) -> Instant {
+        self.origin
+    }
 }
 
 impl Clock for MonotonicClock {

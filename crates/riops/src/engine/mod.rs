@@ -32,7 +32,7 @@ pub use worker::{Acknowledged, Starts};
 use crate::metrics::{HistogramError, IntervalPart, Point, Recorder, Samples};
 use crate::plan::{RunPlan, Schedule};
 use crate::probe::Probe;
-use crate::target::{ConnInfo, Connection, ConnectionError, Interrupt};
+use crate::target::{Connection, ConnectionError, Interrupt, Nodes};
 use crate::units::Nanos;
 use crate::workload::access::Access;
 use crate::workload::keys::{Purpose, stream};
@@ -41,6 +41,7 @@ use crate::workload::{SessionPlan, Stage, Statement, Work};
 use call::CallAssignment;
 use limit::Limit;
 use opening::{Connectors, Recipe};
+use riops_wire::sqlstate::SqlState;
 use schedule::{Arrivals, Share};
 use session::Session;
 use stage::StageRun;
@@ -49,6 +50,8 @@ use worker::{IntervalLink, ReconnectLink, Rules, WAKE, Worker, WorkerEvent, Work
 /// Between "all are connected" and the first transaction: time for every worker to hear of it.
 const HEAD_START: Duration = Duration::from_millis(5);
 /// The same for calls, each of which the server has to make ready before its loop can start.
+/// Between two attempts to open a session within `--thread-init-timeout`.
+const CONNECT_AGAIN: Duration = Duration::from_millis(100);
 const CALL_HEAD_START: Duration = Duration::from_millis(100);
 const CALL_HEAD_START_EACH: Duration = Duration::from_millis(5);
 /// A call's thread reads reports and little else; there may be thousands.
@@ -141,7 +144,7 @@ struct Assignment {
 
 /// What all workers of a stage have in common.
 struct Shared {
-    target: ConnInfo,
+    nodes: Nodes,
     accesses: Vec<Access>,
     changes: Vec<bool>,
     operations: usize,
@@ -151,6 +154,8 @@ struct Shared {
     explain_by_name: bool,
     /// Whether a transaction that is lost ends the stage.
     exact: bool,
+    /// Errors, beside those that every workload retries, after which a transaction is sent again.
+    retried: Vec<SqlState>,
     interval: Nanos,
     clock: MonotonicClock,
     interrupt: Interrupt,
@@ -158,7 +163,7 @@ struct Shared {
     events: SyncSender<(usize, WorkerEvent)>,
 }
 
-/// Runs a stage of a plan against a target. The measurement is bracketed by `probe`.
+/// Runs a stage of a plan on the nodes of a target. The measurement is bracketed by `probe`.
 ///
 /// # Errors
 /// [`EngineError`] where it did not come to a measurement.
@@ -166,12 +171,12 @@ pub fn run_stage(
     stage: Stage,
     accesses: Vec<Access>,
     plan: &RunPlan,
-    target: &ConnInfo,
+    nodes: &Nodes,
     interrupt: &Interrupt,
     probe: &mut Probe<'_>,
     observer: &mut dyn Observer,
 ) -> Result<StageResult, EngineError> {
-    let Stage { name, operations, changes, sessions, explain_by_name, exact } = stage;
+    let Stage { name, operations, changes, sessions, explain_by_name, exact, retried } = stage;
     let total_sessions = sessions.len();
     let in_server = sessions.iter().any(|session| matches!(session.work, Work::Server(_)));
     let workers = match usize::try_from(plan.workers) {
@@ -184,10 +189,11 @@ pub fn run_stage(
     let over = Interrupt::new();
     let _at_the_end = AtTheEnd(over.clone());
     let shared = Arc::new(Shared {
-        connectors: Connectors::new(target, &over, plan.seed),
+        connectors: Connectors::new(nodes, &over, plan.seed),
         explain_by_name,
         exact,
-        target: target.clone(),
+        retried,
+        nodes: nodes.clone(),
         accesses,
         changes,
         operations: operations.len(),
@@ -227,10 +233,45 @@ pub fn run_stage(
         });
     }
     observer.connected(total_sessions);
+    let keeper = keep_nodes(nodes, &run.handles, &over)?;
     let result = run.measure(name, operations, before, probe, observer)?;
+    over.request();
+    if let Some(keeper) = keeper {
+        keeper.join().map_err(|_| EngineError::WorkerLost)?;
+    }
     let processes: Vec<i32> = result.sessions.iter().map(|session| session.process).collect();
     probe.close(&processes);
     Ok(result)
+}
+
+/// Starts the thread that keeps up with a cluster's nodes, where there is anything to keep up with. The
+/// workers hear of it when one has come.
+fn keep_nodes(
+    nodes: &Nodes,
+    handles: &[WorkerHandle],
+    over: &Interrupt,
+) -> Result<Option<std::thread::JoinHandle<()>>, EngineError> {
+    if !nodes.need_a_keeper() {
+        return Ok(None);
+    }
+    let wakers: Vec<_> = handles
+        .iter()
+        .filter_map(|handle| match &handle.caller {
+            Caller::Poll(waker) => Some(Arc::clone(waker)),
+            Caller::Call(_) => None,
+        })
+        .collect();
+    let (nodes, over) = (nodes.clone(), over.clone());
+    let keep = move || {
+        nodes.keep(&over, &|| {
+            for waker in &wakers {
+                // A worker that has ended needs no call.
+                let _ = waker.wake();
+            }
+        });
+    };
+    let thread = std::thread::Builder::new().name("riops-nodes".to_owned()).spawn(keep)?;
+    Ok(Some(thread))
 }
 
 /// Says that the stage is over, whatever ends it.
@@ -288,7 +329,8 @@ fn start_calls(
 ) -> Result<Vec<WorkerHandle>, EngineError> {
     let mut handles = Vec::with_capacity(sessions.len());
     for (number, session) in sessions.into_iter().enumerate() {
-        let SessionPlan { settings, statements, work: Work::Server(server_loop) } = session else {
+        let SessionPlan { settings, statements, work: Work::Server(server_loop), .. } = session
+        else {
             continue;
         };
         let (go, go_received) = sync_channel(1);
@@ -296,7 +338,7 @@ fn start_calls(
         let end_early = Interrupt::new();
         let assignment = CallAssignment {
             number,
-            recipe: recipe(settings, statements, shared),
+            recipe: recipe(settings, statements, 0..usize::MAX, shared),
             server_loop,
             end_early: end_early.clone(),
             go: go_received,
@@ -315,7 +357,9 @@ fn start_calls(
 /// The server's clock at the zero of ours: the question that was answered fastest tells it best.
 fn server_epoch_s(shared: &Shared) -> Result<f64, EngineError> {
     let ask = || -> Result<f64, ConnectionError> {
-        let mut connection = Connection::open(&shared.target, &shared.interrupt)?;
+        let choice = shared.nodes.choose(0);
+        shared.nodes.left(choice.node);
+        let mut connection = Connection::open(&choice.conninfo, &shared.interrupt)?;
         let mut best = (Nanos::MAX, 0.0);
         for _ in 0..CLOCK_QUESTIONS {
             let asked = shared.clock.now();
@@ -348,8 +392,8 @@ fn work(assignment: Assignment, shared: &Shared) {
     let opened: Result<Vec<Session>, (u64, ConnectionError)> = (0..)
         .zip(sessions)
         .map(|(position, session)| {
-            open_session(session, shared, &mut findings)
-                .map_err(|error| (share.number(position), error))
+            let number = share.number(position);
+            open_session(session, number, shared, &mut findings).map_err(|error| (number, error))
         })
         .collect();
     let mut sessions = match opened {
@@ -363,6 +407,9 @@ fn work(assignment: Assignment, shared: &Shared) {
     let Ok(mut recorder) = Recorder::new(shared.operations, open_loop) else {
         return;
     };
+    if recorder.count_nodes(shared.nodes.most()).is_err() {
+        return;
+    }
     send(WorkerEvent::Ready(Ok(findings)));
     let Ok(Go { start, limit, .. }) = go.recv() else {
         bye.said = true;
@@ -389,7 +436,8 @@ fn work(assignment: Assignment, shared: &Shared) {
         limit,
         poll,
         sessions,
-        rules: Rules::of(&shared.plan, shared.exact),
+        rules: Rules::of(&shared.plan, shared.exact, shared.retried.clone()),
+        nodes: shared.nodes.clone(),
         recorder,
         changes: shared.changes.clone(),
         link: IntervalLink {
@@ -425,26 +473,57 @@ impl Drop for Bye<'_> {
 /// Connects a session, makes it ready, and looks at its plans for the first time.
 fn open_session(
     plan: SessionPlan,
+    number: u64,
     shared: &Shared,
     findings: &mut Vec<AccessFinding>,
 ) -> Result<Session, ConnectionError> {
-    let SessionPlan { settings, statements, work } = plan;
+    let SessionPlan { settings, statements, watched, work } = plan;
     let Work::Client(generator) = work else {
         let mixed = "a stage has sessions of two kinds".to_owned();
         return Err(ConnectionError::Protocol(mixed));
     };
-    let recipe = Arc::new(recipe(settings, statements, shared));
-    let mut opened = opening::open(&recipe, true, &shared.target, &shared.interrupt)?;
+    let recipe = Arc::new(recipe(settings, statements, watched, shared));
+    let mut opened = open_in_time(&recipe, number, shared)?;
     findings::merge(findings, std::mem::take(&mut opened.findings));
     Ok(Session::new(recipe, generator, shared.plan.pipeline as usize, shared.operations, opened))
 }
 
-/// How a session with these statements is made ready.
-fn recipe(settings: Vec<String>, statements: Vec<Statement>, shared: &Shared) -> Recipe {
+/// Opens a session for the first time; with a time for all of them it is tried again until then.
+fn open_in_time(
+    recipe: &Recipe,
+    number: u64,
+    shared: &Shared,
+) -> Result<opening::Opened, ConnectionError> {
+    let patience = shared.plan.connect_within_s.unwrap_or(0.0);
+    let deadline =
+        shared.clock.started() + Duration::try_from_secs_f64(patience).unwrap_or_default();
+    loop {
+        match opening::open_somewhere(recipe, number, true, &shared.nodes, &shared.interrupt) {
+            Err(error) if !error.is_final() && std::time::Instant::now() < deadline => {
+                std::thread::sleep(CONNECT_AGAIN);
+            }
+            other => return other,
+        }
+    }
+}
+
+/// How a session with these statements is made ready. It looks at the plans of those that are
+/// `watched`.
+fn recipe(
+    settings: Vec<String>,
+    statements: Vec<Statement>,
+    watched: std::ops::Range<usize>,
+    shared: &Shared,
+) -> Recipe {
+    let names: Vec<&String> = (0..)
+        .zip(&statements)
+        .filter(|(position, _)| watched.contains(position))
+        .map(|(_, statement)| &statement.name)
+        .collect();
     let checks = shared
         .accesses
         .iter()
-        .filter(|access| statements.iter().any(|statement| statement.name == access.statement))
+        .filter(|access| names.contains(&&access.statement))
         .map(|access| (access.clone(), access.explain_sql(shared.explain_by_name)))
         .collect();
     let statements = Arc::new(Statements::new(shared.plan.protocol, statements));

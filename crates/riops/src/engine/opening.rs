@@ -12,7 +12,8 @@ use riops_wire::frame::FrameBuffer;
 
 use super::findings::{AccessFinding, Moment, note};
 use crate::plan::Protocol;
-use crate::target::{ConnInfo, Connection, ConnectionError, Interrupt, Stream};
+use crate::target::nodes::Choice;
+use crate::target::{ConnInfo, Connection, ConnectionError, Interrupt, Nodes, Stream};
 use crate::units::Nanos;
 use crate::workload::access::Access;
 use crate::workload::keys::{Purpose, stream};
@@ -44,25 +45,69 @@ pub(super) struct Opened {
     pub(super) process: i32,
     /// How long it took; with an order, from when it was given.
     pub(super) took: Nanos,
+    /// On which node, from 0.
+    pub(super) node: usize,
+}
+
+/// Opens a session on the first node that lets it in, its home before all others.
+pub(super) fn open_somewhere(
+    recipe: &Recipe,
+    session: u64,
+    look: bool,
+    nodes: &Nodes,
+    interrupt: &Interrupt,
+) -> Result<Opened, ConnectionError> {
+    let mut attempts = nodes.list().len();
+    loop {
+        let choice = nodes.choose(session);
+        match open(recipe, look, nodes, &choice, interrupt) {
+            Ok(opened) => return Ok(opened),
+            Err(error) => {
+                if error.is_final() {
+                    nodes.left(choice.node);
+                } else {
+                    nodes.failed(choice.node);
+                }
+                attempts = attempts.saturating_sub(1);
+                if error.is_final() || attempts == 0 {
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+/// The same for a session that blocks, which remembers its node in `place`.
+pub(super) fn make_ready_somewhere(
+    recipe: &Recipe,
+    nodes: &Nodes,
+    (session, node): (u64, &mut usize),
+    interrupt: &Interrupt,
+) -> Result<(Connection, Vec<AccessFinding>), ConnectionError> {
+    let choice = nodes.choose(session);
+    *node = choice.node;
+    make_ready(recipe, true, &choice.conninfo, interrupt).inspect_err(|_| nodes.failed(choice.node))
 }
 
 /// Opens a session, within the time that the target allows for connecting and for the rest.
-pub(super) fn open(
+fn open(
     recipe: &Recipe,
     look: bool,
-    target: &ConnInfo,
+    nodes: &Nodes,
+    choice: &Choice,
     interrupt: &Interrupt,
 ) -> Result<Opened, ConnectionError> {
     let start = Instant::now();
-    let (connection, findings) = make_ready(recipe, look, target, interrupt)?;
+    let (mut connection, findings) = make_ready(recipe, look, &choice.conninfo, interrupt)?;
+    let node = nodes.node_of(&mut connection, choice.node)?;
     let process = connection.greeting().process;
     let (stream, received) = connection.into_parts();
     stream.set_nonblocking(true).map_err(ConnectionError::Io)?;
-    Ok(Opened { stream, received, findings, process, took: start.elapsed().into() })
+    Ok(Opened { stream, received, findings, process, took: start.elapsed().into(), node })
 }
 
 /// A connection on which all is said that has to be said before the first transaction.
-pub(super) fn make_ready(
+fn make_ready(
     recipe: &Recipe,
     look: bool,
     target: &ConnInfo,
@@ -112,6 +157,10 @@ pub(super) fn look_at_plans(
 pub(super) struct Order {
     /// The session's number at its worker.
     pub(super) number: usize,
+    /// Its number in the stage.
+    pub(super) session: u64,
+    /// The node that it has left.
+    pub(super) left: usize,
     pub(super) recipe: Arc<Recipe>,
     /// Whether to look at the plans.
     pub(super) look: bool,
@@ -144,19 +193,19 @@ pub(super) struct Connectors {
 struct Pool {
     queue: Mutex<Receiver<Order>>,
     threads: Mutex<usize>,
-    target: ConnInfo,
+    nodes: Nodes,
     /// Set when the stage is over.
     over: Interrupt,
     seed: u64,
 }
 
 impl Connectors {
-    pub(super) fn new(target: &ConnInfo, over: &Interrupt, seed: u64) -> Self {
+    pub(super) fn new(nodes: &Nodes, over: &Interrupt, seed: u64) -> Self {
         let (orders, queue) = channel();
         let pool = Pool {
             queue: Mutex::new(queue),
             threads: Mutex::new(0),
-            target: target.clone(),
+            nodes: nodes.clone(),
             over: over.clone(),
             seed,
         };
@@ -202,10 +251,12 @@ impl Pool {
         order: &Order,
         rng: &mut impl rand::Rng,
     ) -> Result<Opened, ConnectionError> {
+        self.nodes.left(order.left);
         let deadline = Instant::now() + order.patience;
         let mut pause = PAUSE_FIRST;
         loop {
-            match open(&order.recipe, order.look, &self.target, &self.over) {
+            match open_somewhere(&order.recipe, order.session, order.look, &self.nodes, &self.over)
+            {
                 Err(error) if !error.is_final() && Instant::now() < deadline => {
                     // Sessions that broke together shall not come back together.
                     let wait = pause.mul_f64(rng.random_range(0.5..1.5));

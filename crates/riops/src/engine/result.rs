@@ -5,8 +5,9 @@ use super::findings::{self, AccessFinding};
 use super::limit::Limit;
 use super::session::{SessionError, SessionTally};
 use super::worker::{Acknowledged, Starts, WorkerReport};
-use crate::metrics::{Point, Recorder, SampleSet, Samples, outage};
+use crate::metrics::{Outage, Point, Recorder, SampleSet, Samples, outage, rates};
 use crate::plan::Threshold;
+use crate::target::nodes::Node;
 use crate::units::Nanos;
 
 /// What was measured of a stage.
@@ -48,6 +49,10 @@ pub struct StageResult {
     pub interrupted: bool,
     /// Single transactions, where they were kept.
     pub samples: Option<SampleSet>,
+    /// The nodes, by their numbers.
+    pub nodes: Vec<Node>,
+    /// Of each node, by SQLSTATE, what errors did to it.
+    pub node_outages: Vec<Vec<(String, Outage)>>,
 }
 
 /// With `to_last_end` the measurement ends with the last transaction that is known of, else where its
@@ -63,6 +68,7 @@ pub(super) fn merge_reports(
     let mut samples = Vec::new();
     let mut reports = reports.into_iter().map(|mut report| {
         report.recorder.gaps.success(end);
+        report.recorder.nodes.iter_mut().for_each(|node| node.gaps.success(end));
         samples.extend(report.recorder.samples.take());
         report
     });
@@ -86,6 +92,8 @@ pub(super) fn merge_reports(
         failure: first.failure,
         interrupted: false,
         samples: None,
+        nodes: Vec::new(),
+        node_outages: Vec::new(),
     };
     for report in reports {
         result.recorder.merge(&report.recorder)?;
@@ -94,6 +102,8 @@ pub(super) fn merge_reports(
             mine.rows += theirs.rows;
             mine.rows_unknown += theirs.rows_unknown;
             mine.transactions_unknown += theirs.transactions_unknown;
+            mine.effects = mine.effects.and(theirs.effects);
+            mine.effects_unknown = mine.effects_unknown.and(theirs.effects_unknown);
         }
         result.wrong_replies += report.wrong_replies;
         findings::merge(&mut result.findings, report.findings);
@@ -118,10 +128,25 @@ pub(super) fn merge_reports(
 pub(super) fn note_outages(result: &mut StageResult, start: Nanos) {
     let recorder = &mut result.recorder;
     let (times, gaps) = (recorder.error_times.clone(), recorder.gaps.clone());
+    let series = rates(&result.series, None);
     for entry in recorder.errors_mut().entries_mut() {
-        if let Some(found) = outage(&entry.sqlstate, &times, &gaps, &result.series, start) {
+        if let Some(found) = outage(&entry.sqlstate, &times, &gaps, &series, start) {
             entry.without_success_s = Some(found.without_success_s);
+            entry.below_90_percent_s = found.below_90_percent_s;
             entry.until_90_percent_s = found.until_90_percent_s;
         }
     }
+    result.node_outages = (0..)
+        .zip(&recorder.nodes)
+        .map(|(number, node)| {
+            let series = rates(&result.series, Some(number));
+            node.error_times
+                .kinds()
+                .filter_map(|sqlstate| {
+                    let found = outage(sqlstate, &node.error_times, &node.gaps, &series, start)?;
+                    Some((sqlstate.to_owned(), found))
+                })
+                .collect()
+        })
+        .collect();
 }

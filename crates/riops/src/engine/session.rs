@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use riops_wire::backend::{Message, ServerError};
+use riops_wire::backend::{Message, ServerError, TransactionStatus};
 use riops_wire::frame::FrameBuffer;
 use riops_wire::frontend;
 use riops_wire::pipeline::{Event, Pipeline};
@@ -15,6 +15,7 @@ use riops_wire::sqlstate::SqlState;
 
 use super::findings::Moment;
 use super::opening::{Opened, Recipe};
+use crate::metrics::Queries;
 use crate::target::Stream;
 use crate::units::Nanos;
 use crate::workload::Generator;
@@ -104,6 +105,19 @@ pub(super) struct Flight {
     pub(super) claimed: bool,
     /// How often it was sent again.
     pub(super) retries: u32,
+    /// When it was sent the last time.
+    pub(super) attempt_started: Nanos,
+    /// Which of its steps is under way.
+    pub(super) step: usize,
+    /// Its statements that were answered, in all attempts.
+    pub(super) queries: Queries,
+}
+
+impl Flight {
+    /// Whether what was sent may have been committed though nobody heard of it.
+    pub(super) fn may_be_committed(&self) -> bool {
+        self.tx.is_autocommit() || self.step + 1 >= self.tx.steps()
+    }
 }
 
 /// What one session did of one operation, within the measurement.
@@ -115,6 +129,8 @@ pub struct Tally {
     pub rows: u64,
     /// The longest service time.
     pub longest: Nanos,
+    /// The sum of all.
+    pub busy: Nanos,
 }
 
 /// What one session did.
@@ -122,6 +138,8 @@ pub struct Tally {
 pub struct SessionTally {
     /// Its number in the stage, from 0.
     pub number: u64,
+    /// The node that it was connected to last, from 0.
+    pub node: usize,
     /// The server's process that served it last.
     pub process: i32,
     /// By operation.
@@ -182,6 +200,8 @@ pub(super) struct Session {
     /// Memory of transactions that have ended.
     spare: Vec<Flight>,
     failed: Option<Box<ServerError>>,
+    /// Why the transaction that is being rolled back failed.
+    rolled_back: Option<Box<ServerError>>,
     plan_text: String,
     pub(super) activity: Activity,
     /// Whether it waits for its worker's next start.
@@ -194,6 +214,10 @@ pub(super) struct Session {
     pub(super) process: i32,
     /// Transactions on this connection.
     pub(super) since_connect: u64,
+    /// The node that it is connected to, from 0.
+    pub(super) node: usize,
+    /// Whether it shall go home to another node.
+    pub(super) moves: bool,
 }
 
 /// Longer plans than any statement of riops has are not kept.
@@ -216,6 +240,9 @@ impl Session {
             started: Nanos(0),
             claimed: false,
             retries: 0,
+            attempt_started: Nanos(0),
+            step: 0,
+            queries: Queries::default(),
         };
         let mut session = Self {
             spare: (0..depth).map(|_| flight()).collect(),
@@ -225,6 +252,7 @@ impl Session {
             under_way: VecDeque::with_capacity(depth),
             postponed: 0,
             failed: None,
+            rolled_back: None,
             plan_text: String::new(),
             activity: Activity::Work,
             parked: false,
@@ -232,6 +260,8 @@ impl Session {
             tallies: vec![Tally::default(); operations],
             process: 0,
             since_connect: 0,
+            node: 0,
+            moves: false,
         };
         session.attach(opened);
         session
@@ -239,8 +269,8 @@ impl Session {
 
     /// Goes on with this connection.
     pub(super) fn attach(&mut self, opened: Opened) {
-        let Opened { stream, received, process, .. } = opened;
-        self.process = process;
+        let Opened { stream, received, process, node, .. } = opened;
+        (self.process, self.node, self.moves) = (process, node, false);
         self.link = Some(Link {
             stream,
             received,
@@ -250,6 +280,7 @@ impl Session {
         });
         self.since_connect = 0;
         self.failed = None;
+        self.rolled_back = None;
         self.activity = Activity::Work;
     }
 
@@ -314,21 +345,47 @@ impl Session {
         flight.started = now;
         flight.claimed = claimed;
         flight.retries = 0;
+        flight.step = 0;
+        flight.outcome = Outcome::default();
+        flight.queries = Queries::default();
         self.since_connect += 1;
-        self.queue(flight).map(|()| true)
+        self.queue(flight, now).map(|()| true)
     }
 
-    /// Puts a transaction that failed into what is to be sent, the same bytes once more.
-    pub(super) fn queue(&mut self, mut flight: Flight) -> Result<(), SessionError> {
+    /// Puts a transaction into what is to be sent; one that failed from its beginning on, the same
+    /// bytes once more. Where each step is committed by itself, it goes on with the one that failed.
+    pub(super) fn queue(&mut self, mut flight: Flight, now: Nanos) -> Result<(), SessionError> {
+        flight.attempt_started = now;
+        if !flight.tx.is_autocommit() {
+            flight.step = 0;
+            flight.outcome = Outcome::default();
+        }
+        flight.outcome.returned = 0;
+        flight.tx.rewind();
+        self.under_way.push_back(flight);
+        self.send_step()
+    }
+
+    /// Puts the step that is due of the transaction that was begun last into what is to be sent.
+    fn send_step(&mut self) -> Result<(), SessionError> {
+        let Some((link, flight)) = self.link.as_mut().zip(self.under_way.back()) else {
+            return Err(SessionError::Closed(None));
+        };
+        let (bytes, statements) = flight.tx.step(flight.step);
+        link.out.extend_from_slice(bytes);
+        link.pipeline.sent(statements).map_err(|error| SessionError::protocol(&error))
+    }
+
+    /// Ends a transaction that failed and is still open on the server.
+    fn roll_back(&mut self, error: Box<ServerError>) -> Result<(), SessionError> {
+        self.rolled_back = Some(error);
         let Some(link) = &mut self.link else {
             return Err(SessionError::Closed(None));
         };
-        flight.outcome = Outcome::default();
-        flight.tx.rewind();
-        link.out.extend_from_slice(flight.tx.bytes());
-        let counted = link.pipeline.sent(flight.tx.statements());
-        self.under_way.push_back(flight);
-        counted.map_err(|error| SessionError::protocol(&error))
+        frontend::Message::Query("rollback")
+            .encode(&mut link.out)
+            .map_err(|error| SessionError::protocol(&error))?;
+        link.pipeline.sent(1).map_err(|error| SessionError::protocol(&error))
     }
 
     /// Keeps the memory of a transaction that has ended.
@@ -453,9 +510,16 @@ impl Session {
                 Event::Failed { fields, .. } => {
                     self.failed = Some(Box::new(ServerError::from_fields(fields)));
                 }
-                Event::Ready(_) => return Ok(self.finish()),
+                Event::Ready(status) => {
+                    if let Some(ended) = self.finish(status)? {
+                        return Ok(Some(ended));
+                    }
+                }
                 Event::Complete { tag, .. } => {
-                    if let Some(flight) = self.under_way.front_mut() {
+                    if self.rolled_back.is_none()
+                        && let Some(flight) = self.under_way.front_mut()
+                    {
+                        flight.queries.note(tag);
                         self.generator.complete(&flight.tx, tag, &mut flight.outcome);
                     }
                 }
@@ -464,25 +528,48 @@ impl Session {
         }
     }
 
-    fn finish(&mut self) -> Option<Ended> {
+    /// What has ended with an answer; `None` where more has to be sent first.
+    fn finish(&mut self, status: TransactionStatus) -> Result<Option<Ended>, SessionError> {
         let failed = self.failed.take();
+        if let Some(error) = self.rolled_back.take() {
+            if let Some(refused) = failed {
+                let text = format!("a rollback was refused: {refused}");
+                return Err(SessionError::Protocol(text));
+            }
+            let flight = self.under_way.pop_front();
+            return Ok(flight.map(|flight| Ended::Failed(flight, error)));
+        }
+        if let Some(flight) = self.under_way.front_mut() {
+            match failed {
+                Some(error) if status != TransactionStatus::Idle => {
+                    self.roll_back(error)?;
+                    return Ok(None);
+                }
+                None if flight.step + 1 < flight.tx.steps() => {
+                    flight.step += 1;
+                    self.send_step()?;
+                    return Ok(None);
+                }
+                _ => {}
+            }
+        }
         if let Some(flight) = self.under_way.pop_front() {
-            return Some(match failed {
+            return Ok(Some(match failed {
                 Some(error) => Ended::Failed(flight, error),
                 None => Ended::Transaction(flight),
-            });
+            }));
         }
         let Activity::Check(number) = self.activity else {
-            return None;
+            return Ok(None);
         };
         self.activity = Activity::Work;
         if let Some(error) = failed {
-            return Some(Ended::CheckFailed(number, error));
+            return Ok(Some(Ended::CheckFailed(number, error)));
         }
         let finding = self.recipe.checks.get(number).map_or_else(
             || Finding { held: false, outline: String::new(), storage: None },
             |(access, _)| access.judge(&self.plan_text),
         );
-        Some(Ended::Check(number, finding))
+        Ok(Some(Ended::Check(number, finding)))
     }
 }

@@ -72,7 +72,8 @@ impl StageRun<'_> {
                 .send(Go { start, limit: Arc::clone(&limit), server_epoch_s: self.server_epoch_s })
                 .map_err(|_| EngineError::WorkerLost)?;
         }
-        let mut timeline = Timeline::new(self.handles.len(), self.plan.interval_s);
+        let mut timeline =
+            Timeline::new(self.handles.len(), self.plan.interval_s, self.plan.percentile);
         if self.plan.abort_on_threshold {
             timeline.sum_up(self.plan.schedule != Schedule::Closed)?;
         }
@@ -94,6 +95,7 @@ impl StageRun<'_> {
         }
         result.series = series;
         result.breached = breached;
+        result.nodes = self.shared.nodes.list();
         // Successes in the server are known only by the interval.
         if !in_server {
             note_outages(&mut result, limit.measure_start());

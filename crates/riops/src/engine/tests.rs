@@ -8,7 +8,7 @@ use riops_testkit::{FakeServer, PORT, Reply, Request};
 use super::*;
 use crate::metrics::Point;
 use crate::plan::{ErrorPolicy, OnError, Protocol, Stop};
-use crate::target::Flavour;
+use crate::target::{ConnInfo, Flavour};
 use crate::workload::access::AccessPath;
 use crate::workload::transaction::{Outcome, Reply as RowReply, Transaction};
 use crate::workload::{Generator, Statement};
@@ -59,10 +59,12 @@ fn stage(sessions: u32, updates: bool) -> Stage {
         changes: vec![false, true],
         explain_by_name: true,
         exact: false,
+        retried: Vec::new(),
         sessions: (0..sessions)
             .map(|_| SessionPlan {
                 settings: vec!["set a = b".to_owned()],
                 statements: vec![statement("read"), statement("update")],
+                watched: 0..2,
                 work: Work::Client(Box::new(Reads { number: 0, updates })),
             })
             .collect(),
@@ -131,7 +133,7 @@ fn run_on(
         stage(plan.sessions, updates),
         vec![access()],
         plan,
-        &ConnInfo::unix(folder, PORT, "riops", "test"),
+        &Nodes::single(&ConnInfo::unix(folder, PORT, "riops", "test")),
         &Interrupt::new(),
         &mut Probe::machine(None),
         &mut Seen::default(),
@@ -288,7 +290,7 @@ fn an_interrupt_ends_the_run_in_good_order() {
         well(request)
     })
     .unwrap();
-    let target = ConnInfo::unix(server.folder(), PORT, "riops", "test");
+    let target = Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test"));
     let plan = plan(Stop::DurationS(3_600.0), 2, 2);
     let mut seen = Seen::default();
     let result = run_stage(

@@ -3,6 +3,8 @@
 use riops_wire::sqlstate::SqlState;
 use serde::{Deserialize, Serialize};
 
+use crate::units::Nanos;
+
 /// Different SQLSTATEs that are told apart; the rest is counted together under the last one.
 const ERRORS_MAX: usize = 64;
 
@@ -19,6 +21,9 @@ pub struct ErrorEntry {
     /// How often the transaction was then sent again.
     #[serde(default)]
     pub retried: u64,
+    /// Time of all sessions that went into attempts which ended so, in seconds.
+    #[serde(default)]
+    pub attempts_s: f64,
     /// The first message of this kind.
     pub sample: String,
     /// Up to four more that differ.
@@ -27,6 +32,9 @@ pub struct ErrorEntry {
     /// The longest time around such an error in which no transaction succeeded, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_success_s: Option<f64>,
+    /// How long intervals around that time stayed below 90 % of the former rate, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below_90_percent_s: Option<f64>,
     /// From the last success before that time to the end of the first interval that reached 90 %
     /// of the former rate, in seconds; absent where none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,12 +55,14 @@ impl ErrorEntry {
 pub struct ErrorCounts(Vec<ErrorEntry>);
 
 impl ErrorCounts {
-    /// Counts one error; `retried` says that the transaction is sent again.
-    pub fn add(&mut self, sqlstate: SqlState, message: &str, retried: bool) {
+    /// Counts one error, and the time of the attempt that ended so; `retried` says that the
+    /// transaction is sent again.
+    pub fn add(&mut self, sqlstate: SqlState, message: &str, retried: bool, attempt: Nanos) {
         self.merge_entry(&ErrorEntry {
             sqlstate: sqlstate.as_str().to_owned(),
             count: 1,
             retried: u64::from(retried),
+            attempts_s: attempt.as_seconds(),
             sample: message.to_owned(),
             ..ErrorEntry::default()
         });
@@ -67,6 +77,7 @@ impl ErrorCounts {
         if let Some(entry) = self.0.get_mut(position) {
             entry.count += new.count;
             entry.retried += new.retried;
+            entry.attempts_s += new.attempts_s;
             for sample in std::iter::once(&new.sample).chain(&new.more_samples) {
                 entry.keep_sample(sample);
             }
@@ -105,16 +116,16 @@ mod tests {
         let mut counts = ErrorCounts::default();
         for number in 0..200 {
             let code = format!("{number:05}");
-            counts.add(SqlState::parse(&code), "no", false);
-            counts.add(SqlState::parse(&code), "again", true);
+            counts.add(SqlState::parse(&code), "no", false, Nanos(500_000_000));
+            counts.add(SqlState::parse(&code), "again", true, Nanos(0));
         }
         assert_eq!(counts.entries().len(), ERRORS_MAX);
         assert_eq!(counts.total(), 400);
-        assert_eq!(counts.entries()[0].count, 2);
+        assert_eq!((counts.entries()[0].count, counts.entries()[0].attempts_s), (2, 0.5));
         assert_eq!(counts.entries()[0].sample, "no");
         assert_eq!((counts.entries()[0].retried, counts.entries()[0].more_samples.len()), (1, 1));
         for number in 0..100 {
-            counts.add(SqlState::parse("00000"), &format!("sample {number}"), false);
+            counts.add(SqlState::parse("00000"), &format!("sample {number}"), false, Nanos(0));
         }
         assert_eq!(counts.entries()[0].more_samples.len(), SAMPLES_MAX);
     }

@@ -1,6 +1,7 @@
 //! What one worker counted in one interval, and the point of the series that all make together.
 
 use super::histogram::{Histogram, HistogramError};
+use super::queries::Queries;
 use super::timeline::Point;
 
 /// What one worker counted in one interval of the series.
@@ -24,6 +25,12 @@ pub struct IntervalPart {
     pub retries: u64,
     /// Starts that were due at its end and had not happened; only where a schedule sets them.
     pub backlog: u64,
+    /// Broken connections that were replaced.
+    pub reconnects: u64,
+    /// Statements that were answered.
+    pub queries: Queries,
+    /// Transactions of each node, where there are several.
+    pub nodes: Vec<u64>,
     /// Service times.
     pub service: Histogram,
     /// Response times; only where a schedule sets an intended start.
@@ -46,6 +53,9 @@ impl IntervalPart {
             skipped: 0,
             retries: 0,
             backlog: 0,
+            reconnects: 0,
+            queries: Queries::default(),
+            nodes: Vec::new(),
             service: Histogram::for_interval()?,
             response: open_loop.then(Histogram::for_interval).transpose()?,
         })
@@ -61,6 +71,9 @@ impl IntervalPart {
         self.skipped = 0;
         self.retries = 0;
         self.backlog = 0;
+        self.reconnects = 0;
+        self.queries = Queries::default();
+        self.nodes.fill(0);
         self.service.clear();
         if let Some(response) = &mut self.response {
             response.clear();
@@ -82,6 +95,14 @@ impl IntervalPart {
         self.skipped += other.skipped;
         self.retries += other.retries;
         self.backlog += other.backlog;
+        self.reconnects += other.reconnects;
+        self.queries.add(other.queries);
+        if self.nodes.len() < other.nodes.len() {
+            self.nodes.resize(other.nodes.len(), 0);
+        }
+        for (mine, theirs) in self.nodes.iter_mut().zip(&other.nodes) {
+            *mine += theirs;
+        }
         self.service.merge(&other.service)?;
         if let (Some(mine), Some(theirs)) = (&mut self.response, &other.response) {
             mine.merge(theirs)?;
@@ -89,9 +110,10 @@ impl IntervalPart {
         Ok(())
     }
 
-    /// The interval as a point of the series: it ends at `t_s` and is `seconds` long.
+    /// The interval as a point of the series: it ends at `t_s` and is `seconds` long. `percentile` is
+    /// the one, in percent, that its user asked for.
     #[must_use]
-    pub fn point(&self, t_s: f64, seconds: f64) -> Point {
+    pub fn point(&self, t_s: f64, seconds: f64, percentile: f64) -> Point {
         let service = Some(&self.service).filter(|histogram| histogram.count() > 0);
         let response = self.response.as_ref().filter(|histogram| histogram.count() > 0);
         let at = |histogram: Option<&Histogram>, quantile: f64| {
@@ -109,6 +131,10 @@ impl IntervalPart {
             skipped: self.skipped,
             retries: self.retries,
             backlog: self.response.as_ref().map(|_| self.backlog),
+            reconnects: self.reconnects,
+            queries: self.queries,
+            nodes: self.nodes.clone(),
+            percentile_us: at(service, percentile / 100.0),
             p50_us: at(service, 0.50),
             p99_us: at(service, 0.99),
             max_us: max(service),

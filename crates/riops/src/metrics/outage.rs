@@ -58,6 +58,12 @@ impl Gaps {
         }
     }
 
+    /// The longest, in seconds, where there is any.
+    #[must_use]
+    pub fn longest_s(&self) -> Option<f64> {
+        self.ranges.iter().map(|range| range.1.since(range.0)).max().map(Nanos::as_seconds)
+    }
+
     /// Keeps the times in which `other` had no success either.
     pub fn intersect(&mut self, other: &Self) {
         let mut both = Vec::new();
@@ -112,6 +118,11 @@ impl ErrorTimes {
         }
     }
 
+    /// The kinds that occurred.
+    pub fn kinds(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(sqlstate, _)| sqlstate.as_str())
+    }
+
     fn of(&self, sqlstate: &str) -> &[Range] {
         self.0
             .iter()
@@ -133,11 +144,40 @@ fn coalesced(mut ranges: Vec<Range>) -> Vec<Range> {
     bursts
 }
 
+/// The rate of one interval of the series.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rate {
+    /// The interval's end, in seconds since counting started.
+    pub t_s: f64,
+    /// Its length.
+    pub seconds: f64,
+    /// Transactions per second.
+    pub per_s: f64,
+}
+
+/// The rates of a run: of all nodes, or of the one of this number.
+#[must_use]
+pub fn rates(series: &[Point], node: Option<usize>) -> Vec<Rate> {
+    series
+        .iter()
+        .map(|point| {
+            let count = match node {
+                None => point.transactions,
+                Some(node) => point.nodes.get(node).copied().unwrap_or(0),
+            };
+            Rate { t_s: point.t_s, seconds: point.seconds, per_s: count as f64 / point.seconds }
+        })
+        .collect()
+}
+
 /// What an error did to the run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outage {
     /// The longest time around such an error in which nothing succeeded, in seconds.
     pub without_success_s: f64,
+    /// Intervals from then on whose rate was below 90 % of the former one, until it was back or the
+    /// end, in seconds.
+    pub below_90_percent_s: Option<f64>,
     /// From its start to the end of the first interval with 90 % of the former rate, in seconds.
     pub until_90_percent_s: Option<f64>,
 }
@@ -149,7 +189,7 @@ pub fn outage(
     sqlstate: &str,
     times: &ErrorTimes,
     gaps: &Gaps,
-    series: &[Point],
+    series: &[Rate],
     start: Nanos,
 ) -> Option<Outage> {
     let bursts = times.of(sqlstate);
@@ -157,22 +197,28 @@ pub fn outage(
     let gap = gaps.ranges.iter().filter(touches).max_by_key(|gap| gap.1.since(gap.0))?;
     let from_s = gap.0.since(start).as_seconds();
     let to_s = gap.1.since(start).as_seconds();
+    let wanted = wanted(series, from_s);
+    // The first interval that reached it after the outage.
+    let back = wanted.and_then(|wanted| {
+        series.iter().find(|rate| rate.t_s > to_s && rate.per_s >= wanted).map(|rate| rate.t_s)
+    });
+    let below = wanted.map(|wanted| {
+        let until = back.unwrap_or(f64::INFINITY);
+        let meant = |rate: &&Rate| rate.t_s > from_s && rate.t_s <= until && rate.per_s < wanted;
+        series.iter().filter(meant).map(|rate| rate.seconds).sum()
+    });
     Some(Outage {
         without_success_s: to_s - from_s,
-        until_90_percent_s: recovery(series, from_s, to_s).map(|end_s| end_s - from_s),
+        below_90_percent_s: below,
+        until_90_percent_s: back.map(|end_s| end_s - from_s),
     })
 }
 
-/// The end of the first interval after the outage that reached 90 % of the former rate.
-fn recovery(series: &[Point], from_s: f64, to_s: f64) -> Option<f64> {
-    let rate = |point: &Point| point.transactions as f64 / point.seconds;
-    let former: Vec<f64> = series.iter().filter(|point| point.t_s <= from_s).map(rate).collect();
-    let last: Vec<f64> = former.iter().rev().take(FORMER_INTERVALS).copied().collect();
-    if last.is_empty() {
-        return None;
-    }
-    let wanted = RECOVERED * last.iter().sum::<f64>() / last.len() as f64;
-    series.iter().find(|point| point.t_s > to_s && rate(point) >= wanted).map(|point| point.t_s)
+/// The rate from which on the former one counts as back.
+fn wanted(series: &[Rate], from_s: f64) -> Option<f64> {
+    let former = series.iter().filter(|rate| rate.t_s <= from_s).map(|rate| rate.per_s);
+    let last: Vec<f64> = former.rev().take(FORMER_INTERVALS).collect();
+    (!last.is_empty()).then(|| RECOVERED * last.iter().sum::<f64>() / last.len() as f64)
 }
 
 #[cfg(test)]
@@ -194,16 +240,19 @@ mod tests {
         gaps
     }
 
-    fn series(rates: &[u64]) -> Vec<Point> {
-        (1..)
+    fn series(rates: &[u64]) -> Vec<Rate> {
+        let points: Vec<_> = (1..)
             .zip(rates)
             .map(|(number, &transactions)| Point {
                 t_s: f64::from(number),
+                seconds: 1.0,
                 transactions,
+                nodes: vec![0, transactions],
                 ..Point::default()
             })
-            .map(|point| Point { seconds: 1.0, ..point })
-            .collect()
+            .collect();
+        assert_eq!(super::rates(&points, Some(1)), super::rates(&points, None));
+        super::rates(&points, None)
     }
 
     #[test]
@@ -244,7 +293,13 @@ mod tests {
         let gaps = gaps(&[3_000, 4_500, 4_505, 4_900, 4_905, 9_000]);
         let series = series(&[100, 110, 90, 0, 40, 85, 95, 100, 100]);
         let found = outage("08006", &times, &gaps, &series, Nanos(0)).unwrap();
-        assert_eq!(found, Outage { without_success_s: 1.5, until_90_percent_s: Some(4.0) });
+        let expected = Outage {
+            without_success_s: 1.5,
+            // The fourth to the sixth interval; the seventh reached 90.
+            below_90_percent_s: Some(3.0),
+            until_90_percent_s: Some(4.0),
+        };
+        assert_eq!(found, expected);
         // A gap at the end in which no error fell is no outage of any error.
         assert_eq!(outage("57P01", &times, &gaps, &series, Nanos(0)), None);
         let never = super::tests::series(&[100, 100, 100, 0, 5]);

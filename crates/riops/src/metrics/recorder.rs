@@ -5,7 +5,9 @@ use riops_wire::sqlstate::SqlState;
 use super::errors::ErrorCounts;
 use super::histogram::{Histogram, HistogramError};
 use super::interval::IntervalPart;
+use super::nodes::NodeTotals;
 use super::outage::{ErrorTimes, Gaps};
+use super::queries::Queries;
 use super::samples::Samples;
 use crate::units::Nanos;
 
@@ -41,8 +43,27 @@ pub struct Measured {
     pub rows: u64,
     /// Statements.
     pub statements: u32,
+    /// Statements that were answered, in all attempts.
+    pub queries: Queries,
     /// Whether the response time is beyond the limit.
     pub late: bool,
+}
+
+/// What is known of an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failure<'a> {
+    /// Its code.
+    pub sqlstate: SqlState,
+    /// What the server said.
+    pub message: &'a str,
+    /// Whether the transaction is sent again.
+    pub retried: bool,
+    /// How long the attempt took that ended so.
+    pub attempt: Nanos,
+    /// On which node, from 0.
+    pub node: usize,
+    /// When.
+    pub now: Nanos,
 }
 
 /// The counters of one worker. All memory is taken when it is made, but for the first error of
@@ -52,6 +73,13 @@ pub struct Recorder {
     operations: Vec<OperationTotals>,
     errors: ErrorCounts,
     interval: Box<IntervalPart>,
+    /// Statements that were answered, by what they do.
+    pub queries: Queries,
+    /// How long single attempts took, whatever came of them; a transaction that was sent again has
+    /// several.
+    pub attempts: Histogram,
+    /// The nodes of the target, where there are several.
+    pub nodes: Vec<NodeTotals>,
     /// Transactions that were sent again.
     pub retries: u64,
     /// Connections that broke and were replaced.
@@ -97,6 +125,9 @@ impl Recorder {
             operations,
             errors: ErrorCounts::default(),
             interval: Box::new(IntervalPart::new(open_loop)?),
+            queries: Queries::default(),
+            attempts: Histogram::new()?,
+            nodes: Vec::new(),
             retries: 0,
             reconnects: 0,
             skipped: 0,
@@ -109,9 +140,55 @@ impl Recorder {
         })
     }
 
+    /// Counts for so many nodes apart; for one node the totals are its own.
+    ///
+    /// # Errors
+    /// [`HistogramError::Unusable`]
+    pub fn count_nodes(&mut self, nodes: usize) -> Result<(), HistogramError> {
+        if nodes > 1 {
+            self.nodes = (0..nodes).map(|_| NodeTotals::new()).collect::<Result<_, _>>()?;
+            self.interval.nodes = vec![0; nodes];
+        }
+        Ok(())
+    }
+
+    /// Counting begins.
+    pub fn begin(&mut self, start: Nanos) {
+        self.gaps.begin(start);
+        self.nodes.iter_mut().for_each(|node| node.gaps.begin(start));
+    }
+
+    /// Counts on which node a transaction was that ended now, within the measurement.
+    pub fn on_node(&mut self, node: usize, service: Nanos, now: Nanos) {
+        self.gaps.success(now);
+        if let Some(totals) = self.nodes.get_mut(node) {
+            totals.transaction(service, now);
+        }
+        if let Some(count) = self.interval.nodes.get_mut(node) {
+            *count += 1;
+        }
+    }
+
+    /// Counts a broken connection that was replaced by one to this node.
+    pub fn reconnected(&mut self, node: usize) {
+        self.reconnects += 1;
+        self.interval.reconnects += 1;
+        if let Some(totals) = self.nodes.get_mut(node) {
+            totals.reconnects += 1;
+        }
+    }
+
+    /// Counts statements of a transaction that came to nothing.
+    pub fn lost_queries(&mut self, queries: Queries) {
+        self.queries.add(queries);
+        self.interval.queries.add(queries);
+    }
+
     /// Counts a transaction that ended within the measurement.
     pub fn transaction(&mut self, operation: usize, measured: Measured) {
-        let Measured { service, response, rows, statements, late } = measured;
+        let Measured { service, response, rows, statements, queries, late } = measured;
+        self.queries.add(queries);
+        self.interval.queries.add(queries);
         self.interval.transactions += 1;
         self.interval.rows += rows;
         let Some(totals) = self.operations.get_mut(operation) else {
@@ -155,14 +232,20 @@ impl Recorder {
         }
     }
 
-    /// Counts an error of `now`; `retried` says that the transaction is sent again.
-    pub fn error(&mut self, sqlstate: SqlState, message: &str, retried: bool, now: Nanos) {
+    /// Counts an error.
+    pub fn error(&mut self, error: &Failure<'_>) {
+        let Failure { sqlstate, message, retried, attempt, node, now } = *error;
         self.interval.errors += 1;
-        self.errors.add(sqlstate, message, retried);
+        self.errors.add(sqlstate, message, retried, attempt);
         self.error_times.add(sqlstate, now);
         if retried {
             self.interval.retries += 1;
             self.retries += 1;
+        }
+        if let Some(totals) = self.nodes.get_mut(node) {
+            totals.errors += 1;
+            totals.retries += u64::from(retried);
+            totals.error_times.add(sqlstate, now);
         }
     }
 
@@ -198,6 +281,8 @@ impl Recorder {
         index: usize,
     ) -> Box<IntervalPart> {
         spare.clear(index);
+        // Only new memory does not know how many nodes there are.
+        spare.nodes.resize(self.interval.nodes.len(), 0);
         std::mem::replace(&mut self.interval, spare)
     }
 
@@ -213,6 +298,11 @@ impl Recorder {
     /// [`HistogramError::Unusable`] where the two were made for different stages.
     pub fn merge(&mut self, other: &Self) -> Result<(), HistogramError> {
         self.errors.merge(&other.errors);
+        self.queries.add(other.queries);
+        self.attempts.merge(&other.attempts)?;
+        for (mine, theirs) in self.nodes.iter_mut().zip(&other.nodes) {
+            mine.merge(theirs)?;
+        }
         self.retries += other.retries;
         self.reconnects += other.reconnects;
         self.skipped += other.skipped;
@@ -266,6 +356,7 @@ mod tests {
             response: Nanos(response),
             rows,
             statements: 1,
+            queries: Queries { read: 1, ..Queries::default() },
             late: false,
         }
     }
@@ -277,14 +368,21 @@ mod tests {
         first.transaction(0, measured(10, 20, 5));
         second.transaction(0, measured(30, 40, 7));
         second.transaction(1, measured(50, 60, 1));
-        second.error(SqlState::DISK_FULL, "full", false, Nanos(1));
+        second.error(&Failure {
+            sqlstate: SqlState::DISK_FULL,
+            message: "full",
+            retried: false,
+            attempt: Nanos(0),
+            node: 0,
+            now: Nanos(1),
+        });
         first.merge(&second).unwrap();
         let [reads, updates] = first.operations() else { panic!("two operations") };
         assert_eq!((reads.transactions, reads.rows), (2, 12));
         assert_eq!(reads.service.max(), Nanos(30));
         assert_eq!(reads.response.as_ref().unwrap().max(), Nanos(40));
         assert_eq!((updates.transactions, updates.rows), (1, 1));
-        assert_eq!(first.errors().total(), 1);
+        assert_eq!((first.errors().total(), first.queries.read), (1, 3));
     }
 
     #[test]

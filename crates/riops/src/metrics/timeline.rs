@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::histogram::HistogramError;
 use super::interval::IntervalPart;
+use super::queries::Queries;
 use crate::plan::SERIES_POINTS_MAX;
 
 /// One interval of a run.
@@ -38,6 +39,18 @@ pub struct Point {
     /// Starts that were due at its end and had not happened; only where a rate is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog: Option<u64>,
+    /// Broken connections that were replaced in it.
+    #[serde(default)]
+    pub reconnects: u64,
+    /// Statements that were answered, of the transactions that ended in it.
+    #[serde(default, skip_serializing_if = "Queries::is_none")]
+    pub queries: Queries,
+    /// Transactions of each node, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<u64>,
+    /// The percentile of the service time that the plan names, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percentile_us: Option<f64>,
     /// Median service time in microseconds; absent where nothing ended in the interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_us: Option<f64>,
@@ -75,6 +88,7 @@ pub struct Timeline {
     /// The last interval of each worker that has ended.
     ended: Vec<usize>,
     interval_s: f64,
+    percentile: f64,
     open: VecDeque<Open>,
     closed: usize,
     points: Vec<Point>,
@@ -83,13 +97,14 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Expects one part of each of `workers` for every interval.
+    /// Expects one part of each of `workers` for every interval, whose points have this percentile.
     #[must_use]
-    pub fn new(workers: usize, interval_s: f64) -> Self {
+    pub fn new(workers: usize, interval_s: f64, percentile: f64) -> Self {
         Self {
             workers,
             ended: Vec::new(),
             interval_s,
+            percentile,
             open: VecDeque::new(),
             closed: 0,
             points: Vec::new(),
@@ -176,6 +191,11 @@ impl Timeline {
                 last.late += open.sum.late;
                 last.skipped += open.sum.skipped;
                 last.retries += open.sum.retries;
+                last.reconnects += open.sum.reconnects;
+                last.queries.add(open.sum.queries);
+                for (mine, theirs) in last.nodes.iter_mut().zip(&open.sum.nodes) {
+                    *mine += theirs;
+                }
             }
         }
         (self.points, closed)
@@ -189,7 +209,7 @@ impl Timeline {
             // Both were made with the same bounds.
             let _ = total.merge(&sum);
         }
-        let point = sum.point(start_s + seconds, seconds);
+        let point = sum.point(start_s + seconds, seconds, self.percentile);
         if self.points.len() < SERIES_POINTS_MAX {
             self.points.push(point.clone());
         }
@@ -214,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_has_ended_is_not_waited_for() {
-        let mut timeline = Timeline::new(2, 1.0);
+        let mut timeline = Timeline::new(2, 1.0, 95.0);
         timeline.add_last(&part(1, &[10])).unwrap();
         assert_eq!(timeline.add(&part(0, &[10])).unwrap(), [], "its first part is still to come");
         assert_eq!(timeline.add(&part(0, &[10])).unwrap().len(), 1);
@@ -224,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_point_is_complete_when_every_worker_has_handed_in_its_part() {
-        let mut timeline = Timeline::new(2, 1.0);
+        let mut timeline = Timeline::new(2, 1.0, 95.0);
         assert_eq!(timeline.add(&part(0, &[10, 20])).unwrap(), []);
         assert_eq!(timeline.add(&part(1, &[10])).unwrap(), []);
         let points = timeline.add(&part(0, &[100])).unwrap();
@@ -237,7 +257,7 @@ mod tests {
 
     #[test]
     fn an_interval_without_a_transaction_has_no_latency() {
-        let mut timeline = Timeline::new(1, 0.5);
+        let mut timeline = Timeline::new(1, 0.5, 95.0);
         let points = timeline.add(&part(0, &[])).unwrap();
         assert_eq!(points[0].p50_us, None);
         assert_eq!(points[0].t_s, 0.5);
@@ -245,7 +265,7 @@ mod tests {
 
     #[test]
     fn what_ends_exactly_at_the_last_border_belongs_to_the_point_before() {
-        let mut timeline = Timeline::new(1, 1.0);
+        let mut timeline = Timeline::new(1, 1.0, 95.0);
         timeline.add(&part(0, &[1, 2])).unwrap();
         timeline.add_last(&part(1, &[3])).unwrap();
         let (points, _) = timeline.finish(1.0);
@@ -254,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_last_interval_ends_where_counting_ended() {
-        let mut timeline = Timeline::new(2, 1.0);
+        let mut timeline = Timeline::new(2, 1.0, 95.0);
         timeline.add(&part(0, &[1])).unwrap();
         timeline.add(&part(0, &[1])).unwrap();
         timeline.add_last(&part(1, &[1])).unwrap();

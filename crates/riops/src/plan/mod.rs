@@ -3,8 +3,10 @@
 //! Reads no command line, no file and no clock.
 
 mod load;
+mod oltp;
 pub mod pgio;
 mod rows;
+mod spread;
 mod threshold;
 
 use std::collections::BTreeMap;
@@ -13,9 +15,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use load::{Contents, LoadDataset, LoadRun, Method, PointOperations, PointRun};
+pub use oltp::{OltpDataset, OltpRun, OltpTest};
 pub use rows::{
     BLOCK_FILLER, Caches, Distribution, Layout, LoopSide, Order, RowsDataset, RowsRun, UpdateShare,
 };
+pub use spread::Spread;
 pub use threshold::{Metric, Quantity, Threshold, TimeKind};
 
 /// When a measurement ends.
@@ -133,6 +137,8 @@ pub enum WorkPlan {
     Load(LoadRun),
     /// Point selects and updates.
     Point(PointRun),
+    /// Sysbench's transactions.
+    Oltp(OltpRun),
 }
 
 impl WorkPlan {
@@ -141,6 +147,7 @@ impl WorkPlan {
             Self::Rows(run) => run.validate(),
             Self::Load(run) => run.validate(),
             Self::Point(run) => run.validate(),
+            Self::Oltp(run) => run.validate(),
         }
     }
 
@@ -151,6 +158,7 @@ impl WorkPlan {
             Self::Rows(run) => run.updates(),
             Self::Load(_) => true,
             Self::Point(run) => run.updates(),
+            Self::Oltp(run) => run.writes() > 0,
         }
     }
 
@@ -162,6 +170,8 @@ impl WorkPlan {
             Self::Rows(run) => operation == "update" && !run.index_only,
             Self::Load(_) => true,
             Self::Point(_) => operation == "update",
+            // Its changes are counted by their effects.
+            Self::Oltp(_) => false,
         }
     }
 
@@ -171,7 +181,7 @@ impl WorkPlan {
         match self {
             Self::Rows(run) => run.stages().len(),
             Self::Load(run) => run.stages().len(),
-            Self::Point(_) => 1,
+            Self::Point(_) | Self::Oltp(_) => 1,
         }
     }
 }
@@ -184,6 +194,8 @@ pub enum DatasetPlan {
     Rows(RowsDataset),
     /// A table that was loaded.
     Load(LoadDataset),
+    /// Sysbench's tables.
+    Oltp(OltpDataset),
 }
 
 /// Everything about a run that its user decided, with the defaults filled in.
@@ -211,6 +223,21 @@ pub struct RunPlan {
     /// How errors are met.
     #[serde(default)]
     pub errors: ErrorPolicy,
+    /// Which node of a cluster each session goes to.
+    #[serde(default)]
+    pub spread: Spread,
+    /// Whether sessions go home when the node that they had to leave is back.
+    #[serde(default)]
+    pub rebalance: bool,
+    /// The port of the nodes at which YugabyteDB tells its metrics.
+    #[serde(default = "metrics_port")]
+    pub metrics_port: u16,
+    /// How long connecting all sessions may take, in seconds; absent: as long as each connection may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connect_within_s: Option<f64>,
+    /// The percentile of the points of the time series, in percent.
+    #[serde(default = "percentile")]
+    pub percentile: f64,
     /// When a transaction is late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_limit: Option<LatencyLimit>,
@@ -256,6 +283,11 @@ impl Default for RunPlan {
             pipeline: 1,
             reconnect_every: None,
             errors: ErrorPolicy::default(),
+            spread: Spread::default(),
+            rebalance: false,
+            metrics_port: metrics_port(),
+            connect_within_s: None,
+            percentile: percentile(),
             latency_limit: None,
             thresholds: Vec::new(),
             abort_on_threshold: false,
@@ -274,6 +306,16 @@ impl Default for RunPlan {
 
 fn one() -> u32 {
     1
+}
+
+/// The tserver's.
+fn metrics_port() -> u16 {
+    9000
+}
+
+/// As in sysbench.
+fn percentile() -> f64 {
+    95.0
 }
 
 /// Sessions that one client may open: far more than a server takes without a pooler.
@@ -352,11 +394,38 @@ impl RunPlan {
         if !(self.warmup_s >= 0.0 && self.warmup_s <= DURATION_S_MAX) {
             return refuse(format!("--warmup must be at most 30 days, not {} s", self.warmup_s));
         }
+        if !(self.percentile >= 1.0 && self.percentile <= 100.0) {
+            return refuse(format!(
+                "--percentile must be between 1 and 100, not {}",
+                self.percentile
+            ));
+        }
+        if let Some(seconds) = self.connect_within_s
+            && !(seconds > 0.0 && seconds <= DURATION_S_MAX)
+        {
+            return refuse(format!(
+                "--thread-init-timeout must be above 0 and at most 30 days, not {seconds} s"
+            ));
+        }
         let names = self.label.iter().chain(self.tags.keys()).chain(self.tags.values());
         if let Some(name) = names.into_iter().find(|name| name.chars().any(char::is_control)) {
             return refuse(format!("--label and --tag take no control characters: {name:?}"));
         }
         self.work.validate()?;
+        if let WorkPlan::Oltp(run) = &self.work {
+            if self.pipeline > 1 {
+                return refuse(
+                    "--pipeline of oltp sends the statements of one transaction together, and takes no number"
+                        .to_owned(),
+                );
+            }
+            if run.pipeline && run.skip_trx {
+                return refuse(
+                    "--pipeline and --skip-trx contradict each other: what is sent together is one transaction"
+                        .to_owned(),
+                );
+            }
+        }
         self.validate_server_loop()
     }
 
@@ -483,6 +552,10 @@ mod tests {
             "abort_on_threshold",
             "strict",
             "keep_samples",
+            "spread",
+            "rebalance",
+            "metrics_port",
+            "percentile",
         ] {
             json.as_object_mut().unwrap().remove(added);
         }

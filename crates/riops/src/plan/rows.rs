@@ -206,10 +206,17 @@ pub enum Distribution {
         /// Percent of the accesses that go to them.
         accesses_percent: f64,
     },
+    /// Sysbench's `special`, with its defaults: 75 % of the accesses go to the 1 % of the keys in the
+    /// middle, the others are the mean of twelve random keys.
+    Special,
+    /// Sysbench's `gaussian`: the mean of twelve random keys.
+    Gaussian,
+    /// Sysbench's `pareto` with its default: 80 % of the accesses go to the first 20 % of the keys, and
+    /// so on within.
+    Pareto,
 }
 
-const DISTRIBUTIONS: &str =
-    "uniform, zipfian:THETA (0.01 to 10) or hotspot:KEYS%:ACCESSES% (hotspot:20:80)";
+const DISTRIBUTIONS: &str = "uniform, zipfian:THETA (0.01 to 10), hotspot:KEYS%:ACCESSES% (hotspot:20:80), or sysbench's special, gaussian, pareto";
 
 impl FromStr for Distribution {
     type Err = PlanError;
@@ -226,6 +233,9 @@ fn parse_distribution(text: &str) -> Option<Distribution> {
     let mut parts = text.split(':');
     let distribution = match parts.next()? {
         "uniform" => Distribution::Uniform,
+        "special" => Distribution::Special,
+        "gaussian" => Distribution::Gaussian,
+        "pareto" => Distribution::Pareto,
         "zipfian" => {
             let theta = parts.next()?.parse().ok()?;
             (0.01..=10.0).contains(&theta).then_some(Distribution::Zipfian { theta })?
@@ -254,6 +264,9 @@ impl fmt::Display for Distribution {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Uniform => formatter.write_str("uniform"),
+            Self::Special => formatter.write_str("special"),
+            Self::Gaussian => formatter.write_str("gaussian"),
+            Self::Pareto => formatter.write_str("pareto"),
             Self::Zipfian { theta } => write!(formatter, "zipfian:{theta}"),
             Self::Hotspot { keys_percent, accesses_percent } => {
                 write!(formatter, "hotspot:{keys_percent}:{accesses_percent}")

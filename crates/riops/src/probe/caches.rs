@@ -76,7 +76,7 @@ pub fn warm(connection: &mut Connection, tables: &[String]) -> Result<CacheState
         Ok(_) => Ok(()),
         // At least the page cache.
         Err(_) => refusal(tables.iter().try_for_each(|table| {
-            connection.execute(&format!("select count(filler) from riops.{table}"))
+            connection.execute(&format!("select count(t.*) from {table} as t"))
         }))?,
     };
     Ok(CacheState {
@@ -109,12 +109,10 @@ fn relations(
 ) -> Result<Vec<String>, ConnectionError> {
     let list = tables.join(",");
     let sql = format!(
-        "select c.oid::regclass from pg_class c join pg_namespace n on n.oid = c.relnamespace
-          where n.nspname = 'riops' and c.relname = any ('{{{list}}}')
+        "select to_regclass(name) from unnest('{{{list}}}'::text[]) as name
           union all
-         select i.indexrelid::regclass from pg_index i join pg_class c on c.oid = i.indrelid
-           join pg_namespace n on n.oid = c.relnamespace
-          where n.nspname = 'riops' and c.relname = any ('{{{list}}}')"
+         select i.indexrelid::regclass from pg_index i
+           join unnest('{{{list}}}'::text[]) as name on i.indrelid = to_regclass(name)"
     );
     Ok(connection.query(&sql)?.into_iter().flatten().flatten().collect())
 }

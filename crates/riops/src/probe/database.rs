@@ -199,7 +199,7 @@ pub struct DatabaseProbe<'a> {
 }
 
 impl<'a> DatabaseProbe<'a> {
-    /// Watches these tables of the schema `riops`.
+    /// Watches these tables, named with their schemas.
     ///
     /// # Errors
     /// [`ConnectionError`]

@@ -10,6 +10,8 @@ pub mod device;
 pub mod memory;
 pub mod process;
 pub mod storage;
+pub mod waits;
+pub mod yugabytedb;
 
 use std::path::Path;
 use std::time::Instant;
@@ -21,6 +23,8 @@ use database::{DatabaseProbe, DatabaseUse};
 use device::{Device, DeviceCounters};
 use memory::{Memory, Pressure, Waits};
 use process::{Accounts, ReadBytes};
+use waits::{LockSampler, LockWaits};
+use yugabytedb::{ClusterProbe, NodeUse};
 
 /// All counters at one moment.
 #[derive(Debug, Clone)]
@@ -38,6 +42,8 @@ struct Sample {
 pub struct Probe<'a> {
     device: Option<Device>,
     database: Option<DatabaseProbe<'a>>,
+    locks: Option<LockSampler>,
+    cluster: Option<ClusterProbe>,
     /// The server's processes of the sessions.
     processes: Vec<i32>,
     start: Option<Sample>,
@@ -71,6 +77,12 @@ pub struct MachineUse {
     /// What the database counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<DatabaseUse>,
+    /// How many sessions waited for locks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock_waits: Option<LockWaits>,
+    /// What the nodes of a cluster tell of themselves, by their numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<Option<NodeUse>>,
 }
 
 /// What a block device did.
@@ -95,7 +107,27 @@ impl<'a> Probe<'a> {
     #[must_use]
     pub fn machine(local_data: Option<&Path>) -> Self {
         let device = local_data.and_then(Device::of_path);
-        Self { device, database: None, processes: Vec::new(), start: None, end: None }
+        Self {
+            device,
+            database: None,
+            locks: None,
+            cluster: None,
+            processes: Vec::new(),
+            start: None,
+            end: None,
+        }
+    }
+
+    /// Watches how many sessions wait for locks too.
+    #[must_use]
+    pub fn with_locks(self, locks: Option<LockSampler>) -> Self {
+        Self { locks, ..self }
+    }
+
+    /// Asks the nodes of a cluster too.
+    #[must_use]
+    pub fn with_cluster(self, cluster: Option<ClusterProbe>) -> Self {
+        Self { cluster, ..self }
     }
 
     /// Watches the database too.
@@ -119,6 +151,12 @@ impl<'a> Probe<'a> {
             (Some(database), Some(_)) => database.processes(),
             _ => Vec::new(),
         };
+        if let Some(locks) = &mut self.locks {
+            locks.start();
+        }
+        if let Some(cluster) = &mut self.cluster {
+            cluster.start();
+        }
         self.start = Some(self.sample());
         if let Some(database) = &mut self.database {
             database.start();
@@ -128,6 +166,12 @@ impl<'a> Probe<'a> {
     /// Counting ends.
     pub fn end(&mut self) {
         self.end = Some(self.sample());
+        if let Some(locks) = &mut self.locks {
+            locks.end();
+        }
+        if let Some(cluster) = &mut self.cluster {
+            cluster.end();
+        }
         if let Some(database) = &mut self.database {
             database.end();
         }
@@ -135,6 +179,12 @@ impl<'a> Probe<'a> {
 
     /// The sessions have said goodbye; these were their processes on the server.
     pub fn close(&mut self, processes: &[i32]) {
+        if let Some(locks) = &mut self.locks {
+            locks.close();
+        }
+        if let Some(cluster) = &mut self.cluster {
+            cluster.close();
+        }
         if let Some(database) = &mut self.database {
             database.close(processes);
         }
@@ -185,6 +235,8 @@ impl<'a> Probe<'a> {
                 .zip(end.sessions.as_ref())
                 .and_then(|(start, end)| end.since(start)),
             database: self.database.as_ref().map(DatabaseProbe::usage),
+            lock_waits: self.locks.as_ref().and_then(LockSampler::seen),
+            nodes: self.cluster.as_ref().map_or_else(Vec::new, |cluster| cluster.found().to_vec()),
         }
     }
 }

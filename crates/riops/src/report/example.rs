@@ -2,14 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use crate::metrics::{LatencySummary, Point};
+use crate::metrics::ErrorEntry;
+use crate::metrics::{LatencySummary, Point, Queries};
 use crate::plan::{
-    DatasetPlan, LoadDataset, LoadRun, Method, RowsDataset, RunPlan, Stop, WorkPlan,
+    DatasetPlan, LoadDataset, LoadRun, Method, OltpDataset, OltpRun, RowsDataset, RunPlan, Stop,
+    WorkPlan,
 };
 use crate::probe::DeviceUse;
+use crate::probe::waits::LockWaits;
+use crate::probe::yugabytedb::NodeUse;
 use crate::store::*;
 use crate::target::Flavour;
 use crate::target::machine::MachineFacts;
+use crate::target::nodes::Role;
 
 fn latency(count: u64) -> LatencySummary {
     LatencySummary {
@@ -68,6 +73,13 @@ fn stage() -> StageRecord {
         outcomes: Some(Outcomes { attempted: 12_000, succeeded: 12_000, failed: 0, unknown: 0 }),
         retries: 0,
         reconnects: 0,
+        queries: Queries { read: 12_000, write: 0, other: 0 },
+        attempt_us: None,
+        percentile_us: Some(2300.0),
+        execution_s: Some(Execution { mean: 9.9, stdev: 0.01 }),
+        lock_waits: None,
+        nodes: Vec::new(),
+        imbalance: None,
         late: None,
         schedule: None,
         connect_us: None,
@@ -129,6 +141,83 @@ fn stage() -> StageRecord {
             ..Point::default()
         }],
     }
+}
+
+/// The same of sysbench's transactions on three nodes, of which one was lost for a while, with deadlocks.
+pub(crate) fn example_oltp() -> Record {
+    let mut record = example_record();
+    record.workload = "oltp".to_owned();
+    record.plan.work = WorkPlan::Oltp(OltpRun::default());
+    record.target.dataset.parameters = DatasetPlan::Oltp(OltpDataset {
+        tables: 10,
+        table_size: 100_000,
+        ..OltpDataset::default()
+    });
+    record.target.settings.insert("deadlock_timeout".to_owned(), "1s".to_owned());
+    for access in &mut record.accesses {
+        access.expected = "Index Scan on sbtest7_pkey, table sbtest7".to_owned();
+    }
+    let node = |number: u64, transactions: u64| NodeRecord {
+        node: format!("127.0.0.{number}:5433"),
+        role: Role::Primary,
+        placement: Some(format!("cloud.region.zone{number}")),
+        sessions: 3,
+        transactions,
+        transactions_per_s: transactions as f64 / 10.0,
+        share: transactions as f64 / 12_000.0,
+        service_us: Some(latency(transactions)),
+        errors: 0,
+        retries: 0,
+        failed: 0,
+        unknown_commits: 0,
+        reconnects: 0,
+        outages: Vec::new(),
+        usage: None,
+    };
+    let mut nodes = vec![node(1, 5_000), node(2, 2_000), node(3, 5_000)];
+    nodes[1] = NodeRecord {
+        errors: 3,
+        unknown_commits: 1,
+        reconnects: 3,
+        outages: vec![OutageRecord {
+            sqlstate: "08006".to_owned(),
+            without_success_s: 4.2,
+            below_90_percent_s: Some(5.0),
+            until_90_percent_s: Some(5.7),
+        }],
+        usage: Some(NodeUse {
+            cpu_cores: Some(5.34),
+            storage_reads_per_s: Some(12_000.0),
+            ..NodeUse::default()
+        }),
+        ..node(2, 2_000)
+    };
+    let error = |sqlstate: &str, count, retried, attempts_s| ErrorEntry {
+        sqlstate: sqlstate.to_owned(),
+        count,
+        retried,
+        attempts_s,
+        sample: "what the server said".to_owned(),
+        ..ErrorEntry::default()
+    };
+    if let Some(stage) = record.stages.first_mut() {
+        stage.sessions = 9;
+        stage.queries = Queries { read: 168_000, write: 48_000, other: 24_000 };
+        stage.imbalance = Some(1.25);
+        stage.nodes = nodes;
+        stage.retries = 12;
+        stage.reconnects = 3;
+        stage.attempt_us = Some(latency(12_012));
+        stage.errors = vec![error("40P01", 12, 12, 50.0), error("08006", 3, 0, 0.0)];
+        stage.lock_waits = Some(LockWaits { samples: 40, waiting: 240 });
+        for point in &mut stage.series {
+            point.queries = Queries { read: 16_800, write: 4_800, other: 2_400 };
+            point.percentile_us = Some(2300.0);
+            point.errors = 2;
+            point.retries = 1;
+        }
+    }
+    record
 }
 
 /// The same of a load, by as many methods.

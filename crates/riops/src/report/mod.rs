@@ -4,6 +4,7 @@ mod doctor;
 mod format;
 mod histogram;
 mod model;
+mod oltp;
 mod pgio;
 mod scatter;
 mod sources;
@@ -15,6 +16,7 @@ pub use doctor::{calibration_text, diagnosis_text};
 pub use format::{count, duration_us, percent, rate};
 pub use histogram::{Scale, histogram_text};
 pub use model::{Limit, Summary};
+pub use oltp::{oltp_interval_line, sysbench_text};
 pub use pgio::pgio_text;
 pub use scatter::{PictureError, scatter_png};
 pub use terminal::{interval_line, run_text, runs_table};
@@ -32,4 +34,4 @@ pub fn json(record: &Record) -> serde_json::Result<String> {
 #[cfg(test)]
 mod example;
 #[cfg(test)]
-pub(crate) use example::{example_load, example_record};
+pub(crate) use example::{example_load, example_oltp, example_record};

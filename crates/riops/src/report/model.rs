@@ -1,18 +1,23 @@
 //! What a report says, before it has a form: the judgements that are made from a record's numbers.
 
 use super::work;
-use crate::plan::{Protocol, Schedule, Stop, WorkPlan};
+use crate::plan::{DatasetPlan, Protocol, Schedule, Spread, Stop, WorkPlan};
 use crate::store::{Record, StageRecord};
 use crate::units::Span;
 
 /// From here on a resource counts as used up.
 const FULL_SHARE: f64 = 0.9;
 
+/// From here on waiting for locks is what most of the time went into.
+const LOCKED_SHARE: f64 = 0.5;
+
 /// What kept the figure from being higher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// riops itself.
     Client,
+    /// The sessions waited for locks of each other.
+    Locks,
     /// The processors that server and client share.
     SharedCpu,
     /// The device of the server's data.
@@ -126,6 +131,10 @@ impl<'a> Summary<'a> {
         if let Some(every) = plan.reconnect_every {
             parts.push(format!("a new connection after every {every} transactions"));
         }
+        if plan.spread != Spread::default() || plan.rebalance {
+            let back = if plan.rebalance { ", sessions go back to nodes that return" } else { "" };
+            parts.push(format!("spread {}{back}", plan.spread));
+        }
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
@@ -140,12 +149,27 @@ impl<'a> Summary<'a> {
     pub fn access_paths(&self) -> Vec<(String, bool)> {
         let mut paths: Vec<(String, bool)> = Vec::new();
         for access in &self.record.accesses {
-            match paths.iter_mut().find(|(expected, _)| *expected == access.expected) {
+            let expected = self.of_any_table(&access.expected);
+            match paths.iter_mut().find(|(known, _)| *known == expected) {
                 Some((_, held)) => *held &= access.held,
-                None => paths.push((access.expected.clone(), access.held)),
+                None => paths.push((expected, access.held)),
             }
         }
         paths
+    }
+
+    /// A promise as it is made for every table of sysbench's, where there are several.
+    fn of_any_table(&self, promise: &str) -> String {
+        match &self.record.target.dataset.parameters {
+            DatasetPlan::Oltp(dataset) if dataset.tables > 1 => {
+                let mut text = promise.to_owned();
+                for name in ["sbtest", "k_", "xid_"] {
+                    text = without_number(&text, name);
+                }
+                text
+            }
+            _ => promise.to_owned(),
+        }
     }
 
     /// The moments at which somebody looked, in order.
@@ -165,6 +189,8 @@ impl<'a> Summary<'a> {
         let full = |share: Option<f64>| share.is_some_and(|share| share >= FULL_SHARE);
         if stage.client_cpu.as_ref().is_some_and(|cpu| cpu.limited) {
             Limit::Client
+        } else if self.lock_share().is_some_and(|share| share >= LOCKED_SHARE) {
+            Limit::Locks
         } else if shared && full(stage.machine_busy_share) {
             Limit::SharedCpu
         } else if full(
@@ -180,6 +206,14 @@ impl<'a> Summary<'a> {
         }
     }
 
+    /// Share of the sessions' time in which they waited for locks, 0 to 1, where somebody looked.
+    #[must_use]
+    pub fn lock_share(&self) -> Option<f64> {
+        let waits = self.stage.lock_waits?;
+        let looks = waits.samples as f64 * f64::from(self.stage.sessions);
+        (looks > 0.0).then(|| waits.waiting as f64 / looks)
+    }
+
     /// Share of this machine's processors that riops used, 0 to 1.
     #[must_use]
     pub fn client_machine_share(&self) -> Option<f64> {
@@ -193,6 +227,20 @@ impl<'a> Summary<'a> {
     pub fn errors(&self) -> u64 {
         self.stage.errors.iter().map(|error| error.count).sum()
     }
+}
+
+/// A text in which `N` stands for the digits behind each occurrence of `name`.
+fn without_number(text: &str, name: &str) -> String {
+    let mut parts = text.split(name);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        let number = if rest.len() < part.len() { "N" } else { "" };
+        for piece in [name, number, rest] {
+            out.push_str(piece);
+        }
+    }
+    out
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ fn stage_text(record: &Record, stage: &StageRecord) -> String {
     };
     let tables = match &record.target.dataset.parameters {
         DatasetPlan::Rows(dataset) => dataset.tables,
-        DatasetPlan::Load(_) => 1,
+        DatasetPlan::Load(_) | DatasetPlan::Oltp(_) => 1,
     };
     let _ = writeln!(
         text,
@@ -152,11 +152,13 @@ mod tests {
         let session = |number: u64| SessionRecord {
             number,
             server_process: 4_000 + i32::try_from(number).unwrap(),
+            node: None,
             operations: vec![SessionOperation {
                 name: "read".to_owned(),
                 transactions: 6_000,
                 rows: 6_000_000,
                 max_us: 4100.0,
+                execution_s: 9.9,
             }],
         };
         stage.session_details = vec![session(1), session(2)];

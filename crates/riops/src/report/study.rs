@@ -68,6 +68,7 @@ fn in_database(stage: &StageRecord) -> String {
 fn limit_word(limit: Limit) -> &'static str {
     match limit {
         Limit::Client => "client",
+        Limit::Locks => "locks",
         Limit::SharedCpu => "CPU",
         Limit::Device => "device",
         Limit::Rate => "the rate",

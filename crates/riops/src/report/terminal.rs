@@ -6,6 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 
 use super::format::{count, duration_us, percent, rate};
 use super::model::{Limit, Summary};
+use super::oltp::{contention, nodes};
 use super::sources::sources;
 use super::study::study;
 use super::work::totals;
@@ -55,6 +56,7 @@ pub fn run_text(record: &Record, kept: &str) -> String {
     } else {
         result(&mut block, &summary);
         sources(&mut block, summary.stage);
+        nodes(&mut block, summary.stage);
         block.gap();
         if !matches!(record.plan.work, WorkPlan::Rows(_)) {
             totals(&mut block, &summary);
@@ -107,16 +109,22 @@ fn plan(block: &mut Block, label: &str, outline: &str) {
 pub(super) fn headline(work: &WorkPlan) -> &'static str {
     match work {
         WorkPlan::Load(_) => "load",
+        WorkPlan::Oltp(_) => "TPS",
         WorkPlan::Rows(_) | WorkPlan::Point(_) => "RIOPS",
     }
 }
 
 fn result(block: &mut Block, summary: &Summary<'_>) {
     let stage = summary.stage;
-    block.line(
-        headline(&summary.record.plan.work),
-        &format!("{} rows/s", rate(stage.throughput.rows_per_s)),
-    );
+    let oltp = matches!(summary.record.plan.work, WorkPlan::Oltp(_));
+    let (rows_per_s, tx_per_s) =
+        (rate(stage.throughput.rows_per_s), rate(stage.throughput.transactions_per_s));
+    let mut lines = [format!("{rows_per_s} rows/s"), format!("{tx_per_s} transactions/s")];
+    if oltp {
+        lines.reverse();
+    }
+    let [first, second] = lines;
+    block.line(headline(&summary.record.plan.work), &first);
     let errors = match summary.errors() {
         0 => "no errors".to_owned(),
         1 => "1 error".to_owned(),
@@ -125,13 +133,15 @@ fn result(block: &mut Block, summary: &Summary<'_>) {
     block.line(
         "",
         &format!(
-            "{} transactions/s ({} transactions, {} rows, {errors})",
-            rate(stage.throughput.transactions_per_s),
+            "{second} ({} transactions, {} rows, {errors})",
             count(stage.transactions),
             count(stage.rows)
         ),
     );
     failures(block, summary);
+    if oltp {
+        contention(block, summary);
+    }
     match (&stage.service_us, &stage.response_us) {
         (Some(service), Some(response)) => {
             block
@@ -182,11 +192,14 @@ fn failures(block: &mut Block, summary: &Summary<'_>) {
             format!("{} × {}{retried}: {}", count(error.count), error.sqlstate, error.sample);
         block.line("", &text);
         if let Some(seconds) = error.without_success_s {
+            let below = error.below_90_percent_s.map_or_else(String::new, |seconds| {
+                format!(", {} below 90 % of the former rate", duration_us(seconds * 1e6))
+            });
             let recovery = error.until_90_percent_s.map_or_else(String::new, |seconds| {
-                format!("; 90 % of the former rate after {}", duration_us(seconds * 1e6))
+                format!(", back at it after {}", duration_us(seconds * 1e6))
             });
             let without = duration_us(seconds * 1e6);
-            block.line("", &format!("  {without} without a success{recovery}"));
+            block.line("", &format!("  {without} without a success{below}{recovery}"));
         }
     }
     if let Some(outcomes) = stage.outcomes.filter(|outcomes| outcomes.failed + outcomes.unknown > 0)
@@ -274,6 +287,7 @@ fn limit(block: &mut Block, summary: &Summary<'_>) {
         "limit",
         match summary.limit() {
             Limit::Client => "the client: a worker had no idle time; use more workers (-j) or more machines",
+            Limit::Locks => "locks: the sessions waited for each other",
             Limit::SharedCpu => "CPU: all processors of this machine, shared by server and client",
             Limit::Device => "the device of the server's data",
             Limit::Rate => "the rate that was asked for, and it was kept",
@@ -346,6 +360,9 @@ fn verdict(block: &mut Block, record: &Record) {
                     "every reply had all its rows, and the data hold every acknowledged change"
                 }
                 WorkPlan::Point(_) => "every reply had all its rows, and the table has all of them",
+                WorkPlan::Oltp(_) => {
+                    "every reply had all its rows, and the tables hold what was acknowledged"
+                }
             }
             .to_owned(),
         };
@@ -416,6 +433,12 @@ fn next_steps(summary: &Summary<'_>) -> Vec<String> {
         WorkPlan::Load(_) => {
             hints.push((format!("riops run point{target}"), "select rows of it by their key"));
             hints.push((format!("riops verify load{target}"), "prove that it is still whole"));
+        }
+        WorkPlan::Oltp(run) => {
+            if !run.pipeline && run.is_explicit() {
+                let why = "the statements of a transaction sent together";
+                hints.push((same("--pipeline"), why));
+            }
         }
         WorkPlan::Point(run) => {
             if !run.updates() {

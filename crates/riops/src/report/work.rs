@@ -2,6 +2,7 @@
 
 use super::format::{count, duration_us, percent};
 use super::model::Summary;
+use super::oltp;
 use super::terminal::Block;
 use crate::plan::{
     Contents, DatasetPlan, Distribution, Layout, LoadDataset, LoadRun, Method, PointRun,
@@ -15,6 +16,7 @@ pub(super) fn work(work: &WorkPlan) -> String {
         WorkPlan::Rows(run) => rows_work(run),
         WorkPlan::Load(run) => load_work(run),
         WorkPlan::Point(run) => point_work(run),
+        WorkPlan::Oltp(run) => format!("{}{}", oltp::work(run), keys_text(run.distribution)),
     }
 }
 
@@ -87,6 +89,7 @@ pub(super) fn dataset(dataset: &DatasetPlan) -> String {
     match dataset {
         DatasetPlan::Rows(dataset) => rows_dataset(dataset),
         DatasetPlan::Load(dataset) => load_dataset(dataset),
+        DatasetPlan::Oltp(dataset) => oltp::dataset(dataset),
     }
 }
 
@@ -127,6 +130,7 @@ pub(super) fn totals(block: &mut Block, summary: &Summary<'_>) {
     let (stage, plan) = (summary.stage, &summary.record.plan);
     let (unit, number, non_transactional) = match &plan.work {
         WorkPlan::Rows(_) => return,
+        WorkPlan::Oltp(_) => return oltp::totals(block, summary),
         WorkPlan::Load(run) => ("row", stage.rows, run.non_transactional),
         WorkPlan::Point(run) => ("statement", stage.statements, run.non_transactional),
     };
@@ -173,7 +177,7 @@ pub(super) fn batch_text(record: &Record, stage: &StageRecord) -> String {
         (WorkPlan::Load(_), Some(batch)) => format!("batch ({})", rows_text(batch)),
         (WorkPlan::Load(_), None) => "file".to_owned(),
         (WorkPlan::Point(_), _) => "statement".to_owned(),
-        (WorkPlan::Rows(_), _) => "transaction".to_owned(),
+        (WorkPlan::Rows(_) | WorkPlan::Oltp(_), _) => "transaction".to_owned(),
     }
 }
 

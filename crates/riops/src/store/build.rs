@@ -5,16 +5,19 @@ use uuid::Uuid;
 
 use super::io;
 use super::record::{
-    AccessRecord, ClientCpu, ClientRecord, DrainedRecord, Fairness, LateRecord, OperationRecord,
-    Outcomes, Record, SCHEMA, ScheduleRecord, SessionOperation, SessionRecord, StageRecord, Status,
-    TargetRecord, ThresholdRecord, Throughput, Verdict,
+    AccessRecord, ClientCpu, ClientRecord, DrainedRecord, Execution, Fairness, LateRecord,
+    NodeRecord, OperationRecord, OutageRecord, Outcomes, Record, SCHEMA, ScheduleRecord,
+    SessionOperation, SessionRecord, StageRecord, Status, TargetRecord, ThresholdRecord,
+    Throughput, Verdict,
 };
 use crate::engine::{AccessFinding, Moment, SessionError, SessionTally, StageResult};
-use crate::metrics::{Figures, Histogram, HistogramError, OperationTotals};
+use crate::metrics::{Figures, Histogram, HistogramError, NodeTotals, OperationTotals, imbalance};
 use crate::plan::{LoopSide, Method, RunPlan, Stop, Threshold, WorkPlan};
 use crate::probe::MachineUse;
 use crate::probe::caches::CacheState;
 use crate::probe::database::DatabaseUse;
+use crate::probe::yugabytedb::NodeUse;
+use crate::target::nodes::Node;
 use crate::workload::access::Access;
 use crate::workload::verify::Check;
 
@@ -81,7 +84,7 @@ impl WorkFacts {
                 method: Some(run.method.as_str().to_owned()),
                 ..Self::default()
             },
-            WorkPlan::Point(_) => Self::default(),
+            WorkPlan::Point(_) | WorkPlan::Oltp(_) => Self::default(),
         }
     }
 }
@@ -138,6 +141,9 @@ pub fn build(
             let what = match context.plan.work {
                 WorkPlan::Point(_) => "no row, more than one, or a text of a wrong length",
                 WorkPlan::Rows(_) | WorkPlan::Load(_) => "fewer or more rows than were asked for",
+                WorkPlan::Oltp(_) => {
+                    "fewer or more rows than were asked for, or a text of a wrong length: rows of the load are missing"
+                }
             };
             add(format!("{wrong_replies} replies had {what}"));
         }
@@ -270,6 +276,7 @@ fn stage(
         seconds,
         index_only: facts.index_only,
     };
+    let nodes = nodes(&result, &usage.nodes, transactions);
     let storage = result.findings.iter().find_map(|found| found.finding.storage);
     let blocks_per_transaction = blocks_per_transaction(&result, usage.database.as_ref());
     Ok(StageRecord {
@@ -297,6 +304,16 @@ fn stage(
         outcomes: Some(outcomes(totals)),
         retries: result.recorder.retries,
         reconnects: result.recorder.reconnects,
+        queries: result.recorder.queries,
+        attempt_us: (result.recorder.retries > 0)
+            .then(|| result.recorder.attempts.summary())
+            .flatten(),
+        percentile_us: (service.count() > 0)
+            .then(|| service.quantile(plan.percentile / 100.0).as_micros()),
+        execution_s: (!facts.in_server).then(|| execution(&result.sessions)),
+        lock_waits: usage.lock_waits,
+        imbalance: imbalance_of(&nodes),
+        nodes,
         late: plan.latency_limit.map(|limit| LateRecord {
             limit_us: limit.limit_s * 1e6,
             transactions: sum(|totals| totals.late),
@@ -358,6 +375,9 @@ fn session_details(result: &StageResult) -> Vec<SessionRecord> {
     let record = |session: &SessionTally| SessionRecord {
         number: session.number + 1,
         server_process: session.process,
+        node: (result.nodes.len() > 1)
+            .then(|| result.nodes.get(session.node).map(|node| node.name.clone()))
+            .flatten(),
         operations: result
             .operations
             .iter()
@@ -367,6 +387,7 @@ fn session_details(result: &StageResult) -> Vec<SessionRecord> {
                 transactions: tally.transactions,
                 rows: tally.rows,
                 max_us: tally.longest.as_micros(),
+                execution_s: tally.busy.as_seconds(),
             })
             .collect(),
     };
@@ -422,6 +443,8 @@ fn operations(
                 acknowledged_transactions: acknowledged.transactions,
                 acknowledged_rows: acknowledged.rows,
                 unknown_rows: acknowledged.rows_unknown,
+                effects: acknowledged.effects,
+                unknown_effects: acknowledged.effects_unknown,
                 failed: totals.failed,
                 unknown: totals.unknown,
                 response_us: totals.response.as_ref().and_then(Histogram::summary),
@@ -475,6 +498,72 @@ fn fairness(transactions: &[u64]) -> Fairness {
         max: transactions.iter().copied().max().unwrap_or(0),
         stdev: variance.sqrt(),
     }
+}
+
+fn execution(sessions: &[SessionTally]) -> Execution {
+    let busy = |session: &SessionTally| {
+        session.operations.iter().map(|tally| tally.busy.as_seconds()).sum::<f64>()
+    };
+    let count = sessions.len().max(1) as f64;
+    let mean = sessions.iter().map(busy).sum::<f64>() / count;
+    let variance = sessions.iter().map(|each| (busy(each) - mean).powi(2)).sum::<f64>() / count;
+    Execution { mean, stdev: variance.sqrt() }
+}
+
+/// The nodes of a cluster; where there is only one, the totals are its own.
+fn nodes(result: &StageResult, usage: &[Option<NodeUse>], all: u64) -> Vec<NodeRecord> {
+    let seconds = result.seconds.max(f64::MIN_POSITIVE);
+    let of_sessions = |node: usize| -> u64 {
+        let here = result.sessions.iter().filter(|session| session.node == node);
+        here.map(SessionTally::transactions).sum()
+    };
+    let record = |(number, node): (usize, &Node)| {
+        let totals = result.recorder.nodes.get(number);
+        // Loops in the server are counted by session, and a single node by the stage.
+        let transactions = match totals {
+            Some(totals) if totals.transactions > 0 => totals.transactions,
+            _ => of_sessions(number),
+        };
+        let outages = result.node_outages.get(number).into_iter().flatten();
+        let alone = result.nodes.len() == 1;
+        let pick = |mine: fn(&NodeTotals) -> u64, whole: u64| match totals {
+            Some(totals) => mine(totals),
+            None if alone => whole,
+            None => 0,
+        };
+        let lost = outcomes(result.recorder.operations());
+        let unknown: u64 = result.acknowledged.iter().map(|each| each.transactions_unknown).sum();
+        NodeRecord {
+            node: node.name.clone(),
+            role: node.role,
+            placement: node.placement.clone(),
+            sessions: result.sessions.iter().filter(|each| each.node == number).count() as u64,
+            transactions,
+            transactions_per_s: transactions as f64 / seconds,
+            share: transactions as f64 / all.max(1) as f64,
+            service_us: totals.and_then(|totals| totals.service.summary()),
+            errors: pick(|totals| totals.errors, result.recorder.errors().total()),
+            retries: pick(|totals| totals.retries, result.recorder.retries),
+            failed: pick(|totals| totals.failed, lost.failed),
+            unknown_commits: pick(|totals| totals.unknown, unknown),
+            reconnects: pick(|totals| totals.reconnects, result.recorder.reconnects),
+            outages: outages
+                .map(|(sqlstate, outage)| OutageRecord {
+                    sqlstate: sqlstate.clone(),
+                    without_success_s: outage.without_success_s,
+                    below_90_percent_s: outage.below_90_percent_s,
+                    until_90_percent_s: outage.until_90_percent_s,
+                })
+                .collect(),
+            usage: usage.get(number).copied().flatten(),
+        }
+    };
+    result.nodes.iter().enumerate().map(record).collect()
+}
+
+fn imbalance_of(nodes: &[NodeRecord]) -> Option<f64> {
+    let counts: Vec<u64> = nodes.iter().map(|node| node.transactions).collect();
+    imbalance(&counts).filter(|_| nodes.len() > 1)
 }
 
 #[cfg(test)]

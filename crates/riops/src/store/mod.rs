@@ -7,9 +7,9 @@ mod sqlite;
 
 pub use build::{Measured, RunContext, build};
 pub use record::{
-    AccessRecord, ClientCpu, ClientRecord, DatasetRecord, DrainedRecord, Fairness, IoRecord,
-    LateRecord, OperationRecord, Outcomes, Record, SCHEMA, ScheduleRecord, SessionOperation,
-    SessionRecord, Sources, StageRecord, Status, TargetRecord, ThresholdRecord, Throughput,
-    Verdict,
+    AccessRecord, ClientCpu, ClientRecord, DatasetRecord, DrainedRecord, Execution, Fairness,
+    IoRecord, LateRecord, NodeRecord, OperationRecord, OutageRecord, Outcomes, Record, SCHEMA,
+    ScheduleRecord, SessionOperation, SessionRecord, Sources, StageRecord, Status, TargetRecord,
+    ThresholdRecord, Throughput, Verdict,
 };
 pub use sqlite::{Listed, SqliteStore, StoreError, default_path};

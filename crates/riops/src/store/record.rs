@@ -9,16 +9,20 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::metrics::{ErrorEntry, LatencySummary, Point, SampleSet};
+use crate::metrics::{ErrorEntry, LatencySummary, Point, Queries, SampleSet};
 use crate::plan::{DatasetPlan, RunPlan, Threshold};
 use crate::probe::DeviceUse;
 use crate::probe::caches::CacheState;
 use crate::probe::database::DatabaseUse;
 use crate::probe::memory::{Memory, Pressure};
 use crate::probe::storage::Storage;
+use crate::probe::waits::LockWaits;
+use crate::probe::yugabytedb::NodeUse;
 use crate::target::Flavour;
 use crate::target::machine::MachineFacts;
+use crate::target::nodes::Role;
 use crate::workload::access::StorageRequests;
+use crate::workload::transaction::Effects;
 use crate::workload::verify::Check;
 
 /// The version of this structure.
@@ -216,6 +220,28 @@ pub struct StageRecord {
     /// Broken connections that were replaced.
     #[serde(default)]
     pub reconnects: u64,
+    /// Statements that were answered, of the transactions that came to an end within the measurement.
+    #[serde(default, skip_serializing_if = "Queries::is_none")]
+    pub queries: Queries,
+    /// How long single attempts took, whatever came of them; only where some were sent again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt_us: Option<LatencySummary>,
+    /// The percentile of the service time that the plan names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percentile_us: Option<f64>,
+    /// The time that a session spent in transactions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_s: Option<Execution>,
+    /// Sessions that waited for locks, where somebody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock_waits: Option<LockWaits>,
+    /// The nodes of the target.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeRecord>,
+    /// The busiest node's transactions over those of an even share: 1 is even. Only where there are
+    /// several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imbalance: Option<f64>,
     /// Transactions beyond the latency limit; only where one is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<LateRecord>,
@@ -259,6 +285,68 @@ pub struct StageRecord {
     pub machine_busy_share: Option<f64>,
     /// The time series.
     pub series: Vec<Point>,
+}
+
+/// The time that sessions spent in transactions, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it: of a session")]
+pub struct Execution {
+    pub mean: f64,
+    pub stdev: f64,
+}
+
+/// One node of the target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodeRecord {
+    /// Host and port.
+    pub node: String,
+    /// What it is for.
+    pub role: Role,
+    /// `cloud.region.zone`, where the cluster says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<String>,
+    /// Sessions that were on it at the end.
+    pub sessions: u64,
+    /// Transactions that ended on it within the measurement.
+    pub transactions: u64,
+    /// The same per second.
+    pub transactions_per_s: f64,
+    /// Its share of all transactions, 0 to 1.
+    pub share: f64,
+    /// From the first send to the end of the last reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_us: Option<LatencySummary>,
+    /// Errors on it within the measurement.
+    pub errors: u64,
+    /// Transactions that were sent again.
+    pub retries: u64,
+    /// Transactions that failed.
+    pub failed: u64,
+    /// Transactions whose outcome is unknown, in all phases.
+    pub unknown_commits: u64,
+    /// Broken connections that were replaced by one to it.
+    pub reconnects: u64,
+    /// What errors did to it, by SQLSTATE.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<OutageRecord>,
+    /// What it tells of itself.
+    #[serde(flatten)]
+    pub usage: Option<NodeUse>,
+}
+
+/// A time around errors in which nothing succeeded on a node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OutageRecord {
+    /// The errors' code.
+    pub sqlstate: String,
+    /// How long nothing succeeded.
+    pub without_success_s: f64,
+    /// How long intervals stayed below 90 % of the former rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below_90_percent_s: Option<f64>,
+    /// From the last success until the former rate was back; absent where it did not come back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_90_percent_s: Option<f64>,
 }
 
 /// What became of transactions: attempted is the sum of the others.
@@ -316,6 +404,12 @@ pub struct OperationRecord {
     /// Rows of transactions whose connection broke before their outcome was known.
     #[serde(default)]
     pub unknown_rows: u64,
+    /// What the acknowledged changes come to, for workloads that count it.
+    #[serde(default, skip_serializing_if = "Effects::is_none")]
+    pub effects: Effects,
+    /// What those of unknown outcome come to, at most.
+    #[serde(default, skip_serializing_if = "Effects::is_none")]
+    pub unknown_effects: Effects,
     /// Block accesses of one transaction, in tables and indexes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_per_transaction: Option<f64>,
@@ -408,6 +502,9 @@ pub struct SessionRecord {
     pub number: u64,
     /// The process that served it last, where the server has such.
     pub server_process: i32,
+    /// The node that it was on last, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     /// By kind of transaction.
     pub operations: Vec<SessionOperation>,
 }
@@ -420,6 +517,8 @@ pub struct SessionOperation {
     pub transactions: u64,
     pub rows: u64,
     pub max_us: f64,
+    #[serde(default)]
+    pub execution_s: f64,
 }
 
 /// What riops itself used.

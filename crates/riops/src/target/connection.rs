@@ -60,6 +60,9 @@ pub enum ConnectionError {
     /// None of several servers let a session in.
     #[error("no server lets a session in: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     NoServer(Vec<ConnectionError>),
+    /// No node of the cluster is what the spread asks for.
+    #[error("no node of the cluster is what --spread {0} asks for")]
+    NoNode(String),
     /// The server reports an error.
     #[error("{0}")]
     Server(Box<ServerError>),
@@ -86,7 +89,7 @@ impl ConnectionError {
             Self::Startup { source: StartupError::Server(error), .. } | Self::Server(error) => {
                 !error.sqlstate.may_pass()
             }
-            Self::Startup { .. } | Self::Interrupted => true,
+            Self::Startup { .. } | Self::Interrupted | Self::NoNode(_) => true,
             _ => false,
         }
     }

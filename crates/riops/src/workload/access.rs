@@ -36,6 +36,32 @@ pub enum AccessPath {
         /// The index.
         index: String,
     },
+    /// The index gives the rows that are deleted.
+    DeleteByIndex {
+        /// The table.
+        table: String,
+        /// The index.
+        index: String,
+    },
+    /// Several ranges of the index give the rows together.
+    BitmapScan {
+        /// The table.
+        table: String,
+        /// The index.
+        index: String,
+    },
+    /// The table is read as it lies.
+    SeqScan {
+        /// The table.
+        table: String,
+    },
+    /// The rows of both tables are reached by their indexes.
+    JoinByIndex {
+        /// The tables.
+        tables: [String; 2],
+        /// An index of each.
+        indexes: [String; 2],
+    },
     /// Rows are inserted, and no table is read.
     Insert {
         /// The table.
@@ -50,6 +76,16 @@ impl fmt::Display for AccessPath {
             Self::UpdateByIndex { .. } => {
                 write!(formatter, "update of {table} through {kind} on {index}")
             }
+            Self::DeleteByIndex { .. } => {
+                write!(formatter, "delete from {table} through {kind} on {index}")
+            }
+            Self::SeqScan { .. } => write!(formatter, "{kind} on {table}"),
+            Self::JoinByIndex { tables: [one, other], indexes: [index, other_index] } => {
+                write!(
+                    formatter,
+                    "join of {one} and {other} through {kind} on {index} and {other_index}"
+                )
+            }
             Self::Insert { .. } => write!(formatter, "insert into {table}, no table read"),
             Self::IndexOnlyScan { visits_allowed: true, .. } => {
                 write!(formatter, "{kind} on {index}, table {table} visited for updated rows")
@@ -63,7 +99,12 @@ impl AccessPath {
     /// The scan's node type, the table and the index.
     fn parts(&self) -> (&'static str, &str, &str) {
         match self {
-            Self::IndexScan { table, index } | Self::UpdateByIndex { table, index } => {
+            Self::IndexScan { table, index }
+            | Self::UpdateByIndex { table, index }
+            | Self::DeleteByIndex { table, index } => ("Index Scan", table, index),
+            Self::BitmapScan { table, index } => ("Bitmap Heap Scan", table, index),
+            Self::SeqScan { table } => ("Seq Scan", table, ""),
+            Self::JoinByIndex { tables: [table, _], indexes: [index, _] } => {
                 ("Index Scan", table, index)
             }
             Self::IndexOnlyScan { table, index, .. } => ("Index Only Scan", table, index),
@@ -123,13 +164,18 @@ impl Access {
     pub fn explain_sql(&self, by_name: bool) -> String {
         let analyze = match (&self.expected, self.flavour) {
             // Running it would change rows.
-            (AccessPath::UpdateByIndex { .. } | AccessPath::Insert { .. }, _) => "",
+            (
+                AccessPath::UpdateByIndex { .. }
+                | AccessPath::DeleteByIndex { .. }
+                | AccessPath::Insert { .. },
+                _,
+            ) => "",
             // Where the rows come from, only DIST tells.
             (_, Flavour::YugabyteDb) => "analyze, dist, ",
             // The plan of an index-only scan does not say whether it visits the table all the
             // same: only running it does.
             (AccessPath::IndexOnlyScan { .. }, _) => "analyze, timing off, summary off, ",
-            (AccessPath::IndexScan { .. }, _) => "",
+            _ => "",
         };
         let statement = if by_name {
             format!("execute \"{}\"({})", self.statement, self.arguments.join(", "))
@@ -166,27 +212,57 @@ impl Access {
     fn is_kept_by(&self, nodes: &[Node<'_>]) -> bool {
         let (kind, table, index) = self.expected.parts();
         let mut scans = nodes.iter().filter(|node| node.reads_a_table());
-        if matches!(self.expected, AccessPath::Insert { .. }) {
-            let inserts = nodes.first().is_some_and(|node| {
-                node.text("Operation") == "Insert" && node.text("Relation Name") == table
-            });
-            return inserts && scans.next().is_none();
+        let is = |node: &Node<'_>, kind: &str, table: &str, index: &str| {
+            node.text("Node Type") == kind
+                && node.text("Relation Name") == table
+                && node.text("Index Name") == index
+        };
+        let by_index = |node: &Node<'_>| !node.text("Index Cond").is_empty();
+        match &self.expected {
+            AccessPath::Insert { .. } => {
+                let inserts = nodes.first().is_some_and(|node| {
+                    node.text("Operation") == "Insert" && node.text("Relation Name") == table
+                });
+                return inserts && scans.next().is_none();
+            }
+            AccessPath::SeqScan { .. } => {
+                let promised = scans.next().is_some_and(|scan| is(scan, kind, table, ""));
+                return promised && scans.next().is_none();
+            }
+            AccessPath::BitmapScan { .. } => {
+                let promised = scans.next().is_some_and(|scan| is(scan, kind, table, ""));
+                let ranges: Vec<_> = scans.collect();
+                let range =
+                    |node: &&Node<'_>| is(node, "Bitmap Index Scan", "", index) && by_index(node);
+                return promised && !ranges.is_empty() && ranges.iter().all(range);
+            }
+            AccessPath::JoinByIndex { tables: [_, other], indexes: [_, other_index] } => {
+                let scans: Vec<_> = scans.filter(|scan| by_index(scan)).collect();
+                let one = |scan: &Node<'_>| is(scan, kind, table, index);
+                let two = |scan: &Node<'_>| is(scan, kind, other, other_index);
+                return match scans.as_slice() {
+                    [first, second] => {
+                        nodes.iter().filter(|node| node.reads_a_table()).count() == 2
+                            && (one(first) && two(second) || two(first) && one(second))
+                    }
+                    _ => false,
+                };
+            }
+            _ => {}
         }
-        let promised = scans.next().is_some_and(|scan| {
-            scan.text("Node Type") == kind
-                && scan.text("Relation Name") == table
-                && scan.text("Index Name") == index
-                && !scan.text("Index Cond").is_empty()
-        });
-        let updates = nodes.iter().any(|node| node.text("Operation") == "Update");
-        let update_wanted = matches!(self.expected, AccessPath::UpdateByIndex { .. });
+        let promised =
+            scans.next().is_some_and(|scan| is(scan, kind, table, index) && by_index(scan));
+        let operation =
+            nodes.iter().map(|node| node.text("Operation")).find(|text| !text.is_empty());
+        let wanted = match self.expected {
+            AccessPath::UpdateByIndex { .. } => Some("Update"),
+            AccessPath::DeleteByIndex { .. } => Some("Delete"),
+            _ => None,
+        };
         let visits = nodes.iter().any(|node| node.heap_fetches() > 0);
         let visits_allowed =
             !matches!(self.expected, AccessPath::IndexOnlyScan { visits_allowed: false, .. });
-        promised
-            && scans.next().is_none()
-            && updates == update_wanted
-            && (visits_allowed || !visits)
+        promised && scans.next().is_none() && operation == wanted && (visits_allowed || !visits)
     }
 }
 
@@ -371,6 +447,45 @@ mod tests {
             index_scan().explain_sql(false),
             "explain (format json, costs off) select 1 where k < 10"
         );
+    }
+
+    #[test]
+    fn the_paths_of_sysbench_s_statements_are_told_apart() {
+        let (table, index) = names();
+        let modify = |operation: &str| {
+            json!({"Node Type": "ModifyTable", "Operation": operation, "Relation Name": table,
+                "Plans": [scan("Index Scan")]})
+        };
+        let delete =
+            access(AccessPath::DeleteByIndex { table: table.clone(), index: index.clone() });
+        assert!(delete.judge(&plan(&modify("Delete"))).held);
+        assert!(!delete.judge(&plan(&modify("Update"))).held);
+        let seq = json!({"Node Type": "Seq Scan", "Relation Name": table});
+        let whole = access(AccessPath::SeqScan { table: table.clone() });
+        assert!(whole.judge(&plan(&seq)).held);
+        assert!(!whole.judge(&plan(&scan("Index Scan"))).held);
+        let range =
+            json!({"Node Type": "Bitmap Index Scan", "Index Name": index, "Index Cond": "x"});
+        let heap = |below: Value| json!({"Node Type": "Bitmap Heap Scan", "Relation Name": table, "Plans": [below]});
+        let bitmap = access(AccessPath::BitmapScan { table: table.clone(), index: index.clone() });
+        let several = json!({"Node Type": "BitmapOr", "Plans": [range, range]});
+        assert!(bitmap.judge(&plan(&heap(several))).held);
+        assert!(bitmap.judge(&plan(&heap(range.clone()))).held);
+        let mut other = range;
+        other["Index Name"] = json!("other");
+        assert!(!bitmap.judge(&plan(&heap(other))).held);
+        assert!(!bitmap.judge(&plan(&seq)).held);
+        let join = access(AccessPath::JoinByIndex {
+            tables: [table.clone(), "u".to_owned()],
+            indexes: [index, "u_pkey".to_owned()],
+        });
+        let mut inner = scan("Index Scan");
+        (inner["Relation Name"], inner["Index Name"]) = (json!("u"), json!("u_pkey"));
+        let both =
+            |one: Value, other: Value| json!({"Node Type": "Merge Join", "Plans": [one, other]});
+        assert!(join.judge(&plan(&both(inner.clone(), scan("Index Scan")))).held);
+        assert!(!join.judge(&plan(&both(inner.clone(), inner.clone()))).held);
+        assert!(!join.judge(&plan(&both(inner, seq))).held);
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub enum DatasetError {
     #[error(transparent)]
     Connection(#[from] ConnectionError),
     /// Somebody else's table has the name.
-    #[error("the table riops.{0} exists and was not made by riops: rename or drop it first")]
+    #[error("the table {0} exists and was not made by riops: rename or drop it first")]
     Foreign(String),
     /// Somebody else's routine has the name.
     #[error("the routine riops.{0} exists and was not made by riops: rename or drop it first")]
@@ -59,7 +59,7 @@ pub enum DatasetError {
     Incomplete(&'static str),
     /// A table of it is not there any more, or is another one.
     #[error(
-        "the table riops.{table} is gone, or not the one that riops made: make the dataset anew \
+        "the table {table} is gone, or not the one that riops made: make the dataset anew \
          with: riops prepare {workload} --recreate"
     )]
     Gone {
@@ -121,7 +121,7 @@ pub enum Job {
 
 /// A table of a dataset and how it is filled.
 pub struct Table {
-    /// Its name in the schema `riops`.
+    /// Its name with its schema.
     pub name: String,
     /// Statements that make it, empty, as one text.
     pub create: String,
@@ -300,6 +300,13 @@ impl<'a> Registry<'a> {
         if !self.exists()? {
             // One query is one transaction: both tables or none.
             self.connection.execute(CREATE_REGISTRY)?;
+            return Ok(());
+        }
+        // What a registry of an older riops does not have.
+        let column = "select 1 from pg_attribute
+                       where attrelid = 'riops.run'::regclass and attname = 'effects'";
+        if self.connection.query_value(column)?.is_none() {
+            self.connection.execute("alter table riops.run add column effects text")?;
         }
         Ok(())
     }
@@ -309,21 +316,22 @@ impl<'a> Registry<'a> {
     /// # Errors
     /// [`DatasetError::Foreign`] where a table of its name is somebody else's.
     pub fn exists(&mut self) -> Result<bool, DatasetError> {
-        match self.comment_of("dataset")? {
+        match self.comment_of("riops.dataset")? {
             None => Ok(false),
             Some(comment) if comment == "riops registry 1" => Ok(true),
-            Some(_) => Err(DatasetError::Foreign("dataset".to_owned())),
+            Some(_) => Err(DatasetError::Foreign("riops.dataset".to_owned())),
         }
     }
 
-    /// The comment of a table in the schema; `None` where there is no table, empty where it has
-    /// no comment.
+    /// The comment of a table, named with its schema; `None` where there is no table, empty where it
+    /// has no comment.
     fn comment_of(&mut self, table: &str) -> Result<Option<String>, DatasetError> {
+        let (schema, name) = table.split_once('.').unwrap_or(("riops", table));
         let rows = self.connection.query_with(
             "select coalesce(obj_description(c.oid, 'pg_class'), '')
                from pg_class c join pg_namespace n on n.oid = c.relnamespace
-              where n.nspname = 'riops' and c.relname = $1",
-            &[Some(table)],
+              where n.nspname = $1 and c.relname = $2",
+            &[Some(schema), Some(name)],
         )?;
         Ok(rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
     }
@@ -337,13 +345,15 @@ impl<'a> Registry<'a> {
         Ok(self.comment_of(table)?.map(|comment| comment == mark))
     }
 
-    /// Makes sure that all tables of the dataset are there.
+    /// Makes sure that all tables of the dataset are there, and are riops's own unless they are
+    /// `adopted`.
     ///
     /// # Errors
     /// [`DatasetError::Gone`]
-    pub fn require(&mut self, tables: &[String]) -> Result<(), DatasetError> {
+    pub fn require(&mut self, tables: &[String], adopted: bool) -> Result<(), DatasetError> {
         for table in tables {
-            if self.owns(table)? != Some(true) {
+            let owned = self.owns(table)?;
+            if owned.is_none() || (owned == Some(false) && !adopted) {
                 return Err(DatasetError::Gone { workload: self.workload, table: table.clone() });
             }
         }
@@ -401,8 +411,7 @@ impl<'a> Registry<'a> {
         self.in_transaction(|connection| {
             for table in &dataset.tables {
                 connection.execute(&table.create)?;
-                connection
-                    .execute(&format!("comment on table riops.{} is '{mark}'", table.name))?;
+                connection.execute(&format!("comment on table {} is '{mark}'", table.name))?;
             }
             connection.query_with(
                 "insert into riops.dataset (workload, id, state, parameters, riops_version)
@@ -412,6 +421,37 @@ impl<'a> Registry<'a> {
             Ok(())
         })?;
         Ok(id)
+    }
+
+    /// Registers tables that somebody else has made as a whole dataset, in the place of what was
+    /// registered.
+    ///
+    /// # Errors
+    /// [`DatasetError`]
+    pub fn adopt(
+        &mut self,
+        parameters: &Value,
+        baseline: &[Vec<i128>],
+    ) -> Result<(), DatasetError> {
+        let workload = self.workload;
+        let id = uuid::Uuid::now_v7().to_string();
+        let parameters = parameters.to_string();
+        self.in_transaction(|connection| {
+            connection.query_with(
+                "delete from riops.run where dataset in
+                        (select id from riops.dataset where workload = $1)",
+                &[Some(workload)],
+            )?;
+            connection
+                .query_with("delete from riops.dataset where workload = $1", &[Some(workload)])?;
+            connection.query_with(
+                "insert into riops.dataset (workload, id, state, parameters, riops_version)
+                 values ($1, $2, 'loading', $3, $4)",
+                &[Some(workload), Some(&id), Some(&parameters), Some(env!("CARGO_PKG_VERSION"))],
+            )?;
+            Ok(())
+        })?;
+        self.complete(&id, baseline)
     }
 
     /// All or nothing.
@@ -462,11 +502,13 @@ impl<'a> Registry<'a> {
             return Ok(Vec::new());
         }
         let mark = self.mark();
+        // Wherever they are: nobody else gives tables this comment.
         let tables: Vec<String> = self
             .connection
             .query_with(
-                "select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
-                  where n.nspname = 'riops' and c.relkind in ('r', 'p')
+                "select format('%I.%I', n.nspname, c.relname)
+                   from pg_class c join pg_namespace n on n.oid = c.relnamespace
+                  where c.relkind in ('r', 'p')
                     and obj_description(c.oid, 'pg_class') = $1 order by 1",
                 &[Some(&mark)],
             )?
@@ -477,8 +519,7 @@ impl<'a> Registry<'a> {
         self.in_transaction(|connection| {
             for table in &tables {
                 drop_leftover_views(connection, table)?;
-                connection
-                    .execute(&format!("drop table riops.\"{}\"", table.replace('"', "\"\"")))?;
+                connection.execute(&format!("drop table {table}"))?;
             }
             connection.query_with(
                 "delete from riops.run where dataset in
@@ -553,8 +594,7 @@ impl<'a> Registry<'a> {
             return Ok(None);
         }
         let sql = "select sum(pg_total_relation_size(c.oid)), pg_size_bytes(current_setting('shared_buffers'))
-                     from pg_class c join pg_namespace n on n.oid = c.relnamespace
-                    where n.nspname = 'riops' and obj_description(c.oid, 'pg_class') = $1";
+                     from pg_class c where obj_description(c.oid, 'pg_class') = $1";
         let mark = self.mark();
         let rows = match self.connection.query_with(sql, &[Some(&mark)]) {
             Err(ConnectionError::Server(_)) => return Ok(None),

@@ -113,7 +113,17 @@ enum Kind {
     Uniform,
     Zipfian { ranks: Zipf<f64>, keys: Permutation },
     Hotspot { hot: u64, probability: f64 },
+    Special,
+    Gaussian,
+    Pareto,
 }
+
+/// Sysbench's numbers: share of the accesses that are special, share of the keys that are, draws that
+/// make a mean, and the exponent log(0.2) / log(0.8) of its Pareto distribution.
+const SPECIAL_ACCESSES: f64 = 0.75;
+const SPECIAL_KEYS: f64 = 0.01;
+const MEAN_OF: u32 = 12;
+const PARETO_POWER: f64 = 7.212_567_439_023_86;
 
 impl RangePicker {
     /// A picker for ranges of `batch` keys, which is at least 1 and at most `rows`.
@@ -122,6 +132,9 @@ impl RangePicker {
         let starts = rows.saturating_sub(batch) + 1;
         let kind = match distribution {
             Distribution::Uniform => Kind::Uniform,
+            Distribution::Special => Kind::Special,
+            Distribution::Gaussian => Kind::Gaussian,
+            Distribution::Pareto => Kind::Pareto,
             Distribution::Zipfian { theta } => match Zipf::new(starts as f64, theta) {
                 Ok(ranks) => Kind::Zipfian {
                     ranks,
@@ -138,10 +151,30 @@ impl RangePicker {
         Self { starts, kind }
     }
 
+    /// The key at this share of all of them, 0 to 1.
+    fn at(&self, position: f64) -> u64 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of a count"
+        )]
+        let before = (self.starts as f64 * position) as u64;
+        before.min(self.starts - 1) + 1
+    }
+
     /// The next first key.
     pub fn pick(&self, rng: &mut Xoshiro256PlusPlus) -> u64 {
         match &self.kind {
             Kind::Uniform => rng.random_range(1..=self.starts),
+            Kind::Special if rng.random_bool(SPECIAL_ACCESSES) => {
+                let width = share(self.starts, SPECIAL_KEYS);
+                (self.starts - width) / 2 + rng.random_range(1..=width)
+            }
+            Kind::Special | Kind::Gaussian => {
+                let sum: f64 = (0..MEAN_OF).map(|_| rng.random::<f64>()).sum();
+                self.at(sum / f64::from(MEAN_OF))
+            }
+            Kind::Pareto => self.at(rng.random::<f64>().powf(PARETO_POWER)),
             Kind::Zipfian { ranks, keys } => {
                 #[expect(
                     clippy::cast_possible_truncation,
@@ -194,12 +227,15 @@ mod tests {
             rows in 1u64..5_000,
             part in 0.0f64..1.0,
             seed in any::<u64>(),
-            kind in 0..3,
+            kind in 0..6,
         ) {
             let batch = share(rows, part);
             let distribution = match kind {
                 0 => Distribution::Uniform,
                 1 => Distribution::Zipfian { theta: 0.99 },
+                2 => Distribution::Special,
+                3 => Distribution::Gaussian,
+                4 => Distribution::Pareto,
                 _ => Distribution::Hotspot { keys_percent: 20.0, accesses_percent: 80.0 },
             };
             let picker = RangePicker::new(distribution, rows, batch, seed);
@@ -239,6 +275,22 @@ mod tests {
         // 16,000 expected, standard deviation 57; six of those.
         assert!(hot.abs_diff(16_000) < 340, "{hot}");
         assert_eq!(found.len(), 100);
+    }
+
+    #[test]
+    fn sysbench_s_distributions_have_their_shares() {
+        let within = |distribution, keys: std::ops::RangeInclusive<u64>| {
+            let found = frequencies(distribution, 1_000, 1);
+            f64::from(found.range(keys).map(|(_, count)| count).sum::<u32>()) / 20_000.0
+        };
+        // The ten keys in the middle, with 4.8 % of the rest: the mean of twelve has a standard
+        // deviation of 83 keys. Standard deviation of the share: 0.3 %.
+        let special = within(Distribution::Special, 496..=505);
+        assert!((special - 0.762).abs() < 0.02, "{special}");
+        let gaussian = within(Distribution::Gaussian, 418..=583);
+        assert!((gaussian - 0.68).abs() < 0.02, "{gaussian}");
+        let pareto = within(Distribution::Pareto, 1..=200);
+        assert!((pareto - 0.8).abs() < 0.02, "{pareto}");
     }
 
     #[test]

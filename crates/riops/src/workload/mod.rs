@@ -6,8 +6,9 @@
 pub mod access;
 pub mod dataset;
 pub mod keys;
-mod ledger;
+pub mod ledger;
 pub mod load;
+pub mod oltp;
 pub mod point;
 pub mod prepare;
 pub mod routines;
@@ -17,6 +18,9 @@ pub mod transaction;
 pub mod values;
 pub mod verify;
 
+use std::ops::Range;
+
+use riops_wire::sqlstate::SqlState;
 use serde_json::Value;
 
 use crate::plan::RunPlan;
@@ -32,8 +36,13 @@ pub trait Workload {
     /// Its name on the command line and in the record.
     fn name(&self) -> &'static str;
 
-    /// The names of its tables in the schema `riops`.
+    /// The names of its tables, each with its schema.
     fn table_names(&self) -> Vec<String>;
+
+    /// Whether somebody else has made its tables, so that they are never dropped.
+    fn is_adopted(&self) -> bool {
+        false
+    }
 
     /// The parameters of a dataset as this version writes them: an older one knew fewer.
     fn up_to_date(&self, parameters: &Value) -> Value;
@@ -81,6 +90,9 @@ pub struct Statement {
 /// On YugabyteDB: each row is written by itself, without a distributed transaction.
 const NON_TRANSACTIONAL: &str = "set yb_disable_transactional_writes = on";
 
+/// All statements of a session.
+const EVERY: Range<usize> = 0..usize::MAX;
+
 /// Since the planner guesses that a range of unknown keys is large, it would plan each execution of
 /// a prepared statement anew: with one row a statement, planning would cost more than the row.
 /// Relatives older than PostgreSQL 12 do not know that setting, and are not asked to.
@@ -92,6 +104,8 @@ pub struct SessionPlan {
     pub settings: Vec<String>,
     /// What its transactions are made of; a transaction names them by their position.
     pub statements: Vec<Statement>,
+    /// Positions of those whose plans this session looks at, where something is promised of them.
+    pub watched: Range<usize>,
     /// The transactions.
     pub work: Work,
 }
@@ -193,6 +207,9 @@ pub struct Stage {
     pub explain_by_name: bool,
     /// Whether every transaction has to succeed: one that is lost ends the stage.
     pub exact: bool,
+    /// Errors after which a transaction is sent again, beside serialization failures, deadlocks and
+    /// what YugabyteDB says in their place.
+    pub retried: Vec<SqlState>,
 }
 
 /// A session's stream of transactions. Pure: no input or output, no clock, no allocation in steady

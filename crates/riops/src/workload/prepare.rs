@@ -122,7 +122,7 @@ impl Preparation<'_> {
         match registry.entry()? {
             Some(entry) if entry.state == State::Complete && !self.recreate => {
                 same_parameters(self.workload, &entry, self.compared)?;
-                registry.require(&self.workload.table_names())?;
+                registry.require(&self.workload.table_names(), self.workload.is_adopted())?;
                 return Ok(Prepared::Kept);
             }
             _ => {}

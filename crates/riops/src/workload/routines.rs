@@ -84,8 +84,8 @@ pub(super) fn drop_leftover_views(
     let sql = "select distinct format('%I.%I', n.nspname, v.relname)
                  from pg_depend d join pg_rewrite r on r.oid = d.objid
                    join pg_class v on v.oid = r.ev_class join pg_namespace n on n.oid = v.relnamespace
-                   join pg_class t on t.oid = d.refobjid join pg_namespace own on own.oid = t.relnamespace
-                where own.nspname = 'riops' and t.relname = $1 and v.relkind = 'v'
+                   join pg_class t on t.oid = d.refobjid
+                where t.oid = to_regclass($1) and v.relkind = 'v'
                   and v.relname = 'ybio_rows' and n.nspname like 'pg_temp%'";
     for view in connection.query_with(sql, &[Some(table)])?.into_iter().flatten().flatten() {
         connection.execute(&format!("drop view {view}"))?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use riops_wire::backend::Row;
 use riops_wire::frontend::{self, EncodeError};
+use serde::{Deserialize, Serialize};
 
 use super::Statement;
 use super::values::{Literals, Values};
@@ -85,17 +86,71 @@ impl Statements {
     }
 }
 
+/// What changes come to, in numbers that the database can be asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Effects {
+    /// Rows that were inserted.
+    pub inserted: u64,
+    /// Rows that were deleted.
+    pub deleted: u64,
+    /// By how much the sum of a column has grown: increments, and what was inserted.
+    pub added: u64,
+}
+
+impl Effects {
+    /// Whether nothing has changed.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            inserted: self.inserted + other.inserted,
+            deleted: self.deleted + other.deleted,
+            added: self.added + other.added,
+        }
+    }
+
+    /// What is left of these without those.
+    #[must_use]
+    pub fn without(self, other: Self) -> Self {
+        Self {
+            inserted: self.inserted.saturating_sub(other.inserted),
+            deleted: self.deleted.saturating_sub(other.deleted),
+            added: self.added.saturating_sub(other.added),
+        }
+    }
+}
+
+/// What is sent at once and answered before the next is sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Step {
+    /// Where its bytes end.
+    end: usize,
+    statements: u32,
+}
+
 /// One unit of work, as the bytes that are sent: a retry sends the same bytes again.
 #[derive(Debug)]
 pub struct Transaction {
     known: Arc<Statements>,
     bytes: Vec<u8>,
+    steps: Vec<Step>,
+    /// Statements since the last step.
+    open_statements: u32,
     /// Of the simple protocol.
     sql: String,
     literals: Literals,
     statements: u32,
     operation: usize,
     rows_asked: u64,
+    effects_asked: Effects,
+    /// Whether each step is committed by itself.
+    autocommit: bool,
     rest: Option<Rest>,
     error: Option<EncodeError>,
 }
@@ -117,11 +172,15 @@ impl Transaction {
         Self {
             known,
             bytes: Vec::new(),
+            steps: Vec::new(),
+            open_statements: 0,
             sql: String::new(),
             literals: Literals::default(),
             statements: 0,
             operation: 0,
             rows_asked: 0,
+            effects_asked: Effects::default(),
+            autocommit: false,
             rest: None,
             error: None,
         }
@@ -131,10 +190,14 @@ impl Transaction {
     /// operations, which is about to touch `rows_asked` rows.
     pub fn begin(&mut self, operation: usize, rows_asked: u64) {
         self.bytes.clear();
+        self.steps.clear();
+        self.open_statements = 0;
         self.sql.clear();
         self.statements = 0;
         self.operation = operation;
         self.rows_asked = rows_asked;
+        self.effects_asked = Effects::default();
+        self.autocommit = false;
         self.rest = None;
         self.error = None;
     }
@@ -157,12 +220,13 @@ impl Transaction {
         write: impl FnOnce(&mut Values<'_>),
     ) {
         self.statements += 1;
+        self.open_statements += 1;
         let Some((statement, pieces)) = self.known.list.get(statement) else {
             return;
         };
         if self.known.protocol == Protocol::Simple {
             // One message, as one transaction: what stands in it is run as a whole.
-            if self.statements > 1 {
+            if self.open_statements > 1 {
                 self.sql.push_str("; ");
             }
             self.literals.clear();
@@ -199,6 +263,7 @@ impl Transaction {
         if let Err(error) = frontend::Message::Query(sql).encode(&mut self.bytes) {
             self.error.get_or_insert(error);
         }
+        self.steps.push(Step { end: self.bytes.len(), statements: 1 });
     }
 
     /// The number of the next row whose COPY data are to be sent; `None` where nothing more is.
@@ -227,8 +292,8 @@ impl Transaction {
         }
     }
 
-    /// Ends the transaction.
-    pub fn end(&mut self) {
+    /// Ends what is sent at once: what follows is sent when the server has answered it.
+    pub fn end_step(&mut self) {
         let last = match self.known.protocol {
             Protocol::Simple => frontend::Message::Query(&self.sql),
             Protocol::Prepared | Protocol::Extended => frontend::Message::Sync,
@@ -236,9 +301,49 @@ impl Transaction {
         if let Err(error) = last.encode(&mut self.bytes) {
             self.error.get_or_insert(error);
         }
+        self.steps.push(Step { end: self.bytes.len(), statements: self.open_statements });
+        self.open_statements = 0;
+        self.sql.clear();
     }
 
-    /// What is sent.
+    /// Ends the transaction.
+    pub fn end(&mut self) {
+        self.end_step();
+    }
+
+    /// Says what it is about to change; with `autocommit` each step is committed by itself.
+    pub fn expect(&mut self, effects: Effects, autocommit: bool) {
+        (self.effects_asked, self.autocommit) = (effects, autocommit);
+    }
+
+    /// What it is about to change.
+    #[must_use]
+    pub fn effects_asked(&self) -> Effects {
+        self.effects_asked
+    }
+
+    /// Whether each step is committed by itself.
+    #[must_use]
+    pub fn is_autocommit(&self) -> bool {
+        self.autocommit
+    }
+
+    /// How many steps it has.
+    #[must_use]
+    pub fn steps(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// What is sent in one step, and how many statements that is.
+    #[must_use]
+    pub fn step(&self, number: usize) -> (&[u8], u32) {
+        let start = number.checked_sub(1).and_then(|before| self.steps.get(before));
+        let Step { end, statements } = self.steps.get(number).copied().unwrap_or_default();
+        let bytes = self.bytes.get(start.map_or(0, |step| step.end)..end);
+        (bytes.unwrap_or_default(), statements)
+    }
+
+    /// What is sent, of all steps.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -293,6 +398,12 @@ impl<'a> Reply<'a> {
         std::str::from_utf8(value).ok()?.parse().ok()
     }
 
+    /// Bytes of the first column; `None` where it is NULL or cannot be read.
+    #[must_use]
+    pub fn first_length(&self) -> Option<usize> {
+        Some(self.row.values().next()?.ok()??.len())
+    }
+
     /// The columns, all of them texts; `None` where one is NULL or cannot be read.
     pub fn texts(&self) -> impl Iterator<Item = Option<&'a [u8]>> + use<'a> {
         self.row.values().map(|value| value.ok().flatten())
@@ -306,6 +417,12 @@ pub struct Outcome {
     pub rows: u64,
     /// Whether the reply is not what was asked for: rows are missing, or it cannot be read.
     pub wrong: bool,
+    /// What has changed, for workloads that count it.
+    pub effects: Effects,
+    /// Statements that are complete, for workloads that tell them apart.
+    pub complete: u32,
+    /// Rows that the current statement has returned so far, for the same.
+    pub returned: u64,
 }
 
 #[cfg(test)]
@@ -364,6 +481,35 @@ mod tests {
             "select 8 from t where a > 7 and b > 8 limit 1"
         );
         assert_eq!(with_literals("select 1", &[]), "select 1");
+    }
+
+    #[test]
+    fn a_transaction_is_cut_into_steps_that_are_its_bytes() {
+        for (protocol, kinds) in
+            [(Protocol::Prepared, ["BES", "BEBES"]), (Protocol::Simple, ["Q", "Q"])]
+        {
+            let mut tx = Transaction::new(statements(protocol));
+            tx.begin(0, 3);
+            tx.execute(0, &[1, 2]);
+            tx.end_step();
+            tx.execute(0, &[3, 4]);
+            tx.execute(0, &[5, 6]);
+            tx.end();
+            assert_eq!((tx.steps(), tx.statements()), (2, 3));
+            let mut all = Vec::new();
+            for (number, expected) in kinds.iter().enumerate() {
+                let (bytes, statements) = tx.step(number);
+                let mut found = String::new();
+                let mut rest = bytes;
+                while let Some((frame, later)) = frame::split(rest, FRAME_BYTES_MAX).unwrap() {
+                    found.push(char::from(frame.tag));
+                    rest = later;
+                }
+                assert_eq!((found.as_str(), statements as usize), (*expected, number + 1));
+                all.extend_from_slice(bytes);
+            }
+            assert_eq!((all.as_slice(), tx.step(2)), (tx.bytes(), (&[][..], 0)));
+        }
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub const BIGINT_OID: u32 = 20;
 pub const INT_OID: u32 = 23;
 /// The OID of `text`.
 pub const TEXT_OID: u32 = 25;
+/// The OID of `char(n)`.
+pub const BPCHAR_OID: u32 = 1042;
 /// The OID of `int[]`.
 pub const INT_ARRAY_OID: u32 = 1007;
 /// The OID of `text[]`.

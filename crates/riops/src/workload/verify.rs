@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Workload;
 use super::dataset::{DatasetError, Entry, Registry, State};
+use super::transaction::Effects;
 
 /// What all runs on a dataset were told by the database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -14,6 +15,10 @@ pub struct Ledger {
     pub rows_unknown: i128,
     /// Runs that never reported: they may have changed any number of rows.
     pub open_runs: u64,
+    /// What the acknowledged changes come to, for workloads that count it.
+    pub effects: Effects,
+    /// What those of unknown outcome come to, at most.
+    pub effects_unknown: Effects,
 }
 
 impl Ledger {
@@ -76,9 +81,8 @@ pub fn verify(
     // has ended in it has changed all it says, whatever other riops do meanwhile.
     registry.connection().execute("begin isolation level repeatable read, read only")?;
     let contents = registry.contents(&workload.contents_sql())?;
-    let (rows_changed, rows_unknown, open_runs) = registry.history(&entry.id)?;
+    let ledger = registry.history(&entry.id)?;
     registry.connection().execute("commit")?;
-    let ledger = Ledger { rows_changed, rows_unknown, open_runs };
     Ok(match entry.state {
         State::Complete => workload.checks(&contents, &entry.baseline, &ledger),
         State::Loading => workload
@@ -93,7 +97,7 @@ mod tests {
 
     #[test]
     fn unknown_changes_may_or_may_not_be_there() {
-        let ledger = Ledger { rows_changed: 100, rows_unknown: 10, open_runs: 0 };
+        let ledger = Ledger { rows_changed: 100, rows_unknown: 10, ..Ledger::default() };
         for (found, held) in [(99, false), (100, true), (110, true), (111, false)] {
             let check = Check::between("sum".to_owned(), ledger.bounds(), found);
             assert_eq!(check.held, held, "{found}");
@@ -102,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_run_that_did_not_report_opens_the_upper_bound() {
-        let ledger = Ledger { rows_changed: 100, rows_unknown: 0, open_runs: 1 };
+        let ledger = Ledger { rows_changed: 100, open_runs: 1, ..Ledger::default() };
         assert!(Check::between("sum".to_owned(), ledger.bounds(), 1_000).held);
         assert!(!Check::between("sum".to_owned(), ledger.bounds(), 99).held);
     }

@@ -8,7 +8,7 @@ use riops::workload::prepare::same_parameters;
 use serde_json::Value;
 
 use super::super::prepare::{Order, prepare};
-use super::Setting;
+use super::{Setting, adopt};
 
 /// A dataset that is to be measured.
 pub(super) struct Wanted<'a> {
@@ -43,13 +43,13 @@ pub(super) fn find_dataset(
     let complete = entry.as_ref().is_some_and(|entry| entry.state == State::Complete);
     if !complete {
         let Some(make) = wanted.make else {
-            return Err(match entry {
+            let error = match entry {
                 Some(_) => DatasetError::Incomplete(name),
                 None => {
                     DatasetError::Missing { workload: name, target: target.conninfo.to_string() }
                 }
-            }
-            .into());
+            };
+            return Err(adopt::hint(&mut registry, error));
         };
         // What was interrupted is made as it was meant.
         let workload = make(entry.map(|entry| entry.parameters))?;

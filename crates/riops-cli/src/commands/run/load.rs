@@ -14,6 +14,7 @@ use riops::workload::verify::Check;
 
 use super::super::prepare::overlaid_table;
 use super::super::settle::{open_patiently, settle_load};
+use super::nodes::find_nodes;
 use super::room::{missing_file, require_files, require_room};
 use super::{Ground, Run, Setting, StageOrder, ended_early, perform, plan, was_not_sent};
 use crate::args::RunLoad;
@@ -84,6 +85,7 @@ fn measure(
 ) -> Result<Record> {
     let mut control = Connection::open(&setting.target.conninfo, setting.interrupt)?;
     let ground = Ground::read(setting, &plan, &mut control)?;
+    let nodes = find_nodes(setting, &plan, &ground, &mut control)?;
     let loading = |run: LoadRun| {
         let dataset = LoadDataset {
             contents: run.method.contents(),
@@ -112,6 +114,7 @@ fn measure(
             dataset_name: NAME,
             entry: &entry,
             context: &context,
+            nodes: nodes.clone(),
             by_transaction: false,
             local_data: ground.local_data(),
             interrupt: setting.interrupt,

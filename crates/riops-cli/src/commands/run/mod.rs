@@ -1,8 +1,11 @@
 //! `riops run`: what is common to all workloads, from the target to the printed record.
 
+mod adopt;
 mod dataset;
 mod ground;
 mod load;
+mod nodes;
+mod oltp;
 mod picture;
 mod plan;
 mod point;
@@ -23,9 +26,10 @@ use riops::store::{
     DatasetRecord, Measured, Record, RunContext, SqliteStore, Status, build, default_path,
 };
 use riops::target::facts::ServerFacts;
-use riops::target::{Connection, Interrupt};
+use riops::target::{Connection, Interrupt, Nodes};
 use riops::workload::Workload;
 use riops::workload::dataset::{DatasetError, Entry, Registry};
+use riops::workload::ledger::Changes;
 use riops::workload::verify::Check;
 use uuid::Uuid;
 
@@ -37,6 +41,7 @@ use crate::ui::{RunProgress, Ui};
 pub(crate) use dataset::Found;
 use dataset::{Wanted, find_dataset, only_given};
 use ground::Ground;
+use nodes::find_nodes;
 use picture::Graph;
 pub(crate) use picture::drawn;
 pub(crate) use plan::allow_sessions;
@@ -47,6 +52,7 @@ pub(crate) fn run(command: &RunCommand, interrupt: &Interrupt, ui: Ui) -> Result
         RunCommand::Rows(options) => rows::run(options, interrupt, ui),
         RunCommand::Load(options) => load::run(options, interrupt, ui),
         RunCommand::Point(options) => point::run(options, interrupt, ui),
+        RunCommand::Oltp(options) => oltp::run(options, interrupt, ui),
     }
 }
 
@@ -115,6 +121,11 @@ fn require_form(plan: &RunPlan, output: RunOutput) -> Result<()> {
         let text = "--output pgio goes with the workload rows: it is PGIO's report of such a run";
         return Err(UsageError(text.to_owned()).into());
     }
+    if output == RunOutput::Sysbench && !matches!(plan.work, WorkPlan::Oltp(_)) {
+        let text =
+            "--output sysbench goes with the workload oltp: it is sysbench's report of such a run";
+        return Err(UsageError(text.to_owned()).into());
+    }
     Ok(())
 }
 
@@ -130,6 +141,7 @@ pub(crate) fn printed(
     Ok(match output {
         RunOutput::Text => report::run_text(record, kept) + &histogram,
         RunOutput::Json => report::json(record)? + "\n",
+        RunOutput::Sysbench => report::sysbench_text(record) + &histogram,
         RunOutput::Pgio => {
             report::run_text(record, kept) + &histogram + "\n" + &report::pgio_text(record)
         }
@@ -167,6 +179,7 @@ pub(super) struct Run<'a> {
     pub(super) dataset_name: &'static str,
     pub(super) entry: &'a Entry,
     pub(super) context: &'a RunContext,
+    pub(super) nodes: Nodes,
     by_transaction: bool,
     local_data: Option<&'a Path>,
     pub(super) interrupt: &'a Interrupt,
@@ -201,18 +214,19 @@ fn measure(
     } else {
         None
     };
+    let nodes = find_nodes(setting, &plan, &ground, &mut control)?;
     let entry = find_dataset(setting, wanted, &mut control, guard.as_mut())?;
     let (parameters, orders) = work(&plan, &entry, &ground.facts)?;
     let first = orders.first().ok_or_else(|| UsageError("the run has no stage".to_owned()))?;
     if let Some(option) = first.workload.unsupported(ground.facts.flavour) {
         return Err(DatasetError::Unsupported { option, flavour: ground.facts.flavour }.into());
     }
-    let tables = first.workload.table_names();
+    let (tables, adopted) = (first.workload.table_names(), first.workload.is_adopted());
     let promised = (first.workload.name(), first.workload.accesses());
     let dataset = DatasetRecord { id: entry.id.clone(), parameters };
     let context = ground.context(setting, plan, promised, dataset, &control);
     let mut registry = Registry::new(&mut control, wanted.name);
-    registry.require(&tables)?;
+    registry.require(&tables, adopted)?;
     prepared(&mut registry, !ground.by_transaction())?;
     if context.plan.work.writes() {
         settle_open_runs(&mut registry, &entry, setting.store.as_ref())?;
@@ -226,6 +240,7 @@ fn measure(
         dataset_name: wanted.name,
         entry: &entry,
         context: &context,
+        nodes,
         by_transaction: ground.by_transaction(),
         local_data: ground.local_data(),
         interrupt,
@@ -285,7 +300,10 @@ impl Run<'_> {
                     // The connection that was used until now may be the one that was interrupted.
                     let id = self.context.id.to_string();
                     let _ = Connection::open(&self.target.conninfo, &Interrupt::new()).map(
-                        |mut fresh| Registry::new(&mut fresh, self.dataset_name).end_run(&id, 0, 0),
+                        |mut fresh| {
+                            let mut registry = Registry::new(&mut fresh, self.dataset_name);
+                            registry.end_run(&id, &Changes::default())
+                        },
                     );
                 }
                 return Err(error);
@@ -334,13 +352,16 @@ impl Run<'_> {
                 stage.sessions.first().map(|session| session.settings.clone()).unwrap_or_default();
             database = database.with_read_looks(settings, read_samples.clone());
         }
-        let mut probe = Probe::machine(self.local_data).with_database(database);
+        let mut probe = Probe::machine(self.local_data)
+            .with_database(database)
+            .with_locks(nodes::lock_sampler(self, work))
+            .with_cluster(nodes::cluster_probe(self));
         let mut progress = RunProgress::new(self.ui, plan);
         let result = run_stage(
             stage,
             workload.accesses(),
             plan,
-            &self.target.conninfo,
+            &self.nodes,
             self.interrupt,
             &mut probe,
             &mut progress,

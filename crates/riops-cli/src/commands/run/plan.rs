@@ -36,6 +36,11 @@ pub(super) fn common(run: &RunOptions, work: WorkPlan, stop: Stop) -> Result<Run
         strict: run.strict,
         warmup_s: 0.0,
         stop,
+        spread: run.nodes.spread.clone().unwrap_or_default(),
+        rebalance: run.nodes.rebalance,
+        metrics_port: run.nodes.metrics_port.unwrap_or(RunPlan::default().metrics_port),
+        connect_within_s: run.thread_init_timeout.map(|span| span.0.as_secs_f64()),
+        percentile: run.percentile.unwrap_or(RunPlan::default().percentile),
         interval_s: run.interval.map_or(1.0, |span| span.0.as_secs_f64()),
         seed: run.seed.map_or_else(random_seed, Ok)?,
         verify: !run.no_verify,
@@ -60,8 +65,8 @@ pub(super) fn looped(run: &RunOptions, drive: &LoopOptions, work: WorkPlan) -> R
             (Some(per_s), false) => Schedule::Constant { per_s },
             (Some(per_s), true) => Schedule::Poisson { per_s },
         },
-        pipeline: drive.pipeline.unwrap_or(1),
-        reconnect_every: drive.reconnect.map(|count| count.0),
+        // Sysbench says never with 0.
+        reconnect_every: drive.reconnect.map(|count| count.0).filter(|&every| every > 0),
         errors: ErrorPolicy {
             on_error: match drive.on_error {
                 None | Some(args::OnError::Stop) => OnError::Stop,

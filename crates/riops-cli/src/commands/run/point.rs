@@ -29,7 +29,8 @@ pub(super) fn run(options: &RunPoint, interrupt: &Interrupt, ui: Ui) -> Result<E
         },
         non_transactional: options.non_transactional,
     };
-    let plan = plan::looped(&options.run, &options.drive, WorkPlan::Point(work.clone()))?;
+    let mut plan = plan::looped(&options.run, &options.drive, WorkPlan::Point(work.clone()))?;
+    plan.pipeline = options.pipeline.pipeline.unwrap_or(1);
     plan.validate()?;
     overlaid_table(LoadDataset::default(), &options.table).validate()?;
     perform(plan, &options.run, &options.target, (interrupt, ui), |setting, plan| {

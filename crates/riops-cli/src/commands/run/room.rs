@@ -16,15 +16,16 @@ pub(super) fn require_room(
     dataset: &LoadDataset,
 ) -> Result<()> {
     let name = &dataset.table_name;
-    if registry.owns(name)? == Some(false) {
-        return Err(DatasetError::Foreign(name.clone()).into());
+    let full = format!("riops.{name}");
+    if registry.owns(&full)? == Some(false) {
+        return Err(DatasetError::Foreign(full).into());
     }
     let Some(entry) = registry.entry()? else {
         return Ok(());
     };
     let found = load_dataset_of(entry.parameters)?;
     let table = &found.table_name;
-    let has_rows = registry.owns(table)? == Some(true)
+    let has_rows = registry.owns(&format!("riops.{table}"))? == Some(true)
         && registry
             .connection()
             .query_value(&format!("select 1 from riops.{table} limit 1"))?

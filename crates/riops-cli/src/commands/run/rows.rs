@@ -135,6 +135,7 @@ fn plan(options: &RunRows) -> Result<RunPlan> {
         non_transactional: options.non_transactional_writes,
     });
     let mut plan = plan::looped(run, &options.drive, work)?;
+    plan.pipeline = options.pipeline.pipeline.unwrap_or(1);
     if in_server_only {
         plan.workers = plan.sessions;
     }

@@ -97,7 +97,7 @@ fn run_calls(
         workload.stages(&plan).remove(0),
         workload.accesses(),
         &plan,
-        &ConnInfo::unix(server.folder(), PORT, "riops", "test"),
+        &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
         &Interrupt::new(),
         &mut Probe::machine(None),
         &mut Seen::default(),

@@ -16,7 +16,7 @@ impl Clock for StepClock {
 /// Runs one worker on this thread; returns its report and the allocations that the loop made.
 fn run_worker(stop: Stop, sessions: u32, schedule: Schedule) -> (WorkerReport, u64) {
     let server = FakeServer::start(|_, request| well(request)).unwrap();
-    let target = ConnInfo::unix(server.folder(), PORT, "riops", "test");
+    let target = Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test"));
     let statements = stage(1, true).sessions.remove(0).statements;
     let recipe = Arc::new(Recipe {
         settings: Vec::new(),
@@ -24,7 +24,8 @@ fn run_worker(stop: Stop, sessions: u32, schedule: Schedule) -> (WorkerReport, u
         checks: Vec::new(),
     });
     let open = |_| {
-        let opened = opening::open(&recipe, false, &target, &Interrupt::new()).unwrap();
+        let opened =
+            opening::open_somewhere(&recipe, 0, false, &target, &Interrupt::new()).unwrap();
         let reads = Box::new(Reads { number: 0, updates: true });
         Session::new(Arc::clone(&recipe), reads, 1, 2, opened)
     };
@@ -43,7 +44,8 @@ fn run_worker(stop: Stop, sessions: u32, schedule: Schedule) -> (WorkerReport, u
         sessions,
         share,
         arrivals: Arrivals::new(schedule, share, Nanos(0), Nanos(0), rng()),
-        rules: Rules::of(&RunPlan::default(), false),
+        rules: Rules::of(&RunPlan::default(), false, Vec::new()),
+        nodes: target.clone(),
         recorder: Recorder::new(2, schedule != Schedule::Closed).unwrap(),
         changes: vec![false, true],
         link: IntervalLink { worker: 0, length: Nanos(1 << 60), events, spares },

@@ -50,7 +50,7 @@ fn its_settings_are_made_its_requests_counted_and_its_errors_retried() {
         workload.stages(&plan).remove(0),
         workload.accesses(),
         &plan,
-        &ConnInfo::unix(server.folder(), PORT, "riops", "test"),
+        &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
         &Interrupt::new(),
         &mut Probe::machine(None),
         &mut Seen::default(),

@@ -9,11 +9,13 @@ use super::super::findings::merge;
 use super::super::opening::{Order, Reopened};
 use super::super::session::{Activity, Flight, SessionError};
 use super::{Clock, Worker};
-use crate::metrics::Measured;
+use crate::metrics::{Failure, Measured};
 use crate::plan::OnError;
 use crate::target::ConnectionError;
 use crate::units::Nanos;
+use crate::workload::transaction::Effects;
 use riops_wire::backend::ServerError;
+use riops_wire::sqlstate::SqlState;
 
 /// The pause before a transaction is sent again for the first time; it doubles with each attempt.
 const PAUSE_FIRST: Nanos = Nanos(1_000_000);
@@ -62,6 +64,7 @@ impl<C: Clock> Worker<C> {
         if let Some(acknowledged) = self.report.acknowledged.get_mut(operation) {
             acknowledged.transactions += 1;
             acknowledged.rows += outcome.rows;
+            acknowledged.effects = acknowledged.effects.and(outcome.effects);
         }
         self.report.wrong_replies += u64::from(outcome.wrong);
         let service = now.since(flight.started);
@@ -74,6 +77,7 @@ impl<C: Clock> Worker<C> {
                 tally.transactions += 1;
                 tally.rows += outcome.rows;
                 tally.longest = tally.longest.max(service);
+                tally.busy = tally.busy.after(service);
             }
             self.report.last_end = self.report.last_end.max(now);
             let response = now.since(flight.intended);
@@ -82,6 +86,7 @@ impl<C: Clock> Worker<C> {
                 response,
                 rows: outcome.rows,
                 statements: flight.tx.statements(),
+                queries: flight.queries,
                 late: response > self.rules.late_after,
             };
             self.report.recorder.transaction(operation, measured);
@@ -90,7 +95,8 @@ impl<C: Clock> Worker<C> {
                 let session = self.share.number(number as u64);
                 samples.record(u32::try_from(session).unwrap_or(u32::MAX), now, response);
             }
-            self.report.recorder.gaps.success(now);
+            self.report.recorder.attempts.record(now.since(flight.attempt_started));
+            self.report.recorder.on_node(session.node, service, now);
         } else if now >= self.limit.end() {
             self.report.drained += 1;
             self.report.drained_max = self.report.drained_max.max(service);
@@ -106,12 +112,14 @@ impl<C: Clock> Worker<C> {
         error: Box<ServerError>,
         now: Nanos,
     ) {
-        let retry = error.is_retryable() && flight.retries < self.rules.errors.max_retries;
+        let passes = error.is_retryable() || self.rules.retried.contains(&error.sqlstate);
+        let retry = passes && flight.retries < self.rules.errors.max_retries;
         let stop = !retry && self.rules.errors.on_error == OnError::Stop;
         // The first one that ends the run counts even in the warm-up; those in its drain do not.
         if (stop || self.limit.is_measured(now)) && !self.limit.has_failed() {
-            let recorder = &mut self.report.recorder;
-            recorder.error(error.sqlstate, &error.to_string(), retry, now);
+            let attempt = now.since(flight.attempt_started);
+            self.report.recorder.attempts.record(attempt);
+            self.note_error(number, (error.sqlstate, &error.to_string()), retry, attempt, now);
         }
         if retry {
             flight.retries += 1;
@@ -119,7 +127,7 @@ impl<C: Clock> Worker<C> {
         }
         // Some servers say with an error that they do not know.
         let changes = self.changes.get(flight.tx.operation()) == Some(&true);
-        self.lose(&flight, changes && error.leaves_outcome_unknown(), now);
+        self.lose(number, &flight, changes && error.leaves_outcome_unknown(), now);
         if let Some(session) = self.sessions.get_mut(number) {
             session.recycle(flight);
         }
@@ -139,8 +147,7 @@ impl<C: Clock> Worker<C> {
         error: Box<ServerError>,
         now: Nanos,
     ) {
-        let recorder = &mut self.report.recorder;
-        recorder.error(error.sqlstate, &error.to_string(), false, now);
+        self.note_error(number, (error.sqlstate, &error.to_string()), false, Nanos(0), now);
         if error.is_retryable() || self.rules.errors.on_error == OnError::Continue {
             self.check(number, check + 1, now);
         } else {
@@ -151,6 +158,20 @@ impl<C: Clock> Worker<C> {
                 .map_or_else(String::new, |(access, _)| access.statement.clone());
             self.fail(number, SessionError::Look { statement, error }, now);
         }
+    }
+
+    /// Counts an error, on the node of its session.
+    fn note_error(
+        &mut self,
+        number: usize,
+        (sqlstate, message): (SqlState, &str),
+        retried: bool,
+        attempt: Nanos,
+        now: Nanos,
+    ) {
+        let node = self.sessions.get(number).map_or(0, |session| session.node);
+        let failure = Failure { sqlstate, message, retried, attempt, node, now };
+        self.report.recorder.error(&failure);
     }
 
     fn postpone(&mut self, number: usize, flight: Flight, now: Nanos) {
@@ -180,10 +201,10 @@ impl<C: Clock> Worker<C> {
                     let due = now.after(PAUSE_MAX);
                     self.postponed.push(Postponed { due, number, flight });
                 }
-                Activity::Ended => self.lose(&flight, false, now),
+                Activity::Ended => self.lose(number, &flight, false, now),
                 Activity::Work | Activity::Check(_) => {
                     session.postponed -= 1;
-                    match session.queue(flight) {
+                    match session.queue(flight, now) {
                         Ok(()) => self.push_out(number),
                         Err(error) => self.broken(number, error),
                     }
@@ -193,15 +214,31 @@ impl<C: Clock> Worker<C> {
     }
 
     /// Counts a transaction that failed or, with `unknown`, may have changed rows all the same.
-    fn lose(&mut self, flight: &Flight, unknown: bool, now: Nanos) {
+    fn lose(&mut self, number: usize, flight: &Flight, unknown: bool, now: Nanos) {
         let operation = flight.tx.operation();
-        if unknown && let Some(acknowledged) = self.report.acknowledged.get_mut(operation) {
-            acknowledged.rows_unknown += flight.tx.rows_asked();
-            acknowledged.transactions_unknown += 1;
+        let unknown = unknown && flight.may_be_committed();
+        let mut done = Effects::default();
+        if flight.tx.is_autocommit() {
+            done = flight.outcome.effects;
+        }
+        let node = self.sessions.get(number).map_or(0, |session| session.node);
+        if let Some(acknowledged) = self.report.acknowledged.get_mut(operation) {
+            acknowledged.effects = acknowledged.effects.and(done);
+            if unknown {
+                acknowledged.rows_unknown += flight.tx.rows_asked();
+                acknowledged.transactions_unknown += 1;
+                let rest = flight.tx.effects_asked().without(done);
+                acknowledged.effects_unknown = acknowledged.effects_unknown.and(rest);
+            }
+        }
+        if let Some(totals) = self.report.recorder.nodes.get_mut(node) {
+            totals.unknown += u64::from(unknown);
+            totals.failed += u64::from(!unknown && self.limit.is_measured(now));
         }
         // What fails counts towards a number of rows too, or a run that only fails would not end.
         if self.limit.counts(flight.claimed, now, flight.tx.rows_asked()) {
             self.report.recorder.lost(operation, unknown);
+            self.report.recorder.lost_queries(flight.queries);
             self.report.last_end = self.report.last_end.max(now);
         } else if now >= self.limit.end() {
             self.report.drained_lost += 1;
@@ -223,8 +260,8 @@ impl<C: Clock> Worker<C> {
             return self.fail(number, error, now);
         }
         if self.limit.is_measured(now) {
-            let recorder = &mut self.report.recorder;
-            recorder.error(error.sqlstate(), &error.to_string(), false, now);
+            let error = (error.sqlstate(), error.to_string());
+            self.note_error(number, (error.0, &error.1), false, Nanos(0), now);
         }
         self.lose_all_under_way(number, now);
         if now >= self.limit.end() {
@@ -243,7 +280,7 @@ impl<C: Clock> Worker<C> {
         let lost: Vec<Flight> = session.detach().collect();
         for flight in lost {
             let unknown = self.changes.get(flight.tx.operation()) == Some(&true);
-            self.lose(&flight, unknown, now);
+            self.lose(number, &flight, unknown, now);
             if let Some(session) = self.sessions.get_mut(number) {
                 session.recycle(flight);
             }
@@ -258,6 +295,8 @@ impl<C: Clock> Worker<C> {
         let patience = std::time::Duration::from_secs_f64(self.rules.errors.reconnect_timeout_s);
         self.reconnect.connectors.order(Order {
             number,
+            session: self.share.number(number as u64),
+            left: session.node,
             recipe: std::sync::Arc::clone(&session.recipe),
             // A look costs more than the transactions that a short-lived connection serves.
             look: !planned,
@@ -283,7 +322,9 @@ impl<C: Clock> Worker<C> {
                 Ok(mut opened) => {
                     merge(&mut self.report.findings, std::mem::take(&mut opened.findings));
                     if self.limit.is_measured(now) {
-                        self.report.recorder.reconnects += u64::from(!planned);
+                        if !planned {
+                            self.report.recorder.reconnected(opened.node);
+                        }
                         self.report.recorder.connects.record(opened.took);
                     }
                     session.attach(opened);
@@ -327,7 +368,7 @@ impl<C: Clock> Worker<C> {
             all.into_iter().partition(|postponed| postponed.number == number);
         self.postponed = left.into();
         for postponed in gone {
-            self.lose(&postponed.flight, false, now);
+            self.lose(number, &postponed.flight, false, now);
         }
     }
 
@@ -341,8 +382,8 @@ impl<C: Clock> Worker<C> {
         }
         // A refused statement was counted when it was refused.
         if !matches!(error, SessionError::Server(_) | SessionError::Look { .. }) {
-            let recorder = &mut self.report.recorder;
-            recorder.error(error.sqlstate(), &error.to_string(), false, now);
+            let error = (error.sqlstate(), error.to_string());
+            self.note_error(number, (error.0, &error.1), false, Nanos(0), now);
         }
         self.lose_all_under_way(number, now);
         if let Some(session) = self.sessions.get_mut(number) {

@@ -26,11 +26,12 @@ use super::session::{Activity, Ended, Flushed, Session, SessionError};
 use crate::metrics::{IntervalPart, Recorder};
 use crate::plan::{ErrorPolicy, LatencyLimit, RunPlan};
 use crate::probe::cpu;
-use crate::target::ConnectionError;
+use crate::target::{ConnectionError, Nodes};
 use crate::units::Nanos;
 use end::Postponed;
 pub(super) use report::WorkerReport;
 pub use report::{Acknowledged, Starts};
+use riops_wire::sqlstate::SqlState;
 
 /// The token of the main thread's wake-up call; sessions have the numbers from 0.
 pub(super) const WAKE: Token = Token(usize::MAX);
@@ -70,18 +71,22 @@ pub(super) struct ReconnectLink {
 }
 
 /// What of a plan the loop obeys.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Rules {
     pub(super) errors: ErrorPolicy,
     pub(super) reconnect_every: Option<u64>,
     /// Whether a transaction that is lost ends the stage.
     exact: bool,
+    /// Errors after which a transaction is sent again, beside those of every workload.
+    retried: Vec<SqlState>,
+    /// Whether sessions go home when they can.
+    rebalance: bool,
     late_after: Nanos,
     skip_late: bool,
 }
 
 impl Rules {
-    pub(super) fn of(plan: &RunPlan, exact: bool) -> Self {
+    pub(super) fn of(plan: &RunPlan, exact: bool, retried: Vec<SqlState>) -> Self {
         let (late_after, skip_late) = match plan.latency_limit {
             None => (Nanos::MAX, false),
             #[expect(
@@ -95,6 +100,8 @@ impl Rules {
             errors: plan.errors,
             reconnect_every: plan.reconnect_every,
             exact,
+            retried,
+            rebalance: plan.rebalance,
             late_after,
             skip_late,
         }
@@ -110,6 +117,7 @@ pub(super) struct WorkerSetup<C> {
     pub(super) share: Share,
     pub(super) arrivals: Option<Arrivals>,
     pub(super) rules: Rules,
+    pub(super) nodes: Nodes,
     pub(super) recorder: Recorder,
     pub(super) changes: Vec<bool>,
     pub(super) link: IntervalLink,
@@ -125,6 +133,9 @@ pub(super) struct Worker<C> {
     share: Share,
     arrivals: Option<Arrivals>,
     rules: Rules,
+    nodes: Nodes,
+    /// The changes of the nodes that the sessions have heard of.
+    nodes_seen: u64,
     changes: Vec<bool>,
     link: IntervalLink,
     reconnect: ReconnectLink,
@@ -158,6 +169,7 @@ impl<C: Clock> Worker<C> {
             share,
             arrivals,
             rules,
+            nodes,
             recorder,
             changes,
             link,
@@ -177,6 +189,8 @@ impl<C: Clock> Worker<C> {
             share,
             arrivals,
             rules,
+            nodes_seen: nodes.changes(),
+            nodes,
             changes,
             link,
             reconnect,
@@ -202,7 +216,7 @@ impl<C: Clock> Worker<C> {
                 return self.finish();
             }
         };
-        self.report.recorder.gaps.begin(self.limit.measure_start());
+        self.report.recorder.begin(self.limit.measure_start());
         for number in 0..self.sessions.len() {
             self.go_on(number, self.clock.now());
         }
@@ -227,6 +241,7 @@ impl<C: Clock> Worker<C> {
         let now = self.clock.now();
         self.note_time(now);
         self.take_reopened(now);
+        self.heed_nodes(now);
         self.send_again(now);
         self.start_due(now);
         for event in events {

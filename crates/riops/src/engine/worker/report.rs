@@ -5,6 +5,7 @@ use super::super::session::{SessionError, SessionTally};
 use super::{Clock, Worker, cpu};
 use crate::metrics::Recorder;
 use crate::units::Nanos;
+use crate::workload::transaction::Effects;
 
 /// Everything that the database acknowledged, in all phases.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,6 +18,10 @@ pub struct Acknowledged {
     pub rows_unknown: u64,
     /// Transactions whose outcome is unknown.
     pub transactions_unknown: u64,
+    /// What has changed, for workloads that count it.
+    pub effects: Effects,
+    /// What may have changed beside that, at most.
+    pub effects_unknown: Effects,
 }
 
 /// What became of the starts that a rate intended.
@@ -83,6 +88,7 @@ impl<C: Clock> Worker<C> {
             .zip(&mut self.sessions)
             .map(|(position, session)| SessionTally {
                 number: self.share.number(position),
+                node: session.node,
                 process: session.process,
                 operations: std::mem::take(&mut session.tallies),
             })

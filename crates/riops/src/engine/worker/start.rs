@@ -52,7 +52,7 @@ impl<C: Clock> Worker<C> {
             }
             let used_up =
                 self.rules.reconnect_every.is_some_and(|every| session.since_connect >= every);
-            if used_up && !over {
+            if (used_up || session.moves) && !over {
                 if session.is_quiet() {
                     self.renew(number, now);
                 }
@@ -223,7 +223,34 @@ impl<C: Clock> Worker<C> {
         }
     }
 
-    /// A new connection, since the old one has served its number of transactions.
+    /// Sends the sessions home whose node has come back, where that is wanted.
+    pub(super) fn heed_nodes(&mut self, now: Nanos) {
+        let changes = self.nodes.changes();
+        if changes == self.nodes_seen {
+            return;
+        }
+        self.nodes_seen = changes;
+        if !self.rules.rebalance || self.ending {
+            return;
+        }
+        for number in 0..self.sessions.len() {
+            let stage_number = self.share.number(number as u64);
+            let Some(session) = self.sessions.get_mut(number) else {
+                return;
+            };
+            if session.activity == Activity::Work
+                && self.nodes.should_move(stage_number, session.node)
+            {
+                session.moves = true;
+                // What is under way ends first.
+                if session.is_quiet() {
+                    self.go_on(number, now);
+                }
+            }
+        }
+    }
+
+    /// A new connection: the old one has served its number of transactions, or another node is due.
     fn renew(&mut self, number: usize, now: Nanos) {
         if let Some(session) = self.sessions.get_mut(number) {
             session.detach();

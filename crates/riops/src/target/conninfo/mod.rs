@@ -281,6 +281,13 @@ impl ConnInfo {
         }
     }
 
+    /// The same settings for another server, whose password is that of the first.
+    pub(super) fn at(&self, host: &str, port: u16) -> Self {
+        let password = self.servers.first().and_then(|server| server.password.clone());
+        let server = Server { host: Host::Tcp(host.to_owned()), address: None, port, password };
+        Self { servers: vec![server], load_balance: false, ..self.clone() }
+    }
+
     /// The addresses, for messages: the socket's file, or host and port.
     #[must_use]
     pub fn address(&self) -> String {

@@ -20,7 +20,9 @@ use super::dataset::Dataset;
 use super::routines::Routines;
 use super::values::{BIGINT_OID, INT_ARRAY_OID, INT_OID, TEXT_ARRAY_OID, TEXT_OID};
 use super::verify::{Check, Ledger};
-use super::{NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill};
+use super::{
+    EVERY, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill,
+};
 use crate::plan::{LoadDataset, LoadRun, Method, Protocol, RunPlan};
 use crate::target::Flavour;
 pub(super) use generator::rows_of;
@@ -218,6 +220,7 @@ impl Load {
         SessionPlan {
             settings,
             statements: self.statements(plan.sessions, session),
+            watched: EVERY,
             work: Work::Client(Box::new(LoadGenerator {
                 method: self.run.method,
                 texts: self.table.texts(),
@@ -256,7 +259,7 @@ impl Workload for Load {
     }
 
     fn table_names(&self) -> Vec<String> {
-        vec![self.table.name().to_owned()]
+        vec![self.table.full_name()]
     }
 
     fn up_to_date(&self, parameters: &Value) -> Value {
@@ -315,6 +318,7 @@ impl Workload for Load {
             changes: vec![true],
             explain_by_name: plan.protocol == Protocol::Prepared,
             exact: true,
+            retried: Vec::new(),
             sessions: (0..plan.sessions).map(|number| self.session(plan, number, &first)).collect(),
         }]
     }

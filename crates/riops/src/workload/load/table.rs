@@ -72,6 +72,10 @@ impl LoadTable {
         &self.dataset.table_name
     }
 
+    pub(in crate::workload) fn full_name(&self) -> String {
+        format!("riops.{}", self.name())
+    }
+
     pub(in crate::workload) fn index(&self) -> String {
         format!("{}_pkey", self.dataset.table_name)
     }
@@ -151,7 +155,7 @@ impl LoadTable {
             probes: Vec::new(),
             settings: settings.into_iter().collect(),
             tables: vec![Table {
-                name: self.name().to_owned(),
+                name: self.full_name(),
                 create: self.create_sql(),
                 jobs: rows.div_ceil(PREPARE_BATCH),
                 job: Box::new(job),

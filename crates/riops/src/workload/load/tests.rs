@@ -383,7 +383,8 @@ fn updates_may_have_changed_as_many_ranges_as_rows() {
     let mut changed = contents(&load, &ids);
     changed[1][3] += 1;
     changed[1][7] += 1;
-    let ledger = |rows_changed, rows_unknown| Ledger { rows_changed, rows_unknown, open_runs: 0 };
+    let ledger =
+        |rows_changed, rows_unknown| Ledger { rows_changed, rows_unknown, ..Ledger::default() };
     let checks = |ledger| load.checks(&changed, &[], &ledger);
     assert_eq!(broken(&checks(ledger(2, 0))), [""; 0]);
     assert_eq!(broken(&checks(ledger(1, 1))), [""; 0]);
@@ -407,7 +408,8 @@ fn texts_that_the_server_made_are_compared_with_those_after_the_load() {
 fn what_an_interrupted_load_has_left_is_held_against_what_was_acknowledged() {
     let load = load(500, Method::Insert, 10);
     let left = contents(&load, &(0..40).collect::<Vec<_>>());
-    let ledger = |rows_changed, rows_unknown| Ledger { rows_changed, rows_unknown, open_runs: 0 };
+    let ledger =
+        |rows_changed, rows_unknown| Ledger { rows_changed, rows_unknown, ..Ledger::default() };
     let whole = "rows of riops.test_table, which is not whole";
     assert_eq!(broken(&load.table.checks_of_part(&left, &ledger(30, 10))), [whole]);
     assert_eq!(broken(&load.table.checks_of_part(&left, &ledger(20, 10))).len(), 2);

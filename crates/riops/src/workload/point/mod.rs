@@ -11,7 +11,9 @@ use super::load::LoadTable;
 use super::texts::Texts;
 use super::values::{INT_OID, TEXT_OID};
 use super::verify::{Check, Ledger};
-use super::{NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill};
+use super::{
+    EVERY, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill,
+};
 use crate::plan::{LoadDataset, PointRun, Protocol, RunPlan};
 use crate::target::Flavour;
 use generator::PointGenerator;
@@ -93,6 +95,7 @@ impl Point {
         SessionPlan {
             settings,
             statements: self.statements(),
+            watched: EVERY,
             work: Work::Client(Box::new(PointGenerator::new(
                 self.run.op,
                 RangePicker::new(self.run.distribution, rows, 1, plan.seed),
@@ -125,7 +128,7 @@ impl Workload for Point {
     }
 
     fn table_names(&self) -> Vec<String> {
-        vec![self.table.name().to_owned()]
+        vec![self.table.full_name()]
     }
 
     fn up_to_date(&self, parameters: &Value) -> Value {
@@ -177,6 +180,7 @@ impl Workload for Point {
             changes: vec![false, true],
             explain_by_name: plan.protocol == Protocol::Prepared,
             exact: false,
+            retried: Vec::new(),
             sessions: (0..plan.sessions).map(|number| self.session(plan, number)).collect(),
         }]
     }

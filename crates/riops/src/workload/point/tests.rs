@@ -101,7 +101,7 @@ fn outcome(point: &Point, rows: &[&[&str]]) -> Outcome {
 fn a_row_has_four_texts_of_a_length_that_the_table_has() {
     let select = point(10, "select", None);
     let good: &[&str] = &["abcdef"; 4];
-    assert_eq!(outcome(&select, &[good]), Outcome { rows: 1, wrong: false });
+    assert_eq!(outcome(&select, &[good]), Outcome { rows: 1, wrong: false, ..Outcome::default() });
     for wrong in [&["abcdef"; 3][..], &["abcdef"; 5], &["abcdef", "abcdef", "abcdef", "abcde"]] {
         assert!(outcome(&select, &[wrong]).wrong, "{wrong:?}");
     }
@@ -110,7 +110,7 @@ fn a_row_has_four_texts_of_a_length_that_the_table_has() {
     // Texts that updates write meanwhile are as good.
     let mixed = point(10, "mixed:90/10", Some(9));
     let both: &[&str] = &["abcdef", "abcdefghi", "abcdef", "abcdefghi"];
-    assert_eq!(outcome(&mixed, &[both]), Outcome { rows: 1, wrong: false });
+    assert_eq!(outcome(&mixed, &[both]), Outcome { rows: 1, wrong: false, ..Outcome::default() });
 }
 
 #[test]

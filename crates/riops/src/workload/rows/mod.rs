@@ -16,7 +16,9 @@ use super::keys::{Purpose, RangePicker, stream};
 use super::transaction::with_literals;
 use super::values::BIGINT_OID;
 use super::verify::{Check, Ledger};
-use super::{NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill};
+use super::{
+    EVERY, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill,
+};
 use crate::plan::{self, Layout, LoopSide, Protocol, RowsDataset, RowsRun, RunPlan};
 use crate::target::Flavour;
 use generator::{RowsGenerator, TableStatements};
@@ -135,7 +137,7 @@ impl Rows {
                 number,
             ))),
         };
-        SessionPlan { settings: self.settings(plan), statements, work }
+        SessionPlan { settings: self.settings(plan), statements, watched: EVERY, work }
     }
 
     fn generator(&self, plan: &RunPlan, number: u32, tables: usize) -> RowsGenerator {
@@ -272,7 +274,7 @@ impl Workload for Rows {
     }
 
     fn table_names(&self) -> Vec<String> {
-        self.tables().collect()
+        self.tables().map(|table| format!("riops.{table}")).collect()
     }
 
     fn up_to_date(&self, parameters: &Value) -> Value {
@@ -323,7 +325,7 @@ impl Workload for Rows {
                         .into_iter()
                         .collect(),
                     rows: self.dataset.rows,
-                    name,
+                    name: format!("riops.{name}"),
                 }
             })
             .collect();
@@ -375,6 +377,7 @@ impl Workload for Rows {
             changes: vec![false, true],
             explain_by_name: plan.protocol == Protocol::Prepared,
             exact: false,
+            retried: Vec::new(),
             sessions: (0..plan.sessions).map(|number| self.session(plan, number)).collect(),
         }]
     }

@@ -127,17 +127,23 @@ fn a_reply_with_fewer_rows_than_asked_is_wrong() {
         generator(&mut session).reply(&tx, &tx.reply(row), &mut outcome);
         outcome
     };
-    assert_eq!(reply(Some(&10i64.to_be_bytes())), Outcome { rows: 10, wrong: false });
-    assert_eq!(reply(Some(&9i64.to_be_bytes())), Outcome { rows: 9, wrong: true });
-    assert_eq!(reply(Some(b"10")), Outcome { rows: 0, wrong: true });
-    assert_eq!(reply(None), Outcome { rows: 0, wrong: true });
+    assert_eq!(
+        reply(Some(&10i64.to_be_bytes())),
+        Outcome { rows: 10, wrong: false, ..Outcome::default() }
+    );
+    assert_eq!(
+        reply(Some(&9i64.to_be_bytes())),
+        Outcome { rows: 9, wrong: true, ..Outcome::default() }
+    );
+    assert_eq!(reply(Some(b"10")), Outcome { rows: 0, wrong: true, ..Outcome::default() });
+    assert_eq!(reply(None), Outcome { rows: 0, wrong: true, ..Outcome::default() });
 }
 
 #[test]
 fn the_checks_find_a_lost_row_a_wrong_key_and_a_lost_update() {
     let workload = rows(1, 10, RowsRun::default());
     let baseline = [vec![10, 1, 10, 55, 385, 40]];
-    let ledger = Ledger { rows_changed: 5, rows_unknown: 0, open_runs: 0 };
+    let ledger = Ledger { rows_changed: 5, rows_unknown: 0, ..Ledger::default() };
     let failed = |contents: [i128; 6]| -> Vec<String> {
         workload
             .checks(&[contents.to_vec()], &baseline, &ledger)

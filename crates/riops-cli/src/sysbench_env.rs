@@ -1,0 +1,120 @@
+//! The variables of the container image of YugabyteDB's sysbench: a deployment that sets them runs
+//! riops with nothing but another image.
+//!
+//! They stand behind the command line and the `RIOPS_*` variables, and before the file of `--config`.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+/// Names that sysbench gives to options which riops knows under another.
+const OTHER_NAMES: [(&str, &str); 8] = [
+    ("threads", "sessions"),
+    ("time", "duration"),
+    ("warmup-time", "warmup"),
+    ("events", "transactions"),
+    ("report-interval", "interval"),
+    ("rand-type", "distribution"),
+    ("rand-seed", "seed"),
+    ("db", "database"),
+];
+
+/// The parts of a target.
+const TARGET: [(&str, &str); 5] = [
+    ("PG_HOST", "host"),
+    ("PG_PORT", "port"),
+    ("PG_USER", "user"),
+    ("PG_PASS", "password"),
+    ("PG_DB", "dbname"),
+];
+
+/// Which command of the workload `oltp` these words are; `None` for any other.
+pub(crate) fn command_of(arguments: &[OsString]) -> Option<&'static str> {
+    let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str());
+    let command = words.by_ref().find_map(|word| {
+        ["prepare", "run", "verify", "cleanup"].into_iter().find(|each| *each == word)
+    })?;
+    (words.next() == Some("oltp")).then_some(command)
+}
+
+/// The options that the environment sets in sysbench's way, by riops's names, as they would be typed.
+pub(crate) fn options(
+    command: &str,
+    environment: impl Iterator<Item = (String, String)>,
+) -> BTreeMap<String, Vec<String>> {
+    let mut options = BTreeMap::new();
+    let mut target = Vec::new();
+    let set: BTreeMap<String, String> =
+        environment.filter(|(_, value)| !value.is_empty()).collect();
+    for (name, value) in &set {
+        let Some(name) = name.strip_prefix("SYSBENCH_") else {
+            continue;
+        };
+        let name = name.to_lowercase().replace('_', "-");
+        let known = OTHER_NAMES.iter().find(|(sysbench, _)| *sysbench == name);
+        let name = match known.map_or(name.as_str(), |(_, own)| own) {
+            // Its threads prepare too.
+            "sessions" if command == "prepare" => "connections",
+            name => name,
+        };
+        options.insert(name.to_owned(), vec![value.clone()]);
+    }
+    for (variable, setting) in TARGET {
+        if let Some(value) = set.get(variable) {
+            let quoted = value.replace('\\', "\\\\").replace('\'', "\\'");
+            target.push(format!("{setting}='{quoted}'"));
+        }
+    }
+    // A password or a port alone names no target.
+    if set.contains_key("PG_HOST") || set.contains_key("PG_DB") {
+        options.insert("database".to_owned(), vec![target.join(" ")]);
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(command: &str, variables: &[(&str, &str)]) -> BTreeMap<String, Vec<String>> {
+        let owned = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        options(command, owned)
+    }
+
+    #[test]
+    fn the_page_s_deployment_becomes_options() {
+        let page = [
+            ("SYSBENCH_TABLES", "10"),
+            ("SYSBENCH_TABLE_SIZE", "100000"),
+            ("SYSBENCH_THREADS", "60"),
+            ("SYSBENCH_TIME", "300"),
+            ("SYSBENCH_WARMUP", "60"),
+            ("SYSBENCH_RANGE_SELECTS", "false"),
+            ("SYSBENCH_POINT_SELECTS", "10"),
+            ("SYSBENCH_EMPTY", ""),
+            ("PATH", "/bin"),
+            ("PG_HOST", "yb-tserver"),
+            ("PG_PORT", "5433"),
+            ("PG_PASS", "it's"),
+        ];
+        let found = read("run", &page);
+        let value = |name: &str| found.get(name).map(|values| values[0].as_str());
+        assert_eq!(value("sessions"), Some("60"));
+        assert_eq!((value("duration"), value("warmup")), (Some("300"), Some("60")));
+        assert_eq!((value("tables"), value("table-size")), (Some("10"), Some("100000")));
+        assert_eq!((value("range-selects"), value("empty")), (Some("false"), None));
+        assert_eq!(value("database"), Some("host='yb-tserver' port='5433' password='it\\'s'"));
+        assert_eq!(found.len(), 8);
+        let prepare = read("prepare", &page);
+        assert_eq!(prepare.get("connections"), Some(&vec!["60".to_owned()]));
+        assert!(read("run", &[("PG_PASS", "x"), ("PG_PORT", "1")]).is_empty());
+    }
+
+    #[test]
+    fn only_the_commands_of_oltp_read_them() {
+        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+        assert_eq!(command_of(&words("riops run oltp")), Some("run"));
+        assert_eq!(command_of(&words("riops -q prepare oltp --tables 2")), Some("prepare"));
+        assert_eq!(command_of(&words("riops run rows")), None);
+        assert_eq!(command_of(&words("riops runs list")), None);
+    }
+}

@@ -1,0 +1,65 @@
+//! Statements by what they do, told by the tag with which the server ends them, as sysbench does.
+
+use serde::{Deserialize, Serialize};
+
+/// Statements that were answered, whatever became of their transaction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Queries {
+    /// Statements that return rows.
+    pub read: u64,
+    /// Statements that changed at least one row.
+    pub write: u64,
+    /// All others: BEGIN, COMMIT, and changes that met no row.
+    pub other: u64,
+}
+
+impl Queries {
+    /// Counts a statement by its tag: `SELECT 1`, `UPDATE 5`, `COMMIT`.
+    pub fn note(&mut self, tag: &str) {
+        match tag.as_bytes().first() {
+            Some(b'S') => self.read += 1,
+            Some(b'U' | b'I' | b'D') if !tag.ends_with(" 0") => self.write += 1,
+            // COPY 5, but COMMIT.
+            Some(b'C') if tag.starts_with("COPY ") => self.write += 1,
+            _ => self.other += 1,
+        }
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, other: Self) {
+        self.read += other.read;
+        self.write += other.write;
+        self.other += other.other;
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn total(self) -> u64 {
+        self.read + self.write + self.other
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.total() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_tells_what_a_statement_did() {
+        let mut queries = Queries::default();
+        for tag in ["SELECT 1", "SELECT 0", "UPDATE 1", "UPDATE 10", "UPDATE 0", "INSERT 0 1"] {
+            queries.note(tag);
+        }
+        for tag in ["DELETE 1", "DELETE 0", "COPY 7", "BEGIN", "COMMIT", "ROLLBACK", "CALL", ""] {
+            queries.note(tag);
+        }
+        assert_eq!(queries, Queries { read: 2, write: 5, other: 7 });
+        assert_eq!(queries.total(), 14);
+    }
+}

@@ -1,0 +1,503 @@
+//! Parameters of the workload `oltp`: sysbench's, under sysbench's names.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::rows::{Caches, Distribution};
+use super::{PlanError, Protocol, at_least_one, refuse};
+
+/// Names are numbered from 1 with as many digits as they need.
+const TABLES_MAX: u32 = 10_000;
+/// `id` is an `integer`; what inserts add has to fit too.
+const TABLE_SIZE_MAX: u64 = 2_000_000_000;
+/// Statements of one kind in a transaction.
+const STATEMENTS_MAX: u32 = 10_000;
+/// Parameters of one statement that the protocol can count.
+const PARAMETERS_MAX: u32 = 65_535;
+/// Tablets of one table, far more than a cluster takes.
+const SPLITS_MAX: u32 = 10_000;
+
+/// Which of sysbench's tests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names are sysbench's")]
+pub enum OltpTest {
+    #[default]
+    ReadWrite,
+    ReadOnly,
+    WriteOnly,
+    PointSelect,
+    UpdateIndex,
+    UpdateNonIndex,
+    Insert,
+    Delete,
+    MultiInsert,
+    MultiValueInsert,
+    RandomPoints,
+    RandomRanges,
+    SequentialScan,
+    PrimarykeyScan,
+    IndexScan,
+    SumScan,
+    Join,
+}
+
+/// Each test, its name, and that of its file in sysbench.
+const TESTS: [(OltpTest, &str, &str); 17] = [
+    (OltpTest::ReadWrite, "read-write", "oltp_read_write"),
+    (OltpTest::ReadOnly, "read-only", "oltp_read_only"),
+    (OltpTest::WriteOnly, "write-only", "oltp_write_only"),
+    (OltpTest::PointSelect, "point-select", "oltp_point_select"),
+    (OltpTest::UpdateIndex, "update-index", "oltp_update_index"),
+    (OltpTest::UpdateNonIndex, "update-non-index", "oltp_update_non_index"),
+    (OltpTest::Insert, "insert", "oltp_insert"),
+    (OltpTest::Delete, "delete", "oltp_delete"),
+    (OltpTest::MultiInsert, "multi-insert", "oltp_multi_insert"),
+    (OltpTest::MultiValueInsert, "multi-value-insert", "oltp_multi_value_insert"),
+    (OltpTest::RandomPoints, "random-points", "select_random_points"),
+    (OltpTest::RandomRanges, "random-ranges", "select_random_ranges"),
+    (OltpTest::SequentialScan, "sequential-scan", "oltp_sequential_scan"),
+    (OltpTest::PrimarykeyScan, "primarykey-scan", "oltp_primarykey_scan"),
+    (OltpTest::IndexScan, "index-scan", "oltp_index_scan"),
+    (OltpTest::SumScan, "sum-scan", "oltp_sum_scan"),
+    (OltpTest::Join, "join", "oltp_join"),
+];
+
+impl OltpTest {
+    /// As it is typed.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        TESTS.iter().find(|(test, ..)| *test == self).map_or("", |(_, name, _)| name)
+    }
+
+    /// The name of its file in sysbench.
+    #[must_use]
+    pub fn sysbench_name(self) -> &'static str {
+        TESTS.iter().find(|(test, ..)| *test == self).map_or("", |(.., name)| name)
+    }
+}
+
+impl FromStr for OltpTest {
+    type Err = PlanError;
+
+    fn from_str(text: &str) -> Result<Self, PlanError> {
+        let text = text.trim_end_matches(".lua");
+        let plain = text.replace('_', "-");
+        let found = TESTS.iter().find(|(_, name, sysbench)| *name == plain || *sysbench == text);
+        found.map_or_else(
+            || {
+                let names: Vec<_> = TESTS.iter().map(|(_, name, _)| *name).collect();
+                refuse(format!(
+                    "the test `{text}` is none of {}, nor one of sysbench's names for them (oltp_read_write)",
+                    names.join(", ")
+                ))
+            },
+            |(test, ..)| Ok(*test),
+        )
+    }
+}
+
+impl fmt::Display for OltpTest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// What `prepare oltp` makes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of sysbench")]
+pub struct OltpDataset {
+    /// Where the tables are.
+    pub schema: String,
+    /// Tables: `sbtest1`…
+    pub tables: u32,
+    /// Rows of each, with the ids from 1 on.
+    pub table_size: u64,
+    /// Whether the server counts the ids.
+    pub auto_inc: bool,
+    /// Whether the id has a plain index instead of a primary key.
+    pub secondary: bool,
+    /// Whether there is an index on `k`.
+    pub create_secondary: bool,
+    /// Numbers of the id's sequence that a session takes at once; 0 leaves it to the server.
+    pub serial_cache_size: u32,
+    /// `YugabyteDB`: whether the id is range-sharded instead of hashed.
+    pub range_key_partitioning: bool,
+    /// `YugabyteDB`: whether such a table is split at equal steps of the id.
+    pub manual_range_splitting: bool,
+    /// `YugabyteDB`: into how many tablets.
+    pub num_table_splits: u32,
+    /// Whether somebody else made the tables: then they are never dropped.
+    pub adopted: bool,
+    /// From which the contents are derived.
+    pub seed: u64,
+}
+
+impl Default for OltpDataset {
+    fn default() -> Self {
+        Self {
+            schema: "riops".to_owned(),
+            tables: 1,
+            table_size: 10_000,
+            auto_inc: true,
+            secondary: false,
+            create_secondary: true,
+            serial_cache_size: 0,
+            range_key_partitioning: false,
+            manual_range_splitting: true,
+            num_table_splits: 24,
+            adopted: false,
+            seed: 0,
+        }
+    }
+}
+
+/// Whether a name needs no quotes, in no dialect.
+pub(super) fn is_plain_name(name: &str) -> bool {
+    let starts_well = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
+    let rest = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    starts_well && name.len() <= 63 && name.chars().all(rest)
+}
+
+impl OltpDataset {
+    /// Checks what can be checked without a target.
+    ///
+    /// # Errors
+    /// [`PlanError`] that names the option, its value and what is allowed.
+    pub fn validate(&self) -> Result<(), PlanError> {
+        if !is_plain_name(&self.schema) {
+            return refuse(format!(
+                "--schema `{}` has to be of small letters, digits and underscores",
+                self.schema
+            ));
+        }
+        at_least_one("--tables", u64::from(self.tables))?;
+        at_least_one("--table-size", self.table_size)?;
+        if self.tables > TABLES_MAX {
+            return refuse(format!("--tables {} is more than {TABLES_MAX}", self.tables));
+        }
+        if self.table_size > TABLE_SIZE_MAX {
+            return refuse(format!(
+                "--table-size {} is more than {TABLE_SIZE_MAX}: ids are of the type integer",
+                self.table_size
+            ));
+        }
+        if self.range_key_partitioning && self.manual_range_splitting {
+            at_least_one("--num-table-splits", u64::from(self.num_table_splits))?;
+            if self.num_table_splits > SPLITS_MAX
+                || u64::from(self.num_table_splits) > self.table_size
+            {
+                return refuse(format!(
+                    "--num-table-splits {} is more than {SPLITS_MAX} or than --table-size {}",
+                    self.num_table_splits, self.table_size
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The tables, from the first, with their schema.
+    pub fn table_names(&self) -> impl Iterator<Item = String> {
+        (1..=self.tables).map(|number| format!("{}.sbtest{number}", self.schema))
+    }
+}
+
+/// What the sessions of `run oltp` do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OltpRun {
+    /// Which test.
+    pub test: OltpTest,
+    /// Rows of each range query.
+    pub range_size: u32,
+    /// Selects of a row by its id in a transaction.
+    pub point_selects: u32,
+    /// Selects of a range of rows.
+    pub simple_ranges: u32,
+    /// Sums over one.
+    pub sum_ranges: u32,
+    /// Selects of one in the order of a text.
+    pub order_ranges: u32,
+    /// Selects of its different texts.
+    pub distinct_ranges: u32,
+    /// Whether there are any of these four.
+    pub range_selects: bool,
+    /// Updates of the indexed column.
+    pub index_updates: u32,
+    /// Updates of a text.
+    pub non_index_updates: u32,
+    /// Rows that are deleted and inserted again.
+    pub delete_inserts: u32,
+    /// Whether every statement is committed by itself.
+    pub skip_trx: bool,
+    /// Inserts of a transaction of `multi-insert`.
+    pub num_rows_in_insert: u32,
+    /// Rows of a statement of `multi-value-insert`.
+    pub batch_insert_count: u32,
+    /// Values in the list of `random-points`.
+    pub random_points: u32,
+    /// Ranges in the condition of `random-ranges`.
+    pub number_of_ranges: u32,
+    /// By how much their ends differ.
+    pub delta: u32,
+    /// Whether the statements of a transaction are sent together.
+    pub pipeline: bool,
+    /// Which ids are touched.
+    pub distribution: Distribution,
+    /// In which state the caches are at the start.
+    pub caches: Caches,
+    /// Ids that the client makes count down from below this one; only where the server makes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ids_below: Option<i64>,
+}
+
+impl Default for OltpRun {
+    fn default() -> Self {
+        Self {
+            test: OltpTest::ReadWrite,
+            range_size: 100,
+            point_selects: 10,
+            simple_ranges: 1,
+            sum_ranges: 1,
+            order_ranges: 1,
+            distinct_ranges: 1,
+            range_selects: true,
+            index_updates: 1,
+            non_index_updates: 1,
+            delete_inserts: 1,
+            skip_trx: false,
+            num_rows_in_insert: 10,
+            batch_insert_count: 4_000,
+            random_points: 10,
+            number_of_ranges: 10,
+            delta: 5,
+            pipeline: false,
+            distribution: Distribution::Uniform,
+            caches: Caches::AsFound,
+            ids_below: None,
+        }
+    }
+}
+
+impl OltpRun {
+    pub(super) fn validate(&self) -> Result<(), PlanError> {
+        let counts = [
+            ("--point-selects", self.point_selects),
+            ("--simple-ranges", self.simple_ranges),
+            ("--sum-ranges", self.sum_ranges),
+            ("--order-ranges", self.order_ranges),
+            ("--distinct-ranges", self.distinct_ranges),
+            ("--index-updates", self.index_updates),
+            ("--non-index-updates", self.non_index_updates),
+            ("--delete-inserts", self.delete_inserts),
+            ("--num-rows-in-insert", self.num_rows_in_insert),
+        ];
+        if let Some((option, count)) = counts.iter().find(|(_, count)| *count > STATEMENTS_MAX) {
+            return refuse(format!("{option} {count} is more than {STATEMENTS_MAX}"));
+        }
+        at_least_one("--range-size", u64::from(self.range_size))?;
+        at_least_one("--random-points", u64::from(self.random_points))?;
+        at_least_one("--number-of-ranges", u64::from(self.number_of_ranges))?;
+        at_least_one("--num-rows-in-insert", u64::from(self.num_rows_in_insert))?;
+        at_least_one("--batch-insert-count", u64::from(self.batch_insert_count))?;
+        for (option, values) in [
+            ("--random-points", self.random_points),
+            ("--number-of-ranges", self.number_of_ranges.saturating_mul(2)),
+        ] {
+            if values > PARAMETERS_MAX {
+                return refuse(format!(
+                    "{option} makes {values} parameters, and a statement has at most {PARAMETERS_MAX}"
+                ));
+            }
+        }
+        if self.reads() == 0 && self.writes() == 0 {
+            return refuse(format!("the test {} has no statement left", self.test));
+        }
+        Ok(())
+    }
+
+    /// Checks it against a dataset and the protocol.
+    ///
+    /// # Errors
+    /// [`PlanError`]
+    pub fn validate_for(&self, dataset: &OltpDataset, protocol: Protocol) -> Result<(), PlanError> {
+        let ranges = self.range_statements() > 0
+            || matches!(
+                self.test,
+                OltpTest::SequentialScan
+                    | OltpTest::PrimarykeyScan
+                    | OltpTest::SumScan
+                    | OltpTest::Join
+            );
+        if ranges && u64::from(self.range_size) > dataset.table_size {
+            return refuse(format!(
+                "--range-size {} is more than the {} rows of a table",
+                self.range_size, dataset.table_size
+            ));
+        }
+        let on_k = matches!(
+            self.test,
+            OltpTest::RandomPoints | OltpTest::RandomRanges | OltpTest::IndexScan
+        );
+        if on_k && !dataset.create_secondary {
+            return refuse(format!(
+                "the test {} needs the index on k: prepare the tables with --create-secondary true",
+                self.test
+            ));
+        }
+        let columns = if dataset.auto_inc { 3 } else { 4 };
+        let parameters = self.batch_insert_count.saturating_mul(columns);
+        if self.test == OltpTest::MultiValueInsert
+            && protocol != Protocol::Simple
+            && parameters > PARAMETERS_MAX
+        {
+            return refuse(format!(
+                "--batch-insert-count {} makes {parameters} parameters, and a statement has at most {PARAMETERS_MAX}: use fewer rows or --protocol simple",
+                self.batch_insert_count
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether a transaction begins and commits by statements of its own.
+    #[must_use]
+    pub fn is_explicit(&self) -> bool {
+        let of_several = matches!(
+            self.test,
+            OltpTest::ReadWrite | OltpTest::ReadOnly | OltpTest::WriteOnly | OltpTest::MultiInsert
+        );
+        of_several && !self.skip_trx
+    }
+
+    fn range_statements(&self) -> u32 {
+        match self.test {
+            OltpTest::ReadWrite | OltpTest::ReadOnly if self.range_selects => {
+                self.simple_ranges + self.sum_ranges + self.order_ranges + self.distinct_ranges
+            }
+            _ => 0,
+        }
+    }
+
+    /// Statements of a transaction that read.
+    #[must_use]
+    pub fn reads(&self) -> u32 {
+        match self.test {
+            OltpTest::ReadWrite | OltpTest::ReadOnly => {
+                self.point_selects + self.range_statements()
+            }
+            OltpTest::PointSelect
+            | OltpTest::RandomPoints
+            | OltpTest::RandomRanges
+            | OltpTest::SequentialScan
+            | OltpTest::PrimarykeyScan
+            | OltpTest::IndexScan
+            | OltpTest::SumScan
+            | OltpTest::Join => 1,
+            _ => 0,
+        }
+    }
+
+    /// Statements of a transaction that change rows.
+    #[must_use]
+    pub fn writes(&self) -> u32 {
+        match self.test {
+            OltpTest::ReadWrite | OltpTest::WriteOnly => {
+                self.index_updates + self.non_index_updates + 2 * self.delete_inserts
+            }
+            OltpTest::UpdateIndex
+            | OltpTest::UpdateNonIndex
+            | OltpTest::Insert
+            | OltpTest::Delete
+            | OltpTest::MultiValueInsert => 1,
+            OltpTest::MultiInsert => self.num_rows_in_insert,
+            _ => 0,
+        }
+    }
+
+    /// Whether rows are deleted and inserted again: then a statement may meet a row that is gone.
+    #[must_use]
+    pub fn replaces(&self) -> bool {
+        matches!(self.test, OltpTest::ReadWrite | OltpTest::WriteOnly) && self.delete_inserts > 0
+    }
+
+    /// Whether rows are added.
+    #[must_use]
+    pub fn inserts(&self) -> bool {
+        matches!(self.test, OltpTest::Insert | OltpTest::MultiInsert | OltpTest::MultiValueInsert)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_is_read_under_its_own_and_under_sysbench_s_name() {
+        for (test, name, sysbench) in TESTS {
+            assert_eq!(name.parse(), Ok(test));
+            assert_eq!(sysbench.parse(), Ok(test));
+            assert_eq!((test.as_str(), test.sysbench_name()), (name, sysbench));
+        }
+        assert_eq!("read_write".parse(), Ok(OltpTest::ReadWrite));
+        assert_eq!("oltp_insert.lua".parse(), Ok(OltpTest::Insert));
+        assert!("oltp".parse::<OltpTest>().is_err());
+    }
+
+    #[test]
+    fn the_counts_of_statements_are_those_of_sysbench_s_tests() {
+        let of = |test| OltpRun { test, ..OltpRun::default() };
+        let read_write = of(OltpTest::ReadWrite);
+        assert_eq!((read_write.reads(), read_write.writes()), (14, 4));
+        let without = OltpRun { range_selects: false, ..read_write };
+        assert_eq!((without.reads(), without.writes()), (10, 4));
+        assert_eq!((of(OltpTest::ReadOnly).reads(), of(OltpTest::ReadOnly).writes()), (14, 0));
+        assert_eq!((of(OltpTest::WriteOnly).reads(), of(OltpTest::WriteOnly).writes()), (0, 4));
+        assert_eq!(of(OltpTest::MultiInsert).writes(), 10);
+        assert!(of(OltpTest::MultiInsert).is_explicit() && !of(OltpTest::Insert).is_explicit());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_by_the_name_of_its_option() {
+        type Change = fn(&mut OltpDataset);
+        let run = OltpRun::default();
+        let dataset = OltpDataset::default();
+        let none = OltpRun {
+            index_updates: 0,
+            non_index_updates: 0,
+            delete_inserts: 0,
+            test: OltpTest::WriteOnly,
+            ..run.clone()
+        };
+        assert!(none.validate().is_err());
+        let wide = OltpRun { range_size: 10_001, ..run.clone() };
+        assert!(wide.validate_for(&dataset, Protocol::Prepared).is_err());
+        let no_ranges = OltpRun { range_selects: false, ..wide };
+        assert_eq!(no_ranges.validate_for(&dataset, Protocol::Prepared), Ok(()));
+        let many =
+            OltpRun { test: OltpTest::MultiValueInsert, batch_insert_count: 21_846, ..run.clone() };
+        assert!(many.validate_for(&dataset, Protocol::Prepared).is_err());
+        assert_eq!(many.validate_for(&dataset, Protocol::Simple), Ok(()));
+        let on_k = OltpRun { test: OltpTest::RandomPoints, ..run };
+        let bare = OltpDataset { create_secondary: false, ..dataset.clone() };
+        assert!(on_k.validate_for(&bare, Protocol::Prepared).is_err());
+        let cases: [(Change, &str); 5] = [
+            (|dataset| dataset.schema = "My".to_owned(), "--schema"),
+            (|dataset| dataset.tables = 0, "--tables"),
+            (|dataset| dataset.tables = 10_001, "--tables"),
+            (|dataset| dataset.table_size = 3_000_000_000, "--table-size"),
+            (
+                |dataset| {
+                    dataset.range_key_partitioning = true;
+                    dataset.num_table_splits = 10_001;
+                },
+                "--num-table-splits",
+            ),
+        ];
+        for (change, option) in cases {
+            let mut changed = dataset.clone();
+            change(&mut changed);
+            assert!(changed.validate().unwrap_err().to_string().contains(option));
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! What the nodes of a YugabyteDB cluster tell of themselves over HTTP: the tserver's counters, read
+//! before and after.
+//!
+//! Where a node does not answer, its figures are absent. Not yet run against a live server.
+
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+/// Longer than any node should take, and short enough to be waited for.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Larger answers are not read to their end.
+const BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+const READS: &str = "handler_latency_yb_tserver_TabletServerService_Read_count";
+const WRITES: &str = "handler_latency_yb_tserver_TabletServerService_Write_count";
+
+/// Counters of one node.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Counters {
+    cpu_ms: Option<f64>,
+    reads: Option<f64>,
+    writes: Option<f64>,
+    seeks: Option<f64>,
+    cache_hits: Option<f64>,
+    cache_misses: Option<f64>,
+    conflicts: Option<f64>,
+}
+
+/// What one node did, by its own account.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeUse {
+    /// Processors that its tserver kept busy, on average.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_cores: Option<f64>,
+    /// Requests of reads to its storage per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_reads_per_s: Option<f64>,
+    /// Requests of writes to its storage per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_writes_per_s: Option<f64>,
+    /// Seeks in its `RocksDB` per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeks_per_s: Option<f64>,
+    /// Share of its block reads that were found in the block cache, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_cache_hit_share: Option<f64>,
+    /// Conflicts of transactions per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conflicts_per_s: Option<f64>,
+}
+
+type Reading = Option<(Instant, Counters)>;
+
+/// Asks all nodes at the start and at the end of a measurement, without waiting for the answers.
+#[derive(Debug)]
+pub struct ClusterProbe {
+    urls: Vec<String>,
+    start: Vec<JoinHandle<Reading>>,
+    end: Vec<JoinHandle<Reading>>,
+    found: Vec<Option<NodeUse>>,
+}
+
+impl ClusterProbe {
+    /// For the tservers on these hosts.
+    #[must_use]
+    pub fn new<'a>(hosts: impl Iterator<Item = &'a str>, port: u16) -> Self {
+        let url = |host: &str| {
+            let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+            // Reading would else reset the percentiles that others read.
+            format!("http://{host}:{port}/prometheus-metrics?reset_histograms=false")
+        };
+        Self {
+            urls: hosts.map(url).collect(),
+            start: Vec::new(),
+            end: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+
+    pub(super) fn start(&mut self) {
+        self.start = self.ask();
+    }
+
+    pub(super) fn end(&mut self) {
+        self.end = self.ask();
+    }
+
+    fn ask(&self) -> Vec<JoinHandle<Reading>> {
+        let ask = |url: &String| {
+            let url = url.clone();
+            std::thread::spawn(move || read(&url))
+        };
+        self.urls.iter().map(ask).collect()
+    }
+
+    /// Waits for the answers.
+    pub(super) fn close(&mut self) {
+        let wait = |thread: JoinHandle<Reading>| thread.join().ok().flatten();
+        self.found = self
+            .start
+            .drain(..)
+            .zip(self.end.drain(..))
+            .map(|(start, end)| {
+                let ((from, before), (to, after)) = (wait(start)?, wait(end)?);
+                Some(between(&before, &after, to.duration_since(from).as_secs_f64()))
+            })
+            .collect();
+    }
+
+    /// By node.
+    pub(super) fn found(&self) -> &[Option<NodeUse>] {
+        &self.found
+    }
+}
+
+fn read(url: &str) -> Reading {
+    let agent: ureq::Agent =
+        ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).build().into();
+    let mut answer = agent.get(url).call().ok()?;
+    // The counters are of now, not of when all of them have come.
+    let at = Instant::now();
+    let text = answer.body_mut().with_config().limit(BYTES_MAX).read_to_string().ok()?;
+    Some((at, counters(&text)))
+}
+
+/// The sums of the counters over whatever they are counted by.
+fn counters(text: &str) -> Counters {
+    let mut found = Counters::default();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let Some(name_end) = line.find(['{', ' ']) else {
+            continue;
+        };
+        let (name, rest) = line.split_at(name_end);
+        let values = rest.rsplit_once('}').map_or(rest, |(_, values)| values);
+        let Some(value) =
+            values.split_whitespace().next().and_then(|text| text.parse::<f64>().ok())
+        else {
+            continue;
+        };
+        let sum = match name {
+            "cpu_utime" | "cpu_stime" => &mut found.cpu_ms,
+            READS => &mut found.reads,
+            WRITES => &mut found.writes,
+            "rocksdb_number_db_seek" => &mut found.seeks,
+            "rocksdb_block_cache_hit" => &mut found.cache_hits,
+            "rocksdb_block_cache_miss" => &mut found.cache_misses,
+            "transaction_conflicts" => &mut found.conflicts,
+            _ => continue,
+        };
+        *sum = Some(sum.unwrap_or(0.0) + value);
+    }
+    found
+}
+
+fn between(before: &Counters, after: &Counters, seconds: f64) -> NodeUse {
+    // A node that was started anew counts from zero.
+    let change = |pick: fn(&Counters) -> Option<f64>| {
+        let change = pick(after)? - pick(before)?;
+        (change >= 0.0).then_some(change)
+    };
+    let per_s = |pick: fn(&Counters) -> Option<f64>| {
+        change(pick).filter(|_| seconds > 0.0).map(|change| change / seconds)
+    };
+    let hits = change(|counters| counters.cache_hits);
+    let misses = change(|counters| counters.cache_misses);
+    NodeUse {
+        cpu_cores: per_s(|counters| counters.cpu_ms).map(|ms_per_s| ms_per_s / 1_000.0),
+        storage_reads_per_s: per_s(|counters| counters.reads),
+        storage_writes_per_s: per_s(|counters| counters.writes),
+        seeks_per_s: per_s(|counters| counters.seeks),
+        block_cache_hit_share: hits
+            .zip(misses)
+            .filter(|(hits, misses)| hits + misses > 0.0)
+            .map(|(hits, misses)| hits / (hits + misses)),
+        conflicts_per_s: per_s(|counters| counters.conflicts),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEFORE: &str = "# HELP cpu_utime x\n\
+        cpu_utime{metric_id=\"yb.tabletserver\",metric_type=\"server\",exported_instance=\"n1\"} 1000 1700000000000\n\
+        cpu_stime{metric_type=\"server\"} 500 1700000000000\n\
+        handler_latency_yb_tserver_TabletServerService_Read_count{metric_type=\"server\"} 100 1\n\
+        rocksdb_number_db_seek{table_name=\"a\"} 5 1\n\
+        rocksdb_number_db_seek{table_name=\"b {x}\"} 7 1\n\
+        rocksdb_block_cache_hit{t=\"a\"} 10 1\nrocksdb_block_cache_miss 0 1\nnonsense\nother nan\n";
+
+    #[test]
+    fn counters_are_summed_over_tables_and_what_is_missing_is_absent() {
+        let found = counters(BEFORE);
+        let expected = Counters {
+            cpu_ms: Some(1500.0),
+            reads: Some(100.0),
+            writes: None,
+            seeks: Some(12.0),
+            cache_hits: Some(10.0),
+            cache_misses: Some(0.0),
+            conflicts: None,
+        };
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn rates_are_differences_over_the_time_between_the_readings() {
+        let before = counters(BEFORE);
+        let after = Counters {
+            cpu_ms: Some(11_500.0),
+            reads: Some(300.0),
+            seeks: Some(2.0),
+            cache_hits: Some(40.0),
+            cache_misses: Some(10.0),
+            ..before
+        };
+        let found = between(&before, &after, 4.0);
+        assert_eq!(found.cpu_cores, Some(2.5));
+        assert_eq!((found.storage_reads_per_s, found.storage_writes_per_s), (Some(50.0), None));
+        assert_eq!(found.seeks_per_s, None, "a counter that went back was reset");
+        assert_eq!(found.block_cache_hit_share, Some(0.75));
+    }
+
+    #[test]
+    fn nodes_are_asked_over_http_and_one_that_does_not_answer_has_no_figures() {
+        use std::io::{Read, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || {
+            let mut requests = Vec::new();
+            for busy_ms in [1_000, 3_000] {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut request = [0; 4_096];
+                let count = stream.read(&mut request).unwrap();
+                requests.push(String::from_utf8_lossy(&request[..count]).into_owned());
+                let body = format!("cpu_utime{{a=\"b\"}} {busy_ms} 1\ncpu_stime 0 1\n");
+                let status = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nconnection: close\r\n";
+                write!(stream, "{status}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
+            }
+            requests
+        });
+        // On 127.0.0.2 nobody listens at this port.
+        let mut probe = ClusterProbe::new(["127.0.0.1", "127.0.0.2"].into_iter(), port);
+        probe.start();
+        let first = probe.start.remove(0).join().unwrap();
+        probe.start.insert(0, std::thread::spawn(move || first));
+        probe.end();
+        probe.close();
+        let [Some(found), None] = probe.found() else { panic!("{:?}", probe.found()) };
+        assert!(found.cpu_cores.unwrap() > 0.0);
+        for request in server.join().unwrap() {
+            assert!(request.contains("reset_histograms=false"), "{request}");
+        }
+    }
+}

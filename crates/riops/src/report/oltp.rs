@@ -1,0 +1,438 @@
+//! The workload `oltp` in words, with sysbench's figures under sysbench's names, and its report in
+//! exactly sysbench's shape.
+
+use std::fmt::Write as _;
+
+use super::format::{count, duration_us, percent, rate};
+use super::model::Summary;
+use super::terminal::Block;
+use crate::metrics::Point;
+use crate::plan::{OltpDataset, OltpRun, OltpTest, RunPlan};
+use crate::store::{Record, StageRecord};
+
+/// What the sessions did.
+pub(super) fn work(run: &OltpRun) -> String {
+    let mut parts = Vec::new();
+    let mut part = |number: u32, what: &str| {
+        if number > 0 {
+            parts.push(format!("{number} {what}"));
+        }
+    };
+    let reads = matches!(run.test, OltpTest::ReadWrite | OltpTest::ReadOnly);
+    let writes = matches!(run.test, OltpTest::ReadWrite | OltpTest::WriteOnly);
+    if reads {
+        part(run.point_selects, "point selects");
+        if run.range_selects {
+            part(run.simple_ranges, "simple");
+            part(run.sum_ranges, "sum");
+            part(run.order_ranges, "order");
+            part(run.distinct_ranges, "distinct ranges");
+        }
+    }
+    if writes {
+        part(run.index_updates, "index updates");
+        part(run.non_index_updates, "non-index updates");
+        part(run.delete_inserts, "delete/inserts");
+    }
+    match run.test {
+        OltpTest::MultiInsert => part(run.num_rows_in_insert, "inserts"),
+        OltpTest::MultiValueInsert => part(run.batch_insert_count, "rows in one insert"),
+        OltpTest::RandomPoints => part(run.random_points, "values of k"),
+        OltpTest::RandomRanges => part(run.number_of_ranges, "ranges of k"),
+        OltpTest::SequentialScan
+        | OltpTest::PrimarykeyScan
+        | OltpTest::IndexScan
+        | OltpTest::SumScan
+        | OltpTest::Join => part(run.range_size, "rows"),
+        _ => {}
+    }
+    let list = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+    let trips = match (run.reads() + run.writes() > 1, run.pipeline, run.skip_trx) {
+        (false, ..) => "",
+        (_, true, _) => "; all statements of a transaction sent together (--pipeline)",
+        (_, _, true) => "; one round trip and one commit a statement",
+        _ => "; one round trip a statement",
+    };
+    format!("{}{list}{trips}", run.test)
+}
+
+/// What was prepared.
+pub(super) fn dataset(dataset: &OltpDataset) -> String {
+    let adopted = if dataset.adopted { ", made by somebody else" } else { "" };
+    let key = match (dataset.secondary, dataset.create_secondary) {
+        (true, true) => ", indexes on id and k, no primary key",
+        (true, false) => ", index on id, no primary key",
+        (false, true) => "",
+        (false, false) => ", no index on k",
+    };
+    let plural = if dataset.tables == 1 { "" } else { "s" };
+    format!(
+        "{} table{plural} sbtest in schema {} × {} rows{key}{adopted}",
+        dataset.tables,
+        dataset.schema,
+        count(dataset.table_size)
+    )
+}
+
+/// The figures in sysbench's words.
+pub(super) fn totals(block: &mut Block, summary: &Summary<'_>) {
+    let stage = summary.stage;
+    let seconds = stage.seconds.max(f64::MIN_POSITIVE);
+    let per_s = |number: u64| format!("{} ({}/s)", count(number), rate(number as f64 / seconds));
+    let queries = stage.queries;
+    let mut lines = vec![
+        (
+            "queries performed".to_owned(),
+            format!(
+                "read {} · write {} · other {} · total {}",
+                count(queries.read),
+                count(queries.write),
+                count(queries.other),
+                count(queries.total())
+            ),
+        ),
+        ("transactions".to_owned(), per_s(stage.transactions)),
+        ("queries".to_owned(), per_s(queries.total())),
+        ("ignored errors".to_owned(), per_s(summary.errors())),
+        ("retries".to_owned(), per_s(stage.retries)),
+        ("reconnects".to_owned(), per_s(stage.reconnects)),
+        ("total time".to_owned(), format!("{seconds:.4} s")),
+    ];
+    if let Some(latency) = &stage.service_us {
+        let sum = stage.database_s.unwrap_or(0.0);
+        lines.push((
+            "latency".to_owned(),
+            format!(
+                "min {} · avg {} · max {} · {} {} · sum {sum:.3} s",
+                duration_us(latency.min),
+                duration_us(latency.mean),
+                duration_us(latency.max),
+                percentile_name(summary.record.plan.percentile),
+                duration_us(stage.percentile_us.unwrap_or(0.0))
+            ),
+        ));
+    }
+    let fairness = &stage.sessions_fairness;
+    lines.push((
+        "events of a session".to_owned(),
+        format!("avg {:.1} · stddev {:.2}", fairness.mean, fairness.stdev),
+    ));
+    if let Some(execution) = &stage.execution_s {
+        lines.push((
+            "execution time".to_owned(),
+            format!("avg {:.4} s · stddev {:.2}", execution.mean, execution.stdev),
+        ));
+    }
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (position, (name, value)) in lines.iter().enumerate() {
+        let label = if position == 0 { "result" } else { "" };
+        block.line(label, &format!("{name:<width$}  {value}"));
+    }
+}
+
+/// `95th percentile`.
+fn percentile_name(percentile: f64) -> String {
+    format!("{percentile}th percentile")
+}
+
+/// What errors and locks have cost: only where there is something to say.
+pub(super) fn contention(block: &mut Block, summary: &Summary<'_>) {
+    let stage = summary.stage;
+    let session_s = stage.seconds * f64::from(stage.sessions);
+    if let Some(attempt) = &stage.attempt_us {
+        block.line(
+            "",
+            &format!(
+                "an attempt alone: p50 {} · p99 {} · max {} ({} transactions sent again; the latency above has all attempts and pauses)",
+                duration_us(attempt.p50),
+                duration_us(attempt.p99),
+                duration_us(attempt.max),
+                count(stage.retries)
+            ),
+        );
+    }
+    let lost_s: f64 = stage.errors.iter().map(|error| error.attempts_s).sum();
+    if lost_s >= LOST_SHARE * session_s && session_s > 0.0 {
+        block.line(
+            "",
+            &format!(
+                "{} of the sessions' time went into attempts that failed ({lost_s:.1} of {session_s:.1} s)",
+                percent(lost_s / session_s)
+            ),
+        );
+    }
+    if let Some((share, waits)) = summary.lock_share().zip(stage.lock_waits)
+        && share >= LOST_SHARE
+    {
+        block.line(
+            "locks",
+            &format!(
+                "{} of the sessions' time was waiting for locks of other sessions ({} looks at pg_stat_activity)",
+                percent(share),
+                count(waits.samples)
+            ),
+        );
+    }
+    let deadlocks: u64 = stage
+        .errors
+        .iter()
+        .filter(|error| error.sqlstate == "40P01")
+        .map(|error| error.count)
+        .sum();
+    if deadlocks > 0 {
+        let timeout = summary.record.target.settings.get("deadlock_timeout");
+        let timeout = timeout.map_or_else(String::new, |timeout| {
+            format!(", and each took the server's deadlock_timeout ({timeout}) to be found")
+        });
+        block.line(
+            "locks",
+            &format!(
+                "{} deadlocks ({}/s){timeout}: transactions that update rows in random order wait for each other in a circle",
+                count(deadlocks),
+                rate(deadlocks as f64 / stage.seconds.max(f64::MIN_POSITIVE))
+            ),
+        );
+    }
+}
+
+/// From here on the time that was lost is worth a line.
+const LOST_SHARE: f64 = 0.05;
+
+/// The nodes of a cluster, one a line; nothing where there is only one.
+pub(super) fn nodes(block: &mut Block, stage: &StageRecord) {
+    if stage.nodes.len() < 2 {
+        return;
+    }
+    let width = stage.nodes.iter().map(|node| node.node.len()).max().unwrap_or(0);
+    for (position, node) in stage.nodes.iter().enumerate() {
+        let mut text = format!(
+            "{:<width$}  {} sessions · {} tx/s · {}",
+            node.node,
+            node.sessions,
+            rate(node.transactions_per_s),
+            percent(node.share)
+        );
+        if let Some(latency) = &node.service_us {
+            let _ = write!(
+                text,
+                " · p50 {} · p99 {}",
+                duration_us(latency.p50),
+                duration_us(latency.p99)
+            );
+        }
+        for (number, what) in [
+            (node.errors, "errors"),
+            (node.retries, "retries"),
+            (node.reconnects, "reconnects"),
+            (node.unknown_commits, "unknown commits"),
+        ] {
+            if number > 0 {
+                let _ = write!(text, " · {} {what}", count(number));
+            }
+        }
+        if let Some(usage) = &node.usage {
+            for (figure, what) in [
+                (usage.cpu_cores, "CPUs busy"),
+                (usage.storage_reads_per_s, "storage reads/s"),
+                (usage.storage_writes_per_s, "storage writes/s"),
+            ] {
+                if let Some(figure) = figure {
+                    let _ = write!(text, " · {} {what}", rate(figure));
+                }
+            }
+        }
+        block.line(if position == 0 { "nodes" } else { "" }, &text);
+        for outage in &node.outages {
+            let mut text = format!(
+                "  {}: {} without a success",
+                outage.sqlstate,
+                duration_us(outage.without_success_s * 1e6)
+            );
+            if let Some(below) = outage.below_90_percent_s {
+                let _ =
+                    write!(text, ", {} below 90 % of the former rate", duration_us(below * 1e6));
+            }
+            let _ = match outage.until_90_percent_s {
+                Some(until) => write!(text, ", back at it after {}", duration_us(until * 1e6)),
+                None => write!(text, ", not back at it"),
+            };
+            block.line("", &text);
+        }
+    }
+    let busiest = stage.nodes.iter().max_by_key(|node| node.transactions);
+    if let Some(busiest) = busiest.filter(|node| node.share >= ALL_SHARE) {
+        block.line(
+            "",
+            &format!(
+                "WARNING: {} does {} of the work, the other {} nodes next to nothing: name several hosts, leave --spread at round-robin, or go through a service that balances",
+                busiest.node,
+                percent(busiest.share),
+                stage.nodes.len() - 1
+            ),
+        );
+    } else if let Some(imbalance) = stage.imbalance {
+        block.line(
+            "",
+            &format!("imbalance {imbalance:.2} (the busiest node's share over an even one)"),
+        );
+    }
+}
+
+/// From here on one node does all the work.
+const ALL_SHARE: f64 = 0.9;
+
+/// One interval in sysbench's words, and riops's tail.
+#[must_use]
+pub fn oltp_interval_line(point: &Point, plan: &RunPlan) -> String {
+    let line = sysbench_interval(point, plan);
+    let mut asides = String::new();
+    for (number, what) in [
+        (point.retries, "retries"),
+        (point.late, "late"),
+        (point.skipped, "skipped"),
+        (point.backlog.unwrap_or(0), "waiting"),
+    ] {
+        if number > 0 {
+            let _ = write!(asides, " · {number} {what}");
+        }
+    }
+    format!("{line}{asides}")
+}
+
+fn sysbench_interval(point: &Point, plan: &RunPlan) -> String {
+    let per_s = |number: u64| number as f64 / point.seconds;
+    let queries = point.queries;
+    format!(
+        "[ {:.0}s ] thds: {} tps: {:.2} qps: {:.2} (r/w/o: {:.2}/{:.2}/{:.2}) lat (ms,{}%): {:.2} err/s: {:.2} reconn/s: {:.2}",
+        point.t_s,
+        plan.sessions,
+        per_s(point.transactions),
+        per_s(queries.total()),
+        per_s(queries.read),
+        per_s(queries.write),
+        per_s(queries.other),
+        plan.percentile,
+        point.percentile_us.unwrap_or(0.0) / 1e3,
+        per_s(point.errors),
+        per_s(point.reconnects)
+    )
+}
+
+/// The report of a run of `oltp` in the shape of sysbench 1.0, for scripts that read it.
+#[must_use]
+pub fn sysbench_text(record: &Record) -> String {
+    let mut text = String::new();
+    let plan = &record.plan;
+    let mut line = |line: String| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{line}");
+    };
+    line(format!("riops {} (in the shape of sysbench 1.0)\n", record.client.riops_version));
+    line("Running the test with following options:".to_owned());
+    line(format!("Number of threads: {}", plan.sessions));
+    line(format!("Report intermediate results every {} second(s)", plan.interval_s));
+    line(format!("Initializing random number generator from seed ({}).\n", plan.seed));
+    line("\nInitializing worker threads...\n".to_owned());
+    line("Threads started!\n".to_owned());
+    let Some(summary) = Summary::of(record) else {
+        return text;
+    };
+    let stage = summary.stage;
+    for point in &stage.series {
+        line(sysbench_interval(point, plan));
+    }
+    let queries = stage.queries;
+    let seconds = stage.seconds.max(f64::MIN_POSITIVE);
+    let per_s = |number: u64| number as f64 / seconds;
+    line("SQL statistics:".to_owned());
+    line("    queries performed:".to_owned());
+    line(format!("        read:                            {}", queries.read));
+    line(format!("        write:                           {}", queries.write));
+    line(format!("        other:                           {}", queries.other));
+    line(format!("        total:                           {}", queries.total()));
+    for (name, number) in [
+        ("transactions:", stage.transactions),
+        ("queries:", queries.total()),
+        ("ignored errors:", summary.errors()),
+        ("reconnects:", stage.reconnects),
+    ] {
+        line(format!("    {name:<36} {number:<6} ({:.2} per sec.)", per_s(number)));
+    }
+    line("\nGeneral statistics:".to_owned());
+    line(format!("    total time:                          {seconds:.4}s"));
+    line(format!("    total number of events:              {}\n", stage.transactions));
+    line("Latency (ms):".to_owned());
+    let ms = |pick: f64| pick / 1e3;
+    let latency = stage.service_us.as_ref();
+    line(format!("         min: {:>39.2}", ms(latency.map_or(0.0, |latency| latency.min))));
+    line(format!("         avg: {:>39.2}", ms(latency.map_or(0.0, |latency| latency.mean))));
+    line(format!("         max: {:>39.2}", ms(latency.map_or(0.0, |latency| latency.max))));
+    let name = format!("{}:", percentile_name(plan.percentile));
+    line(format!("        {name:>17} {:>27.2}", ms(stage.percentile_us.unwrap_or(0.0))));
+    line(format!("         sum: {:>39.2}\n", stage.database_s.unwrap_or(0.0) * 1e3));
+    line("Threads fairness:".to_owned());
+    let fairness = &stage.sessions_fairness;
+    line(format!("    events (avg/stddev):           {:.4}/{:.2}", fairness.mean, fairness.stdev));
+    let (mean, stdev) = stage.execution_s.map_or((0.0, 0.0), |each| (each.mean, each.stdev));
+    line(format!("    execution time (avg/stddev):   {mean:.4}/{stdev:.2}\n"));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::WorkPlan;
+    use crate::report::{example_oltp, run_text};
+
+    #[test]
+    fn the_closing_text_of_transactions_on_several_nodes() {
+        insta::assert_snapshot!(run_text(&example_oltp(), "no (--no-store)"));
+    }
+
+    #[test]
+    fn sysbench_s_report_and_interval_line() {
+        let record = example_oltp();
+        insta::assert_snapshot!(sysbench_text(&record));
+        let point = &record.stages[0].series[0];
+        assert_eq!(
+            oltp_interval_line(point, &record.plan),
+            "[ 1s ] thds: 2 tps: 1200.00 qps: 24000.00 (r/w/o: 16800.00/4800.00/2400.00) lat (ms,95%): 2.30 err/s: 2.00 reconn/s: 0.00 · 1 retries"
+        );
+    }
+
+    #[test]
+    fn one_node_that_does_all_the_work_is_warned_of() {
+        let mut record = example_oltp();
+        for (node, transactions) in record.stages[0].nodes.iter_mut().zip([12_000, 0, 0]) {
+            node.transactions = transactions;
+            node.share = transactions as f64 / 12_000.0;
+        }
+        let text = run_text(&record, "no");
+        assert!(text.contains("WARNING: 127.0.0.1:5433 does 100 % of the work"), "{text}");
+    }
+
+    #[test]
+    fn every_test_is_told_in_words() {
+        let mut lines = String::new();
+        for name in [
+            "read-write",
+            "read-only",
+            "write-only",
+            "point-select",
+            "insert",
+            "multi-insert",
+            "multi-value-insert",
+            "random-points",
+            "random-ranges",
+            "join",
+        ] {
+            let run = OltpRun { test: name.parse().unwrap(), ..OltpRun::default() };
+            let _ = writeln!(lines, "{}", work(&run));
+        }
+        let skip = OltpRun { skip_trx: true, range_selects: false, ..OltpRun::default() };
+        let pipeline = OltpRun { pipeline: true, ..OltpRun::default() };
+        let _ = writeln!(lines, "{}\n{}", work(&skip), work(&pipeline));
+        insta::assert_snapshot!(lines);
+        let WorkPlan::Oltp(_) = example_oltp().plan.work else { panic!("the example is oltp") };
+    }
+}

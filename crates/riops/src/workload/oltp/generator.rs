@@ -1,0 +1,321 @@
+//! The transactions of one session: which tables and ids, what is written, what has to come back.
+
+use rand::RngExt;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::statements::Kind;
+use super::texts::{self, C, PAD};
+use super::{OltpDataset, OltpRun};
+use crate::workload::Generator;
+use crate::workload::keys::RangePicker;
+use crate::workload::load::rows_of;
+use crate::workload::transaction::{Effects, Outcome, Reply, Transaction};
+use crate::workload::values::Values;
+
+/// Bytes of `c` in a reply: a `char(120)` comes with its blanks.
+const C_BYTES: usize = 120;
+
+/// What the reply to one statement has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Promise {
+    /// BEGIN or COMMIT.
+    Word(&'static str),
+    /// As many rows, which begin with a `c` where `c` is true.
+    Rows { count: u64, c: bool },
+    /// Any number of rows.
+    AnyRows,
+    /// A change of one row, or of as many; with `or_none` the row may be gone.
+    Change { rows: u64, or_none: bool, effects: Effects },
+}
+
+/// The stream of one session.
+#[derive(Debug)]
+pub(super) struct OltpGenerator {
+    recipe: Vec<(Vec<Kind>, u32)>,
+    /// The kinds of statements of a table, in the order of the session's list.
+    kinds: Vec<Kind>,
+    /// Statements in that list before those of the first table.
+    before: usize,
+    run: OltpRun,
+    tables: u32,
+    table_size: u64,
+    ids: RangePicker,
+    ranges: RangePicker,
+    /// Keys of the columns `k` that a range of them starts with.
+    rng: Xoshiro256PlusPlus,
+    texts: Xoshiro256PlusPlus,
+    /// The next id that is made here, and by how much they go down.
+    next_id: i64,
+    id_step: i64,
+    auto_inc: bool,
+    /// Rows that a transaction is about to touch.
+    rows: u64,
+    promises: Vec<Promise>,
+}
+
+/// What a session's generator is made of beside the plan.
+pub(super) struct Parts {
+    pub(super) recipe: Vec<(Vec<Kind>, u32)>,
+    pub(super) kinds: Vec<Kind>,
+    pub(super) before: usize,
+    pub(super) ids: RangePicker,
+    pub(super) ranges: RangePicker,
+    pub(super) rng: Xoshiro256PlusPlus,
+    pub(super) texts: Xoshiro256PlusPlus,
+    pub(super) session: u32,
+    pub(super) sessions: u32,
+}
+
+impl OltpGenerator {
+    pub(super) fn new(run: &OltpRun, dataset: &OltpDataset, parts: Parts) -> Self {
+        let Parts { recipe, kinds, before, ids, ranges, rng, texts, session, sessions } = parts;
+        let rows = |kind: &Kind| match kind {
+            Kind::SimpleRange | Kind::OrderRange | Kind::DistinctRange | Kind::Join => {
+                u64::from(run.range_size)
+            }
+            Kind::SequentialScan => u64::from(run.range_size).min(dataset.table_size),
+            Kind::InsertMany => u64::from(run.batch_insert_count),
+            _ => 1,
+        };
+        let each = |(kinds, count): &(Vec<Kind>, u32)| {
+            kinds.iter().map(rows).sum::<u64>() * u64::from(*count)
+        };
+        Self {
+            rows: recipe.iter().map(each).sum(),
+            next_id: run.ids_below.unwrap_or(0) - 1 - i64::from(session),
+            id_step: i64::from(sessions),
+            auto_inc: dataset.auto_inc,
+            run: run.clone(),
+            tables: dataset.tables,
+            table_size: dataset.table_size,
+            recipe,
+            kinds,
+            before,
+            ids,
+            ranges,
+            rng,
+            texts,
+            promises: Vec::new(),
+        }
+    }
+
+    /// Whether a statement may meet a row that another session has just deleted.
+    fn or_none(&self) -> bool {
+        self.run.replaces()
+    }
+
+    fn id(&mut self) -> i32 {
+        int(self.ids.pick(&mut self.rng))
+    }
+
+    fn own_id(&mut self) -> i32 {
+        let id = self.next_id;
+        self.next_id -= self.id_step;
+        i32::try_from(id).unwrap_or(i32::MIN)
+    }
+
+    /// Appends one statement on a table, whose number is from 0; `id` is that of a row which is
+    /// deleted and inserted again.
+    fn statement(&mut self, tx: &mut Transaction, kind: Kind, table: u32, id: i32) -> Promise {
+        let position = self.kinds.iter().position(|each| *each == kind).unwrap_or(0);
+        let statement = self.before + table as usize * self.kinds.len() + position;
+        let range = u64::from(self.run.range_size);
+        let rows = |count: u64, c: bool| Promise::Rows { count, c };
+        match kind {
+            Kind::PointSelect => {
+                let id = self.id();
+                tx.execute_with(statement, 1, |values| values.int(id));
+                // Where rows are replaced one by one, one may be missing for a moment.
+                if self.run.skip_trx && self.or_none() { Promise::AnyRows } else { rows(1, true) }
+            }
+            Kind::SimpleRange
+            | Kind::SumRange
+            | Kind::OrderRange
+            | Kind::DistinctRange
+            | Kind::Join => {
+                let first = self.ranges.pick(&mut self.rng);
+                let ends = [int(first), int(first + range - 1)];
+                let both = if kind == Kind::Join { 2 } else { 1 };
+                tx.execute_with(statement, 2 * both, |values| {
+                    for end in ends.repeat(both) {
+                        values.int(end);
+                    }
+                });
+                match kind {
+                    Kind::SumRange => rows(1, false),
+                    _ if self.run.skip_trx && self.or_none() => Promise::AnyRows,
+                    _ => rows(range, true),
+                }
+            }
+            Kind::IndexUpdate => {
+                let id = self.id();
+                tx.execute_with(statement, 1, |values| values.int(id));
+                self.change(1, Effects { added: 1, ..Effects::default() })
+            }
+            Kind::NonIndexUpdate => {
+                let id = self.id();
+                let texts = &mut self.texts;
+                tx.execute_with(statement, 2, |values| {
+                    values.text(C, |text| texts::write(texts, text));
+                    values.int(id);
+                });
+                self.change(1, Effects::default())
+            }
+            Kind::Delete => {
+                tx.execute_with(statement, 1, |values| values.int(id));
+                // Somebody may have deleted it before.
+                Promise::Change {
+                    rows: 1,
+                    or_none: true,
+                    effects: Effects { deleted: 1, ..Effects::default() },
+                }
+            }
+            Kind::Insert | Kind::InsertAuto | Kind::InsertMany => {
+                self.insert(tx, kind, statement, id)
+            }
+            Kind::RandomPoints => {
+                let (count, size) = (self.run.random_points as usize, self.table_size);
+                let rng = &mut self.rng;
+                tx.execute_with(statement, count, |values| {
+                    (0..count).for_each(|_| values.int(int(rng.random_range(1..=size))));
+                });
+                Promise::AnyRows
+            }
+            Kind::RandomRanges => {
+                let (count, size) = (self.run.number_of_ranges as usize, self.table_size);
+                let (delta, rng) = (u64::from(self.run.delta), &mut self.rng);
+                tx.execute_with(statement, 2 * count, |values| {
+                    for _ in 0..count {
+                        let first = rng.random_range(1..=size);
+                        values.int(int(first));
+                        values.int(int(first + delta));
+                    }
+                });
+                rows(1, false)
+            }
+            Kind::SequentialScan => {
+                tx.execute(statement, &[i64::from(self.run.range_size)]);
+                rows(range.min(self.table_size), true)
+            }
+            Kind::IndexScan => {
+                let first = self.ranges.pick(&mut self.rng);
+                tx.execute_with(statement, 2, |values| {
+                    values.int(int(first));
+                    values.int(int(first + range - 1));
+                });
+                Promise::AnyRows
+            }
+        }
+    }
+
+    fn change(&self, rows: u64, effects: Effects) -> Promise {
+        Promise::Change { rows, or_none: self.or_none(), effects }
+    }
+
+    /// One row, or many in one statement.
+    fn insert(&mut self, tx: &mut Transaction, kind: Kind, statement: usize, id: i32) -> Promise {
+        let count = if kind == Kind::InsertMany { self.run.batch_insert_count } else { 1 };
+        let with_id = kind == Kind::Insert || (kind == Kind::InsertMany && !self.auto_inc);
+        let replaces = self.or_none();
+        let columns = if with_id { 4 } else { 3 };
+        let mut added = 0;
+        let write = |values: &mut Values<'_>| {
+            for _ in 0..count {
+                if with_id {
+                    values.int(if replaces { id } else { self.own_id() });
+                }
+                let k = self.ids.pick(&mut self.rng);
+                added += k;
+                values.int(int(k));
+                let texts = &mut self.texts;
+                values.text(C, |text| texts::write(texts, text));
+                values.text(PAD, |text| texts::write(texts, text));
+            }
+        };
+        tx.execute_with(statement, columns * count as usize, write);
+        let rows = u64::from(count);
+        let effects = Effects { inserted: rows, deleted: 0, added };
+        Promise::Change { rows, or_none: false, effects }
+    }
+
+    /// Ends a round trip, where each statement has one.
+    fn step(&self, tx: &mut Transaction, last: bool) {
+        if last || !self.run.pipeline {
+            tx.end_step();
+        }
+    }
+}
+
+/// Ids and what `k` holds are far below the end of the type.
+fn int(value: u64) -> i32 {
+    i32::try_from(value).unwrap_or(i32::MAX)
+}
+
+impl Generator for OltpGenerator {
+    fn next(&mut self, tx: &mut Transaction) -> bool {
+        tx.begin(0, self.rows);
+        self.promises.clear();
+        let explicit = self.run.is_explicit();
+        if explicit {
+            tx.execute(0, &[]);
+            self.promises.push(Promise::Word("BEGIN"));
+            self.step(tx, false);
+        }
+        let recipe = std::mem::take(&mut self.recipe);
+        for (number, (kinds, count)) in recipe.iter().enumerate() {
+            let table = self.rng.random_range(0..self.tables);
+            for round in 1..=*count {
+                let id = if kinds.contains(&Kind::Delete) { self.id() } else { 0 };
+                for (position, &kind) in kinds.iter().enumerate() {
+                    let promise = self.statement(tx, kind, table, id);
+                    self.promises.push(promise);
+                    let last = number + 1 == recipe.len()
+                        && round == *count
+                        && position + 1 == kinds.len();
+                    self.step(tx, last && !explicit);
+                }
+            }
+        }
+        self.recipe = recipe;
+        if explicit {
+            tx.execute(1, &[]);
+            self.promises.push(Promise::Word("COMMIT"));
+            self.step(tx, true);
+        }
+        let effects = self.promises.iter().fold(Effects::default(), |all, promise| match promise {
+            Promise::Change { effects, .. } => all.and(*effects),
+            _ => all,
+        });
+        tx.expect(effects, self.run.skip_trx && !self.run.pipeline);
+        true
+    }
+
+    fn reply(&mut self, _: &Transaction, reply: &Reply<'_>, outcome: &mut Outcome) {
+        outcome.rows += 1;
+        outcome.returned += 1;
+        if let Some(Promise::Rows { c: true, .. }) = self.promises.get(outcome.complete as usize) {
+            outcome.wrong |= reply.first_length() != Some(C_BYTES);
+        }
+    }
+
+    fn complete(&mut self, _: &Transaction, tag: &str, outcome: &mut Outcome) {
+        let promise = self.promises.get(outcome.complete as usize);
+        match promise {
+            Some(Promise::Word(word)) => outcome.wrong |= tag != *word,
+            Some(Promise::Rows { count, .. }) => outcome.wrong |= outcome.returned != *count,
+            Some(Promise::AnyRows) => {}
+            Some(Promise::Change { rows, or_none, effects }) => {
+                let touched = rows_of(tag);
+                outcome.rows += touched;
+                if touched == *rows {
+                    outcome.effects = outcome.effects.and(*effects);
+                } else {
+                    outcome.wrong |= !(*or_none && touched == 0);
+                }
+            }
+            None => outcome.wrong = true,
+        }
+        outcome.complete += 1;
+        outcome.returned = 0;
+    }
+}

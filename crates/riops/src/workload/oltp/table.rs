@@ -1,0 +1,267 @@
+//! Sysbench's tables: what makes and fills them, what they have to hold.
+
+use rand::RngExt;
+use riops_wire::copy;
+
+use super::OltpDataset;
+use super::texts::{self, C, PAD};
+use crate::target::Flavour;
+use crate::workload::dataset::{CopySource, Dataset, Job, Table};
+use crate::workload::fill;
+use crate::workload::keys::{Purpose, stream};
+use crate::workload::verify::{Check, Ledger};
+
+const CREATE_TABLE: &str = include_str!("../../../../../sql/oltp/create_table.sql");
+const CREATE_TABLE_YUGABYTEDB: &str =
+    include_str!("../../../../../sql/oltp/create_table.yugabytedb.sql");
+const CREATE_PRIMARY_KEY: &str = include_str!("../../../../../sql/oltp/create_primary_key.sql");
+const CREATE_ID_INDEX: &str = include_str!("../../../../../sql/oltp/create_id_index.sql");
+const CREATE_ID_INDEX_YUGABYTEDB: &str =
+    include_str!("../../../../../sql/oltp/create_id_index.yugabytedb.sql");
+const CREATE_INDEX: &str = include_str!("../../../../../sql/oltp/create_index.sql");
+const CREATE_INDEX_YUGABYTEDB: &str =
+    include_str!("../../../../../sql/oltp/create_index.yugabytedb.sql");
+const COPY: &str = include_str!("../../../../../sql/oltp/copy.sql");
+const COPY_YUGABYTEDB: &str = include_str!("../../../../../sql/oltp/copy.yugabytedb.sql");
+const NEXT_ID: &str = include_str!("../../../../../sql/oltp/next_id.sql");
+const SETTLE: &str = include_str!("../../../../../sql/oltp/settle.sql");
+const SETTLE_YUGABYTEDB: &str = include_str!("../../../../../sql/oltp/settle.yugabytedb.sql");
+const CONTENTS: &str = include_str!("../../../../../sql/oltp/contents.sql");
+
+/// Rows of one transaction of the load: small enough that the tables of a small dataset keep several
+/// connections busy.
+const BATCH: u64 = 10_000;
+/// Numbers of a sequence that a session takes at once on `YugabyteDB`, as in the vendor's sysbench.
+const SERIAL_CACHE_YUGABYTEDB: u32 = 1_000;
+/// Bytes of COPY data that are made at once.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// The tables and the jobs that fill them, in parallel, also within a table.
+pub(super) fn filled(dataset: &OltpDataset, flavour: Flavour) -> Dataset {
+    let tables = (1..=dataset.tables).map(|number| table(dataset, flavour, number)).collect();
+    Dataset {
+        parameters: serde_json::to_value(dataset).unwrap_or_default(),
+        probes: Vec::new(),
+        settings: Vec::new(),
+        tables,
+    }
+}
+
+fn table(dataset: &OltpDataset, flavour: Flavour, number: u32) -> Table {
+    let name = format!("{}.sbtest{number}", dataset.schema);
+    let copy = match flavour {
+        Flavour::PostgreSql => COPY,
+        Flavour::YugabyteDb => COPY_YUGABYTEDB,
+    };
+    let (sql, rows, seed) = (fill(copy, &[("table", &name)]), dataset.table_size, dataset.seed);
+    let job = move |job: u64| {
+        let first = job * BATCH + 1;
+        let end = (rows + 1).min(first + BATCH);
+        let source = source(seed, (number, job), first..end, rows);
+        Job::Copy { sql: sql.clone(), rows: end - first, source }
+    };
+    Table {
+        create: create_sql(dataset, flavour, number),
+        jobs: rows.div_ceil(BATCH),
+        job: Box::new(job),
+        finish: finish_sql(dataset, flavour, number),
+        zeros: Vec::new(),
+        rows,
+        name,
+    }
+}
+
+fn create_sql(dataset: &OltpDataset, flavour: Flavour, number: u32) -> String {
+    let table = format!("{}.sbtest{number}", dataset.schema);
+    let cache = match (dataset.serial_cache_size, flavour) {
+        (0, Flavour::YugabyteDb) => SERIAL_CACHE_YUGABYTEDB,
+        (size, _) => size,
+    };
+    let cache = if dataset.auto_inc && cache > 0 {
+        format!(";\nalter sequence {table}_id_seq cache {cache}")
+    } else {
+        String::new()
+    };
+    let id = if dataset.auto_inc { "serial" } else { "integer" };
+    let key = match (dataset.secondary, dataset.range_key_partitioning) {
+        (true, _) => "",
+        (_, true) => ",\n  primary key (id asc)",
+        (_, false) => ",\n  primary key (id hash)",
+    };
+    let template = match flavour {
+        Flavour::PostgreSql => CREATE_TABLE,
+        Flavour::YugabyteDb => CREATE_TABLE_YUGABYTEDB,
+    };
+    let values = [
+        ("table", table.as_str()),
+        ("id", id),
+        ("key", key),
+        ("split", &split(dataset)),
+        ("cache", &cache),
+    ];
+    fill(template, &values)
+}
+
+/// Where a range-sharded table is cut.
+fn split(dataset: &OltpDataset) -> String {
+    let splits = u64::from(dataset.num_table_splits);
+    let by_hand = dataset.range_key_partitioning && dataset.manual_range_splitting;
+    if !by_hand || dataset.secondary || splits < 2 {
+        return String::new();
+    }
+    let points: Vec<_> =
+        (1..splits).map(|number| format!("({})", dataset.table_size * number / splits)).collect();
+    format!("\n  split at values ({})", points.join(", "))
+}
+
+fn finish_sql(dataset: &OltpDataset, flavour: Flavour, number: u32) -> Vec<String> {
+    let name = format!("sbtest{number}");
+    let table = format!("{}.{name}", dataset.schema);
+    let values = [
+        ("table", table.as_str()),
+        ("name", &name),
+        ("number", &number.to_string()),
+        ("size", &dataset.table_size.to_string()),
+        ("order", if dataset.range_key_partitioning { "asc" } else { "hash" }),
+    ];
+    let on_yugabytedb = flavour == Flavour::YugabyteDb;
+    let pick = |usual, yugabytedb| if on_yugabytedb { yugabytedb } else { usual };
+    [
+        (CREATE_PRIMARY_KEY, !dataset.secondary && !on_yugabytedb),
+        (pick(CREATE_ID_INDEX, CREATE_ID_INDEX_YUGABYTEDB), dataset.secondary),
+        (pick(CREATE_INDEX, CREATE_INDEX_YUGABYTEDB), dataset.create_secondary),
+        (NEXT_ID, dataset.auto_inc),
+        (pick(SETTLE, SETTLE_YUGABYTEDB), true),
+    ]
+    .into_iter()
+    .filter(|(_, wanted)| *wanted)
+    .map(|(template, _)| fill(template, &values))
+    .collect()
+}
+
+/// Binary COPY data of these rows.
+fn source(
+    seed: u64,
+    (table, job): (u32, u64),
+    ids: std::ops::Range<u64>,
+    table_size: u64,
+) -> CopySource {
+    let mut rng = stream(seed, Purpose::Texts, u64::from(table) << 40 | job);
+    let mut next = ids.start;
+    Box::new(move |out| {
+        let full = out.len() + PIECE_BYTES;
+        if next == ids.start {
+            copy::binary_header(out);
+        }
+        while next < ids.end && out.len() < full {
+            copy::binary_row(out, 4);
+            let k = rng.random_range(1..=table_size);
+            for number in [next, k] {
+                out.extend_from_slice(&4i32.to_be_bytes());
+                out.extend_from_slice(&u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes());
+            }
+            for length in [C, PAD] {
+                out.extend_from_slice(&u32::try_from(length).unwrap_or(0).to_be_bytes());
+                let start = out.len();
+                out.resize(start + length, b'0');
+                texts::write(&mut rng, out.get_mut(start..).unwrap_or_default());
+            }
+            next += 1;
+        }
+        if next == ids.end {
+            copy::binary_trailer(out);
+        }
+        next < ids.end
+    })
+}
+
+pub(super) fn contents_sql(dataset: &OltpDataset) -> Vec<String> {
+    let size = dataset.table_size.to_string();
+    dataset
+        .table_names()
+        .map(|table| fill(CONTENTS, &[("table", &table), ("size", &size)]))
+        .collect()
+}
+
+/// Numbers of one table.
+#[derive(Debug, Clone, Copy, Default)]
+struct Numbers {
+    rows: i128,
+    loaded: i128,
+    k: i128,
+    other_lengths: i128,
+}
+
+fn numbers(contents: &[Vec<i128>]) -> Vec<Numbers> {
+    contents
+        .iter()
+        .map(|row| match *row.as_slice() {
+            [rows, loaded, k, other_lengths] => Numbers { rows, loaded, k, other_lengths },
+            _ => Numbers::default(),
+        })
+        .collect()
+}
+
+/// What the answers to [`contents_sql`] prove, given what was acknowledged since `baseline`.
+pub(super) fn checks(
+    dataset: &OltpDataset,
+    contents: &[Vec<i128>],
+    baseline: &[Vec<i128>],
+    ledger: &Ledger,
+) -> Vec<Check> {
+    let (found, before) = (numbers(contents), numbers(baseline));
+    let total =
+        |numbers: &[Numbers], pick: fn(&Numbers) -> i128| numbers.iter().map(pick).sum::<i128>();
+    let (done, unknown) = (ledger.effects, ledger.effects_unknown);
+    let mut checks = Vec::new();
+    let mut add = |name: &str, least: i128, most: i128, found: i128| {
+        checks.push(if ledger.open_runs > 0 {
+            not_bounded(name, found)
+        } else {
+            Check::between(name.to_owned(), (least, Some(most)), found)
+        });
+    };
+    let rows =
+        total(&before, |each| each.rows) + i128::from(done.inserted) - i128::from(done.deleted);
+    add(
+        "rows of all tables",
+        rows - i128::from(unknown.deleted),
+        rows + i128::from(unknown.inserted),
+        total(&found, |each| each.rows),
+    );
+    // Nobody knows what a deleted row held.
+    if done.deleted + unknown.deleted == 0 {
+        let k = total(&before, |each| each.k) + i128::from(done.added);
+        add(
+            "sum of k of all tables",
+            k,
+            k + i128::from(unknown.added),
+            total(&found, |each| each.k),
+        );
+        let loaded = total(&before, |each| each.loaded);
+        add("rows of the load", loaded, loaded, total(&found, |each| each.loaded));
+    }
+    let lengths = |numbers: &[Numbers]| total(numbers, |each| each.other_lengths);
+    if dataset.adopted {
+        // Somebody else's texts may be shorter, and updates make them longer.
+        let most = lengths(&before);
+        add("rows with texts of other lengths", 0, most, lengths(&found));
+    } else {
+        checks.push(Check::exact(
+            "rows whose texts have not 119 and 59 characters".to_owned(),
+            0,
+            lengths(&found),
+        ));
+    }
+    checks
+}
+
+/// A number that a run without a report may have changed in any direction.
+fn not_bounded(name: &str, found: i128) -> Check {
+    Check {
+        name: name.to_owned(),
+        expected: "any number, since a run did not report".to_owned(),
+        found: found.to_string(),
+        held: true,
+    }
+}

@@ -1,0 +1,358 @@
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use riops_wire::backend::{Message, data_row};
+use riops_wire::frame::{self, FRAME_BYTES_MAX};
+use riops_wire::frontend::Message as Sent;
+
+use super::*;
+use crate::plan::WorkPlan;
+use crate::workload::dataset::Job;
+use crate::workload::transaction::{Effects, Outcome, Statements, Transaction};
+
+const TESTS: [OltpTest; 17] = [
+    OltpTest::ReadWrite,
+    OltpTest::ReadOnly,
+    OltpTest::WriteOnly,
+    OltpTest::PointSelect,
+    OltpTest::UpdateIndex,
+    OltpTest::UpdateNonIndex,
+    OltpTest::Insert,
+    OltpTest::Delete,
+    OltpTest::MultiInsert,
+    OltpTest::MultiValueInsert,
+    OltpTest::RandomPoints,
+    OltpTest::RandomRanges,
+    OltpTest::SequentialScan,
+    OltpTest::PrimarykeyScan,
+    OltpTest::IndexScan,
+    OltpTest::SumScan,
+    OltpTest::Join,
+];
+
+fn small(test: OltpTest) -> OltpRun {
+    OltpRun {
+        test,
+        batch_insert_count: 2,
+        random_points: 3,
+        number_of_ranges: 2,
+        ..OltpRun::default()
+    }
+}
+
+fn oltp(run: OltpRun) -> Oltp {
+    Oltp::new(OltpDataset { tables: 2, table_size: 1_000, ..OltpDataset::default() }, run)
+}
+
+/// The generator of the only session, and an empty transaction of its statements.
+fn session(
+    workload: &Oltp,
+    protocol: Protocol,
+) -> (Box<dyn crate::workload::Generator>, Transaction) {
+    let plan = RunPlan {
+        work: WorkPlan::Oltp(workload.run.clone()),
+        protocol,
+        seed: 7,
+        ..RunPlan::default()
+    };
+    let session = workload.stages(&plan).remove(0).sessions.remove(0);
+    let Work::Client(generator) = session.work else { panic!("a loop of the client") };
+    (generator, Transaction::new(Arc::new(Statements::new(protocol, session.statements))))
+}
+
+/// What one step sends: the names of its statements, or its SQL.
+fn sent(bytes: &[u8]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = bytes;
+    while let Some((frame, later)) = frame::split(rest, FRAME_BYTES_MAX).unwrap() {
+        match Sent::decode(frame).unwrap() {
+            Sent::Bind { statement, .. } => found.push(statement.to_owned()),
+            Sent::Query(sql) => found.push(sql.to_owned()),
+            _ => {}
+        }
+        rest = later;
+    }
+    found
+}
+
+fn steps(workload: &Oltp, protocol: Protocol) -> Vec<Vec<String>> {
+    let (mut generator, mut tx) = session(workload, protocol);
+    assert!(generator.next(&mut tx));
+    assert_eq!(tx.error(), None);
+    (0..tx.steps()).map(|step| sent(tx.step(step).0)).collect()
+}
+
+#[test]
+fn every_statement_of_every_test_on_both_flavours() {
+    let mut text = String::new();
+    for flavour in [Flavour::PostgreSql, Flavour::YugabyteDb] {
+        for test in TESTS {
+            let workload = oltp(small(test)).on(flavour);
+            let _ = writeln!(text, "-- {flavour}, {test}");
+            for (statement, number) in workload.statements().iter().zip(0..) {
+                // Those of the second table differ by its number only.
+                if number < 2 || !statement.name.ends_with("_2") {
+                    let _ = writeln!(text, "{}: {}", statement.name, statement.sql);
+                }
+            }
+            for access in workload.accesses().iter().filter(|each| each.statement.ends_with("_1")) {
+                let _ = writeln!(text, "  {}: {}", access.statement, access.expected);
+            }
+        }
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn what_makes_the_tables_on_both_flavours() {
+    let ranges = OltpDataset {
+        range_key_partitioning: true,
+        num_table_splits: 4,
+        auto_inc: false,
+        ..OltpDataset::default()
+    };
+    let plain = OltpDataset { secondary: true, create_secondary: false, ..OltpDataset::default() };
+    let public = OltpDataset {
+        schema: "public".to_owned(),
+        serial_cache_size: 50,
+        ..OltpDataset::default()
+    };
+    let mut text = String::new();
+    for (flavour, dataset) in [
+        (Flavour::PostgreSql, OltpDataset::default()),
+        (Flavour::PostgreSql, public),
+        (Flavour::PostgreSql, plain.clone()),
+        (Flavour::YugabyteDb, OltpDataset::default()),
+        (Flavour::YugabyteDb, ranges),
+        (Flavour::YugabyteDb, plain),
+    ] {
+        let made = table::filled(&dataset, flavour);
+        let _ = writeln!(text, "-- {flavour}\n{}", made.tables[0].create);
+        let Job::Copy { sql, rows, .. } = (made.tables[0].job)(0) else { panic!("a copy") };
+        let _ = writeln!(text, "{sql} -- {rows} rows");
+        for sql in &made.tables[0].finish {
+            let _ = writeln!(text, "{sql}");
+        }
+    }
+    text.push_str(&contents(&OltpDataset::default()));
+    insta::assert_snapshot!(text);
+}
+
+fn contents(dataset: &OltpDataset) -> String {
+    table::contents_sql(dataset).join("\n")
+}
+
+#[test]
+fn each_statement_is_a_round_trip_of_its_own_and_a_pipeline_is_one() {
+    let run = small(OltpTest::ReadWrite);
+    let one_each = steps(&oltp(run.clone()), Protocol::Prepared);
+    assert_eq!(one_each.len(), 20);
+    assert!(one_each.iter().all(|step| step.len() == 1));
+    assert_eq!((one_each[0][0].as_str(), one_each[19][0].as_str()), ("begin", "commit"));
+    let together = steps(&oltp(OltpRun { pipeline: true, ..run.clone() }), Protocol::Prepared);
+    assert_eq!(together, [one_each.concat()]);
+    let alone = steps(&oltp(OltpRun { skip_trx: true, ..run.clone() }), Protocol::Prepared);
+    assert_eq!(alone.concat(), one_each[1..19].concat());
+    let simple = steps(&oltp(run), Protocol::Simple);
+    assert_eq!(simple.len(), 20);
+    assert!(simple[1][0].starts_with("select c from riops.sbtest"), "{:?}", simple[1]);
+}
+
+#[test]
+fn a_transaction_has_sysbench_s_statements_in_sysbench_s_order_each_group_on_one_table() {
+    let steps = steps(&oltp(small(OltpTest::ReadWrite)), Protocol::Prepared).concat();
+    let kinds: Vec<&str> = steps
+        .iter()
+        .map(|name| name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_'))
+        .collect();
+    let mut expected = vec!["begin"];
+    expected.extend(["point_select"; 10]);
+    expected.extend(["simple_range", "sum_range", "order_range", "distinct_range"]);
+    expected.extend(["index_update", "non_index_update", "delete", "insert", "commit"]);
+    assert_eq!(kinds, expected);
+    assert!(steps[1..11].iter().all(|name| *name == steps[1]));
+    assert_eq!(steps[17].trim_start_matches("delete"), steps[18].trim_start_matches("insert"));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    for test in TESTS {
+        let workload = oltp(small(test));
+        let bytes = || {
+            let (mut generator, mut tx) = session(&workload, Protocol::Prepared);
+            let mut all = Vec::new();
+            for _ in 0..5 {
+                generator.next(&mut tx);
+                all.extend_from_slice(tx.bytes());
+            }
+            all
+        };
+        assert_eq!(bytes(), bytes());
+    }
+}
+
+/// Plays a reply to each statement: as many rows with a first column of as many bytes, and a tag.
+fn outcome(workload: &Oltp, replies: &[(usize, usize, &str)]) -> Outcome {
+    let (mut generator, mut tx) = session(workload, Protocol::Prepared);
+    generator.next(&mut tx);
+    let mut outcome = Outcome::default();
+    for (rows, bytes, tag) in replies {
+        let value = vec![b'x'; *bytes];
+        let mut encoded = Vec::new();
+        data_row(&mut encoded, &[Some(&value)]).unwrap();
+        let (frame, _) = frame::split(&encoded, FRAME_BYTES_MAX).unwrap().unwrap();
+        let Message::DataRow(row) = Message::decode(frame).unwrap() else { panic!("a row") };
+        for _ in 0..*rows {
+            generator.reply(&tx, &tx.reply(row), &mut outcome);
+        }
+        generator.complete(&tx, tag, &mut outcome);
+    }
+    outcome
+}
+
+#[test]
+fn a_reply_without_its_row_or_with_another_text_is_wrong() {
+    let select = oltp(small(OltpTest::PointSelect));
+    assert!(!outcome(&select, &[(1, 120, "SELECT 1")]).wrong);
+    for bad in [(0, 120, "SELECT 0"), (2, 120, "SELECT 2"), (1, 119, "SELECT 1")] {
+        assert!(outcome(&select, &[bad]).wrong, "{bad:?}");
+    }
+    let scan = oltp(small(OltpTest::PrimarykeyScan));
+    assert!(!outcome(&scan, &[(100, 120, "SELECT 100")]).wrong);
+    assert!(outcome(&scan, &[(99, 120, "SELECT 99")]).wrong);
+    let update = oltp(small(OltpTest::UpdateNonIndex));
+    assert!(!outcome(&update, &[(0, 0, "UPDATE 1")]).wrong);
+    assert!(outcome(&update, &[(0, 0, "UPDATE 0")]).wrong);
+    let run = OltpRun { point_selects: 0, range_selects: false, ..small(OltpTest::ReadWrite) };
+    let ends = |last| {
+        let tags = ["BEGIN", "UPDATE 1", "UPDATE 1", "DELETE 1", "INSERT 0 1", last];
+        outcome(&oltp(run.clone()), &tags.map(|tag| (0, 0, tag)))
+    };
+    assert!(!ends("COMMIT").wrong && ends("ROLLBACK").wrong);
+}
+
+#[test]
+fn what_changes_come_to_is_counted_from_the_replies() {
+    let run = OltpRun { index_updates: 2, ..small(OltpTest::WriteOnly) };
+    let workload = oltp(run);
+    let tags = |delete, first| {
+        ["BEGIN", first, "UPDATE 1", "UPDATE 1", delete, "INSERT 0 1", "COMMIT"]
+            .map(|tag| (0, 0, tag))
+    };
+    let whole = outcome(&workload, &tags("DELETE 1", "UPDATE 1"));
+    assert!(!whole.wrong);
+    assert_eq!((whole.effects.inserted, whole.effects.deleted), (1, 1));
+    // Two increments, and the k of the row that was inserted.
+    assert!((3..=1_002).contains(&whole.effects.added), "{whole:?}");
+    // Somebody else has just deleted a row: that happens where rows are replaced.
+    let missed = outcome(&workload, &tags("DELETE 0", "UPDATE 0"));
+    assert!(!missed.wrong);
+    let expected = Effects { deleted: 0, added: whole.effects.added - 1, ..whole.effects };
+    assert_eq!(missed.effects, expected);
+    let many = outcome(&oltp(small(OltpTest::MultiValueInsert)), &[(0, 0, "INSERT 0 2")]);
+    assert_eq!((many.wrong, many.effects.inserted), (false, 2));
+}
+
+#[test]
+fn what_a_transaction_is_about_to_change_is_known_before() {
+    let asked = |run: OltpRun| {
+        let (mut generator, mut tx) = session(&oltp(run), Protocol::Prepared);
+        generator.next(&mut tx);
+        (tx.effects_asked(), tx.rows_asked(), tx.is_autocommit())
+    };
+    let (effects, rows, autocommit) = asked(small(OltpTest::ReadWrite));
+    assert_eq!((effects.inserted, effects.deleted, autocommit), (1, 1, false));
+    // 10 points, 3 ranges of 100 rows, a sum, four changes.
+    assert_eq!(rows, 10 + 300 + 1 + 4);
+    let skip = OltpRun { skip_trx: true, ..small(OltpTest::WriteOnly) };
+    assert!(asked(skip).2);
+    assert_eq!(asked(small(OltpTest::PointSelect)).0, Effects::default());
+}
+
+#[test]
+fn ids_that_the_client_makes_are_all_different_and_below_those_that_are_there() {
+    let run = OltpRun { ids_below: Some(-5), ..small(OltpTest::Insert) };
+    let dataset = OltpDataset { auto_inc: false, ..OltpDataset::default() };
+    let workload = Oltp::new(dataset, run);
+    let plan =
+        RunPlan { work: WorkPlan::Oltp(workload.run.clone()), sessions: 3, ..RunPlan::default() };
+    let mut ids = Vec::new();
+    for session in workload.stages(&plan).remove(0).sessions {
+        let Work::Client(mut generator) = session.work else { panic!("a loop of the client") };
+        let statements = Statements::new(Protocol::Simple, session.statements);
+        let mut tx = Transaction::new(Arc::new(statements));
+        for _ in 0..4 {
+            generator.next(&mut tx);
+            let sql = sent(tx.step(0).0).concat();
+            let values = sql.split("values (").nth(1).unwrap();
+            ids.push(values.split(',').next().unwrap().parse::<i64>().unwrap());
+        }
+    }
+    ids.sort_unstable();
+    assert_eq!(ids, (-17..=-6).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_load_brings_every_id_once_with_sysbench_s_texts() {
+    let dataset = OltpDataset { table_size: 25_001, ..OltpDataset::default() };
+    let made = table::filled(&dataset, Flavour::PostgreSql);
+    assert_eq!((made.tables.len(), made.tables[0].jobs), (1, 3));
+    let mut ids = Vec::new();
+    for job in 0..3 {
+        let Job::Copy { mut source, rows, .. } = (made.tables[0].job)(job) else {
+            panic!("a copy")
+        };
+        let mut data = Vec::new();
+        while source(&mut data) {}
+        // Signature, flags and extension before, the trailer behind; rows of a fixed width.
+        let body = &data[19..data.len() - 2];
+        let width = 2 + 8 + 8 + (4 + texts::C) + (4 + texts::PAD);
+        assert_eq!((body.len(), body.len() % width), (usize::try_from(rows).unwrap() * width, 0));
+        for row in body.chunks(width) {
+            ids.push(u32::from_be_bytes(row[6..10].try_into().unwrap()));
+            let k = u32::from_be_bytes(row[14..18].try_into().unwrap());
+            assert!((1..=25_001).contains(&k));
+            assert!(
+                row[22..22 + texts::C].iter().all(|byte| byte.is_ascii_digit() || *byte == b'-')
+            );
+        }
+    }
+    ids.sort_unstable();
+    assert!(ids.iter().copied().eq(1..=25_001));
+}
+
+#[test]
+fn the_data_are_held_against_what_was_acknowledged() {
+    let dataset = OltpDataset { tables: 2, table_size: 1_000, ..OltpDataset::default() };
+    let baseline = vec![vec![1_000, 1_000, 5_000, 0]; 2];
+    let broken = |contents: &[Vec<i128>], ledger: &Ledger| -> Vec<String> {
+        let checks = table::checks(&dataset, contents, &baseline, ledger);
+        checks.into_iter().filter(|check| !check.held).map(|check| check.name).collect()
+    };
+    let none = Ledger::default();
+    assert_eq!(broken(&baseline, &none), [""; 0]);
+    let changed =
+        |rows, loaded, k, lengths| vec![vec![rows, loaded, k, lengths], baseline[1].clone()];
+    assert_eq!(
+        broken(&changed(999, 999, 5_000, 0), &none),
+        ["rows of all tables", "rows of the load"]
+    );
+    assert_eq!(broken(&changed(1_000, 1_000, 5_001, 0), &none), ["sum of k of all tables"]);
+    assert_eq!(broken(&changed(1_000, 1_000, 5_000, 3), &none).len(), 1);
+    let effects = Effects { inserted: 10, deleted: 0, added: 70 };
+    let inserted = Ledger { effects, ..Ledger::default() };
+    assert_eq!(broken(&changed(1_010, 1_000, 5_070, 0), &inserted), [""; 0]);
+    assert_eq!(broken(&changed(1_009, 1_000, 5_070, 0), &inserted), ["rows of all tables"]);
+    let unknown = Ledger { effects_unknown: Effects { inserted: 2, ..effects }, ..inserted };
+    for (rows, k) in [(1_010, 5_070), (1_012, 5_140), (1_011, 5_100)] {
+        assert_eq!(broken(&changed(rows, 1_000, k, 0), &unknown), [""; 0]);
+    }
+    assert_eq!(broken(&changed(1_013, 1_000, 5_070, 0), &unknown), ["rows of all tables"]);
+    // What a deleted row held is not known: its rows are still counted.
+    let deleted =
+        Ledger { effects: Effects { inserted: 4, deleted: 5, added: 9 }, ..Ledger::default() };
+    assert_eq!(broken(&changed(999, 700, 1, 0), &deleted), [""; 0]);
+    assert_eq!(broken(&changed(1_000, 700, 1, 0), &deleted), ["rows of all tables"]);
+    let open = Ledger { open_runs: 1, ..Ledger::default() };
+    assert_eq!(broken(&changed(5, 5, 5, 0), &open), [""; 0]);
+}

@@ -1,0 +1,1 @@
+copy {table} (id, k, c, pad) from stdin (format binary)

@@ -1,0 +1,1 @@
+create index xid_{number} on {table} (id)

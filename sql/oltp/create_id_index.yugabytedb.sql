@@ -1,0 +1,1 @@
+create index nonconcurrently xid_{number} on {table} (id {order})

@@ -1,0 +1,1 @@
+create index k_{number} on {table} (k)

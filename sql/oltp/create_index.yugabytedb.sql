@@ -1,0 +1,1 @@
+create index nonconcurrently k_{number} on {table} (k hash)

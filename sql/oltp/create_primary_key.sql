@@ -1,0 +1,1 @@
+alter table {table} add constraint {name}_pkey primary key (id)

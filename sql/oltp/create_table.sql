@@ -1,0 +1,7 @@
+-- sysbench's table. Its keys follow when it is full: that is faster.
+create table {table} (
+  id {id} not null,
+  k integer not null default 0,
+  c char(120) not null default '',
+  pad char(60) not null default ''
+){cache}

@@ -1,0 +1,1 @@
+select distinct c from {table} where id between $1 and $2 order by c

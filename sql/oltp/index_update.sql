@@ -1,0 +1,1 @@
+update {table} set k = k + 1 where id = $1

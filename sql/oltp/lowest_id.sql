@@ -1,0 +1,1 @@
+select least(coalesce(min(id), 0), 0) from {table}

@@ -1,0 +1,1 @@
+update {table} set c = $1 where id = $2

@@ -1,0 +1,1 @@
+select c from {table} where id between $1 and $2

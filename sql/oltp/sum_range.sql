@@ -1,0 +1,1 @@
+select sum(k) from {table} where id between $1 and $2
