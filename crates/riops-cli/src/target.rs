@@ -109,6 +109,7 @@ pub(crate) fn embedded_options(options: &EmbeddedOptions) -> Options {
         cache: options.cache_dir.clone(),
         user: options.server_user.clone(),
         port: options.server_port,
+        address: None,
         settings: options.server_set.clone(),
     }
 }

@@ -9,12 +9,15 @@
 mod bad_input;
 mod between;
 mod certificates;
+mod cluster;
 mod connect;
 mod crash;
 mod faults;
 mod fixture;
 mod help;
 mod load;
+mod nodes;
+mod oltp;
 mod pgio;
 mod point;
 mod rows;

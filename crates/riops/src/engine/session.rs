@@ -114,6 +114,14 @@ pub(super) struct Flight {
 }
 
 impl Flight {
+    /// Leaves out the statement that failed, where each is committed by itself; whether there is
+    /// another one.
+    pub(super) fn skip_step(&mut self) -> bool {
+        self.step += 1;
+        self.outcome.complete += 1;
+        self.step < self.tx.steps()
+    }
+
     /// Whether what was sent may have been committed though nobody heard of it.
     pub(super) fn may_be_committed(&self) -> bool {
         self.tx.is_autocommit() || self.step + 1 >= self.tx.steps()

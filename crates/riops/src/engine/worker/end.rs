@@ -121,6 +121,12 @@ impl<C: Clock> Worker<C> {
             self.report.recorder.attempts.record(attempt);
             self.note_error(number, (error.sqlstate, &error.to_string()), retry, attempt, now);
         }
+        // What was to be inserted again is there already, and will be the next time.
+        let there = flight.tx.is_autocommit() && self.rules.retried.contains(&error.sqlstate);
+        if there && retry && !flight.skip_step() {
+            self.book(number, flight, now);
+            return self.advance(number, now);
+        }
         if retry {
             flight.retries += 1;
             return self.postpone(number, flight, now);

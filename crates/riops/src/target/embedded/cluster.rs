@@ -56,6 +56,7 @@ pub(super) fn start(
         let state = State {
             pid: 0,
             port,
+            address: options.address.clone().unwrap_or_else(super::loopback),
             socket_dir: socket_dir.clone(),
             password: password.clone(),
             bin_dir: binaries.bin.clone(),
@@ -125,6 +126,7 @@ fn initialize(
     let state = State {
         pid: 0,
         port: 0,
+        address: super::loopback(),
         socket_dir: PathBuf::new(),
         password: password.clone(),
         bin_dir: binaries.bin.clone(),
@@ -205,7 +207,7 @@ fn arguments(home: &Home, state: &State) -> Vec<String> {
     let mut arguments = vec!["-D".to_owned(), data.display().to_string()];
     let own = [
         ("port".to_owned(), state.port.to_string()),
-        ("listen_addresses".to_owned(), "127.0.0.1".to_owned()),
+        ("listen_addresses".to_owned(), state.address.clone()),
         ("unix_socket_directories".to_owned(), state.socket_dir.display().to_string()),
         ("unix_socket_permissions".to_owned(), "0700".to_owned()),
     ];

@@ -167,8 +167,14 @@ pub struct Options {
     pub user: Option<String>,
     /// A fixed port, instead of a free one.
     pub port: Option<u16>,
+    /// The address to listen on, instead of 127.0.0.1: several servers make a cluster.
+    pub address: Option<String>,
     /// Settings by name, on top of those fit for a benchmark.
     pub settings: Vec<(String, String)>,
+}
+
+fn loopback() -> String {
+    "127.0.0.1".to_owned()
 }
 
 /// What is known of a running server; kept beside its data for whoever comes next.
@@ -178,6 +184,9 @@ pub struct State {
     pub pid: i32,
     /// Its port.
     pub port: u16,
+    /// Its address.
+    #[serde(default = "loopback")]
+    pub address: String,
     /// The folder of its socket.
     pub socket_dir: PathBuf,
     /// The superuser's password, for TCP.
@@ -376,7 +385,8 @@ impl State {
     /// The TCP address as any client takes it, with the password.
     #[must_use]
     pub fn url_tcp(&self) -> String {
-        format!("postgresql://{USER}:{}@127.0.0.1:{}/{DATABASE}", self.password, self.port)
+        let Self { password, address, port, .. } = self;
+        format!("postgresql://{USER}:{password}@{address}:{port}/{DATABASE}")
     }
 }
 

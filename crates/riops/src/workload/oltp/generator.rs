@@ -22,6 +22,9 @@ enum Promise {
     Word(&'static str),
     /// As many rows, which begin with a `c` where `c` is true.
     Rows { count: u64, c: bool },
+    /// At least one row and at most as many, each a `c`: a run with the same seed as another one writes
+    /// the same texts, into other rows.
+    Different { most: u64 },
     /// Any number of rows.
     AnyRows,
     /// A change of one row, or of as many; with `or_none` the row may be gone.
@@ -143,6 +146,7 @@ impl OltpGenerator {
                 });
                 match kind {
                     Kind::SumRange => rows(1, false),
+                    Kind::DistinctRange => Promise::Different { most: range },
                     _ if self.run.skip_trx && self.or_none() => Promise::AnyRows,
                     _ => rows(range, true),
                 }
@@ -293,7 +297,8 @@ impl Generator for OltpGenerator {
     fn reply(&mut self, _: &Transaction, reply: &Reply<'_>, outcome: &mut Outcome) {
         outcome.rows += 1;
         outcome.returned += 1;
-        if let Some(Promise::Rows { c: true, .. }) = self.promises.get(outcome.complete as usize) {
+        let promise = self.promises.get(outcome.complete as usize);
+        if let Some(Promise::Rows { c: true, .. } | Promise::Different { .. }) = promise {
             outcome.wrong |= reply.first_length() != Some(C_BYTES);
         }
     }
@@ -303,6 +308,9 @@ impl Generator for OltpGenerator {
         match promise {
             Some(Promise::Word(word)) => outcome.wrong |= tag != *word,
             Some(Promise::Rows { count, .. }) => outcome.wrong |= outcome.returned != *count,
+            Some(Promise::Different { most }) => {
+                outcome.wrong |= !(1..=*most).contains(&outcome.returned);
+            }
             Some(Promise::AnyRows) => {}
             Some(Promise::Change { rows, or_none, effects }) => {
                 let touched = rows_of(tag);

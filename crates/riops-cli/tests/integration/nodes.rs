@@ -1,0 +1,130 @@
+//! Runs on several nodes: the spread, the loss of a node and its return, figures of each.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use serde_json::Value;
+
+use crate::cluster::Cluster;
+use crate::crash::kill;
+use crate::fixture::until;
+
+const INSERTS: &str = "run oltp insert -c 9 -j 2 --warmup 0 --interval 200ms";
+
+fn of_each(record: &Value, field: &str) -> Vec<u64> {
+    let nodes = record["stages"][0]["nodes"].as_array().unwrap();
+    nodes.iter().map(|node| node[field].as_u64().unwrap()).collect()
+}
+
+fn prepared(name: &str) -> Cluster {
+    let cluster = Cluster::start(name);
+    cluster.riops("prepare oltp --table-size 1000").expect(0);
+    cluster.share("sbtest1");
+    cluster
+}
+
+#[test]
+fn a_killed_node_s_sessions_go_on_elsewhere_and_come_home_when_it_is_back() {
+    let mut cluster = prepared("killed-node");
+    let spread = cluster.riops(&format!("{INSERTS} --transactions 300 --output json"));
+    let spread = spread.expect(0).says("127.0.0.3").json();
+    assert_eq!(of_each(&spread, "sessions"), [3, 3, 3]);
+    assert_eq!(of_each(&spread, "transactions").iter().sum::<u64>(), 300);
+    assert_eq!(spread["stages"][0]["nodes"][1]["placement"], "cloud.region.zone2");
+
+    let line = format!("{INSERTS} -t 1h --on-error continue --rebalance --reconnect-timeout 1m");
+    let child = until(&mut cluster.command(&line), "thds: 9");
+    cluster.kill(1);
+    while cluster.sessions(0) + cluster.sessions(2) < 9 {
+        std::thread::yield_now();
+    }
+    cluster.restart(1);
+    while cluster.sessions(1) < 3 {
+        std::thread::yield_now();
+    }
+    // They work there again.
+    let inserted = |cluster: &Cluster| cluster.value(1, "select last_value from riops.ids");
+    let before = inserted(&cluster);
+    while inserted(&cluster) == before {
+        std::thread::yield_now();
+    }
+    kill(child.id(), "-INT");
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{}", String::from_utf8_lossy(&ended.stdout));
+    let record = cluster.riops("runs show last --output json").expect(0).json();
+    assert_eq!(of_each(&record, "sessions"), [3, 3, 3], "{}", record["stages"][0]["nodes"]);
+    let node = &record["stages"][0]["nodes"][1];
+    assert!(node["errors"].as_u64() >= Some(3), "{node}");
+    let outages = node["outages"].as_array().unwrap();
+    assert!(
+        outages.iter().any(|outage| outage["without_success_s"].as_f64() > Some(0.0)),
+        "{node}"
+    );
+    // Whoever lost a session got another one; those that went home were not broken.
+    let stage = &record["stages"][0];
+    assert_eq!(stage["reconnects"].as_u64(), Some(of_each(&record, "reconnects").iter().sum()));
+    assert!(stage["reconnects"].as_u64() >= Some(3));
+    let verified = cluster.riops("verify oltp").expect(0);
+    assert!(!verified.stdout.contains("did not report"), "{}", verified.stdout);
+    let text = cluster.riops("runs show last").expect(0).stdout;
+    assert!(text.contains("without a success") && text.contains("imbalance"), "{text}");
+    assert_eq!(cluster.name(), "killed-node");
+}
+
+#[test]
+fn each_spread_goes_where_it_says() {
+    let cluster = prepared("spreads");
+    let sessions = |options: &str| {
+        let line = format!("{INSERTS} --transactions 90 --output json {options}");
+        of_each(&cluster.riops(&line).expect(0).json(), "sessions")
+    };
+    assert_eq!(sessions("--spread topology:cloud.region.zone2:1,cloud.region.*:2"), [0, 9, 0]);
+    assert_eq!(sessions("--spread least-connections").iter().sum::<u64>(), 9);
+    assert_eq!(sessions("--spread primary"), [3, 3, 3]);
+    cluster.riops(&format!("{INSERTS} --spread replica")).expect(1).says("no node of the cluster");
+    // As through a service that does not balance: one node does all, and the result says so.
+    let off = cluster.riops(&format!("{INSERTS} --spread off --transactions 90")).expect(0);
+    assert!(off.stdout.contains("WARNING: 127.0.0.1"), "{}", off.stdout);
+    let record = cluster.riops("runs show last --output json").expect(0).json();
+    assert_eq!(of_each(&record, "sessions"), [9, 0, 0]);
+    assert_eq!(record["stages"][0]["imbalance"], 3.0);
+}
+
+#[test]
+fn a_node_that_is_down_at_the_start_is_left_out_and_hosts_by_hand_are_nodes_too() {
+    let cluster = prepared("down-at-start");
+    cluster.execute(0, "alter function yb_servers() rename to no_servers");
+    cluster.kill(1);
+    let line = format!("{INSERTS} --transactions 90 --output json");
+    let mut by_hand = cluster.command(&line);
+    by_hand.env("RIOPS_DATABASE", cluster.url(&[0, 1, 2]));
+    let ran = crate::fixture::Ran::of(&mut by_hand).expect(0);
+    let record = ran.says("gets no sessions for now").json();
+    assert_eq!(of_each(&record, "sessions"), [5, 0, 4]);
+}
+
+#[test]
+fn what_the_nodes_tell_over_http_stands_beside_them() {
+    let cluster = prepared("http");
+    // Two readings of the second node; on the others nobody listens.
+    let listener = TcpListener::bind("127.0.0.2:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        for reads in [100, 900] {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 4_096];
+            let count = stream.read(&mut request).unwrap();
+            assert!(String::from_utf8_lossy(&request[..count]).contains("reset_histograms=false"));
+            let name = "handler_latency_yb_tserver_TabletServerService_Read_count";
+            let body = format!("{name}{{metric_type=\"server\"}} {reads} 1\n");
+            let status = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length:";
+            write!(stream, "{status} {}\r\n\r\n{body}", body.len()).unwrap();
+        }
+    });
+    let line = format!("{INSERTS} --transactions 90 --output json --metrics-port {port}");
+    let record = cluster.riops(&line).expect(0).json();
+    server.join().unwrap();
+    let nodes = &record["stages"][0]["nodes"];
+    assert!(nodes[1]["storage_reads_per_s"].as_f64() > Some(0.0), "{nodes}");
+    assert_eq!(nodes[0]["storage_reads_per_s"], Value::Null);
+}

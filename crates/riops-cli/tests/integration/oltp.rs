@@ -1,0 +1,329 @@
+//! `oltp` on a real server, beside a real sysbench.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use crate::fixture::{Database, Ran, database, program, tcp_url};
+
+const SMALL: &str = "prepare oltp --tables 2 --table-size 1000 --seed 1";
+const SHORT: &str = "--transactions 60 --warmup 0 --interval 100ms -c 3 --seed 5 --output json";
+
+/// Sysbench on this database, with a short run's options.
+fn sysbench(path: &Path, database: &Database, arguments: &str) -> Ran {
+    let url = tcp_url();
+    let (user, rest) = url.trim_start_matches("postgresql://").split_once(':').unwrap();
+    let (password, rest) = rest.split_once('@').unwrap();
+    let (host, rest) = rest.split_once(':').unwrap();
+    let port = rest.split('/').next().unwrap();
+    let name = &database.conninfo.database;
+    let ran = Ran::of(Command::new(path).args(arguments.split_whitespace()).args([
+        "--db-driver=pgsql".to_owned(),
+        format!("--pgsql-host={host}"),
+        format!("--pgsql-port={port}"),
+        format!("--pgsql-user={user}"),
+        format!("--pgsql-password={password}"),
+        format!("--pgsql-db={name}"),
+    ]));
+    assert_eq!(ran.code, Some(0), "{}\n{}", ran.stdout, ran.stderr);
+    ran
+}
+
+fn checks_held(database: &Database) {
+    let verified = database.riops("verify oltp").expect(0);
+    assert!(!verified.stdout.contains("WRONG"), "{}", verified.stdout);
+}
+
+#[test]
+fn every_test_runs_takes_its_path_and_leaves_what_was_acknowledged() {
+    let database = database("oltp_tests");
+    database.riops(SMALL).expect(0);
+    for (test, reads, writes) in [
+        ("read-write", 14, 4),
+        ("oltp_read_only", 14, 0),
+        ("write-only", 0, 4),
+        ("point-select", 1, 0),
+        ("update-index", 0, 1),
+        ("update-non-index", 0, 1),
+        ("insert", 0, 1),
+        ("multi-insert", 0, 10),
+        ("multi-value-insert --batch-insert-count 50", 0, 1),
+        ("random-points", 1, 0),
+        ("random-ranges", 1, 0),
+        ("sequential-scan", 1, 0),
+        ("primarykey-scan", 1, 0),
+        ("index-scan", 1, 0),
+        ("sum-scan", 1, 0),
+        ("join", 1, 0),
+    ] {
+        let run = database.riops(&format!("run oltp {test} {SHORT}")).expect(0).json();
+        let stage = &run["stages"][0];
+        assert_eq!((&run["verdict"]["valid"], &stage["transactions"]), (&true.into(), &60.into()));
+        let retries = stage["retries"].as_u64().unwrap();
+        let queries = &stage["queries"];
+        if retries == 0 {
+            assert_eq!(queries["read"], reads * 60, "{test}");
+            let changes = queries["write"].as_u64().unwrap();
+            // A row that another session has just replaced is not met.
+            assert!(changes <= writes * 60 && changes + 5 > writes * 60, "{test}: {changes}");
+        }
+        assert!(!run["accesses"].as_array().unwrap().is_empty(), "{test}");
+    }
+    checks_held(&database);
+    database.riops(&format!("run oltp delete {SHORT}")).expect(0);
+    checks_held(&database);
+    // Rows are missing now, and whoever reads them hears of it.
+    let missing =
+        database.riops("run oltp point-select -c 1 --transactions 20000 --warmup 0").expect(3);
+    assert!(missing.stdout.contains("rows of the load are missing"), "{}", missing.stdout);
+    let gone = database.riops("cleanup oltp").expect(0);
+    assert!(gone.stdout.contains("dropped 2 tables"), "{}", gone.stdout);
+}
+
+#[test]
+fn each_way_to_send_a_transaction_changes_the_same() {
+    let database = database("oltp_ways");
+    database.riops(SMALL).expect(0);
+    for way in [
+        "",
+        "--pipeline",
+        "--skip-trx",
+        "--protocol simple",
+        "--protocol extended",
+        "--protocol simple --pipeline",
+        "--protocol simple --skip-trx=on",
+        "--rand-type special",
+        "--reconnect 7",
+    ] {
+        let run = database.riops(&format!("run oltp {way} {SHORT}")).expect(0).json();
+        assert_eq!(run["verdict"]["valid"], true, "{way}");
+        assert_eq!(run["stages"][0]["transactions"], 60, "{way}");
+    }
+    checks_held(&database);
+}
+
+#[test]
+fn what_prepare_was_told_is_known_and_contradictions_are_refused() {
+    let database = database("oltp_known");
+    database.riops("run oltp").expect(1).says("riops prepare oltp");
+    database.riops(SMALL).expect(0);
+    database.riops("run oltp --tables 3").expect(2).says("--tables 2, not 3");
+    database.riops("run oltp --table_size=999").expect(2).says("--table-size 1000, not 999");
+    database.riops("run oltp --range-size 1001").expect(2).says("--range-size 1001");
+    database.riops("run oltp --pipeline --skip-trx").expect(2).says("contradict");
+    database.riops("run oltp --test nonsense").expect(2).says("nonsense");
+    database.riops("run oltp --spread here").expect(2).says("--spread");
+    database.riops("run oltp --percentile 0").expect(2).says("--percentile");
+    database.riops("run rows --output sysbench --prepare --rows 100").expect(2).says("oltp");
+    database.riops("prepare oltp --range-key-partitioning").expect(2).says("YugabyteDB");
+    let kept = database.riops(&SMALL.replace(" --seed 1", "")).expect(0);
+    assert!(kept.stdout.contains("kept"), "{}", kept.stdout);
+}
+
+#[test]
+fn the_variables_of_the_container_are_options_and_riops_s_own_win() {
+    let database = database("oltp_variables");
+    let with = |line: &str, own: &[(&str, &str)]| {
+        let mut command = database.command(line);
+        command.envs([
+            ("SYSBENCH_TABLES", "2"),
+            ("SYSBENCH_TABLE_SIZE", "500"),
+            ("SYSBENCH_THREADS", "3"),
+            ("SYSBENCH_TIME", "1"),
+            ("SYSBENCH_WARMUP", "0"),
+            ("SYSBENCH_RANGE_SELECTS", "false"),
+            ("SYSBENCH_POINT_SELECTS", "2"),
+            ("SYSBENCH_INDEX_UPDATES", "3"),
+            ("SYSBENCH_NON_INDEX_UPDATES", "4"),
+        ]);
+        // The target by its parts, as the page's deployment has it.
+        command.env_remove("RIOPS_DATABASE").env("PG_HOST", &database.state.socket_dir);
+        command.env("PG_PORT", database.state.port.to_string());
+        command.env("PG_USER", "riops").env("PG_DB", &database.conninfo.database);
+        command.envs(own.iter().copied());
+        Ran::of(&mut command)
+    };
+    with("prepare oltp", &[]).expect(0);
+    let run = with("run oltp --output json", &[("RIOPS_POINT_SELECTS", "5")]).expect(0).json();
+    let plan = &run["plan"];
+    assert_eq!((&plan["sessions"], &plan["stop"]["duration_s"]), (&3.into(), &1.0.into()));
+    assert_eq!(
+        (&plan["oltp"]["point_selects"], &plan["oltp"]["index_updates"]),
+        (&5.into(), &3.into())
+    );
+    assert_eq!(plan["oltp"]["range_selects"], false);
+    assert_eq!(run["target"]["dataset"]["oltp"]["table_size"], 500);
+    let typed = with("run oltp -c 1 --transactions 5 --output json", &[]).expect(0).json();
+    assert_eq!(
+        (&typed["plan"]["sessions"], &typed["stages"][0]["transactions"]),
+        (&1.into(), &5.into())
+    );
+    let gone = with("cleanup oltp", &[]).expect(0);
+    assert!(gone.stdout.contains("dropped 2 tables"));
+}
+
+/// Calls of each statement for each DELETE, of which every transaction has one; with the text made
+/// alike. What begins and ends transactions is not counted reliably where it was prepared.
+fn statements_per_transaction(database: &Database, schema: &str) -> BTreeMap<String, String> {
+    let rows = database
+        .connect()
+        .query(
+            "select query, sum(calls) from pg_stat_statements
+              where dbid = (select oid from pg_database where datname = current_database())
+              group by query",
+        )
+        .unwrap();
+    let mut calls: BTreeMap<String, f64> = BTreeMap::new();
+    for row in rows {
+        let text = row[0].clone().unwrap().to_lowercase();
+        let text: String = text.split_whitespace().collect();
+        let text = text.replace(&format!("{schema}."), "");
+        let kind: String = text.chars().filter(|c| !c.is_ascii_digit()).collect();
+        let known = [
+            "selectcfrom",
+            "selectsum(k)",
+            "selectdistinct",
+            "updatesbtest",
+            "deletefromsbtest",
+            "insertintosbtest",
+        ];
+        if known.iter().any(|known| kind.starts_with(known)) {
+            *calls.entry(kind).or_default() += row[1].as_ref().unwrap().parse::<f64>().unwrap();
+        }
+    }
+    let transactions = calls["deletefromsbtestwhereid=$"];
+    calls.into_iter().map(|(kind, calls)| (kind, format!("{:.2}", calls / transactions))).collect()
+}
+
+#[test]
+fn sysbench_and_riops_send_the_same_statements_and_run_on_each_other_s_tables() {
+    let Some(path) = program("sysbench") else { return };
+    let database = database("oltp_sysbench");
+    database.connect().execute("create extension if not exists pg_stat_statements").unwrap();
+    let options = "--tables=2 --table_size=1000 --threads=2 --rand-type=uniform";
+    sysbench(&path, &database, &format!("oltp_read_write {options} prepare"));
+    let reset = "select pg_stat_statements_reset()";
+    database.riops("run oltp").expect(1).says("--schema public");
+    // riops on sysbench's tables: adopted, measured, proved, and never dropped.
+    let ours = format!("run oltp --schema public {SHORT}");
+    database.value(reset);
+    let run = database.riops(&ours).expect(0).says("found 2 tables of sysbench").json();
+    let dataset = &run["target"]["dataset"]["oltp"];
+    assert_eq!((&dataset["tables"], &dataset["table_size"]), (&2.into(), &1000.into()));
+    assert_eq!((&dataset["adopted"], &run["verdict"]["valid"]), (&true.into(), &true.into()));
+    let sent_by_riops = statements_per_transaction(&database, "public");
+    checks_held(&database);
+    database.value(reset);
+    let line = format!("oltp_read_write {options} --events=60 --time=0 run");
+    let told = sysbench(&path, &database, &line).stdout;
+    let sent_by_sysbench = statements_per_transaction(&database, "public");
+    assert_eq!(sent_by_riops, sent_by_sysbench);
+    assert_eq!(sent_by_riops.len(), 9, "{sent_by_riops:?}");
+    // And by their own accounts.
+    let queries = &run["stages"][0]["queries"];
+    for (kind, each) in [("read", 14), ("write", 4), ("other", 2)] {
+        assert_eq!(queries[kind], each * 60, "{queries}");
+        let line = told.lines().find(|line| line.trim().starts_with(&format!("{kind}:"))).unwrap();
+        assert_eq!(
+            line.split_whitespace().last(),
+            Some((each * 60).to_string().as_str()),
+            "{told}"
+        );
+    }
+    // Sysbench has changed them meanwhile: a run looks at them anew.
+    database.riops(&ours).expect(0);
+    let nothing = database.riops("cleanup oltp").expect(0);
+    assert!(nothing.stdout.contains("nothing dropped"), "{}", nothing.stdout);
+    assert_eq!(database.value("select count(*) from public.sbtest2").as_deref(), Some("1000"));
+    sysbench(&path, &database, &format!("oltp_read_write {options} cleanup"));
+    // And the other way round.
+    database.riops(&format!("{SMALL} --schema public")).expect(0);
+    sysbench(&path, &database, &format!("oltp_read_write {options} --events=60 --time=0 run"));
+    assert_eq!(database.value("select count(*) from public.sbtest2").as_deref(), Some("1000"));
+    let dropped = database.riops("cleanup oltp").expect(0);
+    assert!(dropped.stdout.contains("dropped 2 tables"), "{}", dropped.stdout);
+}
+
+#[test]
+fn the_report_for_scripts_has_exactly_sysbench_s_shape() {
+    let Some(path) = program("sysbench") else { return };
+    let database = database("oltp_shape");
+    database.riops(&format!("{SMALL} --schema public")).expect(0);
+    let options =
+        "--tables=2 --table_size=1000 --threads=2 --time=2 --report-interval=1 --rand-seed=7";
+    let theirs = sysbench(&path, &database, &format!("oltp_read_write {options} run")).stdout;
+    let ours = database
+        .riops("run oltp --schema public --threads 2 --time 2 --warmup 0 --rand-seed 7 --output sysbench")
+        .expect(0)
+        .stdout;
+    // Numbers, and the blanks that make room for them, are all that may differ; and the first line.
+    let shape = |text: &str| -> Vec<String> {
+        let digits = |line: &str| {
+            let mut out = String::new();
+            for c in line.chars() {
+                let c = if c.is_ascii_digit() { '#' } else { c };
+                if !((c == '#' || c == ' ') && out.ends_with(c)) {
+                    out.push(c);
+                }
+            }
+            out
+        };
+        text.lines().skip(1).map(digits).collect()
+    };
+    let (theirs, ours) = (shape(&theirs), shape(&ours));
+    let same_seed = |line: &String| !line.starts_with("Initializing random");
+    let kept = |lines: Vec<String>| lines.into_iter().filter(same_seed).collect::<Vec<_>>();
+    assert_eq!(kept(ours), kept(theirs));
+}
+
+#[test]
+fn deadlocks_are_sent_again_and_the_result_shows_what_they_cost() {
+    let database = database("oltp_deadlocks");
+    database.riops("prepare oltp --table-size 10").expect(0);
+    database
+        .connect()
+        .execute("alter database oltp_deadlocks set deadlock_timeout = '20ms'")
+        .unwrap();
+    let line = "run oltp write-only --index-updates 8 --non-index-updates 8 --delete-inserts 0 -c 6 \
+                --transactions 600 --warmup 0 --max-retries 1000 --interval 100ms";
+    let run = database.riops(&format!("{line} --output json")).expect(0).json();
+    let stage = &run["stages"][0];
+    let deadlocks = &stage["errors"][0];
+    assert_eq!((&deadlocks["sqlstate"], &run["verdict"]["valid"]), (&"40P01".into(), &true.into()));
+    assert_eq!(deadlocks["count"], deadlocks["retried"]);
+    assert_eq!(deadlocks["count"], stage["retries"]);
+    assert!(deadlocks["attempts_s"].as_f64().unwrap() > 0.0);
+    let attempts = stage["attempt_us"]["count"].as_u64().unwrap();
+    assert_eq!(attempts, 600 + stage["retries"].as_u64().unwrap());
+    // The latency of a transaction has all its attempts.
+    assert!(stage["service_us"]["max"].as_f64() >= stage["attempt_us"]["max"].as_f64());
+    let text = database.riops("runs show last").expect(0).stdout;
+    assert!(text.contains("deadlocks (") && text.contains("deadlock_timeout"), "{text}");
+    checks_held(&database);
+}
+
+#[test]
+fn a_row_that_is_replaced_twice_at_once_is_no_failure() {
+    let database = database("oltp_replaced");
+    database.riops("prepare oltp --table-size 2").expect(0);
+    let line = "run oltp write-only --index-updates 0 --non-index-updates 0 -c 8 --transactions 400 \
+                --warmup 0 --max-retries 1000";
+    for way in ["", "--pipeline", "--protocol simple"] {
+        let run = database.riops(&format!("{line} {way} --output json")).expect(0).json();
+        assert_eq!(run["stages"][0]["transactions"], 400, "{way}");
+    }
+    checks_held(&database);
+}
+
+#[test]
+fn ids_of_the_client_go_on_below_those_that_are_there() {
+    let database = database("oltp_ids");
+    database.riops("prepare oltp --tables 2 --table-size 100 --auto-inc=off").expect(0);
+    for test in ["insert", "multi-insert", "multi-value-insert --batch-insert-count 7"] {
+        database.riops(&format!("run oltp {test} {SHORT}")).expect(0);
+    }
+    checks_held(&database);
+    let negative = "select sum(n) from (select count(*) as n from riops.sbtest1 where id < 0
+                    union all select count(*) from riops.sbtest2 where id < 0) as all_ids";
+    assert_eq!(database.value(negative).as_deref(), Some("1080"));
+}
