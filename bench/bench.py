@@ -16,9 +16,13 @@ Cases:
   bulk        1,000,000 rows with 2 sessions: copy-binary against the server's own COPY of files,
               insert against the same bytes built before, unnest against insert
   point       point selects with 8 and 32 sessions, unix socket, against pgbench
+  oltp        sysbench's transactions over TCP against sysbench: the page's mix and sysbench's own with
+              8 and 32 sessions, point selects; preparing 4 × 100,000 rows; and both once on
+              skewed keys
   all         all of them
 
-Needs the release binaries (cargo build --release --bins --examples), pgbench, psql and pgbouncer. Starts the embedded server and
+Needs the release binaries (cargo build --release --bins --examples), pgbench,
+sysbench, psql and pgbouncer. Starts the embedded server and
 stops it again. CPU is user + system of the whole client process, from wait4(2): the steadiest
 figure here; rates depend on what else the machine does. Exits with 1 where a target is missed.
 """
@@ -413,6 +417,83 @@ class Report:
         )
 
 
+def sysbench(server, words, *options):
+    """Sysbench on the tables in the schema public: its output, CPU seconds and wall seconds."""
+    url = urllib.parse.urlparse(server.tcp)
+    command = ["sysbench", words[0], "--db-driver=pgsql", f"--pgsql-host={url.hostname}"]
+    command += [f"--pgsql-port={url.port}", f"--pgsql-user={url.username}"]
+    command += [f"--pgsql-password={url.password}", f"--pgsql-db={url.path[1:]}"]
+    return timed([*command, *options, words[1]])
+
+
+OLTP_TABLES = ["--tables=10", "--table-size=100000"]
+OLTP_MIXES = {
+    "page": ("read_write", ["--range-selects=off", "--index-updates=10", "--non-index-updates=10"]),
+    "defaults": ("read_write", []),
+    "point": ("point_select", []),
+}
+
+
+def oltp(server, report, arguments):
+    """Both on the same tables, in turns; CPU of riops within its measurement, of sysbench in all."""
+
+    def ours(mix, sessions, keys="uniform"):
+        test, options = OLTP_MIXES[mix]
+        command = [RIOPS, "run", "oltp", f"oltp_{test}", "-d", server.tcp, "--schema", "public", *options]
+        command += ["-c", str(sessions), "-j", "2", "-t", str(arguments.seconds), "--warmup", "0"]
+        command += ["--rand-type", keys, "--max-retries", "1000", "--no-verify", "--no-store"]
+        text, _, _ = timed([*command, "--output", "json", "--quiet"])
+        record = json.loads(text)
+        assert record["verdict"]["valid"], record["verdict"]
+        stage = record["stages"][0]
+        return stage["throughput"]["transactions_per_s"], stage["client_cpu"]["us_per_transaction"], record
+
+    def theirs(mix, sessions, keys="uniform"):
+        test, options = OLTP_MIXES[mix]
+        options = [*OLTP_TABLES, *options, f"--threads={sessions}", f"--time={arguments.seconds}", f"--rand-type={keys}"]
+        text, cpu, _ = sysbench(server, (f"oltp_{test}", "run"), *options)
+        done, rate = re.search(r"transactions: +(\d+) +\(([0-9.]+) per", text).groups()
+        return float(rate), cpu * 1e6 / int(done), text
+
+    targets = {
+        ("page", 8): (1.0, 0.70), ("page", 32): (1.0, 0.70),
+        ("defaults", 8): (1.0, 0.70), ("defaults", 32): (1.0, 0.70),
+        ("point", 8): (1.05, 0.80), ("point", 32): (1.15, 0.60),
+    }
+    call(RIOPS, "prepare", "oltp", "-d", server.tcp, "--schema", "public", *OLTP_TABLES, "--recreate")
+    for (mix, sessions), (rate, cpu) in targets.items():
+        results = in_turns(arguments.rounds, lambda: ours(mix, sessions), lambda: theirs(mix, sessions))
+        name = f"oltp {mix}, {sessions} sessions"
+        report.line(f"{name}: transactions/s", *((run[0] for run in runs) for runs in results), rate, False)
+        report.line(f"{name}: CPU µs/transaction", *((run[1] for run in runs) for runs in results), cpu, True)
+    skewed, peer = ours("page", 32, "special"), theirs("page", 32, "special")
+    stage = skewed[2]["stages"][0]
+    waits = stage.get("lock_waits", {"samples": 1, "waiting": 0})
+    errors = re.search(r"ignored errors: +(\d+)", peer[2]).group(1)
+    print(f"oltp page, 32 sessions, sysbench's skewed keys: riops {skewed[0]:.1f} tx/s, sysbench {peer[0]:.1f} tx/s ({errors} ignored errors)")
+    print("  riops: " + ", ".join(f"{error['count']} × {error['sqlstate']}, {error['attempts_s']:.0f} s in such attempts" for error in stage["errors"])
+          + f"; {waits['waiting'] / waits['samples'] / 32:.0%} of the sessions waited for locks", flush=True)
+    call(RIOPS, "cleanup", "oltp", "-d", server.tcp)
+
+    def prepare():
+        options = ["--tables", "4", "--table-size", "100000", "--schema", "public", "--recreate"]
+        return timed([RIOPS, "prepare", "oltp", "-d", server.tcp, *options])[2]
+
+    def prepare_by_sysbench():
+        options = ["--tables=4", "--table-size=100000", "--threads=4"]
+        wall = sysbench(server, ("oltp_read_write", "prepare"), *options)[2]
+        sysbench(server, ("oltp_read_write", "cleanup"), *options)
+        return wall
+
+    def and_cleanup():
+        wall = prepare()
+        call(RIOPS, "cleanup", "oltp", "-d", server.tcp)
+        return wall
+
+    results = in_turns(arguments.rounds, and_cleanup, prepare_by_sysbench)
+    report.line("oltp prepare 4 × 100,000: seconds", *results, 0.2, True)
+
+
 def in_turns(rounds, first, second):
     """Alternates, and swaps who goes first, so that drift hits both alike."""
     results = ([], [])
@@ -493,7 +574,7 @@ def load(server, report, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("case", nargs="+", choices=["socket", "tcp", "batch1000", "load", "overhead", "stall", "many", "loops", "ybio", "bulk", "point", "all"])
+    parser.add_argument("case", nargs="+", choices=["socket", "tcp", "batch1000", "load", "overhead", "stall", "many", "loops", "ybio", "bulk", "point", "oltp", "all"])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=10)
     arguments = parser.parse_args()
@@ -508,7 +589,7 @@ def main():
             batch1000(server, report, arguments)
         if wanted & {"load", "all"}:
             load(server, report, arguments)
-        for name, case in [("overhead", overhead), ("stall", stall), ("many", many), ("loops", loops), ("ybio", ybio), ("bulk", bulk), ("point", point)]:
+        for name, case in [("overhead", overhead), ("stall", stall), ("many", many), ("loops", loops), ("ybio", ybio), ("bulk", bulk), ("point", point), ("oltp", oltp)]:
             if wanted & {name, "all"}:
                 case(server, report, arguments)
     sys.exit(0 if report.met else 1)

@@ -5,7 +5,7 @@ select name, current_setting(name)
  where (source not in ('default', 'client', 'override', 'session')
         or name in ('shared_buffers', 'effective_cache_size', 'work_mem', 'maintenance_work_mem',
                     'fsync', 'synchronous_commit', 'full_page_writes', 'wal_level', 'max_wal_size',
-                    'checkpoint_timeout', 'autovacuum', 'max_connections', 'jit', 'io_method',
+                    'checkpoint_timeout', 'autovacuum', 'deadlock_timeout', 'max_connections', 'jit', 'io_method',
                     'data_checksums', 'track_io_timing', 'shared_preload_libraries',
                     'default_transaction_isolation', 'block_size', 'server_encoding', 'lc_collate'))
    and name not in ('data_directory', 'config_file', 'hba_file', 'ident_file',

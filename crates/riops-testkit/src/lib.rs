@@ -4,7 +4,9 @@
 //! breaks connections at any byte.
 
 mod fake_server;
+mod fake_yugabytedb;
 mod proxy;
 
 pub use fake_server::{FakeServer, PORT, Reply, Request};
+pub use fake_yugabytedb::{Answer, Asked, FakeYugabyteDb, VERSION};
 pub use proxy::{Fault, Proxy};

@@ -26,3 +26,4 @@ mod server_loop;
 mod sources;
 mod store;
 mod ybio;
+mod yugabytedb;

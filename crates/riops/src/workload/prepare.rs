@@ -3,13 +3,16 @@
 //!
 //! Whatever interrupts this, the registry says "loading", and the next preparation starts anew.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Workload;
-use super::dataset::{Dataset, DatasetError, Entry, Job, Registry, State, Table, Zero};
+use super::dataset::{
+    Dataset, DatasetError, Entry, Job, Registry, State, Table, Zero, row_of_numbers,
+};
 use super::verify::{Check, Ledger};
+use crate::target::connection::TextRow;
 use crate::target::{ConnInfo, Connection, ConnectionError, Flavour, Interrupt};
 
 /// What the preparation is doing, for a progress bar.
@@ -191,20 +194,41 @@ impl Preparation<'_> {
                 return Err(DatasetError::Wrong(format!("{what}: expected 0, found {found}")));
             }
         }
-        let baseline = registry.contents(&self.workload.contents_sql())?;
+        let baseline = self.baseline()?;
         let checks = self.workload.checks(&baseline, &baseline, &Ledger::default());
         if let Some(check) = checks.iter().find(|check| !check.held) {
             let Check { name, expected, found, .. } = check;
             return Err(DatasetError::Wrong(format!("{name}: expected {expected}, found {found}")));
         }
-        // The dataset's own dirty pages shall not be written while something else is measured.
-        // Only some roles may ask for that.
-        match registry.connection().execute("checkpoint") {
-            Ok(()) | Err(ConnectionError::Server(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
         registry.complete(id, &baseline)?;
         Ok(loading)
+    }
+
+    /// The answers to the workload's queries, all at once; and a checkpoint meanwhile: the dataset's own
+    /// dirty pages shall not be written while something else is measured.
+    fn baseline(&self) -> Result<Vec<Vec<i128>>, DatasetError> {
+        let queries = self.workload.contents_sql();
+        let answers: Vec<Mutex<Vec<TextRow>>> = queries.iter().map(|_| Mutex::default()).collect();
+        self.in_parallel(queries.len() as u64 + 1, &[], |connection, number| {
+            let number = usize::try_from(number).unwrap_or(usize::MAX);
+            // First what waits for the device.
+            let Some(query) = number.checked_sub(1) else {
+                return match connection.execute("checkpoint") {
+                    // Only some roles may ask for that.
+                    Ok(()) | Err(ConnectionError::Server(_)) => Ok(()),
+                    Err(error) => Err(error),
+                };
+            };
+            if let Some((sql, answer)) = queries.get(query).zip(answers.get(query)) {
+                let rows = connection.query(sql)?;
+                *answer.lock().unwrap_or_else(PoisonError::into_inner) = rows;
+            }
+            Ok(())
+        })?;
+        let numbers = |answer: Mutex<Vec<TextRow>>| {
+            row_of_numbers(&answer.into_inner().unwrap_or_else(PoisonError::into_inner).concat())
+        };
+        answers.into_iter().map(numbers).collect()
     }
 
     /// Runs the jobs of all tables over the connections.

@@ -9,19 +9,28 @@ pub(super) const C: usize = 119;
 pub(super) const PAD: usize = 59;
 
 const GROUP: usize = 11;
-/// Ten to the power of a group's digits.
-const GROUP_VALUES: u128 = 100_000_000_000;
+/// All pairs of digits.
+const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819\
+2021222324252627282930313233343536373839\
+4041424344454647484950515253545556575859\
+6061626364656667686970717273747576777879\
+8081828384858687888990919293949596979899";
 
 /// Fills `out` with groups of digits.
 pub(super) fn write(rng: &mut Xoshiro256PlusPlus, out: &mut [u8]) {
     for group in out.chunks_mut(GROUP + 1) {
         let (digits, dash) = group.split_at_mut(group.len().min(GROUP));
-        // The upper part of a product is as even as 64 random bits are.
-        let value = (u128::from(rng.next_u64()) * GROUP_VALUES) >> u64::BITS;
-        let mut value = u64::try_from(value).unwrap_or(0);
-        for digit in digits.iter_mut().rev() {
-            *digit = b'0' + u8::try_from(value % 10).unwrap_or(0);
-            value /= 10;
+        // A random fraction: what a product has before the point are its next digits, what it has
+        // behind it is the rest. 64 bits are enough for eleven.
+        let mut rest = rng.next_u64();
+        for pair in digits.chunks_mut(2) {
+            let product = u128::from(rest) * 100;
+            let before = 2 * usize::try_from(product >> u64::BITS).unwrap_or(0);
+            pair.copy_from_slice(PAIRS.get(before..before + pair.len()).unwrap_or(b"00"));
+            #[expect(clippy::cast_possible_truncation, reason = "what is behind the point")]
+            {
+                rest = product as u64;
+            }
         }
         dash.fill(b'-');
     }
