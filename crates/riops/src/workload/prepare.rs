@@ -180,7 +180,8 @@ impl Preparation<'_> {
         self.load(&dataset.tables, &dataset.settings)?;
         let loading = start.elapsed();
         (self.progress)(Progress::Finishing);
-        self.in_parallel(dataset.tables.len() as u64, &[], |connection, number| {
+        let tables = (dataset.tables.len() as u64, self.connections);
+        self.in_parallel(tables, &[], |connection, number| {
             let table = usize::try_from(number).ok().and_then(|number| dataset.tables.get(number));
             for sql in table.into_iter().flat_map(|table| &table.finish) {
                 connection.execute(sql)?;
@@ -209,9 +210,11 @@ impl Preparation<'_> {
     fn baseline(&self) -> Result<Vec<Vec<i128>>, DatasetError> {
         let queries = self.workload.contents_sql();
         let answers: Vec<Mutex<Vec<TextRow>>> = queries.iter().map(|_| Mutex::default()).collect();
-        self.in_parallel(queries.len() as u64 + 1, &[], |connection, number| {
+        // One more than usual: the checkpoint waits for the device and takes no processor.
+        let connections = self.connections.saturating_add(1);
+        let jobs = queries.len() as u64 + 1;
+        self.in_parallel((jobs, connections), &[], |connection, number| {
             let number = usize::try_from(number).unwrap_or(usize::MAX);
-            // First what waits for the device.
             let Some(query) = number.checked_sub(1) else {
                 return match connection.execute("checkpoint") {
                     // Only some roles may ask for that.
@@ -237,7 +240,7 @@ impl Preparation<'_> {
         let loaded = AtomicU64::new(0);
         let jobs: u64 = tables.iter().map(|table| table.jobs).sum();
         (self.progress)(Progress::Loaded { rows: 0, total });
-        self.in_parallel(jobs, settings, |connection, number| {
+        self.in_parallel((jobs, self.connections), settings, |connection, number| {
             let Some((table, number)) = nth_job(tables, number) else {
                 return Ok(());
             };
@@ -258,17 +261,17 @@ impl Preparation<'_> {
         })
     }
 
-    /// Runs `work` for the numbers below `count`, each once, over the connections. The first
-    /// error ends all of it.
+    /// Runs `work` for the numbers below `count`, each once, over so many connections. The first error
+    /// ends all of it.
     fn in_parallel(
         &self,
-        count: u64,
+        (count, connections): (u64, u32),
         settings: &[String],
         work: impl Fn(&mut Connection, u64) -> Result<(), ConnectionError> + Sync,
     ) -> Result<(), DatasetError> {
         let next = AtomicU64::new(0);
         let failure = Mutex::new(None);
-        let connections = u64::from(self.connections).min(count).max(1);
+        let connections = u64::from(connections).min(count).max(1);
         let one = || -> Result<(), ConnectionError> {
             let mut connection = Connection::open(self.target, self.interrupt)?;
             for setting in settings {

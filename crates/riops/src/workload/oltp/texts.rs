@@ -10,11 +10,22 @@ pub(super) const PAD: usize = 59;
 
 const GROUP: usize = 11;
 /// All pairs of digits.
-const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819\
-2021222324252627282930313233343536373839\
-4041424344454647484950515253545556575859\
-6061626364656667686970717273747576777879\
-8081828384858687888990919293949596979899";
+const PAIRS: [[u8; 2]; 100] = pairs();
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "computed when riops is built, from numbers below 100"
+)]
+const fn pairs() -> [[u8; 2]; 100] {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < pairs.len() {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+}
 
 /// Fills `out` with groups of digits.
 pub(super) fn write(rng: &mut Xoshiro256PlusPlus, out: &mut [u8]) {
@@ -23,14 +34,21 @@ pub(super) fn write(rng: &mut Xoshiro256PlusPlus, out: &mut [u8]) {
         // A random fraction: what a product has before the point are its next digits, what it has
         // behind it is the rest. 64 bits are enough for eleven.
         let mut rest = rng.next_u64();
-        for pair in digits.chunks_mut(2) {
+        let mut next = || {
             let product = u128::from(rest) * 100;
-            let before = 2 * usize::try_from(product >> u64::BITS).unwrap_or(0);
-            pair.copy_from_slice(PAIRS.get(before..before + pair.len()).unwrap_or(b"00"));
             #[expect(clippy::cast_possible_truncation, reason = "what is behind the point")]
             {
                 rest = product as u64;
             }
+            let before = usize::try_from(product >> u64::BITS).unwrap_or(0);
+            PAIRS.get(before).copied().unwrap_or_default()
+        };
+        let (whole, last) = digits.as_chunks_mut::<2>();
+        for pair in whole {
+            *pair = next();
+        }
+        if let [digit] = last {
+            [*digit, _] = next();
         }
         dash.fill(b'-');
     }
