@@ -8,6 +8,9 @@ select c.relname,
                 where d.adrelid = c.oid and a.attname = 'id'),
        (select count(*) from pg_attribute a where a.attrelid = c.oid and a.attnum > 0
            and a.attname in ('id', 'k', 'c', 'pad') and not a.attisdropped),
-       coalesce(obj_description(c.oid, 'pg_class'), '')
+       coalesce(obj_description(c.oid, 'pg_class'), ''),
+       -- Only YugabyteDB says in which order a key lies.
+       exists (select from pg_constraint k where k.conrelid = c.oid and k.contype = 'p'
+                and pg_get_constraintdef(k.oid) like 'PRIMARY KEY (id ASC)%')
   from pg_class c join pg_namespace n on n.oid = c.relnamespace
  where n.nspname = '{schema}' and c.relname ~ '^sbtest[0-9]+$' and c.relkind in ('r', 'p', 'f')

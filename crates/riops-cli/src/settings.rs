@@ -66,7 +66,7 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Arguments, ExitCode> {
 type Values = BTreeMap<String, Vec<String>>;
 
 /// Options of which one decides when a run stops.
-const STOPS: [&str; 4] = ["duration", "time", "transactions", "total-rows"];
+const STOPS: [&str; 5] = ["duration", "time", "transactions", "events", "total-rows"];
 
 /// Whether a word of the command line is one of them.
 fn is_stop(typed: &str) -> bool {

@@ -56,7 +56,10 @@ pub(crate) fn options(
             "sessions" if command == "prepare" => "connections",
             name => name,
         };
-        options.insert(name.to_owned(), vec![value.clone()]);
+        // Sysbench's way to say: no end by number.
+        if name != "transactions" || value != "0" {
+            options.insert(name.to_owned(), vec![value.clone()]);
+        }
     }
     for (variable, setting) in TARGET {
         if let Some(value) = set.get(variable) {

@@ -251,7 +251,7 @@ pub(crate) struct LoopOptions {
     #[arg(short = 't', long, visible_alias = "time", value_name = "TIME", group = "stop")]
     pub(crate) duration: Option<Span>,
     /// Stop after exactly this many transactions, over all sessions
-    #[arg(long, value_name = "N", group = "stop")]
+    #[arg(long, visible_alias = "events", value_name = "N", group = "stop")]
     pub(crate) transactions: Option<Count>,
     /// Stop when this many rows have been read or written, over all sessions
     #[arg(long, value_name = "N", group = "stop")]

@@ -76,7 +76,14 @@ pub(crate) fn oltp(options: &PrepareOltp, interrupt: &Interrupt, ui: Ui) -> Resu
         ..overlaid_oltp(OltpDataset::default(), &options.dataset)
     };
     dataset.validate()?;
-    let compared = without(serde_json::to_value(&dataset)?, &[("seed", options.seed.is_some())]);
+    // What the id's sequence takes at once by default is not known before the server is.
+    let compared = without(
+        serde_json::to_value(&dataset)?,
+        &[
+            ("seed", options.seed.is_some()),
+            ("serial_cache_size", options.dataset.serial_cache_size.is_some()),
+        ],
+    );
     let workload = Oltp::new(dataset, OltpRun::default());
     let (recreate, connections) = (options.recreate, options.connections);
     let order = Order { workload: &workload, compared, recreate, connections };

@@ -74,13 +74,21 @@ fn a_killed_node_s_sessions_go_on_elsewhere_and_come_home_when_it_is_back() {
 #[test]
 fn each_spread_goes_where_it_says() {
     let cluster = prepared("spreads");
-    let sessions = |options: &str| {
+    let ran = |options: &str| {
         let line = format!("{INSERTS} --transactions 90 --output json {options}");
-        of_each(&cluster.riops(&line).expect(0).json(), "sessions")
+        cluster.riops(&line).expect(0).json()
     };
-    assert_eq!(sessions("--spread topology:cloud.region.zone2:1,cloud.region.*:2"), [0, 9, 0]);
-    assert_eq!(sessions("--spread least-connections").iter().sum::<u64>(), 9);
-    assert_eq!(sessions("--spread primary"), [3, 3, 3]);
+    // Nodes that the spread leaves out are none of the run's.
+    let near = ran("--spread topology:cloud.region.zone2:1,cloud.region.*:2");
+    assert_eq!(of_each(&near, "sessions"), [9]);
+    assert_eq!(near["stages"][0]["nodes"][0]["placement"], "cloud.region.zone2");
+    let fewest = of_each(&ran("--spread least-connections"), "sessions");
+    assert_eq!((fewest.len(), fewest.iter().sum::<u64>()), (3, 9));
+    let primary = ran("--spread primary");
+    assert_eq!(of_each(&primary, "sessions"), [3, 3, 3]);
+    // One server's counters say nothing of three.
+    assert_eq!(primary["stages"][0]["database"], Value::Null);
+    cluster.riops(&format!("{INSERTS} --cold")).expect(2).says("one server");
     cluster.riops(&format!("{INSERTS} --spread replica")).expect(1).says("no node of the cluster");
     // As through a service that does not balance: one node does all, and the result says so.
     let off = cluster.riops(&format!("{INSERTS} --spread off --transactions 90")).expect(0);

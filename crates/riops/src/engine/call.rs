@@ -16,7 +16,7 @@ use super::limit::Limit;
 use super::opening::{Recipe, look_at_plans, make_ready_somewhere};
 use super::session::{SessionError, SessionTally, Tally};
 use super::worker::{IntervalLink, WorkerEvent, WorkerReport};
-use super::{Go, Shared};
+use super::{Go, Shared, in_time};
 use crate::metrics::{Failure, IntervalPart, Recorder};
 use crate::plan::{OnError, Stop};
 use crate::probe::cpu;
@@ -52,8 +52,10 @@ pub(super) fn work(assignment: CallAssignment, shared: &Shared) {
         let _ = shared.events.send((number, event));
     };
     let mut node = 0;
-    let opened =
-        make_ready_somewhere(&recipe, &shared.nodes, (number as u64, &mut node), &shared.interrupt);
+    let opened = in_time(shared, || {
+        let place = (number as u64, &mut node);
+        make_ready_somewhere(&recipe, &shared.nodes, place, &shared.interrupt)
+    });
     let (mut connection, findings) = match opened {
         Ok(opened) => opened,
         Err(error) => return send(WorkerEvent::Ready(Err((number as u64, error)))),

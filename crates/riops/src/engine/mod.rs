@@ -49,9 +49,9 @@ use worker::{IntervalLink, ReconnectLink, Rules, WAKE, Worker, WorkerEvent, Work
 
 /// Between "all are connected" and the first transaction: time for every worker to hear of it.
 const HEAD_START: Duration = Duration::from_millis(5);
-/// The same for calls, each of which the server has to make ready before its loop can start.
 /// Between two attempts to open a session within `--thread-init-timeout`.
 const CONNECT_AGAIN: Duration = Duration::from_millis(100);
+/// The same for calls, each of which the server has to make ready before its loop can start.
 const CALL_HEAD_START: Duration = Duration::from_millis(100);
 const CALL_HEAD_START_EACH: Duration = Duration::from_millis(5);
 /// A call's thread reads reports and little else; there may be thousands.
@@ -204,6 +204,7 @@ pub fn run_stage(
         interrupt: interrupt.clone(),
         events,
     });
+    nodes.begin_stage();
     probe.open();
     let handles = if in_server {
         start_calls(sessions, &shared)?
@@ -494,11 +495,21 @@ fn open_in_time(
     number: u64,
     shared: &Shared,
 ) -> Result<opening::Opened, ConnectionError> {
+    in_time(shared, || {
+        opening::open_somewhere(recipe, number, true, &shared.nodes, &shared.interrupt)
+    })
+}
+
+/// Tries what may pass again, as long as all sessions together may take.
+fn in_time<T>(
+    shared: &Shared,
+    mut attempt: impl FnMut() -> Result<T, ConnectionError>,
+) -> Result<T, ConnectionError> {
     let patience = shared.plan.connect_within_s.unwrap_or(0.0);
     let deadline =
         shared.clock.started() + Duration::try_from_secs_f64(patience).unwrap_or_default();
     loop {
-        match opening::open_somewhere(recipe, number, true, &shared.nodes, &shared.interrupt) {
+        match attempt() {
             Err(error) if !error.is_final() && std::time::Instant::now() < deadline => {
                 std::thread::sleep(CONNECT_AGAIN);
             }

@@ -57,11 +57,20 @@ pub(super) fn open_somewhere(
     nodes: &Nodes,
     interrupt: &Interrupt,
 ) -> Result<Opened, ConnectionError> {
-    let mut attempts = nodes.list().len();
+    somewhere(nodes, session, |choice| open(recipe, look, nodes, choice, interrupt))
+}
+
+/// Tries node after node, each once.
+fn somewhere<T>(
+    nodes: &Nodes,
+    session: u64,
+    mut attempt: impl FnMut(&Choice) -> Result<T, ConnectionError>,
+) -> Result<T, ConnectionError> {
+    let mut attempts = nodes.allowed().len();
     loop {
         let choice = nodes.choose(session);
-        match open(recipe, look, nodes, &choice, interrupt) {
-            Ok(opened) => return Ok(opened),
+        match attempt(&choice) {
+            Ok(done) => return Ok(done),
             Err(error) => {
                 if error.is_final() {
                     nodes.left(choice.node);
@@ -84,9 +93,10 @@ pub(super) fn make_ready_somewhere(
     (session, node): (u64, &mut usize),
     interrupt: &Interrupt,
 ) -> Result<(Connection, Vec<AccessFinding>), ConnectionError> {
-    let choice = nodes.choose(session);
-    *node = choice.node;
-    make_ready(recipe, true, &choice.conninfo, interrupt).inspect_err(|_| nodes.failed(choice.node))
+    somewhere(nodes, session, |choice| {
+        *node = choice.node;
+        make_ready(recipe, true, &choice.conninfo, interrupt)
+    })
 }
 
 /// Opens a session, within the time that the target allows for connecting and for the rest.

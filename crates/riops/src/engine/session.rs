@@ -124,7 +124,10 @@ impl Flight {
 
     /// Whether what was sent may have been committed though nobody heard of it.
     pub(super) fn may_be_committed(&self) -> bool {
-        self.tx.is_autocommit() || self.step + 1 >= self.tx.steps()
+        if self.tx.is_autocommit() {
+            return self.tx.step_effects(self.step).is_some();
+        }
+        self.step + 1 >= self.tx.steps()
     }
 }
 
@@ -300,6 +303,12 @@ impl Session {
         self.under_way.drain(..)
     }
 
+    /// Why the server has refused the transaction that is under way, where its rollback is not answered
+    /// yet.
+    pub(super) fn take_refused(&mut self) -> Option<Box<ServerError>> {
+        self.rolled_back.take()
+    }
+
     /// Ends the session for good.
     pub(super) fn end(&mut self) {
         self.say_goodbye();
@@ -368,6 +377,8 @@ impl Session {
             flight.step = 0;
             flight.outcome = Outcome::default();
         }
+        // Rows of a statement that failed half-way come again.
+        flight.outcome.rows -= flight.outcome.returned.min(flight.outcome.rows);
         flight.outcome.returned = 0;
         flight.tx.rewind();
         self.under_way.push_back(flight);

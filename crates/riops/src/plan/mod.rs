@@ -407,6 +407,12 @@ impl RunPlan {
                 "--thread-init-timeout must be above 0 and at most 30 days, not {seconds} s"
             ));
         }
+        if self.rebalance && matches!(self.spread, Spread::Off | Spread::LeastConnections) {
+            return refuse(format!(
+                "--rebalance and --spread {} contradict each other: sessions have no home to go back to",
+                self.spread
+            ));
+        }
         let names = self.label.iter().chain(self.tags.keys()).chain(self.tags.values());
         if let Some(name) = names.into_iter().find(|name| name.chars().any(char::is_control)) {
             return refuse(format!("--label and --tag take no control characters: {name:?}"));
@@ -438,6 +444,7 @@ impl RunPlan {
             return Ok(());
         }
         let client_only = [
+            ("--rebalance", self.rebalance),
             ("--graph", self.keep_samples),
             ("--rate", self.schedule != Schedule::Closed),
             ("--latency-limit", self.latency_limit.is_some()),

@@ -107,6 +107,7 @@ impl fmt::Display for OltpTest {
 
 /// What `prepare oltp` makes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of sysbench")]
 pub struct OltpDataset {
     /// Where the tables are.
@@ -206,6 +207,7 @@ impl OltpDataset {
 
 /// What the sessions of `run oltp` do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct OltpRun {
     /// Which test.
     pub test: OltpTest,

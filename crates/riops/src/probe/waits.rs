@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,8 @@ use crate::target::{ConnInfo, Connection, Interrupt};
 
 /// Between two looks.
 const PERIOD: Duration = Duration::from_millis(250);
+/// A server that does not answer for so long is not waited for at the end either.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// The run's sessions are known by their program's name, which is the sampler's too.
 const SQL: &str = include_str!("../../../../sql/probe/lock_waits.sql");
 
@@ -63,12 +65,20 @@ impl LockSampler {
     }
 }
 
+impl Drop for LockSampler {
+    /// Whatever ended the stage.
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 fn sample(conninfo: &ConnInfo, stop: &AtomicBool) -> LockWaits {
     let mut seen = LockWaits::default();
     let Ok(mut connection) = Connection::open(conninfo, &Interrupt::new()) else {
         return seen;
     };
     while !stop.load(Ordering::Relaxed) {
+        connection.set_deadline(Some(Instant::now() + PATIENCE));
         let Ok(answer) = connection.query_value(SQL) else {
             return seen;
         };

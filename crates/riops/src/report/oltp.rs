@@ -259,6 +259,11 @@ pub(super) fn nodes(block: &mut Block, stage: &StageRecord) {
             block.line("", &text);
         }
     }
+    let placed: u64 = stage.nodes.iter().map(|node| node.sessions).sum();
+    if placed < u64::from(stage.sessions) {
+        let elsewhere = u64::from(stage.sessions) - placed;
+        block.line("", &format!("{elsewhere} sessions were on none of them at the end"));
+    }
     let busiest = stage.nodes.iter().max_by_key(|node| node.transactions);
     if let Some(busiest) = busiest.filter(|node| node.share >= ALL_SHARE) {
         block.line(

@@ -276,7 +276,7 @@ fn stage(
         seconds,
         index_only: facts.index_only,
     };
-    let nodes = nodes(&result, &usage.nodes, transactions);
+    let nodes = nodes(&result, &usage.nodes, (transactions, facts.in_server));
     let storage = result.findings.iter().find_map(|found| found.finding.storage);
     let blocks_per_transaction = blocks_per_transaction(&result, usage.database.as_ref());
     Ok(StageRecord {
@@ -511,7 +511,11 @@ fn execution(sessions: &[SessionTally]) -> Execution {
 }
 
 /// The nodes of a cluster; where there is only one, the totals are its own.
-fn nodes(result: &StageResult, usage: &[Option<NodeUse>], all: u64) -> Vec<NodeRecord> {
+fn nodes(
+    result: &StageResult,
+    usage: &[Option<NodeUse>],
+    (all, in_server): (u64, bool),
+) -> Vec<NodeRecord> {
     let seconds = result.seconds.max(f64::MIN_POSITIVE);
     let of_sessions = |node: usize| -> u64 {
         let here = result.sessions.iter().filter(|session| session.node == node);
@@ -521,7 +525,7 @@ fn nodes(result: &StageResult, usage: &[Option<NodeUse>], all: u64) -> Vec<NodeR
         let totals = result.recorder.nodes.get(number);
         // Loops in the server are counted by session, and a single node by the stage.
         let transactions = match totals {
-            Some(totals) if totals.transactions > 0 => totals.transactions,
+            Some(totals) if !in_server => totals.transactions,
             _ => of_sessions(number),
         };
         let outages = result.node_outages.get(number).into_iter().flatten();
@@ -558,7 +562,12 @@ fn nodes(result: &StageResult, usage: &[Option<NodeUse>], all: u64) -> Vec<NodeR
             usage: usage.get(number).copied().flatten(),
         }
     };
-    result.nodes.iter().enumerate().map(record).collect()
+    // A node that the spread does not allow is none of this run's, unless it was until a while ago.
+    let counts = |(node, record): &(&Node, NodeRecord)| {
+        node.allowed || record.transactions + record.errors > 0
+    };
+    let all = result.nodes.iter().zip(result.nodes.iter().enumerate().map(record));
+    all.filter(counts).map(|(_, record)| record).collect()
 }
 
 fn imbalance_of(nodes: &[NodeRecord]) -> Option<f64> {

@@ -5,7 +5,7 @@
 //! does it go elsewhere. Touched when connections are made, never for a transaction.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::connection::{Connection, ConnectionError};
-use super::conninfo::{ConnInfo, Host};
+use super::conninfo::{ConnInfo, Host, Server};
 use super::interrupt::Interrupt;
 use crate::plan::Spread;
 
@@ -25,6 +25,8 @@ const REFRESH: Duration = Duration::from_mins(5);
 const LOOK_PATIENCE: Duration = Duration::from_secs(3);
 /// How often the keeper of the list looks whether there is something to do.
 const KEEPER_LOOK: Duration = Duration::from_millis(100);
+/// The number of no node.
+pub const NOWHERE: usize = usize::MAX;
 /// Nodes that may join while a stage runs and still be counted.
 const JOINING_MAX: usize = 4;
 
@@ -43,6 +45,10 @@ pub enum Role {
 pub struct Node {
     /// How it is reached.
     conninfo: ConnInfo,
+    /// Its addresses, where only they tell which node a session is on.
+    addresses: Vec<SocketAddr>,
+    /// Whether the spread lets sessions go to it.
+    pub allowed: bool,
     /// Host and port.
     pub name: String,
     /// Host alone.
@@ -62,7 +68,16 @@ impl Node {
             Some(Host::Tcp(host)) => host.clone(),
             _ => String::new(),
         };
-        Self { conninfo, name, host, role, placement: None, connections: 0 }
+        Self {
+            conninfo,
+            addresses: Vec::new(),
+            allowed: true,
+            name,
+            host,
+            role,
+            placement: None,
+            connections: 0,
+        }
     }
 
     fn priority(&self, spread: &Spread) -> u8 {
@@ -166,7 +181,10 @@ impl Nodes {
         let listed = listed(control, conninfo)?;
         if *spread == Spread::Off {
             return match listed {
-                Some(nodes) if nodes.len() > 1 => {
+                Some(mut nodes) if nodes.len() > 1 => {
+                    for node in &mut nodes {
+                        node.addresses = node.conninfo.addresses();
+                    }
                     let nodes = Self::of(conninfo, Spread::Off, (writes, true), nodes);
                     Ok(Discovery { nodes, warnings: Vec::new() })
                 }
@@ -194,7 +212,7 @@ impl Nodes {
                 spread_over.mark_failed(node);
             }
         }
-        if spread_over.homes().is_empty() {
+        if spread_over.allowed().is_empty() {
             return Err(ConnectionError::NoNode(spread.to_string()));
         }
         Ok(Discovery { nodes: spread_over, warnings })
@@ -220,7 +238,32 @@ impl Nodes {
     /// The nodes, in the order of their numbers.
     #[must_use]
     pub fn list(&self) -> Vec<Node> {
-        self.entries().iter().map(|entry| entry.node.clone()).collect()
+        let allowed = self.allowed();
+        (0..)
+            .zip(self.entries().iter())
+            .map(|(number, entry)| Node {
+                allowed: allowed.contains(&number),
+                ..entry.node.clone()
+            })
+            .collect()
+    }
+
+    /// Numbers of the nodes that sessions may go to, whether they answer or not.
+    #[must_use]
+    pub fn allowed(&self) -> Vec<usize> {
+        let entries = self.entries();
+        match self.0.spread {
+            Spread::Off => (0..entries.len()).collect(),
+            _ => self.homes_of(&entries, |_| true),
+        }
+    }
+
+    /// Forgets where the sessions of the stage before were, and tries nodes again that failed in it.
+    pub fn begin_stage(&self) {
+        for entry in self.entries().iter_mut() {
+            entry.sessions = 0;
+            entry.failed_at = entry.failed_at.filter(|at| at.elapsed() < LEFT_OUT);
+        }
     }
 
     /// How many there are, and may be while a stage runs.
@@ -230,13 +273,7 @@ impl Nodes {
         if self.0.discovered { known + JOINING_MAX } else { known }
     }
 
-    /// Numbers of the nodes that the spread allows, those of the first priority, whether they answer
-    /// or not.
-    fn homes(&self) -> Vec<usize> {
-        let entries = self.entries();
-        self.homes_of(&entries, |_| true)
-    }
-
+    /// Numbers of the nodes that the spread allows, those of the first priority.
     fn homes_of(&self, entries: &[Entry], also: impl Fn(&Entry) -> bool) -> Vec<usize> {
         let fits = |entry: &Entry| {
             let role = match self.0.spread {
@@ -299,7 +336,8 @@ impl Nodes {
         homes.get(usize::try_from(position).ok()?).copied()
     }
 
-    /// The node that a session has come to, where only the server itself can say so.
+    /// The node that a session has come to, where only the server itself can say so; [`NOWHERE`] where
+    /// it is none of those that are known.
     ///
     /// # Errors
     /// [`ConnectionError`]
@@ -311,10 +349,18 @@ impl Nodes {
         if !self.0.by_address {
             return Ok(chosen);
         }
-        let address = connection.query_value("select host(inet_server_addr())")?;
-        let entries = self.entries();
-        let found = entries.iter().position(|entry| Some(&entry.node.host) == address.as_ref());
-        Ok(found.unwrap_or(chosen))
+        let rows = connection.query("select host(inet_server_addr()), inet_server_port()")?;
+        let address = match rows.concat().as_slice() {
+            [Some(host), Some(port)] => host
+                .parse()
+                .ok()
+                .zip(port.parse().ok())
+                .map(|(host, port)| SocketAddr::new(host, port)),
+            _ => None,
+        };
+        let is_there =
+            |entry: &Entry| address.is_some_and(|address| entry.node.addresses.contains(&address));
+        Ok(self.entries().iter().position(is_there).unwrap_or(NOWHERE))
     }
 
     /// Whether a session that is on `node` has a home that answers and is another one.
@@ -370,10 +416,14 @@ impl Nodes {
             self.try_failed_again(over);
             let wanted = self.0.refresh_wanted.load(Ordering::Relaxed);
             let wait = if wanted { LEFT_OUT } else { REFRESH };
-            if self.0.discovered && refreshed.elapsed() >= wait {
+            if refreshed.elapsed() >= wait {
                 self.0.refresh_wanted.store(false, Ordering::Relaxed);
                 refreshed = Instant::now();
-                self.refresh(over);
+                if self.0.discovered {
+                    self.refresh(over);
+                } else {
+                    self.look_at_all(over);
+                }
             }
             if self.changes() != before {
                 changed();
@@ -392,30 +442,73 @@ impl Nodes {
                 .collect()
         };
         for (number, conninfo) in due {
-            let answers = look(&conninfo, over).is_ok();
-            if let Some(entry) = self.entries().get_mut(number) {
-                entry.failed_at = (!answers).then(Instant::now);
+            self.look_at(number, &conninfo, over);
+        }
+    }
+
+    /// Looks at one node, and keeps what is seen: a standby that was promoted takes writes.
+    fn look_at(&self, number: usize, conninfo: &ConnInfo, over: &Interrupt) {
+        let look = look(conninfo, over);
+        if let Some(entry) = self.entries().get_mut(number) {
+            let before = (entry.failed_at.is_some(), entry.node.role);
+            entry.failed_at = look.is_err().then(Instant::now);
+            if let Ok(role) = look
+                && !self.0.discovered
+            {
+                entry.node.role = role;
             }
-            if answers {
+            if look_is_news(before, (entry.failed_at.is_some(), entry.node.role)) {
                 self.0.changes.fetch_add(1, Ordering::Relaxed);
+            }
+            // Where it has come back the cluster may not have named it for a while.
+            if before.0 && entry.failed_at.is_none() {
+                self.0.refresh_wanted.store(true, Ordering::Relaxed);
             }
         }
     }
 
+    /// Looks at the nodes that were named by hand: roles may have changed hands.
+    fn look_at_all(&self, over: &Interrupt) {
+        for (number, node) in self.live() {
+            self.look_at(number, &node, over);
+        }
+    }
+
+    fn live(&self) -> Vec<(usize, ConnInfo)> {
+        (0..)
+            .zip(self.entries().iter())
+            .filter(|(_, entry)| entry.member && entry.failed_at.is_none())
+            .map(|(number, entry)| (number, entry.node.conninfo.clone()))
+            .collect()
+    }
+
     /// Asks a node that answers for all of them. Who is not named any more gets no further sessions.
     fn refresh(&self, over: &Interrupt) {
-        let live = self.entries().iter().find(|entry| entry.failed_at.is_none()).cloned();
-        let Some(live) = live else {
-            return;
+        let ask = |conninfo: &ConnInfo| {
+            let mut connection = Connection::open(&quick(conninfo), over)?;
+            connection.set_deadline(Some(Instant::now() + LOOK_PATIENCE));
+            listed(&mut connection, &self.0.conninfo)
         };
-        let found = Connection::open(&quick(&live.node.conninfo), over)
-            .and_then(|mut connection| listed(&mut connection, &self.0.conninfo));
-        let Ok(Some(found)) = found else {
+        let mut found = None;
+        for (number, conninfo) in self.live() {
+            match ask(&conninfo) {
+                Ok(listed) => {
+                    found = listed;
+                    break;
+                }
+                Err(_) => self.mark_failed(number),
+            }
+        }
+        let Some(found) = found else {
             return;
         };
         let mut entries = self.entries();
         for entry in entries.iter_mut() {
-            entry.member = found.iter().any(|node| node.name == entry.node.name);
+            let member = found.iter().any(|node| node.name == entry.node.name);
+            if member && !entry.member {
+                self.0.changes.fetch_add(1, Ordering::Relaxed);
+            }
+            entry.member = member;
         }
         for node in found {
             if let Some(known) = entries.iter_mut().find(|entry| entry.node.name == node.name) {
@@ -430,9 +523,20 @@ impl Nodes {
 
 /// A connection that shows that a node answers, and what it is.
 fn look(conninfo: &ConnInfo, interrupt: &Interrupt) -> Result<Role, ConnectionError> {
-    let connection = Connection::open(&quick(conninfo), interrupt)?;
-    let standby = connection.greeting().parameter("in_hot_standby") == Some("on");
+    let mut connection = Connection::open(&quick(conninfo), interrupt)?;
+    connection.set_deadline(Some(Instant::now() + LOOK_PATIENCE));
+    // Servers from 14 on say it at connect.
+    let told = connection.greeting().parameter("in_hot_standby").map(|value| value == "on");
+    let standby = match told {
+        Some(standby) => standby,
+        None => connection.query_value("select pg_is_in_recovery()")?.as_deref() == Some("t"),
+    };
     Ok(if standby { Role::Replica } else { Role::Primary })
+}
+
+/// Whether sessions may want to move: a node has come back, or another one takes writes.
+fn look_is_news(before: (bool, Role), after: (bool, Role)) -> bool {
+    (before.0 && !after.0) || before.1 != after.1
 }
 
 /// The same settings with little patience.
@@ -515,6 +619,20 @@ impl fmt::Display for Nodes {
 }
 
 impl ConnInfo {
+    /// The addresses of all servers, as far as their names are known.
+    fn addresses(&self) -> Vec<SocketAddr> {
+        let of = |server: &Server| -> Vec<SocketAddr> {
+            match (&server.host, server.address) {
+                (_, Some(address)) => vec![SocketAddr::new(address, server.port)],
+                (Host::Tcp(host), None) => (host.as_str(), server.port)
+                    .to_socket_addrs()
+                    .map_or_else(|_| Vec::new(), Iterator::collect),
+                (Host::Unix(_), None) => Vec::new(),
+            }
+        };
+        self.servers.iter().flat_map(of).collect()
+    }
+
     /// The same settings for each of the servers alone.
     fn each_server(&self) -> impl Iterator<Item = Self> {
         self.servers.iter().map(|server| {

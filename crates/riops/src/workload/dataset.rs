@@ -502,20 +502,23 @@ impl<'a> Registry<'a> {
             return Ok(Vec::new());
         }
         let mark = self.mark();
-        // Wherever they are: nobody else gives tables this comment.
+        let workload = self.workload;
+        // In the schema of the dataset, which is riops's own where nothing else was said.
         let tables: Vec<String> = self
             .connection
             .query_with(
                 "select format('%I.%I', n.nspname, c.relname)
                    from pg_class c join pg_namespace n on n.oid = c.relnamespace
                   where c.relkind in ('r', 'p')
-                    and obj_description(c.oid, 'pg_class') = $1 order by 1",
-                &[Some(&mark)],
+                    and obj_description(c.oid, 'pg_class') = $1
+                    and (n.nspname = 'riops' or n.nspname =
+                      (select parameters::json ->> 'schema' from riops.dataset where workload = $2))
+                  order by 1",
+                &[Some(&mark), Some(workload)],
             )?
             .into_iter()
             .filter_map(|row| row.into_iter().next().flatten())
             .collect();
-        let workload = self.workload;
         self.in_transaction(|connection| {
             for table in &tables {
                 drop_leftover_views(connection, table)?;

@@ -114,16 +114,6 @@ impl Effects {
             added: self.added + other.added,
         }
     }
-
-    /// What is left of these without those.
-    #[must_use]
-    pub fn without(self, other: Self) -> Self {
-        Self {
-            inserted: self.inserted.saturating_sub(other.inserted),
-            deleted: self.deleted.saturating_sub(other.deleted),
-            added: self.added.saturating_sub(other.added),
-        }
-    }
 }
 
 /// What is sent at once and answered before the next is sent.
@@ -132,6 +122,8 @@ struct Step {
     /// Where its bytes end.
     end: usize,
     statements: u32,
+    /// What it is about to change, where it changes anything.
+    effects: Option<Effects>,
 }
 
 /// One unit of work, as the bytes that are sent: a retry sends the same bytes again.
@@ -140,15 +132,15 @@ pub struct Transaction {
     known: Arc<Statements>,
     bytes: Vec<u8>,
     steps: Vec<Step>,
-    /// Statements since the last step.
+    /// Statements since the last step, and what they are about to change.
     open_statements: u32,
+    open_effects: Option<Effects>,
     /// Of the simple protocol.
     sql: String,
     literals: Literals,
     statements: u32,
     operation: usize,
     rows_asked: u64,
-    effects_asked: Effects,
     /// Whether each step is committed by itself.
     autocommit: bool,
     rest: Option<Rest>,
@@ -174,12 +166,12 @@ impl Transaction {
             bytes: Vec::new(),
             steps: Vec::new(),
             open_statements: 0,
+            open_effects: None,
             sql: String::new(),
             literals: Literals::default(),
             statements: 0,
             operation: 0,
             rows_asked: 0,
-            effects_asked: Effects::default(),
             autocommit: false,
             rest: None,
             error: None,
@@ -192,11 +184,11 @@ impl Transaction {
         self.bytes.clear();
         self.steps.clear();
         self.open_statements = 0;
+        self.open_effects = None;
         self.sql.clear();
         self.statements = 0;
         self.operation = operation;
         self.rows_asked = rows_asked;
-        self.effects_asked = Effects::default();
         self.autocommit = false;
         self.rest = None;
         self.error = None;
@@ -263,7 +255,7 @@ impl Transaction {
         if let Err(error) = frontend::Message::Query(sql).encode(&mut self.bytes) {
             self.error.get_or_insert(error);
         }
-        self.steps.push(Step { end: self.bytes.len(), statements: 1 });
+        self.steps.push(Step { end: self.bytes.len(), statements: 1, effects: None });
     }
 
     /// The number of the next row whose COPY data are to be sent; `None` where nothing more is.
@@ -301,7 +293,8 @@ impl Transaction {
         if let Err(error) = last.encode(&mut self.bytes) {
             self.error.get_or_insert(error);
         }
-        self.steps.push(Step { end: self.bytes.len(), statements: self.open_statements });
+        let (statements, effects) = (self.open_statements, self.open_effects.take());
+        self.steps.push(Step { end: self.bytes.len(), statements, effects });
         self.open_statements = 0;
         self.sql.clear();
     }
@@ -311,15 +304,26 @@ impl Transaction {
         self.end_step();
     }
 
-    /// Says what it is about to change; with `autocommit` each step is committed by itself.
-    pub fn expect(&mut self, effects: Effects, autocommit: bool) {
-        (self.effects_asked, self.autocommit) = (effects, autocommit);
+    /// Says what the statement that was appended last is about to change.
+    pub fn changes(&mut self, effects: Effects) {
+        self.open_effects = Some(self.open_effects.unwrap_or_default().and(effects));
+    }
+
+    /// Says that each step is committed by itself.
+    pub fn autocommit(&mut self) {
+        self.autocommit = true;
     }
 
     /// What it is about to change.
     #[must_use]
     pub fn effects_asked(&self) -> Effects {
-        self.effects_asked
+        self.steps.iter().filter_map(|step| step.effects).fold(Effects::default(), Effects::and)
+    }
+
+    /// What a step is about to change; `None` where it changes nothing.
+    #[must_use]
+    pub fn step_effects(&self, number: usize) -> Option<Effects> {
+        self.steps.get(number).and_then(|step| step.effects)
     }
 
     /// Whether each step is committed by itself.
@@ -338,7 +342,7 @@ impl Transaction {
     #[must_use]
     pub fn step(&self, number: usize) -> (&[u8], u32) {
         let start = number.checked_sub(1).and_then(|before| self.steps.get(before));
-        let Step { end, statements } = self.steps.get(number).copied().unwrap_or_default();
+        let Step { end, statements, .. } = self.steps.get(number).copied().unwrap_or_default();
         let bytes = self.bytes.get(start.map_or(0, |step| step.end)..end);
         (bytes.unwrap_or_default(), statements)
     }

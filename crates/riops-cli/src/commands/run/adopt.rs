@@ -8,7 +8,7 @@ use riops::workload::Workload;
 use riops::workload::dataset::{DatasetError, Registry, State};
 use riops::workload::oltp::{NAME, Oltp, found_sql};
 
-use super::super::prepare::oltp_dataset_of;
+use super::super::prepare::{oltp_dataset_of, overlaid_oltp};
 use super::Setting;
 use crate::args::OltpOptions;
 use crate::failure::UsageError;
@@ -21,6 +21,7 @@ struct Found {
     auto_inc: bool,
     columns: u32,
     comment: String,
+    by_ranges: bool,
 }
 
 /// Registers the tables of the schema that was named, where riops has not made them. They are looked
@@ -29,8 +30,11 @@ pub(super) fn adopt_where_needed(setting: &Setting<'_>, options: &OltpOptions) -
     let Some(schema) = options.schema.as_deref().filter(|schema| *schema != "riops") else {
         return Ok(());
     };
+    // The lock below needs a session of its own.
+    setting.target.require_own_sessions(setting.interrupt)?;
     let mut connection = Connection::open(&setting.target.conninfo, setting.interrupt)?;
     let mut registry = Registry::new(&mut connection, NAME);
+    registry.lock(true)?;
     if let Some(entry) = registry.entry()? {
         let own = oltp_dataset_of(entry.parameters)?;
         if !own.adopted && own.schema == schema {
@@ -51,7 +55,13 @@ pub(super) fn adopt_where_needed(setting: &Setting<'_>, options: &OltpOptions) -
     }
     let dataset = look(&mut registry, schema, &found, options)?;
     registry.ensure()?;
-    registry.lock(true)?;
+    if let Some(entry) = registry.entry()?
+        && !registry.open_runs(&entry.id)?.is_empty()
+    {
+        setting.ui.notice(
+            "warning: a run on these tables did not report: what it has changed is taken as it is found now, and not proved",
+        );
+    }
     let workload = Oltp::new(dataset.clone(), OltpRun::default());
     let baseline = registry.contents(&workload.contents_sql())?;
     registry.adopt(&serde_json::to_value(&dataset)?, &baseline)?;
@@ -79,6 +89,7 @@ fn found(registry: &mut Registry<'_>, schema: &str) -> Result<Vec<Found>> {
                 auto_inc: yes(3),
                 columns: text(4)?.parse().ok()?,
                 comment: text(5)?,
+                by_ranges: yes(6),
             })
         })
         .collect();
@@ -109,6 +120,12 @@ fn look(
             odd.number
         ));
     }
+    let said = OltpOptions {
+        serial_cache_size: options.serial_cache_size,
+        manual_range_splitting: options.manual_range_splitting,
+        num_table_splits: options.num_table_splits,
+        ..OltpOptions::default()
+    };
     let mut dataset = OltpDataset {
         schema: schema.to_owned(),
         tables,
@@ -116,9 +133,11 @@ fn look(
         auto_inc: found.iter().all(|table| table.auto_inc),
         secondary: !found.iter().all(|table| table.primary_key),
         create_secondary: found.iter().all(|table| table.index_on_k),
-        adopted: true,
-        ..OltpDataset::default()
+        range_key_partitioning: found.iter().all(|table| table.by_ranges),
+        // What the tables do not tell is as their user says.
+        ..overlaid_oltp(OltpDataset::default(), &said)
     };
+    dataset = OltpDataset { adopted: true, ..dataset };
     let mut sizes = Vec::new();
     for table in dataset.table_names() {
         let sql = format!("select count(*) from {table} where id > 0");

@@ -97,6 +97,15 @@ fn perform(
         Some((Err(error), _)) => (format!("NO: {error}"), Some(error)),
     };
     crate::ui::print(&printed(&record, &kept, options.output.output, &options.picture)?)?;
+    if options.output.output == RunOutput::Sysbench {
+        // Its report has no place for that.
+        for reason in &record.verdict.reasons {
+            ui.notice(&format!("not valid: {reason}"));
+        }
+        for found in record.thresholds.iter().filter(|found| !found.held) {
+            ui.notice(&format!("threshold breached: {}", found.threshold));
+        }
+    }
     let drawn = graph.map_or(Ok(()), |graph| graph.draw(&record, ui));
     // Only now: nothing that happens to the server can cost the result any more.
     target.close()?;
@@ -331,6 +340,10 @@ impl Run<'_> {
         for sql in workload.settle_sql() {
             control.execute(&sql)?;
         }
+        if *caches != Caches::AsFound && self.nodes.allowed().len() > 1 {
+            let text = "--cold and --warm know the caches of one server: name one host, or say --spread off";
+            return Err(UsageError(text.to_owned()).into());
+        }
         let caches = match caches {
             Caches::AsFound => None,
             Caches::Cold => Some(caches::cool(control, &tables, self.local_data)?),
@@ -343,6 +356,7 @@ impl Run<'_> {
             ));
         }
         let mut database = DatabaseProbe::new(control, &tables)?;
+        let several_nodes = self.nodes.allowed().len() > 1;
         if self.by_transaction {
             // What a session sets would stay behind in the pool, for everybody.
             stage.sessions.iter_mut().for_each(|session| session.settings.clear());
@@ -352,8 +366,12 @@ impl Run<'_> {
                 stage.sessions.first().map(|session| session.settings.clone()).unwrap_or_default();
             database = database.with_read_looks(settings, read_samples.clone());
         }
-        let mut probe = Probe::machine(self.local_data)
-            .with_database(database)
+        // What one server of several has counted says nothing of all.
+        let mut probe = Probe::machine(self.local_data);
+        if !several_nodes {
+            probe = probe.with_database(database);
+        }
+        let mut probe = probe
             .with_locks(nodes::lock_sampler(self, work))
             .with_cluster(nodes::cluster_probe(self));
         let mut progress = RunProgress::new(self.ui, plan);

@@ -22,6 +22,10 @@ pub(super) fn find_nodes(
     if target.embedded.is_some() || ground.by_transaction() {
         return Ok(Nodes::single(conninfo));
     }
+    // The calls of a stage go by one server's clock.
+    if matches!(&plan.work, WorkPlan::Rows(rows) if rows.has_server_loop()) {
+        return Ok(Nodes::single(conninfo));
+    }
     let writes = plan.work.writes();
     let found = Nodes::discover(control, conninfo, &plan.spread, writes, interrupt)?;
     for warning in &found.warnings {
@@ -37,7 +41,7 @@ pub(super) fn find_nodes(
 /// them.
 pub(super) fn lock_sampler(run: &Run<'_>, work: &WorkPlan) -> Option<LockSampler> {
     let contended = matches!(work, WorkPlan::Oltp(_)) && work.writes();
-    let one_server = run.nodes.list().len() == 1;
+    let one_server = run.nodes.allowed().len() == 1;
     let tells = run.context.target.flavour == Flavour::PostgreSql;
     (contended && one_server && tells).then(|| LockSampler::new(&run.target.conninfo))
 }

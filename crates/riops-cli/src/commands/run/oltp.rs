@@ -130,6 +130,9 @@ fn given(options: &OltpOptions) -> Result<Value> {
         ("secondary", options.secondary.is_some()),
         ("create_secondary", options.create_secondary.is_some()),
         ("range_key_partitioning", options.range_key_partitioning.is_some()),
+        ("serial_cache_size", options.serial_cache_size.is_some()),
+        ("manual_range_splitting", options.manual_range_splitting.is_some()),
+        ("num_table_splits", options.num_table_splits.is_some()),
     ];
     Ok(only_given(all, &names))
 }

@@ -116,16 +116,14 @@ impl<C: Clock> Worker<C> {
         let retry = passes && flight.retries < self.rules.errors.max_retries;
         let stop = !retry && self.rules.errors.on_error == OnError::Stop;
         // The first one that ends the run counts even in the warm-up; those in its drain do not.
+        // What was to be inserted again is there already, and would be the next time: it is left.
+        if flight.tx.is_autocommit() && self.rules.retried.contains(&error.sqlstate) {
+            return self.leave_out(number, flight, &error, now);
+        }
         if (stop || self.limit.is_measured(now)) && !self.limit.has_failed() {
             let attempt = now.since(flight.attempt_started);
             self.report.recorder.attempts.record(attempt);
             self.note_error(number, (error.sqlstate, &error.to_string()), retry, attempt, now);
-        }
-        // What was to be inserted again is there already, and will be the next time.
-        let there = flight.tx.is_autocommit() && self.rules.retried.contains(&error.sqlstate);
-        if there && retry && !flight.skip_step() {
-            self.book(number, flight, now);
-            return self.advance(number, now);
         }
         if retry {
             flight.retries += 1;
@@ -141,6 +139,21 @@ impl<C: Clock> Worker<C> {
             self.fail(number, SessionError::Server(error), now);
         } else {
             self.advance(number, now);
+        }
+    }
+
+    /// Goes on with the statement behind the one that failed, where each is committed by itself.
+    fn leave_out(&mut self, number: usize, mut flight: Flight, error: &ServerError, now: Nanos) {
+        if self.limit.is_measured(now) {
+            self.note_error(number, (error.sqlstate, &error.to_string()), false, Nanos(0), now);
+        }
+        if !flight.skip_step() {
+            self.book(number, flight, now);
+            return self.advance(number, now);
+        }
+        let queued = self.sessions.get_mut(number).map(|session| session.queue(flight, now));
+        if let Some(Err(error)) = queued {
+            self.broken(number, error);
         }
     }
 
@@ -233,8 +246,12 @@ impl<C: Clock> Worker<C> {
             if unknown {
                 acknowledged.rows_unknown += flight.tx.rows_asked();
                 acknowledged.transactions_unknown += 1;
-                let rest = flight.tx.effects_asked().without(done);
-                acknowledged.effects_unknown = acknowledged.effects_unknown.and(rest);
+                let asked = match flight.tx.is_autocommit() {
+                    // Those before are acknowledged, those behind were not sent.
+                    true => flight.tx.step_effects(flight.step).unwrap_or_default(),
+                    false => flight.tx.effects_asked(),
+                };
+                acknowledged.effects_unknown = acknowledged.effects_unknown.and(asked);
             }
         }
         if let Some(totals) = self.report.recorder.nodes.get_mut(node) {
@@ -283,9 +300,17 @@ impl<C: Clock> Worker<C> {
         let Some(session) = self.sessions.get_mut(number) else {
             return;
         };
+        // The server had refused the first of them already: it is not unknown.
+        let refused = session.take_refused();
         let lost: Vec<Flight> = session.detach().collect();
-        for flight in lost {
-            let unknown = self.changes.get(flight.tx.operation()) == Some(&true);
+        if let Some(error) = &refused
+            && self.limit.is_measured(now)
+        {
+            self.note_error(number, (error.sqlstate, &error.to_string()), false, Nanos(0), now);
+        }
+        for (position, flight) in lost.into_iter().enumerate() {
+            let answered = position == 0 && refused.is_some();
+            let unknown = !answered && self.changes.get(flight.tx.operation()) == Some(&true);
             self.lose(number, &flight, unknown, now);
             if let Some(session) = self.sessions.get_mut(number) {
                 session.recycle(flight);
@@ -334,6 +359,9 @@ impl<C: Clock> Worker<C> {
                         self.report.recorder.connects.record(opened.took);
                     }
                     session.attach(opened);
+                    // Its home may have come back while it was on its way.
+                    session.moves = self.rules.rebalance
+                        && self.nodes.should_move(self.share.number(number as u64), session.node);
                     match self.register(number) {
                         Ok(()) => self.go_on(number, now),
                         Err(error) => {

@@ -238,9 +238,8 @@ impl<C: Clock> Worker<C> {
             let Some(session) = self.sessions.get_mut(number) else {
                 return;
             };
-            if session.activity == Activity::Work
-                && self.nodes.should_move(stage_number, session.node)
-            {
+            let connected = matches!(session.activity, Activity::Work | Activity::Check(_));
+            if connected && self.nodes.should_move(stage_number, session.node) {
                 session.moves = true;
                 // What is under way ends first.
                 if session.is_quiet() {

@@ -39,7 +39,8 @@ pub struct Oltp {
 }
 
 /// The query for sysbench's tables in a schema: name, whether `id` is the primary key, whether there is
-/// an index on `k`, whether the server makes ids, how many of the four columns there are, the comment.
+/// an index on `k`, whether the server makes ids, how many of the four columns there are, the comment,
+/// whether the key is sharded by ranges.
 #[must_use]
 pub fn found_sql(schema: &str) -> String {
     super::fill(FOUND, &[("schema", schema)])

@@ -38,9 +38,13 @@ const PIECE_BYTES: usize = 64 * 1024;
 
 /// The tables and the jobs that fill them, in parallel, also within a table.
 pub(super) fn filled(dataset: &OltpDataset, flavour: Flavour) -> Dataset {
-    let tables = (1..=dataset.tables).map(|number| table(dataset, flavour, number)).collect();
+    let mut dataset = dataset.clone();
+    if dataset.serial_cache_size == 0 && flavour == Flavour::YugabyteDb {
+        dataset.serial_cache_size = SERIAL_CACHE_YUGABYTEDB;
+    }
+    let tables = (1..=dataset.tables).map(|number| table(&dataset, flavour, number)).collect();
     Dataset {
-        parameters: serde_json::to_value(dataset).unwrap_or_default(),
+        parameters: serde_json::to_value(&dataset).unwrap_or_default(),
         probes: Vec::new(),
         settings: Vec::new(),
         tables,
@@ -73,10 +77,7 @@ fn table(dataset: &OltpDataset, flavour: Flavour, number: u32) -> Table {
 
 fn create_sql(dataset: &OltpDataset, flavour: Flavour, number: u32) -> String {
     let table = format!("{}.sbtest{number}", dataset.schema);
-    let cache = match (dataset.serial_cache_size, flavour) {
-        (0, Flavour::YugabyteDb) => SERIAL_CACHE_YUGABYTEDB,
-        (size, _) => size,
-    };
+    let cache = dataset.serial_cache_size;
     let cache = if dataset.auto_inc && cache > 0 {
         format!(";\nalter sequence {table}_id_seq cache {cache}")
     } else {

@@ -356,3 +356,31 @@ fn the_data_are_held_against_what_was_acknowledged() {
     let open = Ledger { open_runs: 1, ..Ledger::default() };
     assert_eq!(broken(&changed(5, 5, 5, 0), &open), [""; 0]);
 }
+
+#[test]
+fn in_steady_state_the_next_transaction_allocates_nothing() {
+    for run in
+        [small(OltpTest::ReadWrite), small(OltpTest::Join), small(OltpTest::MultiValueInsert)]
+    {
+        let (mut generator, mut tx) = session(&oltp(run), Protocol::Prepared);
+        generator.next(&mut tx);
+        let allocations = allocation_counter::measure(|| {
+            for _ in 0..100 {
+                generator.next(&mut tx);
+            }
+        });
+        assert_eq!(allocations.count_total, 0);
+    }
+}
+
+#[test]
+fn where_each_statement_is_committed_only_one_that_changes_can_be_unknown() {
+    let skip = OltpRun { skip_trx: true, range_selects: false, ..small(OltpTest::ReadWrite) };
+    let (mut generator, mut tx) = session(&oltp(skip), Protocol::Prepared);
+    generator.next(&mut tx);
+    let changing: Vec<usize> =
+        (0..tx.steps()).filter(|&step| tx.step_effects(step).is_some()).collect();
+    // Ten selects, then two updates, a delete and an insert.
+    assert_eq!((tx.steps(), changing), (14, vec![10, 11, 12, 13]));
+    assert_eq!(tx.step_effects(12), Some(Effects { deleted: 1, ..Effects::default() }));
+}
