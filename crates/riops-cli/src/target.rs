@@ -4,6 +4,8 @@ use anyhow::Result;
 use riops::target::embedded::{Embedded, Options};
 use riops::target::{ConnInfo, Connection, Interrupt, Pooler};
 
+use riops::units::Span;
+use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use crate::args::{EmbeddedOptions, TargetOptions};
@@ -36,6 +38,23 @@ impl Target {
         }
         let embedded = embedded(&options.embedded, interrupt, ui)?;
         Ok(Self { conninfo: embedded.conninfo(), embedded: Some(embedded) })
+    }
+
+    /// Waits until a session is let in, for so long: a database that is being started with riops is
+    /// not there at once.
+    pub(crate) fn await_answer(&self, within: Option<Span>, interrupt: &Interrupt) -> Result<()> {
+        const PAUSE: Duration = Duration::from_millis(200);
+        let Some(Span(within)) = within else {
+            return Ok(());
+        };
+        let deadline = Instant::now() + within;
+        while let Err(error) = Connection::open(&self.conninfo, interrupt) {
+            if error.is_final() || Instant::now() >= deadline {
+                return Err(error.into());
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
     }
 
     /// Lets the sessions of a run be told apart on the server, where the user has not named them.

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use riops::plan::{Distribution, OltpTest, PlanError};
-use riops::units::Count;
+use riops::units::{Count, Span};
 
 use super::TargetOptions;
 use super::run::{LoopOptions, RunOptions};
@@ -81,6 +81,9 @@ pub(crate) struct PrepareOltp {
     /// Parallel connections, also within a table [default: the number of cores]
     #[arg(long, visible_aliases = ["sessions", "threads"], short = 'c', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) connections: Option<u32>,
+    /// Keep trying to connect for this long
+    #[arg(long, value_name = "TIME")]
+    pub(crate) thread_init_timeout: Option<Span>,
     #[command(flatten)]
     pub(crate) target: TargetOptions,
 }

@@ -23,10 +23,22 @@ pub(crate) fn cleanup(
     let mut control = Connection::open(&target.conninfo, interrupt)?;
     let mut registry = Registry::new(&mut control, workload);
     registry.lock(true)?;
+    let adopted = registry.entry()?.and_then(|entry| {
+        let of_others = entry.parameters.get("adopted") == Some(&true.into());
+        of_others.then(|| {
+            entry.parameters.get("schema").and_then(|name| name.as_str()).map(str::to_owned)
+        })?
+    });
     let dropped = registry.drop_dataset()?;
     registry.drop_registry_if_empty()?;
     drop(control);
     target.close()?;
+    if let Some(schema) = adopted {
+        return crate::ui::print(&format!(
+            "forgot the tables in schema {schema}: riops has not made them, and they stay as they are\n"
+        ))
+        .map(|()| ExitCode::SUCCESS);
+    }
     crate::ui::print(&match dropped.len() {
         0 => format!("there was no dataset for the workload {workload}: nothing dropped\n"),
         1 => "dropped 1 table\n".to_owned(),

@@ -87,7 +87,9 @@ pub(crate) fn oltp(options: &PrepareOltp, interrupt: &Interrupt, ui: Ui) -> Resu
     let workload = Oltp::new(dataset, OltpRun::default());
     let (recreate, connections) = (options.recreate, options.connections);
     let order = Order { workload: &workload, compared, recreate, connections };
-    prepare_and_tell(&options.target, &order, interrupt, ui)
+    let target = Target::open(&options.target, interrupt, ui)?;
+    target.await_answer(options.thread_init_timeout, interrupt)?;
+    prepare_on(target, &order, interrupt, ui)
 }
 
 /// Sysbench's tables with the options that were given.
@@ -129,7 +131,15 @@ fn prepare_and_tell(
     interrupt: &Interrupt,
     ui: Ui,
 ) -> Result<ExitCode> {
-    let target = Target::open(options, interrupt, ui)?;
+    prepare_on(Target::open(options, interrupt, ui)?, order, interrupt, ui)
+}
+
+fn prepare_on(
+    target: Target,
+    order: &Order<'_>,
+    interrupt: &Interrupt,
+    ui: Ui,
+) -> Result<ExitCode> {
     target.announce(ui);
     let text = prepare(&target, order, interrupt, ui)?;
     target.close()?;

@@ -32,6 +32,7 @@ pub(crate) fn look(action: Runs, ui: Ui) -> Result<ExitCode> {
             let record = store.find(&run)?;
             let kept = format!("{} in {}", record.id, store.path().display());
             crate::ui::print(&run::printed(&record, &kept, output.output, &picture)?)?;
+            run::tell_beside(&record, output.output);
             run::drawn(&record, &picture, ui)?;
         }
     }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use crate::fixture::{Database, Ran, database, program, tcp_url};
+use crate::crash::kill;
+use crate::fixture::{Database, Ran, database, program, tcp_url, until};
 
 const SMALL: &str = "prepare oltp --tables 2 --table-size 1000 --seed 1";
 const SHORT: &str = "--transactions 60 --warmup 0 --interval 100ms -c 3 --seed 5 --output json";
@@ -233,7 +234,7 @@ fn sysbench_and_riops_send_the_same_statements_and_run_on_each_other_s_tables() 
     // Sysbench has changed them meanwhile: a run looks at them anew.
     database.riops(&ours).expect(0);
     let nothing = database.riops("cleanup oltp").expect(0);
-    assert!(nothing.stdout.contains("nothing dropped"), "{}", nothing.stdout);
+    assert!(nothing.stdout.contains("they stay as they are"), "{}", nothing.stdout);
     assert_eq!(database.value("select count(*) from public.sbtest2").as_deref(), Some("1000"));
     sysbench(&path, &database, &format!("oltp_read_write {options} cleanup"));
     // And the other way round.
@@ -326,4 +327,34 @@ fn ids_of_the_client_go_on_below_those_that_are_there() {
     let negative = "select sum(n) from (select count(*) as n from riops.sbtest1 where id < 0
                     union all select count(*) from riops.sbtest2 where id < 0) as all_ids";
     assert_eq!(database.value(negative).as_deref(), Some("1080"));
+}
+
+#[test]
+fn a_run_that_was_killed_leaves_nothing_proved_until_the_next_one_has_counted_anew() {
+    let database = database("oltp_killed");
+    database.riops(SMALL).expect(0);
+    let mut child = until(&mut database.command("run oltp update-index -t 1h --warmup 0"), "thds");
+    kill(child.id(), "-KILL");
+    child.wait().unwrap();
+    let unknown = database.riops("verify oltp").expect(3);
+    assert!(unknown.stdout.contains("not known, since a run did not report"), "{}", unknown.stdout);
+    let next = database.riops(&format!("run oltp {SHORT}")).expect(0);
+    assert_eq!(next.says("counted anew").json()["verdict"]["valid"], true);
+    checks_held(&database);
+    database.connect().execute("delete from riops.sbtest2 where id = 7").unwrap();
+    let missed = database.riops("verify oltp").expect(3);
+    assert!(missed.stdout.contains("WRONG  rows of the load"), "{}", missed.stdout);
+}
+
+#[test]
+fn tables_with_holes_are_told_with_what_is_whole_of_them() {
+    let Some(path) = program("sysbench") else { return };
+    let database = database("oltp_holes");
+    sysbench(&path, &database, "oltp_read_write --tables=1 --table_size=100 prepare");
+    database.connect().execute("delete from public.sbtest1 where id = 61").unwrap();
+    let line = format!("run oltp point-select --schema public {SHORT}");
+    database.riops(&line).expect(2).says("--table-size 60");
+    let run = database.riops(&format!("{line} --table-size 60")).expect(0).json();
+    assert_eq!(run["target"]["dataset"]["oltp"]["table_size"], 60);
+    database.riops("run oltp --schema nowhere").expect(2).says("--schema public, not nowhere");
 }

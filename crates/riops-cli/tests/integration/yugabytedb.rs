@@ -137,9 +137,10 @@ fn with(name: &str, statement: &'static str, nth: u64, answer: Answer, line: &st
     let count = AtomicU64::new(0);
     let server = FakeYugabyteDb::start(move |asked| {
         let meant = asked.prepared && asked.sql.starts_with(statement);
-        match meant && count.fetch_add(1, Ordering::Relaxed) + 1 == nth {
-            true => answer.clone(),
-            false => usual(asked, true),
+        if meant && count.fetch_add(1, Ordering::Relaxed) + 1 == nth {
+            answer.clone()
+        } else {
+            usual(asked, true)
         }
     })
     .unwrap();

@@ -134,7 +134,8 @@ impl IntervalPart {
             reconnects: self.reconnects,
             queries: self.queries,
             nodes: self.nodes.clone(),
-            percentile_us: at(service, percentile / 100.0),
+            // What a user waits, where that is another time.
+            percentile_us: at(response.or(service), percentile / 100.0),
             p50_us: at(service, 0.50),
             p99_us: at(service, 0.99),
             max_us: max(service),

@@ -205,7 +205,8 @@ pub fn outage(
     let below = wanted.map(|wanted| {
         let until = back.unwrap_or(f64::INFINITY);
         let meant = |rate: &&Rate| rate.t_s > from_s && rate.t_s <= until && rate.per_s < wanted;
-        series.iter().filter(meant).map(|rate| rate.seconds).sum()
+        // Not a sum of nothing, which is a negative zero.
+        series.iter().filter(meant).fold(0.0, |sum, rate| sum + rate.seconds)
     });
     Some(Outage {
         without_success_s: to_s - from_s,

@@ -48,7 +48,8 @@ pub struct Point {
     /// Transactions of each node, where there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<u64>,
-    /// The percentile of the service time that the plan names, in microseconds.
+    /// The percentile that the plan names, in microseconds: of the response time where a rate is set,
+    /// else of the service time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percentile_us: Option<f64>,
     /// Median service time in microseconds; absent where nothing ended in the interval.

@@ -8,8 +8,6 @@ use serde::{Deserialize, Serialize};
 use super::{PlanError, refuse};
 
 const PRIORITY_MAX: u8 = 10;
-/// Nodes that no entry of a topology names come after all that one does.
-const REST: u8 = PRIORITY_MAX + 1;
 
 /// A place of a topology: `aws.eu-west-1.eu-west-1a:1`, with `*` for any zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,13 +45,16 @@ pub enum Spread {
 }
 
 impl Spread {
+    /// Nodes that no entry of a topology names come after all that one does.
+    pub const REST: u8 = PRIORITY_MAX + 1;
+
     /// The priority of a node at `cloud`, `region`, `zone`: lower ones are used first.
     #[must_use]
     pub fn priority(&self, placement: (&str, &str, &str)) -> u8 {
         match self {
             Self::Topology(places) => {
                 let found = places.iter().filter(|place| place.has(placement));
-                found.map(|place| place.priority).min().unwrap_or(REST)
+                found.map(|place| place.priority).min().unwrap_or(Self::REST)
             }
             _ => 1,
         }
@@ -164,7 +165,7 @@ mod tests {
         assert_eq!(spread.priority(("aws", "eu", "a")), 1);
         assert_eq!(spread.priority(("aws", "eu", "b")), 2);
         assert_eq!(spread.priority(("aws", "us", "a")), 3);
-        assert_eq!(spread.priority(("gcp", "eu", "a")), REST);
+        assert_eq!(spread.priority(("gcp", "eu", "a")), Spread::REST);
         assert_eq!(Spread::RoundRobin.priority(("gcp", "eu", "a")), 1);
     }
 }

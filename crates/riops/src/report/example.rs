@@ -161,6 +161,8 @@ pub(crate) fn example_oltp() -> Record {
         node: format!("127.0.0.{number}:5433"),
         role: Role::Primary,
         placement: Some(format!("cloud.region.zone{number}")),
+        down: false,
+        longest_pause_s: None,
         sessions: 3,
         transactions,
         transactions_per_s: transactions as f64 / 10.0,

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use super::format::{count, duration_us, percent, rate};
 use super::model::Summary;
 use super::terminal::Block;
-use crate::metrics::Point;
-use crate::plan::{OltpDataset, OltpRun, OltpTest, RunPlan};
+use crate::metrics::{LatencySummary, Point};
+use crate::plan::{OltpDataset, OltpRun, OltpTest, RunPlan, WorkPlan};
 use crate::store::{Record, StageRecord};
 
 /// What the sessions did.
@@ -63,7 +63,7 @@ pub(super) fn dataset(dataset: &OltpDataset) -> String {
         (true, true) => ", indexes on id and k, no primary key",
         (true, false) => ", index on id, no primary key",
         (false, true) => "",
-        (false, false) => ", no index on k",
+        (false, false) => ", no index k_N",
     };
     let plural = if dataset.tables == 1 { "" } else { "s" };
     format!(
@@ -98,8 +98,7 @@ pub(super) fn totals(block: &mut Block, summary: &Summary<'_>) {
         ("reconnects".to_owned(), per_s(stage.reconnects)),
         ("total time".to_owned(), format!("{seconds:.4} s")),
     ];
-    if let Some(latency) = &stage.service_us {
-        let sum = stage.database_s.unwrap_or(0.0);
+    if let Some((latency, sum)) = latency(stage) {
         lines.push((
             "latency".to_owned(),
             format!(
@@ -127,6 +126,16 @@ pub(super) fn totals(block: &mut Block, summary: &Summary<'_>) {
     for (position, (name, value)) in lines.iter().enumerate() {
         let label = if position == 0 { "result" } else { "" };
         block.line(label, &format!("{name:<width$}  {value}"));
+    }
+}
+
+/// What sysbench calls latency, and its sum in seconds: with a rate from the intended start, since
+/// sysbench counts the time in its queue too.
+fn latency(stage: &StageRecord) -> Option<(&LatencySummary, f64)> {
+    match (&stage.response_us, &stage.service_us) {
+        (Some(response), _) => Some((response, response.mean * response.count as f64 / 1e6)),
+        (None, Some(service)) => Some((service, stage.database_s.unwrap_or(0.0))),
+        (None, None) => None,
     }
 }
 
@@ -220,6 +229,15 @@ pub(super) fn nodes(block: &mut Block, stage: &StageRecord) {
                 duration_us(latency.p99)
             );
         }
+        if node.down {
+            text.push_str(" · DOWN at the end");
+        }
+        let pause = node.longest_pause_s.filter(|&pause| {
+            pause >= PAUSE_S && node.sessions + node.transactions > 0 && node.outages.is_empty()
+        });
+        if let Some(pause) = pause {
+            let _ = write!(text, " · {} without a success", duration_us(pause * 1e6));
+        }
         for (number, what) in [
             (node.errors, "errors"),
             (node.retries, "retries"),
@@ -248,7 +266,11 @@ pub(super) fn nodes(block: &mut Block, stage: &StageRecord) {
                 outage.sqlstate,
                 duration_us(outage.without_success_s * 1e6)
             );
-            if let Some(below) = outage.below_90_percent_s {
+            let Some(below) = outage.below_90_percent_s.filter(|&below| below > 0.0) else {
+                block.line("", &text);
+                continue;
+            };
+            {
                 let _ =
                     write!(text, ", {} below 90 % of the former rate", duration_us(below * 1e6));
             }
@@ -264,15 +286,16 @@ pub(super) fn nodes(block: &mut Block, stage: &StageRecord) {
         let elsewhere = u64::from(stage.sessions) - placed;
         block.line("", &format!("{elsewhere} sessions were on none of them at the end"));
     }
-    let busiest = stage.nodes.iter().max_by_key(|node| node.transactions);
-    if let Some(busiest) = busiest.filter(|node| node.share >= ALL_SHARE) {
+    let answering = stage.nodes.iter().filter(|node| !node.down);
+    let idle = answering.clone().count().saturating_sub(1);
+    let busiest = answering.max_by_key(|node| node.transactions);
+    if let Some(busiest) = busiest.filter(|node| idle > 0 && node.share >= ALL_SHARE) {
         block.line(
             "",
             &format!(
-                "WARNING: {} does {} of the work, the other {} nodes next to nothing: name several hosts, leave --spread at round-robin, or go through a service that balances",
+                "WARNING: {} does {} of the work, {idle} other nodes that answer next to nothing: name several hosts, leave --spread at round-robin, or go through a service that balances",
                 busiest.node,
-                percent(busiest.share),
-                stage.nodes.len() - 1
+                percent(busiest.share)
             ),
         );
     } else if let Some(imbalance) = stage.imbalance {
@@ -283,6 +306,8 @@ pub(super) fn nodes(block: &mut Block, stage: &StageRecord) {
     }
 }
 
+/// A shorter time without a success is not worth a word.
+const PAUSE_S: f64 = 1.0;
 /// From here on one node does all the work.
 const ALL_SHARE: f64 = 0.9;
 
@@ -308,8 +333,8 @@ fn sysbench_interval(point: &Point, plan: &RunPlan) -> String {
     let per_s = |number: u64| number as f64 / point.seconds;
     let queries = point.queries;
     format!(
-        "[ {:.0}s ] thds: {} tps: {:.2} qps: {:.2} (r/w/o: {:.2}/{:.2}/{:.2}) lat (ms,{}%): {:.2} err/s: {:.2} reconn/s: {:.2}",
-        point.t_s,
+        "[ {}s ] thds: {} tps: {:.2} qps: {:.2} (r/w/o: {:.2}/{:.2}/{:.2}) lat (ms,{}%): {:.2} err/s: {:.2} reconn/s: {:.2}",
+        seconds(point.t_s, plan),
         plan.sessions,
         per_s(point.transactions),
         per_s(queries.total()),
@@ -323,6 +348,11 @@ fn sysbench_interval(point: &Point, plan: &RunPlan) -> String {
     )
 }
 
+/// Whole seconds, as sysbench has them; tenths where intervals are shorter.
+fn seconds(t_s: f64, plan: &RunPlan) -> String {
+    if plan.interval_s.fract() == 0.0 { format!("{t_s:.0}") } else { format!("{t_s:.1}") }
+}
+
 /// The report of a run of `oltp` in the shape of sysbench 1.0, for scripts that read it.
 #[must_use]
 pub fn sysbench_text(record: &Record) -> String {
@@ -332,7 +362,14 @@ pub fn sysbench_text(record: &Record) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{line}");
     };
-    line(format!("riops {} (in the shape of sysbench 1.0)\n", record.client.riops_version));
+    let together = match &plan.work {
+        WorkPlan::Oltp(run) if run.pipeline => {
+            "; NOT sysbench's round trips: all statements of a transaction sent together (--pipeline)"
+        }
+        _ => "",
+    };
+    let version = &record.client.riops_version;
+    line(format!("riops {version} (in the shape of sysbench 1.0{together})\n"));
     line("Running the test with following options:".to_owned());
     line(format!("Number of threads: {}", plan.sessions));
     line(format!("Report intermediate results every {} second(s)", plan.interval_s));
@@ -368,13 +405,13 @@ pub fn sysbench_text(record: &Record) -> String {
     line(format!("    total number of events:              {}\n", stage.transactions));
     line("Latency (ms):".to_owned());
     let ms = |pick: f64| pick / 1e3;
-    let latency = stage.service_us.as_ref();
+    let (latency, sum) = latency(stage).unzip();
     line(format!("         min: {:>39.2}", ms(latency.map_or(0.0, |latency| latency.min))));
     line(format!("         avg: {:>39.2}", ms(latency.map_or(0.0, |latency| latency.mean))));
     line(format!("         max: {:>39.2}", ms(latency.map_or(0.0, |latency| latency.max))));
     let name = format!("{}:", percentile_name(plan.percentile));
     line(format!("        {name:>17} {:>27.2}", ms(stage.percentile_us.unwrap_or(0.0))));
-    line(format!("         sum: {:>39.2}\n", stage.database_s.unwrap_or(0.0) * 1e3));
+    line(format!("         sum: {:>39.2}\n", sum.unwrap_or(0.0) * 1e3));
     line("Threads fairness:".to_owned());
     let fairness = &stage.sessions_fairness;
     line(format!("    events (avg/stddev):           {:.4}/{:.2}", fairness.mean, fairness.stdev));
@@ -406,6 +443,21 @@ mod tests {
     }
 
     #[test]
+    fn with_a_rate_sysbench_s_latency_is_from_the_intended_start() {
+        let mut record = example_oltp();
+        let stage = &mut record.stages[0];
+        let mut response = stage.service_us.clone().unwrap();
+        (response.max, response.mean) = (862_000.0, 172_000.0);
+        stage.response_us = Some(response);
+        stage.percentile_us = Some(861_950.0);
+        let text = sysbench_text(&record);
+        for figure in ["172.00", "862.00", "861.95", "2064000.00"] {
+            assert!(text.contains(figure), "{figure}: {text}");
+        }
+        assert!(run_text(&record, "no").contains("max 862 ms · 95th percentile 862 ms"));
+    }
+
+    #[test]
     fn one_node_that_does_all_the_work_is_warned_of() {
         let mut record = example_oltp();
         for (node, transactions) in record.stages[0].nodes.iter_mut().zip([12_000, 0, 0]) {
@@ -414,6 +466,12 @@ mod tests {
         }
         let text = run_text(&record, "no");
         assert!(text.contains("WARNING: 127.0.0.1:5433 does 100 % of the work"), "{text}");
+        // Not where the others are down.
+        for node in &mut record.stages[0].nodes[1..] {
+            node.down = true;
+        }
+        let text = run_text(&record, "no");
+        assert!(!text.contains("WARNING") && text.contains("DOWN at the end"), "{text}");
     }
 
     #[test]

@@ -308,8 +308,10 @@ fn stage(
         attempt_us: (result.recorder.retries > 0)
             .then(|| result.recorder.attempts.summary())
             .flatten(),
-        percentile_us: (service.count() > 0)
-            .then(|| service.quantile(plan.percentile / 100.0).as_micros()),
+        percentile_us: [&response, &service]
+            .into_iter()
+            .find(|histogram| histogram.count() > 0)
+            .map(|histogram| histogram.quantile(plan.percentile / 100.0).as_micros()),
         execution_s: (!facts.in_server).then(|| execution(&result.sessions)),
         lock_waits: usage.lock_waits,
         imbalance: imbalance_of(&nodes),
@@ -541,6 +543,8 @@ fn nodes(
             node: node.name.clone(),
             role: node.role,
             placement: node.placement.clone(),
+            down: node.down,
+            longest_pause_s: totals.and_then(|totals| totals.gaps.longest_s()),
             sessions: result.sessions.iter().filter(|each| each.node == number).count() as u64,
             transactions,
             transactions_per_s: transactions as f64 / seconds,
@@ -571,8 +575,10 @@ fn nodes(
 }
 
 fn imbalance_of(nodes: &[NodeRecord]) -> Option<f64> {
-    let counts: Vec<u64> = nodes.iter().map(|node| node.transactions).collect();
-    imbalance(&counts).filter(|_| nodes.len() > 1)
+    // One that is down cannot have its share.
+    let answering = nodes.iter().filter(|node| !node.down);
+    let counts: Vec<u64> = answering.map(|node| node.transactions).collect();
+    imbalance(&counts).filter(|_| counts.len() > 1)
 }
 
 #[cfg(test)]

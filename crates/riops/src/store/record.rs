@@ -226,7 +226,8 @@ pub struct StageRecord {
     /// How long single attempts took, whatever came of them; only where some were sent again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt_us: Option<LatencySummary>,
-    /// The percentile of the service time that the plan names.
+    /// The percentile that the plan names: of the response time where a rate is set, else of the service
+    /// time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percentile_us: Option<f64>,
     /// The time that a session spent in transactions.
@@ -305,6 +306,13 @@ pub struct NodeRecord {
     /// `cloud.region.zone`, where the cluster says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<String>,
+    /// Whether it did not answer at the end.
+    #[serde(default)]
+    pub down: bool,
+    /// The longest time without a success on it, whatever the reason, in seconds; only where there are
+    /// several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_pause_s: Option<f64>,
     /// Sessions that were on it at the end.
     pub sessions: u64,
     /// Transactions that ended on it within the measurement.

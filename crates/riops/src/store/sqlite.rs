@@ -198,7 +198,7 @@ impl SqliteStore {
                 params![
                     id,
                     record.started_at.to_string(),
-                    record.workload,
+                    told_workload(record),
                     record.label,
                     format!("{} {}", record.target.flavour, record.target.server_version),
                     record.status.as_str(),
@@ -286,6 +286,14 @@ impl SqliteStore {
             0 => Err(StoreError::NotFound(part.to_owned())),
             count => Err(StoreError::Ambiguous { prefix: part.to_owned(), count }),
         }
+    }
+}
+
+/// The workload with what was measured of it, where that is one thing: `oltp, point-select`.
+fn told_workload(record: &Record) -> &str {
+    match record.stages.as_slice() {
+        [stage] if stage.name.starts_with(&record.workload) => &stage.name,
+        _ => &record.workload,
     }
 }
 

@@ -23,6 +23,8 @@ const LEFT_OUT: Duration = Duration::from_secs(5);
 const REFRESH: Duration = Duration::from_mins(5);
 /// How long a look at a node may take.
 const LOOK_PATIENCE: Duration = Duration::from_secs(3);
+/// How long the list of the nodes may take.
+const LIST_PATIENCE: Duration = Duration::from_secs(10);
 /// How often the keeper of the list looks whether there is something to do.
 const KEEPER_LOOK: Duration = Duration::from_millis(100);
 /// The number of no node.
@@ -49,6 +51,8 @@ pub struct Node {
     addresses: Vec<SocketAddr>,
     /// Whether the spread lets sessions go to it.
     pub allowed: bool,
+    /// Whether it did not answer when somebody tried last.
+    pub down: bool,
     /// Host and port.
     pub name: String,
     /// Host alone.
@@ -59,6 +63,8 @@ pub struct Node {
     pub placement: Option<String>,
     /// Connections that it had when somebody looked.
     connections: u64,
+    /// Which database cluster it belongs to, where it says so.
+    system: Option<String>,
 }
 
 impl Node {
@@ -72,11 +78,13 @@ impl Node {
             conninfo,
             addresses: Vec::new(),
             allowed: true,
+            down: false,
             name,
             host,
             role,
             placement: None,
             connections: 0,
+            system: None,
         }
     }
 
@@ -199,6 +207,15 @@ impl Nodes {
             return single(Vec::new());
         }
         let (nodes, answered, mut warnings) = looked_at(nodes, discovered, interrupt);
+        let mut databases: Vec<&String> =
+            nodes.iter().filter_map(|node| node.system.as_ref()).collect();
+        databases.sort_unstable();
+        databases.dedup();
+        if databases.len() > 1 && !discovered {
+            warnings.push(
+                "the hosts are different databases: each has data of its own, and only one of them is looked at and proved; measure each by itself, or say --spread off".to_owned(),
+            );
+        }
         if answered.iter().all(|answered| !answered) {
             warnings.push(format!(
                 "none of the nodes that the cluster names can be reached from here: all sessions go to {}",
@@ -211,6 +228,12 @@ impl Nodes {
             if !answered {
                 spread_over.mark_failed(node);
             }
+        }
+        if let Spread::Topology(_) = spread
+            && spread_over.list().iter().all(|node| node.priority(spread) == Spread::REST)
+        {
+            warnings
+                .push(format!("no node stands where --spread {spread} says: all are used alike"));
         }
         if spread_over.allowed().is_empty() {
             return Err(ConnectionError::NoNode(spread.to_string()));
@@ -243,6 +266,7 @@ impl Nodes {
             .zip(self.entries().iter())
             .map(|(number, entry)| Node {
                 allowed: allowed.contains(&number),
+                down: entry.failed_at.is_some(),
                 ..entry.node.clone()
             })
             .collect()
@@ -452,7 +476,7 @@ impl Nodes {
         if let Some(entry) = self.entries().get_mut(number) {
             let before = (entry.failed_at.is_some(), entry.node.role);
             entry.failed_at = look.is_err().then(Instant::now);
-            if let Ok(role) = look
+            if let Ok((role, _)) = look
                 && !self.0.discovered
             {
                 entry.node.role = role;
@@ -522,7 +546,10 @@ impl Nodes {
 }
 
 /// A connection that shows that a node answers, and what it is.
-fn look(conninfo: &ConnInfo, interrupt: &Interrupt) -> Result<Role, ConnectionError> {
+fn look(
+    conninfo: &ConnInfo,
+    interrupt: &Interrupt,
+) -> Result<(Role, Option<String>), ConnectionError> {
     let mut connection = Connection::open(&quick(conninfo), interrupt)?;
     connection.set_deadline(Some(Instant::now() + LOOK_PATIENCE));
     // Servers from 14 on say it at connect.
@@ -531,7 +558,10 @@ fn look(conninfo: &ConnInfo, interrupt: &Interrupt) -> Result<Role, ConnectionEr
         Some(standby) => standby,
         None => connection.query_value("select pg_is_in_recovery()")?.as_deref() == Some("t"),
     };
-    Ok(if standby { Role::Replica } else { Role::Primary })
+    // Standbys have that of their primary. Not everybody tells.
+    let system = connection.query_value("select system_identifier from pg_control_system()");
+    let role = if standby { Role::Replica } else { Role::Primary };
+    Ok((role, system.ok().flatten()))
 }
 
 /// Whether sessions may want to move: a node has come back, or another one takes writes.
@@ -552,7 +582,7 @@ fn looked_at(
     discovered: bool,
     interrupt: &Interrupt,
 ) -> (Vec<Node>, Vec<bool>, Vec<String>) {
-    let looks: Vec<Result<Role, ConnectionError>> = std::thread::scope(|scope| {
+    let looks: Vec<Result<(Role, Option<String>), ConnectionError>> = std::thread::scope(|scope| {
         let threads: Vec<_> =
             nodes.iter().map(|node| scope.spawn(|| look(&node.conninfo, interrupt))).collect();
         let lost = || Err(ConnectionError::Protocol("a look at a node was lost".to_owned()));
@@ -564,7 +594,7 @@ fn looked_at(
         answered.push(look.is_ok());
         match look {
             // The cluster's own word counts for more.
-            Ok(role) if !discovered => node.role = role,
+            Ok((role, system)) if !discovered => (node.role, node.system) = (role, system),
             Ok(_) => {}
             Err(error) => {
                 warnings.push(format!("node {} gets no sessions for now: {error}", node.name));
@@ -584,10 +614,17 @@ fn listed(
     if control.query_value(function)?.is_none() {
         return Ok(None);
     }
+    control.set_deadline(Some(Instant::now() + LIST_PATIENCE));
     let rows = control.query(
         "select host, port, num_connections, node_type, cloud, region, zone, public_ip
            from yb_servers() order by cloud, region, zone, host, port",
-    )?;
+    );
+    control.set_deadline(None);
+    let rows = match rows {
+        // Somebody else's function of that name.
+        Err(ConnectionError::Server(_)) => return Ok(None),
+        rows => rows?,
+    };
     let field = |row: &[Option<String>], number: usize| {
         row.get(number).cloned().flatten().unwrap_or_default()
     };

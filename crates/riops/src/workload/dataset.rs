@@ -454,6 +454,33 @@ impl<'a> Registry<'a> {
         self.complete(&id, baseline)
     }
 
+    /// Takes what is there now for what was loaded, and forgets all runs until now: one of them did not
+    /// report, and nothing can be proved any more. False where somebody else is using the dataset.
+    ///
+    /// # Errors
+    /// [`DatasetError`]
+    pub fn count_anew(
+        &mut self,
+        entry: &mut Entry,
+        queries: &[String],
+    ) -> Result<bool, DatasetError> {
+        if !self.try_lock(true)? {
+            return Ok(false);
+        }
+        let baseline = self.contents(queries)?;
+        let id = entry.id.clone();
+        self.in_transaction(|connection| {
+            connection.query_with("delete from riops.run where dataset = $1", &[Some(&id)])?;
+            Ok(())
+        })?;
+        self.complete(&id, &baseline)?;
+        entry.baseline = baseline;
+        // The shared lock stays.
+        let sql = format!("select pg_advisory_unlock({LOCK_SPACE}, hashtext('{}'))", self.workload);
+        self.connection.query_value(&sql)?;
+        Ok(true)
+    }
+
     /// All or nothing.
     pub(super) fn in_transaction(
         &mut self,

@@ -92,6 +92,8 @@ impl Statements {
 pub struct Effects {
     /// Rows that were inserted.
     pub inserted: u64,
+    /// Rows of the load that were inserted again.
+    pub reinserted: u64,
     /// Rows that were deleted.
     pub deleted: u64,
     /// By how much the sum of a column has grown: increments, and what was inserted.
@@ -110,6 +112,7 @@ impl Effects {
     pub fn and(self, other: Self) -> Self {
         Self {
             inserted: self.inserted + other.inserted,
+            reinserted: self.reinserted + other.reinserted,
             deleted: self.deleted + other.deleted,
             added: self.added + other.added,
         }

@@ -6,7 +6,7 @@ use riops::plan::{OltpDataset, OltpRun};
 use riops::target::Connection;
 use riops::workload::Workload;
 use riops::workload::dataset::{DatasetError, Registry, State};
-use riops::workload::oltp::{NAME, Oltp, found_sql};
+use riops::workload::oltp::{NAME, Oltp, found_sql, whole_until_sql};
 
 use super::super::prepare::{oltp_dataset_of, overlaid_oltp};
 use super::Setting;
@@ -14,6 +14,7 @@ use crate::args::OltpOptions;
 use crate::failure::UsageError;
 
 /// One of sysbench's tables as it was found.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Found {
     number: u32,
     primary_key: bool,
@@ -108,16 +109,27 @@ fn look(
     let there = u32::try_from(consecutive.count()).unwrap_or(u32::MAX);
     let tables = options.tables.unwrap_or(there);
     let refuse = |text: String| Err(UsageError(text).into());
+    if there == 0 {
+        return refuse(format!(
+            "the schema {schema} has tables named as sysbench's, but no sbtest1, with which they begin"
+        ));
+    }
     if tables == 0 || tables > there {
         return refuse(format!(
             "--tables {tables}: the schema {schema} has {there} tables of sysbench, from sbtest1 on"
         ));
     }
     let found = found.get(..tables as usize).unwrap_or_default();
-    if let Some(odd) = found.iter().find(|table| table.columns != 4 || !table.comment.is_empty()) {
+    if let Some(odd) = found.iter().find(|table| table.columns != 4) {
         return refuse(format!(
-            "the table {schema}.sbtest{} is not one that sysbench has made: it has no columns id, k, c and pad, or a comment",
+            "the table {schema}.sbtest{} is not sysbench's: it lacks one of the columns id, k, c and pad",
             odd.number
+        ));
+    }
+    if let Some(odd) = found.iter().find(|table| !table.comment.is_empty()) {
+        return refuse(format!(
+            "the table {schema}.sbtest{} has the comment `{}`: sysbench gives its tables none, so it may be somebody else's",
+            odd.number, odd.comment
         ));
     }
     let said = OltpOptions {
@@ -151,8 +163,10 @@ fn look(
         let sql = format!("select count(*) from {table} where id between 1 and {size}");
         let rows = registry.connection().query_value(&sql)?;
         if size == 0 || rows.as_deref() != Some(size.to_string().as_str()) {
+            let whole = registry.connection().query_value(&whole_until_sql(&table))?;
+            let whole = whole.unwrap_or_else(|| "0".to_owned());
             return refuse(format!(
-                "the table {table} has {} of the ids 1 to {size}: name with --table-size how many it has from 1 on, or prepare it anew",
+                "the table {table} has {} of the ids 1 to {size}, and all of them up to {whole}: run on those with --table-size {whole}, or prepare it anew",
                 rows.unwrap_or_default()
             ));
         }

@@ -26,7 +26,7 @@ use riops::store::{
     DatasetRecord, Measured, Record, RunContext, SqliteStore, Status, build, default_path,
 };
 use riops::target::facts::ServerFacts;
-use riops::target::{Connection, Interrupt, Nodes};
+use riops::target::{Connection, Flavour, Interrupt, Nodes};
 use riops::workload::Workload;
 use riops::workload::dataset::{DatasetError, Entry, Registry};
 use riops::workload::ledger::Changes;
@@ -85,6 +85,7 @@ fn perform(
     allow_sessions(plan.sessions, plan.workers)?;
     let id = Uuid::now_v7();
     let mut target = Target::open(target, interrupt, ui)?;
+    target.await_answer(options.thread_init_timeout, interrupt)?;
     target.name_sessions(&id);
     target.announce(ui);
     let setting = Setting { target, id, started_at: Timestamp::now(), store, interrupt, ui };
@@ -97,15 +98,7 @@ fn perform(
         Some((Err(error), _)) => (format!("NO: {error}"), Some(error)),
     };
     crate::ui::print(&printed(&record, &kept, options.output.output, &options.picture)?)?;
-    if options.output.output == RunOutput::Sysbench {
-        // Its report has no place for that.
-        for reason in &record.verdict.reasons {
-            ui.notice(&format!("not valid: {reason}"));
-        }
-        for found in record.thresholds.iter().filter(|found| !found.held) {
-            ui.notice(&format!("threshold breached: {}", found.threshold));
-        }
-    }
+    tell_beside(&record, options.output.output);
     let drawn = graph.map_or(Ok(()), |graph| graph.draw(&record, ui));
     // Only now: nothing that happens to the server can cost the result any more.
     target.close()?;
@@ -155,6 +148,18 @@ pub(crate) fn printed(
             report::run_text(record, kept) + &histogram + "\n" + &report::pgio_text(record)
         }
     })
+}
+
+/// Says on standard error what the form that was asked for has no place for.
+pub(crate) fn tell_beside(record: &Record, output: RunOutput) {
+    if output == RunOutput::Sysbench {
+        for reason in &record.verdict.reasons {
+            crate::ui::error(&format!("NOT VALID: {reason}"));
+        }
+        for found in record.thresholds.iter().filter(|found| !found.held) {
+            crate::ui::error(&format!("threshold breached: {}", found.threshold));
+        }
+    }
 }
 
 fn exit_code(record: &Record) -> ExitCode {
@@ -224,13 +229,14 @@ fn measure(
         None
     };
     let nodes = find_nodes(setting, &plan, &ground, &mut control)?;
-    let entry = find_dataset(setting, wanted, &mut control, guard.as_mut())?;
+    let mut entry = find_dataset(setting, wanted, &mut control, guard.as_mut())?;
     let (parameters, orders) = work(&plan, &entry, &ground.facts)?;
     let first = orders.first().ok_or_else(|| UsageError("the run has no stage".to_owned()))?;
     if let Some(option) = first.workload.unsupported(ground.facts.flavour) {
         return Err(DatasetError::Unsupported { option, flavour: ground.facts.flavour }.into());
     }
     let (tables, adopted) = (first.workload.table_names(), first.workload.is_adopted());
+    let queries = first.workload.contents_sql();
     let promised = (first.workload.name(), first.workload.accesses());
     let dataset = DatasetRecord { id: entry.id.clone(), parameters };
     let context = ground.context(setting, plan, promised, dataset, &control);
@@ -239,6 +245,16 @@ fn measure(
     prepared(&mut registry, !ground.by_transaction())?;
     if context.plan.work.writes() {
         settle_open_runs(&mut registry, &entry, setting.store.as_ref())?;
+        let counts_effects = matches!(context.plan.work, WorkPlan::Oltp(_));
+        // On YugabyteDB there may be no locks that would show another riops at work.
+        if counts_effects
+            && context.target.flavour == Flavour::PostgreSql
+            && !ground.by_transaction()
+            && !registry.open_runs(&entry.id)?.is_empty()
+            && registry.count_anew(&mut entry, &queries)?
+        {
+            ui.notice("a run before this one did not report: what it has changed is not known, and the tables are counted anew");
+        }
         registry.begin_run(&context.id.to_string(), &entry.id).map_err(|error| {
             anyhow::Error::from(error)
                 .context("the run, which changes rows, could not be noted in riops.run")

@@ -246,10 +246,11 @@ impl<C: Clock> Worker<C> {
             if unknown {
                 acknowledged.rows_unknown += flight.tx.rows_asked();
                 acknowledged.transactions_unknown += 1;
-                let asked = match flight.tx.is_autocommit() {
+                let asked = if flight.tx.is_autocommit() {
                     // Those before are acknowledged, those behind were not sent.
-                    true => flight.tx.step_effects(flight.step).unwrap_or_default(),
-                    false => flight.tx.effects_asked(),
+                    flight.tx.step_effects(flight.step).unwrap_or_default()
+                } else {
+                    flight.tx.effects_asked()
                 };
                 acknowledged.effects_unknown = acknowledged.effects_unknown.and(asked);
             }

@@ -240,7 +240,8 @@ impl OltpGenerator {
         };
         tx.execute_with(statement, columns * count as usize, write);
         let rows = u64::from(count);
-        let effects = Effects { inserted: rows, deleted: 0, added };
+        let (inserted, reinserted) = if replaces { (0, rows) } else { (rows, 0) };
+        let effects = Effects { inserted, reinserted, deleted: 0, added };
         Promise::Change { rows, or_none: false, effects }
     }
 

@@ -24,6 +24,7 @@ pub const NAME: &str = "oltp";
 
 /// The query for sysbench's tables in a schema.
 const FOUND: &str = include_str!("../../../../../sql/oltp/found.sql");
+const WHOLE_UNTIL: &str = include_str!("../../../../../sql/oltp/whole_until.sql");
 const LOWEST_ID: &str = include_str!("../../../../../sql/oltp/lowest_id.sql");
 
 /// What is inserted again may have come back before: the loser's transaction is run once more, as by
@@ -44,6 +45,12 @@ pub struct Oltp {
 #[must_use]
 pub fn found_sql(schema: &str) -> String {
     super::fill(FOUND, &[("schema", schema)])
+}
+
+/// The query for the last id of a table before which none is missing from 1 on.
+#[must_use]
+pub fn whole_until_sql(table: &str) -> String {
+    super::fill(WHOLE_UNTIL, &[("table", table)])
 }
 
 /// The query for the lowest id of a table, where that is below 0, else 0.
