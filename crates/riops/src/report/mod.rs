@@ -2,6 +2,7 @@
 
 mod doctor;
 mod format;
+mod hints;
 mod histogram;
 mod model;
 mod oltp;

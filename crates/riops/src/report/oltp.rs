@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::format::{count, duration_us, percent, rate};
 use super::model::Summary;
-use super::terminal::Block;
+use super::terminal::{Block, asides};
 use crate::metrics::{LatencySummary, Point};
 use crate::plan::{OltpDataset, OltpRun, OltpTest, RunPlan, WorkPlan};
 use crate::store::{Record, StageRecord};
@@ -315,17 +315,12 @@ const ALL_SHARE: f64 = 0.9;
 #[must_use]
 pub fn oltp_interval_line(point: &Point, plan: &RunPlan) -> String {
     let line = sysbench_interval(point, plan);
-    let mut asides = String::new();
-    for (number, what) in [
+    let asides = asides(&[
         (point.retries, "retries"),
         (point.late, "late"),
         (point.skipped, "skipped"),
         (point.backlog.unwrap_or(0), "waiting"),
-    ] {
-        if number > 0 {
-            let _ = write!(asides, " · {number} {what}");
-        }
-    }
+    ]);
     format!("{line}{asides}")
 }
 

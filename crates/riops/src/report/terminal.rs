@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use comfy_table::{CellAlignment, Table, presets};
 
 use super::format::{count, duration_us, percent, rate};
+use super::hints::next_steps;
 use super::model::{Limit, Summary};
 use super::oltp::{contention, nodes};
 use super::sources::sources;
@@ -398,67 +399,13 @@ fn thresholds(block: &mut Block, record: &Record) {
     }
 }
 
-fn next_steps(summary: &Summary<'_>) -> Vec<String> {
-    let plan = &summary.record.plan;
-    // On another database than riops's own, the hint without it would measure the wrong one.
-    let target = if summary.record.target.embedded { "" } else { " -d …" };
-    if !summary.record.verdict.valid {
-        let hint = if summary.stage.transactions == 0 {
-            "nothing was measured; run again"
-        } else {
-            "the figures above are not to be used; mend the reason and run again"
-        };
-        let mut hints = vec![hint.to_owned()];
-        if matches!(plan.work, WorkPlan::Load(_)) {
-            hints.push(next_step(&format!("riops verify load{target}"), "what is in the table"));
-        }
-        return hints;
+/// What there is besides, where there is any of it.
+pub(super) fn asides(counts: &[(u64, &str)]) -> String {
+    let mut text = String::new();
+    for (number, what) in counts.iter().filter(|(number, _)| *number > 0) {
+        let _ = write!(text, " · {number} {what}");
     }
-    let workload = &summary.record.workload;
-    let mut hints = Vec::new();
-    let same = |option: &str| format!("riops run {workload}{target} {option}");
-    match (&plan.work, summary.limit()) {
-        // A load would need its options and --drop once more.
-        (WorkPlan::Load(_), _) => {}
-        (_, Limit::Waiting) => {
-            hints.push((same(&format!("-c {}", plan.sessions * 4)), "more sessions"));
-        }
-        (_, Limit::Client) => {
-            hints.push((same(&format!("-j {}", plan.workers * 2)), "more workers"));
-        }
-        _ => {}
-    }
-    match &plan.work {
-        WorkPlan::Rows(rows) => {
-            if !rows.updates() {
-                hints.push((same("--update-percent 20"), "reads and writes"));
-            }
-            if rows.batch > 1 && rows.stages().len() == 1 {
-                hints.push((same("--batch 1"), "one row a statement: the cost of a call"));
-            }
-        }
-        WorkPlan::Load(_) => {
-            hints.push((format!("riops run point{target}"), "select rows of it by their key"));
-            hints.push((format!("riops verify load{target}"), "prove that it is still whole"));
-        }
-        WorkPlan::Oltp(run) => {
-            if !run.pipeline && run.is_explicit() {
-                let why = "the statements of a transaction sent together";
-                hints.push((same("--pipeline"), why));
-            }
-        }
-        WorkPlan::Point(run) => {
-            if !run.updates() {
-                hints.push((same("--op mixed:90/10"), "selects and updates"));
-            }
-        }
-    }
-    hints.push(("riops runs list".to_owned(), "all runs that are kept"));
-    hints.into_iter().map(|(command, why)| next_step(&command, why)).collect()
-}
-
-fn next_step(command: &str, why: &str) -> String {
-    format!("{command:<38} ({why})")
+    text
 }
 
 /// One interval as a line.
@@ -479,18 +426,13 @@ pub fn interval_line(point: &Point) -> String {
         }
         _ => "nothing ended".to_owned(),
     };
-    let mut asides = String::new();
-    for (number, what) in [
+    let asides = asides(&[
         (point.errors, "errors"),
         (point.retries, "retries"),
         (point.late, "late"),
         (point.skipped, "skipped"),
         (point.backlog.unwrap_or(0), "waiting"),
-    ] {
-        if number > 0 {
-            let _ = write!(asides, " · {number} {what}");
-        }
-    }
+    ]);
     format!(
         "{:>6.1} s  {:>12} rows/s  {:>9} tx/s  {latency}{asides}",
         point.t_s,

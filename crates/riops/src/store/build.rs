@@ -4,20 +4,18 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::io;
+use super::nodes::{imbalance_of, nodes};
 use super::record::{
     AccessRecord, ClientCpu, ClientRecord, DrainedRecord, Execution, Fairness, LateRecord,
-    NodeRecord, OperationRecord, OutageRecord, Outcomes, Record, SCHEMA, ScheduleRecord,
-    SessionOperation, SessionRecord, StageRecord, Status, TargetRecord, ThresholdRecord,
-    Throughput, Verdict,
+    OperationRecord, Outcomes, Record, SCHEMA, ScheduleRecord, SessionOperation, SessionRecord,
+    StageRecord, Status, TargetRecord, ThresholdRecord, Throughput, Verdict,
 };
 use crate::engine::{AccessFinding, Moment, SessionError, SessionTally, StageResult};
-use crate::metrics::{Figures, Histogram, HistogramError, NodeTotals, OperationTotals, imbalance};
+use crate::metrics::{Figures, Histogram, HistogramError, OperationTotals};
 use crate::plan::{LoopSide, Method, RunPlan, Stop, Threshold, WorkPlan};
 use crate::probe::MachineUse;
 use crate::probe::caches::CacheState;
 use crate::probe::database::DatabaseUse;
-use crate::probe::yugabytedb::NodeUse;
-use crate::target::nodes::Node;
 use crate::workload::access::Access;
 use crate::workload::verify::Check;
 
@@ -346,7 +344,7 @@ fn stage(
     })
 }
 
-fn outcomes(totals: &[OperationTotals]) -> Outcomes {
+pub(super) fn outcomes(totals: &[OperationTotals]) -> Outcomes {
     let sum = |pick: fn(&OperationTotals) -> u64| totals.iter().map(pick).sum::<u64>();
     let succeeded = sum(|totals| totals.transactions);
     let failed = sum(|totals| totals.failed);
@@ -510,75 +508,6 @@ fn execution(sessions: &[SessionTally]) -> Execution {
     let mean = sessions.iter().map(busy).sum::<f64>() / count;
     let variance = sessions.iter().map(|each| (busy(each) - mean).powi(2)).sum::<f64>() / count;
     Execution { mean, stdev: variance.sqrt() }
-}
-
-/// The nodes of a cluster; where there is only one, the totals are its own.
-fn nodes(
-    result: &StageResult,
-    usage: &[Option<NodeUse>],
-    (all, in_server): (u64, bool),
-) -> Vec<NodeRecord> {
-    let seconds = result.seconds.max(f64::MIN_POSITIVE);
-    let of_sessions = |node: usize| -> u64 {
-        let here = result.sessions.iter().filter(|session| session.node == node);
-        here.map(SessionTally::transactions).sum()
-    };
-    let record = |(number, node): (usize, &Node)| {
-        let totals = result.recorder.nodes.get(number);
-        // Loops in the server are counted by session, and a single node by the stage.
-        let transactions = match totals {
-            Some(totals) if !in_server => totals.transactions,
-            _ => of_sessions(number),
-        };
-        let outages = result.node_outages.get(number).into_iter().flatten();
-        let alone = result.nodes.len() == 1;
-        let pick = |mine: fn(&NodeTotals) -> u64, whole: u64| match totals {
-            Some(totals) => mine(totals),
-            None if alone => whole,
-            None => 0,
-        };
-        let lost = outcomes(result.recorder.operations());
-        let unknown: u64 = result.acknowledged.iter().map(|each| each.transactions_unknown).sum();
-        NodeRecord {
-            node: node.name.clone(),
-            role: node.role,
-            placement: node.placement.clone(),
-            down: node.down,
-            longest_pause_s: totals.and_then(|totals| totals.gaps.longest_s()),
-            sessions: result.sessions.iter().filter(|each| each.node == number).count() as u64,
-            transactions,
-            transactions_per_s: transactions as f64 / seconds,
-            share: transactions as f64 / all.max(1) as f64,
-            service_us: totals.and_then(|totals| totals.service.summary()),
-            errors: pick(|totals| totals.errors, result.recorder.errors().total()),
-            retries: pick(|totals| totals.retries, result.recorder.retries),
-            failed: pick(|totals| totals.failed, lost.failed),
-            unknown_commits: pick(|totals| totals.unknown, unknown),
-            reconnects: pick(|totals| totals.reconnects, result.recorder.reconnects),
-            outages: outages
-                .map(|(sqlstate, outage)| OutageRecord {
-                    sqlstate: sqlstate.clone(),
-                    without_success_s: outage.without_success_s,
-                    below_90_percent_s: outage.below_90_percent_s,
-                    until_90_percent_s: outage.until_90_percent_s,
-                })
-                .collect(),
-            usage: usage.get(number).copied().flatten(),
-        }
-    };
-    // A node that the spread does not allow is none of this run's, unless it was until a while ago.
-    let counts = |(node, record): &(&Node, NodeRecord)| {
-        node.allowed || record.transactions + record.errors > 0
-    };
-    let all = result.nodes.iter().zip(result.nodes.iter().enumerate().map(record));
-    all.filter(counts).map(|(_, record)| record).collect()
-}
-
-fn imbalance_of(nodes: &[NodeRecord]) -> Option<f64> {
-    // One that is down cannot have its share.
-    let answering = nodes.iter().filter(|node| !node.down);
-    let counts: Vec<u64> = answering.map(|node| node.transactions).collect();
-    imbalance(&counts).filter(|_| counts.len() > 1)
 }
 
 #[cfg(test)]

@@ -2,14 +2,16 @@
 
 mod build;
 mod io;
+mod nodes;
 mod record;
 mod sqlite;
 
 pub use build::{Measured, RunContext, build};
+pub use nodes::{NodeRecord, OutageRecord};
 pub use record::{
     AccessRecord, ClientCpu, ClientRecord, DatasetRecord, DrainedRecord, Execution, Fairness,
-    IoRecord, LateRecord, NodeRecord, OperationRecord, OutageRecord, Outcomes, Record, SCHEMA,
-    ScheduleRecord, SessionOperation, SessionRecord, Sources, StageRecord, Status, TargetRecord,
-    ThresholdRecord, Throughput, Verdict,
+    IoRecord, LateRecord, OperationRecord, Outcomes, Record, SCHEMA, ScheduleRecord,
+    SessionOperation, SessionRecord, Sources, StageRecord, Status, TargetRecord, ThresholdRecord,
+    Throughput, Verdict,
 };
 pub use sqlite::{Listed, SqliteStore, StoreError, default_path};

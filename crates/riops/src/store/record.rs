@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::nodes::NodeRecord;
 use crate::metrics::{ErrorEntry, LatencySummary, Point, Queries, SampleSet};
 use crate::plan::{DatasetPlan, RunPlan, Threshold};
 use crate::probe::DeviceUse;
@@ -17,10 +18,8 @@ use crate::probe::database::DatabaseUse;
 use crate::probe::memory::{Memory, Pressure};
 use crate::probe::storage::Storage;
 use crate::probe::waits::LockWaits;
-use crate::probe::yugabytedb::NodeUse;
 use crate::target::Flavour;
 use crate::target::machine::MachineFacts;
-use crate::target::nodes::Role;
 use crate::workload::access::StorageRequests;
 use crate::workload::transaction::Effects;
 use crate::workload::verify::Check;
@@ -294,67 +293,6 @@ pub struct StageRecord {
 pub struct Execution {
     pub mean: f64,
     pub stdev: f64,
-}
-
-/// One node of the target.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct NodeRecord {
-    /// Host and port.
-    pub node: String,
-    /// What it is for.
-    pub role: Role,
-    /// `cloud.region.zone`, where the cluster says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub placement: Option<String>,
-    /// Whether it did not answer at the end.
-    #[serde(default)]
-    pub down: bool,
-    /// The longest time without a success on it, whatever the reason, in seconds; only where there are
-    /// several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub longest_pause_s: Option<f64>,
-    /// Sessions that were on it at the end.
-    pub sessions: u64,
-    /// Transactions that ended on it within the measurement.
-    pub transactions: u64,
-    /// The same per second.
-    pub transactions_per_s: f64,
-    /// Its share of all transactions, 0 to 1.
-    pub share: f64,
-    /// From the first send to the end of the last reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub service_us: Option<LatencySummary>,
-    /// Errors on it within the measurement.
-    pub errors: u64,
-    /// Transactions that were sent again.
-    pub retries: u64,
-    /// Transactions that failed.
-    pub failed: u64,
-    /// Transactions whose outcome is unknown, in all phases.
-    pub unknown_commits: u64,
-    /// Broken connections that were replaced by one to it.
-    pub reconnects: u64,
-    /// What errors did to it, by SQLSTATE.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub outages: Vec<OutageRecord>,
-    /// What it tells of itself.
-    #[serde(flatten)]
-    pub usage: Option<NodeUse>,
-}
-
-/// A time around errors in which nothing succeeded on a node.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct OutageRecord {
-    /// The errors' code.
-    pub sqlstate: String,
-    /// How long nothing succeeded.
-    pub without_success_s: f64,
-    /// How long intervals stayed below 90 % of the former rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub below_90_percent_s: Option<f64>,
-    /// From the last success until the former rate was back; absent where it did not come back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub until_90_percent_s: Option<f64>,
 }
 
 /// What became of transactions: attempted is the sum of the others.

@@ -3,22 +3,14 @@
 //! Everything lies in the schema `riops`. A table is riops's own only when its comment says so:
 //! what riops did not make it neither measures nor drops.
 
-use std::time::{Duration, Instant};
-
-use riops_wire::sqlstate::SqlState;
 use serde_json::Value;
 
 use super::routines::{drop_leftover_views, drop_routines};
 use crate::target::fit::DatasetFit;
-use crate::target::{Connection, ConnectionError, Flavour, Interrupt};
+use crate::target::{Connection, ConnectionError, Flavour};
 
 const CREATE_REGISTRY: &str = include_str!("../../../../sql/dataset/create_registry.sql");
 const SCHEMA_MARK: &str = "made by riops";
-/// First half of the advisory lock's key: the letters `riop`.
-pub(super) const LOCK_SPACE: i32 = 0x7269_6f70;
-/// A killed riops's sessions end within this time, and with them its locks.
-const LOCK_PATIENCE: Duration = Duration::from_secs(5);
-const LOCK_LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Why a dataset cannot be made, used or dropped.
 #[derive(Debug, thiserror::Error)]
@@ -194,93 +186,14 @@ impl<'a> Registry<'a> {
         Self { connection, workload }
     }
 
+    /// The name of the workload.
+    pub(super) fn workload(&self) -> &'static str {
+        self.workload
+    }
+
     /// The connection, for statements of the caller's own.
     pub fn connection(&mut self) -> &mut Connection {
         self.connection
-    }
-
-    /// Keeps others from changing the dataset, and with `exclusive` from using it, until the
-    /// connection ends.
-    ///
-    /// # Errors
-    /// [`DatasetError::InUse`] where somebody keeps it longer than a killed riops would.
-    pub fn lock(&mut self, exclusive: bool) -> Result<(), DatasetError> {
-        let deadline = Instant::now() + LOCK_PATIENCE;
-        while !self.try_lock(exclusive)? {
-            if Instant::now() >= deadline {
-                return Err(DatasetError::InUse(self.workload));
-            }
-            std::thread::sleep(LOCK_LOOK_AGAIN);
-        }
-        Ok(())
-    }
-
-    fn try_lock(&mut self, exclusive: bool) -> Result<bool, DatasetError> {
-        let function =
-            if exclusive { "pg_try_advisory_lock" } else { "pg_try_advisory_lock_shared" };
-        let sql = format!("select {function}({LOCK_SPACE}, hashtext('{}'))", self.workload);
-        match self.connection.query_value(&sql) {
-            // YugabyteDB has no advisory locks before 2025.1: nobody is kept out there.
-            Err(ConnectionError::Server(error))
-                if error.sqlstate == SqlState::FEATURE_NOT_SUPPORTED =>
-            {
-                Ok(true)
-            }
-            answer => Ok(answer?.as_deref() == Some("t")),
-        }
-    }
-
-    /// The shared lock of [`Self::lock`], held by a transaction that stays open as long as the
-    /// connection: through a pooler a session's lock would stay behind, and hold nobody back.
-    ///
-    /// # Errors
-    /// [`DatasetError::InUse`]
-    pub fn lock_in_transaction(&mut self) -> Result<(), DatasetError> {
-        self.connection.execute("begin; set local idle_in_transaction_session_timeout = 0")?;
-        let sql = format!(
-            "select pg_try_advisory_xact_lock_shared({LOCK_SPACE}, hashtext('{}'))",
-            self.workload
-        );
-        let deadline = Instant::now() + LOCK_PATIENCE;
-        while self.connection.query_value(&sql)?.as_deref() != Some("t") {
-            if Instant::now() >= deadline {
-                return Err(DatasetError::InUse(self.workload));
-            }
-            std::thread::sleep(LOCK_LOOK_AGAIN);
-        }
-        Ok(())
-    }
-
-    /// Waits for the exclusive lock as [`Self::lock`] does, but as long as somebody else is
-    /// loading; returns false where a whole dataset was found meanwhile that is `enough`.
-    ///
-    /// # Errors
-    /// [`DatasetError::InUse`]
-    pub fn lock_to_make(
-        &mut self,
-        enough: impl Fn(&Entry) -> bool,
-        interrupt: &Interrupt,
-    ) -> Result<bool, DatasetError> {
-        let mut deadline = Instant::now() + LOCK_PATIENCE;
-        loop {
-            if self.try_lock(true)? {
-                return Ok(true);
-            }
-            match self.entry()? {
-                Some(entry) if entry.state == State::Complete && enough(&entry) => {
-                    return Ok(false);
-                }
-                Some(entry) if entry.state == State::Loading => {
-                    deadline = Instant::now() + LOCK_PATIENCE;
-                }
-                _ if Instant::now() >= deadline => return Err(DatasetError::InUse(self.workload)),
-                _ => {}
-            }
-            if interrupt.requested() {
-                return Err(ConnectionError::Interrupted.into());
-            }
-            std::thread::sleep(LOCK_LOOK_AGAIN);
-        }
     }
 
     /// Makes schema and registry where they are missing.
@@ -413,72 +326,9 @@ impl<'a> Registry<'a> {
                 connection.execute(&table.create)?;
                 connection.execute(&format!("comment on table {} is '{mark}'", table.name))?;
             }
-            connection.query_with(
-                "insert into riops.dataset (workload, id, state, parameters, riops_version)
-                 values ($1, $2, 'loading', $3, $4)",
-                &[Some(workload), Some(&id), Some(&parameters), Some(env!("CARGO_PKG_VERSION"))],
-            )?;
-            Ok(())
+            register(connection, workload, &id, &parameters)
         })?;
         Ok(id)
-    }
-
-    /// Registers tables that somebody else has made as a whole dataset, in the place of what was
-    /// registered.
-    ///
-    /// # Errors
-    /// [`DatasetError`]
-    pub fn adopt(
-        &mut self,
-        parameters: &Value,
-        baseline: &[Vec<i128>],
-    ) -> Result<(), DatasetError> {
-        let workload = self.workload;
-        let id = uuid::Uuid::now_v7().to_string();
-        let parameters = parameters.to_string();
-        self.in_transaction(|connection| {
-            connection.query_with(
-                "delete from riops.run where dataset in
-                        (select id from riops.dataset where workload = $1)",
-                &[Some(workload)],
-            )?;
-            connection
-                .query_with("delete from riops.dataset where workload = $1", &[Some(workload)])?;
-            connection.query_with(
-                "insert into riops.dataset (workload, id, state, parameters, riops_version)
-                 values ($1, $2, 'loading', $3, $4)",
-                &[Some(workload), Some(&id), Some(&parameters), Some(env!("CARGO_PKG_VERSION"))],
-            )?;
-            Ok(())
-        })?;
-        self.complete(&id, baseline)
-    }
-
-    /// Takes what is there now for what was loaded, and forgets all runs until now: one of them did not
-    /// report, and nothing can be proved any more. False where somebody else is using the dataset.
-    ///
-    /// # Errors
-    /// [`DatasetError`]
-    pub fn count_anew(
-        &mut self,
-        entry: &mut Entry,
-        queries: &[String],
-    ) -> Result<bool, DatasetError> {
-        if !self.try_lock(true)? {
-            return Ok(false);
-        }
-        let baseline = self.contents(queries)?;
-        let id = entry.id.clone();
-        self.in_transaction(|connection| {
-            connection.query_with("delete from riops.run where dataset = $1", &[Some(&id)])?;
-            Ok(())
-        })?;
-        self.complete(&id, &baseline)?;
-        entry.baseline = baseline;
-        // The shared lock stays.
-        let sql = format!("select pg_advisory_unlock({LOCK_SPACE}, hashtext('{}'))", self.workload);
-        self.connection.query_value(&sql)?;
-        Ok(true)
     }
 
     /// All or nothing.
@@ -551,14 +401,7 @@ impl<'a> Registry<'a> {
                 drop_leftover_views(connection, table)?;
                 connection.execute(&format!("drop table {table}"))?;
             }
-            connection.query_with(
-                "delete from riops.run where dataset in
-                        (select id from riops.dataset where workload = $1)",
-                &[Some(workload)],
-            )?;
-            connection
-                .query_with("delete from riops.dataset where workload = $1", &[Some(workload)])?;
-            Ok(())
+            forget(connection, workload)
         })?;
         Ok(tables)
     }
@@ -654,6 +497,32 @@ impl<'a> Registry<'a> {
             })
             .collect()
     }
+}
+
+/// Deletes what is registered for a workload, with its ledger.
+pub(super) fn forget(connection: &mut Connection, workload: &str) -> Result<(), ConnectionError> {
+    connection.query_with(
+        "delete from riops.run where dataset in
+                (select id from riops.dataset where workload = $1)",
+        &[Some(workload)],
+    )?;
+    connection.query_with("delete from riops.dataset where workload = $1", &[Some(workload)])?;
+    Ok(())
+}
+
+/// Registers tables as being loaded.
+pub(super) fn register(
+    connection: &mut Connection,
+    workload: &str,
+    id: &str,
+    parameters: &str,
+) -> Result<(), ConnectionError> {
+    connection.query_with(
+        "insert into riops.dataset (workload, id, state, parameters, riops_version)
+         values ($1, $2, 'loading', $3, $4)",
+        &[Some(workload), Some(id), Some(parameters), Some(env!("CARGO_PKG_VERSION"))],
+    )?;
+    Ok(())
 }
 
 pub(super) fn row_of_numbers(row: &[Option<String>]) -> Result<Vec<i128>, DatasetError> {

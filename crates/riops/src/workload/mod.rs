@@ -4,10 +4,12 @@
 //! folder under `sql/` and a subcommand of the binary.
 
 pub mod access;
+mod adopted;
 pub mod dataset;
 pub mod keys;
 pub mod ledger;
 pub mod load;
+mod lock;
 pub mod oltp;
 pub mod point;
 pub mod prepare;

@@ -5,8 +5,9 @@
 
 use riops_wire::sqlstate::SqlState;
 
-use super::dataset::{DatasetError, LOCK_SPACE, Registry};
+use super::dataset::{DatasetError, Registry};
 use super::keys::mix;
+use super::lock::LOCK_SPACE;
 use crate::target::{Connection, ConnectionError};
 
 /// What the comment on a routine of riops's own begins with.
