@@ -66,9 +66,10 @@ fn somewhere<T>(
     session: u64,
     mut attempt: impl FnMut(&Choice) -> Result<T, ConnectionError>,
 ) -> Result<T, ConnectionError> {
-    let mut attempts = nodes.allowed().len();
+    let mut tried = Vec::new();
     loop {
         let choice = nodes.choose(session);
+        tried.push(choice.node);
         match attempt(&choice) {
             Ok(done) => return Ok(done),
             Err(error) => {
@@ -77,8 +78,8 @@ fn somewhere<T>(
                 } else {
                     nodes.failed(choice.node);
                 }
-                attempts = attempts.saturating_sub(1);
-                if error.is_final() || attempts == 0 {
+                // What would be next has failed already.
+                if error.is_final() || tried.contains(&nodes.next(session)) {
                     return Err(error);
                 }
             }

@@ -243,24 +243,7 @@ impl Nodes {
             return Choice { node: 0, conninfo: self.0.conninfo.clone() };
         }
         let mut entries = self.entries();
-        let live = self.homes_of(&entries, |entry| entry.failed_at.is_none());
-        let load = |entries: &[Entry], number: usize| {
-            entries.get(number).map_or(u64::MAX, |entry| match self.0.spread {
-                Spread::LeastConnections => entry.sessions + entry.node.connections,
-                _ => entry.sessions,
-            })
-        };
-        let home = self.home_in(&entries, session).filter(|home| live.contains(home));
-        let least = live.iter().copied().min_by_key(|&number| (load(&entries, number), number));
-        let first_failed = || {
-            let all = self.homes_of(&entries, |_| true);
-            all.into_iter().min_by_key(|&number| entries.get(number).and_then(|e| e.failed_at))
-        };
-        let chosen = match self.0.spread {
-            Spread::LeastConnections => least,
-            _ => home.or(least),
-        };
-        let node = chosen.or_else(first_failed).unwrap_or(0);
+        let node = self.next_of(&entries, session);
         let conninfo = match entries.get_mut(node) {
             Some(entry) => {
                 entry.sessions += 1;
@@ -269,6 +252,36 @@ impl Nodes {
             None => self.0.conninfo.clone(),
         };
         Choice { node, conninfo }
+    }
+
+    /// Where [`Self::choose`] would send the session now.
+    #[must_use]
+    pub fn next(&self, session: u64) -> usize {
+        match self.0.spread {
+            Spread::Off => 0,
+            _ => self.next_of(&self.entries(), session),
+        }
+    }
+
+    fn next_of(&self, entries: &[Entry], session: u64) -> usize {
+        let live = self.homes_of(entries, |entry| entry.failed_at.is_none());
+        let load = |entries: &[Entry], number: usize| {
+            entries.get(number).map_or(u64::MAX, |entry| match self.0.spread {
+                Spread::LeastConnections => entry.sessions + entry.node.connections,
+                _ => entry.sessions,
+            })
+        };
+        let home = self.home_in(entries, session).filter(|home| live.contains(home));
+        let least = live.iter().copied().min_by_key(|&number| (load(entries, number), number));
+        let first_failed = || {
+            let all = self.homes_of(entries, |_| true);
+            all.into_iter().min_by_key(|&number| entries.get(number).and_then(|e| e.failed_at))
+        };
+        let chosen = match self.0.spread {
+            Spread::LeastConnections => least,
+            _ => home.or(least),
+        };
+        chosen.or_else(first_failed).unwrap_or(0)
     }
 
     fn home_in(&self, entries: &[Entry], session: u64) -> Option<usize> {
