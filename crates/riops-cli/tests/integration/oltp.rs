@@ -341,9 +341,13 @@ fn a_run_that_was_killed_leaves_nothing_proved_until_the_next_one_has_counted_an
     let next = database.riops(&format!("run oltp {SHORT}")).expect(0);
     assert_eq!(next.says("counted anew").json()["verdict"]["valid"], true);
     checks_held(&database);
-    database.connect().execute("delete from riops.sbtest2 where id = 7").unwrap();
+    let tampered = "delete from riops.sbtest2 where id = 7;
+                    update riops.sbtest1 set c = left(c, 118) where id = 3";
+    database.connect().execute(tampered).unwrap();
     let missed = database.riops("verify oltp").expect(3);
-    assert!(missed.stdout.contains("WRONG  rows of the load"), "{}", missed.stdout);
+    for wrong in ["WRONG  rows of the load", "WRONG  rows whose texts have not 119 and 59"] {
+        assert!(missed.stdout.contains(wrong), "{}", missed.stdout);
+    }
 }
 
 #[test]
