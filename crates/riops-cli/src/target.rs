@@ -1,11 +1,11 @@
 //! Which database: the one that was named, the one of the `PG*` variables, or the embedded one.
 
+use std::time::{Duration, Instant};
+
 use anyhow::Result;
 use riops::target::embedded::{Embedded, Options};
 use riops::target::{ConnInfo, Connection, Interrupt, Pooler};
-
 use riops::units::Span;
-use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use crate::args::{EmbeddedOptions, TargetOptions};

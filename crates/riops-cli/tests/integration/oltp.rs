@@ -330,6 +330,29 @@ fn ids_of_the_client_go_on_below_those_that_are_there() {
 }
 
 #[test]
+fn without_a_primary_key_rows_that_are_there_twice_are_no_fault_and_are_counted() {
+    let database = database("oltp_twice");
+    let options = "--tables 1 --table-size 300";
+    database.riops(&format!("prepare oltp {options} --secondary")).expect(0);
+    database.riops(&format!("run oltp {SHORT}")).expect(0);
+    checks_held(&database);
+    database.riops("cleanup oltp").expect(0);
+    // What two sessions leave that replace a row at the same time.
+    let twice = "create table public.sbtest1 (id serial, k integer, c char(120), pad char(60));
+        create index xid_1 on public.sbtest1 (id);
+        create index k_1 on public.sbtest1 (k);
+        insert into public.sbtest1
+        select id, id, repeat('c', 119), repeat('p', 59) from generate_series(1, 300) as id, generate_series(1, 2)";
+    database.connect().execute(twice).unwrap();
+    for test in ["point-select", "read-only", "update-index", "read-write", "--skip-trx=on"] {
+        let line = format!("run oltp {test} --schema public {SHORT}");
+        let run = database.riops(&line).expect(0).json();
+        assert_eq!(run["target"]["dataset"]["oltp"]["table_size"], 300, "{test}");
+        checks_held(&database);
+    }
+}
+
+#[test]
 fn a_run_that_was_killed_leaves_nothing_proved_until_the_next_one_has_counted_anew() {
     let database = database("oltp_killed");
     database.riops(SMALL).expect(0);

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::metrics::ErrorEntry;
-use crate::metrics::{LatencySummary, Point, Queries};
+use crate::metrics::{ErrorEntry, LatencySummary, Point, Queries};
 use crate::plan::{
     DatasetPlan, LoadDataset, LoadRun, Method, OltpDataset, OltpRun, RowsDataset, RunPlan, Stop,
     WorkPlan,

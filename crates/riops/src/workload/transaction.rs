@@ -107,6 +107,17 @@ impl Effects {
         *self == Self::default()
     }
 
+    /// So many times the same.
+    #[must_use]
+    pub fn times(self, count: u64) -> Self {
+        Self {
+            inserted: self.inserted * count,
+            reinserted: self.reinserted * count,
+            deleted: self.deleted * count,
+            added: self.added * count,
+        }
+    }
+
     /// Both together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

@@ -150,9 +150,11 @@ fn look(
         ..overlaid_oltp(OltpDataset::default(), &said)
     };
     dataset = OltpDataset { adopted: true, ..dataset };
+    // Without a primary key an id may be there twice.
+    let ids = if dataset.secondary { "distinct id" } else { "*" };
     let mut sizes = Vec::new();
     for table in dataset.table_names() {
-        let sql = format!("select count(*) from {table} where id > 0");
+        let sql = format!("select count({ids}) from {table} where id > 0");
         let rows = registry.connection().query_value(&sql)?;
         sizes.push(rows.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0));
     }
@@ -160,7 +162,7 @@ fn look(
     dataset.table_size = options.table_size.map_or(smallest, |count| count.0);
     for table in dataset.table_names() {
         let size = dataset.table_size;
-        let sql = format!("select count(*) from {table} where id between 1 and {size}");
+        let sql = format!("select count({ids}) from {table} where id between 1 and {size}");
         let rows = registry.connection().query_value(&sql)?;
         if size == 0 || rows.as_deref() != Some(size.to_string().as_str()) {
             let whole = registry.connection().query_value(&whole_until_sql(&table))?;

@@ -115,11 +115,11 @@ impl<C: Clock> Worker<C> {
         let passes = error.is_retryable() || self.rules.retried.contains(&error.sqlstate);
         let retry = passes && flight.retries < self.rules.errors.max_retries;
         let stop = !retry && self.rules.errors.on_error == OnError::Stop;
-        // The first one that ends the run counts even in the warm-up; those in its drain do not.
         // What was to be inserted again is there already, and would be the next time: it is left.
         if flight.tx.is_autocommit() && self.rules.retried.contains(&error.sqlstate) {
             return self.leave_out(number, flight, &error, now);
         }
+        // The first one that ends the run counts even in the warm-up; those in its drain do not.
         if (stop || self.limit.is_measured(now)) && !self.limit.has_failed() {
             let attempt = now.since(flight.attempt_started);
             self.report.recorder.attempts.record(attempt);

@@ -20,15 +20,12 @@ const C_BYTES: usize = 120;
 enum Promise {
     /// BEGIN or COMMIT.
     Word(&'static str),
-    /// As many rows, which begin with a `c` where `c` is true.
-    Rows { count: u64, c: bool },
-    /// At least one row and at most as many, each a `c`: a run with the same seed as another one writes
-    /// the same texts, into other rows.
-    Different { most: u64 },
-    /// Any number of rows.
-    AnyRows,
-    /// A change of one row, or of as many; with `or_none` the row may be gone.
-    Change { rows: u64, or_none: bool, effects: Effects },
+    /// So many rows, which begin with a `c` where `c` is true.
+    Rows { least: u64, most: u64, c: bool },
+    /// A change of so many rows, each with these effects.
+    Change { least: u64, most: u64, effects: Effects },
+    /// So many new rows, with these effects together.
+    Insert { rows: u64, effects: Effects },
 }
 
 /// The stream of one session.
@@ -44,13 +41,15 @@ pub(super) struct OltpGenerator {
     table_size: u64,
     ids: RangePicker,
     ranges: RangePicker,
-    /// Keys of the columns `k` that a range of them starts with.
     rng: Xoshiro256PlusPlus,
     texts: Xoshiro256PlusPlus,
     /// The next id that is made here, and by how much they go down.
     next_id: i64,
     id_step: i64,
     auto_inc: bool,
+    /// Whether an id may be there twice: only a primary key keeps two sessions that replace the same row
+    /// from inserting it both.
+    may_double: bool,
     /// Rows that a transaction is about to touch.
     rows: u64,
     promises: Vec<Promise>,
@@ -88,6 +87,7 @@ impl OltpGenerator {
             next_id: run.ids_below.unwrap_or(0) - 1 - i64::from(session),
             id_step: i64::from(sessions),
             auto_inc: dataset.auto_inc,
+            may_double: dataset.secondary,
             run: run.clone(),
             tables: dataset.tables,
             table_size: dataset.table_size,
@@ -102,9 +102,19 @@ impl OltpGenerator {
         }
     }
 
-    /// Whether a statement may meet a row that another session has just deleted.
-    fn or_none(&self) -> bool {
-        self.run.replaces()
+    /// Rows of `count` ids, of which `different` are told apart. Where rows are replaced statement by
+    /// statement, some may be missing for a moment.
+    fn by_id(&self, different: u64, count: u64) -> Promise {
+        let gone = self.run.skip_trx && self.run.replaces();
+        let least = if gone { 0 } else { different };
+        let most = if self.may_double { u64::MAX } else { count };
+        Promise::Rows { least, most, c: true }
+    }
+
+    /// A change of the row of one id, which another session may just have deleted.
+    fn change(&self, or_none: bool, effects: Effects) -> Promise {
+        let most = if self.may_double { u64::MAX } else { 1 };
+        Promise::Change { least: u64::from(!or_none), most, effects }
     }
 
     fn id(&mut self) -> i32 {
@@ -123,13 +133,14 @@ impl OltpGenerator {
         let position = self.kinds.iter().position(|each| *each == kind).unwrap_or(0);
         let statement = self.before + table as usize * self.kinds.len() + position;
         let range = u64::from(self.run.range_size);
-        let rows = |count: u64, c: bool| Promise::Rows { count, c };
+        let rows = |count: u64, c: bool| Promise::Rows { least: count, most: count, c };
+        let any_rows = Promise::Rows { least: 0, most: u64::MAX, c: false };
+        let replaces = self.run.replaces();
         match kind {
             Kind::PointSelect => {
                 let id = self.id();
                 tx.execute_with(statement, 1, |values| values.int(id));
-                // Where rows are replaced one by one, one may be missing for a moment.
-                if self.run.skip_trx && self.or_none() { Promise::AnyRows } else { rows(1, true) }
+                self.by_id(1, 1)
             }
             Kind::SimpleRange
             | Kind::SumRange
@@ -148,15 +159,15 @@ impl OltpGenerator {
                 });
                 match kind {
                     Kind::SumRange => rows(1, false),
-                    Kind::DistinctRange => Promise::Different { most: range },
-                    _ if self.run.skip_trx && self.or_none() => Promise::AnyRows,
-                    _ => rows(range, true),
+                    // A run with the same seed as another one writes the same texts, into other rows.
+                    Kind::DistinctRange => self.by_id(1, range),
+                    _ => self.by_id(range, range),
                 }
             }
             Kind::IndexUpdate => {
                 let id = self.id();
                 tx.execute_with(statement, 1, |values| values.int(id));
-                self.change(1, Effects { added: 1, ..Effects::default() })
+                self.change(replaces, Effects { added: 1, ..Effects::default() })
             }
             Kind::NonIndexUpdate => {
                 let id = self.id();
@@ -165,16 +176,12 @@ impl OltpGenerator {
                     values.text(C, |text| texts::write(texts, text));
                     values.int(id);
                 });
-                self.change(1, Effects::default())
+                self.change(replaces, Effects::default())
             }
             Kind::Delete => {
                 tx.execute_with(statement, 1, |values| values.int(id));
                 // Somebody may have deleted it before.
-                Promise::Change {
-                    rows: 1,
-                    or_none: true,
-                    effects: Effects { deleted: 1, ..Effects::default() },
-                }
+                self.change(true, Effects { deleted: 1, ..Effects::default() })
             }
             Kind::Insert | Kind::InsertAuto | Kind::InsertMany => {
                 self.insert(tx, kind, statement, id)
@@ -185,7 +192,7 @@ impl OltpGenerator {
                 tx.execute_with(statement, count, |values| {
                     (0..count).for_each(|_| values.int(int(rng.random_range(1..=size))));
                 });
-                Promise::AnyRows
+                any_rows
             }
             Kind::RandomRanges => {
                 let (count, size) = (self.run.number_of_ranges as usize, self.table_size);
@@ -209,20 +216,16 @@ impl OltpGenerator {
                     values.int(int(first));
                     values.int(int(first + range - 1));
                 });
-                Promise::AnyRows
+                any_rows
             }
         }
-    }
-
-    fn change(&self, rows: u64, effects: Effects) -> Promise {
-        Promise::Change { rows, or_none: self.or_none(), effects }
     }
 
     /// One row, or many in one statement.
     fn insert(&mut self, tx: &mut Transaction, kind: Kind, statement: usize, id: i32) -> Promise {
         let count = if kind == Kind::InsertMany { self.run.batch_insert_count } else { 1 };
         let with_id = kind == Kind::Insert || (kind == Kind::InsertMany && !self.auto_inc);
-        let replaces = self.or_none();
+        let replaces = self.run.replaces();
         let columns = if with_id { 4 } else { 3 };
         let mut added = 0;
         let write = |values: &mut Values<'_>| {
@@ -242,7 +245,7 @@ impl OltpGenerator {
         let rows = u64::from(count);
         let (inserted, reinserted) = if replaces { (0, rows) } else { (rows, 0) };
         let effects = Effects { inserted, reinserted, deleted: 0, added };
-        Promise::Change { rows, or_none: false, effects }
+        Promise::Insert { rows, effects }
     }
 
     /// Ends a round trip, where each statement has one.
@@ -275,7 +278,9 @@ impl Generator for OltpGenerator {
                 let id = if kinds.contains(&Kind::Delete) { self.id() } else { 0 };
                 for (position, &kind) in kinds.iter().enumerate() {
                     let promise = self.statement(tx, kind, table, id);
-                    if let Promise::Change { effects, .. } = promise {
+                    if let Promise::Change { effects, .. } | Promise::Insert { effects, .. } =
+                        promise
+                    {
                         tx.changes(effects);
                     }
                     self.promises.push(promise);
@@ -302,7 +307,7 @@ impl Generator for OltpGenerator {
         outcome.rows += 1;
         outcome.returned += 1;
         let promise = self.promises.get(outcome.complete as usize);
-        if let Some(Promise::Rows { c: true, .. } | Promise::Different { .. }) = promise {
+        if let Some(Promise::Rows { c: true, .. }) = promise {
             outcome.wrong |= reply.first_length() != Some(C_BYTES);
         }
     }
@@ -311,19 +316,20 @@ impl Generator for OltpGenerator {
         let promise = self.promises.get(outcome.complete as usize);
         match promise {
             Some(Promise::Word(word)) => outcome.wrong |= tag != *word,
-            Some(Promise::Rows { count, .. }) => outcome.wrong |= outcome.returned != *count,
-            Some(Promise::Different { most }) => {
-                outcome.wrong |= !(1..=*most).contains(&outcome.returned);
+            Some(Promise::Rows { least, most, .. }) => {
+                outcome.wrong |= !(*least..=*most).contains(&outcome.returned);
             }
-            Some(Promise::AnyRows) => {}
-            Some(Promise::Change { rows, or_none, effects }) => {
+            Some(Promise::Change { least, most, effects }) => {
                 let touched = rows_of(tag);
                 outcome.rows += touched;
-                if touched == *rows {
-                    outcome.effects = outcome.effects.and(*effects);
-                } else {
-                    outcome.wrong |= !(*or_none && touched == 0);
-                }
+                outcome.effects = outcome.effects.and(effects.times(touched));
+                outcome.wrong |= !(*least..=*most).contains(&touched);
+            }
+            Some(Promise::Insert { rows, effects }) => {
+                let inserted = rows_of(tag);
+                outcome.rows += inserted;
+                outcome.effects = outcome.effects.and(*effects);
+                outcome.wrong |= inserted != *rows;
             }
             None => outcome.wrong = true,
         }
