@@ -5,6 +5,7 @@ mod format;
 mod hints;
 mod histogram;
 mod model;
+mod nodes;
 mod oltp;
 mod pgio;
 mod scatter;

@@ -10,6 +10,9 @@ use crate::metrics::{LatencySummary, Point};
 use crate::plan::{OltpDataset, OltpRun, OltpTest, RunPlan, WorkPlan};
 use crate::store::{Record, StageRecord};
 
+/// From here on the time that was lost is worth a line.
+const LOST_SHARE: f64 = 0.05;
+
 /// What the sessions did.
 pub(super) fn work(run: &OltpRun) -> String {
     let mut parts = Vec::new();
@@ -203,113 +206,6 @@ pub(super) fn contention(block: &mut Block, summary: &Summary<'_>) {
         );
     }
 }
-
-/// From here on the time that was lost is worth a line.
-const LOST_SHARE: f64 = 0.05;
-
-/// The nodes of a cluster, one a line; nothing where there is only one.
-pub(super) fn nodes(block: &mut Block, stage: &StageRecord) {
-    if stage.nodes.len() < 2 {
-        return;
-    }
-    let width = stage.nodes.iter().map(|node| node.node.len()).max().unwrap_or(0);
-    for (position, node) in stage.nodes.iter().enumerate() {
-        let mut text = format!(
-            "{:<width$}  {} sessions · {} tx/s · {}",
-            node.node,
-            node.sessions,
-            rate(node.transactions_per_s),
-            percent(node.share)
-        );
-        if let Some(latency) = &node.service_us {
-            let _ = write!(
-                text,
-                " · p50 {} · p99 {}",
-                duration_us(latency.p50),
-                duration_us(latency.p99)
-            );
-        }
-        if node.down {
-            text.push_str(" · DOWN at the end");
-        }
-        let pause = node.longest_pause_s.filter(|&pause| {
-            pause >= PAUSE_S && node.sessions + node.transactions > 0 && node.outages.is_empty()
-        });
-        if let Some(pause) = pause {
-            let _ = write!(text, " · {} without a success", duration_us(pause * 1e6));
-        }
-        for (number, what) in [
-            (node.errors, "errors"),
-            (node.retries, "retries"),
-            (node.reconnects, "reconnects"),
-            (node.unknown_commits, "unknown commits"),
-        ] {
-            if number > 0 {
-                let _ = write!(text, " · {} {what}", count(number));
-            }
-        }
-        if let Some(usage) = &node.usage {
-            for (figure, what) in [
-                (usage.cpu_cores, "CPUs busy"),
-                (usage.storage_reads_per_s, "storage reads/s"),
-                (usage.storage_writes_per_s, "storage writes/s"),
-            ] {
-                if let Some(figure) = figure {
-                    let _ = write!(text, " · {} {what}", rate(figure));
-                }
-            }
-        }
-        block.line(if position == 0 { "nodes" } else { "" }, &text);
-        for outage in &node.outages {
-            let mut text = format!(
-                "  {}: {} without a success",
-                outage.sqlstate,
-                duration_us(outage.without_success_s * 1e6)
-            );
-            let Some(below) = outage.below_90_percent_s.filter(|&below| below > 0.0) else {
-                block.line("", &text);
-                continue;
-            };
-            {
-                let _ =
-                    write!(text, ", {} below 90 % of the former rate", duration_us(below * 1e6));
-            }
-            let _ = match outage.until_90_percent_s {
-                Some(until) => write!(text, ", back at it after {}", duration_us(until * 1e6)),
-                None => write!(text, ", not back at it"),
-            };
-            block.line("", &text);
-        }
-    }
-    let placed: u64 = stage.nodes.iter().map(|node| node.sessions).sum();
-    if placed < u64::from(stage.sessions) {
-        let elsewhere = u64::from(stage.sessions) - placed;
-        block.line("", &format!("{elsewhere} sessions were on none of them at the end"));
-    }
-    let answering = stage.nodes.iter().filter(|node| !node.down);
-    let idle = answering.clone().count().saturating_sub(1);
-    let busiest = answering.max_by_key(|node| node.transactions);
-    if let Some(busiest) = busiest.filter(|node| idle > 0 && node.share >= ALL_SHARE) {
-        block.line(
-            "",
-            &format!(
-                "WARNING: {} does {} of the work, {idle} other nodes that answer next to nothing: name several hosts, leave --spread at round-robin, or go through a service that balances",
-                busiest.node,
-                percent(busiest.share)
-            ),
-        );
-    } else if let Some(imbalance) = stage.imbalance {
-        block.line(
-            "",
-            &format!("imbalance {imbalance:.2} (the busiest node's share over an even one)"),
-        );
-    }
-}
-
-/// A shorter time without a success is not worth a word.
-const PAUSE_S: f64 = 1.0;
-/// From here on one node does all the work.
-const ALL_SHARE: f64 = 0.9;
 
 /// One interval in sysbench's words, and riops's tail.
 #[must_use]
