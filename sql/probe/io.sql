@@ -1,4 +1,6 @@
--- From PostgreSQL 16 on: what all sessions of clients did with blocks of tables and indexes.
+-- From PostgreSQL 18 on: what all sessions of clients and their parallel workers did with blocks of tables
+-- and indexes.
 select coalesce(sum(hits), 0), coalesce(sum(reads), 0), coalesce(sum(writes), 0),
-       coalesce(sum(extends), 0), coalesce(sum(evictions), 0)
-  from pg_stat_io where backend_type = 'client backend' and object = 'relation'
+       coalesce(sum(extends), 0), coalesce(sum(evictions), 0),
+       coalesce(sum(read_bytes), 0), coalesce(sum(write_bytes), 0), coalesce(sum(extend_bytes), 0)
+  from pg_stat_io where backend_type in ('client backend', 'background worker') and object = 'relation'

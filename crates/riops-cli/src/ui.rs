@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use riops::engine::Observer;
 use riops::metrics::Point;
 use riops::plan::{RunPlan, Stop, WorkPlan};
+use riops::probe::sampler::ProbePoint;
 use riops::report;
 use riops::units::Span;
 use riops::workload::prepare::Progress;
@@ -149,6 +150,95 @@ impl LoadProgress {
 }
 
 impl Drop for LoadProgress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The progress of a statement that runs once: what the server tells of it, and the device's rates.
+pub(crate) struct StepProgress {
+    ui: Ui,
+    bar: ProgressBar,
+    name: &'static str,
+    /// The database's size before, and by how much it is to grow.
+    growth: Option<(u64, u64)>,
+    told: Mutex<Instant>,
+}
+
+/// Parts of a bar.
+const BAR_PARTS: u64 = 1_000;
+
+impl StepProgress {
+    pub(crate) fn new(ui: Ui, name: &'static str, growth: Option<(u64, u64)>) -> Self {
+        let bar = ui.bar(BAR_PARTS, "{prefix:12} {bar:24} {wide_msg}");
+        bar.set_prefix(name);
+        bar.tick();
+        if !ui.terminal {
+            ui.notice(&format!("{name} …"));
+        }
+        Self { ui, bar, name, growth, told: Mutex::new(Instant::now()) }
+    }
+
+    /// Shows how far it is.
+    pub(crate) fn show(&self, point: &ProbePoint) {
+        let (phase, share) = self.share(point);
+        let mut parts = Vec::new();
+        if let Some(share) = share {
+            parts.push(report::percent(share));
+        }
+        if let (Some(read), Some(write)) = (point.read_mb_s, point.write_mb_s) {
+            parts.push(format!("{read:.0} MB/s read, {write:.0} MB/s written"));
+        }
+        // Of the phase that it is in: what comes after it the server does not know.
+        if let Some(share) = share.filter(|&share| share > 0.0 && share < 1.0) {
+            let left = point.t_s * (1.0 - share) / share;
+            parts.push(format!("{} left", Span(Duration::from_secs_f64(left.ceil()))));
+        }
+        parts.push(phase);
+        let line = parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>();
+        let line = line.join(" · ");
+        if self.ui.terminal {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a share of a thousand"
+            )]
+            let position = (share.unwrap_or(0.0) * BAR_PARTS as f64) as u64;
+            self.bar.set_position(position);
+            self.bar.set_message(line);
+            return;
+        }
+        let Ok(mut told) = self.told.lock() else {
+            return;
+        };
+        if told.elapsed() >= LINE_EVERY {
+            *told = Instant::now();
+            self.ui.notice(&format!("{}: {:.0} s · {line}", self.name, point.t_s));
+        }
+    }
+
+    /// What is done of all, and which part of it is under way.
+    fn share(&self, point: &ProbePoint) -> (String, Option<f64>) {
+        let of = |done: u64, total: u64| {
+            (total > 0).then(|| (done as f64 / total as f64).clamp(0.0, 1.0))
+        };
+        match (&point.progress, self.growth, point.database_bytes) {
+            (Some(progress), ..) => (progress.phase.clone(), of(progress.done, progress.total)),
+            (None, Some((before, growth)), Some(now)) => {
+                (String::new(), of(now.saturating_sub(before), growth))
+            }
+            _ => (String::new(), None),
+        }
+    }
+
+    /// It has ended.
+    pub(crate) fn done(&self, seconds: f64) {
+        self.bar.finish_and_clear();
+        self.ui.notice(&format!("{:<12} {}", self.name, report::duration_us(seconds * 1e6)));
+    }
+}
+
+impl Drop for StepProgress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

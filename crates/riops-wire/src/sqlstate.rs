@@ -17,6 +17,10 @@ impl SqlState {
     pub const INVALID_CATALOG_NAME: Self = Self(*b"3D000");
     /// The disk is full.
     pub const DISK_FULL: Self = Self(*b"53100");
+    /// Somebody uses it.
+    pub const OBJECT_IN_USE: Self = Self(*b"55006");
+    /// The role may not do that.
+    pub const INSUFFICIENT_PRIVILEGE: Self = Self(*b"42501");
     /// The server takes no more connections.
     pub const TOO_MANY_CONNECTIONS: Self = Self(*b"53300");
     /// Another transaction got in the way: run it again.

@@ -1,5 +1,6 @@
 //! The command line as it is typed. What is left out stays `None`: defaults belong to the plan.
 
+mod cbc;
 mod dataset;
 mod oltp;
 mod run;
@@ -7,15 +8,16 @@ mod run;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use riops::units::Span;
+use riops::units::{Size, Span};
 
+pub(crate) use cbc::{Place, RunCbc};
 pub(crate) use dataset::{
     DatasetOptions, GenerateCsv, Layout, LoadTableOptions, PrepareLoad, PrepareRows,
 };
 pub(crate) use oltp::{OltpOptions, PrepareOltp, RunOltp, Switch};
 pub(crate) use run::{
-    LoopOptions, LoopSide, OnError, PictureOptions, Protocol, RunLoad, RunOptions, RunOutput,
-    RunOutputOptions, RunPoint, RunRows, Scale, UpdateShare,
+    LoopOptions, LoopSide, OnError, PictureOptions, Protocol, RecordOptions, RunLoad, RunOptions,
+    RunOutput, RunOutputOptions, RunPoint, RunRows, Scale, UpdateShare,
 };
 
 /// Measures PostgreSQL-compatible databases
@@ -45,6 +47,7 @@ Examples:
   riops run load --rows 1e6 --method insert,copy-binary
   riops run point --op mixed:90/10 --graph latency.png
   riops run oltp read-only --tables 10 --table-size 100000
+  riops run cbc --size 20GB
   riops prepare rows --rows 50e6 -d postgresql://me@db.example/bench
   riops server start && psql \"$(riops server url)\"";
 
@@ -80,6 +83,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: Runs,
     },
+    /// Write kept runs as one page of HTML, with their counters over time
+    Report(Report),
     /// Look at a target, or at this client, before something is measured
     Doctor(Box<Doctor>),
     /// Manage the embedded server
@@ -116,6 +121,8 @@ pub(crate) enum Run {
     Point(Box<RunPoint>),
     /// Sysbench's transactions, on sysbench's tables
     Oltp(Box<RunOltp>),
+    /// Complete Block Check: bulk commands that push a whole table through the storage
+    Cbc(Box<RunCbc>),
 }
 
 #[derive(Debug, Subcommand)]
@@ -146,6 +153,8 @@ pub(crate) enum Cleanup {
     Load(TargetOptions),
     /// The tables of the workload oltp
     Oltp(TargetOptions),
+    /// The table of the workload cbc, and the database that it has of its own
+    Cbc(TargetOptions),
 }
 
 /// Which database
@@ -210,21 +219,48 @@ pub(crate) struct OutputOptions {
     pub(crate) output: Output,
 }
 
+/// Which runs, and where to
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// The beginning or the end of the id of each run, or `last`
+    #[arg(default_value = "last", value_name = "RUN")]
+    pub(crate) runs: Vec<String>,
+    /// The file; - is standard output
+    #[arg(short, long, default_value = "riops.html", value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+}
+
 /// What to look at
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// Measure instead how much this client could do at most: against a server that does nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with = "disk")]
     pub(crate) client: bool,
+    /// Measure instead what the device of the server's data can do, with fio, and keep it: runs are held
+    /// against it
+    #[arg(long)]
+    pub(crate) disk: bool,
     /// With --client: connections [default: the number of cores]
     #[arg(short = 'c', long, visible_aliases = ["clients", "threads"], value_name = "N", requires = "client", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) sessions: Option<u32>,
     /// With --client: threads that drive them [default: the number of cores]
     #[arg(short = 'j', long, value_name = "N", requires = "client")]
     pub(crate) workers: Option<u32>,
-    /// With --client: how long to measure [default: 3s]
-    #[arg(short = 't', long, visible_alias = "time", value_name = "TIME", requires = "client")]
+    /// With --client: how long to measure [default: 3s]; with --disk: each of four times [default: 5s]
+    #[arg(short = 't', long, visible_alias = "time", value_name = "TIME")]
     pub(crate) duration: Option<Span>,
+    /// With --disk: a folder on the device [default: beside the server's data, where the server runs on
+    /// this machine]
+    #[arg(long, value_name = "DIR", requires = "disk")]
+    pub(crate) disk_dir: Option<PathBuf>,
+    /// With --disk: the file that is written and read [default: 2GB]
+    #[arg(long, value_name = "SIZE", requires = "disk")]
+    pub(crate) disk_size: Option<Size>,
+    /// With --disk: where it is kept
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
     #[command(flatten)]
     pub(crate) output: OutputOptions,
     #[command(flatten)]

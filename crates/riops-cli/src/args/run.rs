@@ -182,21 +182,33 @@ pub(crate) struct RunOptions {
     /// Call a result that the client limited not valid
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Length of a point of the time series [default: 1s]
-    #[arg(long, visible_alias = "report-interval", value_name = "TIME")]
-    pub(crate) interval: Option<Span>,
     /// From which all random numbers are derived [default: random]
     #[arg(long, visible_alias = "rand-seed", value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Keep trying to connect the sessions for this long before the first transaction
-    #[arg(long, value_name = "TIME")]
-    pub(crate) thread_init_timeout: Option<Span>,
     /// The percentile of the interval lines, and of sysbench's report [default: 95]
     #[arg(long, value_name = "N")]
     pub(crate) percentile: Option<f64>,
     /// Do not read the data afterwards to prove that nothing was lost
     #[arg(long)]
     pub(crate) no_verify: bool,
+    #[command(flatten)]
+    pub(crate) record: RecordOptions,
+    #[command(flatten)]
+    pub(crate) nodes: NodeOptions,
+    #[command(flatten)]
+    pub(crate) picture: PictureOptions,
+}
+
+/// What is kept of it, and in which form it is printed
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Run")]
+pub(crate) struct RecordOptions {
+    /// Length of a point of the time series [default: 1s]
+    #[arg(long, visible_alias = "report-interval", value_name = "TIME")]
+    pub(crate) interval: Option<Span>,
+    /// Keep trying to connect the sessions for this long before the first transaction
+    #[arg(long, value_name = "TIME")]
+    pub(crate) thread_init_timeout: Option<Span>,
     /// A name for the run
     #[arg(long, value_name = "TEXT")]
     pub(crate) label: Option<String>,
@@ -209,11 +221,7 @@ pub(crate) struct RunOptions {
     #[arg(long)]
     pub(crate) no_store: bool,
     #[command(flatten)]
-    pub(crate) nodes: NodeOptions,
-    #[command(flatten)]
     pub(crate) output: RunOutputOptions,
-    #[command(flatten)]
-    pub(crate) picture: PictureOptions,
 }
 
 /// How many transactions at once
@@ -287,8 +295,8 @@ pub(crate) struct LoopOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunOutputOptions {
-    /// What to print on standard output; pgio is text that ends with PGIO's report, sysbench its report
-    /// alone
+    /// What to print on standard output; pgio is text that ends with PGIO's report; sysbench is its report
+    /// alone, and cbc the lines of its collector
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) output: RunOutput,
 }
@@ -300,10 +308,11 @@ pub(crate) enum RunOutput {
     Json,
     Pgio,
     Sysbench,
+    Cbc,
 }
 
 /// What is printed and drawn beside the result
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct PictureOptions {
     /// Print a histogram of the latencies behind the text; its buckets are of equal width, or with

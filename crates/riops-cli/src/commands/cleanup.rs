@@ -4,11 +4,34 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::target::{Connection, Interrupt};
+use riops::workload::cbc::{NAME, drop_database};
 use riops::workload::dataset::Registry;
 
 use crate::args::TargetOptions;
 use crate::target::Target;
 use crate::ui::Ui;
+
+/// Drops what `cbc` has made: its database, and its table in the schema `riops`.
+pub(crate) fn cbc(options: &TargetOptions, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let target = Target::open(options, interrupt, ui)?;
+    target.announce(ui);
+    target.require_own_sessions(interrupt)?;
+    let mut control = Connection::open(&target.conninfo, interrupt)?;
+    let database = drop_database(&mut control, false)?;
+    let mut registry = Registry::new(&mut control, NAME);
+    registry.lock(true)?;
+    let tables = registry.drop_dataset()?;
+    registry.drop_registry_if_empty()?;
+    drop(control);
+    target.close()?;
+    crate::ui::print(match (database, tables.is_empty()) {
+        (false, true) => "there was nothing of the workload cbc: nothing dropped\n",
+        (true, true) => "dropped the database riops_cbc\n",
+        (false, false) => "dropped 1 table\n",
+        (true, false) => "dropped the database riops_cbc and 1 table\n",
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
 
 /// Drops the dataset and says what was dropped.
 pub(crate) fn cleanup(

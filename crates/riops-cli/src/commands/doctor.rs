@@ -1,12 +1,19 @@
 //! `riops doctor`: a look at the target, or at this client.
 
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::engine::calibrate;
+use riops::probe::disk::{DiskError, measure};
 use riops::report;
+use riops::store::{SqliteStore, default_path};
 use riops::target::examine::examine;
+use riops::target::facts::ServerFacts;
+use riops::target::machine::MachineFacts;
 use riops::target::{Connection, Interrupt, Pooler, is_on_this_machine, machine};
+use riops::units::BLOCK_BYTES;
 use riops::workload::dataset::Registry;
 use riops::workload::rows::NAME;
 use serde::Serialize;
@@ -19,10 +26,24 @@ use crate::ui::Ui;
 /// How long the client is measured where nothing else was asked for, in seconds.
 const CALIBRATION_S: f64 = 3.0;
 
+/// How long each figure of a device is measured where nothing else was asked for, in seconds.
+const DISK_S: f64 = 5.0;
+/// The file that is read and written then.
+const DISK_BYTES: u64 = 2_000_000_000;
+/// A smaller one stays in the caches of the device itself.
+const DISK_BYTES_MIN: u64 = 64 << 20;
+
 /// Looks, and says what there is to say.
 pub(crate) fn doctor(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     if options.client {
         return client(options, interrupt, ui);
+    }
+    if options.disk {
+        return disk(options, interrupt, ui);
+    }
+    if options.duration.is_some() {
+        let text = "--duration goes with --client or --disk: nothing else is measured";
+        return Err(UsageError(text.to_owned()).into());
     }
     let target = Target::open(&options.target, interrupt, ui)?;
     target.announce(ui);
@@ -64,6 +85,64 @@ fn client(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
         return Ok(ExitCode::from(FAILED));
     }
     print(options, &calibration, report::calibration_text)
+}
+
+/// Measures the device of the server's data, and keeps what it can do.
+fn disk(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let seconds = options.duration.map_or(DISK_S, |span| span.0.as_secs_f64());
+    if !(seconds > 0.0 && seconds <= 3600.0) {
+        return Err(UsageError("--duration must be above 0 and at most 1h".to_owned()).into());
+    }
+    let file_bytes = options.disk_size.map_or(DISK_BYTES, |size| size.blocks() * BLOCK_BYTES);
+    if file_bytes < DISK_BYTES_MIN {
+        return Err(UsageError("--disk-size must be at least 64MB".to_owned()).into());
+    }
+    // What cannot be kept is better known before it is measured.
+    let store = SqliteStore::open(&options.store.store.clone().unwrap_or_else(default_path))?;
+    let (folder, target) = if let Some(folder) = &options.disk_dir {
+        (folder.clone(), None)
+    } else {
+        let (folder, target) = folder_of_data(options, interrupt, ui)?;
+        (folder, Some(target))
+    };
+    let limit = measure(&folder, file_bytes, seconds, interrupt, &|text| ui.notice(text));
+    if let Some(target) = target {
+        target.close()?;
+    }
+    if matches!(limit, Err(DiskError::Interrupted)) {
+        return Ok(ExitCode::from(crate::failure::INTERRUPTED));
+    }
+    let limit = limit?;
+    store.keep_disk_limit(&MachineFacts::read().host, &limit)?;
+    ui.notice(&format!("kept in {}", store.path().display()));
+    print(options, &limit, report::disk_text)
+}
+
+/// A folder on the device of the server's data: beside them where that is the same device and may be
+/// written, else among them.
+fn folder_of_data(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<(PathBuf, Target)> {
+    let target = Target::open(&options.target, interrupt, ui)?;
+    target.announce(ui);
+    let mut connection = Connection::open(&target.conninfo, interrupt)?;
+    let pooler = Pooler::detect(&mut connection, &target.conninfo, interrupt)?;
+    let is_local =
+        pooler.is_none() && target.conninfo.is_local() && is_on_this_machine(&mut connection)?;
+    let data = ServerFacts::read(&mut connection)?.data_directory.filter(|_| is_local);
+    let Some(data) = data else {
+        let text = "the folder of the server's data is not on this machine, or may not be seen: run riops doctor --disk on that machine, or name a folder of the device with --disk-dir";
+        return Err(UsageError(text.to_owned()).into());
+    };
+    let beside = data.parent().filter(|parent| {
+        let device = |path: &Path| std::fs::metadata(path).ok().map(|found| found.dev());
+        device(parent) == device(&data) && may_write(parent)
+    });
+    Ok((beside.map_or_else(|| data.clone(), Path::to_owned), target))
+}
+
+/// Whether this process may make files in a folder.
+fn may_write(folder: &Path) -> bool {
+    let own = folder.join(format!("riops-doctor-{}", std::process::id()));
+    std::fs::create_dir(&own).and_then(|()| std::fs::remove_dir(&own)).is_ok()
 }
 
 fn print<T: Serialize>(options: &Doctor, found: &T, text: fn(&T) -> String) -> Result<ExitCode> {

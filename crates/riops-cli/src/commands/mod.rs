@@ -4,6 +4,7 @@ mod cleanup;
 mod doctor;
 mod generate;
 mod prepare;
+mod report;
 mod run;
 mod runs;
 mod server;
@@ -57,6 +58,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Cleanup { workload: Cleanup::Oltp(target) } => {
             cleanup::cleanup(oltp::NAME, &target, &interrupt, ui)
         }
+        Command::Cleanup { workload: Cleanup::Cbc(target) } => {
+            cleanup::cbc(&target, &interrupt, ui)
+        }
         Command::Cleanup { workload: Cleanup::Rows(target) } => {
             cleanup::cleanup(rows::NAME, &target, &interrupt, ui)
         }
@@ -67,6 +71,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
             generate::csv(&options, &interrupt, ui)
         }
         Command::Runs { action } => runs::look(action, ui),
+        Command::Report(options) => report::write(&options, ui),
         Command::Doctor(options) => doctor::doctor(&options, &interrupt, ui),
         Command::Server { action } => server::run(action, &interrupt, ui),
     }

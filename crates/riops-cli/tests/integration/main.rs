@@ -8,6 +8,7 @@
 
 mod bad_input;
 mod between;
+mod cbc;
 mod certificates;
 mod cluster;
 mod connect;

@@ -20,6 +20,7 @@ use super::{Go, Shared, in_time};
 use crate::metrics::{Failure, IntervalPart, Recorder};
 use crate::plan::{OnError, Stop};
 use crate::probe::cpu;
+use crate::target::connection::{Answer, Notice};
 use crate::target::{Connection, ConnectionError, Interrupt};
 use crate::units::Nanos;
 use crate::workload::{Call, LoopReport, ServerLoop};
@@ -226,13 +227,17 @@ impl CallSession<'_> {
         };
         let sql = self.server_loop.call_sql(&call);
         let server_loop = self.server_loop;
-        let mut heard = |report: &str| {
-            if let Some(report) = server_loop.read(report) {
+        let mut heard = |notice: Notice<'_>| {
+            if let Some(report) = notice.detail.and_then(|report| server_loop.read(report)) {
                 self.book(report);
             }
         };
         match connection.query_with_notices(&sql, &mut heard) {
-            Ok(last) => match last.as_deref().and_then(|last| server_loop.read(last)) {
+            Ok(Answer { rows, .. }) => match rows
+                .first()
+                .and_then(|row| row.first()?.as_deref())
+                .and_then(|last| server_loop.read(last))
+            {
                 Some(report) => {
                     self.book_last(report);
                     CallEnd::Done

@@ -2,6 +2,7 @@
 //!
 //! Reads no command line, no file and no clock.
 
+mod cbc;
 mod load;
 mod oltp;
 pub mod pgio;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use cbc::{CbcDataset, CbcPlace, CbcRun, CbcSize, copies};
 pub use load::{Contents, LoadDataset, LoadRun, Method, PointOperations, PointRun};
 pub use oltp::{OltpDataset, OltpRun, OltpTest};
 pub use rows::{

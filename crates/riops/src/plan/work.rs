@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    LoadDataset, LoadRun, OltpDataset, OltpRun, PlanError, PointRun, RowsDataset, RowsRun,
+    CbcDataset, CbcRun, LoadDataset, LoadRun, OltpDataset, OltpRun, PlanError, PointRun,
+    RowsDataset, RowsRun,
 };
 
 /// What the sessions of a run do: in a record under the name of the workload.
@@ -18,6 +19,8 @@ pub enum WorkPlan {
     Point(PointRun),
     /// Sysbench's transactions.
     Oltp(OltpRun),
+    /// Bulk commands on one wide table.
+    Cbc(CbcRun),
 }
 
 impl WorkPlan {
@@ -27,6 +30,7 @@ impl WorkPlan {
             Self::Load(run) => run.validate(),
             Self::Point(run) => run.validate(),
             Self::Oltp(run) => run.validate(),
+            Self::Cbc(run) => run.validate(),
         }
     }
 
@@ -38,6 +42,8 @@ impl WorkPlan {
             Self::Load(_) => true,
             Self::Point(run) => run.updates(),
             Self::Oltp(run) => run.writes() > 0,
+            // Its table is made by the run itself, and by nothing that repeats.
+            Self::Cbc(_) => false,
         }
     }
 
@@ -50,7 +56,7 @@ impl WorkPlan {
             Self::Load(_) => true,
             Self::Point(_) => operation == "update",
             // Its changes are counted by their effects.
-            Self::Oltp(_) => false,
+            Self::Oltp(_) | Self::Cbc(_) => false,
         }
     }
 
@@ -60,13 +66,13 @@ impl WorkPlan {
         match self {
             Self::Rows(run) => run.stages().len(),
             Self::Load(run) => run.stages().len(),
-            Self::Point(_) | Self::Oltp(_) => 1,
+            Self::Point(_) | Self::Oltp(_) | Self::Cbc(_) => 1,
         }
     }
 }
 
 /// What was prepared: in a record under the name of its workload.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DatasetPlan {
     /// Tables whose rows lie scattered behind an index.
@@ -75,4 +81,6 @@ pub enum DatasetPlan {
     Load(LoadDataset),
     /// Sysbench's tables.
     Oltp(OltpDataset),
+    /// The wide table of `cbc`.
+    Cbc(CbcDataset),
 }

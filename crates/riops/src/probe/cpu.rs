@@ -21,6 +21,31 @@ fn seconds(clock: ClockId) -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
+/// Ticks of the kernel's accounts of processes: 100 a second wherever Linux runs.
+const TICKS_PER_S: f64 = 100.0;
+
+/// CPU seconds of another process so far, user and system; `None` where there is none on this machine. To
+/// the nanosecond where the kernel keeps its scheduler's accounts, else to the hundredth of a second.
+#[must_use]
+pub fn process_cpu_s(process: i32) -> Option<f64> {
+    let read = |file: &str| fs::read_to_string(format!("/proc/{process}/{file}")).ok();
+    read("schedstat").and_then(|text| schedstat_cpu_s(&text)).or_else(|| stat_cpu_s(&read("stat")?))
+}
+
+/// The first field of /proc/PID/schedstat: nanoseconds on a processor, of a process of one thread.
+fn schedstat_cpu_s(text: &str) -> Option<f64> {
+    let nanoseconds: u64 = text.split(' ').next()?.parse().ok()?;
+    Some(nanoseconds as f64 / 1e9)
+}
+
+/// The fields 14 and 15 of /proc/PID/stat, behind the name, which may have spaces and brackets.
+fn stat_cpu_s(text: &str) -> Option<f64> {
+    let (_, fields) = text.rsplit_once(") ")?;
+    let mut fields = fields.split(' ').skip(11).map(str::parse::<u64>);
+    let (user, system) = (fields.next()?.ok()?, fields.next()?.ok()?);
+    Some((user + system) as f64 / TICKS_PER_S)
+}
+
 /// Ticks of all processors since the machine started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MachineCpu {
@@ -62,6 +87,15 @@ impl MachineCpu {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_cpu_of_a_process_stands_behind_its_name() {
+        let line = "7 (postgres: a) b) R 1 7 7 0 -1 4194560 900 0 0 0 250 50 0 0 20 0 1 0 99";
+        assert_eq!(stat_cpu_s(line), Some(3.0));
+        assert_eq!(stat_cpu_s("7 (postgres"), None);
+        assert_eq!(schedstat_cpu_s("2500000000 17 42\n"), Some(2.5));
+        assert!(process_cpu_s(i32::try_from(std::process::id()).unwrap()).is_some());
+    }
 
     #[test]
     fn waiting_for_a_device_is_not_busy() {

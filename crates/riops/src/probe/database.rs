@@ -15,7 +15,8 @@ const TABLES: &str = include_str!("../../../../sql/probe/tables.sql");
 const ROWS: &str = include_str!("../../../../sql/probe/rows.sql");
 const DATABASE: &str = include_str!("../../../../sql/probe/database.sql");
 const IO: &str = include_str!("../../../../sql/probe/io.sql");
-const LOG_POSITION: &str = include_str!("../../../../sql/probe/log_position.sql");
+const IO_17: &str = include_str!("../../../../sql/probe/io_17.sql");
+pub(super) const LOG_POSITION: &str = include_str!("../../../../sql/probe/log_position.sql");
 const WAL: &str = include_str!("../../../../sql/probe/wal.sql");
 const CHECKPOINTS: &str = include_str!("../../../../sql/probe/checkpoints.sql");
 const CHECKPOINTS_16: &str = include_str!("../../../../sql/probe/checkpoints_16.sql");
@@ -72,9 +73,14 @@ pub struct DatabaseCounters {
     pub xact_commit: u64,
     pub xact_rollback: u64,
     pub deadlocks: u64,
+    #[serde(default)]
+    pub temp_files: u64,
+    #[serde(default)]
+    pub temp_bytes: u64,
 }
 
-/// What all client sessions of the server did, from `pg_stat_io`.
+/// What all client sessions of the server and their parallel workers did, from `pg_stat_io`. Before
+/// PostgreSQL 18 an operation is a block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are those of pg_stat_io")]
 pub struct ClientIo {
@@ -83,6 +89,12 @@ pub struct ClientIo {
     pub writes: u64,
     pub extends: u64,
     pub evictions: u64,
+    #[serde(default)]
+    pub read_bytes: u64,
+    #[serde(default)]
+    pub write_bytes: u64,
+    #[serde(default)]
+    pub extend_bytes: u64,
 }
 
 /// Write-ahead log of the whole server, from `pg_stat_wal`.
@@ -184,7 +196,8 @@ pub struct DatabaseProbe<'a> {
     connection: &'a mut Connection,
     /// The tables, as an array's text.
     tables: String,
-    has_io: bool,
+    /// From PostgreSQL 16 on.
+    io: Option<&'static str>,
     has_wal: bool,
     /// Whether a session can hand in its counters at once.
     can_flush: bool,
@@ -209,15 +222,17 @@ impl<'a> DatabaseProbe<'a> {
             Ok(connection.query_value(&sql)?.as_deref() == Some("t"))
         };
         let (has_io, has_wal) = (has("pg_stat_io")?, has("pg_stat_wal")?);
-        let has_checkpointer = has("pg_stat_checkpointer")?;
+        let counts_bytes = "select 1 from pg_attribute where attname = 'read_bytes'
+                             and attrelid = to_regclass('pg_catalog.pg_stat_io')";
+        let counts_bytes = connection.query_value(counts_bytes)?.is_some();
         Ok(Self {
-            has_io,
+            io: has_io.then_some(if counts_bytes { IO } else { IO_17 }),
             has_wal,
             can_flush: connection
                 .query_value("select to_regproc('pg_stat_force_next_flush') is not null")?
                 .as_deref()
                 == Some("t"),
-            checkpoints: if has_checkpointer { CHECKPOINTS } else { CHECKPOINTS_16 },
+            checkpoints: checkpoints_sql(connection)?,
             tables: tables.join(","),
             connection,
             read_looks: (Vec::new(), Vec::new()),
@@ -312,7 +327,7 @@ impl<'a> DatabaseProbe<'a> {
         }
         let wal = if self.has_wal { self.numbers(WAL) } else { None };
         let rows = ROWS.replace("{tables}", &self.tables);
-        let io = if self.has_io { self.numbers(IO) } else { None };
+        let io = self.io.and_then(|sql| self.numbers(sql));
         Sample {
             at,
             blocks,
@@ -332,6 +347,8 @@ impl<'a> DatabaseProbe<'a> {
                     xact_commit,
                     xact_rollback,
                     deadlocks,
+                    temp_files,
+                    temp_bytes,
                 ]| {
                     DatabaseCounters {
                         blks_hit,
@@ -342,16 +359,34 @@ impl<'a> DatabaseProbe<'a> {
                         xact_commit,
                         xact_rollback,
                         deadlocks,
+                        temp_files,
+                        temp_bytes,
                     }
                 },
             ),
-            client_io: io.map(|[hits, reads, writes, extends, evictions]| ClientIo {
-                hits,
-                reads,
-                writes,
-                extends,
-                evictions,
-            }),
+            client_io: io.map(
+                |[
+                    hits,
+                    reads,
+                    writes,
+                    extends,
+                    evictions,
+                    read_bytes,
+                    write_bytes,
+                    extend_bytes,
+                ]| {
+                    ClientIo {
+                        hits,
+                        reads,
+                        writes,
+                        extends,
+                        evictions,
+                        read_bytes,
+                        write_bytes,
+                        extend_bytes,
+                    }
+                },
+            ),
             checkpoints: self.numbers(self.checkpoints).map(
                 |[timed, requested, buffers_written]| Checkpoints {
                     timed,
@@ -429,6 +464,9 @@ impl<'a> DatabaseProbe<'a> {
                 writes: to.writes.saturating_sub(from.writes),
                 extends: to.extends.saturating_sub(from.extends),
                 evictions: to.evictions.saturating_sub(from.evictions),
+                read_bytes: to.read_bytes.saturating_sub(from.read_bytes),
+                write_bytes: to.write_bytes.saturating_sub(from.write_bytes),
+                extend_bytes: to.extend_bytes.saturating_sub(from.extend_bytes),
             }),
             wal: opened.wal.zip(closed.wal).map(|(from, to)| Wal {
                 records: to.records.saturating_sub(from.records),
@@ -452,6 +490,16 @@ impl<'a> DatabaseProbe<'a> {
             blocks_per_read: self.blocks_per_read,
         }
     }
+}
+
+/// The query for this server's checkpoints: timed, requested, buffers written.
+///
+/// # Errors
+/// [`ConnectionError`]
+pub fn checkpoints_sql(connection: &mut Connection) -> Result<&'static str, ConnectionError> {
+    let sql = "select to_regclass('pg_catalog.pg_stat_checkpointer') is not null";
+    let has_view = connection.query_value(sql)?.as_deref() == Some("t");
+    Ok(if has_view { CHECKPOINTS } else { CHECKPOINTS_16 })
 }
 
 /// The shared blocks that a statement has touched, by `explain (analyze, buffers, format json)`.

@@ -7,8 +7,10 @@ pub mod caches;
 pub mod cpu;
 pub mod database;
 pub mod device;
+pub mod disk;
 pub mod memory;
 pub mod process;
+pub mod sampler;
 pub mod storage;
 pub mod waits;
 pub mod yugabytedb;
@@ -23,6 +25,7 @@ use database::{DatabaseProbe, DatabaseUse};
 use device::{Device, DeviceCounters};
 use memory::{Memory, Pressure, Waits};
 use process::{Accounts, ReadBytes};
+use sampler::{Sampled, Sampler};
 use waits::{LockSampler, LockWaits};
 use yugabytedb::{ClusterProbe, NodeUse};
 
@@ -35,6 +38,8 @@ struct Sample {
     device: Option<DeviceCounters>,
     waits: Option<Waits>,
     sessions: Option<Accounts>,
+    /// CPU seconds of the processes that are watched.
+    processes_cpu_s: Option<f64>,
 }
 
 /// Reads the counters at the start and at the end of a measurement.
@@ -44,8 +49,11 @@ pub struct Probe<'a> {
     database: Option<DatabaseProbe<'a>>,
     locks: Option<LockSampler>,
     cluster: Option<ClusterProbe>,
+    sampler: Option<&'a mut Sampler>,
     /// The server's processes of the sessions.
     processes: Vec<i32>,
+    /// Whether these were named beforehand.
+    processes_known: bool,
     start: Option<Sample>,
     end: Option<Sample>,
 }
@@ -83,6 +91,12 @@ pub struct MachineUse {
     /// What the nodes of a cluster tell of themselves, by their numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Option<NodeUse>>,
+    /// CPU seconds of the server's processes that were named, where they are here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes_cpu_s: Option<f64>,
+    /// The counters over time, where somebody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<Sampled>,
 }
 
 /// What a block device did.
@@ -112,7 +126,9 @@ impl<'a> Probe<'a> {
             database: None,
             locks: None,
             cluster: None,
+            sampler: None,
             processes: Vec::new(),
+            processes_known: false,
             start: None,
             end: None,
         }
@@ -128,6 +144,19 @@ impl<'a> Probe<'a> {
     #[must_use]
     pub fn with_cluster(self, cluster: Option<ClusterProbe>) -> Self {
         Self { cluster, ..self }
+    }
+
+    /// Watches the counters over time too.
+    #[must_use]
+    pub fn with_sampler(self, sampler: &'a mut Sampler) -> Self {
+        Self { sampler: Some(sampler), ..self }
+    }
+
+    /// The server's processes that are to be watched, instead of those of all sessions: none where they
+    /// are not on this machine.
+    #[must_use]
+    pub fn with_processes(self, processes: Vec<i32>) -> Self {
+        Self { processes, processes_known: true, ..self }
     }
 
     /// Watches the database too.
@@ -147,15 +176,19 @@ impl<'a> Probe<'a> {
     /// Counting starts.
     pub fn start(&mut self) {
         // Only where the device is known is the server known to be here.
-        self.processes = match (&mut self.database, &self.device) {
-            (Some(database), Some(_)) => database.processes(),
-            _ => Vec::new(),
-        };
+        match (&mut self.database, &self.device) {
+            _ if self.processes_known => {}
+            (Some(database), Some(_)) => self.processes = database.processes(),
+            _ => self.processes = Vec::new(),
+        }
         if let Some(locks) = &mut self.locks {
             locks.start();
         }
         if let Some(cluster) = &mut self.cluster {
             cluster.start();
+        }
+        if let Some(sampler) = &mut self.sampler {
+            sampler.start(self.device.clone());
         }
         self.start = Some(self.sample());
         if let Some(database) = &mut self.database {
@@ -166,6 +199,9 @@ impl<'a> Probe<'a> {
     /// Counting ends.
     pub fn end(&mut self) {
         self.end = Some(self.sample());
+        if let Some(sampler) = &mut self.sampler {
+            sampler.end();
+        }
         if let Some(locks) = &mut self.locks {
             locks.end();
         }
@@ -185,6 +221,9 @@ impl<'a> Probe<'a> {
         if let Some(cluster) = &mut self.cluster {
             cluster.close();
         }
+        if let Some(sampler) = &mut self.sampler {
+            sampler.close();
+        }
         if let Some(database) = &mut self.database {
             database.close(processes);
         }
@@ -194,12 +233,20 @@ impl<'a> Probe<'a> {
         Sample {
             // First: at the end the sessions are about to go.
             sessions: Accounts::read(&self.processes),
+            processes_cpu_s: self.named_processes_cpu_s(),
             at: Instant::now(),
             process_cpu_s: cpu::process_seconds(),
             machine: MachineCpu::read(),
             device: self.device.as_ref().and_then(Device::read),
             waits: Waits::read(),
         }
+    }
+
+    fn named_processes_cpu_s(&self) -> Option<f64> {
+        if !self.processes_known || self.processes.is_empty() {
+            return None;
+        }
+        self.processes.iter().map(|&process| cpu::process_cpu_s(process)).sum()
     }
 
     /// What happened in between. Rates are over the time between the counters themselves, which may be
@@ -237,6 +284,8 @@ impl<'a> Probe<'a> {
             database: self.database.as_ref().map(DatabaseProbe::usage),
             lock_waits: self.locks.as_ref().and_then(LockSampler::seen),
             nodes: self.cluster.as_ref().map_or_else(Vec::new, |cluster| cluster.found().to_vec()),
+            processes_cpu_s: both(|sample| sample.processes_cpu_s).map(|(start, end)| end - start),
+            sampled: self.sampler.as_ref().map(|sampler| sampler.seen().clone()),
         }
     }
 }

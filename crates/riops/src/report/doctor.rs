@@ -3,6 +3,7 @@
 use super::format::{count, duration_us, percent, rate};
 use super::terminal::Block;
 use crate::engine::Calibration;
+use crate::probe::disk::DiskLimit;
 use crate::target::examine::{Diagnosis, Level};
 
 const GB: f64 = 1e9;
@@ -125,6 +126,40 @@ pub fn calibration_text(found: &Calibration) -> String {
             percent(share)
         ),
     );
+    block.0
+}
+
+/// What a device can do.
+#[must_use]
+pub fn disk_text(found: &DiskLimit) -> String {
+    let mut block = Block::default();
+    block.line(
+        "device",
+        &format!(
+            "{}, by {}: a file of {:.1} GB, {:.0} s each, past the page cache",
+            found.device,
+            found.tool,
+            found.file_bytes as f64 / GB,
+            found.seconds
+        ),
+    );
+    let lines = [
+        ("in a row", "read", &found.sequential_read, "1 MiB, 16 at once"),
+        ("", "write", &found.sequential_write, "1 MiB, 16 at once"),
+        ("at random", "read", &found.random_read, "8 kB, 64 at once"),
+        ("", "write", &found.random_write, "8 kB, 64 at once"),
+    ];
+    for (label, side, rate_of, how) in lines {
+        let p99 =
+            rate_of.p99_us.map_or_else(String::new, |us| format!(", p99 {}", duration_us(us)));
+        let text = format!(
+            "{side:<5}  {:>8.1} MB/s  {:>9} requests/s{p99} ({how})",
+            rate_of.mb_s,
+            rate(rate_of.requests_per_s)
+        );
+        block.line(label, &text);
+    }
+    block.line("next", "riops run cbc (its steps are held against these figures)");
     block.0
 }
 

@@ -1,7 +1,7 @@
 //! What to try next.
 
 use super::model::{Limit, Summary};
-use crate::plan::WorkPlan;
+use crate::plan::{CbcRun, WorkPlan};
 
 pub(super) fn next_steps(summary: &Summary<'_>) -> Vec<String> {
     let plan = &summary.record.plan;
@@ -20,6 +20,9 @@ pub(super) fn next_steps(summary: &Summary<'_>) -> Vec<String> {
         return hints;
     }
     let workload = &summary.record.workload;
+    if let WorkPlan::Cbc(run) = &plan.work {
+        return cbc_steps(summary, run, target);
+    }
     let mut hints = Vec::new();
     let same = |option: &str| format!("riops run {workload}{target} {option}");
     match (&plan.work, summary.limit()) {
@@ -57,9 +60,32 @@ pub(super) fn next_steps(summary: &Summary<'_>) -> Vec<String> {
                 hints.push((same("--op mixed:90/10"), "selects and updates"));
             }
         }
+        WorkPlan::Cbc(_) => {}
     }
     hints.push(("riops runs list".to_owned(), "all runs that are kept"));
     hints.into_iter().map(|(command, why)| next_step(&command, why)).collect()
+}
+
+fn cbc_steps(summary: &Summary<'_>, run: &CbcRun, target: &str) -> Vec<String> {
+    let record = summary.record;
+    let mut hints = Vec::new();
+    let device = record.target.storage.as_ref().and_then(|storage| storage.device.as_ref());
+    if device.is_some() && record.target.disk_limit.is_none() {
+        hints.push((format!("riops doctor --disk{target}"), "what the device can do at most"));
+    }
+    let ram_gb = record.client.machine.memory_bytes as f64 / 1e9;
+    if record.client.shares_machine_with_server && run.size_gb < ram_gb {
+        let what = "three times the memory, where the page cache no longer helps";
+        hints.push((format!("riops run cbc{target} --size auto"), what));
+    }
+    if run.query_sessions.is_empty() {
+        let command = format!(
+            "riops run cbc{target} --size {} --query-sessions 1,2,4,8 --query-duration 30s",
+            run.size_gb
+        );
+        hints.push((command, "the selects by several sessions at once"));
+    }
+    hints.iter().map(|(command, what)| next_step(command, what)).collect()
 }
 
 fn next_step(command: &str, why: &str) -> String {

@@ -1,9 +1,11 @@
 //! What people and programs read of a record. Pure: records in, text out.
 
+mod cbc;
 mod doctor;
 mod format;
 mod hints;
 mod histogram;
+mod html;
 mod model;
 mod nodes;
 mod oltp;
@@ -12,11 +14,14 @@ mod scatter;
 mod sources;
 mod study;
 mod terminal;
+mod validation;
 mod work;
 
-pub use doctor::{calibration_text, diagnosis_text};
+pub use cbc::cbc_text;
+pub use doctor::{calibration_text, diagnosis_text, disk_text};
 pub use format::{count, duration_us, percent, rate};
 pub use histogram::{Scale, histogram_text};
+pub use html::html;
 pub use model::{Limit, Summary};
 pub use oltp::{oltp_interval_line, sysbench_text};
 pub use pgio::pgio_text;
@@ -36,4 +41,4 @@ pub fn json(record: &Record) -> serde_json::Result<String> {
 #[cfg(test)]
 mod example;
 #[cfg(test)]
-pub(crate) use example::{example_load, example_oltp, example_record};
+pub(crate) use example::{example_cbc, example_load, example_oltp, example_record};

@@ -37,7 +37,7 @@ fn stage_text(record: &Record, stage: &StageRecord) -> String {
     };
     let tables = match &record.target.dataset.parameters {
         DatasetPlan::Rows(dataset) => dataset.tables,
-        DatasetPlan::Load(_) | DatasetPlan::Oltp(_) => 1,
+        DatasetPlan::Load(_) | DatasetPlan::Oltp(_) | DatasetPlan::Cbc(_) => 1,
     };
     let _ = writeln!(
         text,

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table, presets};
 
+use super::cbc;
 use super::format::{count, duration_us, percent, rate};
 use super::hints::next_steps;
 use super::model::{Limit, Summary};
@@ -44,7 +45,10 @@ pub fn run_text(record: &Record, kept: &str) -> String {
     let _ = writeln!(block.0, "riops run {} · {}", record.workload, summary.target());
     block.gap();
     block.line("work", &summary.work());
-    block.line("", &summary.setup());
+    let is_cbc = matches!(record.plan.work, WorkPlan::Cbc(_));
+    if !is_cbc {
+        block.line("", &summary.setup());
+    }
     if let Some(drive) = summary.drive() {
         block.line("", &drive);
     }
@@ -52,7 +56,10 @@ pub fn run_text(record: &Record, kept: &str) -> String {
     access_paths(&mut block, &summary);
     block.gap();
     let stages = Summary::of_each(record);
-    if stages.len() > 1 {
+    if is_cbc {
+        cbc::result(&mut block, record);
+        block.gap();
+    } else if stages.len() > 1 {
         study(&mut block, &stages);
         block.gap();
     } else {
@@ -112,6 +119,7 @@ pub(super) fn headline(work: &WorkPlan) -> &'static str {
     match work {
         WorkPlan::Load(_) => "load",
         WorkPlan::Oltp(_) => "TPS",
+        WorkPlan::Cbc(_) => "selects",
         WorkPlan::Rows(_) | WorkPlan::Point(_) => "RIOPS",
     }
 }
@@ -352,14 +360,17 @@ fn verdict(block: &mut Block, record: &Record) {
     };
     if record.verdict.valid {
         let checked = match record.checks.len() {
-            0 => "every reply had all its rows".to_owned(),
+            _ if matches!(record.plan.work, WorkPlan::Cbc(_)) => {
+                "the rows were counted by the statements themselves, and are those of the definition"
+            }
+            0 => "every reply had all its rows",
             _ => match &record.plan.work {
                 WorkPlan::Load(run)
                     if run.stages().iter().all(|each| each.method.contents() == Contents::Seed) =>
                 {
                     "the table holds every row once, with the texts that were sent"
                 }
-                WorkPlan::Load(_) => "the table holds every row once",
+                WorkPlan::Load(_) | WorkPlan::Cbc(_) => "the table holds every row once",
                 WorkPlan::Rows(_) => {
                     "every reply had all its rows, and the data hold every acknowledged change"
                 }
@@ -372,8 +383,7 @@ fn verdict(block: &mut Block, record: &Record) {
                 WorkPlan::Oltp(_) => {
                     "every reply had all its rows, and the tables have all their rows"
                 }
-            }
-            .to_owned(),
+            },
         };
         block.line("valid", &format!("yes: {checked}{interrupted}"));
         return;

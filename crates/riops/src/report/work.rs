@@ -2,8 +2,8 @@
 
 use super::format::{count, duration_us, percent};
 use super::model::Summary;
-use super::oltp;
 use super::terminal::Block;
+use super::{cbc, oltp};
 use crate::plan::{
     Contents, DatasetPlan, Distribution, Layout, LoadDataset, LoadRun, Method, PointRun,
     RowsDataset, RowsRun, UpdateShare, WorkPlan,
@@ -17,6 +17,7 @@ pub(super) fn work(work: &WorkPlan) -> String {
         WorkPlan::Load(run) => load_work(run),
         WorkPlan::Point(run) => point_work(run),
         WorkPlan::Oltp(run) => format!("{}{}", oltp::work(run), keys_text(run.distribution)),
+        WorkPlan::Cbc(run) => cbc::work(run),
     }
 }
 
@@ -90,6 +91,7 @@ pub(super) fn dataset(dataset: &DatasetPlan) -> String {
         DatasetPlan::Rows(dataset) => rows_dataset(dataset),
         DatasetPlan::Load(dataset) => load_dataset(dataset),
         DatasetPlan::Oltp(dataset) => oltp::dataset(dataset),
+        DatasetPlan::Cbc(dataset) => cbc::dataset(dataset),
     }
 }
 
@@ -129,7 +131,7 @@ fn load_dataset(dataset: &LoadDataset) -> String {
 pub(super) fn totals(block: &mut Block, summary: &Summary<'_>) {
     let (stage, plan) = (summary.stage, &summary.record.plan);
     let (unit, number, non_transactional) = match &plan.work {
-        WorkPlan::Rows(_) => return,
+        WorkPlan::Rows(_) | WorkPlan::Cbc(_) => return,
         WorkPlan::Oltp(_) => return oltp::totals(block, summary),
         WorkPlan::Load(run) => ("row", stage.rows, run.non_transactional),
         WorkPlan::Point(run) => ("statement", stage.statements, run.non_transactional),
@@ -176,7 +178,7 @@ pub(super) fn batch_text(record: &Record, stage: &StageRecord) -> String {
     match (&record.plan.work, stage.batch) {
         (WorkPlan::Load(_), Some(batch)) => format!("batch ({})", rows_text(batch)),
         (WorkPlan::Load(_), None) => "file".to_owned(),
-        (WorkPlan::Point(_), _) => "statement".to_owned(),
+        (WorkPlan::Point(_) | WorkPlan::Cbc(_), _) => "statement".to_owned(),
         (WorkPlan::Rows(_) | WorkPlan::Oltp(_), _) => "transaction".to_owned(),
     }
 }

@@ -8,15 +8,16 @@ use super::nodes::{imbalance_of, nodes};
 use super::record::{
     AccessRecord, ClientCpu, ClientRecord, DrainedRecord, Execution, Fairness, LateRecord,
     OperationRecord, Outcomes, Record, SCHEMA, ScheduleRecord, SessionOperation, SessionRecord,
-    StageRecord, Status, TargetRecord, ThresholdRecord, Throughput, Verdict,
+    StageRecord, StatementRecord, Status, TargetRecord, ThresholdRecord, Throughput, Verdict,
 };
-use crate::engine::{AccessFinding, Moment, SessionError, SessionTally, StageResult};
+use crate::engine::{AccessFinding, Moment, OnceResult, SessionError, SessionTally, StageResult};
 use crate::metrics::{Figures, Histogram, HistogramError, OperationTotals};
 use crate::plan::{LoopSide, Method, RunPlan, Stop, Threshold, WorkPlan};
 use crate::probe::MachineUse;
 use crate::probe::caches::CacheState;
 use crate::probe::database::DatabaseUse;
-use crate::workload::access::Access;
+use crate::workload::access::{Access, Finding};
+use crate::workload::cbc::{StatementPlan, VacuumRates};
 use crate::workload::verify::Check;
 
 /// A worker this busy has no time left: what it measures may be itself.
@@ -82,12 +83,53 @@ impl WorkFacts {
                 method: Some(run.method.as_str().to_owned()),
                 ..Self::default()
             },
-            WorkPlan::Point(_) | WorkPlan::Oltp(_) => Self::default(),
+            WorkPlan::Point(_) | WorkPlan::Oltp(_) | WorkPlan::Cbc(_) => Self::default(),
         }
     }
 }
 
-/// Makes the record of a run.
+/// A statement that was run once.
+#[derive(Debug)]
+pub struct MeasuredStatement {
+    /// The stage's name.
+    pub name: String,
+    /// The statement.
+    pub sql: String,
+    /// What came of it.
+    pub result: OnceResult,
+    /// Its rows, as its tag says.
+    pub rows: u64,
+    /// What it says of its plan, where it was asked.
+    pub plan: Option<StatementPlan>,
+    /// The rates that it prints of itself.
+    pub vacuum: Option<VacuumRates>,
+    /// What became of its promise, where it makes any.
+    pub finding: Option<(Access, Finding)>,
+    /// What the probes have counted.
+    pub usage: MachineUse,
+    /// What was done to the caches before it.
+    pub caches: Option<CacheState>,
+}
+
+/// A part of a run with a result of its own.
+#[derive(Debug)]
+pub enum Part {
+    /// Sessions that repeat transactions.
+    Loop(Box<Measured>),
+    /// A statement that was run once.
+    Statement(Box<MeasuredStatement>),
+}
+
+/// How a run ended, where none of its parts says so.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ending {
+    /// Why the part that should have come next did not.
+    pub failure: Option<String>,
+    /// Whether the user ended it.
+    pub interrupted: bool,
+}
+
+/// Makes the record of a run whose parts are loops.
 ///
 /// # Errors
 /// [`HistogramError`] where a histogram cannot be written.
@@ -96,60 +138,45 @@ pub fn build(
     measured: Vec<Measured>,
     checks: Vec<Check>,
 ) -> Result<Record, HistogramError> {
-    let several = measured.len() > 1;
-    let mut stages = Vec::new();
-    let mut accesses = Vec::new();
-    let mut thresholds = Vec::new();
-    let mut reasons = Vec::new();
-    let mut failure = None;
-    let mut status = Status::Done;
-    for each in measured {
-        let name = several.then(|| each.result.name.clone());
-        let of_stage = name.as_ref().map_or_else(String::new, |name| format!("{name}: "));
-        let (stage_status, stage_failure) = ending(&each.result);
-        if status == Status::Done {
-            status = stage_status;
+    let parts = measured.into_iter().map(|each| Part::Loop(Box::new(each))).collect();
+    build_parts(context, parts, checks, Ending::default())
+}
+
+/// Makes the record of a run.
+///
+/// # Errors
+/// [`HistogramError`] where a histogram cannot be written.
+pub fn build_parts(
+    context: RunContext,
+    parts: Vec<Part>,
+    checks: Vec<Check>,
+    ending: Ending,
+) -> Result<Record, HistogramError> {
+    let mut builder = Builder {
+        several: parts.len() > 1,
+        context: &context,
+        stages: Vec::new(),
+        accesses: Vec::new(),
+        thresholds: Vec::new(),
+        reasons: Vec::new(),
+        failure: None,
+        status: Status::Done,
+    };
+    for part in parts {
+        match part {
+            Part::Loop(measured) => builder.add_loop(*measured)?,
+            Part::Statement(measured) => builder.add_statement(*measured),
         }
-        let wrong_replies = each.result.wrong_replies;
-        let looks = accesses_of(&each.result.findings, &context.accesses, name.as_deref());
-        thresholds.extend(thresholds_of(&each.result, &context.plan, name.as_deref())?);
-        let is_local = context.client.shares_machine_with_server;
-        let stage = stage(each, &context.plan, is_local)?;
-        let mut add = |reason: String| reasons.push(format!("{of_stage}{reason}"));
-        if let Some(stage_failure) = stage_failure {
-            add(stage_failure.clone());
-            failure.get_or_insert(stage_failure);
-        }
-        if let (WorkPlan::Load(_), Stop::Rows(rows)) = (&context.plan.work, context.plan.stop)
-            && stage.rows < rows
-        {
-            add(format!("{} of {rows} rows were loaded", stage.rows));
-        }
-        if stage.transactions == 0 {
-            add("no transaction ended within the measurement".to_owned());
-        }
-        for access in looks.iter().filter(|access| !access.held) {
-            add(format!(
-                "the access path of {} was not kept ({} the run)",
-                access.statement,
-                if access.moment == "middle" { "in the middle of" } else { &access.moment }
-            ));
-        }
-        if wrong_replies > 0 {
-            let what = match context.plan.work {
-                WorkPlan::Point(_) => "no row, more than one, or a text of a wrong length",
-                WorkPlan::Rows(_) | WorkPlan::Load(_) => "fewer or more rows than were asked for",
-                WorkPlan::Oltp(_) => {
-                    "fewer or more rows than were asked for, or a text of a wrong length: rows of the load are missing"
-                }
-            };
-            add(format!("{wrong_replies} replies had {what}"));
-        }
-        if context.plan.strict && stage.client_cpu.as_ref().is_some_and(|cpu| cpu.limited) {
-            add("the client was the limit: a worker had no idle time (--strict)".to_owned());
-        }
-        accesses.extend(looks);
-        stages.push(stage);
+    }
+    let Builder { stages, accesses, thresholds, mut reasons, mut failure, mut status, .. } =
+        builder;
+    if ending.interrupted && status == Status::Done {
+        status = Status::Interrupted;
+    }
+    if let Some(reason) = ending.failure {
+        status = Status::Failed;
+        reasons.push(reason.clone());
+        failure.get_or_insert(reason);
     }
     for check in checks.iter().filter(|check| !check.held) {
         reasons.push(format!("{}: expected {}, found {}", check.name, check.expected, check.found));
@@ -172,6 +199,145 @@ pub fn build(
         thresholds,
         verdict: Verdict { valid: reasons.is_empty(), reasons },
     })
+}
+
+/// A record whose parts come one by one.
+struct Builder<'a> {
+    context: &'a RunContext,
+    /// Whether there are several, so that each has to be named.
+    several: bool,
+    stages: Vec<StageRecord>,
+    accesses: Vec<AccessRecord>,
+    thresholds: Vec<ThresholdRecord>,
+    reasons: Vec<String>,
+    failure: Option<String>,
+    status: Status,
+}
+
+impl Builder<'_> {
+    fn add_loop(&mut self, each: Measured) -> Result<(), HistogramError> {
+        let plan = &self.context.plan;
+        let name = self.several.then(|| each.result.name.clone());
+        let of_stage = name.as_ref().map_or_else(String::new, |name| format!("{name}: "));
+        let (stage_status, stage_failure) = ending(&each.result);
+        if self.status == Status::Done {
+            self.status = stage_status;
+        }
+        let wrong_replies = each.result.wrong_replies;
+        let looks = accesses_of(&each.result.findings, &self.context.accesses, name.as_deref());
+        self.thresholds.extend(thresholds_of(&each.result, plan, name.as_deref())?);
+        let is_local = self.context.client.shares_machine_with_server;
+        let stage = stage(each, plan, is_local)?;
+        let mut add = |reason: String| self.reasons.push(format!("{of_stage}{reason}"));
+        if let Some(stage_failure) = stage_failure {
+            add(stage_failure.clone());
+            self.failure.get_or_insert(stage_failure);
+        }
+        if let (WorkPlan::Load(_), Stop::Rows(rows)) = (&plan.work, plan.stop)
+            && stage.rows < rows
+        {
+            add(format!("{} of {rows} rows were loaded", stage.rows));
+        }
+        if stage.transactions == 0 {
+            add("no transaction ended within the measurement".to_owned());
+        }
+        for access in looks.iter().filter(|access| !access.held) {
+            add(not_kept(access));
+        }
+        if wrong_replies > 0 {
+            let what = match plan.work {
+                WorkPlan::Point(_) => "no row, more than one, or a text of a wrong length",
+                WorkPlan::Rows(_) | WorkPlan::Load(_) => "fewer or more rows than were asked for",
+                WorkPlan::Oltp(_) => {
+                    "fewer or more rows than were asked for, or a text of a wrong length: rows of the load are missing"
+                }
+                WorkPlan::Cbc(_) => "no row, or more than one",
+            };
+            add(format!("{wrong_replies} replies had {what}"));
+        }
+        if plan.strict && stage.client_cpu.as_ref().is_some_and(|cpu| cpu.limited) {
+            add("the client was the limit: a worker had no idle time (--strict)".to_owned());
+        }
+        self.accesses.extend(looks);
+        self.stages.push(stage);
+        Ok(())
+    }
+
+    fn add_statement(&mut self, each: MeasuredStatement) {
+        if let Some((access, finding)) = &each.finding {
+            let record = AccessRecord {
+                statement: access.statement.clone(),
+                stage: Some(each.name.clone()),
+                moment: "after".to_owned(),
+                expected: access.expected.to_string(),
+                found: finding.outline.clone(),
+                held: finding.held,
+                sessions: 1,
+                storage: None,
+            };
+            if !record.held {
+                self.reasons.push(format!("{}: {}", each.name, not_kept(&record)));
+            }
+            self.accesses.push(record);
+        }
+        self.stages.push(statement(each, self.context.client.shares_machine_with_server));
+    }
+}
+
+fn not_kept(access: &AccessRecord) -> String {
+    format!(
+        "the access path of {} was not kept ({} the run)",
+        access.statement,
+        if access.moment == "middle" { "in the middle of" } else { &access.moment }
+    )
+}
+
+/// The stage of a statement that ran once: one transaction of one session.
+fn statement(measured: MeasuredStatement, is_local: bool) -> StageRecord {
+    let MeasuredStatement { name, sql, result, rows, plan, vacuum, usage, caches, .. } = measured;
+    let seconds = result.seconds;
+    let per_second = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
+    let work = io::Work {
+        rows_per_s: per_second(rows as f64),
+        rows_acknowledged: rows,
+        seconds,
+        index_only: false,
+    };
+    let process_cpu_share =
+        usage.processes_cpu_s.map(|cpu_s| cpu_s / usage.seconds.max(f64::MIN_POSITIVE));
+    StageRecord {
+        io: io::io(&usage, work, None),
+        name,
+        kind: "statement".to_owned(),
+        statement: Some(StatementRecord {
+            sql,
+            tag: result.answer.tags.into_iter().next().unwrap_or_default(),
+            plan,
+            vacuum,
+            process_cpu_share,
+        }),
+        database_s: Some(seconds),
+        caches,
+        seconds,
+        sessions: 1,
+        transactions: 1,
+        rows,
+        statements: 1,
+        throughput: Throughput {
+            transactions_per_s: per_second(1.0),
+            rows_per_s: work.rows_per_s,
+            statements_per_s: per_second(1.0),
+        },
+        memory: usage.memory.filter(|_| is_local),
+        pressure: usage.pressure.filter(|_| is_local),
+        database: usage.database,
+        client_cpu: client_cpu(usage.client_cpu_s, &[], seconds, 1),
+        machine_busy_share: usage.machine_busy_share,
+        process_io: usage.session_reads,
+        probes: usage.sampled,
+        sessions_fairness: fairness(&[1]),
+        ..StageRecord::default()
+    }
 }
 
 /// How a stage ended, and why where that was not as planned.
@@ -286,7 +452,8 @@ fn stage(
         row_bytes,
         database_s: Some(service.total_s()),
         seconds,
-        sessions: plan.sessions,
+        // A stage may have fewer than the plan has at most.
+        sessions: u32::try_from(result.sessions.len()).unwrap_or(plan.sessions),
         transactions,
         rows,
         statements,
@@ -338,6 +505,9 @@ fn stage(
         client_cpu: client_cpu(usage.client_cpu_s, &result.worker_cpu_s, seconds, transactions)
             .map(|cpu| ClientCpu { away_us: result.recorder.away.summary(), ..cpu }),
         machine_busy_share: usage.machine_busy_share,
+        process_io: usage.session_reads,
+        probes: usage.sampled,
+        statement: None,
         name: result.name,
         samples: result.samples,
         series: result.series,

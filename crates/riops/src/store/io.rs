@@ -159,7 +159,11 @@ mod tests {
     #[test]
     fn the_page_cache_has_a_counter_of_its_own_where_processes_may_be_looked_at() {
         // 750 blocks per second over ten seconds, 310 of them fetched for the processes.
-        let read = ReadBytes { all: 7_500 * BLOCK_BYTES, device: 3_100 * BLOCK_BYTES };
+        let read = ReadBytes {
+            all: 7_500 * BLOCK_BYTES,
+            device: 3_100 * BLOCK_BYTES,
+            ..ReadBytes::default()
+        };
         let counted = MachineUse { session_reads: Some(read), ..usage(300.0 * 8192.0 / 1e6) };
         let sources = io(&counted, work(), None).unwrap().sources.unwrap();
         assert!((sources.page_cache_share.unwrap() - 0.44).abs() < 1e-3);

@@ -6,12 +6,12 @@ mod nodes;
 mod record;
 mod sqlite;
 
-pub use build::{Measured, RunContext, build};
+pub use build::{Ending, Measured, MeasuredStatement, Part, RunContext, build, build_parts};
 pub use nodes::{NodeRecord, OutageRecord};
 pub use record::{
     AccessRecord, ClientCpu, ClientRecord, DatasetRecord, DrainedRecord, Execution, Fairness,
     IoRecord, LateRecord, OperationRecord, Outcomes, Record, SCHEMA, ScheduleRecord,
-    SessionOperation, SessionRecord, Sources, StageRecord, Status, TargetRecord, ThresholdRecord,
-    Throughput, Verdict,
+    SessionOperation, SessionRecord, Sources, StageRecord, StatementRecord, Status, TargetRecord,
+    ThresholdRecord, Throughput, Verdict,
 };
 pub use sqlite::{Listed, SqliteStore, StoreError, default_path};

@@ -15,12 +15,16 @@ use crate::plan::{DatasetPlan, RunPlan, Threshold};
 use crate::probe::DeviceUse;
 use crate::probe::caches::CacheState;
 use crate::probe::database::DatabaseUse;
+use crate::probe::disk::DiskLimit;
 use crate::probe::memory::{Memory, Pressure};
+use crate::probe::process::ReadBytes;
+use crate::probe::sampler::Sampled;
 use crate::probe::storage::Storage;
 use crate::probe::waits::LockWaits;
 use crate::target::Flavour;
 use crate::target::machine::MachineFacts;
 use crate::workload::access::StorageRequests;
+use crate::workload::cbc::{StatementPlan, VacuumRates};
 use crate::workload::transaction::Effects;
 use crate::workload::verify::Check;
 
@@ -119,6 +123,9 @@ pub struct TargetRecord {
     /// Where its data lie, where that is on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<Storage>,
+    /// What the device of its data can do, where that was measured before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_limit: Option<DiskLimit>,
     /// Settings that were changed, and those that every figure is read by.
     pub settings: BTreeMap<String, String>,
     /// What was prepared.
@@ -150,7 +157,7 @@ pub struct ClientRecord {
 }
 
 /// Rates over the measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Throughput {
     pub transactions_per_s: f64,
@@ -159,12 +166,16 @@ pub struct Throughput {
 }
 
 /// One result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageRecord {
     /// Its name.
     pub name: String,
-    /// `loop`: sessions that repeat transactions; `server_loop`: the same, repeated in the server.
+    /// `loop`: sessions that repeat transactions; `server_loop`: the same, repeated in the server;
+    /// `statement`: one statement, run once.
     pub kind: String,
+    /// The statement, where it is one that ran once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statement: Option<StatementRecord>,
     /// Rows that one read touches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<u64>,
@@ -283,8 +294,32 @@ pub struct StageRecord {
     /// Share of all processors of the client's machine that was busy, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_busy_share: Option<f64>,
+    /// What the server's own processes of the sessions have read and written, where they may be looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process_io: Option<ReadBytes>,
+    /// The counters over time, and what the server's process waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probes: Option<Sampled>,
     /// The time series.
     pub series: Vec<Point>,
+}
+
+/// A statement that ran once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StatementRecord {
+    /// The statement.
+    pub sql: String,
+    /// What the server said at its end: `SELECT 1`.
+    pub tag: String,
+    /// Plan and buffers, where it is a select.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<StatementPlan>,
+    /// The rates that the server itself prints, where it is a VACUUM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vacuum: Option<VacuumRates>,
+    /// CPU of the server's process that ran it, as a share of one processor, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process_cpu_share: Option<f64>,
 }
 
 /// The time that sessions spent in transactions, in seconds.
@@ -377,7 +412,7 @@ pub struct OperationRecord {
 }
 
 /// Transactions that ended after the measurement: in no other figure.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct DrainedRecord {
     /// How many.
     pub transactions: u64,
@@ -389,7 +424,7 @@ pub struct DrainedRecord {
 }
 
 /// Transactions per session.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it: transactions of a session")]
 pub struct Fairness {
     pub min: u64,

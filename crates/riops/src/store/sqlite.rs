@@ -9,9 +9,13 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::record::Record;
+use crate::probe::disk::DiskLimit;
 
 /// One step each; the file's `user_version` says how many were done.
-const MIGRATIONS: [&str; 1] = [include_str!("../../../../sql/store/0001_run.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../../../../sql/store/0001_run.sql"),
+    include_str!("../../../../sql/store/0002_disk_limit.sql"),
+];
 
 /// Two riops may end at the same moment.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -212,6 +216,38 @@ impl SqliteStore {
             )
             .map(drop)
             .map_err(self.failed())
+    }
+
+    /// Keeps what a device of a machine can do, in the place of what was known of it.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub fn keep_disk_limit(&self, host: &str, limit: &DiskLimit) -> Result<(), StoreError> {
+        let json = serde_json::to_string(limit)
+            .map_err(|source| StoreError::Json { id: limit.device.clone(), source })?;
+        self.connection
+            .execute(
+                "insert or replace into disk_limit (host, device, measured_at, figures) values (?1, ?2, ?3, ?4)",
+                params![host, limit.device, limit.measured_at.to_string(), json],
+            )
+            .map(drop)
+            .map_err(self.failed())
+    }
+
+    /// What is known of a device of a machine.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub fn disk_limit(&self, host: &str, device: &str) -> Result<Option<DiskLimit>, StoreError> {
+        let sql = "select figures from disk_limit where host = ?1 and device = ?2";
+        let json: Option<String> = self
+            .connection
+            .query_row(sql, params![host, device], |row| row.get(0))
+            .optional()
+            .map_err(self.failed())?;
+        json.map(|json| serde_json::from_str(&json))
+            .transpose()
+            .map_err(|source| StoreError::Json { id: device.to_owned(), source })
     }
 
     /// All runs, the newest first, at most `limit`.

@@ -161,6 +161,24 @@ impl From<EncodeError> for ConnectionError {
 /// A row as text; `None` stands for NULL.
 pub type TextRow = Vec<Option<String>>;
 
+/// What statements have answered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The rows of all of them.
+    pub rows: Vec<TextRow>,
+    /// The tag of each that is complete: `SELECT 1`.
+    pub tags: Vec<String>,
+}
+
+/// What the server says beside its answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Notice<'a> {
+    /// The text.
+    pub message: &'a str,
+    /// More of it.
+    pub detail: Option<&'a str>,
+}
+
 /// A session with a server.
 #[derive(Debug)]
 pub struct Connection {
@@ -319,19 +337,17 @@ impl Connection {
         self.collect()
     }
 
-    /// Runs one statement and hands each detail of its notices to `notice` as it comes; returns the
-    /// first column of its first row as text.
+    /// Runs one or more statements and hands each notice to `notice` as it comes.
     ///
     /// # Errors
     /// As [`Self::query`].
     pub fn query_with_notices(
         &mut self,
         sql: &str,
-        notice: &mut dyn FnMut(&str),
-    ) -> Result<Option<String>, ConnectionError> {
+        notice: &mut dyn FnMut(Notice<'_>),
+    ) -> Result<Answer, ConnectionError> {
         frontend::Message::Query(sql).encode(&mut self.out)?;
-        let rows = self.collect_with(notice)?;
-        Ok(rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
+        self.collect_with(notice)
     }
 
     /// From now on somebody else's wish to end counts.
@@ -439,16 +455,16 @@ impl Connection {
 
     /// Sends what is encoded and reads to the next ReadyForQuery.
     fn collect(&mut self) -> Result<Vec<TextRow>, ConnectionError> {
-        self.collect_with(&mut |_| {})
+        self.collect_with(&mut |_| {}).map(|answer| answer.rows)
     }
 
-    /// The same, with somebody who hears the details of notices.
+    /// The same, with the tags, and with somebody who hears the notices.
     fn collect_with(
         &mut self,
-        notice: &mut dyn FnMut(&str),
-    ) -> Result<Vec<TextRow>, ConnectionError> {
+        notice: &mut dyn FnMut(Notice<'_>),
+    ) -> Result<Answer, ConnectionError> {
         self.flush()?;
-        let mut rows = Vec::new();
+        let Answer { mut rows, mut tags } = Answer::default();
         let mut failed = None;
         loop {
             let (frame, _) = self.next_frame()?;
@@ -465,11 +481,15 @@ impl Connection {
                     rows.push(row.map_err(|error| ConnectionError::Protocol(error.to_string()))?);
                 }
                 Message::NoticeResponse(fields) => {
-                    let detail = fields.iter().find(|(letter, _)| *letter == b'D');
-                    if let Some(text) = detail.and_then(|(_, text)| std::str::from_utf8(text).ok())
-                    {
-                        notice(text);
-                    }
+                    let field = |wanted: u8| {
+                        let (_, text) = fields.iter().find(|(letter, _)| *letter == wanted)?;
+                        std::str::from_utf8(text).ok()
+                    };
+                    let message = field(b'M').unwrap_or_default();
+                    notice(Notice { message, detail: field(b'D') });
+                }
+                Message::CommandComplete(tag) if tags.len() < ROWS_MAX => {
+                    tags.push(tag.to_owned());
                 }
                 Message::ErrorResponse(fields) => {
                     let error = Box::new(ServerError::from_fields(fields));
@@ -482,7 +502,7 @@ impl Connection {
                 Message::ReadyForQuery(_) => {
                     return match failed {
                         Some(error) => Err(ConnectionError::Server(error)),
-                        None => Ok(rows),
+                        None => Ok(Answer { rows, tags }),
                     };
                 }
                 _ => {}

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Resource, getrlimit};
@@ -12,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::connection::{Connection, ConnectionError};
 use super::facts::ServerFacts;
 use super::fit::DatasetFit;
-use super::machine::MachineFacts;
+use super::machine::{self, MachineFacts};
 use super::pooler::Pooler;
 
 const SETTINGS_SQL: &str = include_str!("../../../../sql/target/doctor.sql");
@@ -168,7 +167,7 @@ pub fn examine(
     let micros = |at: usize| times.get(at).map_or(0.0, |time| time.as_secs_f64() * 1e6);
     let clock_offset_s = clock_offset_s(connection)?;
     let disk_free_bytes =
-        server.data_directory.as_deref().filter(|_| is_local).and_then(free_bytes);
+        server.data_directory.as_deref().filter(|_| is_local).and_then(machine::free_bytes);
     let client = MachineFacts::read();
     let limits = ClientLimits::read();
     let mut findings = judge_settings(&settings, standby);
@@ -217,12 +216,6 @@ fn clock_offset_s(connection: &mut Connection) -> Result<f64, ConnectionError> {
     let text = connection.query_value("select extract(epoch from clock_timestamp())")?;
     let middle = f64::midpoint(before, now());
     Ok(text.and_then(|text| text.parse::<f64>().ok()).map_or(0.0, |server| server - middle))
-}
-
-/// Bytes that an unprivileged process may still write to the file system of `path`.
-fn free_bytes(path: &Path) -> Option<u64> {
-    let system = rustix::fs::statvfs(path).ok()?;
-    system.f_bavail.checked_mul(system.f_frsize)
 }
 
 fn finding(level: Level, about: &str, text: &str) -> Finding {

@@ -87,6 +87,13 @@ pub fn allow_files(count: u64) -> Result<(), u64> {
     setrlimit(Resource::Nofile, raised).map_err(|_| limits.current.unwrap_or(0))
 }
 
+/// Bytes that an unprivileged process may still write to the file system of `path`.
+#[must_use]
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    let system = rustix::fs::statvfs(path).ok()?;
+    system.f_bavail.checked_mul(system.f_frsize)
+}
+
 /// The machine's memory, or the limit of the control group where that is lower; 0 where neither
 /// can be told.
 #[must_use]

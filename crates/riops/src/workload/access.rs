@@ -50,6 +50,13 @@ pub enum AccessPath {
         /// The index.
         index: String,
     },
+    /// The index gives the rows, one by one or sorted by their place.
+    ByIndex {
+        /// The table.
+        table: String,
+        /// The index.
+        index: String,
+    },
     /// The table is read as it lies.
     SeqScan {
         /// The table.
@@ -80,6 +87,9 @@ impl fmt::Display for AccessPath {
                 write!(formatter, "delete from {table} through {kind} on {index}")
             }
             Self::SeqScan { .. } => write!(formatter, "{kind} on {table}"),
+            Self::ByIndex { .. } => {
+                write!(formatter, "Index or Bitmap Heap Scan on {index}, table {table}")
+            }
             Self::JoinByIndex { tables: [one, other], indexes: [index, other_index] } => {
                 write!(
                     formatter,
@@ -100,6 +110,7 @@ impl AccessPath {
     fn parts(&self) -> (&'static str, &str, &str) {
         match self {
             Self::IndexScan { table, index }
+            | Self::ByIndex { table, index }
             | Self::UpdateByIndex { table, index }
             | Self::DeleteByIndex { table, index } => ("Index Scan", table, index),
             Self::BitmapScan { table, index } => ("Bitmap Heap Scan", table, index),
@@ -177,7 +188,9 @@ impl Access {
             (AccessPath::IndexOnlyScan { .. }, _) => "analyze, timing off, summary off, ",
             _ => "",
         };
-        let statement = if by_name {
+        let statement = if by_name && self.arguments.is_empty() {
+            format!("execute \"{}\"", self.statement)
+        } else if by_name {
             format!("execute \"{}\"({})", self.statement, self.arguments.join(", "))
         } else {
             with_literals(&self.sql, &self.arguments)
@@ -195,7 +208,7 @@ impl Access {
         let root = document.get(0).and_then(|first| first.get("Plan")).unwrap_or(&Value::Null);
         let mut nodes = Vec::new();
         collect(root, 0, &mut nodes);
-        let outline = nodes.iter().map(Node::line).collect::<Vec<_>>().join("\n");
+        let outline = outline(root);
         Finding { held: self.is_kept_by(&nodes), outline, storage: self.storage(&document) }
     }
 
@@ -219,6 +232,14 @@ impl Access {
         };
         let by_index = |node: &Node<'_>| !node.text("Index Cond").is_empty();
         match &self.expected {
+            AccessPath::ByIndex { table, index } => {
+                let (table, index) = (table.clone(), index.clone());
+                let either = |expected| Self { expected, ..self.clone() }.is_kept_by(nodes);
+                return either(AccessPath::IndexScan {
+                    table: table.clone(),
+                    index: index.clone(),
+                }) || either(AccessPath::BitmapScan { table, index });
+            }
             AccessPath::Insert { .. } => {
                 let inserts = nodes.first().is_some_and(|node| {
                     node.text("Operation") == "Insert" && node.text("Relation Name") == table
@@ -264,6 +285,13 @@ impl Access {
             !matches!(self.expected, AccessPath::IndexOnlyScan { visits_allowed: false, .. });
         promised && scans.next().is_none() && operation == wanted && (visits_allowed || !visits)
     }
+}
+
+/// A plan, one node a line, of the text of EXPLAIN (FORMAT JSON).
+pub(super) fn outline(root: &Value) -> String {
+    let mut nodes = Vec::new();
+    collect(root, 0, &mut nodes);
+    nodes.iter().map(Node::line).collect::<Vec<_>>().join("\n")
 }
 
 /// A node of a plan and how deep it stands.

@@ -21,6 +21,16 @@ pub enum DatasetError {
     /// Somebody else's table has the name.
     #[error("the table {0} exists and was not made by riops: rename or drop it first")]
     Foreign(String),
+    /// Somebody else's database has the name.
+    #[error(
+        "the database {0} exists and was not made by riops: rename or drop it first, or use --place schema"
+    )]
+    ForeignDatabase(&'static str),
+    /// Somebody is in a database that is to be dropped.
+    #[error(
+        "somebody is connected to the database {0}, which is to be dropped: another riops run cbc, or a session in what an earlier one has left; wait for it, or end it"
+    )]
+    DatabaseInUse(&'static str),
     /// Somebody else's routine has the name.
     #[error("the routine riops.{0} exists and was not made by riops: rename or drop it first")]
     ForeignRoutine(&'static str),

@@ -5,6 +5,7 @@
 
 pub mod access;
 mod adopted;
+pub mod cbc;
 pub mod dataset;
 pub mod keys;
 pub mod ledger;

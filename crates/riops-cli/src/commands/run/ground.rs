@@ -4,8 +4,9 @@ use std::path::Path;
 
 use anyhow::Result;
 use riops::plan::{Protocol, RunPlan, WorkPlan};
+use riops::probe::disk::DiskLimit;
 use riops::probe::storage::Storage;
-use riops::store::{ClientRecord, DatasetRecord, RunContext, TargetRecord};
+use riops::store::{ClientRecord, DatasetRecord, RunContext, SqliteStore, TargetRecord};
 use riops::target::facts::ServerFacts;
 use riops::target::machine::MachineFacts;
 use riops::target::{Connection, Interrupt, Pooler, is_on_this_machine};
@@ -59,6 +60,7 @@ impl Ground {
     ) -> RunContext {
         let Self { facts, pooler, .. } = self;
         let conninfo = &setting.target.conninfo;
+        let storage = self.local_data().map(Storage::of_path);
         RunContext {
             id: setting.id,
             started_at: setting.started_at,
@@ -78,7 +80,8 @@ impl Ground {
                 embedded: setting.target.embedded.is_some(),
                 encryption: control.encryption(),
                 pooler: pooler.as_ref().map(ToString::to_string),
-                storage: self.local_data().map(Storage::of_path),
+                disk_limit: storage.as_ref().and_then(|storage| disk_limit(setting, storage)),
+                storage,
                 address: conninfo.address(),
                 database: conninfo.database.clone(),
                 settings: facts.settings.clone(),
@@ -86,6 +89,20 @@ impl Ground {
             },
             plan,
         }
+    }
+}
+
+/// What the device of the server's data can do, where somebody has measured it on this machine: a run is not
+/// refused because that cannot be told.
+fn disk_limit(setting: &Setting<'_>, storage: &Storage) -> Option<DiskLimit> {
+    let read = |store: &SqliteStore| {
+        store.disk_limit(&MachineFacts::read().host, storage.device.as_deref()?).ok().flatten()
+    };
+    match &setting.store {
+        Some(store) => read(store),
+        // Looking makes no file.
+        None if setting.store_path.exists() => read(&SqliteStore::open(&setting.store_path).ok()?),
+        None => None,
     }
 }
 

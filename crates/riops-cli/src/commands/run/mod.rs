@@ -1,6 +1,7 @@
 //! `riops run`: what is common to all workloads, from the target to the printed record.
 
 mod adopt;
+mod cbc;
 mod dataset;
 mod ground;
 mod load;
@@ -12,13 +13,14 @@ mod point;
 mod room;
 mod rows;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
 use jiff::Timestamp;
 use riops::engine::{EngineError, SessionError, run_stage};
 use riops::plan::{Caches, DatasetPlan, RunPlan, WorkPlan};
+use riops::probe::caches::CacheState;
 use riops::probe::database::DatabaseProbe;
 use riops::probe::{Probe, caches};
 use riops::report;
@@ -34,7 +36,7 @@ use riops::workload::verify::Check;
 use uuid::Uuid;
 
 use super::settle::{settle, settle_open_runs};
-use crate::args::{PictureOptions, Run as RunCommand, RunOptions, RunOutput, TargetOptions};
+use crate::args::{PictureOptions, RecordOptions, Run as RunCommand, RunOutput, TargetOptions};
 use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID, UsageError};
 use crate::target::Target;
 use crate::ui::{RunProgress, Ui};
@@ -53,6 +55,7 @@ pub(crate) fn run(command: &RunCommand, interrupt: &Interrupt, ui: Ui) -> Result
         RunCommand::Load(options) => load::run(options, interrupt, ui),
         RunCommand::Point(options) => point::run(options, interrupt, ui),
         RunCommand::Oltp(options) => oltp::run(options, interrupt, ui),
+        RunCommand::Cbc(options) => cbc::run(options, interrupt, ui),
     }
 }
 
@@ -62,6 +65,8 @@ struct Setting<'a> {
     id: Uuid,
     started_at: Timestamp,
     store: Option<SqliteStore>,
+    /// Where runs are kept, whether this one is or not.
+    store_path: PathBuf,
     interrupt: &'a Interrupt,
     ui: Ui,
 }
@@ -69,26 +74,24 @@ struct Setting<'a> {
 /// Opens store and target, measures, keeps the record, prints it.
 fn perform(
     plan: RunPlan,
-    options: &RunOptions,
+    (options, picture): (&RecordOptions, &PictureOptions),
     target: &TargetOptions,
     (interrupt, ui): (&Interrupt, Ui),
     measure: impl FnOnce(&Setting<'_>, RunPlan) -> Result<Record>,
 ) -> Result<ExitCode> {
     require_form(&plan, options.output.output)?;
     // What cannot be written is better known before the run than after it.
-    let graph = Graph::open(&options.picture)?;
-    let store = if options.no_store {
-        None
-    } else {
-        Some(SqliteStore::open(&options.store.store.clone().unwrap_or_else(default_path))?)
-    };
+    let graph = Graph::open(picture)?;
+    let store_path = options.store.store.clone().unwrap_or_else(default_path);
+    let store = if options.no_store { None } else { Some(SqliteStore::open(&store_path)?) };
     allow_sessions(plan.sessions, plan.workers)?;
     let id = Uuid::now_v7();
     let mut target = Target::open(target, interrupt, ui)?;
     target.await_answer(options.thread_init_timeout, interrupt)?;
     target.name_sessions(&id);
     target.announce(ui);
-    let setting = Setting { target, id, started_at: Timestamp::now(), store, interrupt, ui };
+    let setting =
+        Setting { target, id, started_at: Timestamp::now(), store, store_path, interrupt, ui };
     let record = measure(&setting, plan)?;
     let Setting { target, store, .. } = setting;
     let (kept, not_kept) = match store.map(|store| (store.save(&record), store)) {
@@ -97,7 +100,7 @@ fn perform(
         // The result is worth more than the place where it was to be kept.
         Some((Err(error), _)) => (format!("NO: {error}"), Some(error)),
     };
-    crate::ui::print(&printed(&record, &kept, options.output.output, &options.picture)?)?;
+    crate::ui::print(&printed(&record, &kept, options.output.output, picture)?)?;
     tell_beside(&record, options.output.output);
     let drawn = graph.map_or(Ok(()), |graph| graph.draw(&record, ui));
     // Only now: nothing that happens to the server can cost the result any more.
@@ -128,6 +131,10 @@ fn require_form(plan: &RunPlan, output: RunOutput) -> Result<()> {
             "--output sysbench goes with the workload oltp: it is sysbench's report of such a run";
         return Err(UsageError(text.to_owned()).into());
     }
+    if output == RunOutput::Cbc && !matches!(plan.work, WorkPlan::Cbc(_)) {
+        let text = "--output cbc goes with the workload cbc: it is its collector's lines";
+        return Err(UsageError(text.to_owned()).into());
+    }
     Ok(())
 }
 
@@ -144,6 +151,7 @@ pub(crate) fn printed(
         RunOutput::Text => report::run_text(record, kept) + &histogram,
         RunOutput::Json => report::json(record)? + "\n",
         RunOutput::Sysbench => report::sysbench_text(record) + &histogram,
+        RunOutput::Cbc => report::cbc_text(record),
         RunOutput::Pgio => {
             report::run_text(record, kept) + &histogram + "\n" + &report::pgio_text(record)
         }
@@ -152,7 +160,7 @@ pub(crate) fn printed(
 
 /// Says on standard error what the form that was asked for has no place for.
 pub(crate) fn tell_beside(record: &Record, output: RunOutput) {
-    if output == RunOutput::Sysbench {
+    if matches!(output, RunOutput::Sysbench | RunOutput::Cbc) {
         for reason in &record.verdict.reasons {
             crate::ui::error(&format!("NOT VALID: {reason}"));
         }
@@ -365,11 +373,8 @@ impl Run<'_> {
             Caches::Cold => Some(caches::cool(control, &tables, self.local_data)?),
             Caches::Warm => Some(caches::warm(control, &tables)?),
         };
-        if let Some(state) = caches.as_ref().filter(|state| !state.reached) {
-            self.ui.notice(&format!(
-                "warning: the caches are not as {} as wanted: shared buffers: {}; page cache: {}",
-                state.wanted, state.shared_buffers, state.page_cache
-            ));
+        if let Some(state) = &caches {
+            tell_caches(state, self.ui);
         }
         let mut database = DatabaseProbe::new(control, &tables)?;
         let several_nodes = self.nodes.allowed().len() > 1;
@@ -407,6 +412,16 @@ impl Run<'_> {
             .as_ref()
             .and_then(|sql| control.query_value(sql).ok().flatten()?.parse().ok());
         Ok(Measured { work: work.clone(), result, usage, caches, row_bytes })
+    }
+}
+
+/// Warns where the caches are not as they were wanted.
+fn tell_caches(state: &CacheState, ui: Ui) {
+    if !state.reached {
+        ui.notice(&format!(
+            "warning: the caches are not as {} as wanted: shared buffers: {}; page cache: {}",
+            state.wanted, state.shared_buffers, state.page_cache
+        ));
     }
 }
 

@@ -39,14 +39,14 @@ pub(super) fn common(run: &RunOptions, work: WorkPlan, stop: Stop) -> Result<Run
         spread: run.nodes.spread.clone().unwrap_or_default(),
         rebalance: run.nodes.rebalance,
         metrics_port: run.nodes.metrics_port.unwrap_or(RunPlan::default().metrics_port),
-        connect_within_s: run.thread_init_timeout.map(|span| span.0.as_secs_f64()),
+        connect_within_s: run.record.thread_init_timeout.map(|span| span.0.as_secs_f64()),
         percentile: run.percentile.unwrap_or(RunPlan::default().percentile),
-        interval_s: run.interval.map_or(1.0, |span| span.0.as_secs_f64()),
+        interval_s: run.record.interval.map_or(1.0, |span| span.0.as_secs_f64()),
         seed: run.seed.map_or_else(random_seed, Ok)?,
         verify: !run.no_verify,
         keep_samples: run.picture.graph.is_some(),
-        label: run.label.clone(),
-        tags: run.tag.iter().cloned().collect(),
+        label: run.record.label.clone(),
+        tags: run.record.tag.iter().cloned().collect(),
         ..RunPlan::default()
     })
 }

@@ -1,0 +1,453 @@
+//! `riops run cbc`: the steps one after the other, the selects by several sessions, and nothing left
+//! behind.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use riops::engine::{run_once, run_stage};
+use riops::plan::{
+    CbcDataset, CbcPlace, CbcRun, CbcSize, DatasetPlan, RunPlan, Stop, WorkPlan, copies,
+};
+use riops::probe::database::{DatabaseProbe, checkpoints_sql};
+use riops::probe::sampler::{OnPoint, ProbePoint, Sampler};
+use riops::probe::{Probe, caches};
+use riops::store::{
+    DatasetRecord, Ending, Measured, MeasuredStatement, Part, Record, RunContext, build_parts,
+};
+use riops::target::{ConnInfo, Connection, Flavour, Interrupt, Nodes, machine};
+use riops::workload::cbc::{
+    self, DATABASE, NAME, Query, StatementPlan, Step, TABLE, VacuumRates, drop_database,
+    make_database,
+};
+use riops::workload::dataset::{Dataset, DatasetError, Registry};
+use riops::workload::verify::Check;
+
+use super::super::settle::open_patiently;
+use super::ground::Ground;
+use super::{Setting, ended_early, perform, plan::cores, tell_caches};
+use crate::args::{PictureOptions, Place, RunCbc};
+use crate::failure::UsageError;
+use crate::ui::{RunProgress, StepProgress, Ui};
+
+const GB: f64 = 1e9;
+/// Of the memory, where the size is chosen by it.
+const TIMES_MEMORY: f64 = 3.0;
+
+pub(super) fn run(options: &RunCbc, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let size = options.size.unwrap_or(CbcSize::Gigabytes(CbcRun::default().size_gb));
+    let work = CbcRun {
+        size_gb: match size {
+            CbcSize::Gigabytes(size_gb) => size_gb,
+            CbcSize::Auto => CbcRun::default().size_gb,
+        },
+        auto_size: size == CbcSize::Auto,
+        place: match options.place {
+            None | Some(Place::Database) => CbcPlace::Database,
+            Some(Place::Schema) => CbcPlace::Schema,
+        },
+        cold: options.cold,
+        query_sessions: options
+            .query_sessions
+            .iter()
+            .map(|count| u32::try_from(count.0).unwrap_or(u32::MAX))
+            .collect(),
+        query_duration_s: options
+            .query_duration
+            .map_or(CbcRun::default().query_duration_s, |span| span.0.as_secs_f64()),
+        keep: options.keep,
+    };
+    let sessions = work.query_sessions.iter().copied().max().unwrap_or(1).max(1);
+    let record = &options.record;
+    let plan = RunPlan {
+        sessions,
+        workers: cores().min(sessions),
+        stop: Stop::DurationS(work.query_duration_s),
+        warmup_s: 0.0,
+        interval_s: record.interval.map_or(1.0, |span| span.0.as_secs_f64()),
+        connect_within_s: record.thread_init_timeout.map(|span| span.0.as_secs_f64()),
+        label: record.label.clone(),
+        tags: record.tag.iter().cloned().collect(),
+        work: WorkPlan::Cbc(work),
+        ..RunPlan::default()
+    };
+    plan.validate()?;
+    let picture = PictureOptions::default();
+    perform(plan, (record, &picture), &options.target, (interrupt, ui), |setting, plan| {
+        setting.target.require_own_sessions(interrupt)?;
+        measure(setting, plan, options.skip_space_check)
+    })
+}
+
+fn measure(setting: &Setting<'_>, mut plan: RunPlan, skip_space_check: bool) -> Result<Record> {
+    let mut admin = Connection::open(&setting.target.conninfo, setting.interrupt)?;
+    let ground = Ground::read(setting, &plan, &mut admin)?;
+    if ground.facts.flavour != Flavour::PostgreSql {
+        let text = format!(
+            "the workload cbc is made of VACUUM, CLUSTER and the like, which {} does not have: it is for PostgreSQL",
+            ground.facts.flavour
+        );
+        return Err(UsageError(text).into());
+    }
+    let WorkPlan::Cbc(work) = &mut plan.work else {
+        return Err(UsageError("the plan is not one of cbc".to_owned()).into());
+    };
+    let copy_bytes = copy_bytes(&mut admin)?;
+    if work.auto_size {
+        work.size_gb = auto_size(&ground, copy_bytes)?;
+        setting.ui.notice(&format!("size: {} GB, three times the memory", work.size_gb));
+    }
+    if !skip_space_check {
+        require_space(work.size_gb, copy_bytes, &ground)?;
+    }
+    let work = work.clone();
+    let home = Home::make(setting, work.place, &mut admin)?;
+    drop(admin);
+    let measured = Cbc::open(setting, &ground, &home, plan.clone(), work.clone())
+        .and_then(|mut cbc| cbc.run_all());
+    let whole = matches!(&measured, Ok(all) if all.ending == Ending::default());
+    if !(whole && work.keep) {
+        home.drop(setting, &plan);
+    }
+    let All { context, parts, checks, ending } = measured?;
+    Ok(build_parts(context, parts, checks, ending)?)
+}
+
+/// About how many bytes one copy of the settings takes.
+fn copy_bytes(connection: &mut Connection) -> Result<u64> {
+    let row = connection.query(&cbc::estimate_sql())?.into_iter().next().unwrap_or_default();
+    match row.as_slice() {
+        [_, Some(bytes)] => Ok(bytes.parse()?),
+        _ => Err(anyhow::anyhow!(
+            "the role sees no settings in pg_settings: there is nothing to copy"
+        )),
+    }
+}
+
+fn auto_size(ground: &Ground, copy_bytes: u64) -> Result<f64> {
+    let memory_bytes = machine::memory_bytes();
+    if ground.local_data().is_none() || memory_bytes == 0 {
+        let text = "--size auto needs the memory of the server's machine, which cannot be seen from here: give the size, three to four times that memory";
+        return Err(UsageError(text.to_owned()).into());
+    }
+    let gigabyte = copy_bytes as f64 * copies(1.0) as f64;
+    Ok((TIMES_MEMORY * memory_bytes as f64 / gigabyte).ceil())
+}
+
+/// Fails where the server's disk, as far as it can be seen, has not the space that a run takes.
+fn require_space(size_gb: f64, copy_bytes: u64, ground: &Ground) -> Result<()> {
+    let Some(free) = ground.local_data().and_then(machine::free_bytes) else {
+        return Ok(());
+    };
+    let needed = |size_gb: f64| cbc::bytes_needed(copies(size_gb) * copy_bytes);
+    if needed(size_gb) <= free {
+        return Ok(());
+    }
+    let largest = (free as f64 / needed(1.0) as f64 * 10.0).floor() / 10.0;
+    Err(anyhow::anyhow!(
+        "size {size_gb} GB takes up to {:.1} GB of disk (the table, its index, and both once more while CLUSTER sorts and writes), and {:.1} GB are free: use --size {largest}, or --skip-space-check",
+        needed(size_gb) as f64 / GB,
+        free as f64 / GB,
+    ))
+}
+
+/// Where the table is made.
+struct Home {
+    conninfo: ConnInfo,
+    place: CbcPlace,
+}
+
+impl Home {
+    /// Makes room: what an earlier run has left goes, what is somebody else's stays.
+    fn make(setting: &Setting<'_>, place: CbcPlace, admin: &mut Connection) -> Result<Self> {
+        let mut conninfo = setting.target.conninfo.clone();
+        if place == CbcPlace::Database {
+            drop_database(admin, false)?;
+            // Given up half-way, it would be nobody's.
+            admin.heed(&Interrupt::new());
+            make_database(admin)?;
+            admin.heed(setting.interrupt);
+            DATABASE.clone_into(&mut conninfo.database);
+        }
+        Ok(Self { conninfo, place })
+    }
+
+    /// Drops what was made. A server that does not answer keeps it; the next run drops it then.
+    fn drop(&self, setting: &Setting<'_>, plan: &RunPlan) {
+        let dropped = open_patiently(&setting.target, plan).and_then(|mut connection| {
+            match self.place {
+                CbcPlace::Database => drop(drop_database(&mut connection, true)?),
+                CbcPlace::Schema => {
+                    let mut registry = Registry::new(&mut connection, NAME);
+                    registry.drop_dataset()?;
+                    registry.drop_registry_if_empty()?;
+                }
+            }
+            Ok(())
+        });
+        if let Err(error) = dropped {
+            setting.ui.notice(&format!(
+                "warning: what was made could not be dropped: {error:#}; drop it with: riops cleanup cbc"
+            ));
+        }
+    }
+}
+
+/// What came of a run.
+struct All {
+    context: RunContext,
+    parts: Vec<Part>,
+    checks: Vec<Check>,
+    ending: Ending,
+}
+
+/// A run under way.
+struct Cbc<'a> {
+    setting: &'a Setting<'a>,
+    ground: &'a Ground,
+    home: &'a Home,
+    run: CbcRun,
+    plan: RunPlan,
+    context: RunContext,
+    dataset: CbcDataset,
+    /// Of this making of the table.
+    id: String,
+    control: Connection,
+    work: Connection,
+    sampler: Sampler,
+}
+
+impl<'a> Cbc<'a> {
+    fn open(
+        setting: &'a Setting<'a>,
+        ground: &'a Ground,
+        home: &'a Home,
+        plan: RunPlan,
+        run: CbcRun,
+    ) -> Result<Self> {
+        let interrupt = setting.interrupt;
+        let mut control = Connection::open(&home.conninfo, interrupt)?;
+        let mut work = Connection::open(&home.conninfo, interrupt)?;
+        work.execute("set search_path to riops")?;
+        let settings = work.query_value("select count(*) from pg_settings")?.unwrap_or_default();
+        let dataset = CbcDataset {
+            size_gb: run.size_gb,
+            settings_rows: settings.parse()?,
+            copies: run.copies(),
+            table_bytes: None,
+            index_bytes: None,
+        };
+        let id = register(&mut control, &dataset)?;
+        let sampler = Sampler::new(plan.interval()).with_server(
+            &home.conninfo,
+            checkpoints_sql(&mut control)?,
+            ground.local_data().is_some(),
+            interrupt,
+        )?;
+        let promised = Query::BEFORE_CLUSTER.into_iter().chain([Query::IndexedSelectMax]);
+        let promised = promised.flat_map(|query| query.accesses(run.size_gb)).collect();
+        let record =
+            DatasetRecord { id: id.clone(), parameters: DatasetPlan::Cbc(dataset.clone()) };
+        let mut context = ground.context(setting, plan.clone(), (NAME, promised), record, &control);
+        context.target.database.clone_from(&home.conninfo.database);
+        Ok(Self { setting, ground, home, run, plan, context, dataset, id, control, work, sampler })
+    }
+
+    /// Everything in its order, until something ends it.
+    fn run_all(&mut self) -> Result<All> {
+        let (mut parts, mut checks, mut ending) = (Vec::new(), Vec::new(), Ending::default());
+        for step in Step::ALL {
+            let done = self.step(step, &mut checks).and_then(|part| {
+                parts.push(part);
+                self.queries_after(step, &mut parts)
+            });
+            if let Err(error) = done {
+                let reason = format!("{error:#}");
+                // Without a step there is nothing to keep.
+                if parts.is_empty() {
+                    return Err(error);
+                }
+                if self.setting.interrupt.requested() {
+                    ending.interrupted = true;
+                } else {
+                    ending.failure = Some(reason);
+                }
+                break;
+            }
+            let ended = |part: &Part| matches!(part, Part::Loop(measured) if ended_early(measured));
+            if parts.last().is_some_and(ended) || self.setting.interrupt.requested() {
+                ending.interrupted = self.setting.interrupt.requested();
+                break;
+            }
+        }
+        if ending == Ending::default() && self.run.keep {
+            Registry::new(&mut self.control, NAME).complete(&self.id, &[])?;
+        }
+        let parameters = DatasetPlan::Cbc(self.dataset.clone());
+        self.context.target.dataset = DatasetRecord { id: self.id.clone(), parameters };
+        Ok(All { context: self.context.clone(), parts, checks, ending })
+    }
+
+    fn local_processes(&self) -> Vec<i32> {
+        let process = self.work.greeting().process;
+        self.ground.local_data().map(|_| process).into_iter().collect()
+    }
+
+    /// One statement, and what its answer proves.
+    fn step(&mut self, step: Step, checks: &mut Vec<Check>) -> Result<Part> {
+        let Setting { ui, .. } = self.setting;
+        let tables = [TABLE.to_owned()];
+        let local_data = self.ground.local_data();
+        let state = if self.run.cold && step.is_uncached() {
+            let state = caches::cool(&mut self.control, &tables, local_data)?;
+            tell_caches(&state, *ui);
+            Some(state)
+        } else {
+            None
+        };
+        let sql = cbc::sql_of(step, self.run.size_gb);
+        let process = self.work.greeting().process;
+        let progress = Arc::new(StepProgress::new(*ui, step.key(), self.expected_growth(step)));
+        let shown = Arc::clone(&progress);
+        let on_point: OnPoint = Arc::new(move |point: &ProbePoint| shown.show(point));
+        self.sampler.watch(
+            process,
+            step.progress_sql(process, self.dataset.rows()),
+            Some(on_point),
+        );
+        let processes = self.local_processes();
+        let database = DatabaseProbe::new(&mut self.control, &tables)?;
+        let mut probe = Probe::machine(local_data)
+            .with_database(database)
+            .with_sampler(&mut self.sampler)
+            .with_processes(processes);
+        let result = run_once(&mut self.work, &sql, &mut probe)
+            .with_context(|| format!("{} did not end", step.key()))?;
+        let usage = probe.usage();
+        drop(probe);
+        progress.done(result.seconds);
+        let json: String = if step.is_select() {
+            result.answer.rows.iter().flatten().flatten().map(String::as_str).collect()
+        } else {
+            String::new()
+        };
+        let plan = StatementPlan::parse(&json);
+        let rows = match (&plan, result.answer.tags.first()) {
+            (Some(plan), _) => plan.rows_looked_at(),
+            (None, Some(tag)) => rows_of_tag(tag),
+            (None, None) => 0,
+        };
+        checks.extend(cbc::check(step, &self.dataset, rows, plan.as_ref()));
+        self.note_sizes()?;
+        let finding = step.access().zip(step.judge(&json));
+        let vacuum = result.notices.iter().find_map(|notice| VacuumRates::parse(notice));
+        Ok(Part::Statement(Box::new(MeasuredStatement {
+            name: step.key().to_owned(),
+            sql,
+            result,
+            rows,
+            plan,
+            vacuum: vacuum.filter(|_| step == Step::Vacuum),
+            finding,
+            usage,
+            caches: state,
+        })))
+    }
+
+    /// The selects that belong behind a step, by so many sessions at a time.
+    fn queries_after(&mut self, step: Step, parts: &mut Vec<Part>) -> Result<()> {
+        let queries: &[Query] = match step {
+            Step::SelectR => &Query::BEFORE_CLUSTER,
+            Step::SelectC2 => &[Query::IndexedSelectMax],
+            _ => &[],
+        };
+        for &query in queries {
+            for sessions in self.run.query_sessions.clone() {
+                let measured = self.query(query, sessions)?;
+                let over = ended_early(&measured);
+                parts.push(Part::Loop(Box::new(measured)));
+                if over {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn query(&mut self, query: Query, sessions: u32) -> Result<Measured> {
+        let Setting { interrupt, ui, .. } = self.setting;
+        let plan = RunPlan { sessions, workers: cores().min(sessions), ..self.plan.clone() };
+        let stage = query.stage(self.run.size_gb, &plan);
+        ui.notice(&format!("stage: {}", stage.name));
+        self.sampler.watch_none();
+        let tables = [TABLE.to_owned()];
+        let database = DatabaseProbe::new(&mut self.control, &tables)?;
+        let mut probe = Probe::machine(self.ground.local_data())
+            .with_database(database)
+            .with_sampler(&mut self.sampler);
+        let result = run_stage(
+            stage,
+            query.accesses(self.run.size_gb),
+            &plan,
+            &Nodes::single(&self.home.conninfo),
+            interrupt,
+            &mut probe,
+            &mut RunProgress::new(*ui, &plan),
+        )
+        .with_context(|| format!("{} with {sessions} sessions", query.script()))?;
+        let usage = probe.usage();
+        let work = self.plan.work.clone();
+        Ok(Measured { work, result, usage, caches: None, row_bytes: None })
+    }
+
+    /// By how many bytes the database grows, where that is the step's progress.
+    fn expected_growth(&mut self, step: Step) -> Option<(u64, u64)> {
+        if step != Step::CreateTable {
+            return None;
+        }
+        let size = self.control.query_value("select pg_database_size(current_database())");
+        let before = size.ok().flatten()?.parse().ok()?;
+        let growth = self.dataset.copies * copy_bytes(&mut self.control).ok()?;
+        Some((before, growth))
+    }
+
+    fn note_sizes(&mut self) -> Result<()> {
+        let row = self.work.query(&cbc::sizes_sql())?.into_iter().next().unwrap_or_default();
+        let mut bytes = row.into_iter().map(|value| value.and_then(|text| text.parse().ok()));
+        self.dataset.table_bytes = bytes.next().flatten();
+        self.dataset.index_bytes = bytes.next().flatten();
+        Ok(())
+    }
+}
+
+/// Registers the table that is about to be made, and drops one that an earlier run has left.
+fn register(control: &mut Connection, dataset: &CbcDataset) -> Result<String> {
+    let mut registry = Registry::new(control, NAME);
+    registry.lock(true)?;
+    registry.ensure()?;
+    if registry.owns(TABLE)? == Some(false) {
+        return Err(DatasetError::Foreign(TABLE.to_owned()).into());
+    }
+    registry.drop_dataset()?;
+    Ok(registry.begin(&Dataset {
+        parameters: serde_json::to_value(dataset)?,
+        probes: Vec::new(),
+        settings: Vec::new(),
+        tables: Vec::new(),
+    })?)
+}
+
+/// The number at the end of a tag: `SELECT 1000`.
+fn rows_of_tag(tag: &str) -> u64 {
+    tag.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_ends_with_its_rows_or_has_none() {
+        assert_eq!((rows_of_tag("SELECT 451361"), rows_of_tag("VACUUM")), (451_361, 0));
+    }
+}

@@ -1,0 +1,367 @@
+//! Complete Block Check: its steps and what they prove, what it leaves behind (nothing), its three drivers,
+//! and the device that it is held against.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::crash::{await_answer, kill};
+use crate::fixture::{Ran, binary, command, database, folder, is_root, program, tcp_url, until};
+use crate::server::on;
+
+const STEPS: [&str; 9] = [
+    "CREATE_TABLE",
+    "VACUUM",
+    "CREATE_INDEX",
+    "SELECT_u1",
+    "SELECT_c1",
+    "SELECT_r",
+    "CLUSTER",
+    "SELECT_u2",
+    "SELECT_c2",
+];
+const SMALL: &str = "run cbc --size 0.01";
+
+fn names(record: &Value) -> Vec<&str> {
+    let stages = record["stages"].as_array().unwrap();
+    stages.iter().map(|stage| stage["name"].as_str().unwrap()).collect()
+}
+
+/// Whether the database of its own is there, on a server of the test's own.
+fn has_database(home: &Path) -> bool {
+    let url = Ran::of(&mut on(home, "server url")).expect(0).stdout;
+    let psql = program("psql").unwrap();
+    let sql = "select count(*) from pg_database where datname = 'riops_cbc'";
+    let count = Ran::of(Command::new(psql).args(["-Atc", sql, url.trim()])).expect(0);
+    count.stdout.trim() != "0"
+}
+
+#[test]
+fn each_step_is_a_stage_with_its_time_and_the_rows_are_those_of_the_definition() {
+    let database = database("cbc_schema");
+    let settings: u64 =
+        database.value("select count(*) from pg_settings").unwrap().parse().unwrap();
+    let record = database.riops(&format!("{SMALL} --place schema --output json")).expect(0).json();
+    assert_eq!(names(&record), STEPS);
+    assert_eq!(record["verdict"]["valid"], true, "{}", record["verdict"]);
+    let cbc = &record["target"]["dataset"]["cbc"];
+    // 0.01 × 12,500, and the one with the number 0.
+    assert_eq!(
+        (cbc["copies"].as_u64(), cbc["settings_rows"].as_u64()),
+        (Some(126), Some(settings))
+    );
+    assert!(cbc["table_bytes"].as_u64().unwrap() > 1_000_000, "{cbc}");
+    assert!(cbc["index_bytes"].as_u64().unwrap() > 0, "{cbc}");
+    let stages = record["stages"].as_array().unwrap();
+    for stage in stages {
+        assert_eq!(
+            (stage["kind"].as_str(), stage["sessions"].as_u64()),
+            (Some("statement"), Some(1))
+        );
+        assert!(stage["seconds"].as_f64().unwrap() > 0.0);
+        let points = stage["probes"]["points"].as_array().unwrap();
+        assert!(!points.is_empty() && points[0]["dirty_bytes"].is_number(), "{points:?}");
+        let is_select = stage["name"].as_str().unwrap().starts_with("SELECT");
+        assert_eq!(stage["statement"]["plan"].is_object(), is_select);
+        if is_select {
+            assert!(stage["statement"]["plan"]["buffers"]["shared_hit"].is_number());
+        }
+    }
+    assert_eq!(stages[0]["rows"].as_u64(), Some(126 * settings));
+    assert!(
+        stages[1]["statement"]["vacuum"]["read_mib_s"].is_number(),
+        "{}",
+        stages[1]["statement"]
+    );
+    let written = |stage: &Value| stage["database"]["wal"]["bytes"].as_u64().unwrap();
+    assert!(written(&stages[0]) > 1_000_000, "{}", stages[0]["database"]);
+    assert!(stages[0]["database"]["client_io"]["extend_bytes"].as_u64().unwrap() > 1_000_000);
+    // A check of the table, and of each select.
+    assert_eq!(record["checks"].as_array().unwrap().len(), 6);
+    let nothing = "select 1 from pg_namespace where nspname = 'riops'";
+    assert_eq!(database.value(nothing), None);
+}
+
+#[test]
+fn the_collector_s_lines_come_in_the_known_order_and_units() {
+    let database = database("cbc_collector");
+    let ran = database.riops(&format!("{SMALL} --place schema --no-store --output cbc")).expect(0);
+    let lines: Vec<(&str, &str)> =
+        ran.stdout.lines().map(|line| line.split_once('\t').unwrap()).collect();
+    let keys: Vec<_> = lines.iter().map(|(key, _)| *key).collect();
+    let mut expected = vec!["SERVER"];
+    expected.extend(STEPS);
+    expected.extend(["SIZE_T", "SIZE_I", "READ_RATE", "WRITE_RATE"]);
+    assert_eq!(keys, expected);
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    assert_eq!(lines[0].1, host.trim());
+    for (key, value) in &lines[1..] {
+        assert!(value.parse::<f64>().unwrap() >= 0.0, "{key} {value}");
+    }
+    assert!(lines[10].1.parse::<u64>().is_ok() && lines[1].1.split_once('.').unwrap().1.len() == 3);
+    let other = database.riops("run rows --prepare --rows 1000 --output cbc");
+    other.expect(2).says("--output cbc goes with the workload cbc");
+}
+
+#[test]
+fn psql_and_pgbench_make_the_same_table_from_the_same_statements() {
+    let (Some(psql), Some(pgbench)) = (program("psql"), program("pgbench")) else {
+        return;
+    };
+    let database = database("cbc_drivers");
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sql/cbc");
+    let script = scripts.join("cbc.sql");
+    let line = ["-X", "-v", "ON_ERROR_STOP=1", "-v", "scale=0.01", "-f"];
+    let ran = Ran::of(Command::new(psql).args(line).arg(&script).arg(&database.url)).expect(0);
+    for step in STEPS {
+        assert!(ran.stdout.contains(&format!("{step}\n")), "{step} is not in:\n{}", ran.stdout);
+    }
+    let table =
+        "select count(*) || ' ' || count(distinct seq) || ' ' || max(seq) from settings_loop";
+    let by_psql = database.value(table).unwrap();
+    assert!(by_psql.ends_with(" 126 125"), "{by_psql}");
+    database.connect().execute("drop table settings_loop").unwrap();
+    let mut files: Vec<_> = std::fs::read_dir(&scripts)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with('t'))
+        .collect();
+    files.sort();
+    assert_eq!(files.len(), 7);
+    for file in files {
+        // The scale of pgbench itself is a whole number.
+        let line = ["-n", "-t", "1", "-c", "1", "-D", "scale=0.01", "-f"];
+        let ran =
+            Ran::of(Command::new(&pgbench).args(line).arg(&file).arg(&database.url)).expect(0);
+        assert!(
+            ran.stdout.contains("number of transactions actually processed: 1/1"),
+            "{}",
+            ran.stdout
+        );
+    }
+    assert_eq!(database.value(table).unwrap(), by_psql);
+    // Theirs is in the schema public: riops makes its own beside it, and leaves theirs.
+    database.riops(&format!("{SMALL} --place schema --no-store")).expect(0);
+    assert_eq!(database.value(table).unwrap(), by_psql);
+}
+
+#[test]
+fn selects_by_several_sessions_are_loops_with_histograms() {
+    let database = database("cbc_queries");
+    let line = format!(
+        "{SMALL} --place schema --query-sessions 1,3 --query-duration 300ms --interval 100ms --output json"
+    );
+    let record = database.riops(&line).expect(0).json();
+    let found = names(&record);
+    let of = |script: &str| [format!("{script} -c 1"), format!("{script} -c 3")];
+    let (before, after) = (found[6..10].to_vec(), found[13..].to_vec());
+    assert_eq!(before, [of("t03-select-max"), of("t04-selectr")].concat());
+    assert_eq!(after, of("t06-iselect-max"));
+    for stage in record["stages"].as_array().unwrap().iter().filter(|stage| stage["kind"] == "loop")
+    {
+        let sessions: u64 =
+            stage["name"].as_str().unwrap().rsplit(' ').next().unwrap().parse().unwrap();
+        assert_eq!(stage["sessions"].as_u64(), Some(sessions));
+        assert!(stage["transactions"].as_u64().unwrap() > 0 && stage["histogram"].is_string());
+        assert!(stage["service_us"]["p99"].as_f64().unwrap() > 0.0);
+    }
+    let held = |statement: &str| {
+        let accesses = record["accesses"].as_array().unwrap();
+        let of = accesses.iter().filter(|access| access["statement"] == statement);
+        of.filter(|access| access["held"] == true).count()
+    };
+    // Before, in the middle and after, in each of two stages; the middle may not come.
+    assert!(held("t04-selectr") >= 4 && held("t06-iselect-max") >= 4, "{}", record["accesses"]);
+}
+
+#[test]
+fn a_database_of_its_own_is_made_and_dropped_and_one_of_somebody_else_stays() {
+    let home = folder("cbc-database");
+    let server = |line: &str| Ran::of(&mut on(&home, line));
+    server("server start").expect(0);
+    let first = server(&format!("{SMALL} --output json")).expect(0).json();
+    assert_eq!(first["target"]["database"], "riops_cbc");
+    assert!(!has_database(&home));
+    server(&format!("{SMALL} --keep")).expect(0);
+    assert!(has_database(&home));
+    // What riops has left, it drops.
+    server(&format!("{SMALL} --keep")).expect(0);
+    let cleaned = server("cleanup cbc").expect(0);
+    assert_eq!(cleaned.stdout, "dropped the database riops_cbc\n");
+    assert!(!has_database(&home));
+    let psql = program("psql").unwrap();
+    let url = server("server url").expect(0).stdout;
+    let sql = |text: &str| Ran::of(Command::new(&psql).args(["-Atc", text, url.trim()])).expect(0);
+    sql("create database riops_cbc");
+    server(SMALL).expect(1).says("was not made by riops").says("--place schema");
+    server("cleanup cbc").expect(1).says("was not made by riops");
+    assert!(has_database(&home));
+    server(&format!("{SMALL} --place schema")).expect(0);
+    sql("drop database riops_cbc");
+    // Somebody is in it: it is not taken away.
+    server(&format!("{SMALL} --keep")).expect(0);
+    let mut inside = Command::new(&psql)
+        .args(["-c", "select pg_sleep(3600)", &url.trim().replace("/postgres?", "/riops_cbc?")])
+        .spawn()
+        .unwrap();
+    await_answer(
+        &home,
+        "select 1 from pg_stat_activity where query like '%pg_sleep(3600)' and datname = 'riops_cbc'",
+    );
+    server(SMALL).expect(1).says("somebody is connected to the database riops_cbc");
+    sql("select pg_terminate_backend(pid) from pg_stat_activity where datname = 'riops_cbc'");
+    inside.wait().unwrap();
+    server(SMALL).expect(0);
+    server("server stop").expect(0);
+}
+
+#[test]
+fn interrupted_at_each_step_it_keeps_what_was_finished_and_leaves_nothing() {
+    let home = folder("cbc-interrupted");
+    Ran::of(&mut on(&home, "server start")).expect(0);
+    for (position, step) in STEPS.iter().enumerate() {
+        let line = "run cbc --size 0.05 --output json";
+        let child = until(&mut on(&home, line), &format!("{step} …"));
+        kill(child.id(), "-INT");
+        let ran = Ran::from(child.wait_with_output().unwrap());
+        // The step may have been over before the signal came; the last one then ends the run.
+        match ran.code {
+            Some(130) if ran.stdout.is_empty() => assert_eq!(position, 0, "{step}"),
+            Some(130) => {
+                let record = ran.json();
+                assert_eq!(record["status"], "interrupted");
+                let finished = names(&record);
+                assert!(finished.len() >= position, "{step}: {finished:?}");
+                assert_eq!(finished, STEPS[..finished.len()]);
+                let list = Ran::of(&mut on(&home, "runs show last --output json")).expect(0);
+                assert_eq!(list.json()["id"], record["id"]);
+            }
+            code => assert!(code == Some(0) && position == 8, "{step}: {code:?}"),
+        }
+        assert!(!has_database(&home), "{step}");
+    }
+    // A riops that was killed leaves the database, and the next one drops it.
+    let mut child = until(&mut on(&home, "run cbc --size 0.05"), "CREATE_INDEX …");
+    kill(child.id(), "-KILL");
+    child.wait().unwrap();
+    let again = Ran::of(&mut on(&home, &format!("{SMALL} --output json"))).expect(0);
+    assert_eq!(names(&again.json()), STEPS);
+    assert!(!has_database(&home));
+    Ran::of(&mut on(&home, "server stop")).expect(0);
+}
+
+#[test]
+fn a_disk_that_gets_full_ends_it_with_a_clear_error_and_nothing_stays() {
+    if !is_root() {
+        return;
+    }
+    let (Some(psql), home) = (program("psql"), folder("cbc-full")) else {
+        return;
+    };
+    let full = folder("cbc-full-disk");
+    // In a mount namespace of its own, so that the small file system goes with the shell. The log has room.
+    let script = format!(
+        "set -e; mount -t tmpfs -o size=40m none {full}; {riops} server start
+         chown $(stat -c %u:%g {home}/data) {full}
+         {psql} -q -c \"create tablespace small location '{full}'\" \
+           -c 'alter system set default_tablespace = small' -c 'select pg_reload_conf()' \
+           \"$({riops} server url)\" > /dev/null
+         set +e; {riops} run cbc --size 0.2 --skip-space-check; echo code $?
+         {psql} -Atc \"select 'databases ' || count(*) from pg_database where datname = 'riops_cbc'\" \
+           \"$({riops} server url)\"
+         echo left $(find {full} -type f -size +1M | wc -l)
+         {riops} server stop",
+        riops = binary().display(),
+        psql = psql.display(),
+        full = full.display(),
+        home = home.display(),
+    );
+    let mut shell = command("");
+    shell = {
+        let mut own = Command::new("unshare");
+        own.args(["-m", "sh", "-c", &script]);
+        for (name, value) in shell.get_envs() {
+            match value {
+                Some(value) => own.env(name, value),
+                None => own.env_remove(name),
+            };
+        }
+        own
+    };
+    shell.env("RIOPS_SERVER_DATA", &home).env("RIOPS_STORE", home.join("runs.sqlite"));
+    let ran = Ran::of(&mut shell).expect(0).says("CREATE_TABLE did not end").says("No space left");
+    for line in ["code 1\n", "databases 0\n", "left 0\n"] {
+        assert!(ran.stdout.contains(line), "{line} is not in:\n{}\n{}", ran.stdout, ran.stderr);
+    }
+}
+
+#[test]
+fn a_role_that_may_make_no_database_is_told_so_and_can_use_a_schema() {
+    let database = database("cbc_role");
+    database
+        .connect()
+        .execute("create role cbc_user login password 'secret'; grant create on database cbc_role to cbc_user")
+        .unwrap();
+    let url = tcp_url().replace("/postgres", "/cbc_role");
+    let (_, behind) = url.split_once('@').unwrap();
+    let line = format!("{SMALL} --no-store -d postgresql://cbc_user:secret@{behind}");
+    Ran::of(&mut command(&line)).expect(1).says("createdb").says("--place schema");
+    let ran = Ran::of(&mut command(&format!("{line} --place schema --output json"))).expect(0);
+    // Such a role sees fewer settings than a superuser.
+    let all = database.value("select count(*) from pg_settings").unwrap().parse::<u64>().unwrap();
+    let seen = ran.json()["target"]["dataset"]["cbc"]["settings_rows"].as_u64().unwrap();
+    assert!(seen < all, "{seen} of {all}");
+    database.connect().execute("drop owned by cbc_user; drop role cbc_user").unwrap();
+}
+
+#[test]
+fn what_the_device_can_do_is_measured_kept_and_stood_beside_the_steps() {
+    if program("fio").is_none() {
+        return;
+    }
+    let home = folder("cbc-disk");
+    let server = |line: &str| Ran::of(&mut on(&home, line));
+    let measured = server("doctor --disk --disk-size 64MB -t 200ms --output json").expect(0).json();
+    for figure in ["sequential_read", "sequential_write", "random_read", "random_write"] {
+        assert!(measured[figure]["mb_s"].as_f64().unwrap() > 0.0, "{measured}");
+    }
+    let left = std::fs::read_dir(&home).unwrap();
+    let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    assert!(
+        !left.iter().any(|name| name.to_str().unwrap().starts_with("riops-doctor")),
+        "{left:?}"
+    );
+    let ran = server(SMALL).expect(0);
+    for text in ["t00-ctas", "% max", "held back by", measured["device"].as_str().unwrap()] {
+        assert!(ran.stdout.contains(text), "{text} is not in:\n{}", ran.stdout);
+    }
+    let record = server("runs show last --output json").expect(0).json();
+    assert_eq!(record["target"]["disk_limit"], measured);
+    let page = server("report last --file -").expect(0).stdout;
+    assert!(page.contains("Storage validation") && page.contains("t00-ctas"));
+    server("doctor --disk --disk-dir /proc --disk-size 64MB").expect(1).says("no block device");
+    let mut without = on(&home, "doctor --disk --disk-size 64MB");
+    Ran::of(without.env("PATH", "/nonexistent")).expect(1).says("apt-get install fio");
+    server("doctor -t 3").expect(2).says("--client or --disk");
+}
+
+#[test]
+fn sizes_that_make_no_sense_are_refused_before_anything_is_made() {
+    let database = database("cbc_sizes");
+    let schema = "--place schema --no-store";
+    let too_large = database.riops(&format!("run cbc --size 90000GB {schema}")).expect(1);
+    too_large.says("GB are free").says("--skip-space-check");
+    database
+        .riops(&format!("run cbc --size 0.001 {schema}"))
+        .expect(2)
+        .says("--size must be between");
+    database.riops(&format!("run cbc --size much {schema}")).expect(2).says("is no size");
+    database
+        .riops(&format!("{SMALL} {schema} --query-sessions 0"))
+        .expect(2)
+        .says("--query-sessions");
+    let alone = database.riops(&format!("{SMALL} {schema} --query-duration 1s"));
+    alone.expect(2).says("--query-sessions");
+    assert_eq!(database.value("select 1 from pg_namespace where nspname = 'riops'"), None);
+}

@@ -1,0 +1,206 @@
+//! The parameters of the workload `cbc`: how large its table is to be, where it is made, and what is asked
+//! of it by several sessions at once.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::{PlanError, SESSIONS_MAX, refuse};
+
+/// Below it the query over the table has a limit of no row at all.
+const SIZE_MIN_GB: f64 = 0.01;
+/// The copies of the settings are counted in an `integer`.
+const SIZE_MAX_GB: f64 = 100_000.0;
+/// One query stage at most.
+const QUERY_DURATION_S_MAX: f64 = 86_400.0;
+/// Copies of the settings for each gigabyte: part of the benchmark's definition.
+const COPIES_PER_GB: u64 = 12_500;
+const MICRO: u64 = 1_000_000;
+
+/// How large the table is to be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum CbcSize {
+    /// Nominal gigabytes.
+    Gigabytes(f64),
+    /// Three times the memory of the server's machine.
+    Auto,
+}
+
+impl FromStr for CbcSize {
+    type Err = PlanError;
+
+    fn from_str(text: &str) -> Result<Self, PlanError> {
+        if text.eq_ignore_ascii_case("auto") {
+            return Ok(Self::Auto);
+        }
+        let upper = text.trim().to_ascii_uppercase();
+        let number = upper.trim_end_matches('B').trim_end_matches('I');
+        let (number, factor) = match number.chars().last() {
+            Some('M') => (number.strip_suffix('M').unwrap_or(number), 1e-3),
+            Some('G') => (number.strip_suffix('G').unwrap_or(number), 1.0),
+            Some('T') => (number.strip_suffix('T').unwrap_or(number), 1e3),
+            _ => (number, 1.0),
+        };
+        match number.trim().replace('_', "").parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(Self::Gigabytes(rounded(number * factor))),
+            _ => refuse(format!("`{text}` is no size (examples: 20GB, 0.5, 500MB, 1T, auto)")),
+        }
+    }
+}
+
+/// To millionths: so many decimals are kept.
+fn rounded(gigabytes: f64) -> f64 {
+    (gigabytes * MICRO as f64).round() / MICRO as f64
+}
+
+/// Where the table is made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CbcPlace {
+    /// In a database of its own, `riops_cbc`.
+    #[default]
+    Database,
+    /// In the schema `riops` of the database that was named.
+    Schema,
+}
+
+impl fmt::Display for CbcPlace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Database => "database",
+            Self::Schema => "schema",
+        })
+    }
+}
+
+/// What a run of `cbc` does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CbcRun {
+    /// Nominal gigabytes; the table's true size depends on the server's version.
+    pub size_gb: f64,
+    /// Whether that was chosen by the memory.
+    #[serde(default)]
+    pub auto_size: bool,
+    /// Where the table is made.
+    pub place: CbcPlace,
+    /// Whether the caches are emptied before each of the two selects that are meant to find none.
+    #[serde(default)]
+    pub cold: bool,
+    /// Sessions of each stage of queries; none where there is no such stage.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub query_sessions: Vec<u32>,
+    /// Length of each.
+    pub query_duration_s: f64,
+    /// Whether the table stays.
+    #[serde(default)]
+    pub keep: bool,
+}
+
+impl Default for CbcRun {
+    fn default() -> Self {
+        Self {
+            size_gb: 20.0,
+            auto_size: false,
+            place: CbcPlace::Database,
+            cold: false,
+            query_sessions: Vec::new(),
+            query_duration_s: 120.0,
+            keep: false,
+        }
+    }
+}
+
+impl CbcRun {
+    pub(super) fn validate(&self) -> Result<(), PlanError> {
+        if !(SIZE_MIN_GB..=SIZE_MAX_GB).contains(&self.size_gb) {
+            return refuse(format!(
+                "--size must be between {SIZE_MIN_GB} and {SIZE_MAX_GB} GB, not {}",
+                self.size_gb
+            ));
+        }
+        if self.query_sessions.iter().any(|sessions| !(1..=SESSIONS_MAX).contains(sessions)) {
+            return refuse(format!("--query-sessions must be between 1 and {SESSIONS_MAX}"));
+        }
+        if !(self.query_duration_s > 0.0 && self.query_duration_s <= QUERY_DURATION_S_MAX) {
+            return refuse(format!(
+                "--query-duration must be above 0 and at most 1 day, not {} s",
+                self.query_duration_s
+            ));
+        }
+        Ok(())
+    }
+
+    /// Copies of the settings that the table is made of.
+    #[must_use]
+    pub fn copies(&self) -> u64 {
+        copies(self.size_gb)
+    }
+}
+
+/// Copies of the settings for a nominal size: as `(size * 12500)::integer` rounds it, and the one with the
+/// number 0.
+#[must_use]
+pub fn copies(size_gb: f64) -> u64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "validated size")]
+    let micro = (size_gb * MICRO as f64).round() as u64;
+    (micro * COPIES_PER_GB + MICRO / 2) / MICRO + 1
+}
+
+/// The table of a run of `cbc`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CbcDataset {
+    /// Its nominal size in gigabytes.
+    pub size_gb: f64,
+    /// Rows of `pg_settings`, as the role sees it.
+    pub settings_rows: u64,
+    /// How many copies of them the table has.
+    pub copies: u64,
+    /// `pg_relation_size` of the table in the end, where it came to that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table_bytes: Option<u64>,
+    /// The same of its index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index_bytes: Option<u64>,
+}
+
+impl CbcDataset {
+    /// Rows of the table.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.copies * self.settings_rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_copies_of_each_size_are_those_of_the_definition() {
+        let of = |size_gb: f64| CbcRun { size_gb, ..CbcRun::default() }.copies();
+        assert_eq!([0.1, 0.5, 1.0, 2.5].map(of), [1_251, 6_251, 12_501, 31_251]);
+        // 12.5 is rounded away from zero, as PostgreSQL rounds a numeric.
+        assert_eq!((of(0.001), of(20.0)), (14, 250_001));
+    }
+
+    #[test]
+    fn sizes_are_read_with_and_without_units() {
+        let pairs = [
+            ("20", 20.0),
+            ("20GB", 20.0),
+            ("0.1", 0.1),
+            ("500MB", 0.5),
+            ("2.5g", 2.5),
+            ("1T", 1000.0),
+            ("1_0", 10.0),
+        ];
+        for (text, size) in pairs {
+            assert_eq!(text.parse(), Ok(CbcSize::Gigabytes(size)), "{text}");
+        }
+        assert_eq!("auto".parse(), Ok(CbcSize::Auto));
+        for text in ["", "GB", "1 KB x", "nan", "much"] {
+            assert!(text.parse::<CbcSize>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! `cbc`: one wide table out of a system view, and the bulk commands that push all of it through the
+//! storage (Complete Block Check).
+//!
+//! Its statements stand once, in `sql/cbc/t00…t06`, for pgbench, psql and riops alike.
+
+mod explain;
+mod place;
+mod queries;
+mod script;
+mod vacuum;
+
+use serde::{Deserialize, Serialize};
+
+use super::fill;
+use super::verify::Check;
+use crate::plan::CbcDataset;
+pub use explain::{StatementBuffers, StatementPlan};
+pub use place::{drop_database, make_database};
+pub use queries::Query;
+pub use script::psql_script;
+pub use vacuum::VacuumRates;
+
+/// The workload's name.
+pub const NAME: &str = "cbc";
+/// The table, with its schema.
+pub const TABLE: &str = "riops.settings_loop";
+/// The database of its own.
+pub const DATABASE: &str = "riops_cbc";
+
+const CREATE_TABLE: &str = include_str!("../../../../../sql/cbc/t00-ctas.sql");
+const VACUUM: &str = include_str!("../../../../../sql/cbc/t01-vacuum.sql");
+const CREATE_INDEX: &str = include_str!("../../../../../sql/cbc/t02-index.sql");
+const SELECT_MAX: &str = include_str!("../../../../../sql/cbc/t03-select-max.sql");
+const SELECT_RANGE: &str = include_str!("../../../../../sql/cbc/t04-selectr.sql");
+const CLUSTER: &str = include_str!("../../../../../sql/cbc/t05-cluster.sql");
+const INDEXED_SELECT_MAX: &str = include_str!("../../../../../sql/cbc/t06-iselect-max.sql");
+const SIZES: &str = include_str!("../../../../../sql/cbc/sizes.sql");
+const PROGRESS_VACUUM: &str = include_str!("../../../../../sql/cbc/progress_vacuum.sql");
+const PROGRESS_CREATE_INDEX: &str =
+    include_str!("../../../../../sql/cbc/progress_create_index.sql");
+const PROGRESS_CLUSTER: &str = include_str!("../../../../../sql/cbc/progress_cluster.sql");
+const ESTIMATE: &str = include_str!("../../../../../sql/cbc/estimate.sql");
+
+/// What shows plan and buffers of a select that runs once.
+const EXPLAIN: &str = "explain (analyze, buffers)";
+
+/// A statement that runs once, as a stage of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[expect(missing_docs, reason = "the names are the keys of the benchmark")]
+pub enum Step {
+    CreateTable,
+    Vacuum,
+    CreateIndex,
+    SelectU1,
+    SelectC1,
+    SelectR,
+    Cluster,
+    SelectU2,
+    SelectC2,
+}
+
+impl Step {
+    /// All of them, in the order of the benchmark.
+    pub const ALL: [Self; 9] = [
+        Self::CreateTable,
+        Self::Vacuum,
+        Self::CreateIndex,
+        Self::SelectU1,
+        Self::SelectC1,
+        Self::SelectR,
+        Self::Cluster,
+        Self::SelectU2,
+        Self::SelectC2,
+    ];
+
+    /// The key in the collector's lines.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::CreateTable => "CREATE_TABLE",
+            Self::Vacuum => "VACUUM",
+            Self::CreateIndex => "CREATE_INDEX",
+            Self::SelectU1 => "SELECT_u1",
+            Self::SelectC1 => "SELECT_c1",
+            Self::SelectR => "SELECT_r",
+            Self::Cluster => "CLUSTER",
+            Self::SelectU2 => "SELECT_u2",
+            Self::SelectC2 => "SELECT_c2",
+        }
+    }
+
+    /// The step of this key.
+    #[must_use]
+    pub fn of_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|step| step.key() == key)
+    }
+
+    /// The name of the script for pgbench.
+    #[must_use]
+    pub fn script(self) -> &'static str {
+        match self {
+            Self::CreateTable => "t00-ctas",
+            Self::Vacuum => "t01-vacuum",
+            Self::CreateIndex => "t02-index",
+            Self::SelectU1 | Self::SelectC1 => "t03-select-max",
+            Self::SelectR => "t04-selectr",
+            Self::Cluster => "t05-cluster",
+            Self::SelectU2 | Self::SelectC2 => "t06-iselect-max",
+        }
+    }
+
+    /// Whether plan and buffers are asked for.
+    #[must_use]
+    pub fn is_select(self) -> bool {
+        matches!(
+            self,
+            Self::SelectU1 | Self::SelectC1 | Self::SelectR | Self::SelectU2 | Self::SelectC2
+        )
+    }
+
+    /// Whether it is meant to find nothing in the caches.
+    #[must_use]
+    pub fn is_uncached(self) -> bool {
+        matches!(self, Self::SelectU1 | Self::SelectU2)
+    }
+
+    /// The query for its progress (phase, done, total) on a table of so many rows by the process that
+    /// runs it, where the server shows any. CREATE TABLE AS has none; its progress is that of the database's size.
+    #[must_use]
+    pub fn progress_sql(self, process: i32, rows: u64) -> Option<String> {
+        let (template, rows) = match self {
+            Self::Vacuum => (PROGRESS_VACUUM, String::new()),
+            Self::CreateIndex => (PROGRESS_CREATE_INDEX, String::new()),
+            Self::Cluster => (PROGRESS_CLUSTER, rows.to_string()),
+            _ => return None,
+        };
+        Some(fill(template, &[("process", &process.to_string()), ("rows", &rows)]))
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::CreateTable => CREATE_TABLE,
+            Self::Vacuum => VACUUM,
+            Self::CreateIndex => CREATE_INDEX,
+            Self::SelectU1 | Self::SelectC1 => SELECT_MAX,
+            Self::SelectR => SELECT_RANGE,
+            Self::Cluster => CLUSTER,
+            Self::SelectU2 | Self::SelectC2 => INDEXED_SELECT_MAX,
+        }
+    }
+}
+
+/// The statement of a script, for a size, without the end that psql wants.
+fn statement(script: &str, size_gb: f64) -> String {
+    fill(script, &[]).trim().trim_end_matches(';').replace(":scale", &size_gb.to_string())
+}
+
+/// The statement of a step as it is sent: a select shows its plan.
+#[must_use]
+pub fn sql_of(step: Step, size_gb: f64) -> String {
+    let sql = statement(step.text(), size_gb);
+    match step {
+        // Together, as one transaction: a table that is there is riops's own.
+        Step::CreateTable => {
+            format!("{sql};\ncomment on table settings_loop is '{}'", mark())
+        }
+        _ if step.is_select() => format!("explain (analyze, buffers, format json)\n{sql}"),
+        _ => sql,
+    }
+}
+
+/// What the answer of a step proves of the table: its tag, or the rows that its plan has counted.
+#[must_use]
+pub fn check(
+    step: Step,
+    dataset: &CbcDataset,
+    rows: u64,
+    plan: Option<&StatementPlan>,
+) -> Option<Check> {
+    let exact = |expected: u64, found: f64, tolerance: f64| Check {
+        name: step.key().to_owned(),
+        expected: format!("{expected} rows"),
+        found: format!("{found} rows"),
+        held: (found - expected as f64).abs() <= tolerance,
+    };
+    match (step, plan) {
+        (Step::CreateTable, _) => Some(exact(dataset.rows(), rows as f64, 0.0)),
+        // Of several processes the plan shows the average, which before PostgreSQL 18 is rounded.
+        (Step::SelectR, Some(plan)) => {
+            let found = (plan.rows_found + plan.rows_left_out).round();
+            let tolerance = if plan.scans > 1.0 { plan.scans } else { 0.0 };
+            Some(exact(dataset.rows(), found, tolerance))
+        }
+        (_, Some(plan)) => {
+            let tolerance = if plan.scans > 1.0 { plan.scans } else { 0.0 };
+            Some(exact(dataset.copies, plan.rows_found.round(), tolerance))
+        }
+        _ => None,
+    }
+}
+
+/// The comment by which riops knows its table.
+fn mark() -> String {
+    format!("riops dataset {NAME}")
+}
+
+/// The query for `pg_relation_size` of table and index, in bytes; null where there is none yet.
+#[must_use]
+pub fn sizes_sql() -> String {
+    fill(SIZES, &[])
+}
+
+/// The query for the rows of `pg_settings` and the bytes that one copy of them takes in the table, about.
+#[must_use]
+pub fn estimate_sql() -> String {
+    fill(ESTIMATE, &[])
+}
+
+/// What a run takes at most, beside its log: table and index twice, since CLUSTER writes both anew, and
+/// the sort of a copy of the table.
+#[must_use]
+pub fn bytes_needed(table_bytes: u64) -> u64 {
+    table_bytes.saturating_mul(PEAK_PERCENT) / 100
+}
+
+/// Of the table, at the peak: measured with the embedded PostgreSQL 18, rounded up.
+const PEAK_PERCENT: u64 = 215;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_those_of_the_scripts_with_the_size_in_them() {
+        let all: Vec<String> = Step::ALL
+            .into_iter()
+            .map(|step| format!("{} ({})\n{}", step.key(), step.script(), sql_of(step, 0.1)))
+            .collect();
+        insta::assert_snapshot!(all.join("\n\n"));
+    }
+
+    #[test]
+    fn the_indexed_select_is_the_same_select() {
+        assert_eq!(statement(SELECT_MAX, 1.0), statement(INDEXED_SELECT_MAX, 1.0));
+    }
+
+    #[test]
+    fn each_key_names_its_step() {
+        for step in Step::ALL {
+            assert_eq!(Step::of_key(step.key()), Some(step));
+        }
+        assert_eq!(Step::of_key("SELECT_b"), None);
+    }
+}

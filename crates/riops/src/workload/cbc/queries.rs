@@ -1,0 +1,98 @@
+//! The selects of `cbc` by several sessions at once.
+
+use super::{Step, statement};
+use crate::plan::{Protocol, RunPlan};
+use crate::workload::access::Access;
+use crate::workload::transaction::{Outcome, Reply, Transaction};
+use crate::workload::{EVERY, Generator, SessionPlan, Stage, Statement, Work};
+
+/// A select that sessions repeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Query {
+    /// One name, before CLUSTER.
+    SelectMax,
+    /// The whole table.
+    SelectRange,
+    /// One name, after CLUSTER.
+    IndexedSelectMax,
+}
+
+impl Query {
+    /// Those before CLUSTER.
+    pub const BEFORE_CLUSTER: [Self; 2] = [Self::SelectMax, Self::SelectRange];
+
+    /// The name of the script for pgbench.
+    #[must_use]
+    pub fn script(self) -> &'static str {
+        self.step().script()
+    }
+
+    fn step(self) -> Step {
+        match self {
+            Self::SelectMax => Step::SelectC1,
+            Self::SelectRange => Step::SelectR,
+            Self::IndexedSelectMax => Step::SelectC2,
+        }
+    }
+
+    fn sql(self, size_gb: f64) -> String {
+        statement(self.step().text(), size_gb)
+    }
+
+    /// What its statement promises, where it promises anything.
+    #[must_use]
+    pub fn accesses(self, size_gb: f64) -> Vec<Access> {
+        let named = |access: Access| Access {
+            statement: self.script().to_owned(),
+            sql: self.sql(size_gb),
+            ..access
+        };
+        self.step().access().map(named).into_iter().collect()
+    }
+
+    /// The stage of a plan whose sessions repeat it on a table of this size.
+    #[must_use]
+    pub fn stage(self, size_gb: f64, plan: &RunPlan) -> Stage {
+        let session = |_| SessionPlan {
+            settings: vec!["set search_path to riops".to_owned()],
+            statements: vec![Statement {
+                name: self.script().to_owned(),
+                sql: self.sql(size_gb),
+                parameter_types: Vec::new(),
+            }],
+            watched: EVERY,
+            work: Work::Client(Box::new(QueryGenerator)),
+        };
+        Stage {
+            name: format!("{} -c {}", self.script(), plan.sessions),
+            operations: vec!["select"],
+            changes: vec![false],
+            sessions: (0..plan.sessions).map(session).collect(),
+            explain_by_name: plan.protocol == Protocol::Prepared,
+            exact: false,
+            retried: Vec::new(),
+        }
+    }
+}
+
+/// The same statement again and again.
+#[derive(Debug)]
+struct QueryGenerator;
+
+impl Generator for QueryGenerator {
+    fn next(&mut self, tx: &mut Transaction) -> bool {
+        tx.begin(0, 1);
+        tx.execute_with(0, 0, |_| {});
+        tx.end();
+        true
+    }
+
+    fn reply(&mut self, _: &Transaction, _: &Reply<'_>, outcome: &mut Outcome) {
+        outcome.rows += 1;
+    }
+
+    fn complete(&mut self, _: &Transaction, _: &str, outcome: &mut Outcome) {
+        // An aggregate is one row.
+        outcome.wrong |= outcome.rows != 1;
+    }
+}

@@ -1,0 +1,54 @@
+-- Complete Block Check for psql: psql -d cbc -v scale=20 -ef cbc.sql > cbc.log 2>&1
+-- Makes the table settings_loop (scale: its nominal size in GB, decimals allowed) and drops one that is
+-- there; so give it a database of its own. Made of t00…t06 by riops's tests: change those.
+\timing on
+\if :{?scale}
+\else
+\set scale 20
+\endif
+select pg_stat_reset();
+select exists (select from pg_extension where extname = 'pg_stat_statements') as has_statements \gset
+\if :has_statements
+select pg_stat_statements_reset();
+\endif
+drop table if exists settings_loop;
+
+\echo CREATE_TABLE
+create table settings_loop as
+select loop.seq, settings.*
+  from generate_series(0, (:scale * 12500)::integer) as loop(seq)
+  left join pg_settings as settings on true;
+
+\echo VACUUM
+vacuum (freeze, analyze, verbose) settings_loop;
+
+\echo CREATE_INDEX
+create index by_name on settings_loop (name);
+
+\echo SELECT_u1
+explain (analyze, buffers)
+select max(sourceline) from settings_loop where name = 'shared_buffers';
+
+\echo SELECT_c1
+explain (analyze, buffers)
+select max(sourceline) from settings_loop where name = 'shared_buffers';
+
+\echo SELECT_r
+explain (analyze, buffers)
+select max(sourceline) from settings_loop
+ where seq < (:scale * 6250)::integer
+ limit (:scale * 125)::integer;
+
+\echo CLUSTER
+cluster verbose settings_loop using by_name;
+
+\echo SELECT_u2
+explain (analyze, buffers)
+select max(sourceline) from settings_loop where name = 'shared_buffers';
+
+\echo SELECT_c2
+explain (analyze, buffers)
+select max(sourceline) from settings_loop where name = 'shared_buffers';
+
+\echo SIZE_T SIZE_I
+select pg_relation_size(to_regclass('settings_loop')), pg_relation_size(to_regclass('by_name'));

@@ -1,0 +1,2 @@
+-- From PostgreSQL 9.6 on.
+select phase, heap_blks_scanned, heap_blks_total from pg_stat_progress_vacuum where pid = {process}
