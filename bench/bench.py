@@ -19,6 +19,8 @@ Cases:
   oltp        sysbench's transactions over TCP against sysbench: the page's mix and sysbench's own with
               8 and 32 sessions, point selects; preparing 4 × 100,000 rows; and both once on
               skewed keys
+  cbc         Complete Block Check of --size GB: each step's time against the same statements through
+              psql's \\timing, in turns; the device's rates against iostat -x; the cost of the probes
   all         all of them
 
 Needs the release binaries (cargo build --release --bins --examples), pgbench,
@@ -28,6 +30,7 @@ figure here; rates depend on what else the machine does. Exits with 1 where a ta
 """
 
 import argparse
+import datetime
 import json
 import os
 import pwd
@@ -38,6 +41,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.parse
 
@@ -74,7 +78,10 @@ def timed(command, env=None):
 
 
 def call(*command, **arguments):
-    return subprocess.run(command, check=True, capture_output=True, text=True, **arguments).stdout
+    done = subprocess.run(command, capture_output=True, text=True, **arguments)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)} ended with {done.returncode}: {done.stderr}")
+    return done.stdout
 
 
 class Server:
@@ -417,6 +424,24 @@ class Report:
         )
 
 
+    def within(self, name, ours, theirs, tolerance):
+        """The medians may differ by so much, to either side."""
+        ratios = [mine / other for mine, other in zip(ours, theirs)]
+        ratio = statistics.median(ours) / statistics.median(theirs)
+        met = abs(ratio - 1) <= tolerance
+        self.met &= met
+        print(
+            f"{name:<52} riops {statistics.median(ours):>12,.1f}  peer {statistics.median(theirs):>12,.1f}  "
+            f"ratio {ratio:.3f} (rounds {min(ratios):.3f} to {max(ratios):.3f})  "
+            f"target {1 - tolerance:.2f} to {1 + tolerance:.2f}  {'met' if met else 'MISSED'}",
+            flush=True,
+        )
+
+    def below(self, name, found, most):
+        self.met &= found <= most
+        print(f"{name:<52} {found:.3f}  target ≤ {most:g}  {'met' if found <= most else 'MISSED'}", flush=True)
+
+
 def sysbench(server, words, *options):
     """Sysbench on the tables in the schema public: its output, CPU seconds and wall seconds."""
     url = urllib.parse.urlparse(server.tcp)
@@ -494,6 +519,113 @@ def oltp(server, report, arguments):
         results = in_turns(arguments.rounds, and_cleanup, lambda: prepare_by_sysbench(threads))
         name = f"oltp prepare 4 × 100,000, sysbench with {threads} thread(s)"
         report.line(f"{name}: seconds", *results, target, True)
+
+
+CBC_STEPS = ["CREATE_TABLE", "VACUUM", "CREATE_INDEX", "SELECT_u1", "SELECT_c1", "SELECT_r", "CLUSTER"]
+CBC_STEPS += ["SELECT_u2", "SELECT_c2"]
+
+
+class Iostat:
+    """Bytes read and written by a device, as iostat -x sees them: a curve over wall clock time."""
+
+    def __init__(self, device):
+        self.process = subprocess.Popen(
+            ["iostat", "-d", "-x", "-k", "-y", device, "1"], stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+        self.curve = [(time.time(), 0.0, 0.0)]
+        self.device = device
+        self.thread = threading.Thread(target=self.read, daemon=True)
+        self.thread.start()
+
+    def read(self):
+        names = []
+        for line in self.process.stdout:
+            fields = line.split()
+            if fields and fields[0] == "Device":
+                names = fields
+            elif fields and fields[0] == self.device:
+                values = dict(zip(names, fields))
+                now, (last, read, written) = time.time(), self.curve[-1]
+                span = now - last
+                read += float(values["rkB/s"]) * 1024 * span
+                written += float(values["wkB/s"]) * 1024 * span
+                self.curve.append((now, read, written))
+
+    def close(self):
+        time.sleep(1.5)
+        self.process.terminate()
+        self.process.wait()
+
+    def between(self, start, end, column):
+        """Bytes, read (1) or written (2)."""
+        def at(moment):
+            for before, after in zip(self.curve, self.curve[1:]):
+                if before[0] <= moment <= after[0]:
+                    share = (moment - before[0]) / (after[0] - before[0])
+                    return before[column] + share * (after[column] - before[column])
+            return self.curve[-1][column] if moment > self.curve[-1][0] else 0.0
+        return at(end) - at(start)
+
+
+def cbc(server, report, arguments):
+    """The steps of riops and of psql, each in a new database; and what the probes cost and see."""
+    size = str(arguments.size)
+    script = os.path.join(ROOT, "sql", "cbc", "cbc.sql")
+    records, agreements = [], []
+
+    def settle():
+        call("psql", "-qc", "checkpoint", server.socket)
+        os.sync()
+
+    def ours():
+        settle()
+        # Which device it is, the first run tells.
+        device = records[0]["stages"][0].get("io", {}).get("name") if records else None
+        watched = Iostat(device) if device else None
+        text = call(RIOPS, "run", "cbc", "--size", size, "-d", server.socket, "--output", "json", "--no-store", "--quiet")
+        if watched:
+            watched.close()
+        record = json.loads(text)
+        assert record["verdict"]["valid"], record["verdict"]
+        records.append(record)
+        for stage in record["stages"] if watched else []:
+            start = datetime.datetime.fromisoformat(stage["started_at"].replace("Z", "+00:00")).timestamp()
+            for name, column in [("read_mb_s", 1), ("write_mb_s", 2)]:
+                mine = stage["io"][name] * 1e6 * stage["seconds"]
+                other = watched.between(start, start + stage["seconds"], column)
+                # A second's samples say nothing of less than a few of them.
+                if stage["seconds"] >= 3 and mine > 50e6:
+                    agreements.append((stage["name"], name, mine, other))
+        return {stage["name"]: stage["seconds"] * 1e3 for stage in record["stages"]}
+
+    def theirs():
+        settle()
+        call("psql", "-qc", "create database cbc_by_psql", server.socket)
+        url = server.socket.replace("/postgres?", "/cbc_by_psql?")
+        try:
+            out = call("psql", "-X", "-v", "ON_ERROR_STOP=1", "-v", f"scale={size}", "-f", script, url)
+        finally:
+            call("psql", "-qc", "drop database cbc_by_psql", server.socket)
+        found, key = {}, None
+        for line in out.splitlines():
+            if line.strip() in CBC_STEPS:
+                key = line.strip()
+            elif line.startswith("Time: ") and key:
+                found[key], key = float(line.split()[1]), None
+        return found
+
+    results = in_turns(arguments.rounds, ours, theirs)
+    for step in CBC_STEPS:
+        mine, others = ([each[step] for each in side] for side in results)
+        report.within(f"cbc {size} GB, {step}: ms", mine, others, 0.05)
+    seconds = sum(stage["seconds"] for record in records for stage in record["stages"])
+    cpu = sum(stage["probes"]["cpu_s"] for record in records for stage in record["stages"])
+    report.below(f"cbc {size} GB, probes: percent of one CPU", 100 * cpu / seconds, 1.0)
+    for step, name in sorted({(step, name) for step, name, _, _ in agreements}):
+        pairs = [(mine, other) for s, n, mine, other in agreements if (s, n) == (step, name)]
+        report.within(f"cbc {size} GB, {step}: {name[:-5]} bytes, by iostat",
+                      [mine for mine, _ in pairs], [other for _, other in pairs], 0.05)
 
 
 def in_turns(rounds, first, second):
@@ -576,7 +708,8 @@ def load(server, report, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("case", nargs="+", choices=["socket", "tcp", "batch1000", "load", "overhead", "stall", "many", "loops", "ybio", "bulk", "point", "oltp", "all"])
+    parser.add_argument("case", nargs="+", choices=["socket", "tcp", "batch1000", "load", "overhead", "stall", "many", "loops", "ybio", "bulk", "point", "oltp", "cbc", "all"])
+    parser.add_argument("--size", default="1", help="of cbc, in GB")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=10)
     arguments = parser.parse_args()
@@ -591,7 +724,7 @@ def main():
             batch1000(server, report, arguments)
         if wanted & {"load", "all"}:
             load(server, report, arguments)
-        for name, case in [("overhead", overhead), ("stall", stall), ("many", many), ("loops", loops), ("ybio", ybio), ("bulk", bulk), ("point", point), ("oltp", oltp)]:
+        for name, case in [("overhead", overhead), ("stall", stall), ("many", many), ("loops", loops), ("ybio", ybio), ("bulk", bulk), ("point", point), ("oltp", oltp), ("cbc", cbc)]:
             if wanted & {name, "all"}:
                 case(server, report, arguments)
     sys.exit(0 if report.met else 1)

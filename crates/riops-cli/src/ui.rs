@@ -162,7 +162,14 @@ pub(crate) struct StepProgress {
     name: &'static str,
     /// The database's size before, and by how much it is to grow.
     growth: Option<(u64, u64)>,
-    told: Mutex<Instant>,
+    state: Mutex<StepState>,
+}
+
+struct StepState {
+    told: Instant,
+    /// The phase that it is in, and what was done of it when that was first seen.
+    phase: String,
+    since: (f64, f64),
 }
 
 /// Parts of a bar.
@@ -176,12 +183,20 @@ impl StepProgress {
         if !ui.terminal {
             ui.notice(&format!("{name} …"));
         }
-        Self { ui, bar, name, growth, told: Mutex::new(Instant::now()) }
+        let state = StepState { told: Instant::now(), phase: String::new(), since: (0.0, 0.0) };
+        Self { ui, bar, name, growth, state: Mutex::new(state) }
     }
 
     /// Shows how far it is.
     pub(crate) fn show(&self, point: &ProbePoint) {
         let (phase, share) = self.share(point);
+        let Ok(mut state) = self.state.lock() else {
+            return;
+        };
+        if state.phase != phase {
+            state.since = (point.t_s, share.unwrap_or(0.0));
+            state.phase.clone_from(&phase);
+        }
         let mut parts = Vec::new();
         if let Some(share) = share {
             parts.push(report::percent(share));
@@ -190,9 +205,11 @@ impl StepProgress {
             parts.push(format!("{read:.0} MB/s read, {write:.0} MB/s written"));
         }
         // Of the phase that it is in: what comes after it the server does not know.
-        if let Some(share) = share.filter(|&share| share > 0.0 && share < 1.0) {
-            let left = point.t_s * (1.0 - share) / share;
-            parts.push(format!("{} left", Span(Duration::from_secs_f64(left.ceil()))));
+        let (since_s, since) = state.since;
+        if let Some(share) = share.filter(|&share| share > since && share < 1.0) {
+            let left = (point.t_s - since_s) * (1.0 - share) / (share - since);
+            let left = Duration::try_from_secs_f64(left.ceil()).unwrap_or(Duration::MAX);
+            parts.push(format!("{} left", Span(left)));
         }
         parts.push(phase);
         let line = parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>();
@@ -208,11 +225,8 @@ impl StepProgress {
             self.bar.set_message(line);
             return;
         }
-        let Ok(mut told) = self.told.lock() else {
-            return;
-        };
-        if told.elapsed() >= LINE_EVERY {
-            *told = Instant::now();
+        if state.told.elapsed() >= LINE_EVERY {
+            state.told = Instant::now();
             self.ui.notice(&format!("{}: {:.0} s · {line}", self.name, point.t_s));
         }
     }

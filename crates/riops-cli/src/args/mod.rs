@@ -225,9 +225,9 @@ pub(crate) struct Report {
     /// The beginning or the end of the id of each run, or `last`
     #[arg(default_value = "last", value_name = "RUN")]
     pub(crate) runs: Vec<String>,
-    /// The file; - is standard output
-    #[arg(short, long, default_value = "riops.html", value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    /// The file; - is standard output [default: riops-ID.html, here]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) store: StoreOptions,
 }

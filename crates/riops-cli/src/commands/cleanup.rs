@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::target::{Connection, Interrupt};
-use riops::workload::cbc::{NAME, drop_database};
-use riops::workload::dataset::Registry;
+use riops::workload::cbc::{NAME, drop_leftovers};
+use riops::workload::dataset::{DatasetError, Registry};
 
 use crate::args::TargetOptions;
 use crate::target::Target;
@@ -17,13 +17,21 @@ pub(crate) fn cbc(options: &TargetOptions, interrupt: &Interrupt, ui: Ui) -> Res
     target.announce(ui);
     target.require_own_sessions(interrupt)?;
     let mut control = Connection::open(&target.conninfo, interrupt)?;
-    let database = drop_database(&mut control, false)?;
+    // One of somebody else's does not keep the table in the schema from being dropped.
+    let dropped = drop_leftovers(&mut control);
     let mut registry = Registry::new(&mut control, NAME);
     registry.lock(true)?;
     let tables = registry.drop_dataset()?;
     registry.drop_registry_if_empty()?;
     drop(control);
     target.close()?;
+    let database = match dropped {
+        Err(DatasetError::ForeignDatabase(name)) if !tables.is_empty() => {
+            ui.notice(&format!("the database {name} was not made by riops, and stays"));
+            false
+        }
+        other => other?,
+    };
     crate::ui::print(match (database, tables.is_empty()) {
         (false, true) => "there was nothing of the workload cbc: nothing dropped\n",
         (true, true) => "dropped the database riops_cbc\n",

@@ -118,8 +118,8 @@ fn disk(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     print(options, &limit, report::disk_text)
 }
 
-/// A folder on the device of the server's data: beside them where that is the same device and may be
-/// written, else among them.
+/// The folder that has the server's data in it, where it is on the same device. Not the data's own: what is
+/// in there goes into their backups.
 fn folder_of_data(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<(PathBuf, Target)> {
     let target = Target::open(&options.target, interrupt, ui)?;
     target.announce(ui);
@@ -132,17 +132,15 @@ fn folder_of_data(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<(Pa
         let text = "the folder of the server's data is not on this machine, or may not be seen: run riops doctor --disk on that machine, or name a folder of the device with --disk-dir";
         return Err(UsageError(text.to_owned()).into());
     };
-    let beside = data.parent().filter(|parent| {
-        let device = |path: &Path| std::fs::metadata(path).ok().map(|found| found.dev());
-        device(parent) == device(&data) && may_write(parent)
-    });
-    Ok((beside.map_or_else(|| data.clone(), Path::to_owned), target))
-}
-
-/// Whether this process may make files in a folder.
-fn may_write(folder: &Path) -> bool {
-    let own = folder.join(format!("riops-doctor-{}", std::process::id()));
-    std::fs::create_dir(&own).and_then(|()| std::fs::remove_dir(&own)).is_ok()
+    let device = |path: &Path| std::fs::metadata(path).ok().map(|found| found.dev());
+    match data.parent().filter(|parent| device(parent) == device(&data)) {
+        Some(parent) => Ok((parent.to_owned(), target)),
+        None => Err(UsageError(format!(
+            "the folder above {} is on another device: name a folder of the device of the data with --disk-dir",
+            data.display()
+        ))
+        .into()),
+    }
 }
 
 fn print<T: Serialize>(options: &Doctor, found: &T, text: fn(&T) -> String) -> Result<ExitCode> {

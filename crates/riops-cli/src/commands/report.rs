@@ -1,6 +1,6 @@
 //! `riops report`: kept runs as a page.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -20,12 +20,20 @@ pub(crate) fn write(options: &Report, ui: Ui) -> Result<ExitCode> {
     let records: Vec<Record> =
         options.runs.iter().map(|run| store.find(run)).collect::<Result<_, _>>()?;
     let page = report::html(&records)?;
-    if options.file == Path::new("-") {
+    let file = options.file.clone().unwrap_or_else(|| default_file(&records));
+    if file == Path::new("-") {
         crate::ui::print(&page)?;
     } else {
-        std::fs::write(&options.file, page)
-            .with_context(|| format!("cannot write {}", options.file.display()))?;
-        ui.notice(&format!("written: {}", options.file.display()));
+        std::fs::write(&file, page).with_context(|| format!("cannot write {}", file.display()))?;
+        ui.notice(&format!("written: {}", file.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Named by the end of the first run's id, as the list shows it.
+fn default_file(records: &[Record]) -> PathBuf {
+    let id = records.first().map(|record| record.id.to_string()).unwrap_or_default();
+    let short = id.get(id.len().saturating_sub(8)..).unwrap_or(&id);
+    let more = if records.len() > 1 { "-and-more" } else { "" };
+    PathBuf::from(format!("riops-{short}{more}.html"))
 }

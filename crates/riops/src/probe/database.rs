@@ -79,6 +79,36 @@ pub struct DatabaseCounters {
     pub temp_bytes: u64,
 }
 
+impl DatabaseCounters {
+    /// From the columns of the query, in its order.
+    fn of(row: [u64; 10]) -> Self {
+        let [
+            blks_hit,
+            blks_read,
+            tup_returned,
+            tup_fetched,
+            tup_updated,
+            xact_commit,
+            xact_rollback,
+            deadlocks,
+            temp_files,
+            temp_bytes,
+        ] = row;
+        Self {
+            blks_hit,
+            blks_read,
+            tup_returned,
+            tup_fetched,
+            tup_updated,
+            xact_commit,
+            xact_rollback,
+            deadlocks,
+            temp_files,
+            temp_bytes,
+        }
+    }
+}
+
 /// What all client sessions of the server and their parallel workers did, from `pg_stat_io`. Before
 /// PostgreSQL 18 an operation is a block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,6 +125,14 @@ pub struct ClientIo {
     pub write_bytes: u64,
     #[serde(default)]
     pub extend_bytes: u64,
+}
+
+impl ClientIo {
+    /// From the columns of the query, in its order.
+    fn of(row: [u64; 8]) -> Self {
+        let [hits, reads, writes, extends, evictions, read_bytes, write_bytes, extend_bytes] = row;
+        Self { hits, reads, writes, extends, evictions, read_bytes, write_bytes, extend_bytes }
+    }
 }
 
 /// Write-ahead log of the whole server, from `pg_stat_wal`.
@@ -251,6 +289,12 @@ impl<'a> DatabaseProbe<'a> {
         Self { read_looks: (settings, looks), ..self }
     }
 
+    /// Whether a session can hand in its counters at once.
+    #[must_use]
+    pub fn can_flush(&self) -> bool {
+        self.can_flush
+    }
+
     /// The server's processes of the sessions; none where they cannot be told.
     pub fn processes(&mut self) -> Vec<i32> {
         let sql = "select pid from pg_stat_activity
@@ -337,56 +381,8 @@ impl<'a> DatabaseProbe<'a> {
                 full_page_images,
                 bytes,
             }),
-            database: self.numbers(DATABASE).map(
-                |[
-                    blks_hit,
-                    blks_read,
-                    tup_returned,
-                    tup_fetched,
-                    tup_updated,
-                    xact_commit,
-                    xact_rollback,
-                    deadlocks,
-                    temp_files,
-                    temp_bytes,
-                ]| {
-                    DatabaseCounters {
-                        blks_hit,
-                        blks_read,
-                        tup_returned,
-                        tup_fetched,
-                        tup_updated,
-                        xact_commit,
-                        xact_rollback,
-                        deadlocks,
-                        temp_files,
-                        temp_bytes,
-                    }
-                },
-            ),
-            client_io: io.map(
-                |[
-                    hits,
-                    reads,
-                    writes,
-                    extends,
-                    evictions,
-                    read_bytes,
-                    write_bytes,
-                    extend_bytes,
-                ]| {
-                    ClientIo {
-                        hits,
-                        reads,
-                        writes,
-                        extends,
-                        evictions,
-                        read_bytes,
-                        write_bytes,
-                        extend_bytes,
-                    }
-                },
-            ),
+            database: self.numbers(DATABASE).map(DatabaseCounters::of),
+            client_io: io.map(ClientIo::of),
             checkpoints: self.numbers(self.checkpoints).map(
                 |[timed, requested, buffers_written]| Checkpoints {
                     timed,

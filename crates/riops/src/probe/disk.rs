@@ -37,7 +37,7 @@ pub enum DiskError {
     NotInstalled,
     /// The folder cannot be used.
     #[error(
-        "cannot make a file for fio in {folder}: {source}; name another folder of the same device"
+        "cannot make a file for fio in {folder}: {source}; name another folder of the same device (--disk-dir)"
     )]
     Folder {
         /// Which.
@@ -167,12 +167,30 @@ fn version() -> Result<String, DiskError> {
     Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
 }
 
+/// How the name of the folder begins; the number of the process follows.
+const OWN_FOLDER: &str = "riops-doctor-";
+
+/// Removes the folders of riopses that were killed.
+fn remove_leftovers(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(OWN_FOLDER));
+        let is_gone = |process: &str| {
+            process.parse::<u32>().is_ok_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+        };
+        if process.is_some_and(is_gone) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// A folder that goes with its contents, whatever ends the measurement.
 struct OwnFolder(PathBuf);
 
 impl OwnFolder {
     fn make(folder: &Path) -> Result<Self, DiskError> {
-        let own = folder.join(format!("riops-doctor-{}", std::process::id()));
+        remove_leftovers(folder);
+        let own = folder.join(format!("{OWN_FOLDER}{}", std::process::id()));
         std::fs::create_dir(&own)
             .map_err(|source| DiskError::Folder { folder: folder.to_owned(), source })?;
         Ok(Self(own))
@@ -217,7 +235,7 @@ impl Fio<'_> {
         let output = self.file.with_extension("json");
         let mut command = Command::new("fio");
         command
-            .args(["--name=riops", "--direct=1", "--output-format=json", "--group_reporting=1"])
+            .args(["--name=riops", "--direct=1", "--output-format=json", "--thread=1"])
             .arg(format!(
                 "--ioengine={}",
                 if cfg!(target_os = "linux") { "libaio" } else { "posixaio" }
@@ -232,7 +250,7 @@ impl Fio<'_> {
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
         if let Some(seconds) = seconds {
-            command.arg("--time_based=1").arg(format!("--runtime={seconds}"));
+            command.arg("--time_based=1").arg(format!("--runtime={}ms", (seconds * 1e3).round()));
         }
         let mut child = Killed(command.spawn().map_err(|_| DiskError::NotInstalled)?);
         let deadline = Instant::now()
@@ -299,6 +317,11 @@ mod tests {
         std::fs::write(own.0.join("fio"), b"x").unwrap();
         drop(own);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        // No process has the highest number of all.
+        let left = folder.path().join(format!("{OWN_FOLDER}{}", u32::MAX));
+        std::fs::create_dir(&left).unwrap();
+        drop(OwnFolder::make(folder.path()).unwrap());
+        assert!(!left.exists());
         let nowhere = folder.path().join("nowhere");
         assert!(matches!(OwnFolder::make(&nowhere), Err(DiskError::Folder { .. })));
     }

@@ -18,6 +18,7 @@ pub mod yugabytedb;
 use std::path::Path;
 use std::time::Instant;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use cpu::MachineCpu;
@@ -33,6 +34,7 @@ use yugabytedb::{ClusterProbe, NodeUse};
 #[derive(Debug, Clone)]
 struct Sample {
     at: Instant,
+    time: Timestamp,
     process_cpu_s: Option<f64>,
     machine: Option<MachineCpu>,
     device: Option<DeviceCounters>,
@@ -63,6 +65,9 @@ pub struct Probe<'a> {
 pub struct MachineUse {
     /// The time over which it was counted; 0 where nothing was.
     pub seconds: f64,
+    /// When that began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
     /// CPU seconds of riops itself, user and system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_cpu_s: Option<f64>,
@@ -190,10 +195,17 @@ impl<'a> Probe<'a> {
         if let Some(sampler) = &mut self.sampler {
             sampler.start(self.device.clone());
         }
-        self.start = Some(self.sample());
         if let Some(database) = &mut self.database {
             database.start();
         }
+        // Last, as it comes first at the end: what the probes do themselves is not in between.
+        self.start = Some(self.sample());
+    }
+
+    /// Whether a session of the server can hand in its counters when it is asked to.
+    #[must_use]
+    pub fn can_flush(&self) -> bool {
+        self.database.as_ref().is_some_and(DatabaseProbe::can_flush)
     }
 
     /// Counting ends.
@@ -235,6 +247,7 @@ impl<'a> Probe<'a> {
             sessions: Accounts::read(&self.processes),
             processes_cpu_s: self.named_processes_cpu_s(),
             at: Instant::now(),
+            time: Timestamp::now(),
             process_cpu_s: cpu::process_seconds(),
             machine: MachineCpu::read(),
             device: self.device.as_ref().and_then(Device::read),
@@ -265,6 +278,7 @@ impl<'a> Probe<'a> {
         };
         MachineUse {
             seconds,
+            started_at: Some(start.time),
             client_cpu_s: both(|sample| sample.process_cpu_s).map(|(start, end)| end - start),
             machine_busy_share: start
                 .machine

@@ -1,10 +1,10 @@
-//! The counters over time: a point each interval, and what one process of the server waits for, ten times
+//! The counters over time: a point each interval, and what one process of the server waits for, five times
 //! a second.
 //!
 //! A thread of its own, with a connection of its own where the server is asked. What cannot be read is
 //! absent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -19,8 +19,12 @@ use super::memory::Memory;
 use crate::target::{ConnInfo, Connection, ConnectionError, Interrupt};
 
 /// Between two looks at what the process waits for.
-const LOOK: Duration = Duration::from_millis(100);
-/// A server that does not answer for so long is asked no more.
+const LOOK: Duration = Duration::from_millis(200);
+/// The look is parsed and planned once.
+const PREPARE_LOOK: &str = "prepare riops_look (integer) as
+    select state, wait_event_type, wait_event from pg_stat_get_activity($1)";
+/// A server that does not answer for so long is asked no more: what it says later would be taken for the answer
+/// to something else.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A last point shorter than this share of an interval says nothing, unless it is the only one.
 const LAST_SHARE_MIN: f64 = 0.2;
@@ -111,6 +115,17 @@ pub struct Sampled {
 /// Hears each point as it is made.
 pub type OnPoint = Arc<dyn Fn(&ProbePoint) + Send + Sync>;
 
+/// What shows how far a statement is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    /// Nothing.
+    Unknown,
+    /// This query: phase, done, total.
+    Query(String),
+    /// The size of the database's files.
+    DatabaseSize,
+}
+
 /// The server's part of what is watched.
 #[derive(Debug)]
 struct ServerEye {
@@ -119,8 +134,12 @@ struct ServerEye {
     own_process: Option<i32>,
     /// The process whose waits and CPU are watched.
     watched: Option<i32>,
-    progress_sql: Option<String>,
+    progress: Progress,
     checkpoints_sql: &'static str,
+    /// Whether it has failed to answer.
+    is_lost: bool,
+    /// What the server has refused once: an older one does not know it, and would note each time in its log.
+    refused: BTreeSet<String>,
 }
 
 /// Looks from the start of a measurement to its end.
@@ -173,23 +192,26 @@ impl Sampler {
         let mut connection = Connection::open(conninfo, interrupt)?;
         // The wish to end is for the statement that is watched.
         connection.heed(&Interrupt::new());
+        connection.execute(PREPARE_LOOK)?;
         let own_process = is_local.then_some(connection.greeting().process);
         self.is_local = is_local;
         self.server = Some(ServerEye {
             connection,
             own_process,
             watched: None,
-            progress_sql: None,
+            progress: Progress::Unknown,
+            is_lost: false,
+            refused: BTreeSet::new(),
             checkpoints_sql,
         });
         Ok(self)
     }
 
-    /// From now on this process is watched, with this query for its progress.
-    pub fn watch(&mut self, process: i32, progress_sql: Option<String>, on_point: Option<OnPoint>) {
+    /// From now on this process is watched, and how far it is.
+    pub fn watch(&mut self, process: i32, progress: Progress, on_point: Option<OnPoint>) {
         self.on_point = on_point;
         if let Some(server) = &mut self.server {
-            (server.watched, server.progress_sql) = (Some(process), progress_sql);
+            (server.watched, server.progress) = (Some(process), progress);
         }
     }
 
@@ -197,24 +219,33 @@ impl Sampler {
     pub fn watch_none(&mut self) {
         self.on_point = None;
         if let Some(server) = &mut self.server {
-            (server.watched, server.progress_sql) = (None, None);
+            (server.watched, server.progress) = (None, Progress::Unknown);
         }
     }
 
     pub(super) fn start(&mut self, device: Option<Device>) {
         let (stop, stopped) = sync_channel(1);
-        let watch = Watch {
+        let mut watch = Watch {
             interval: self.interval,
             device,
             is_local: self.is_local,
             server: self.server.take(),
             on_point: self.on_point.clone(),
             start: Instant::now(),
+            workers: WorkerCpu::default(),
+            own_before_s: 0.0,
             stopped,
         };
+        // Here and now: what is short shall not be disturbed at its start.
+        let process = watch.server.as_ref().and_then(|server| server.own_process);
+        let before_s = cpu::thread_seconds();
+        watch.own_before_s = process.and_then(process_cpu_s).unwrap_or(0.0);
+        let first = watch.counters();
+        watch.own_before_s -= cpu::thread_seconds() - before_s;
+        watch.start = first.at;
         let thread = std::thread::Builder::new().name("riops-sampler".to_owned());
         self.running =
-            thread.spawn(move || watch.run()).ok().map(|thread| Running { stop, thread });
+            thread.spawn(move || watch.run(first)).ok().map(|thread| Running { stop, thread });
     }
 
     /// The last point ends here.
@@ -248,6 +279,9 @@ struct Watch {
     server: Option<ServerEye>,
     on_point: Option<OnPoint>,
     start: Instant,
+    workers: WorkerCpu,
+    /// CPU of the connection's process before, less what the first look has cost on this side.
+    own_before_s: f64,
     stopped: Receiver<()>,
 }
 
@@ -264,12 +298,10 @@ struct Counters {
 }
 
 impl Watch {
-    fn run(mut self) -> (Sampled, Option<ServerEye>) {
-        let own_before = self.own_cpu_s();
+    fn run(mut self, first: Counters) -> (Sampled, Option<ServerEye>) {
         let mut sampled = Sampled::default();
         let mut waits: BTreeMap<String, u64> = BTreeMap::new();
-        let mut workers = WorkerCpu::default();
-        let mut last = self.counters(&mut workers);
+        let mut last = first;
         let mut due = self.start + self.interval;
         loop {
             let now = Instant::now();
@@ -282,7 +314,7 @@ impl Watch {
                 if seconds >= LAST_SHARE_MIN * self.interval.as_secs_f64()
                     || sampled.points.is_empty()
                 {
-                    let now = self.counters(&mut workers);
+                    let now = self.counters();
                     sampled.points.extend(self.point(&last, &now));
                 }
                 break;
@@ -292,7 +324,7 @@ impl Watch {
                 *waits.entry(event).or_default() += 1;
             }
             if Instant::now() >= due {
-                let now = self.counters(&mut workers);
+                let now = self.counters();
                 if let Some(point) = self.point(&last, &now) {
                     if let Some(on_point) = &self.on_point {
                         on_point(&point);
@@ -306,7 +338,7 @@ impl Watch {
             }
         }
         sampled.waits = shares(waits, sampled.looks);
-        sampled.cpu_s = self.own_cpu_s() - own_before;
+        sampled.cpu_s = self.own_cpu_s() - self.own_before_s;
         (sampled, self.server)
     }
 
@@ -316,7 +348,7 @@ impl Watch {
         cpu::thread_seconds() + process.and_then(process_cpu_s).unwrap_or(0.0)
     }
 
-    fn counters(&mut self, workers: &mut WorkerCpu) -> Counters {
+    fn counters(&mut self) -> Counters {
         let is_local = self.is_local;
         let mut counters = Counters {
             at: Instant::now(),
@@ -339,7 +371,8 @@ impl Watch {
             let sql = format!("select pid from pg_stat_activity where leader_pid = {watched}");
             let parallel = server.query(&sql).into_iter().flatten().flatten().flatten();
             let parallel: Vec<i32> = parallel.filter_map(|pid| pid.parse().ok()).collect();
-            counters.server_cpu_s = process_cpu_s(watched).map(|own| own + workers.seen(&parallel));
+            counters.server_cpu_s =
+                process_cpu_s(watched).map(|own| own + self.workers.seen(&parallel));
         }
         counters
     }
@@ -383,10 +416,15 @@ impl Watch {
             database_bytes: None,
             progress: None,
         };
-        if let Some(server) = self.server.as_mut().filter(|server| server.watched.is_some()) {
-            let size = server.numbers("select pg_database_size(current_database())");
-            point.database_bytes = size.and_then(|row| row.first().copied());
-            point.progress = server.progress();
+        if let Some(server) = &mut self.server {
+            match server.progress.clone() {
+                Progress::Unknown => {}
+                Progress::Query(sql) => point.progress = server.progress(&sql),
+                Progress::DatabaseSize => {
+                    let size = server.numbers("select pg_database_size(current_database())");
+                    point.database_bytes = size.and_then(|row| row.first().copied());
+                }
+            }
         }
         Some(point)
     }
@@ -394,10 +432,7 @@ impl Watch {
     /// What the watched process is doing; `None` where it is idle, gone or not shown.
     fn look(&mut self) -> Option<String> {
         let server = self.server.as_mut()?;
-        let sql = format!(
-            "select state, wait_event_type, wait_event from pg_stat_get_activity({})",
-            server.watched?
-        );
+        let sql = format!("execute riops_look({})", server.watched?);
         match server.query(&sql)?.into_iter().next()?.as_slice() {
             [Some(state), kind, event] if state == "active" => Some(
                 kind.as_ref()
@@ -412,8 +447,17 @@ impl Watch {
 impl ServerEye {
     /// `None` where the server refuses, or does not answer.
     fn query(&mut self, sql: &str) -> Option<Vec<Vec<Option<String>>>> {
+        if self.is_lost || self.refused.contains(sql) {
+            return None;
+        }
         self.connection.set_deadline(Some(Instant::now() + PATIENCE));
-        self.connection.query(sql).ok()
+        let answer = self.connection.query(sql);
+        match &answer {
+            Ok(_) => {}
+            Err(ConnectionError::Server(_)) => drop(self.refused.insert(sql.to_owned())),
+            Err(_) => self.is_lost = true,
+        }
+        answer.ok()
     }
 
     fn numbers(&mut self, sql: &str) -> Option<Vec<u64>> {
@@ -421,9 +465,8 @@ impl ServerEye {
         row.into_iter().map(|value| value?.parse().ok()).collect()
     }
 
-    fn progress(&mut self) -> Option<ServerProgress> {
-        let sql = self.progress_sql.clone()?;
-        match self.query(&sql)?.into_iter().next()?.as_slice() {
+    fn progress(&mut self, sql: &str) -> Option<ServerProgress> {
+        match self.query(sql)?.into_iter().next()?.as_slice() {
             [Some(phase), Some(done), Some(total)] => Some(ServerProgress {
                 phase: phase.clone(),
                 done: done.parse().ok()?,
@@ -477,7 +520,7 @@ mod tests {
         let sender = std::sync::Mutex::new(sender);
         sampler.watch(
             0,
-            None,
+            Progress::Unknown,
             Some(Arc::new(move |point: &ProbePoint| {
                 let _ = sender.lock().unwrap().send(point.clone());
             })),

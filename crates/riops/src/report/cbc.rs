@@ -4,14 +4,12 @@ use std::fmt::Write as _;
 
 use super::format::{count, duration_us, percent, rate};
 use super::terminal::Block;
-use super::validation::{self, Time, device};
+use super::validation::{self, Uncached, device};
 use crate::plan::{CbcDataset, CbcRun, DatasetPlan, WorkPlan};
 use crate::store::{Record, StageRecord};
 use crate::workload::cbc::Step;
 
 const GB: f64 = 1e9;
-/// From here on a select that is meant to find nothing in the caches has found nothing there.
-const UNCACHED_SHARE: f64 = 0.9;
 
 /// What was run.
 pub(super) fn work(run: &CbcRun) -> String {
@@ -86,12 +84,7 @@ fn steps(block: &mut Block, record: &Record) {
         let mb_s =
             |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |mb_s| format!("{mb_s:.1}"));
         let device = device(stage);
-        let time = stage.probes.as_ref().and_then(Time::of).map_or_else(String::new, |time| {
-            let parts = time.told();
-            let parts: Vec<_> =
-                parts.iter().map(|(kind, share)| format!("{kind} {}", percent(*share))).collect();
-            parts.join(", ")
-        });
+        let time = validation::time_spent(stage);
         let checkpoints = match validation::checkpoints(stage) {
             0 => String::new(),
             number => format!("; checkpoints {number}"),
@@ -146,23 +139,29 @@ fn uncached(block: &mut Block, record: &Record, stage: &StageRecord) {
     if !Step::of_key(&stage.name).is_some_and(Step::is_uncached) {
         return;
     }
-    let Some((missed, from_device)) = validation::uncached(stage) else {
+    let Some(found) = Uncached::of(stage) else {
         return;
     };
-    let of_device = from_device.map_or_else(String::new, |share| {
-        format!(", and of these {} came from the device", percent(share))
-    });
-    let really =
-        missed >= UNCACHED_SHARE && from_device.is_none_or(|share| share >= UNCACHED_SHARE);
-    let verdict = if really { "uncached" } else { "NOT uncached" };
+    let mb = |bytes: f64| format!("{:.1} MB", bytes / 1e6);
+    let device = match found.fetched {
+        Some(fetched) => format!(", the device read {}", mb(fetched)),
+        None => ", the page cache cannot be seen".to_owned(),
+    };
     let cold = matches!(&record.plan.work, WorkPlan::Cbc(run) if run.cold);
-    let hint = if really || cold { "" } else { " (--cold makes it so)" };
+    let (verdict, hint) = match found.verdict() {
+        Some(true) => ("uncached", ""),
+        Some(false) if cold => ("NOT uncached", ""),
+        Some(false) => ("NOT uncached", " (--cold makes it so)"),
+        None if found.fetched.is_some() => ("not in shared buffers", " with what it read ahead"),
+        None => ("not in shared buffers", ""),
+    };
     block.line(
         "caches",
         &format!(
-            "{}: {verdict}: {} of its blocks were not in shared buffers{of_device}{hint}",
+            "{}: {verdict}: {} of its blocks were not in shared buffers ({}){device}{hint}",
             stage.name,
-            percent(missed)
+            percent(found.missed),
+            mb(found.asked)
         ),
     );
 }
@@ -185,10 +184,14 @@ fn queries(block: &mut Block, loops: &[&StageRecord]) {
         let device = device(stage);
         let mb_s =
             |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |mb_s| format!("{mb_s:.1}"));
+        let none = match stage.transactions {
+            0 => "  none ended: it takes a longer --query-duration",
+            _ => "",
+        };
         block.line(
             if position == 0 { "selects" } else { "" },
             &format!(
-                "{:<16} {:>4}  {:>9}  {:>8}  {:>8}  {:>8}  {:>9} {:>9}  {:>5}",
+                "{:<16} {:>4}  {:>9}  {:>8}  {:>8}  {:>8}  {:>9} {:>9}  {:>5}{none}",
                 validation::script_of(stage).unwrap_or_default(),
                 stage.sessions,
                 rate(stage.throughput.transactions_per_s),
@@ -211,13 +214,10 @@ pub(super) fn cpu_text(record: &Record) -> String {
 }
 
 fn validation_table(block: &mut Block, record: &Record) {
-    let lines = validation::lines(record);
-    let Some(limit) = record.target.disk_limit.as_ref().filter(|_| !lines.is_empty()) else {
+    let Some(limit) = &record.target.disk_limit else {
         if record.target.storage.as_ref().is_some_and(|storage| storage.device.is_some()) {
-            block.line(
-                "device",
-                "what it can do is not known yet: riops doctor --disk measures it, once",
-            );
+            let text = "what it can do is not known yet: riops doctor --disk measures it, once";
+            block.line("device", text);
         }
         return;
     };
@@ -226,26 +226,32 @@ fn validation_table(block: &mut Block, record: &Record) {
     block.line(
         "device",
         &format!(
-            "{}: {:.0} MB/s read and {:.0} MB/s written in a row ({}, {}); aim 90 %",
+            "{}: {:.0} MB/s read and {:.0} MB/s written in a row, {:.0} MB/s read at random ({}, {}); aim 90 %",
             limit.device,
             limit.sequential_read.mb_s,
             limit.sequential_write.mb_s,
+            limit.random_read.mb_s,
             limit.tool,
             limit.measured_at.strftime("%F")
         ),
     );
     let ram_gb = record.client.machine.memory_bytes as f64 / GB;
     block.line("", &format!("{}, RAM {ram_gb:.1} GB{db_gb}", cpu_text(record)));
+    let lines = validation::lines(record);
+    if lines.is_empty() {
+        block.line("storage", "no step took a second: too short to be held against it");
+        return;
+    }
     block.line(
         "",
         &format!(
-            "{:<16} {:<6} {:>9} {:>9} {:>6}  held back by",
+            "{:<16} {:<11} {:>9} {:>9} {:>6}  held back by",
             "script", "metric", "best", "maximum", "% max"
         ),
     );
     for (position, line) in lines.iter().enumerate() {
         let text = format!(
-            "{:<16} {:<6} {:>9.1} {:>9.1} {:>6}  {}",
+            "{:<16} {:<11} {:>9.1} {:>9.1} {:>6}  {}",
             line.script,
             line.metric.as_str(),
             line.best_mb_s,

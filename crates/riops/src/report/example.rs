@@ -8,6 +8,7 @@ use crate::plan::{
     RowsDataset, RunPlan, Stop, WorkPlan,
 };
 use crate::probe::DeviceUse;
+use crate::probe::database::{DatabaseUse, TableBlocks};
 use crate::probe::disk::{DiskLimit, DiskRate};
 use crate::probe::process::ReadBytes;
 use crate::probe::sampler::{ProbePoint, Sampled, WaitShare};
@@ -62,6 +63,7 @@ fn stage() -> StageRecord {
         database_s: Some(19.8),
         samples: None,
         caches: None,
+        started_at: None,
         seconds: 10.0,
         sessions: 2,
         transactions: 12_000,
@@ -355,7 +357,11 @@ fn cbc_step(step: Step, seconds: f64, rates: [f64; 3]) -> StageRecord {
         transactions: 1,
         rows: 4_537_863,
         statements: 1,
-        process_io: Some(ReadBytes { all: 1_000_000_000, device: 1, written: 1_000_000_000 }),
+        process_io: Some(ReadBytes { all: 1_000_000_000, device: 1, written: 900_000_000 }),
+        database: Some(DatabaseUse {
+            blocks: Some(TableBlocks { heap_blks_read: 133_000, ..TableBlocks::default() }),
+            ..DatabaseUse::default()
+        }),
         probes: Some(Sampled {
             points: vec![point(seconds / 2.0), point(seconds)],
             waits: vec![wait("CPU", 0.5), wait("IO:WalSync", 0.3), wait("IO:DataFileExtend", 0.2)],

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::cbc::{bytes_text, cpu_text};
 use super::format::{duration_us, percent, rate};
 use super::model::Summary;
-use super::validation::{self, Time, device};
+use super::validation::{self, device};
 use crate::plan::WorkPlan;
 use crate::probe::sampler::ProbePoint;
 use crate::store::{Record, StageRecord};
@@ -181,16 +181,10 @@ fn steps(record: &Record) -> Option<Table> {
     let longest = steps.iter().map(|stage| stage.seconds).fold(0.0, f64::max);
     let row = |stage: &&StageRecord| {
         let device = device(stage);
-        let time = stage.probes.as_ref().and_then(Time::of).map_or_else(String::new, |time| {
-            let told = time.told();
-            let parts: Vec<_> =
-                told.iter().map(|(kind, share)| format!("{kind} {}", percent(*share))).collect();
-            parts.join(", ")
-        });
         let statement = stage.statement.as_ref();
         vec![
             Cell::word(stage.name.clone()),
-            Cell::word(time),
+            Cell::word(validation::time_spent(stage)),
             Cell::number(duration_us(stage.seconds * 1e6)).with_bar(stage.seconds / longest),
             Cell::mb_s(device.map(|device| device.read_mb_s)),
             Cell::mb_s(device.map(|device| device.write_mb_s)),

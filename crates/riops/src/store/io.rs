@@ -34,10 +34,14 @@ pub(super) fn io(
     let blocks = database.and_then(|database| logical(database, work));
     let storage_requests_per_row =
         storage.map(|requests| requests.reads as f64 / requests.rows.max(1) as f64);
-    if device.is_none() && blocks.is_none() && storage_requests_per_row.is_none() {
+    let wal_bytes_per_s = database.and_then(|database| database.wal_bytes_per_s);
+    if device.is_none()
+        && blocks.is_none()
+        && storage_requests_per_row.is_none()
+        && wal_bytes_per_s.is_none()
+    {
         return None;
     }
-    let wal_bytes_per_s = database.and_then(|database| database.wal_bytes_per_s);
     Some(IoRecord {
         liops: blocks.map(|blocks| blocks.liops),
         piops: device.as_ref().map(|device| device.reads_per_s),

@@ -197,6 +197,9 @@ pub struct StageRecord {
     /// What was done to the caches before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caches: Option<CacheState>,
+    /// When the measurement began, on riops's clock: to find it in what others have noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
     /// Length of the measurement.
     pub seconds: f64,
     /// Connections.

@@ -13,6 +13,7 @@ mod point;
 mod room;
 mod rows;
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -22,6 +23,7 @@ use riops::engine::{EngineError, SessionError, run_stage};
 use riops::plan::{Caches, DatasetPlan, RunPlan, WorkPlan};
 use riops::probe::caches::CacheState;
 use riops::probe::database::DatabaseProbe;
+use riops::probe::sampler::Sampler;
 use riops::probe::{Probe, caches};
 use riops::report;
 use riops::store::{
@@ -67,9 +69,14 @@ struct Setting<'a> {
     store: Option<SqliteStore>,
     /// Where runs are kept, whether this one is or not.
     store_path: PathBuf,
+    /// What is to be done when the result is safe, or there is none.
+    afterwards: RefCell<Option<Afterwards>>,
     interrupt: &'a Interrupt,
     ui: Ui,
 }
+
+/// What a run leaves to be done.
+type Afterwards = Box<dyn FnOnce(&Target, Ui)>;
 
 /// Opens store and target, measures, keeps the record, prints it.
 fn perform(
@@ -90,21 +97,38 @@ fn perform(
     target.await_answer(options.thread_init_timeout, interrupt)?;
     target.name_sessions(&id);
     target.announce(ui);
-    let setting =
-        Setting { target, id, started_at: Timestamp::now(), store, store_path, interrupt, ui };
-    let record = measure(&setting, plan)?;
-    let Setting { target, store, .. } = setting;
+    let setting = Setting {
+        target,
+        id,
+        started_at: Timestamp::now(),
+        store,
+        store_path,
+        afterwards: RefCell::new(None),
+        interrupt,
+        ui,
+    };
+    let measured = measure(&setting, plan);
+    let Setting { target, store, afterwards, .. } = setting;
+    let afterwards = || {
+        if let Some(todo) = afterwards.take() {
+            todo(&target, ui);
+        }
+    };
+    let record = measured.inspect_err(|_| afterwards())?;
     let (kept, not_kept) = match store.map(|store| (store.save(&record), store)) {
         None => ("no (--no-store)".to_owned(), None),
         Some((Ok(()), store)) => (format!("{} in {}", record.id, store.path().display()), None),
         // The result is worth more than the place where it was to be kept.
         Some((Err(error), _)) => (format!("NO: {error}"), Some(error)),
     };
-    crate::ui::print(&printed(&record, &kept, options.output.output, picture)?)?;
+    let told = printed(&record, &kept, options.output.output, picture)
+        .and_then(|text| crate::ui::print(&text));
     tell_beside(&record, options.output.output);
     let drawn = graph.map_or(Ok(()), |graph| graph.draw(&record, ui));
     // Only now: nothing that happens to the server can cost the result any more.
+    afterwards();
     target.close()?;
+    told?;
     if let Some(error) = not_kept {
         return Err(anyhow::Error::from(error).context("the run was not kept"));
     }
@@ -392,9 +416,11 @@ impl Run<'_> {
         if !several_nodes {
             probe = probe.with_database(database);
         }
+        let mut sampler = Sampler::new(plan.interval());
         let mut probe = probe
             .with_locks(nodes::lock_sampler(self, work))
-            .with_cluster(nodes::cluster_probe(self));
+            .with_cluster(nodes::cluster_probe(self))
+            .with_sampler(&mut sampler);
         let mut progress = RunProgress::new(self.ui, plan);
         let result = run_stage(
             stage,

@@ -7,6 +7,7 @@ mod explain;
 mod place;
 mod queries;
 mod script;
+mod space;
 mod vacuum;
 
 use serde::{Deserialize, Serialize};
@@ -15,9 +16,10 @@ use super::fill;
 use super::verify::Check;
 use crate::plan::CbcDataset;
 pub use explain::{StatementBuffers, StatementPlan};
-pub use place::{drop_database, make_database};
+pub use place::{drop_leftovers, drop_own, make_database};
 pub use queries::Query;
 pub use script::psql_script;
+pub use space::{Space, size_for_memory};
 pub use vacuum::VacuumRates;
 
 /// The workload's name.
@@ -35,6 +37,8 @@ const SELECT_RANGE: &str = include_str!("../../../../../sql/cbc/t04-selectr.sql"
 const CLUSTER: &str = include_str!("../../../../../sql/cbc/t05-cluster.sql");
 const INDEXED_SELECT_MAX: &str = include_str!("../../../../../sql/cbc/t06-iselect-max.sql");
 const SIZES: &str = include_str!("../../../../../sql/cbc/sizes.sql");
+const SESSION: &str = include_str!("../../../../../sql/cbc/session.sql");
+const LEFTOVER: &str = include_str!("../../../../../sql/cbc/leftover.sql");
 const PROGRESS_VACUUM: &str = include_str!("../../../../../sql/cbc/progress_vacuum.sql");
 const PROGRESS_CREATE_INDEX: &str =
     include_str!("../../../../../sql/cbc/progress_create_index.sql");
@@ -211,21 +215,23 @@ pub fn sizes_sql() -> String {
     fill(SIZES, &[])
 }
 
+/// What makes a session ready for a run.
+#[must_use]
+pub fn session_sql() -> String {
+    fill(SESSION, &[])
+}
+
+/// The query for the bytes that an earlier run has left.
+#[must_use]
+pub fn leftover_sql() -> String {
+    fill(LEFTOVER, &[])
+}
+
 /// The query for the rows of `pg_settings` and the bytes that one copy of them takes in the table, about.
 #[must_use]
 pub fn estimate_sql() -> String {
     fill(ESTIMATE, &[])
 }
-
-/// What a run takes at most, beside its log: table and index twice, since CLUSTER writes both anew, and
-/// the sort of a copy of the table.
-#[must_use]
-pub fn bytes_needed(table_bytes: u64) -> u64 {
-    table_bytes.saturating_mul(PEAK_PERCENT) / 100
-}
-
-/// Of the table, at the peak: measured with the embedded PostgreSQL 18, rounded up.
-const PEAK_PERCENT: u64 = 215;
 
 #[cfg(test)]
 mod tests {

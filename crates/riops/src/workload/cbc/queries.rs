@@ -1,6 +1,6 @@
 //! The selects of `cbc` by several sessions at once.
 
-use super::{Step, statement};
+use super::{Step, session_sql, statement};
 use crate::plan::{Protocol, RunPlan};
 use crate::workload::access::Access;
 use crate::workload::transaction::{Outcome, Reply, Transaction};
@@ -54,7 +54,7 @@ impl Query {
     #[must_use]
     pub fn stage(self, size_gb: f64, plan: &RunPlan) -> Stage {
         let session = |_| SessionPlan {
-            settings: vec!["set search_path to riops".to_owned()],
+            settings: vec![session_sql()],
             statements: vec![Statement {
                 name: self.script().to_owned(),
                 sql: self.sql(size_gb),

@@ -1,38 +1,31 @@
 //! `riops run cbc`: the steps one after the other, the selects by several sessions, and nothing left
 //! behind.
 
+mod home;
+
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use riops::engine::{run_once, run_stage};
-use riops::plan::{
-    CbcDataset, CbcPlace, CbcRun, CbcSize, DatasetPlan, RunPlan, Stop, WorkPlan, copies,
-};
+use riops::engine::{SessionError, StageResult, run_once, run_stage};
+use riops::plan::{CbcDataset, CbcPlace, CbcRun, CbcSize, DatasetPlan, RunPlan, Stop, WorkPlan};
 use riops::probe::database::{DatabaseProbe, checkpoints_sql};
-use riops::probe::sampler::{OnPoint, ProbePoint, Sampler};
+use riops::probe::sampler::{OnPoint, ProbePoint, Progress, Sampler};
 use riops::probe::{Probe, caches};
 use riops::store::{
     DatasetRecord, Ending, Measured, MeasuredStatement, Part, Record, RunContext, build_parts,
 };
-use riops::target::{ConnInfo, Connection, Flavour, Interrupt, Nodes, machine};
-use riops::workload::cbc::{
-    self, DATABASE, NAME, Query, StatementPlan, Step, TABLE, VacuumRates, drop_database,
-    make_database,
-};
-use riops::workload::dataset::{Dataset, DatasetError, Registry};
+use riops::target::{Connection, ConnectionError, Flavour, Interrupt, Nodes};
+use riops::workload::cbc::{self, NAME, Query, StatementPlan, Step, TABLE, VacuumRates};
+use riops::workload::dataset::Registry;
 use riops::workload::verify::Check;
 
-use super::super::settle::open_patiently;
 use super::ground::Ground;
-use super::{Setting, ended_early, perform, plan::cores, tell_caches};
+use super::{Afterwards, Setting, ended_early, perform, plan::cores, tell_caches};
 use crate::args::{PictureOptions, Place, RunCbc};
 use crate::failure::UsageError;
 use crate::ui::{RunProgress, StepProgress, Ui};
-
-const GB: f64 = 1e9;
-/// Of the memory, where the size is chosen by it.
-const TIMES_MEMORY: f64 = 3.0;
+use home::{Home, auto_size, require_space};
 
 pub(super) fn run(options: &RunCbc, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let size = options.size.unwrap_or(CbcSize::Gigabytes(CbcRun::default().size_gb));
@@ -94,23 +87,29 @@ fn measure(setting: &Setting<'_>, mut plan: RunPlan, skip_space_check: bool) -> 
     };
     let copy_bytes = copy_bytes(&mut admin)?;
     if work.auto_size {
-        work.size_gb = auto_size(&ground, copy_bytes)?;
+        work.size_gb = auto_size(copy_bytes, &ground)?;
         setting.ui.notice(&format!("size: {} GB, three times the memory", work.size_gb));
     }
     if !skip_space_check {
-        require_space(work.size_gb, copy_bytes, &ground)?;
+        require_space(work.size_gb, copy_bytes, &ground, setting.ui, &mut admin)?;
     }
     let work = work.clone();
-    let home = Home::make(setting, work.place, &mut admin)?;
+    let mut home = Home::make(setting, work.place, &mut admin)?;
     drop(admin);
-    let measured = Cbc::open(setting, &ground, &home, plan.clone(), work.clone())
-        .and_then(|mut cbc| cbc.run_all());
-    let whole = matches!(&measured, Ok(all) if all.ending == Ending::default());
-    if !(whole && work.keep) {
-        home.drop(setting, &plan);
+    let begun = home.begin(setting, &work);
+    let drop_home = |home: &Home| {
+        let (home, plan) = (home.clone(), plan.clone());
+        let dropped: Afterwards = Box::new(move |target, ui| home.drop(target, &plan, ui));
+        setting.afterwards.replace(Some(dropped));
+    };
+    drop_home(&home);
+    let (control, dataset) = begun?;
+    let mut cbc = Cbc::open(setting, &ground, &home, (control, dataset), plan.clone(), work)?;
+    let All { parts, checks, ending, whole } = cbc.run_all()?;
+    if whole && cbc.run.keep {
+        setting.afterwards.take();
     }
-    let All { context, parts, checks, ending } = measured?;
-    Ok(build_parts(context, parts, checks, ending)?)
+    Ok(build_parts(cbc.context, parts, checks, ending)?)
 }
 
 /// About how many bytes one copy of the settings takes.
@@ -124,81 +123,13 @@ fn copy_bytes(connection: &mut Connection) -> Result<u64> {
     }
 }
 
-fn auto_size(ground: &Ground, copy_bytes: u64) -> Result<f64> {
-    let memory_bytes = machine::memory_bytes();
-    if ground.local_data().is_none() || memory_bytes == 0 {
-        let text = "--size auto needs the memory of the server's machine, which cannot be seen from here: give the size, three to four times that memory";
-        return Err(UsageError(text.to_owned()).into());
-    }
-    let gigabyte = copy_bytes as f64 * copies(1.0) as f64;
-    Ok((TIMES_MEMORY * memory_bytes as f64 / gigabyte).ceil())
-}
-
-/// Fails where the server's disk, as far as it can be seen, has not the space that a run takes.
-fn require_space(size_gb: f64, copy_bytes: u64, ground: &Ground) -> Result<()> {
-    let Some(free) = ground.local_data().and_then(machine::free_bytes) else {
-        return Ok(());
-    };
-    let needed = |size_gb: f64| cbc::bytes_needed(copies(size_gb) * copy_bytes);
-    if needed(size_gb) <= free {
-        return Ok(());
-    }
-    let largest = (free as f64 / needed(1.0) as f64 * 10.0).floor() / 10.0;
-    Err(anyhow::anyhow!(
-        "size {size_gb} GB takes up to {:.1} GB of disk (the table, its index, and both once more while CLUSTER sorts and writes), and {:.1} GB are free: use --size {largest}, or --skip-space-check",
-        needed(size_gb) as f64 / GB,
-        free as f64 / GB,
-    ))
-}
-
-/// Where the table is made.
-struct Home {
-    conninfo: ConnInfo,
-    place: CbcPlace,
-}
-
-impl Home {
-    /// Makes room: what an earlier run has left goes, what is somebody else's stays.
-    fn make(setting: &Setting<'_>, place: CbcPlace, admin: &mut Connection) -> Result<Self> {
-        let mut conninfo = setting.target.conninfo.clone();
-        if place == CbcPlace::Database {
-            drop_database(admin, false)?;
-            // Given up half-way, it would be nobody's.
-            admin.heed(&Interrupt::new());
-            make_database(admin)?;
-            admin.heed(setting.interrupt);
-            DATABASE.clone_into(&mut conninfo.database);
-        }
-        Ok(Self { conninfo, place })
-    }
-
-    /// Drops what was made. A server that does not answer keeps it; the next run drops it then.
-    fn drop(&self, setting: &Setting<'_>, plan: &RunPlan) {
-        let dropped = open_patiently(&setting.target, plan).and_then(|mut connection| {
-            match self.place {
-                CbcPlace::Database => drop(drop_database(&mut connection, true)?),
-                CbcPlace::Schema => {
-                    let mut registry = Registry::new(&mut connection, NAME);
-                    registry.drop_dataset()?;
-                    registry.drop_registry_if_empty()?;
-                }
-            }
-            Ok(())
-        });
-        if let Err(error) = dropped {
-            setting.ui.notice(&format!(
-                "warning: what was made could not be dropped: {error:#}; drop it with: riops cleanup cbc"
-            ));
-        }
-    }
-}
-
 /// What came of a run.
 struct All {
-    context: RunContext,
     parts: Vec<Part>,
     checks: Vec<Check>,
     ending: Ending,
+    /// Whether every step was done.
+    whole: bool,
 }
 
 /// A run under way.
@@ -210,8 +141,6 @@ struct Cbc<'a> {
     plan: RunPlan,
     context: RunContext,
     dataset: CbcDataset,
-    /// Of this making of the table.
-    id: String,
     control: Connection,
     work: Connection,
     sampler: Sampler,
@@ -222,22 +151,18 @@ impl<'a> Cbc<'a> {
         setting: &'a Setting<'a>,
         ground: &'a Ground,
         home: &'a Home,
+        (mut control, dataset): (Connection, CbcDataset),
         plan: RunPlan,
         run: CbcRun,
     ) -> Result<Self> {
         let interrupt = setting.interrupt;
-        let mut control = Connection::open(&home.conninfo, interrupt)?;
         let mut work = Connection::open(&home.conninfo, interrupt)?;
-        work.execute("set search_path to riops")?;
-        let settings = work.query_value("select count(*) from pg_settings")?.unwrap_or_default();
-        let dataset = CbcDataset {
-            size_gb: run.size_gb,
-            settings_rows: settings.parse()?,
-            copies: run.copies(),
-            table_bytes: None,
-            index_bytes: None,
-        };
-        let id = register(&mut control, &dataset)?;
+        work.execute(&cbc::session_sql())?;
+        // READ_RATE and WRITE_RATE are read from a text; who may not have it in English has none.
+        match work.execute("set lc_messages = 'C'") {
+            Err(ConnectionError::Server(_)) | Ok(()) => {}
+            Err(error) => return Err(error.into()),
+        }
         let sampler = Sampler::new(plan.interval()).with_server(
             &home.conninfo,
             checkpoints_sql(&mut control)?,
@@ -246,46 +171,50 @@ impl<'a> Cbc<'a> {
         )?;
         let promised = Query::BEFORE_CLUSTER.into_iter().chain([Query::IndexedSelectMax]);
         let promised = promised.flat_map(|query| query.accesses(run.size_gb)).collect();
-        let record =
-            DatasetRecord { id: id.clone(), parameters: DatasetPlan::Cbc(dataset.clone()) };
+        let parameters = DatasetPlan::Cbc(dataset.clone());
+        let record = DatasetRecord { id: home.id().to_owned(), parameters };
         let mut context = ground.context(setting, plan.clone(), (NAME, promised), record, &control);
         context.target.database.clone_from(&home.conninfo.database);
-        Ok(Self { setting, ground, home, run, plan, context, dataset, id, control, work, sampler })
+        Ok(Self { setting, ground, home, run, plan, context, dataset, control, work, sampler })
     }
 
     /// Everything in its order, until something ends it.
     fn run_all(&mut self) -> Result<All> {
         let (mut parts, mut checks, mut ending) = (Vec::new(), Vec::new(), Ending::default());
-        for step in Step::ALL {
+        let mut steps = Step::ALL.into_iter();
+        for step in steps.by_ref() {
             let done = self.step(step, &mut checks).and_then(|part| {
                 parts.push(part);
                 self.queries_after(step, &mut parts)
             });
             if let Err(error) = done {
-                let reason = format!("{error:#}");
                 // Without a step there is nothing to keep.
                 if parts.is_empty() {
                     return Err(error);
                 }
-                if self.setting.interrupt.requested() {
-                    ending.interrupted = true;
-                } else {
-                    ending.failure = Some(reason);
-                }
-                break;
+                ending.failure =
+                    (!self.setting.interrupt.requested()).then(|| format!("{error:#}"));
             }
+            ending.interrupted = self.setting.interrupt.requested();
             let ended = |part: &Part| matches!(part, Part::Loop(measured) if ended_early(measured));
-            if parts.last().is_some_and(ended) || self.setting.interrupt.requested() {
-                ending.interrupted = self.setting.interrupt.requested();
+            if ending != Ending::default() || parts.last().is_some_and(ended) {
                 break;
             }
         }
-        if ending == Ending::default() && self.run.keep {
-            Registry::new(&mut self.control, NAME).complete(&self.id, &[])?;
+        let mut whole = parts.len() >= Step::ALL.len()
+            && ending == Ending::default()
+            && steps.next().is_none()
+            && !matches!(parts.last(), Some(Part::Loop(measured)) if ended_early(measured));
+        if whole && self.run.keep {
+            let mut registry = Registry::new(&mut self.control, NAME);
+            if let Err(error) = registry.complete(self.home.id(), &[]) {
+                ending.failure = Some(format!("the table is not kept: {error}"));
+                whole = false;
+            }
         }
         let parameters = DatasetPlan::Cbc(self.dataset.clone());
-        self.context.target.dataset = DatasetRecord { id: self.id.clone(), parameters };
-        Ok(All { context: self.context.clone(), parts, checks, ending })
+        self.context.target.dataset.parameters = parameters;
+        Ok(All { parts, checks, ending, whole })
     }
 
     fn local_processes(&self) -> Vec<i32> {
@@ -312,7 +241,11 @@ impl<'a> Cbc<'a> {
         let on_point: OnPoint = Arc::new(move |point: &ProbePoint| shown.show(point));
         self.sampler.watch(
             process,
-            step.progress_sql(process, self.dataset.rows()),
+            match step.progress_sql(process, self.dataset.rows()) {
+                Some(sql) => Progress::Query(sql),
+                None if step == Step::CreateTable => Progress::DatabaseSize,
+                None => Progress::Unknown,
+            },
             Some(on_point),
         );
         let processes = self.local_processes();
@@ -385,7 +318,7 @@ impl<'a> Cbc<'a> {
         let mut probe = Probe::machine(self.ground.local_data())
             .with_database(database)
             .with_sampler(&mut self.sampler);
-        let result = run_stage(
+        let mut result = run_stage(
             stage,
             query.accesses(self.run.size_gb),
             &plan,
@@ -396,8 +329,24 @@ impl<'a> Cbc<'a> {
         )
         .with_context(|| format!("{} with {sessions} sessions", query.script()))?;
         let usage = probe.usage();
+        drop(probe);
+        self.give_up(&mut result)?;
         let work = self.plan.work.clone();
         Ok(Measured { work, result, usage, caches: None, row_bytes: None })
+    }
+
+    /// A select over a whole table may take longer than anybody waits for at the end of a stage: then it is one
+    /// that did not end, and no failure. The server knows nothing of that, and is told to leave it.
+    fn give_up(&mut self, result: &mut StageResult) -> Result<()> {
+        if !matches!(result.failure, Some(SessionError::Drain(_))) || result.interrupted {
+            return Ok(());
+        }
+        result.failure = None;
+        for session in &result.sessions {
+            let sql = format!("select pg_terminate_backend({})", session.process);
+            self.control.execute(&sql)?;
+        }
+        Ok(())
     }
 
     /// By how many bytes the database grows, where that is the step's progress.
@@ -418,23 +367,6 @@ impl<'a> Cbc<'a> {
         self.dataset.index_bytes = bytes.next().flatten();
         Ok(())
     }
-}
-
-/// Registers the table that is about to be made, and drops one that an earlier run has left.
-fn register(control: &mut Connection, dataset: &CbcDataset) -> Result<String> {
-    let mut registry = Registry::new(control, NAME);
-    registry.lock(true)?;
-    registry.ensure()?;
-    if registry.owns(TABLE)? == Some(false) {
-        return Err(DatasetError::Foreign(TABLE.to_owned()).into());
-    }
-    registry.drop_dataset()?;
-    Ok(registry.begin(&Dataset {
-        parameters: serde_json::to_value(dataset)?,
-        probes: Vec::new(),
-        settings: Vec::new(),
-        tables: Vec::new(),
-    })?)
 }
 
 /// The number at the end of a tag: `SELECT 1000`.
