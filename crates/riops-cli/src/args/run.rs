@@ -199,6 +199,13 @@ pub(crate) struct RunOptions {
     pub(crate) picture: PictureOptions,
 }
 
+impl RunOptions {
+    /// What is kept and printed of the run, and drawn.
+    pub(crate) fn kept(&self) -> (&RecordOptions, &PictureOptions) {
+        (&self.record, &self.picture)
+    }
+}
+
 /// What is kept of it, and in which form it is printed
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Run")]

@@ -10,6 +10,7 @@ pub mod device;
 pub mod disk;
 pub mod memory;
 pub mod process;
+mod sampled;
 pub mod sampler;
 pub mod storage;
 pub mod waits;

@@ -134,6 +134,8 @@ fn temp_bytes(stage: &StageRecord) -> u64 {
     counters.map_or(0, |(before, after)| after.temp_bytes.saturating_sub(before.temp_bytes))
 }
 
+const UNCERTAIN: &str = "uncached as far as can be told";
+
 /// Whether `SELECT_u1` and `SELECT_u2` have really read.
 fn uncached(block: &mut Block, record: &Record, stage: &StageRecord) {
     if !Step::of_key(&stage.name).is_some_and(Step::is_uncached) {
@@ -152,8 +154,8 @@ fn uncached(block: &mut Block, record: &Record, stage: &StageRecord) {
         Some(true) => ("uncached", ""),
         Some(false) if cold => ("NOT uncached", ""),
         Some(false) => ("NOT uncached", " (--cold makes it so)"),
-        None if found.fetched.is_some() => ("not in shared buffers", " with what it read ahead"),
-        None => ("not in shared buffers", ""),
+        None if found.fetched.is_some() => (UNCERTAIN, " with what it read ahead"),
+        None => (UNCERTAIN, ""),
     };
     block.line(
         "caches",

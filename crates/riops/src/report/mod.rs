@@ -1,6 +1,7 @@
 //! What people and programs read of a record. Pure: records in, text out.
 
 mod cbc;
+mod charts;
 mod doctor;
 mod format;
 mod hints;

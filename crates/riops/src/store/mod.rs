@@ -3,11 +3,13 @@
 mod build;
 mod io;
 mod nodes;
+mod parts;
 mod record;
 mod sqlite;
 
-pub use build::{Ending, Measured, MeasuredStatement, Part, RunContext, build, build_parts};
+pub use build::{Measured, RunContext, build, build_parts};
 pub use nodes::{NodeRecord, OutageRecord};
+pub use parts::{Ending, MeasuredStatement, Part};
 pub use record::{
     AccessRecord, ClientCpu, ClientRecord, DatasetRecord, DrainedRecord, Execution, Fairness,
     IoRecord, LateRecord, OperationRecord, Outcomes, Record, SCHEMA, ScheduleRecord,

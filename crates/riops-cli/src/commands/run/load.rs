@@ -47,16 +47,10 @@ pub(super) fn run(options: &RunLoad, interrupt: &Interrupt, ui: Ui) -> Result<Ex
         return Err(UsageError(text.to_owned()).into());
     }
     let dataset = LoadDataset { seed: plan.seed, ..dataset };
-    perform(
-        plan,
-        (&options.run.record, &options.run.picture),
-        &options.target,
-        (interrupt, ui),
-        |setting, plan| {
-            setting.target.require_own_sessions(interrupt)?;
-            measure(setting, plan, &work, &dataset, options.show_rowsize)
-        },
-    )
+    perform(plan, options.run.kept(), &options.target, (interrupt, ui), |setting, plan| {
+        setting.target.require_own_sessions(interrupt)?;
+        measure(setting, plan, &work, &dataset, options.show_rowsize)
+    })
 }
 
 /// One stage of a load: what it is to do, and the table that it is to fill.

@@ -21,37 +21,31 @@ pub(super) fn run(options: &RunOltp, interrupt: &Interrupt, ui: Ui) -> Result<Ex
     let plan = plan::looped(&options.run, &options.drive, WorkPlan::Oltp(work(options)))?;
     plan.validate()?;
     overlaid_oltp(OltpDataset::default(), &options.dataset).validate()?;
-    perform(
-        plan,
-        (&options.run.record, &options.run.picture),
-        &options.target,
-        (interrupt, ui),
-        |setting, plan| {
-            adopt_where_needed(setting, &options.dataset)?;
-            let make = |interrupted: Option<Value>| -> Result<Box<dyn Workload>> {
-                let base = match interrupted {
-                    Some(parameters) => oltp_dataset_of(parameters)?,
-                    None => OltpDataset { seed: random_seed()?, ..OltpDataset::default() },
-                };
-                let dataset = overlaid_oltp(base, &options.dataset);
-                dataset.validate()?;
-                Ok(Box::new(Oltp::new(dataset, OltpRun::default())))
+    perform(plan, options.run.kept(), &options.target, (interrupt, ui), |setting, plan| {
+        adopt_where_needed(setting, &options.dataset)?;
+        let make = |interrupted: Option<Value>| -> Result<Box<dyn Workload>> {
+            let base = match interrupted {
+                Some(parameters) => oltp_dataset_of(parameters)?,
+                None => OltpDataset { seed: random_seed()?, ..OltpDataset::default() },
             };
-            let may_make = setting.target.embedded.is_some() || options.prepare;
-            let wanted = Wanted {
-                name: NAME,
-                given: given(&options.dataset)?,
-                workload_on: &|parameters| {
-                    Ok(Box::new(Oltp::new(oltp_dataset_of(parameters)?, OltpRun::default())))
-                },
-                make: may_make.then_some(&make),
-            };
-            let orders = |plan: &RunPlan, entry: &Entry, facts: &ServerFacts| {
-                orders(setting, plan, entry, facts)
-            };
-            measure(setting, plan, &wanted, orders, |_, _| Ok(()))
-        },
-    )
+            let dataset = overlaid_oltp(base, &options.dataset);
+            dataset.validate()?;
+            Ok(Box::new(Oltp::new(dataset, OltpRun::default())))
+        };
+        let may_make = setting.target.embedded.is_some() || options.prepare;
+        let wanted = Wanted {
+            name: NAME,
+            given: given(&options.dataset)?,
+            workload_on: &|parameters| {
+                Ok(Box::new(Oltp::new(oltp_dataset_of(parameters)?, OltpRun::default())))
+            },
+            make: may_make.then_some(&make),
+        };
+        let orders = |plan: &RunPlan, entry: &Entry, facts: &ServerFacts| {
+            orders(setting, plan, entry, facts)
+        };
+        measure(setting, plan, &wanted, orders, |_, _| Ok(()))
+    })
 }
 
 fn orders(

@@ -33,39 +33,33 @@ pub(super) fn run(options: &RunPoint, interrupt: &Interrupt, ui: Ui) -> Result<E
     plan.pipeline = options.pipeline.pipeline.unwrap_or(1);
     plan.validate()?;
     overlaid_table(LoadDataset::default(), &options.table).validate()?;
-    perform(
-        plan,
-        (&options.run.record, &options.run.picture),
-        &options.target,
-        (interrupt, ui),
-        |setting, plan| {
-            let make = |interrupted: Option<Value>| -> Result<Box<dyn Workload>> {
-                if interrupted.is_some() {
-                    // It is kept for whoever wants to verify it.
-                    return Err(DatasetError::Incomplete(DATASET).into());
-                }
-                let base = LoadDataset { seed: random_seed()?, ..LoadDataset::default() };
-                let dataset = overlaid_table(base, &options.table);
-                dataset.validate()?;
-                Ok(Box::new(Load::new(dataset, LoadRun::default())))
-            };
-            let may_make = setting.target.embedded.is_some() || options.prepare;
-            let wanted = Wanted {
-                name: DATASET,
-                given: given(&options.table)?,
-                workload_on: &|parameters| {
-                    Ok(Box::new(Load::new(load_dataset_of(parameters)?, LoadRun::default())))
-                },
-                make: may_make.then_some(&make),
-            };
-            let orders = |plan: &RunPlan, entry: &Entry, facts: &ServerFacts| {
-                orders(plan, entry, facts, options.show_rowsize)
-            };
-            measure(setting, plan, &wanted, orders, |registry, own_sessions| {
-                note_length(registry, &work, own_sessions)
-            })
-        },
-    )
+    perform(plan, options.run.kept(), &options.target, (interrupt, ui), |setting, plan| {
+        let make = |interrupted: Option<Value>| -> Result<Box<dyn Workload>> {
+            if interrupted.is_some() {
+                // It is kept for whoever wants to verify it.
+                return Err(DatasetError::Incomplete(DATASET).into());
+            }
+            let base = LoadDataset { seed: random_seed()?, ..LoadDataset::default() };
+            let dataset = overlaid_table(base, &options.table);
+            dataset.validate()?;
+            Ok(Box::new(Load::new(dataset, LoadRun::default())))
+        };
+        let may_make = setting.target.embedded.is_some() || options.prepare;
+        let wanted = Wanted {
+            name: DATASET,
+            given: given(&options.table)?,
+            workload_on: &|parameters| {
+                Ok(Box::new(Load::new(load_dataset_of(parameters)?, LoadRun::default())))
+            },
+            make: may_make.then_some(&make),
+        };
+        let orders = |plan: &RunPlan, entry: &Entry, facts: &ServerFacts| {
+            orders(plan, entry, facts, options.show_rowsize)
+        };
+        measure(setting, plan, &wanted, orders, |registry, own_sessions| {
+            note_length(registry, &work, own_sessions)
+        })
+    })
 }
 
 fn orders(

@@ -26,42 +26,35 @@ pub(super) fn run(options: &RunRows, interrupt: &Interrupt, ui: Ui) -> Result<Ex
         return Err(UsageError("--size goes with --layout block: use --rows".to_owned()).into());
     }
     validate(&overlaid(RowsDataset::default(), &options.dataset), &options.dataset)?;
-    perform(
-        plan,
-        (&options.run.record, &options.run.picture),
-        &options.target,
-        (interrupt, ui),
-        |setting, plan| {
-            let make = |interrupted: Option<Value>| -> Result<Box<dyn Workload>> {
-                let base = match interrupted.and_then(|found| serde_json::from_value(found).ok()) {
-                    Some(base) => base,
-                    None => RowsDataset { seed: random_seed()?, ..RowsDataset::default() },
-                };
-                let dataset = overlaid(base, &options.dataset);
-                validate(&dataset, &options.dataset)?;
-                Ok(Box::new(Rows::new(dataset, RowsRun::default())))
+    perform(plan, options.run.kept(), &options.target, (interrupt, ui), |setting, plan| {
+        let make = |interrupted: Option<Value>| -> Result<Box<dyn Workload>> {
+            let base = match interrupted.and_then(|found| serde_json::from_value(found).ok()) {
+                Some(base) => base,
+                None => RowsDataset { seed: random_seed()?, ..RowsDataset::default() },
             };
-            let may_make = setting.target.embedded.is_some() || options.prepare;
-            let wanted = Wanted {
-                name: NAME,
-                given: given(&options.dataset)?,
-                workload_on: &|parameters| {
-                    Ok(Box::new(Rows::new(dataset_of(parameters)?, RowsRun::default())))
-                },
-                make: may_make.then_some(&make),
-            };
-            let has_server_loop =
-                matches!(&plan.work, WorkPlan::Rows(run) if run.has_server_loop());
-            measure(setting, plan, &wanted, orders, |registry, _| {
-                if has_server_loop {
-                    registry
-                        .install(&rows::routines())
-                        .context("the loop could not be made in the server")?;
-                }
-                Ok(())
-            })
-        },
-    )
+            let dataset = overlaid(base, &options.dataset);
+            validate(&dataset, &options.dataset)?;
+            Ok(Box::new(Rows::new(dataset, RowsRun::default())))
+        };
+        let may_make = setting.target.embedded.is_some() || options.prepare;
+        let wanted = Wanted {
+            name: NAME,
+            given: given(&options.dataset)?,
+            workload_on: &|parameters| {
+                Ok(Box::new(Rows::new(dataset_of(parameters)?, RowsRun::default())))
+            },
+            make: may_make.then_some(&make),
+        };
+        let has_server_loop = matches!(&plan.work, WorkPlan::Rows(run) if run.has_server_loop());
+        measure(setting, plan, &wanted, orders, |registry, _| {
+            if has_server_loop {
+                registry
+                    .install(&rows::routines())
+                    .context("the loop could not be made in the server")?;
+            }
+            Ok(())
+        })
+    })
 }
 
 /// A stage for each batch size and side of the loop.

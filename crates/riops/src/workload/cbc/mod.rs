@@ -188,20 +188,25 @@ pub fn check(
         found: format!("{found} rows"),
         held: (found - expected as f64).abs() <= tolerance,
     };
-    match (step, plan) {
-        (Step::CreateTable, _) => Some(exact(dataset.rows(), rows as f64, 0.0)),
-        // Of several processes the plan shows the average, which before PostgreSQL 18 is rounded.
-        (Step::SelectR, Some(plan)) => {
-            let found = (plan.rows_found + plan.rows_left_out).round();
-            let tolerance = if plan.scans > 1.0 { plan.scans } else { 0.0 };
-            Some(exact(dataset.rows(), found, tolerance))
-        }
-        (_, Some(plan)) => {
-            let tolerance = if plan.scans > 1.0 { plan.scans } else { 0.0 };
-            Some(exact(dataset.copies, plan.rows_found.round(), tolerance))
-        }
-        _ => None,
-    }
+    let Some(plan) = plan else {
+        let no_plan = Check {
+            name: step.key().to_owned(),
+            expected: "a plan with its rows".to_owned(),
+            found: "none".to_owned(),
+            held: false,
+        };
+        return match step {
+            Step::CreateTable => Some(exact(dataset.rows(), rows as f64, 0.0)),
+            step => step.is_select().then_some(no_plan),
+        };
+    };
+    // Of several processes the plan shows the average, which before PostgreSQL 18 is rounded.
+    let tolerance = if plan.scans > 1.0 { plan.scans } else { 0.0 };
+    Some(if step == Step::SelectR {
+        exact(dataset.rows(), (plan.rows_found + plan.rows_left_out).round(), tolerance)
+    } else {
+        exact(dataset.copies, plan.rows_found.round(), tolerance)
+    })
 }
 
 /// The comment by which riops knows its table.
@@ -244,6 +249,36 @@ mod tests {
             .map(|step| format!("{} ({})\n{}", step.key(), step.script(), sql_of(step, 0.1)))
             .collect();
         insta::assert_snapshot!(all.join("\n\n"));
+    }
+
+    #[test]
+    fn each_answer_proves_its_rows() {
+        let dataset = CbcDataset {
+            size_gb: 0.1,
+            settings_rows: 400,
+            copies: 1_251,
+            table_bytes: None,
+            index_bytes: None,
+        };
+        let plan = |rows_found, rows_left_out, scans| StatementPlan {
+            outline: String::new(),
+            execution_ms: None,
+            buffers: StatementBuffers::default(),
+            rows_found,
+            rows_left_out,
+            scans,
+        };
+        let held = |step, rows, plan: Option<StatementPlan>| {
+            check(step, &dataset, rows, plan.as_ref()).unwrap().held
+        };
+        assert!(held(Step::CreateTable, 500_400, None) && !held(Step::CreateTable, 500_399, None));
+        assert!(held(Step::SelectU2, 0, Some(plan(1_251.0, 0.0, 1.0))));
+        assert!(!held(Step::SelectU2, 0, Some(plan(1_250.0, 0.0, 1.0))));
+        // Three processes: 166,800 rows each, rounded.
+        assert!(held(Step::SelectR, 0, Some(plan(250_401.0, 250_001.0, 3.0))));
+        assert!(!held(Step::SelectR, 0, Some(plan(250_401.0, 249_001.0, 3.0))));
+        assert!(!held(Step::SelectC1, 0, None));
+        assert_eq!(check(Step::Vacuum, &dataset, 0, None), None);
     }
 
     #[test]

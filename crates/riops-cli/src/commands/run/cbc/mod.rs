@@ -9,9 +9,10 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use riops::engine::{SessionError, StageResult, run_once, run_stage};
 use riops::plan::{CbcDataset, CbcPlace, CbcRun, CbcSize, DatasetPlan, RunPlan, Stop, WorkPlan};
+use riops::probe::Probe;
+use riops::probe::caches::{self, CacheState};
 use riops::probe::database::{DatabaseProbe, checkpoints_sql};
 use riops::probe::sampler::{OnPoint, ProbePoint, Progress, Sampler};
-use riops::probe::{Probe, caches};
 use riops::store::{
     DatasetRecord, Ending, Measured, MeasuredStatement, Part, Record, RunContext, build_parts,
 };
@@ -222,32 +223,39 @@ impl<'a> Cbc<'a> {
         self.ground.local_data().map(|_| process).into_iter().collect()
     }
 
+    /// Empties the caches before a select that is meant to find nothing there, where that was asked for.
+    fn empty_caches(&mut self, step: Step) -> Result<Option<CacheState>> {
+        if !self.run.cold || !step.is_uncached() {
+            return Ok(None);
+        }
+        let tables = [TABLE.to_owned()];
+        let state = caches::cool(&mut self.control, &tables, self.ground.local_data())?;
+        tell_caches(&state, self.setting.ui);
+        Ok(Some(state))
+    }
+
+    /// Sets the sampler on a step, and shows what it sees.
+    fn watch(&mut self, step: Step) -> Arc<StepProgress> {
+        let process = self.work.greeting().process;
+        let progress = match step.progress_sql(process, self.dataset.rows()) {
+            Some(sql) => Progress::Query(sql),
+            None if step == Step::CreateTable => Progress::DatabaseSize,
+            None => Progress::Unknown,
+        };
+        let growth = self.expected_growth(step);
+        let shown = Arc::new(StepProgress::new(self.setting.ui, step.key(), growth));
+        let show = Arc::clone(&shown);
+        let on_point: OnPoint = Arc::new(move |point: &ProbePoint| show.show(point));
+        self.sampler.watch(process, progress, Some(on_point));
+        shown
+    }
+
     /// One statement, and what its answer proves.
     fn step(&mut self, step: Step, checks: &mut Vec<Check>) -> Result<Part> {
-        let Setting { ui, .. } = self.setting;
-        let tables = [TABLE.to_owned()];
-        let local_data = self.ground.local_data();
-        let state = if self.run.cold && step.is_uncached() {
-            let state = caches::cool(&mut self.control, &tables, local_data)?;
-            tell_caches(&state, *ui);
-            Some(state)
-        } else {
-            None
-        };
+        let state = self.empty_caches(step)?;
         let sql = cbc::sql_of(step, self.run.size_gb);
-        let process = self.work.greeting().process;
-        let progress = Arc::new(StepProgress::new(*ui, step.key(), self.expected_growth(step)));
-        let shown = Arc::clone(&progress);
-        let on_point: OnPoint = Arc::new(move |point: &ProbePoint| shown.show(point));
-        self.sampler.watch(
-            process,
-            match step.progress_sql(process, self.dataset.rows()) {
-                Some(sql) => Progress::Query(sql),
-                None if step == Step::CreateTable => Progress::DatabaseSize,
-                None => Progress::Unknown,
-            },
-            Some(on_point),
-        );
+        let progress = self.watch(step);
+        let (tables, local_data) = ([TABLE.to_owned()], self.ground.local_data());
         let processes = self.local_processes();
         let database = DatabaseProbe::new(&mut self.control, &tables)?;
         let mut probe = Probe::machine(local_data)
