@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::target::{Connection, Interrupt};
-use riops::workload::cbc::{NAME, drop_leftovers};
+use riops::workload::cbc::{NAME, drop_leftovers, lock, session_sql};
 use riops::workload::dataset::{DatasetError, Registry};
 
 use crate::args::TargetOptions;
@@ -17,6 +17,8 @@ pub(crate) fn cbc(options: &TargetOptions, interrupt: &Interrupt, ui: Ui) -> Res
     target.announce(ui);
     target.require_own_sessions(interrupt)?;
     let mut control = Connection::open(&target.conninfo, interrupt)?;
+    control.execute(&session_sql())?;
+    lock(&mut control)?;
     // One of somebody else's does not keep the table in the schema from being dropped.
     let dropped = drop_leftovers(&mut control);
     let mut registry = Registry::new(&mut control, NAME);

@@ -90,8 +90,13 @@ fn client(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
 /// Measures the device of the server's data, and keeps what it can do.
 fn disk(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let seconds = options.duration.map_or(DISK_S, |span| span.0.as_secs_f64());
-    if !(seconds > 0.0 && seconds <= 3600.0) {
-        return Err(UsageError("--duration must be above 0 and at most 1h".to_owned()).into());
+    if !(1.0..=3600.0).contains(&seconds) {
+        let text = "--duration must be between 1s and 1h: what is kept has to mean something";
+        return Err(UsageError(text.to_owned()).into());
+    }
+    if options.sessions.is_some() || options.workers.is_some() {
+        let text = "--sessions and --workers go with --client";
+        return Err(UsageError(text.to_owned()).into());
     }
     let file_bytes = options.disk_size.map_or(DISK_BYTES, |size| size.blocks() * BLOCK_BYTES);
     if file_bytes < DISK_BYTES_MIN {

@@ -223,8 +223,13 @@ fn a_database_of_its_own_is_made_and_dropped_and_one_of_somebody_else_stays() {
     // One that was killed before it had its name.
     sql("create database riops_cbc_0123456789abcdef0123456789abcdef");
     server(SMALL).expect(0);
-    let left = sql("select count(*) from pg_database where datname like 'riops_cbc%'").stdout;
-    assert_eq!(left.trim(), "0");
+    let count = "select count(*) from pg_database where datname like 'riops_cbc%'";
+    assert_eq!(sql(count).stdout.trim(), "0");
+    // And one that only looks like it.
+    sql("create database riops_cbc_0123456789abcdef0123456789abcdef");
+    sql("comment on database riops_cbc_0123456789abcdef0123456789abcdef is 'production'");
+    server(SMALL).expect(0);
+    assert_eq!(sql(count).stdout.trim(), "1");
     server("server stop").expect(0);
 }
 
@@ -334,7 +339,7 @@ fn what_the_device_can_do_is_measured_kept_and_stood_beside_the_steps() {
     }
     let home = folder("cbc-disk");
     let server = |line: &str| Ran::of(&mut on(&home, line));
-    let measured = server("doctor --disk --disk-size 64MB -t 200ms --output json").expect(0).json();
+    let measured = server("doctor --disk --disk-size 64MB -t 1 --output json").expect(0).json();
     for figure in ["sequential_read", "sequential_write", "random_read", "random_write"] {
         assert!(measured[figure]["mb_s"].as_f64().unwrap() > 0.0, "{measured}");
     }
@@ -356,6 +361,9 @@ fn what_the_device_can_do_is_measured_kept_and_stood_beside_the_steps() {
     server("doctor --disk --disk-dir /proc --disk-size 64MB").expect(1).says("no block device");
     let mut without = on(&home, "doctor --disk --disk-size 64MB");
     Ran::of(without.env("PATH", "/nonexistent")).expect(1).says("apt-get install fio");
+    server("doctor --disk --disk-dir /nowhere").expect(1).says("No such file");
+    server("doctor --disk -t 1ms").expect(2).says("between 1s and 1h");
+    server("doctor --disk -c 4").expect(2).says("--client");
     server("doctor -t 3").expect(2).says("--client or --disk");
 }
 

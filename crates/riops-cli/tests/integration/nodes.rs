@@ -108,7 +108,9 @@ fn a_node_that_is_down_at_the_start_is_left_out_and_hosts_by_hand_are_nodes_too(
     by_hand.env("RIOPS_DATABASE", cluster.url(&[0, 1, 2]));
     let ran = crate::fixture::Ran::of(&mut by_hand).expect(0);
     let record = ran.says("gets no sessions for now").json();
-    assert_eq!(of_each(&record, "sessions"), [5, 0, 4]);
+    // Two workers connect at once: which of the two gets the odd one is a matter of luck.
+    let sessions = of_each(&record, "sessions");
+    assert!([[5, 0, 4], [4, 0, 5]].iter().any(|even| sessions == *even), "{sessions:?}");
 }
 
 #[test]

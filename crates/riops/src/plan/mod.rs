@@ -275,6 +275,8 @@ impl RunPlan {
     /// # Errors
     /// [`PlanError`] that names the option, its value and what is allowed.
     pub fn validate(&self) -> Result<(), PlanError> {
+        // First: its options may be where the others come from.
+        self.work.validate()?;
         at_least_one("--sessions", u64::from(self.sessions))?;
         at_least_one("--workers", u64::from(self.workers))?;
         if self.sessions > SESSIONS_MAX {
@@ -350,7 +352,6 @@ impl RunPlan {
         if let Some(name) = names.into_iter().find(|name| name.chars().any(char::is_control)) {
             return refuse(format!("--label and --tag take no control characters: {name:?}"));
         }
-        self.work.validate()?;
         if let WorkPlan::Oltp(run) = &self.work {
             if self.pipeline > 1 {
                 return refuse(

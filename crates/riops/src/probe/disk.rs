@@ -129,6 +129,9 @@ pub fn measure(
     interrupt: &Interrupt,
     told: &dyn Fn(&str),
 ) -> Result<DiskLimit, DiskError> {
+    if let Err(source) = std::fs::read_dir(folder) {
+        return Err(DiskError::Folder { folder: folder.to_owned(), source });
+    }
     let device = Device::of_path(folder).ok_or_else(|| DiskError::NoDevice(folder.to_owned()))?;
     let tool = version()?;
     let free_bytes = free_bytes(folder).unwrap_or(u64::MAX);
@@ -143,7 +146,7 @@ pub fn measure(
     fio.run("filling the file", "write", None)?;
     let mut rates = Vec::new();
     for (job, kind) in JOBS {
-        told(&format!("{job} for {seconds:.0} s"));
+        told(&format!("{job} for {seconds} s"));
         rates.push(fio.run(job, kind, Some(seconds))?);
     }
     let [sequential_write, sequential_read, random_read, random_write] = *rates.as_slice() else {

@@ -14,7 +14,8 @@ const GB: f64 = 1e9;
 /// What was run.
 pub(super) fn work(run: &CbcRun) -> String {
     let auto = if run.auto_size { " (three times the memory)" } else { "" };
-    let cold = if run.cold { ", the caches emptied before SELECT_u1 and SELECT_u2" } else { "" };
+    let cold =
+        if run.cold { ", the caches to be emptied before SELECT_u1 and SELECT_u2" } else { "" };
     let list: Vec<_> = run.query_sessions.iter().map(ToString::to_string).collect();
     let queries = if list.is_empty() {
         String::new()
@@ -84,27 +85,29 @@ fn steps(block: &mut Block, record: &Record) {
         let mb_s =
             |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |mb_s| format!("{mb_s:.1}"));
         let device = device(stage);
-        let time = validation::time_spent(stage);
-        let checkpoints = match validation::checkpoints(stage) {
-            0 => String::new(),
-            number => format!("; checkpoints {number}"),
-        };
-        let temp = match temp_bytes(stage) {
-            0 => String::new(),
-            bytes => format!("; temporary files {}", bytes_text(bytes)),
-        };
+        let mut told = vec![validation::time_spent(stage)];
+        if let number @ 1.. = validation::checkpoints(stage) {
+            told.push(format!("checkpoints {number}"));
+        }
+        if let bytes @ 1.. = temp_bytes(stage) {
+            told.push(format!("temporary files {}", bytes_text(bytes)));
+        }
+        told.retain(|part| !part.is_empty());
+        // The kernel counts it in steps of some milliseconds.
+        let busy = device.filter(|_| stage.seconds >= BUSY_SECONDS_MIN);
         let optional = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), percent);
         block.line(
             if first { "steps" } else { "" },
             &format!(
-                "{:<12}  {:>10}  {:>9} {:>9}  {:>5}  {:>8}  {:>5}  {time}{checkpoints}{temp}",
+                "{:<12}  {:>10}  {:>9} {:>9}  {:>5}  {:>8}  {:>5}  {}",
                 stage.name,
                 duration_us(stage.seconds * 1e6),
                 mb_s(device.map(|device| device.read_mb_s)),
                 mb_s(device.map(|device| device.write_mb_s)),
-                optional(device.map(|device| device.busy_share)),
+                optional(busy.map(|device| device.busy_share)),
                 mb_s(stage.io.as_ref().and_then(|io| io.wal_mb_s)),
                 optional(statement.process_cpu_share),
+                told.join("; "),
             ),
         );
         first = false;
@@ -134,6 +137,8 @@ fn temp_bytes(stage: &StageRecord) -> u64 {
     counters.map_or(0, |(before, after)| after.temp_bytes.saturating_sub(before.temp_bytes))
 }
 
+/// A shorter step has no share of time in which the device was busy.
+const BUSY_SECONDS_MIN: f64 = 0.1;
 const UNCERTAIN: &str = "uncached as far as can be told";
 
 /// Whether `SELECT_u1` and `SELECT_u2` have really read.
@@ -166,6 +171,13 @@ fn uncached(block: &mut Block, record: &Record, stage: &StageRecord) {
             mb(found.asked)
         ),
     );
+    if let Some(state) = stage.caches.as_ref().filter(|state| !state.reached) {
+        let text = format!(
+            "--cold could not do it all: shared buffers: {}; page cache: {}",
+            state.shared_buffers, state.page_cache
+        );
+        block.line("", &text);
+    }
 }
 
 fn queries(block: &mut Block, loops: &[&StageRecord]) {
@@ -205,6 +217,10 @@ fn queries(block: &mut Block, loops: &[&StageRecord]) {
                 device.map_or_else(|| "-".to_owned(), |device| percent(device.busy_share)),
             ),
         );
+        for error in &stage.errors {
+            let text = format!("{} × {}: {}", count(error.count), error.sqlstate, error.sample);
+            block.line("", &text);
+        }
     }
 }
 

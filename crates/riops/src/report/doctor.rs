@@ -136,11 +136,11 @@ pub fn disk_text(found: &DiskLimit) -> String {
     block.line(
         "device",
         &format!(
-            "{}, by {}: a file of {:.1} GB, {:.0} s each, past the page cache",
+            "{}, by {}: a file of {}, {} each, past the page cache",
             found.device,
             found.tool,
-            found.file_bytes as f64 / GB,
-            found.seconds
+            super::cbc::bytes_text(found.file_bytes),
+            duration_us(found.seconds * 1e6)
         ),
     );
     let lines = [

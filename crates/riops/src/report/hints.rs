@@ -2,6 +2,7 @@
 
 use super::model::{Limit, Summary};
 use crate::plan::{CbcRun, WorkPlan};
+use crate::store::Status;
 
 pub(super) fn next_steps(summary: &Summary<'_>) -> Vec<String> {
     let plan = &summary.record.plan;
@@ -68,6 +69,9 @@ pub(super) fn next_steps(summary: &Summary<'_>) -> Vec<String> {
 
 fn cbc_steps(summary: &Summary<'_>, run: &CbcRun, target: &str) -> Vec<String> {
     let record = summary.record;
+    if record.status != Status::Done {
+        return Vec::new();
+    }
     let mut hints = Vec::new();
     let device = record.target.storage.as_ref().and_then(|storage| storage.device.as_ref());
     if device.is_some() && record.target.disk_limit.is_none() {

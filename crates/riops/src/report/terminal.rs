@@ -360,6 +360,9 @@ fn verdict(block: &mut Block, record: &Record) {
     };
     if record.verdict.valid {
         let checked = match record.checks.len() {
+            _ if matches!(record.plan.work, WorkPlan::Cbc(_)) && record.status != Status::Done => {
+                "the rows of the steps that ended are those of the definition"
+            }
             _ if matches!(record.plan.work, WorkPlan::Cbc(_)) => {
                 "the rows were counted by the statements themselves, and are those of the definition"
             }
@@ -485,8 +488,8 @@ pub fn runs_table(runs: &[Listed]) -> String {
             run.label.clone().unwrap_or_default(),
             run.target.clone(),
             run.sessions.to_string(),
-            rate(run.rows_per_s),
-            rate(run.transactions_per_s),
+            run.rows_per_s.map(rate).unwrap_or_default(),
+            run.transactions_per_s.map(rate).unwrap_or_default(),
             run.p99_us.map(duration_us).unwrap_or_default(),
             valid,
         ]);

@@ -204,9 +204,9 @@ pub(super) fn time_spent(stage: &StageRecord) -> String {
 fn held_back(stage: &StageRecord, shared: bool) -> Option<String> {
     let device = device(stage)?;
     let time = stage.probes.as_ref().and_then(Time::of);
-    let running = time
-        .filter(|time| time.cpu >= FREQUENT_SHARE)
-        .map_or_else(String::new, |time| format!("; {} of the time running", percent(time.cpu)));
+    let running = time.filter(|time| time.cpu >= FREQUENT_SHARE).map_or_else(String::new, |time| {
+        format!("; {} of the time not waiting", percent(time.cpu))
+    });
     let cause = match page_cache(stage, device) {
         Some(text) => Some(text + &running),
         None if shared && stage.machine_busy_share.is_some_and(|share| share >= FULL_SHARE) => {
@@ -242,7 +242,7 @@ fn longest(stage: &StageRecord, time: Time) -> Option<String> {
                 } else {
                     String::new()
                 };
-                format!("CPU: {} of the time running{wal}", percent(time.cpu))
+                format!("CPU: {} of the time not waiting{wal}", percent(time.cpu))
             }
         },
         "data" => format!("data: {} of the time waiting for its blocks", percent(time.data)),

@@ -3,12 +3,14 @@
 //! The record itself is kept whole, as JSON; beside it stand the few columns by which runs are
 //! listed and found. Migrations only add, and run when an older file is opened.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::record::Record;
+use crate::plan::WorkPlan;
 use crate::probe::disk::DiskLimit;
 
 /// One step each; the file's `user_version` says how many were done.
@@ -105,8 +107,8 @@ pub struct Listed {
     pub status: String,
     pub valid: bool,
     pub sessions: u32,
-    pub rows_per_s: f64,
-    pub transactions_per_s: f64,
+    pub rows_per_s: Option<f64>,
+    pub transactions_per_s: Option<f64>,
     pub p99_us: Option<f64>,
 }
 
@@ -189,10 +191,11 @@ impl SqliteStore {
         let id = record.id.to_string();
         let json = serde_json::to_string(record)
             .map_err(|source| StoreError::Json { id: id.clone(), source })?;
-        // Of several, the list shows the fastest.
+        // Of several, the list shows the fastest; a statement that ran once has no rate.
         let stage = record
             .stages
             .iter()
+            .filter(|stage| stage.statement.is_none())
             .max_by(|a, b| a.throughput.rows_per_s.total_cmp(&b.throughput.rows_per_s));
         self.connection
             .execute(
@@ -258,7 +261,7 @@ impl SqliteStore {
         let read = || -> rusqlite::Result<Vec<Listed>> {
             let mut statement = self.connection.prepare(
                 "select id, started_at, workload, label, target, status, valid, sessions,
-                        coalesce(rows_per_s, 0), coalesce(transactions_per_s, 0), p99_us
+                        rows_per_s, transactions_per_s, p99_us
                    from run order by started_at desc, id desc limit ?1",
             )?;
             let rows = statement.query_map([limit], |row| {
@@ -326,17 +329,18 @@ impl SqliteStore {
 }
 
 /// The workload with what was measured of it, where that is one thing: `oltp, point-select`.
-fn told_workload(record: &Record) -> &str {
-    match record.stages.as_slice() {
-        [stage] if stage.name.starts_with(&record.workload) => &stage.name,
-        _ => &record.workload,
+fn told_workload(record: &Record) -> Cow<'_, str> {
+    match (&record.plan.work, record.stages.as_slice()) {
+        (WorkPlan::Cbc(run), _) => format!("{} {} GB", record.workload, run.size_gb).into(),
+        (_, [stage]) if stage.name.starts_with(&record.workload) => stage.name.as_str().into(),
+        _ => record.workload.as_str().into(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::example_record;
+    use crate::report::{example_cbc, example_record};
 
     #[test]
     fn a_record_survives_the_store_and_is_found_by_a_part_of_its_id() {
@@ -370,6 +374,35 @@ mod tests {
         for part in ["", "%", "zzzz", "ffffffffffff"] {
             assert!(matches!(store.find(part), Err(StoreError::NotFound(_))), "{part}");
         }
+    }
+
+    #[test]
+    fn a_block_check_is_listed_by_its_size_and_the_rate_of_its_selects_if_any() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&folder.path().join("runs.sqlite")).unwrap();
+        let mut record = example_cbc();
+        store.save(&record).unwrap();
+        record.id = uuid::Uuid::now_v7();
+        record.stages.retain(|stage| stage.statement.is_some());
+        store.save(&record).unwrap();
+        let list = store.list(9).unwrap();
+        assert!(list.iter().all(|run| run.workload == "cbc 1 GB"), "{list:?}");
+        let mut rates: Vec<_> = list.iter().map(|run| run.transactions_per_s).collect();
+        rates.sort_by(|a, b| a.partial_cmp(b).unwrap());
+        assert_eq!(rates, [None, Some(1200.0)]);
+    }
+
+    #[test]
+    fn what_a_device_can_do_is_kept_by_machine_and_the_last_word_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&folder.path().join("runs.sqlite")).unwrap();
+        let mut limit = example_cbc().target.disk_limit.unwrap();
+        store.keep_disk_limit("one", &limit).unwrap();
+        limit.sequential_read.mb_s = 900.0;
+        store.keep_disk_limit("one", &limit).unwrap();
+        assert_eq!(store.disk_limit("one", "vda").unwrap(), Some(limit));
+        assert_eq!(store.disk_limit("one", "vdb").unwrap(), None);
+        assert_eq!(store.disk_limit("other", "vda").unwrap(), None);
     }
 
     #[test]

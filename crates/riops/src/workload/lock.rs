@@ -9,7 +9,7 @@ use super::dataset::{DatasetError, Entry, Registry, State};
 use crate::target::{ConnectionError, Interrupt};
 
 /// First half of the advisory lock's key: the letters `riop`.
-pub(super) const LOCK_SPACE: i32 = 0x7269_6f70;
+pub(in crate::workload) const LOCK_SPACE: i32 = 0x7269_6f70;
 /// A killed riops's sessions end within this time, and with them its locks.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 const LOCK_LOOK_AGAIN: Duration = Duration::from_millis(50);

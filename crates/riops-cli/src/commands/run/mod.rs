@@ -76,7 +76,7 @@ struct Setting<'a> {
 }
 
 /// What a run leaves to be done.
-type Afterwards = Box<dyn FnOnce(&Target, Ui)>;
+type Afterwards = Box<dyn FnOnce(&Target)>;
 
 /// Opens store and target, measures, keeps the record, prints it.
 fn perform(
@@ -111,7 +111,7 @@ fn perform(
     let Setting { target, store, afterwards, .. } = setting;
     let afterwards = || {
         if let Some(todo) = afterwards.take() {
-            todo(&target, ui);
+            todo(&target);
         }
     };
     let record = measured.inspect_err(|_| afterwards())?;

@@ -16,7 +16,7 @@ use super::fill;
 use super::verify::Check;
 use crate::plan::CbcDataset;
 pub use explain::{StatementBuffers, StatementPlan};
-pub use place::{drop_leftovers, drop_own, make_database};
+pub use place::{drop_leftovers, drop_own, lock, make_database};
 pub use queries::Query;
 pub use script::psql_script;
 pub use space::{Space, size_for_memory};
@@ -224,6 +224,12 @@ pub fn sizes_sql() -> String {
 #[must_use]
 pub fn session_sql() -> String {
     fill(SESSION, &[])
+}
+
+/// The query for an index of somebody else's that has the name of the table's.
+#[must_use]
+pub fn foreign_index_sql() -> String {
+    "select to_regclass('riops.by_name')".to_owned()
 }
 
 /// The query for the bytes that an earlier run has left.

@@ -7,6 +7,7 @@ use riops_wire::sqlstate::SqlState;
 use super::DATABASE;
 use crate::target::{Connection, ConnectionError};
 use crate::workload::dataset::DatasetError;
+use crate::workload::lock::LOCK_SPACE;
 
 /// How the comment begins; the run's id follows.
 const MARK: &str = "made by riops";
@@ -14,23 +15,44 @@ const MARK: &str = "made by riops";
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
+/// Keeps other riopses from making or dropping the database until the connection ends.
+///
+/// # Errors
+/// [`DatasetError::DatabaseInUse`]
+pub fn lock(connection: &mut Connection) -> Result<(), DatasetError> {
+    let sql = format!("select pg_try_advisory_lock({LOCK_SPACE}, hashtext('{DATABASE}'))");
+    let deadline = Instant::now() + PATIENCE;
+    while connection.query_value(&sql)?.as_deref() != Some("t") {
+        if Instant::now() >= deadline {
+            return Err(DatasetError::DatabaseInUse(DATABASE));
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    Ok(())
+}
+
 /// Drops what earlier runs have left: the database where its comment says that riops made it, and those
-/// that were killed before they could give it its name. False where there is no database of the name.
+/// of this role that were killed before they could give theirs comment and name. False where there is none.
 ///
 /// # Errors
 /// [`DatasetError::ForeignDatabase`], [`DatasetError::DatabaseInUse`]
 pub fn drop_leftovers(connection: &mut Connection) -> Result<bool, DatasetError> {
-    let sql =
-        format!("select datname from pg_database where datname ~ '^{DATABASE}_[0-9a-f]{{32}}$'");
+    let mut dropped = false;
+    let sql = format!(
+        "select datname from pg_database
+          where datname ~ '^{DATABASE}_[0-9a-f]{{32}}$' and pg_get_userbyid(datdba) = current_user
+            and coalesce(shobj_description(oid, 'pg_database'), '{MARK}') like '{MARK}%'"
+    );
     for unnamed in connection.query(&sql)?.into_iter().flatten().flatten() {
-        // One that is just being made is somebody's.
+        // One that somebody is in is somebody's.
         match connection.execute(&format!("drop database {unnamed}")) {
-            Err(ConnectionError::Server(_)) | Ok(()) => {}
+            Ok(()) => dropped = true,
+            Err(ConnectionError::Server(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
     match comment(connection)? {
-        None => return Ok(false),
+        None => return Ok(dropped),
         Some(comment) if !comment.starts_with(MARK) => {
             return Err(DatasetError::ForeignDatabase(DATABASE));
         }

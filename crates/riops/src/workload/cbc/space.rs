@@ -41,7 +41,7 @@ impl Space {
     #[must_use]
     pub fn text(self, size_gb: f64) -> String {
         format!(
-            "{:.1} GB of disk (the table and its index, both once more while CLUSTER writes them anew, a copy where it sorts) and {:.1} GB of log",
+            "{:.2} GB of disk (the table and its index, both once more while CLUSTER writes them anew, a copy where it sorts) and {:.2} GB of log",
             self.table_bytes(size_gb) as f64 / GB,
             self.log_bytes as f64 / GB
         )

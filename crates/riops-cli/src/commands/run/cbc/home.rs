@@ -39,6 +39,8 @@ impl Home {
                 );
                 return Err(UsageError(text).into());
             }
+            // The lock lasts until the connection ends: by then this run is in its database.
+            cbc::lock(admin)?;
             drop_leftovers(admin)?;
             // Given up half-way, it would stay behind.
             admin.heed(&Interrupt::new());
@@ -74,6 +76,10 @@ impl Home {
             return Err(DatasetError::Foreign(TABLE.to_owned()).into());
         }
         registry.drop_dataset()?;
+        if let Some(index) = registry.connection().query_value(&cbc::foreign_index_sql())? {
+            registry.drop_registry_if_empty()?;
+            return Err(DatasetError::Foreign(index).into());
+        }
         let id = registry.begin(&Dataset {
             parameters: serde_json::to_value(&dataset)?,
             probes: Vec::new(),
@@ -91,20 +97,30 @@ impl Home {
 
     /// Drops what this run has made and nothing else. A server that does not answer keeps it; the next run
     /// drops it then.
-    pub(super) fn drop(&self, target: &Target, plan: &RunPlan, ui: Ui) {
+    pub(super) fn drop(&self, target: &Target, plan: &RunPlan) {
         let dropped = open_patiently(target, plan).and_then(|mut connection| {
+            connection.execute(&cbc::session_sql())?;
             match (self.place, &self.id) {
                 (CbcPlace::Database, _) => drop_own(&mut connection, &self.run)?,
                 (CbcPlace::Schema, Some(id)) => {
-                    Registry::new(&mut connection, NAME).drop_unfinished(id)?;
+                    let mut registry = Registry::new(&mut connection, NAME);
+                    match registry.lock(true) {
+                        // Whoever has it now has dropped this run's table first.
+                        Err(DatasetError::InUse(_)) => {}
+                        locked => {
+                            locked?;
+                            registry.drop_unfinished(id)?;
+                        }
+                    }
                 }
                 (CbcPlace::Schema, None) => {}
             }
             Ok(())
         });
         if let Err(error) = dropped {
-            ui.notice(&format!(
-                "warning: what was made could not be dropped: {error:#}; drop it with: riops cleanup cbc"
+            // Also where nobody wants notices: something was left behind.
+            crate::ui::error(&format!(
+                "what was made could not be dropped: {error:#}; drop it with: riops cleanup cbc"
             ));
         }
     }

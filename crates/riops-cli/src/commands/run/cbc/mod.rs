@@ -95,12 +95,13 @@ fn measure(setting: &Setting<'_>, mut plan: RunPlan, skip_space_check: bool) -> 
         require_space(work.size_gb, copy_bytes, &ground, setting.ui, &mut admin)?;
     }
     let work = work.clone();
+    admin.execute(&cbc::session_sql())?;
     let mut home = Home::make(setting, work.place, &mut admin)?;
-    drop(admin);
     let begun = home.begin(setting, &work);
+    drop(admin);
     let drop_home = |home: &Home| {
         let (home, plan) = (home.clone(), plan.clone());
-        let dropped: Afterwards = Box::new(move |target, ui| home.drop(target, &plan, ui));
+        let dropped: Afterwards = Box::new(move |target| home.drop(target, &plan));
         setting.afterwards.replace(Some(dropped));
     };
     drop_home(&home);
