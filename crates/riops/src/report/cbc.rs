@@ -73,8 +73,8 @@ fn steps(block: &mut Block, record: &Record) {
     block.line(
         "",
         &format!(
-            "{:<12}  {:>10}  {:>9} {:>9}  {:>5}  {:>8}  {:>5}  time spent",
-            "step", "time", "read", "write", "busy", "WAL", "CPU"
+            "{:<12}  {:>8}  {:>7} {:>7} {:>7}  {:>7}  {:>5}  {:>6}  {:>5}  time spent",
+            "step", "time", "read", "write", "total", "IOPS", "busy", "WAL", "CPU"
         ),
     );
     let mut first = true;
@@ -99,11 +99,16 @@ fn steps(block: &mut Block, record: &Record) {
         block.line(
             if first { "steps" } else { "" },
             &format!(
-                "{:<12}  {:>10}  {:>9} {:>9}  {:>5}  {:>8}  {:>5}  {}",
+                "{:<12}  {:>8}  {:>7} {:>7} {:>7}  {:>7}  {:>5}  {:>6}  {:>5}  {}",
                 stage.name,
                 duration_us(stage.seconds * 1e6),
                 mb_s(device.map(|device| device.read_mb_s)),
                 mb_s(device.map(|device| device.write_mb_s)),
+                mb_s(device.map(|device| device.read_mb_s + device.write_mb_s)),
+                device.map_or_else(
+                    || "-".to_owned(),
+                    |device| rate(device.reads_per_s + device.writes_per_s)
+                ),
                 optional(busy.map(|device| device.busy_share)),
                 mb_s(stage.io.as_ref().and_then(|io| io.wal_mb_s)),
                 optional(statement.process_cpu_share),
@@ -116,7 +121,7 @@ fn steps(block: &mut Block, record: &Record) {
     block.line(
         "",
         if seen {
-            "read and write of the device and WAL in MB/s, CPU of the process that ran the step"
+            "read, write and total of the device and WAL in MB/s, CPU of the process that ran the step"
         } else {
             "WAL in MB/s; the device of the server's data is not on this machine, or cannot be seen"
         },

@@ -5,6 +5,7 @@ mod io;
 mod nodes;
 mod parts;
 mod record;
+mod sessions;
 mod sqlite;
 
 pub use build::{Measured, RunContext, build, build_parts};

@@ -1,8 +1,9 @@
 //! The parts of a run that repeats nothing: statements that ran once, beside loops. Pure.
 
-use super::build::{Measured, client_cpu, fairness};
+use super::build::{Measured, client_cpu};
 use super::io;
 use super::record::{StageRecord, StatementRecord, Throughput};
+use super::sessions::fairness;
 use crate::engine::OnceResult;
 use crate::probe::MachineUse;
 use crate::probe::caches::CacheState;

@@ -5,6 +5,7 @@
 
 mod connect;
 pub mod connection;
+mod connection_error;
 pub mod conninfo;
 pub mod embedded;
 pub mod examine;

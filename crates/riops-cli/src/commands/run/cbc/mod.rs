@@ -99,12 +99,9 @@ fn measure(setting: &Setting<'_>, mut plan: RunPlan, skip_space_check: bool) -> 
     let mut home = Home::make(setting, work.place, &mut admin)?;
     let begun = home.begin(setting, &work);
     drop(admin);
-    let drop_home = |home: &Home| {
-        let (home, plan) = (home.clone(), plan.clone());
-        let dropped: Afterwards = Box::new(move |target| home.drop(target, &plan));
-        setting.afterwards.replace(Some(dropped));
-    };
-    drop_home(&home);
+    let (made, patience) = (home.clone(), plan.clone());
+    let drop_it: Afterwards = Box::new(move |target| made.drop(target, &patience));
+    setting.afterwards.replace(Some(drop_it));
     let (control, dataset) = begun?;
     let mut cbc = Cbc::open(setting, &ground, &home, (control, dataset), plan.clone(), work)?;
     let All { parts, checks, ending, whole } = cbc.run_all()?;
