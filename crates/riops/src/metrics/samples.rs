@@ -249,7 +249,7 @@ impl From<SampleSet> for Packed {
                 reason = "a share of the length; seven digits of a latency; sessions are at most 10,000"
             )]
             let (t, latency, session) =
-                ((point.t_s * scale) as u32, point.latency_us as f32, point.session as u16);
+                ((point.t_s * scale).round() as u32, point.latency_us as f32, point.session as u16);
             let session = (session & !EXTREME) | if point.extreme { EXTREME } else { 0 };
             bytes.extend_from_slice(&t.to_le_bytes());
             bytes.extend_from_slice(&latency.to_le_bytes());
