@@ -8,9 +8,10 @@ use std::io::{Read, Write};
 use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
+use riops::host::Interrupt;
 use riops::plan::{LoadDataset, LoadRun, Protocol, RunPlan, WorkPlan};
 use riops::probe::cpu;
-use riops::target::{ConnInfo, Connection, Interrupt, Stream};
+use riops::server::{ConnInfo, Connection, Stream};
 use riops::workload::load::Load;
 use riops::workload::transaction::{Statements, Transaction};
 use riops::workload::{Generator, SessionPlan, Work, Workload};

@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
+use riops::host::Interrupt;
 use riops::plan::{Protocol, RowsDataset, RowsRun, RunPlan, WorkPlan};
 use riops::probe::cpu;
-use riops::target::{ConnInfo, Connection, Interrupt, Stream};
+use riops::server::{ConnInfo, Connection, Stream};
 use riops::workload::rows::Rows;
 use riops::workload::transaction::{Outcome, Statements, Transaction};
 use riops::workload::{Generator, SessionPlan, Work, Workload};

@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
+use riops::dataset::DatasetError;
 use riops::engine::EngineError;
 use riops::plan::PlanError;
-use riops::target::ConnectionError;
-use riops::target::conninfo::ConnInfoError;
-use riops::target::embedded::EmbeddedError;
-use riops::workload::dataset::DatasetError;
+use riops::server::ConnectionError;
+use riops::server::conninfo::ConnInfoError;
+use riops::server::embedded::EmbeddedError;
 
 /// Something failed.
 pub(crate) const FAILED: u8 = 1;

@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use riops::target::embedded::{Embedded, Options};
-use riops::target::{ConnInfo, Connection, Interrupt, Pooler};
+use riops::host::Interrupt;
+use riops::server::embedded::{Embedded, Options};
+use riops::server::{ConnInfo, Connection, Pooler};
 use riops::units::Span;
 use uuid::Uuid;
 

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use riops::target::ConnInfo;
+use riops::server::ConnInfo;
 
 /// The variable that takes the place of `--database`.
 const VARIABLE: &str = "RIOPS_DATABASE";

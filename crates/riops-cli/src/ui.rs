@@ -6,13 +6,13 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use riops::dataset::prepare::Progress;
 use riops::engine::Observer;
 use riops::metrics::Point;
 use riops::plan::{RunPlan, Stop, WorkPlan};
 use riops::probe::sampler::ProbePoint;
 use riops::report;
 use riops::units::Span;
-use riops::workload::prepare::Progress;
 
 /// How often progress is told where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);

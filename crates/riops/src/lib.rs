@@ -1,7 +1,7 @@
 //! riops measures PostgreSQL-compatible databases.
 //!
 //! Data flows one way, and so do the modules: each uses only those above it.
-//! The library never prints and never exits; `plan`, `metrics` and `report` are pure.
+//! The library never prints and never exits; `plan`, `metrics`, `workload`, `record` and `report` are pure.
 
 pub mod units;
 
@@ -9,13 +9,19 @@ pub mod plan;
 
 pub mod metrics;
 
-pub mod target;
+pub mod host;
+
+pub mod server;
 
 pub mod probe;
 
 pub mod workload;
 
+pub mod dataset;
+
 pub mod engine;
+
+pub mod record;
 
 pub mod store;
 

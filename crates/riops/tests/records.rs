@@ -6,8 +6,9 @@
 use std::fs;
 use std::path::Path;
 
+use riops::record::Record;
 use riops::report;
-use riops::store::{Record, SqliteStore};
+use riops::store::SqliteStore;
 use serde_json::Value;
 
 /// Every stored record with the name of its file.

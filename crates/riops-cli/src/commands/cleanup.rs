@@ -3,9 +3,11 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::target::{Connection, Interrupt};
-use riops::workload::cbc::{NAME, drop_leftovers, lock, session_sql};
-use riops::workload::dataset::{DatasetError, Registry};
+use riops::dataset::database::{drop_leftovers, lock};
+use riops::dataset::{DatasetError, Registry};
+use riops::host::Interrupt;
+use riops::server::Connection;
+use riops::workload::cbc::{NAME, session_sql};
 
 use crate::args::TargetOptions;
 use crate::target::Target;

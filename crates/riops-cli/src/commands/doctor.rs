@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
+use riops::dataset::Registry;
 use riops::engine::calibrate;
+use riops::host::machine::MachineFacts;
+use riops::host::{Interrupt, machine};
 use riops::probe::disk::{DiskError, measure};
 use riops::report;
+use riops::server::examine::examine;
+use riops::server::facts::ServerFacts;
+use riops::server::{Connection, Pooler, is_on_this_machine};
 use riops::store::{SqliteStore, default_path};
-use riops::target::examine::examine;
-use riops::target::facts::ServerFacts;
-use riops::target::machine::MachineFacts;
-use riops::target::{Connection, Interrupt, Pooler, is_on_this_machine, machine};
 use riops::units::BLOCK_BYTES;
-use riops::workload::dataset::Registry;
 use riops::workload::rows::NAME;
 use serde::Serialize;
 

@@ -8,9 +8,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result};
+use riops::host::{Interrupt, machine};
 use riops::plan::{LoadDataset, LoadRun};
 use riops::report;
-use riops::target::{ConnectionError, Interrupt, machine};
+use riops::server::ConnectionError;
 use riops::workload::load::{file_name, write_csv};
 
 use crate::args::GenerateCsv;

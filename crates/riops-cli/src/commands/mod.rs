@@ -14,7 +14,7 @@ mod verify;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::target::Interrupt;
+use riops::host::Interrupt;
 use riops::workload::{load, oltp, rows};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;

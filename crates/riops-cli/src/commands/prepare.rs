@@ -3,17 +3,17 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use riops::dataset::DatasetError;
+use riops::dataset::prepare::{Preparation, Prepared};
+use riops::host::{Interrupt, machine};
 use riops::plan::{
     BLOCK_FILLER, Layout, LoadDataset, LoadRun, OltpDataset, OltpRun, RowsDataset, RowsRun,
 };
 use riops::report;
-use riops::target::{Interrupt, machine};
 use riops::units::Size;
 use riops::workload::Workload;
-use riops::workload::dataset::DatasetError;
 use riops::workload::load::Load;
 use riops::workload::oltp::Oltp;
-use riops::workload::prepare::{Preparation, Prepared};
 use riops::workload::rows::Rows;
 use serde_json::Value;
 

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use riops::record::Record;
 use riops::report;
-use riops::store::{Record, SqliteStore, StoreError, default_path};
+use riops::store::{SqliteStore, StoreError, default_path};
 
 use crate::args::Report;
 use crate::ui::Ui;

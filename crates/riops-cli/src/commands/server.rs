@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
-use riops::target::Interrupt;
-use riops::target::embedded::{self, EmbeddedError, State, Status};
+use riops::host::Interrupt;
+use riops::server::embedded::{self, EmbeddedError, State, Status};
 
 use crate::args::{EmbeddedOptions, Server};
 use crate::failure::{FAILED, UsageError};

@@ -4,15 +4,20 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use riops::dataset::Changes;
+use riops::dataset::{Entry, Registry};
 use riops::engine::{Acknowledged, StageResult};
+use riops::host::Interrupt;
 use riops::plan::{RunPlan, WorkPlan};
-use riops::store::{Measured, OperationRecord, SqliteStore};
-use riops::target::{Connection, Interrupt};
+use riops::record::{Measured, OperationRecord};
+use riops::server::Connection;
+use riops::store::SqliteStore;
 use riops::workload::Workload;
-use riops::workload::dataset::{Entry, Registry};
-use riops::workload::ledger::Changes;
 use riops::workload::load::{Load, NAME};
-use riops::workload::verify::{Check, Ledger, verify};
+use riops::{
+    dataset::verify,
+    workload::check::{Check, Ledger},
+};
 
 use super::run::Run;
 use crate::target::Target;

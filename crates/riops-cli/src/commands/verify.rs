@@ -4,14 +4,15 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use riops::dataset::verify;
+use riops::dataset::{DatasetError, Entry, Registry};
+use riops::host::Interrupt;
 use riops::plan::{LoadRun, OltpRun, RowsDataset, RowsRun};
+use riops::server::Connection;
 use riops::store::{SqliteStore, default_path};
-use riops::target::{Connection, Interrupt};
-use riops::workload::dataset::{DatasetError, Entry, Registry};
 use riops::workload::load::{self, Load};
 use riops::workload::oltp::{self, Oltp};
 use riops::workload::rows::{self, Rows};
-use riops::workload::verify::verify;
 
 use super::prepare::{load_dataset_of, oltp_dataset_of};
 use super::run::Found;

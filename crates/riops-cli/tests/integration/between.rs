@@ -5,8 +5,9 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use riops::target::embedded::State;
-use riops::target::{ConnInfo, Connection, Interrupt};
+use riops::host::Interrupt;
+use riops::server::embedded::State;
+use riops::server::{ConnInfo, Connection};
 
 use crate::certificates::Certificates;
 use crate::connect::TlsServer;

@@ -7,8 +7,9 @@
 use std::net::TcpListener;
 use std::path::PathBuf;
 
-use riops::target::embedded::{Embedded, Options};
-use riops::target::{Connection, Interrupt};
+use riops::host::Interrupt;
+use riops::server::Connection;
+use riops::server::embedded::{Embedded, Options};
 
 use crate::crash::{kill, postmaster};
 use crate::fixture::{Ran, binary, command, folder};

@@ -3,8 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use riops::target::embedded::{Embedded, Options};
-use riops::target::{ConnInfo, Connection, Interrupt};
+use riops::host::Interrupt;
+use riops::server::embedded::{Embedded, Options};
+use riops::server::{ConnInfo, Connection};
 
 use crate::certificates::Certificates;
 use crate::fixture::{Ran, binary, command, folder};

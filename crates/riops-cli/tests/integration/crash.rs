@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
-use riops::target::embedded::State;
-use riops::target::{Connection, Interrupt};
+use riops::host::Interrupt;
+use riops::server::Connection;
+use riops::server::embedded::State;
 
 use crate::fixture::{Ran, folder, until};
 use crate::server::{on, processes};

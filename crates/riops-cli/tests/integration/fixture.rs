@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 
-use riops::target::embedded::{Embedded, Options, State};
-use riops::target::{ConnInfo, Connection, Interrupt};
+use riops::host::Interrupt;
+use riops::server::embedded::{Embedded, Options, State};
+use riops::server::{ConnInfo, Connection};
 use serde_json::Value;
 
 /// The command under test.

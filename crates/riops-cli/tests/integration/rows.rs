@@ -1,6 +1,7 @@
 //! `prepare`, `run`, `verify` and `cleanup` of the workload `rows`.
 
-use riops::target::{Connection, Interrupt};
+use riops::host::Interrupt;
+use riops::server::Connection;
 
 use crate::fixture::{Database, Ran, database, tcp_url, until};
 

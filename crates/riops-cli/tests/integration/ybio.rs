@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use riops::target::Connection;
+use riops::server::Connection;
 
 use crate::fixture::{Database, Ran, database, program};
 

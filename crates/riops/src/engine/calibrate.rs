@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::{EngineError, NullServer, Observer, StageResult, run_stage};
+use crate::host::Interrupt;
 use crate::metrics::{LatencySummary, Point};
 use crate::plan::{RunPlan, Stop};
 use crate::probe::Probe;
-use crate::target::{ConnInfo, ConnectionError, Interrupt, Nodes};
+use crate::server::{ConnInfo, ConnectionError, Nodes};
 use crate::workload::transaction::{Outcome, Reply, Transaction};
 use crate::workload::values::BIGINT_OID;
 use crate::workload::{Generator, SessionPlan, Stage, Statement, Work};

@@ -17,11 +17,12 @@ use super::opening::{Recipe, look_at_plans, make_ready_somewhere};
 use super::session::{SessionError, SessionTally, Tally};
 use super::worker::{IntervalLink, WorkerEvent, WorkerReport};
 use super::{Go, Shared, in_time};
+use crate::host::Interrupt;
 use crate::metrics::{Failure, IntervalPart, Recorder};
 use crate::plan::{OnError, Stop};
 use crate::probe::cpu;
-use crate::target::connection::{Answer, Notice};
-use crate::target::{Connection, ConnectionError, Interrupt};
+use crate::server::connection::{Answer, Notice};
+use crate::server::{Connection, ConnectionError};
 use crate::units::Nanos;
 use crate::workload::{Call, LoopReport, ServerLoop};
 

@@ -31,10 +31,11 @@ pub use result::StageResult;
 pub use session::{SessionError, SessionTally, Tally};
 pub use worker::{Acknowledged, Starts};
 
+use crate::host::Interrupt;
 use crate::metrics::{HistogramError, IntervalPart, Point, Recorder, Samples};
 use crate::plan::{RunPlan, Schedule};
 use crate::probe::Probe;
-use crate::target::{Connection, ConnectionError, Interrupt, Nodes};
+use crate::server::{Connection, ConnectionError, Nodes};
 use crate::units::Nanos;
 use crate::workload::access::Access;
 use crate::workload::keys::{Purpose, stream};

@@ -5,8 +5,8 @@
 use std::time::{Duration, Instant};
 
 use crate::probe::Probe;
-use crate::target::connection::{Answer, Notice};
-use crate::target::{Connection, ConnectionError};
+use crate::server::connection::{Answer, Notice};
+use crate::server::{Connection, ConnectionError};
 
 /// Notices that are kept; a statement of riops's has a handful.
 const NOTICES_MAX: usize = 1_000;

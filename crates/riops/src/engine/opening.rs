@@ -11,9 +11,10 @@ use rand::RngExt;
 use riops_wire::frame::FrameBuffer;
 
 use super::findings::{AccessFinding, Moment, note};
+use crate::host::Interrupt;
 use crate::plan::Protocol;
-use crate::target::nodes::Choice;
-use crate::target::{ConnInfo, Connection, ConnectionError, Interrupt, Nodes, Stream};
+use crate::server::nodes::Choice;
+use crate::server::{ConnInfo, Connection, ConnectionError, Nodes, Stream};
 use crate::units::Nanos;
 use crate::workload::access::Access;
 use crate::workload::keys::{Purpose, stream};

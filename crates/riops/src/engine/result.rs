@@ -7,7 +7,7 @@ use super::session::{SessionError, SessionTally};
 use super::worker::{Acknowledged, Starts, WorkerReport};
 use crate::metrics::{Outage, Point, Recorder, SampleSet, Samples, outage, rates};
 use crate::plan::Threshold;
-use crate::target::nodes::Node;
+use crate::server::nodes::Node;
 use crate::units::Nanos;
 
 /// What was measured of a stage.

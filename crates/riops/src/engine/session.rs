@@ -16,7 +16,7 @@ use riops_wire::sqlstate::SqlState;
 use super::findings::Moment;
 use super::opening::{Opened, Recipe};
 use crate::metrics::Queries;
-use crate::target::Stream;
+use crate::server::Stream;
 use crate::units::Nanos;
 use crate::workload::Generator;
 use crate::workload::access::Finding;

@@ -11,10 +11,10 @@ use super::limit::Limit;
 use super::result::{StageResult, merge_reports, note_outages};
 use super::worker::{WorkerEvent, WorkerReport};
 use super::{Caller, EngineError, Go, Observer, Shared, WorkerHandle};
+use crate::host::Interrupt;
 use crate::metrics::{Figures, Timeline};
 use crate::plan::{RunPlan, Schedule, Threshold};
 use crate::probe::Probe;
-use crate::target::Interrupt;
 use crate::units::Nanos;
 
 /// How often the main thread looks at the user's wishes.

@@ -8,7 +8,7 @@ use riops_testkit::{FakeServer, PORT, Reply, Request};
 use super::*;
 use crate::metrics::Point;
 use crate::plan::{ErrorPolicy, OnError, Protocol, Stop};
-use crate::target::{ConnInfo, Flavour};
+use crate::server::{ConnInfo, Flavor};
 use crate::workload::access::AccessPath;
 use crate::workload::transaction::{Outcome, Reply as RowReply, Transaction};
 use crate::workload::{Generator, Statement};
@@ -78,7 +78,7 @@ fn access() -> Access {
         arguments: vec!["1".to_owned(), "10".to_owned()],
         rows: 10,
         expected: AccessPath::IndexScan { table: "t".to_owned(), index: "i".to_owned() },
-        flavour: Flavour::PostgreSql,
+        flavor: Flavor::PostgreSql,
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Advice;
 use serde::{Deserialize, Serialize};
 
-use crate::target::{Connection, ConnectionError};
+use crate::server::{Connection, ConnectionError};
 
 /// What was done to the caches, in words for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

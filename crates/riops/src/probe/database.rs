@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::target::{Connection, ConnectionError};
+use crate::server::{Connection, ConnectionError};
 
 const TABLES: &str = include_str!("../../../../sql/probe/tables.sql");
 const ROWS: &str = include_str!("../../../../sql/probe/rows.sql");

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::device::Device;
-use crate::target::Interrupt;
-use crate::target::machine::free_bytes;
+use crate::host::Interrupt;
+use crate::host::machine::free_bytes;
 use crate::units::BLOCK_BYTES;
 
 /// Requests under way at once: more than any single session of a database has, as a maximum should.

@@ -15,7 +15,8 @@ use super::database::LOG_POSITION;
 use super::device::{Device, DeviceCounters};
 use super::memory::Memory;
 pub use super::sampled::{ProbePoint, Sampled, ServerProgress, WaitShare};
-use crate::target::{ConnInfo, Connection, ConnectionError, Interrupt};
+use crate::host::Interrupt;
+use crate::server::{ConnInfo, Connection, ConnectionError};
 
 /// Between two looks at what the process waits for.
 const LOOK: Duration = Duration::from_millis(200);

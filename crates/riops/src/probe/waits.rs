@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::target::{ConnInfo, Connection, Interrupt};
+use crate::host::Interrupt;
+use crate::server::{ConnInfo, Connection};
 
 /// Between two looks.
 const PERIOD: Duration = Duration::from_millis(250);

@@ -6,7 +6,7 @@ use super::format::{count, duration_us, percent, rate};
 use super::terminal::Block;
 use super::validation::{self, Uncached, device};
 use crate::plan::{CbcDataset, CbcRun, DatasetPlan, WorkPlan};
-use crate::store::{Record, StageRecord};
+use crate::record::{Record, StageRecord};
 use crate::workload::cbc::Step;
 
 const GB: f64 = 1e9;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::probe::sampler::ProbePoint;
-use crate::store::Record;
+use crate::record::Record;
 
 /// Counters over time, as the page's script draws them.
 #[derive(Debug, Serialize)]

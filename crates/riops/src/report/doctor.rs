@@ -4,7 +4,7 @@ use super::format::{count, duration_us, percent, rate};
 use super::terminal::Block;
 use crate::engine::Calibration;
 use crate::probe::disk::DiskLimit;
-use crate::target::examine::{Diagnosis, Level};
+use crate::server::examine::{Diagnosis, Level};
 
 const GB: f64 = 1e9;
 
@@ -13,7 +13,7 @@ const GB: f64 = 1e9;
 pub fn diagnosis_text(found: &Diagnosis) -> String {
     let mut block = Block::default();
     let server = &found.server;
-    block.line("server", &format!("{} {}", server.flavour, server.version));
+    block.line("server", &format!("{} {}", server.flavor, server.version));
     block.line("", &server.version_text);
     block.line("database", &format!("{} on {}", found.database, found.address));
     block.line("encryption", found.encryption.as_deref().unwrap_or("none"));
@@ -169,16 +169,16 @@ mod tests {
 
     use super::*;
     use crate::report::example_record;
-    use crate::target::Flavour;
-    use crate::target::examine::{ClientLimits, Finding};
-    use crate::target::facts::ServerFacts;
+    use crate::server::Flavor;
+    use crate::server::examine::{ClientLimits, Finding};
+    use crate::server::facts::ServerFacts;
 
     #[test]
     fn a_diagnosis_is_told_with_its_warnings_last() {
         let record = example_record();
         let found = Diagnosis {
             server: ServerFacts {
-                flavour: Flavour::PostgreSql,
+                flavor: Flavor::PostgreSql,
                 version: "18.6".to_owned(),
                 version_text: "PostgreSQL 18.6 on x86_64-pc-linux-gnu".to_owned(),
                 compiler_flags: None,

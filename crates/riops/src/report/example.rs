@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::host::machine::MachineFacts;
 use crate::metrics::{ErrorEntry, LatencySummary, Point, Queries};
 use crate::plan::{
     CbcDataset, CbcRun, DatasetPlan, LoadDataset, LoadRun, Method, OltpDataset, OltpRun,
@@ -14,10 +15,9 @@ use crate::probe::process::ReadBytes;
 use crate::probe::sampler::{ProbePoint, Sampled, WaitShare};
 use crate::probe::waits::LockWaits;
 use crate::probe::yugabytedb::NodeUse;
-use crate::store::*;
-use crate::target::Flavour;
-use crate::target::machine::MachineFacts;
-use crate::target::nodes::Role;
+use crate::record::*;
+use crate::server::Flavor;
+use crate::server::nodes::Role;
 use crate::workload::cbc::{StatementBuffers, StatementPlan, Step, VacuumRates, sql_of};
 
 fn latency(count: u64) -> LatencySummary {
@@ -281,7 +281,7 @@ pub(crate) fn example_record() -> Record {
         failure: None,
         target: TargetRecord {
             disk_limit: None,
-            flavour: Flavour::PostgreSql,
+            flavor: Flavor::PostgreSql,
             server_version: "18.6".to_owned(),
             version_text: "PostgreSQL 18.6 on x86_64-pc-linux-gnu".to_owned(),
             compiler_flags: Some("-Os".to_owned()),

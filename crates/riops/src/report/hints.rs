@@ -2,7 +2,7 @@
 
 use super::model::{Limit, Summary};
 use crate::plan::{CbcRun, WorkPlan};
-use crate::store::Status;
+use crate::record::Status;
 
 pub(super) fn next_steps(summary: &Summary<'_>) -> Vec<String> {
     let plan = &summary.record.plan;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::format::count;
 use super::work::batch_text;
 use crate::metrics::Histogram;
-use crate::store::{Record, StageRecord};
+use crate::record::{Record, StageRecord};
 
 /// Characters of the longest bar.
 const BAR_WIDTH: u64 = 50;

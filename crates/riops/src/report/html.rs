@@ -12,7 +12,7 @@ use super::format::{duration_us, percent, rate};
 use super::model::Summary;
 use super::validation::{self, device};
 use crate::plan::WorkPlan;
-use crate::store::{Record, StageRecord};
+use crate::record::{Record, StageRecord};
 
 const PAGE: &str = include_str!("../../assets/report.html");
 const UPLOT: &str = include_str!("../../assets/uplot/uPlot.iife.min.js");

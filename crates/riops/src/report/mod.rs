@@ -29,7 +29,7 @@ pub use pgio::pgio_text;
 pub use scatter::{PictureError, scatter_png};
 pub use terminal::{interval_line, run_text, runs_table};
 
-use crate::store::Record;
+use crate::record::Record;
 
 /// The record as JSON, for programs.
 ///

@@ -2,7 +2,7 @@
 
 use super::work;
 use crate::plan::{DatasetPlan, Protocol, Schedule, Spread, Stop, WorkPlan};
-use crate::store::{Record, StageRecord};
+use crate::record::{Record, StageRecord};
 use crate::units::Span;
 
 /// From here on a resource counts as used up.
@@ -59,7 +59,7 @@ impl<'a> Summary<'a> {
         let embedded = if target.embedded { " (embedded)" } else { "" };
         format!(
             "{} {}{embedded}, database {} on {}",
-            target.flavour, target.server_version, target.database, target.address
+            target.flavor, target.server_version, target.database, target.address
         )
     }
 
@@ -246,8 +246,8 @@ fn without_number(text: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::ScheduleRecord;
     use crate::report::example_record;
-    use crate::store::ScheduleRecord;
 
     fn limit_with(change: impl Fn(&mut Record)) -> Limit {
         let mut record = example_record();

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::format::{count, duration_us, percent, rate};
 use super::terminal::Block;
-use crate::store::{NodeRecord, OutageRecord, StageRecord};
+use crate::record::{NodeRecord, OutageRecord, StageRecord};
 
 /// A shorter time without a success is not worth a word.
 const PAUSE_S: f64 = 1.0;

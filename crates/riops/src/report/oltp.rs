@@ -8,7 +8,7 @@ use super::model::Summary;
 use super::terminal::{Block, asides};
 use crate::metrics::{LatencySummary, Point};
 use crate::plan::{OltpDataset, OltpRun, OltpTest, RunPlan, WorkPlan};
-use crate::store::{Record, StageRecord};
+use crate::record::{Record, StageRecord};
 
 /// From here on the time that was lost is worth a line.
 const LOST_SHARE: f64 = 0.05;

@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table, presets};
 
 use crate::plan::DatasetPlan;
 use crate::probe::database::DatabaseCounters;
-use crate::store::{Record, SessionRecord, StageRecord};
+use crate::record::{Record, SessionRecord, StageRecord};
 
 /// The report of each stage.
 #[must_use]
@@ -143,8 +143,8 @@ fn counters_table(database: &str, before: &DatabaseCounters, after: &DatabaseCou
 mod tests {
     use super::*;
     use crate::probe::database::DatabaseUse;
+    use crate::record::SessionOperation;
     use crate::report::example_record;
-    use crate::store::SessionOperation;
 
     fn record() -> Record {
         let mut record = example_record();

@@ -17,7 +17,7 @@ use super::histogram::Scale;
 use super::model::Summary;
 use super::work::batch_text;
 use crate::metrics::{SamplePoint, SampleSet};
-use crate::store::{Record, StageRecord};
+use crate::record::{Record, StageRecord};
 
 const WIDTH: u32 = 1600;
 /// Height of a picture with one stage, and of each stage where there are several.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::format::{percent, rate};
 use super::terminal::Block;
-use crate::store::{IoRecord, StageRecord};
+use crate::record::{IoRecord, StageRecord};
 
 /// Dead versions of rows are told of from this share of the updates on.
 const DEAD_SHARE: f64 = 0.1;

@@ -3,7 +3,7 @@
 use super::format::{duration_us, percent, rate};
 use super::model::{Limit, Summary};
 use super::terminal::{Block, headline};
-use crate::store::StageRecord;
+use crate::record::StageRecord;
 
 /// Characters of the longest bar.
 const BAR_WIDTH: usize = 16;

@@ -15,7 +15,8 @@ use super::study::study;
 use super::work::totals;
 use crate::metrics::{LatencySummary, Point};
 use crate::plan::{Contents, Metric, WorkPlan};
-use crate::store::{Listed, Record, StageRecord, Status};
+use crate::record::{Record, StageRecord, Status};
+use crate::store::Listed;
 
 /// Where labels end and facts begin.
 const LABEL_WIDTH: usize = 11;

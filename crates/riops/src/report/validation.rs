@@ -6,7 +6,7 @@ use crate::plan::DatasetPlan;
 use crate::probe::DeviceUse;
 use crate::probe::disk::DiskLimit;
 use crate::probe::sampler::Sampled;
-use crate::store::{Record, StageRecord};
+use crate::record::{Record, StageRecord};
 use crate::units::BLOCK_BYTES;
 use crate::workload::cbc::Step;
 

@@ -8,7 +8,7 @@ use crate::plan::{
     Contents, DatasetPlan, Distribution, Layout, LoadDataset, LoadRun, Method, PointRun,
     RowsDataset, RowsRun, UpdateShare, WorkPlan,
 };
-use crate::store::{Record, SessionOperation, SessionRecord, StageRecord};
+use crate::record::{Record, SessionOperation, SessionRecord, StageRecord};
 
 /// What the sessions did.
 pub(super) fn work(work: &WorkPlan) -> String {

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::record::Record;
 use crate::plan::WorkPlan;
 use crate::probe::disk::DiskLimit;
+use crate::record::Record;
 
 /// One step each; the file's `user_version` says how many were done.
 const MIGRATIONS: [&str; 2] = [
@@ -207,7 +207,7 @@ impl SqliteStore {
                     record.started_at.to_string(),
                     told_workload(record),
                     record.label,
-                    format!("{} {}", record.target.flavour, record.target.server_version),
+                    format!("{} {}", record.target.flavor, record.target.server_version),
                     record.status.as_str(),
                     record.verdict.valid,
                     record.plan.sessions,

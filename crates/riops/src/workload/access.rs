@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::transaction::with_literals;
-use crate::target::Flavour;
+use crate::server::Flavor;
 
 /// How a statement has to reach its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,7 +138,7 @@ pub struct Access {
     /// The promise.
     pub expected: AccessPath,
     /// Whose EXPLAIN is asked.
-    pub flavour: Flavour,
+    pub flavor: Flavor,
 }
 
 /// Requests to the storage nodes of `YugabyteDB` that one execution of a statement made.
@@ -173,7 +173,7 @@ impl Access {
     /// in it, as the simple protocol sends it and as an unnamed statement is planned.
     #[must_use]
     pub fn explain_sql(&self, by_name: bool) -> String {
-        let analyze = match (&self.expected, self.flavour) {
+        let analyze = match (&self.expected, self.flavor) {
             // Running it would change rows.
             (
                 AccessPath::UpdateByIndex { .. }
@@ -182,7 +182,7 @@ impl Access {
                 _,
             ) => "",
             // Where the rows come from, only DIST tells.
-            (_, Flavour::YugabyteDb) => "analyze, dist, ",
+            (_, Flavor::YugabyteDb) => "analyze, dist, ",
             // The plan of an index-only scan does not say whether it visits the table all the
             // same: only running it does.
             (AccessPath::IndexOnlyScan { .. }, _) => "analyze, timing off, summary off, ",
@@ -364,7 +364,7 @@ mod tests {
             arguments: vec!["1".to_owned(), "10".to_owned()],
             rows: 10,
             expected,
-            flavour: Flavour::PostgreSql,
+            flavor: Flavor::PostgreSql,
         }
     }
 
@@ -445,7 +445,7 @@ mod tests {
 
     #[test]
     fn on_yugabytedb_the_requests_to_the_storage_are_asked_and_read() {
-        let access = Access { flavour: Flavour::YugabyteDb, ..index_scan() };
+        let access = Access { flavor: Flavor::YugabyteDb, ..index_scan() };
         assert_eq!(
             access.explain_sql(true),
             "explain (analyze, dist, format json, costs off) execute \"read_0001\"(1, 10)"

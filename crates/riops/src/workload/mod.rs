@@ -4,22 +4,18 @@
 //! folder under `sql/` and a subcommand of the binary.
 
 pub mod access;
-mod adopted;
 pub mod cbc;
-pub mod dataset;
+pub mod check;
 pub mod keys;
-pub mod ledger;
 pub mod load;
-mod lock;
 pub mod oltp;
 pub mod point;
-pub mod prepare;
 pub mod routines;
 pub mod rows;
+pub mod tables;
 pub mod texts;
 pub mod transaction;
 pub mod values;
-pub mod verify;
 
 use std::ops::Range;
 
@@ -27,12 +23,12 @@ use riops_wire::sqlstate::SqlState;
 use serde_json::Value;
 
 use crate::plan::RunPlan;
-use crate::target::Flavour;
+use crate::server::Flavor;
 use crate::units::Nanos;
 use access::Access;
-use dataset::Dataset;
+use check::{Check, Ledger};
+use tables::Dataset;
 use transaction::{Outcome, Reply, Transaction};
-use verify::{Check, Ledger};
 
 /// One benchmark: what it creates, what it runs, how it is checked.
 pub trait Workload {
@@ -51,10 +47,10 @@ pub trait Workload {
     fn up_to_date(&self, parameters: &Value) -> Value;
 
     /// What of its parameters makes no sense on a relative of PostgreSQL, as an option.
-    fn unsupported(&self, flavour: Flavour) -> Option<&'static str>;
+    fn unsupported(&self, flavor: Flavor) -> Option<&'static str>;
 
     /// The tables, and the jobs that fill them in parallel.
-    fn dataset(&self, flavour: Flavour) -> Dataset;
+    fn dataset(&self, flavor: Flavor) -> Dataset;
 
     /// Statements that bring the tables into the state that the access paths need, before a run.
     fn settle_sql(&self) -> Vec<String>;

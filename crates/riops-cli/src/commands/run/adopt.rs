@@ -2,10 +2,10 @@
 //! measures and what has to be there afterwards. They are never dropped.
 
 use anyhow::Result;
+use riops::dataset::{DatasetError, Registry, State};
 use riops::plan::{OltpDataset, OltpRun};
-use riops::target::Connection;
+use riops::server::Connection;
 use riops::workload::Workload;
-use riops::workload::dataset::{DatasetError, Registry, State};
 use riops::workload::oltp::{NAME, Oltp, found_sql, whole_until_sql};
 
 use super::super::prepare::{oltp_dataset_of, overlaid_oltp};

@@ -1,10 +1,10 @@
 //! The dataset of a run on what is there: found, or made first where that is wanted.
 
 use anyhow::Result;
-use riops::target::Connection;
+use riops::dataset::prepare::same_parameters;
+use riops::dataset::{DatasetError, Entry, Registry, State};
+use riops::server::Connection;
 use riops::workload::Workload;
-use riops::workload::dataset::{DatasetError, Entry, Registry, State};
-use riops::workload::prepare::same_parameters;
 use serde_json::Value;
 
 use super::super::prepare::{Order, prepare};

@@ -3,13 +3,15 @@
 use std::path::Path;
 
 use anyhow::Result;
+use riops::host::Interrupt;
+use riops::host::machine::MachineFacts;
 use riops::plan::{Protocol, RunPlan, WorkPlan};
 use riops::probe::disk::DiskLimit;
 use riops::probe::storage::Storage;
-use riops::store::{ClientRecord, DatasetRecord, RunContext, SqliteStore, TargetRecord};
-use riops::target::facts::ServerFacts;
-use riops::target::machine::MachineFacts;
-use riops::target::{Connection, Interrupt, Pooler, is_on_this_machine};
+use riops::record::{ClientRecord, DatasetRecord, RunContext, TargetRecord};
+use riops::server::facts::ServerFacts;
+use riops::server::{Connection, Pooler, is_on_this_machine};
+use riops::store::SqliteStore;
 use riops::workload::access::Access;
 
 use super::Setting;
@@ -73,7 +75,7 @@ impl Ground {
                 shares_machine_with_server: self.is_local,
             },
             target: TargetRecord {
-                flavour: facts.flavour,
+                flavor: facts.flavor,
                 server_version: facts.version.clone(),
                 version_text: facts.version_text.clone(),
                 compiler_flags: facts.compiler_flags.clone(),

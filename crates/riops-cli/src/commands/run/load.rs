@@ -3,14 +3,15 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use riops::dataset::{DatasetError, Entry, Registry};
 use riops::engine::SessionError;
+use riops::host::Interrupt;
 use riops::plan::{Caches, DatasetPlan, LoadDataset, LoadRun, Method, RunPlan, Stop, WorkPlan};
-use riops::store::{DatasetRecord, Measured, Record, RunContext, build};
-use riops::target::{Connection, Interrupt};
+use riops::record::{DatasetRecord, Measured, Record, RunContext, build};
+use riops::server::Connection;
 use riops::workload::Workload;
-use riops::workload::dataset::{DatasetError, Entry, Registry};
+use riops::workload::check::Check;
 use riops::workload::load::{Load, NAME};
-use riops::workload::verify::Check;
 
 use super::super::prepare::overlaid_table;
 use super::super::settle::{open_patiently, settle_load};
@@ -92,7 +93,7 @@ fn measure(
             non_transactional: run.non_transactional,
             ..dataset.clone()
         };
-        Loading::new(Load::new(dataset, run).on(ground.facts.flavour), show_rowsize)
+        Loading::new(Load::new(dataset, run).on(ground.facts.flavor), show_rowsize)
     };
     let loadings: Vec<Loading> = work.stages().into_iter().map(loading).collect();
     make_room(setting, &plan, &loadings, work, &mut control)?;
@@ -163,9 +164,9 @@ fn make_room(
         return Err(UsageError(text).into());
     }
     for Loading { load, .. } in loadings {
-        let flavour = load.table().flavour();
-        if let Some(option) = load.unsupported(flavour) {
-            return Err(DatasetError::Unsupported { option, flavour }.into());
+        let flavor = load.table().flavor();
+        if let Some(option) = load.unsupported(flavor) {
+            return Err(DatasetError::Unsupported { option, flavor }.into());
         }
         require_files(control, &load.files(plan.sessions), setting)?;
     }
@@ -229,7 +230,7 @@ fn begin(control: &mut Connection, loading: &Loading, context: &RunContext) -> R
     let mut registry = Registry::new(control, NAME);
     // What the stage before has loaded was measured and proved.
     registry.drop_dataset()?;
-    let dataset = loading.load.dataset(context.target.flavour);
+    let dataset = loading.load.dataset(context.target.flavor);
     let id = registry.begin(&dataset).context("the table could not be made")?;
     let entry = registry.entry()?.filter(|entry| entry.id == id);
     let entry = entry.ok_or(DatasetError::InUse(NAME))?;

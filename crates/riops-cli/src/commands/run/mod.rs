@@ -19,22 +19,22 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use jiff::Timestamp;
+use riops::dataset::Changes;
+use riops::dataset::{DatasetError, Entry, Registry};
 use riops::engine::{EngineError, SessionError, run_stage};
+use riops::host::Interrupt;
 use riops::plan::{Caches, DatasetPlan, RunPlan, WorkPlan};
 use riops::probe::caches::CacheState;
 use riops::probe::database::DatabaseProbe;
 use riops::probe::sampler::Sampler;
 use riops::probe::{Probe, caches};
+use riops::record::{DatasetRecord, Measured, Record, RunContext, Status, build};
 use riops::report;
-use riops::store::{
-    DatasetRecord, Measured, Record, RunContext, SqliteStore, Status, build, default_path,
-};
-use riops::target::facts::ServerFacts;
-use riops::target::{Connection, Flavour, Interrupt, Nodes};
+use riops::server::facts::ServerFacts;
+use riops::server::{Connection, Flavor, Nodes};
+use riops::store::{SqliteStore, default_path};
 use riops::workload::Workload;
-use riops::workload::dataset::{DatasetError, Entry, Registry};
-use riops::workload::ledger::Changes;
-use riops::workload::verify::Check;
+use riops::workload::check::Check;
 use uuid::Uuid;
 
 use super::settle::{settle, settle_open_runs};
@@ -264,8 +264,8 @@ fn measure(
     let mut entry = find_dataset(setting, wanted, &mut control, guard.as_mut())?;
     let (parameters, orders) = work(&plan, &entry, &ground.facts)?;
     let first = orders.first().ok_or_else(|| UsageError("the run has no stage".to_owned()))?;
-    if let Some(option) = first.workload.unsupported(ground.facts.flavour) {
-        return Err(DatasetError::Unsupported { option, flavour: ground.facts.flavour }.into());
+    if let Some(option) = first.workload.unsupported(ground.facts.flavor) {
+        return Err(DatasetError::Unsupported { option, flavor: ground.facts.flavor }.into());
     }
     let (tables, adopted) = (first.workload.table_names(), first.workload.is_adopted());
     let queries = first.workload.contents_sql();
@@ -280,7 +280,7 @@ fn measure(
         let counts_effects = matches!(context.plan.work, WorkPlan::Oltp(_));
         // On YugabyteDB there may be no locks that would show another riops at work.
         if counts_effects
-            && context.target.flavour == Flavour::PostgreSql
+            && context.target.flavor == Flavor::PostgreSql
             && !ground.by_transaction()
             && !registry.open_runs(&entry.id)?.is_empty()
             && registry.count_anew(&mut entry, &queries)?

@@ -4,7 +4,7 @@ use anyhow::Result;
 use riops::plan::{RunPlan, WorkPlan};
 use riops::probe::waits::LockSampler;
 use riops::probe::yugabytedb::ClusterProbe;
-use riops::target::{Connection, Flavour, Nodes};
+use riops::server::{Connection, Flavor, Nodes};
 
 use super::ground::Ground;
 use super::{Run, Setting};
@@ -42,7 +42,7 @@ pub(super) fn find_nodes(
 pub(super) fn lock_sampler(run: &Run<'_>, work: &WorkPlan) -> Option<LockSampler> {
     let contended = matches!(work, WorkPlan::Oltp(_)) && work.writes();
     let one_server = run.nodes.allowed().len() == 1;
-    let tells = run.context.target.flavour == Flavour::PostgreSql;
+    let tells = run.context.target.flavor == Flavor::PostgreSql;
     (contended && one_server && tells).then(|| LockSampler::new(&run.target.conninfo))
 }
 

@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use riops::dataset::{DatasetError, Entry};
+use riops::host::Interrupt;
 use riops::plan::{Caches, DatasetPlan, OltpDataset, OltpRun, RunPlan, WorkPlan};
-use riops::target::facts::ServerFacts;
-use riops::target::{Connection, Interrupt};
+use riops::server::Connection;
+use riops::server::facts::ServerFacts;
 use riops::workload::Workload;
-use riops::workload::dataset::{DatasetError, Entry};
 use riops::workload::oltp::{NAME, Oltp, lowest_id_sql};
 use serde_json::Value;
 
@@ -62,7 +63,7 @@ fn orders(
     let own_ids = run.inserts() && !dataset.auto_inc;
     let ids_below = own_ids.then(|| lowest_id(setting, &dataset)).transpose()?;
     let run = OltpRun { ids_below, ..run.clone() };
-    let workload = Oltp::new(dataset.clone(), run.clone()).on(facts.flavour);
+    let workload = Oltp::new(dataset.clone(), run.clone()).on(facts.flavor);
     let order = StageOrder {
         caches: run.caches,
         read_samples: Vec::new(),

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use riops::record::Record;
 use riops::report;
-use riops::store::Record;
 
 use crate::args::{PictureOptions, Scale};
 use crate::failure::UsageError;

@@ -1,10 +1,10 @@
 //! From the options of `riops run` to a plan: the defaults are filled in here.
 
 use anyhow::Result;
+use riops::host::machine;
 use riops::plan::{
     ErrorPolicy, LatencyLimit, OnError, Protocol, RunPlan, Schedule, Stop, WorkPlan,
 };
-use riops::target::machine;
 
 use super::super::prepare::random_seed;
 use crate::args::{self, LoopOptions, RunOptions};

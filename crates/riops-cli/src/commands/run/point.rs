@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use riops::dataset::{DatasetError, Entry, Registry};
+use riops::host::Interrupt;
 use riops::plan::{Caches, DatasetPlan, LoadDataset, LoadRun, PointRun, RunPlan, WorkPlan};
-use riops::target::Interrupt;
-use riops::target::facts::ServerFacts;
+use riops::server::facts::ServerFacts;
 use riops::workload::Workload;
-use riops::workload::dataset::{DatasetError, Entry, Registry};
 use riops::workload::load::{Load, NAME as DATASET};
 use riops::workload::point::Point;
 use serde_json::Value;
@@ -74,7 +74,7 @@ fn orders(
     };
     let mut written = dataset.clone();
     note(&mut written, run);
-    let workload = Point::new(written, run.clone()).on(facts.flavour);
+    let workload = Point::new(written, run.clone()).on(facts.flavor);
     let order = StageOrder {
         caches: run.caches,
         read_samples: Vec::new(),

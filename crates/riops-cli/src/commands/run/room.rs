@@ -1,9 +1,9 @@
 //! What may stand in the way of a load: files that the server cannot read, a table that is filled.
 
 use anyhow::Result;
+use riops::dataset::{DatasetError, Registry, State};
 use riops::plan::{LoadDataset, LoadRun};
-use riops::target::{Connection, ConnectionError};
-use riops::workload::dataset::{DatasetError, Registry, State};
+use riops::server::{Connection, ConnectionError};
 use riops::workload::load::LoadTable;
 
 use super::super::prepare::load_dataset_of;

@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use riops::dataset::{DatasetError, Entry};
+use riops::host::Interrupt;
 use riops::plan::{
     Caches, DatasetPlan, LoopSide, RowsDataset, RowsRun, RunPlan, UpdateShare, WorkPlan,
 };
-use riops::target::Interrupt;
-use riops::target::facts::ServerFacts;
+use riops::server::facts::ServerFacts;
 use riops::workload::Workload;
-use riops::workload::dataset::{DatasetError, Entry};
 use riops::workload::rows::{self, NAME, Rows};
 use serde_json::Value;
 
@@ -69,7 +69,7 @@ fn orders(
     };
     whole.validate_for(&dataset)?;
     let order = |run: RowsRun| {
-        let workload = Rows::new(dataset.clone(), run.clone()).on(facts.flavour);
+        let workload = Rows::new(dataset.clone(), run.clone()).on(facts.flavor);
         StageOrder {
             caches: run.caches,
             read_samples: workload.read_samples(),

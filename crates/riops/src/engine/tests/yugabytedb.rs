@@ -45,7 +45,7 @@ fn its_settings_are_made_its_requests_counted_and_its_errors_retried() {
         work: crate::plan::WorkPlan::Rows(run.clone()),
         ..plan(Stop::Transactions(50), 1, 1)
     };
-    let workload = Rows::new(RowsDataset::default(), run).on(Flavour::YugabyteDb);
+    let workload = Rows::new(RowsDataset::default(), run).on(Flavor::YugabyteDb);
     let result = run_stage(
         workload.stages(&plan).remove(0),
         workload.accesses(),

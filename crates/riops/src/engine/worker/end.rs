@@ -11,7 +11,7 @@ use super::super::session::{Activity, Flight, SessionError};
 use super::{Clock, Worker};
 use crate::metrics::{Failure, Measured};
 use crate::plan::OnError;
-use crate::target::ConnectionError;
+use crate::server::ConnectionError;
 use crate::units::Nanos;
 use crate::workload::transaction::Effects;
 use riops_wire::backend::ServerError;

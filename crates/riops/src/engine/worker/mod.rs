@@ -26,7 +26,7 @@ use super::session::{Activity, Ended, Flushed, Session, SessionError};
 use crate::metrics::{IntervalPart, Recorder};
 use crate::plan::{ErrorPolicy, LatencyLimit, RunPlan};
 use crate::probe::cpu;
-use crate::target::{ConnectionError, Nodes};
+use crate::server::{ConnectionError, Nodes};
 use crate::units::Nanos;
 use end::Postponed;
 pub(super) use report::WorkerReport;

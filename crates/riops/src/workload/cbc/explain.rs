@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Step;
-use crate::target::Flavour;
+use crate::server::Flavor;
 use crate::workload::access::{Access, AccessPath, Finding, outline};
 
 /// Deeper plans than any of these statements has.
@@ -121,7 +121,7 @@ impl Step {
             arguments: Vec::new(),
             rows: 1,
             expected: promise(self)?,
-            flavour: Flavour::PostgreSql,
+            flavor: Flavor::PostgreSql,
         })
     }
 

@@ -4,7 +4,6 @@
 //! Its statements stand once, in `sql/cbc/t00…t06`, for pgbench, psql and riops alike.
 
 mod explain;
-mod place;
 mod queries;
 mod script;
 mod space;
@@ -12,11 +11,10 @@ mod vacuum;
 
 use serde::{Deserialize, Serialize};
 
+use super::check::Check;
 use super::fill;
-use super::verify::Check;
 use crate::plan::CbcDataset;
 pub use explain::{StatementBuffers, StatementPlan};
-pub use place::{drop_leftovers, drop_own, lock, make_database};
 pub use queries::Query;
 pub use script::psql_script;
 pub use space::{Space, size_for_memory};

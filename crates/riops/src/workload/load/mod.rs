@@ -16,15 +16,15 @@ use std::sync::atomic::AtomicU64;
 use serde_json::Value;
 
 use super::access::{Access, AccessPath};
-use super::dataset::Dataset;
+use super::check::{Check, Ledger};
 use super::routines::Routines;
+use super::tables::Dataset;
 use super::values::{BIGINT_OID, INT_ARRAY_OID, INT_OID, TEXT_ARRAY_OID, TEXT_OID};
-use super::verify::{Check, Ledger};
 use super::{
     EVERY, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill,
 };
 use crate::plan::{LoadDataset, LoadRun, Method, Protocol, RunPlan};
-use crate::target::Flavour;
+use crate::server::Flavor;
 pub(super) use generator::rows_of;
 use generator::{LoadGenerator, Share};
 pub use table::LoadTable;
@@ -84,7 +84,7 @@ pub fn write_csv(
     number: u32,
     writer: &mut impl Write,
 ) -> std::io::Result<()> {
-    let table = LoadTable { dataset: dataset.clone(), flavour: Flavour::PostgreSql };
+    let table = LoadTable { dataset: dataset.clone(), flavor: Flavor::PostgreSql };
     let texts = table.texts();
     let ids = ids_of(dataset.rows, sessions, number - 1);
     let mut next = ids.start;
@@ -101,13 +101,13 @@ impl Load {
     /// The workload on such a table, doing this, on PostgreSQL.
     #[must_use]
     pub fn new(dataset: LoadDataset, run: LoadRun) -> Self {
-        Self { table: LoadTable { dataset, flavour: Flavour::PostgreSql }, run }
+        Self { table: LoadTable { dataset, flavor: Flavor::PostgreSql }, run }
     }
 
     /// The same on another relative.
     #[must_use]
-    pub fn on(mut self, flavour: Flavour) -> Self {
-        self.table.flavour = flavour;
+    pub fn on(mut self, flavor: Flavor) -> Self {
+        self.table.flavor = flavor;
         self
     }
 
@@ -200,10 +200,10 @@ impl Load {
     }
 
     fn copy_sql(&self) -> String {
-        let template = match self.table.flavour {
+        let template = match self.table.flavor {
             _ if self.run.method == Method::CopyBinary => return self.table.copy_binary_sql(),
-            Flavour::PostgreSql => COPY_TEXT,
-            Flavour::YugabyteDb => COPY_TEXT_YUGABYTEDB,
+            Flavor::PostgreSql => COPY_TEXT,
+            Flavor::YugabyteDb => COPY_TEXT_YUGABYTEDB,
         };
         fill(template, &[("table", self.table.name())])
     }
@@ -266,15 +266,15 @@ impl Workload for Load {
         LoadTable::up_to_date(parameters)
     }
 
-    fn unsupported(&self, flavour: Flavour) -> Option<&'static str> {
-        self.table.unsupported(flavour).or_else(|| {
-            let used = self.run.non_transactional && flavour != Flavour::YugabyteDb;
+    fn unsupported(&self, flavor: Flavor) -> Option<&'static str> {
+        self.table.unsupported(flavor).or_else(|| {
+            let used = self.run.non_transactional && flavor != Flavor::YugabyteDb;
             used.then_some("--non-transactional")
         })
     }
 
-    fn dataset(&self, flavour: Flavour) -> Dataset {
-        LoadTable { flavour, ..self.table.clone() }.filled()
+    fn dataset(&self, flavor: Flavor) -> Dataset {
+        LoadTable { flavor, ..self.table.clone() }.filled()
     }
 
     fn settle_sql(&self) -> Vec<String> {
@@ -289,7 +289,7 @@ impl Workload for Load {
             sql: statement.sql,
             arguments,
             rows: 0,
-            flavour: self.table.flavour,
+            flavor: self.table.flavor,
         };
         match self.run.method {
             // Only the largest: a smaller one has the same plan.

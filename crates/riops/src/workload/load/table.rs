@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::checksum::hash_text_extended;
 use super::rows::{binary_piece, binary_row_bytes};
 use crate::plan::{Contents, LoadDataset};
-use crate::target::Flavour;
-use crate::workload::dataset::{CopySource, Dataset, Job, Table};
+use crate::server::Flavor;
+use crate::workload::check::{Check, Ledger};
+use crate::workload::tables::{CopySource, Dataset, Job, Table};
 use crate::workload::texts::Texts;
-use crate::workload::verify::{Check, Ledger};
 use crate::workload::{NON_TRANSACTIONAL, fill};
 
 const CREATE_TABLE: &str = include_str!("../../../../../sql/load/create_table.sql");
@@ -43,7 +43,7 @@ const PREPARE_BATCH: u64 = 50_000;
 #[derive(Debug, Clone)]
 pub struct LoadTable {
     pub(in crate::workload) dataset: LoadDataset,
-    pub(in crate::workload) flavour: Flavour,
+    pub(in crate::workload) flavor: Flavor,
 }
 
 /// What the database says of a range of ids.
@@ -58,8 +58,8 @@ struct Part {
 impl LoadTable {
     /// Which relative of PostgreSQL it is on.
     #[must_use]
-    pub fn flavour(&self) -> Flavour {
-        self.flavour
+    pub fn flavor(&self) -> Flavor {
+        self.flavor
     }
 
     /// Its parameters.
@@ -102,13 +102,13 @@ impl LoadTable {
             .unwrap_or_else(|_| parameters.clone())
     }
 
-    pub(in crate::workload) fn unsupported(&self, flavour: Flavour) -> Option<&'static str> {
+    pub(in crate::workload) fn unsupported(&self, flavor: Flavor) -> Option<&'static str> {
         let only_on_yugabytedb = [
             ("--tablets", self.dataset.tablets > 0),
             ("--non-transactional", self.dataset.non_transactional),
         ];
         let used = only_on_yugabytedb.iter().find(|(_, used)| *used);
-        used.map(|(option, _)| *option).filter(|_| flavour != Flavour::YugabyteDb)
+        used.map(|(option, _)| *option).filter(|_| flavor != Flavor::YugabyteDb)
     }
 
     fn create_sql(&self) -> String {
@@ -116,9 +116,9 @@ impl LoadTable {
             0 => TABLETS,
             tablets => tablets,
         };
-        let template = match self.flavour {
-            Flavour::PostgreSql => CREATE_TABLE,
-            Flavour::YugabyteDb => CREATE_TABLE_YUGABYTEDB,
+        let template = match self.flavor {
+            Flavor::PostgreSql => CREATE_TABLE,
+            Flavor::YugabyteDb => CREATE_TABLE_YUGABYTEDB,
         };
         fill(template, &[("table", self.name()), ("tablets", &tablets.to_string())])
     }
@@ -126,17 +126,17 @@ impl LoadTable {
     /// What follows when the table is full.
     #[must_use]
     pub fn finish_sql(&self) -> String {
-        let template = match self.flavour {
-            Flavour::PostgreSql => SETTLE,
-            Flavour::YugabyteDb => SETTLE_YUGABYTEDB,
+        let template = match self.flavor {
+            Flavor::PostgreSql => SETTLE,
+            Flavor::YugabyteDb => SETTLE_YUGABYTEDB,
         };
         fill(template, &[("table", self.name())])
     }
 
     pub(in crate::workload) fn copy_binary_sql(&self) -> String {
-        let template = match self.flavour {
-            Flavour::PostgreSql => COPY_BINARY,
-            Flavour::YugabyteDb => COPY_BINARY_YUGABYTEDB,
+        let template = match self.flavor {
+            Flavor::PostgreSql => COPY_BINARY,
+            Flavor::YugabyteDb => COPY_BINARY_YUGABYTEDB,
         };
         fill(template, &[("table", self.name())])
     }

@@ -258,9 +258,7 @@ fn a_file_has_the_name_that_ysql_bench_gives_it() {
 fn statements_and_tables_are_these() {
     use std::fmt::Write as _;
     let mut text = String::new();
-    for (flavour, name) in
-        [(Flavour::PostgreSql, "PostgreSQL"), (Flavour::YugabyteDb, "YugabyteDB")]
-    {
+    for (flavor, name) in [(Flavor::PostgreSql, "PostgreSQL"), (Flavor::YugabyteDb, "YugabyteDB")] {
         let _ = writeln!(text, "== {name}");
         let dataset =
             LoadDataset { tablets: if name == "YugabyteDB" { 8 } else { 0 }, ..dataset(500) };
@@ -278,8 +276,8 @@ fn statements_and_tables_are_these() {
                 non_transactional: name == "YugabyteDB",
                 ..LoadRun::default()
             };
-            let load = Load::new(dataset.clone(), run).on(flavour);
-            assert_eq!(load.unsupported(flavour), None);
+            let load = Load::new(dataset.clone(), run).on(flavor);
+            assert_eq!(load.unsupported(flavor), None);
             let session =
                 load.stages(&plan(&load, 1, Protocol::Prepared)).remove(0).sessions.remove(0);
             let _ = writeln!(text, "-- {}: {:?}", method.as_str(), session.settings);
@@ -293,15 +291,15 @@ fn statements_and_tables_are_these() {
             if matches!(method, Method::Copy | Method::CopyBinary) {
                 let _ = writeln!(text, "{}", load.copy_sql());
             }
-            if let (Some(routines), Flavour::PostgreSql) = (load.routines(), flavour) {
+            if let (Some(routines), Flavor::PostgreSql) = (load.routines(), flavor) {
                 let _ = writeln!(text, "{}", routines.sql);
             }
         }
-        let load = Load::new(dataset, LoadRun::default()).on(flavour);
+        let load = Load::new(dataset, LoadRun::default()).on(flavor);
         let _ = writeln!(
             text,
             "-- table\n{}\n{}",
-            load.dataset(flavour).tables[0].create,
+            load.dataset(flavor).tables[0].create,
             load.table().finish_sql()
         );
         for sql in load.contents_sql() {
@@ -315,11 +313,11 @@ fn statements_and_tables_are_these() {
 fn options_of_yugabytedb_are_refused_elsewhere() {
     let non_transactional = LoadRun { non_transactional: true, ..LoadRun::default() };
     let load = Load::new(dataset(1), non_transactional);
-    assert_eq!(load.unsupported(Flavour::PostgreSql), Some("--non-transactional"));
+    assert_eq!(load.unsupported(Flavor::PostgreSql), Some("--non-transactional"));
     let tablets = LoadDataset { tablets: 4, ..dataset(1) };
     let load = Load::new(tablets, LoadRun::default());
-    assert_eq!(load.unsupported(Flavour::PostgreSql), Some("--tablets"));
-    assert_eq!(load.unsupported(Flavour::YugabyteDb), None);
+    assert_eq!(load.unsupported(Flavor::PostgreSql), Some("--tablets"));
+    assert_eq!(load.unsupported(Flavor::YugabyteDb), None);
 }
 
 #[test]

@@ -9,13 +9,13 @@ use riops_wire::sqlstate::SqlState;
 use serde_json::Value;
 
 use super::access::Access;
-use super::dataset::Dataset;
+use super::check::{Check, Ledger};
 use super::keys::{Purpose, RangePicker, stream};
+use super::tables::Dataset;
 use super::values::{BIGINT_OID, BPCHAR_OID};
-use super::verify::{Check, Ledger};
 use super::{PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload};
 use crate::plan::{OltpDataset, OltpRun, OltpTest, Protocol, RunPlan};
-use crate::target::Flavour;
+use crate::server::Flavor;
 use generator::{OltpGenerator, Parts};
 use statements::{Kind, On};
 
@@ -36,7 +36,7 @@ const UNIQUE_VIOLATION: &str = "23505";
 pub struct Oltp {
     dataset: OltpDataset,
     run: OltpRun,
-    flavour: Flavour,
+    flavor: Flavor,
 }
 
 /// The query for sysbench's tables in a schema: name, whether `id` is the primary key, whether there is
@@ -63,17 +63,17 @@ impl Oltp {
     /// The workload on such tables, doing this, on PostgreSQL.
     #[must_use]
     pub fn new(dataset: OltpDataset, run: OltpRun) -> Self {
-        Self { dataset, run, flavour: Flavour::PostgreSql }
+        Self { dataset, run, flavor: Flavor::PostgreSql }
     }
 
     /// The same on another relative.
     #[must_use]
-    pub fn on(self, flavour: Flavour) -> Self {
-        Self { flavour, ..self }
+    pub fn on(self, flavor: Flavor) -> Self {
+        Self { flavor, ..self }
     }
 
     fn table(&self, number: u32) -> On<'_> {
-        On { dataset: &self.dataset, run: &self.run, flavour: self.flavour, number }
+        On { dataset: &self.dataset, run: &self.run, flavor: self.flavor, number }
     }
 
     fn kinds(&self) -> Vec<Kind> {
@@ -169,13 +169,13 @@ impl Workload for Oltp {
             .unwrap_or_else(|_| parameters.clone())
     }
 
-    fn unsupported(&self, flavour: Flavour) -> Option<&'static str> {
-        let used = self.dataset.range_key_partitioning && flavour != Flavour::YugabyteDb;
+    fn unsupported(&self, flavor: Flavor) -> Option<&'static str> {
+        let used = self.dataset.range_key_partitioning && flavor != Flavor::YugabyteDb;
         used.then_some("--range-key-partitioning")
     }
 
-    fn dataset(&self, flavour: Flavour) -> Dataset {
-        table::filled(&self.dataset, flavour)
+    fn dataset(&self, flavor: Flavor) -> Dataset {
+        table::filled(&self.dataset, flavor)
     }
 
     fn settle_sql(&self) -> Vec<String> {
@@ -198,7 +198,7 @@ impl Workload for Oltp {
                 sql: statement.sql,
                 rows: 1,
                 expected: self.table(number).expected(kind)?,
-                flavour: self.flavour,
+                flavor: self.flavor,
             })
         };
         (1..=self.dataset.tables)

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{OltpDataset, OltpRun};
 use crate::plan::OltpTest;
-use crate::target::Flavour;
+use crate::server::Flavor;
 use crate::workload::access::AccessPath;
 use crate::workload::values::{BPCHAR_OID, INT_OID};
 use crate::workload::{Statement, fill};
@@ -142,7 +142,7 @@ pub(super) fn kinds(recipe: &[(Vec<Kind>, u32)]) -> Vec<Kind> {
 pub(super) struct On<'a> {
     pub(super) dataset: &'a OltpDataset,
     pub(super) run: &'a OltpRun,
-    pub(super) flavour: Flavour,
+    pub(super) flavor: Flavor,
     /// Its number, from 1.
     pub(super) number: u32,
 }
@@ -233,7 +233,7 @@ impl On<'_> {
             }
         };
         let (table, index) = (name(self.number), key(self.number));
-        let on_yugabytedb = self.flavour == Flavour::YugabyteDb;
+        let on_yugabytedb = self.flavor == Flavor::YugabyteDb;
         // A hash knows no ranges: all tablets are read.
         let hashed = on_yugabytedb && !self.dataset.range_key_partitioning;
         Some(match kind {

@@ -5,11 +5,11 @@ use riops_wire::copy;
 
 use super::OltpDataset;
 use super::texts::{self, C, PAD};
-use crate::target::Flavour;
-use crate::workload::dataset::{CopySource, Dataset, Job, Table};
+use crate::server::Flavor;
+use crate::workload::check::{Check, Ledger};
 use crate::workload::fill;
 use crate::workload::keys::{Purpose, stream};
-use crate::workload::verify::{Check, Ledger};
+use crate::workload::tables::{CopySource, Dataset, Job, Table};
 
 const CREATE_TABLE: &str = include_str!("../../../../../sql/oltp/create_table.sql");
 const CREATE_TABLE_YUGABYTEDB: &str =
@@ -37,12 +37,12 @@ const SERIAL_CACHE_YUGABYTEDB: u32 = 1_000;
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// The tables and the jobs that fill them, in parallel, also within a table.
-pub(super) fn filled(dataset: &OltpDataset, flavour: Flavour) -> Dataset {
+pub(super) fn filled(dataset: &OltpDataset, flavor: Flavor) -> Dataset {
     let mut dataset = dataset.clone();
-    if dataset.serial_cache_size == 0 && flavour == Flavour::YugabyteDb {
+    if dataset.serial_cache_size == 0 && flavor == Flavor::YugabyteDb {
         dataset.serial_cache_size = SERIAL_CACHE_YUGABYTEDB;
     }
-    let tables = (1..=dataset.tables).map(|number| table(&dataset, flavour, number)).collect();
+    let tables = (1..=dataset.tables).map(|number| table(&dataset, flavor, number)).collect();
     Dataset {
         parameters: serde_json::to_value(&dataset).unwrap_or_default(),
         probes: Vec::new(),
@@ -51,11 +51,11 @@ pub(super) fn filled(dataset: &OltpDataset, flavour: Flavour) -> Dataset {
     }
 }
 
-fn table(dataset: &OltpDataset, flavour: Flavour, number: u32) -> Table {
+fn table(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Table {
     let name = format!("{}.sbtest{number}", dataset.schema);
-    let copy = match flavour {
-        Flavour::PostgreSql => COPY,
-        Flavour::YugabyteDb => COPY_YUGABYTEDB,
+    let copy = match flavor {
+        Flavor::PostgreSql => COPY,
+        Flavor::YugabyteDb => COPY_YUGABYTEDB,
     };
     let (sql, rows, seed) = (fill(copy, &[("table", &name)]), dataset.table_size, dataset.seed);
     let job = move |job: u64| {
@@ -65,17 +65,17 @@ fn table(dataset: &OltpDataset, flavour: Flavour, number: u32) -> Table {
         Job::Copy { sql: sql.clone(), rows: end - first, source }
     };
     Table {
-        create: create_sql(dataset, flavour, number),
+        create: create_sql(dataset, flavor, number),
         jobs: rows.div_ceil(BATCH),
         job: Box::new(job),
-        finish: finish_sql(dataset, flavour, number),
+        finish: finish_sql(dataset, flavor, number),
         zeros: Vec::new(),
         rows,
         name,
     }
 }
 
-fn create_sql(dataset: &OltpDataset, flavour: Flavour, number: u32) -> String {
+fn create_sql(dataset: &OltpDataset, flavor: Flavor, number: u32) -> String {
     let table = format!("{}.sbtest{number}", dataset.schema);
     let cache = dataset.serial_cache_size;
     let cache = if dataset.auto_inc && cache > 0 {
@@ -89,9 +89,9 @@ fn create_sql(dataset: &OltpDataset, flavour: Flavour, number: u32) -> String {
         (_, true) => ",\n  primary key (id asc)",
         (_, false) => ",\n  primary key (id hash)",
     };
-    let template = match flavour {
-        Flavour::PostgreSql => CREATE_TABLE,
-        Flavour::YugabyteDb => CREATE_TABLE_YUGABYTEDB,
+    let template = match flavor {
+        Flavor::PostgreSql => CREATE_TABLE,
+        Flavor::YugabyteDb => CREATE_TABLE_YUGABYTEDB,
     };
     let values = [
         ("table", table.as_str()),
@@ -115,7 +115,7 @@ fn split(dataset: &OltpDataset) -> String {
     format!("\n  split at values ({})", points.join(", "))
 }
 
-fn finish_sql(dataset: &OltpDataset, flavour: Flavour, number: u32) -> Vec<String> {
+fn finish_sql(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Vec<String> {
     let name = format!("sbtest{number}");
     let table = format!("{}.{name}", dataset.schema);
     let values = [
@@ -125,7 +125,7 @@ fn finish_sql(dataset: &OltpDataset, flavour: Flavour, number: u32) -> Vec<Strin
         ("size", &dataset.table_size.to_string()),
         ("order", if dataset.range_key_partitioning { "asc" } else { "hash" }),
     ];
-    let on_yugabytedb = flavour == Flavour::YugabyteDb;
+    let on_yugabytedb = flavor == Flavor::YugabyteDb;
     let pick = |usual, yugabytedb| if on_yugabytedb { yugabytedb } else { usual };
     [
         (CREATE_PRIMARY_KEY, !dataset.secondary && !on_yugabytedb),

@@ -7,7 +7,7 @@ use riops_wire::frontend::Message as Sent;
 
 use super::*;
 use crate::plan::WorkPlan;
-use crate::workload::dataset::Job;
+use crate::workload::tables::Job;
 use crate::workload::transaction::{Effects, Outcome, Statements, Transaction};
 
 const TESTS: [OltpTest; 17] = [
@@ -83,12 +83,12 @@ fn steps(workload: &Oltp, protocol: Protocol) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn every_statement_of_every_test_on_both_flavours() {
+fn every_statement_of_every_test_on_both_flavors() {
     let mut text = String::new();
-    for flavour in [Flavour::PostgreSql, Flavour::YugabyteDb] {
+    for flavor in [Flavor::PostgreSql, Flavor::YugabyteDb] {
         for test in TESTS {
-            let workload = oltp(small(test)).on(flavour);
-            let _ = writeln!(text, "-- {flavour}, {test}");
+            let workload = oltp(small(test)).on(flavor);
+            let _ = writeln!(text, "-- {flavor}, {test}");
             for (statement, number) in workload.statements().iter().zip(0..) {
                 // Those of the second table differ by its number only.
                 if number < 2 || !statement.name.ends_with("_2") {
@@ -104,7 +104,7 @@ fn every_statement_of_every_test_on_both_flavours() {
 }
 
 #[test]
-fn what_makes_the_tables_on_both_flavours() {
+fn what_makes_the_tables_on_both_flavors() {
     let ranges = OltpDataset {
         range_key_partitioning: true,
         num_table_splits: 4,
@@ -118,16 +118,16 @@ fn what_makes_the_tables_on_both_flavours() {
         ..OltpDataset::default()
     };
     let mut text = String::new();
-    for (flavour, dataset) in [
-        (Flavour::PostgreSql, OltpDataset::default()),
-        (Flavour::PostgreSql, public),
-        (Flavour::PostgreSql, plain.clone()),
-        (Flavour::YugabyteDb, OltpDataset::default()),
-        (Flavour::YugabyteDb, ranges),
-        (Flavour::YugabyteDb, plain),
+    for (flavor, dataset) in [
+        (Flavor::PostgreSql, OltpDataset::default()),
+        (Flavor::PostgreSql, public),
+        (Flavor::PostgreSql, plain.clone()),
+        (Flavor::YugabyteDb, OltpDataset::default()),
+        (Flavor::YugabyteDb, ranges),
+        (Flavor::YugabyteDb, plain),
     ] {
-        let made = table::filled(&dataset, flavour);
-        let _ = writeln!(text, "-- {flavour}\n{}", made.tables[0].create);
+        let made = table::filled(&dataset, flavor);
+        let _ = writeln!(text, "-- {flavor}\n{}", made.tables[0].create);
         let Job::Copy { sql, rows, .. } = (made.tables[0].job)(0) else { panic!("a copy") };
         let _ = writeln!(text, "{sql} -- {rows} rows");
         for sql in &made.tables[0].finish {
@@ -295,7 +295,7 @@ fn ids_that_the_client_makes_are_all_different_and_below_those_that_are_there() 
 #[test]
 fn the_load_brings_every_id_once_with_sysbench_s_texts() {
     let dataset = OltpDataset { table_size: 25_001, ..OltpDataset::default() };
-    let made = table::filled(&dataset, Flavour::PostgreSql);
+    let made = table::filled(&dataset, Flavor::PostgreSql);
     assert_eq!((made.tables.len(), made.tables[0].jobs), (1, 3));
     let mut ids = Vec::new();
     for job in 0..3 {

@@ -5,17 +5,17 @@ mod generator;
 use serde_json::Value;
 
 use super::access::{Access, AccessPath};
-use super::dataset::Dataset;
+use super::check::{Check, Ledger};
 use super::keys::{Purpose, RangePicker, stream};
 use super::load::LoadTable;
+use super::tables::Dataset;
 use super::texts::Texts;
 use super::values::{INT_OID, TEXT_OID};
-use super::verify::{Check, Ledger};
 use super::{
     EVERY, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill,
 };
 use crate::plan::{LoadDataset, PointRun, Protocol, RunPlan};
-use crate::target::Flavour;
+use crate::server::Flavor;
 use generator::PointGenerator;
 
 /// The workload's name.
@@ -43,13 +43,13 @@ impl Point {
     /// The workload on such a table, doing this, on PostgreSQL.
     #[must_use]
     pub fn new(dataset: LoadDataset, run: PointRun) -> Self {
-        Self { table: LoadTable { dataset, flavour: Flavour::PostgreSql }, run }
+        Self { table: LoadTable { dataset, flavor: Flavor::PostgreSql }, run }
     }
 
     /// The same on another relative.
     #[must_use]
-    pub fn on(mut self, flavour: Flavour) -> Self {
-        self.table.flavour = flavour;
+    pub fn on(mut self, flavor: Flavor) -> Self {
+        self.table.flavor = flavor;
         self
     }
 
@@ -135,13 +135,13 @@ impl Workload for Point {
         LoadTable::up_to_date(parameters)
     }
 
-    fn unsupported(&self, flavour: Flavour) -> Option<&'static str> {
-        let used = self.run.non_transactional && flavour != Flavour::YugabyteDb;
+    fn unsupported(&self, flavor: Flavor) -> Option<&'static str> {
+        let used = self.run.non_transactional && flavor != Flavor::YugabyteDb;
         used.then_some("--non-transactional")
     }
 
-    fn dataset(&self, flavour: Flavour) -> Dataset {
-        LoadTable { flavour, ..self.table.clone() }.filled()
+    fn dataset(&self, flavor: Flavor) -> Dataset {
+        LoadTable { flavor, ..self.table.clone() }.filled()
     }
 
     fn settle_sql(&self) -> Vec<String> {
@@ -167,7 +167,7 @@ impl Workload for Point {
                         AccessPath::IndexScan { table, index }
                     },
                     rows: 1,
-                    flavour: self.table.flavour,
+                    flavor: self.table.flavor,
                 }
             })
             .collect()

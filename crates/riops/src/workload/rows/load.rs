@@ -6,9 +6,9 @@ use riops_wire::copy;
 
 use super::{fill, table_name};
 use crate::plan::{Order, RowsDataset};
-use crate::target::Flavour;
-use crate::workload::dataset::{CopySource, Job};
+use crate::server::Flavor;
 use crate::workload::keys::{Permutation, Purpose, mix, stream};
+use crate::workload::tables::{CopySource, Job};
 
 const COPY: &str = include_str!("../../../../../sql/rows/copy.sql");
 const COPY_YUGABYTEDB: &str = include_str!("../../../../../sql/rows/copy.yugabytedb.sql");
@@ -23,17 +23,17 @@ const PIECE_BYTES: usize = 64 * 1024;
 pub(super) fn jobs(
     dataset: &RowsDataset,
     table: u32,
-    flavour: Flavour,
+    flavor: Flavor,
 ) -> Box<dyn Fn(u64) -> Job + Send + Sync> {
     let dataset = dataset.clone();
-    match (&dataset.order, flavour) {
+    match (&dataset.order, flavor) {
         (Order::Scattered | Order::Key, _) => {
-            Box::new(move |number| copy_job(&dataset, table, number, flavour))
+            Box::new(move |number| copy_job(&dataset, table, number, flavor))
         }
-        (Order::Hash, Flavour::YugabyteDb) => {
+        (Order::Hash, Flavor::YugabyteDb) => {
             Box::new(move |number| insert_job(&dataset, table, number, "yb_hash_code(mykey)"))
         }
-        (Order::Hash, Flavour::PostgreSql) => {
+        (Order::Hash, Flavor::PostgreSql) => {
             // hashint8 is the hash that PostgreSQL itself partitions a bigint by.
             Box::new(move |number| insert_job(&dataset, table, number, "hashint8(mykey)"))
         }
@@ -53,10 +53,10 @@ pub(super) fn probes(dataset: &RowsDataset) -> Vec<String> {
     }
 }
 
-fn copy_job(dataset: &RowsDataset, table: u32, number: u64, flavour: Flavour) -> Job {
-    let copy = match flavour {
-        Flavour::PostgreSql => COPY,
-        Flavour::YugabyteDb => COPY_YUGABYTEDB,
+fn copy_job(dataset: &RowsDataset, table: u32, number: u64, flavor: Flavor) -> Job {
+    let copy = match flavor {
+        Flavor::PostgreSql => COPY,
+        Flavor::YugabyteDb => COPY_YUGABYTEDB,
     };
     let first = number * dataset.batch;
     let rows = dataset.batch.min(dataset.rows - first);
@@ -142,7 +142,7 @@ mod tests {
         #[test]
         fn the_jobs_bring_every_key_once_whatever_the_remainder(rows in 1u64..3_000, batch in 1u64..3_500) {
             let dataset = dataset(rows, batch, Order::Scattered);
-            let job = jobs(&dataset, 1, Flavour::PostgreSql);
+            let job = jobs(&dataset, 1, Flavor::PostgreSql);
             let mut found: Vec<_> = (0..rows.div_ceil(batch)).flat_map(|number| keys(job(number))).collect();
             found.sort_unstable();
             prop_assert!(found.into_iter().eq(1..=rows));
@@ -151,7 +151,7 @@ mod tests {
         #[test]
         fn the_insert_jobs_count_every_row_once(rows in 1u64..3_000, batch in 1u64..3_500) {
             let dataset = dataset(rows, batch, Order::Hash);
-            let job = jobs(&dataset, 1, Flavour::PostgreSql);
+            let job = jobs(&dataset, 1, Flavor::PostgreSql);
             let total: u64 = (0..rows.div_ceil(batch))
                 .map(|number| match job(number) {
                     Job::Sql { rows, .. } => rows,
@@ -165,17 +165,17 @@ mod tests {
     #[test]
     fn scattered_neighbours_are_far_apart_and_tables_differ() {
         let dataset = dataset(100_000, 100_000, Order::Scattered);
-        let first = keys(jobs(&dataset, 1, Flavour::PostgreSql)(0));
+        let first = keys(jobs(&dataset, 1, Flavor::PostgreSql)(0));
         let near = first.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) < 100).count();
         // 200 of 100,000 by chance, standard deviation 14.
         assert!(near < 300, "{near}");
-        assert_ne!(first, keys(jobs(&dataset, 2, Flavour::PostgreSql)(0)));
-        assert_eq!(first, keys(jobs(&dataset, 1, Flavour::PostgreSql)(0)));
+        assert_ne!(first, keys(jobs(&dataset, 2, Flavor::PostgreSql)(0)));
+        assert_eq!(first, keys(jobs(&dataset, 1, Flavor::PostgreSql)(0)));
     }
 
     #[test]
     fn rows_in_key_order_come_in_key_order() {
-        let found = keys(jobs(&dataset(10, 4, Order::Key), 1, Flavour::PostgreSql)(1));
+        let found = keys(jobs(&dataset(10, 4, Order::Key), 1, Flavor::PostgreSql)(1));
         assert_eq!(found, [5, 6, 7, 8]);
     }
 }

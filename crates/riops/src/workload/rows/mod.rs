@@ -11,16 +11,16 @@ mod server_loop;
 use serde_json::Value;
 
 use super::access::{Access, AccessPath};
-use super::dataset::{Dataset, Table, Zero};
+use super::check::{Check, Ledger};
 use super::keys::{Purpose, RangePicker, stream};
+use super::tables::{Dataset, Table, Zero};
 use super::transaction::with_literals;
 use super::values::BIGINT_OID;
-use super::verify::{Check, Ledger};
 use super::{
     EVERY, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill,
 };
 use crate::plan::{self, Layout, LoopSide, Protocol, RowsDataset, RowsRun, RunPlan};
-use crate::target::Flavour;
+use crate::server::Flavor;
 use generator::{RowsGenerator, TableStatements};
 use server_loop::RowsLoop;
 pub use server_loop::routines;
@@ -65,7 +65,7 @@ pub const OPERATION_UPDATE: usize = 1;
 pub struct Rows {
     dataset: RowsDataset,
     run: RowsRun,
-    flavour: Flavour,
+    flavor: Flavor,
 }
 
 /// The name of a table, numbered from 1.
@@ -77,13 +77,13 @@ impl Rows {
     /// The workload on such a dataset, doing this, on PostgreSQL.
     #[must_use]
     pub fn new(dataset: RowsDataset, run: RowsRun) -> Self {
-        Self { dataset, run, flavour: Flavour::PostgreSql }
+        Self { dataset, run, flavor: Flavor::PostgreSql }
     }
 
     /// The same on another relative.
     #[must_use]
-    pub fn on(self, flavour: Flavour) -> Self {
-        Self { flavour, ..self }
+    pub fn on(self, flavor: Flavor) -> Self {
+        Self { flavor, ..self }
     }
 
     fn tables(&self) -> impl Iterator<Item = String> + use<> {
@@ -198,7 +198,7 @@ impl Rows {
     #[must_use]
     pub fn read_samples(&self) -> Vec<String> {
         const SAMPLES: u64 = 5;
-        if !(self.run.reads() && self.run.updates()) || self.flavour != Flavour::PostgreSql {
+        if !(self.run.reads() && self.run.updates()) || self.flavor != Flavor::PostgreSql {
             return Vec::new();
         }
         let reads = self.statements(&table_name(1));
@@ -219,7 +219,7 @@ impl Rows {
     /// What makes the empty table of this name.
     fn create_sql(&self, table: &str) -> Vec<String> {
         let filler = self.dataset.filler.to_string();
-        if self.flavour == Flavour::PostgreSql {
+        if self.flavor == Flavor::PostgreSql {
             let template = match self.dataset.layout {
                 Layout::Packed => CREATE_TABLE,
                 Layout::Block => CREATE_TABLE_BLOCK,
@@ -243,12 +243,12 @@ impl Rows {
     /// What follows when the table is full.
     fn finish_sql(&self, table: &str) -> Vec<String> {
         let values = [("table", table)];
-        match (self.flavour, self.dataset.primary_key) {
-            (Flavour::YugabyteDb, _) => vec![fill(SETTLE_YUGABYTEDB, &values)],
-            (Flavour::PostgreSql, true) => {
+        match (self.flavor, self.dataset.primary_key) {
+            (Flavor::YugabyteDb, _) => vec![fill(SETTLE_YUGABYTEDB, &values)],
+            (Flavor::PostgreSql, true) => {
                 vec![fill(CREATE_PRIMARY_KEY, &values), fill(SETTLE, &values)]
             }
-            (Flavour::PostgreSql, false) => {
+            (Flavor::PostgreSql, false) => {
                 vec![fill(CREATE_INDEX, &values), fill(SETTLE, &values)]
             }
         }
@@ -283,7 +283,7 @@ impl Workload for Rows {
             .unwrap_or_else(|_| parameters.clone())
     }
 
-    fn unsupported(&self, flavour: Flavour) -> Option<&'static str> {
+    fn unsupported(&self, flavor: Flavor) -> Option<&'static str> {
         let only_on_yugabytedb = [
             ("--tablets", self.dataset.tablets > 0),
             ("--index-tablets", self.dataset.index_tablets > 0),
@@ -292,31 +292,31 @@ impl Workload for Rows {
             ("--follower-reads", self.run.follower_reads_ms.is_some()),
         ];
         let used = only_on_yugabytedb.iter().find(|(_, used)| *used);
-        used.map(|(option, _)| *option).filter(|_| flavour != Flavour::YugabyteDb)
+        used.map(|(option, _)| *option).filter(|_| flavor != Flavor::YugabyteDb)
     }
 
     fn settle_sql(&self) -> Vec<String> {
         // Updates of earlier runs have cleared the visibility map, without which an index-only
         // scan visits the table for every row.
-        if self.run.index_only && self.flavour == Flavour::PostgreSql {
+        if self.run.index_only && self.flavor == Flavor::PostgreSql {
             self.tables().map(|table| fill(SETTLE, &[("table", &table)])).collect()
         } else {
             Vec::new()
         }
     }
 
-    fn dataset(&self, flavour: Flavour) -> Dataset {
-        let on_flavour = self.clone().on(flavour);
+    fn dataset(&self, flavor: Flavor) -> Dataset {
+        let on_flavor = self.clone().on(flavor);
         let parameters = serde_json::to_value(&self.dataset).unwrap_or_default();
-        let one_row_each = self.dataset.layout == Layout::Block && flavour == Flavour::PostgreSql;
+        let one_row_each = self.dataset.layout == Layout::Block && flavor == Flavor::PostgreSql;
         let tables = (1..=self.dataset.tables)
             .map(|number| {
                 let name = table_name(number);
                 Table {
-                    create: on_flavour.create_sql(&name).join(";\n"),
+                    create: on_flavor.create_sql(&name).join(";\n"),
                     jobs: self.dataset.rows.div_ceil(self.dataset.batch),
-                    job: load::jobs(&self.dataset, number, flavour),
-                    finish: on_flavour.finish_sql(&name),
+                    job: load::jobs(&self.dataset, number, flavor),
+                    finish: on_flavor.finish_sql(&name),
                     zeros: one_row_each
                         .then(|| Zero {
                             what: format!("rows of riops.{name} that share a block"),
@@ -363,7 +363,7 @@ impl Workload for Rows {
                         arguments,
                         expected,
                         rows: batch,
-                        flavour: self.flavour,
+                        flavor: self.flavor,
                     }
                 })
             })

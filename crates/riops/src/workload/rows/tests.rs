@@ -186,16 +186,16 @@ proptest! {
 }
 
 /// All that is sent for a dataset and a run.
-fn all_statements(dataset: RowsDataset, run: &RowsRun, flavour: Flavour) -> String {
-    let workload = Rows::new(dataset, run.clone()).on(flavour);
-    let made = workload.dataset(flavour);
+fn all_statements(dataset: RowsDataset, run: &RowsRun, flavor: Flavor) -> String {
+    let workload = Rows::new(dataset, run.clone()).on(flavor);
+    let made = workload.dataset(flavor);
     let session = workload.stages(&plan(run, 1)).remove(0).sessions.remove(0);
     let table = &made.tables[0];
     let mut lines: Vec<String> = made.settings.clone();
     lines.push(table.create.clone());
     match (table.job)(0) {
-        crate::workload::dataset::Job::Copy { sql, .. }
-        | crate::workload::dataset::Job::Sql { sql, .. } => lines.push(sql),
+        crate::workload::tables::Job::Copy { sql, .. }
+        | crate::workload::tables::Job::Sql { sql, .. } => lines.push(sql),
     }
     lines.extend(table.finish.clone());
     lines.extend(table.zeros.iter().map(|zero| zero.sql.clone()));
@@ -215,18 +215,18 @@ fn the_statements_for_yugabytedb_have_its_clauses() {
         ..RowsDataset::default()
     };
     let reads = RowsRun { follower_reads_ms: Some(30_000), ..RowsRun::default() };
-    let mut text = all_statements(dataset.clone(), &reads, Flavour::YugabyteDb);
+    let mut text = all_statements(dataset.clone(), &reads, Flavor::YugabyteDb);
     let by_key = RowsDataset { primary_key: true, order: crate::plan::Order::Hash, ..dataset };
     let updates = RowsRun { update_percent: 100, non_transactional: true, ..RowsRun::default() };
     text.push_str("\n-- with a primary key\n");
-    text.push_str(&all_statements(by_key, &updates, Flavour::YugabyteDb));
+    text.push_str(&all_statements(by_key, &updates, Flavor::YugabyteDb));
     insta::assert_snapshot!(text);
 }
 
 #[test]
 fn one_row_fills_a_block_by_its_fill_factor() {
     let dataset = RowsDataset { layout: Layout::Block, filler: 1024, ..RowsDataset::default() };
-    insta::assert_snapshot!(all_statements(dataset, &RowsRun::default(), Flavour::PostgreSql));
+    insta::assert_snapshot!(all_statements(dataset, &RowsRun::default(), Flavor::PostgreSql));
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn every_statement_is_what_the_documents_say() {
         let dataset = RowsDataset { filler: 20, primary_key, ..RowsDataset::default() };
         let run = RowsRun { update_percent: 50, index_only, ..RowsRun::default() };
         let workload = Rows::new(dataset, run.clone());
-        let tables = workload.dataset(Flavour::PostgreSql).tables;
+        let tables = workload.dataset(Flavor::PostgreSql).tables;
         let session = workload.stages(&plan(&run, 1)).remove(0).sessions.remove(0);
         let mut add = |part: &str| {
             text.push_str(part);

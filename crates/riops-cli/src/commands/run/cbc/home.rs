@@ -1,10 +1,13 @@
 //! Where the table of `cbc` is made: the place, the room that it needs, and its end.
 
 use anyhow::Result;
+use riops::dataset::database::{self, drop_leftovers, drop_own, make_database};
+use riops::dataset::{DatasetError, Registry};
+use riops::host::{Interrupt, machine};
 use riops::plan::{CbcDataset, CbcPlace, CbcRun, RunPlan};
-use riops::target::{ConnInfo, Connection, Interrupt, machine};
-use riops::workload::cbc::{self, DATABASE, NAME, TABLE, drop_leftovers, drop_own, make_database};
-use riops::workload::dataset::{Dataset, DatasetError, Registry};
+use riops::server::{ConnInfo, Connection};
+use riops::workload::cbc::{self, DATABASE, NAME, TABLE};
+use riops::workload::tables::Dataset;
 
 use super::super::super::settle::open_patiently;
 use super::super::{Ground, Setting};
@@ -40,7 +43,7 @@ impl Home {
                 return Err(UsageError(text).into());
             }
             // The lock lasts until the connection ends: by then this run is in its database.
-            cbc::lock(admin)?;
+            database::lock(admin)?;
             drop_leftovers(admin)?;
             // Given up half-way, it would stay behind.
             admin.heed(&Interrupt::new());

@@ -7,19 +7,20 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use riops::dataset::Registry;
 use riops::engine::{SessionError, StageResult, run_once, run_stage};
+use riops::host::Interrupt;
 use riops::plan::{CbcDataset, CbcPlace, CbcRun, CbcSize, DatasetPlan, RunPlan, Stop, WorkPlan};
 use riops::probe::Probe;
 use riops::probe::caches::{self, CacheState};
 use riops::probe::database::{DatabaseProbe, checkpoints_sql};
 use riops::probe::sampler::{OnPoint, ProbePoint, Progress, Sampler};
-use riops::store::{
+use riops::record::{
     DatasetRecord, Ending, Measured, MeasuredStatement, Part, Record, RunContext, build_parts,
 };
-use riops::target::{Connection, ConnectionError, Flavour, Interrupt, Nodes};
+use riops::server::{Connection, ConnectionError, Flavor, Nodes};
 use riops::workload::cbc::{self, NAME, Query, StatementPlan, Step, TABLE, VacuumRates};
-use riops::workload::dataset::Registry;
-use riops::workload::verify::Check;
+use riops::workload::check::Check;
 
 use super::ground::Ground;
 use super::{Afterwards, Setting, ended_early, perform, plan::cores, tell_caches};
@@ -76,10 +77,10 @@ pub(super) fn run(options: &RunCbc, interrupt: &Interrupt, ui: Ui) -> Result<Exi
 fn measure(setting: &Setting<'_>, mut plan: RunPlan, skip_space_check: bool) -> Result<Record> {
     let mut admin = Connection::open(&setting.target.conninfo, setting.interrupt)?;
     let ground = Ground::read(setting, &plan, &mut admin)?;
-    if ground.facts.flavour != Flavour::PostgreSql {
+    if ground.facts.flavor != Flavor::PostgreSql {
         let text = format!(
             "the workload cbc is made of VACUUM, CLUSTER and the like, which {} does not have: it is for PostgreSQL",
-            ground.facts.flavour
+            ground.facts.flavor
         );
         return Err(UsageError(text).into());
     }

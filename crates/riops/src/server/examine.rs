@@ -1,0 +1,446 @@
+//! A look at a target and at this client before something is measured: what would make the figures
+//! mean something else than their reader thinks.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::process::{Resource, getrlimit};
+use serde::{Deserialize, Serialize};
+
+use super::connection::{Connection, ConnectionError};
+use super::facts::ServerFacts;
+use super::fit::DatasetFit;
+use super::pooler::Pooler;
+use crate::host::machine::{self, MachineFacts};
+
+const SETTINGS_SQL: &str = include_str!("../../../../sql/target/doctor.sql");
+/// Statements by which the time to the server and back is judged.
+const ROUND_TRIPS: usize = 50;
+/// A clock that is off by more makes logs hard to compare.
+const CLOCK_OFFSET_MAX_S: f64 = 1.0;
+/// Free space below which a load is likely to fail.
+const FREE_BYTES_MIN: u64 = 2 << 30;
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// The figures would mean something else than their reader thinks.
+    Warning,
+    /// Good to know.
+    Note,
+}
+
+/// Something unusual.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// How much it matters.
+    pub level: Level,
+    /// What it is about: a setting's name, `clock`, `disk`, …
+    pub about: String,
+    /// What is unusual, and what it does to figures.
+    pub text: String,
+}
+
+/// All that was seen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Diagnosis {
+    /// The server.
+    pub server: ServerFacts,
+    /// Where it was reached.
+    pub address: String,
+    /// The database.
+    pub database: String,
+    /// TLS version and cipher suite; absent for a plain connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<String>,
+    /// What stands in between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pooler: Option<Pooler>,
+    /// Settings that decide about figures, with their units.
+    pub settings: BTreeMap<String, String>,
+    /// The shortest and the median time of a statement that does nothing, in microseconds.
+    pub round_trip_min_us: f64,
+    /// The median.
+    pub round_trip_median_us: f64,
+    /// How far the server's clock is ahead of the client's, in seconds.
+    pub clock_offset_s: f64,
+    /// Free bytes where the server's data lie, where that is on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_free_bytes: Option<u64>,
+    /// What the dataset fits into, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<DatasetFit>,
+    /// This machine.
+    pub client: MachineFacts,
+    /// What bounds the number of connections of this client.
+    pub limits: ClientLimits,
+    /// What is unusual, the most important first.
+    pub findings: Vec<Finding>,
+}
+
+/// What bounds the number of connections of this client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientLimits {
+    /// Open files, of which each connection is one; absent where there is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<u64>,
+    /// Local ports for connections to one address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ports: Option<u64>,
+    /// What tells the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_source: Option<String>,
+}
+
+impl ClientLimits {
+    /// Asks the operating system.
+    #[must_use]
+    pub fn read() -> Self {
+        let text = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+        Self {
+            files: getrlimit(Resource::Nofile).current,
+            ports: text("/proc/sys/net/ipv4/ip_local_port_range").and_then(|range| ports(&range)),
+            clock_source: text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        }
+    }
+}
+
+/// How many ports a range like `32768 60999` has.
+fn ports(range: &str) -> Option<u64> {
+    let mut ends = range.split_whitespace().map(|end| end.parse::<u64>().ok());
+    let (first, last) = (ends.next()??, ends.next()??);
+    (last >= first).then(|| last - first + 1)
+}
+
+/// A setting as `pg_settings` shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Setting {
+    value: String,
+    unit: String,
+    by_default: bool,
+}
+
+impl Setting {
+    /// The value in bytes, where its unit is one of memory.
+    fn bytes(&self) -> Option<u64> {
+        let factor = match self.unit.as_str() {
+            "B" => 1,
+            "kB" => 1 << 10,
+            "8kB" => 8 << 10,
+            "MB" => 1 << 20,
+            _ => return None,
+        };
+        self.value.parse::<u64>().ok()?.checked_mul(factor)
+    }
+
+    fn is(&self, value: &str) -> bool {
+        self.value == value
+    }
+
+    fn number(&self) -> Option<f64> {
+        self.value.parse().ok()
+    }
+}
+
+/// Looks at everything.
+///
+/// # Errors
+/// [`ConnectionError`]
+pub fn examine(
+    connection: &mut Connection,
+    database: &str,
+    pooler: Option<Pooler>,
+    is_local: bool,
+) -> Result<Diagnosis, ConnectionError> {
+    let server = ServerFacts::read(connection)?;
+    let settings = settings(connection)?;
+    let standby = connection.query_value("select pg_is_in_recovery()")?.as_deref() == Some("t");
+    let mut times: Vec<Duration> = Vec::with_capacity(ROUND_TRIPS);
+    for _ in 0..ROUND_TRIPS {
+        let start = Instant::now();
+        connection.query("select 1")?;
+        times.push(start.elapsed());
+    }
+    times.sort_unstable();
+    let micros = |at: usize| times.get(at).map_or(0.0, |time| time.as_secs_f64() * 1e6);
+    let clock_offset_s = clock_offset_s(connection)?;
+    let disk_free_bytes =
+        server.data_directory.as_deref().filter(|_| is_local).and_then(machine::free_bytes);
+    let client = MachineFacts::read();
+    let limits = ClientLimits::read();
+    let mut findings = judge_settings(&settings, standby);
+    findings.extend(judge_place(&client, &limits, clock_offset_s, disk_free_bytes, is_local));
+    if let Some(pooler) = pooler {
+        findings.push(finding(Level::Note, "pooler", &pooler.to_string()));
+    }
+    findings.sort_by_key(|finding| finding.level);
+    let shown = |setting: &Setting| match setting.bytes() {
+        Some(bytes) => format!("{} MB", bytes >> 20),
+        None => format!("{} {}", setting.value, setting.unit).trim().to_owned(),
+    };
+    Ok(Diagnosis {
+        server,
+        address: connection.address().to_owned(),
+        database: database.to_owned(),
+        encryption: connection.encryption(),
+        pooler,
+        settings: settings.iter().map(|(name, setting)| (name.clone(), shown(setting))).collect(),
+        round_trip_min_us: micros(0),
+        round_trip_median_us: micros(ROUND_TRIPS / 2),
+        clock_offset_s,
+        disk_free_bytes,
+        dataset: None,
+        client,
+        limits,
+        findings,
+    })
+}
+
+fn settings(connection: &mut Connection) -> Result<BTreeMap<String, Setting>, ConnectionError> {
+    let rows = connection.query(SETTINGS_SQL)?;
+    let read = |row: Vec<Option<String>>| match <[Option<String>; 4]>::try_from(row) {
+        Ok([Some(name), Some(value), Some(unit), Some(source)]) => {
+            Some((name, Setting { value, unit, by_default: source == "default" }))
+        }
+        _ => None,
+    };
+    Ok(rows.into_iter().filter_map(read).collect())
+}
+
+/// The server's time was asked somewhere between the two looks at the client's.
+fn clock_offset_s(connection: &mut Connection) -> Result<f64, ConnectionError> {
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    let before = now();
+    let text = connection.query_value("select extract(epoch from clock_timestamp())")?;
+    let middle = f64::midpoint(before, now());
+    Ok(text.and_then(|text| text.parse::<f64>().ok()).map_or(0.0, |server| server - middle))
+}
+
+fn finding(level: Level, about: &str, text: &str) -> Finding {
+    Finding { level, about: about.to_owned(), text: text.to_owned() }
+}
+
+/// What is unusual about the settings.
+fn judge_settings(settings: &BTreeMap<String, Setting>, standby: bool) -> Vec<Finding> {
+    use Level::{Note, Warning};
+    let simple = [
+        (
+            "fsync",
+            "off",
+            Warning,
+            "a crash loses the database, and writes cost less than on any server that keeps them",
+        ),
+        (
+            "full_page_writes",
+            "off",
+            Warning,
+            "a crash may tear pages, and writes cost less than with it",
+        ),
+        (
+            "synchronous_commit",
+            "off",
+            Warning,
+            "a commit is told before it is safe: write rates are not comparable",
+        ),
+        (
+            "autovacuum",
+            "off",
+            Warning,
+            "tables grow with every update, and plans rest on old statistics",
+        ),
+        ("debug_assertions", "on", Warning, "this is a developer's build: several times slower"),
+        ("default_transaction_read_only", "on", Warning, "nothing can be written"),
+        (
+            "log_statement",
+            "all",
+            Warning,
+            "every statement is logged: the log is part of the measurement",
+        ),
+        ("archive_mode", "on", Note, "WAL is archived: that takes its share of the disk"),
+        ("track_io_timing", "off", Note, "the server cannot tell how long reads take"),
+    ];
+    let mut found: Vec<Finding> = simple
+        .iter()
+        .filter(|(name, value, _, _)| settings.get(*name).is_some_and(|setting| setting.is(value)))
+        .map(|(name, value, level, text)| finding(*level, name, &format!("{value}: {text}")))
+        .collect();
+    let get = |name: &str| settings.get(name);
+    if let Some(buffers) = get("shared_buffers").filter(|buffers| buffers.by_default)
+        && let Some(bytes) = buffers.bytes()
+    {
+        found.push(finding(
+            Warning,
+            "shared_buffers",
+            &format!("{} MB: the built-in default, small for any machine of today", bytes >> 20),
+        ));
+    }
+    if let Some(bytes) = get("max_wal_size").and_then(Setting::bytes)
+        && bytes <= 1 << 30
+    {
+        found.push(finding(
+            Note,
+            "max_wal_size",
+            &format!("{} MB: under writes, checkpoints come by size and not by time", bytes >> 20),
+        ));
+    }
+    if get("checkpoint_timeout").and_then(Setting::number).is_some_and(|seconds| seconds < 300.0) {
+        found.push(finding(
+            Note,
+            "checkpoint_timeout",
+            "below 5 minutes: full pages are written to the WAL more often",
+        ));
+    }
+    if get("log_min_duration_statement").is_some_and(|setting| setting.is("0")) {
+        found.push(finding(
+            Warning,
+            "log_min_duration_statement",
+            "0: every statement is logged: the log is part of the measurement",
+        ));
+    }
+    for name in ["statement_timeout", "idle_in_transaction_session_timeout", "lock_timeout"] {
+        if let Some(setting) = get(name).filter(|setting| !setting.is("0")) {
+            let text =
+                format!("{} {}: longer work ends with an error", setting.value, setting.unit);
+            found.push(finding(Note, name, &text));
+        }
+    }
+    if let Some(libraries) = get("shared_preload_libraries").filter(|setting| !setting.is("")) {
+        let text = format!("{}: they take their part of each statement", libraries.value);
+        found.push(finding(Note, "shared_preload_libraries", &text));
+    }
+    if get("synchronous_standby_names").is_some_and(|setting| !setting.is("")) {
+        let text = "set: a commit waits for another server";
+        found.push(finding(Note, "synchronous_standby_names", text));
+    }
+    if standby {
+        found.push(finding(Warning, "recovery", "this is a standby: nothing can be written"));
+    }
+    found
+}
+
+/// What is unusual about the client, the clocks and the disk.
+fn judge_place(
+    client: &MachineFacts,
+    limits: &ClientLimits,
+    clock_offset_s: f64,
+    disk_free_bytes: Option<u64>,
+    is_local: bool,
+) -> Vec<Finding> {
+    use Level::{Note, Warning};
+    let mut found = Vec::new();
+    if clock_offset_s.abs() > CLOCK_OFFSET_MAX_S {
+        let text = format!("the server's clock is {clock_offset_s:+.1} s from this client's");
+        found.push(finding(Warning, "clock", &text));
+    }
+    let slow = ["hpet", "acpi_pm", "jiffies"];
+    if let Some(source) = limits.clock_source.as_deref().filter(|source| slow.contains(source)) {
+        let text = format!("the time comes from {source}: each look at it costs microseconds");
+        found.push(finding(Warning, "clock source", &text));
+    }
+    if let Some(bytes) = disk_free_bytes.filter(|&bytes| bytes < FREE_BYTES_MIN) {
+        let text = format!("{} MB left where the server's data lie", bytes >> 20);
+        found.push(finding(Warning, "disk", &text));
+    }
+    if let Some(governor) =
+        client.cpu_governor.as_deref().filter(|governor| *governor != "performance")
+    {
+        let text = format!("{governor}: the processors' frequency changes while you measure");
+        found.push(finding(Note, "cpu governor", &text));
+    }
+    if let Some(cpus) = client.cgroup_cpus.filter(|cpus| *cpus < client.cpus as f64) {
+        let text = format!("the control group grants {cpus} of {} processors", client.cpus);
+        found.push(finding(Warning, "cgroup", &text));
+    }
+    if let Some(files) = limits.files.filter(|&files| files < 1_100) {
+        let text =
+            format!("{files} open files: no more than about {} sessions", files.saturating_sub(50));
+        found.push(finding(Note, "files", &text));
+    }
+    if is_local {
+        let text = "client and server share this machine: each takes from the other";
+        found.push(finding(Note, "machine", text));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(changes: &[(&str, &str, &str, bool)]) -> Vec<(Level, String)> {
+        let settings = changes
+            .iter()
+            .map(|(name, value, unit, by_default)| {
+                let setting = Setting {
+                    value: (*value).to_owned(),
+                    unit: (*unit).to_owned(),
+                    by_default: *by_default,
+                };
+                ((*name).to_owned(), setting)
+            })
+            .collect();
+        judge_settings(&settings, false)
+            .into_iter()
+            .map(|finding| (finding.level, finding.about))
+            .collect()
+    }
+
+    #[test]
+    fn unusual_settings_are_told_and_usual_ones_are_not() {
+        let usual = [
+            ("fsync", "on", "", true),
+            ("shared_buffers", "1048576", "8kB", false),
+            ("max_wal_size", "16384", "MB", false),
+            ("checkpoint_timeout", "900", "s", false),
+            ("log_min_duration_statement", "-1", "ms", true),
+            ("statement_timeout", "0", "ms", true),
+            ("shared_preload_libraries", "", "", true),
+        ];
+        assert_eq!(judged(&usual), []);
+        for (name, value, unit, by_default, level) in [
+            ("fsync", "off", "", false, Level::Warning),
+            ("shared_buffers", "16384", "8kB", true, Level::Warning),
+            ("max_wal_size", "1024", "MB", true, Level::Note),
+            ("checkpoint_timeout", "60", "s", false, Level::Note),
+            ("log_min_duration_statement", "0", "ms", false, Level::Warning),
+            ("statement_timeout", "1000", "ms", false, Level::Note),
+            ("shared_preload_libraries", "auto_explain", "", false, Level::Note),
+        ] {
+            assert_eq!(judged(&[(name, value, unit, by_default)]), [(level, name.to_owned())]);
+        }
+    }
+
+    #[test]
+    fn the_place_is_judged_by_clock_disk_and_limits() {
+        let client = MachineFacts { cpus: 4, ..MachineFacts::default() };
+        let limits = ClientLimits {
+            files: Some(1_048_576),
+            ports: Some(28_232),
+            clock_source: Some("tsc".to_owned()),
+        };
+        assert_eq!(judge_place(&client, &limits, 0.01, Some(1 << 40), false), []);
+        let client = MachineFacts {
+            cgroup_cpus: Some(1.5),
+            cpu_governor: Some("powersave".to_owned()),
+            ..client
+        };
+        let limits =
+            ClientLimits { files: Some(1024), clock_source: Some("hpet".to_owned()), ..limits };
+        let about: Vec<_> = judge_place(&client, &limits, -5.0, Some(1 << 20), true)
+            .into_iter()
+            .map(|finding| finding.about)
+            .collect();
+        assert_eq!(
+            about,
+            ["clock", "clock source", "disk", "cpu governor", "cgroup", "files", "machine"]
+        );
+    }
+
+    #[test]
+    fn a_range_of_ports_is_counted() {
+        assert_eq!(ports("32768\t60999"), Some(28_232));
+        assert_eq!(ports("9 1"), None);
+    }
+}
