@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{EngineError, NullServer, Observer, StageResult, run_stage};
 use crate::host::Interrupt;
-use crate::metrics::{LatencySummary, Point};
+use crate::metrics::{Counter, LatencySummary, Point};
 use crate::plan::{RunPlan, Stop};
 use crate::probe::Probe;
 use crate::server::{ConnInfo, ConnectionError, Nodes};
@@ -117,7 +117,7 @@ pub fn calibrate(
 
 fn calibration(plan: &RunPlan, result: &StageResult) -> Calibration {
     let operations = result.recorder.operations();
-    let transactions: u64 = operations.iter().map(|totals| totals.transactions).sum();
+    let transactions = result.recorder.counters().get(Counter::Transactions);
     let worker_s: f64 = result.worker_cpu_s.iter().sum();
     let cpu_us = worker_s * 1e6 / transactions.max(1) as f64;
     Calibration {

@@ -18,7 +18,7 @@ use super::session::{SessionError, SessionTally, Tally};
 use super::worker::{IntervalLink, WorkerEvent, WorkerReport};
 use super::{Go, Shared, in_time};
 use crate::host::Interrupt;
-use crate::metrics::{Failure, IntervalPart, Recorder};
+use crate::metrics::{Counter, Failure, IntervalPart, Origin, Recorder};
 use crate::plan::{OnError, Stop};
 use crate::probe::cpu;
 use crate::server::connection::{Answer, Notice};
@@ -356,7 +356,8 @@ impl CallSession<'_> {
         self.before_this_call += done.sum::<u64>();
         let changing = self.shared.changes.iter().position(|&changes| changes);
         if let (Some(operation), true) = (changing, rows_unknown > 0) {
-            self.report.recorder.lost_many(operation, 0, transactions_unknown);
+            let unknown = [(Counter::Unknown, transactions_unknown)];
+            self.report.recorder.count(Origin::operation(operation), unknown);
             if let Some(acknowledged) = self.report.acknowledged.get_mut(operation) {
                 acknowledged.transactions_unknown += transactions_unknown;
                 acknowledged.rows_unknown += rows_unknown;
@@ -392,7 +393,8 @@ impl CallSession<'_> {
                     self.end_survivor(&mut connection)?;
                     self.process = connection.greeting().process;
                     merge(&mut self.report.findings, findings);
-                    self.report.recorder.reconnected(self.node);
+                    let origin = Origin::node(self.node);
+                    self.report.recorder.count(origin, [(Counter::Reconnects, 1)]);
                     self.report.recorder.connects.record(start.elapsed().into());
                     return Ok(Some(connection));
                 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use riops_testkit::{FakeServer, PORT, Reply, Request};
 
 use super::*;
-use crate::metrics::Point;
+use crate::metrics::{Counter, Point};
 use crate::plan::{ErrorPolicy, OnError, Protocol, Stop};
 use crate::server::{ConnInfo, Flavor};
 use crate::workload::access::AccessPath;
@@ -140,8 +140,12 @@ fn run_on(
     )
 }
 
+fn counted(result: &StageResult, counter: Counter) -> u64 {
+    result.recorder.counters().get(counter)
+}
+
 fn transactions(result: &StageResult) -> u64 {
-    result.recorder.operations().iter().map(|totals| totals.transactions).sum()
+    counted(result, Counter::Transactions)
 }
 
 #[test]
@@ -162,7 +166,7 @@ fn a_number_of_transactions_is_run_exactly_over_all_sessions_and_workers() {
 #[test]
 fn a_number_of_rows_ends_with_the_transaction_that_reaches_it() {
     let result = run(&plan(Stop::Rows(995), 1, 1), false, |_, request| well(request)).unwrap();
-    assert_eq!(result.recorder.operations()[0].rows, 1_000);
+    assert_eq!(counted(&result, Counter::Rows), 1_000);
 }
 
 #[test]

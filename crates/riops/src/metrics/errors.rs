@@ -89,12 +89,6 @@ impl ErrorCounts {
         other.0.iter().for_each(|entry| self.merge_entry(entry));
     }
 
-    /// All errors.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.0.iter().map(|entry| entry.count).sum()
-    }
-
     /// The kinds, to be completed with what only the whole stage knows.
     pub fn entries_mut(&mut self) -> &mut [ErrorEntry] {
         &mut self.0
@@ -120,7 +114,7 @@ mod tests {
             counts.add(SqlState::parse(&code), "again", true, Nanos(0));
         }
         assert_eq!(counts.entries().len(), ERRORS_MAX);
-        assert_eq!(counts.total(), 400);
+        assert_eq!(counts.entries().iter().map(|entry| entry.count).sum::<u64>(), 400);
         assert_eq!((counts.entries()[0].count, counts.entries()[0].attempts_s), (2, 0.5));
         assert_eq!(counts.entries()[0].sample, "no");
         assert_eq!((counts.entries()[0].retried, counts.entries()[0].more_samples.len()), (1, 1));

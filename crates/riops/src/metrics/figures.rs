@@ -1,5 +1,6 @@
 //! The figures by which a result is judged, while it is made and when it is done.
 
+use super::counters::{Counter, Counters};
 use super::histogram::Histogram;
 use super::interval::IntervalPart;
 use super::recorder::Recorder;
@@ -10,24 +11,12 @@ use crate::plan::{Metric, Quantity, TimeKind};
 pub struct Figures<'a> {
     /// Length of the measurement so far.
     pub seconds: f64,
-    /// Transactions that ended well.
-    pub transactions: u64,
-    /// Their rows.
-    pub rows: u64,
-    /// Errors.
-    pub errors: u64,
-    /// Transactions that failed, or whose outcome is unknown.
-    pub failed: u64,
-    /// Of these the ones whose outcome is unknown, where that is known already.
-    pub unknown: Option<u64>,
-    /// Late and skipped transactions.
-    pub late: u64,
+    /// What was counted.
+    pub counters: Counters,
     /// Starts that never got their turn, where a rate is set and that is known already.
     pub waiting: Option<u64>,
-    /// Transactions that were sent again.
-    pub retries: u64,
-    /// Broken connections that were replaced, where that is known already.
-    pub reconnects: Option<u64>,
+    /// Whether the stage is over: only then are reconnects and unknown outcomes judged.
+    pub is_final: bool,
     /// Service times.
     pub service: &'a Histogram,
     /// Response times, where a rate is set.
@@ -40,15 +29,9 @@ impl<'a> Figures<'a> {
     pub fn so_far(sum: &'a IntervalPart, seconds: f64) -> Self {
         Self {
             seconds,
-            transactions: sum.transactions,
-            rows: sum.rows,
-            errors: sum.errors,
-            failed: sum.failed,
-            unknown: None,
-            late: sum.late + sum.skipped,
+            counters: sum.counters,
             waiting: None,
-            retries: sum.retries,
-            reconnects: None,
+            is_final: false,
             service: &sum.service,
             response: sum.response.as_ref(),
         }
@@ -62,20 +45,11 @@ impl<'a> Figures<'a> {
         service: &'a Histogram,
         response: Option<&'a Histogram>,
     ) -> Self {
-        let operations = recorder.operations();
-        let unknown = operations.iter().map(|totals| totals.unknown).sum();
-        let late: u64 = operations.iter().map(|totals| totals.late).sum();
         Self {
             seconds,
-            transactions: operations.iter().map(|totals| totals.transactions).sum(),
-            rows: operations.iter().map(|totals| totals.rows).sum(),
-            errors: recorder.errors().total(),
-            failed: operations.iter().map(|totals| totals.failed).sum::<u64>() + unknown,
-            unknown: Some(unknown),
-            late: late + recorder.skipped,
+            counters: recorder.counters(),
             waiting: None,
-            retries: recorder.retries,
-            reconnects: Some(recorder.reconnects),
+            is_final: true,
             service,
             response,
         }
@@ -84,7 +58,9 @@ impl<'a> Figures<'a> {
     /// The metric's figure: microseconds for latencies. `None` where there is none (yet).
     #[must_use]
     pub fn get(&self, metric: Metric) -> Option<f64> {
-        let per_s = |count: u64| (self.seconds > 0.0).then(|| count as f64 / self.seconds);
+        let sum = |of: &[Counter]| of.iter().map(|&each| self.counters.get(each)).sum::<u64>();
+        let count = |of: &[Counter]| Some(sum(of) as f64);
+        let per_s = |of: Counter| (self.seconds > 0.0).then(|| sum(&[of]) as f64 / self.seconds);
         match metric {
             Metric::Time(kind, quantity) => {
                 let histogram = match kind {
@@ -94,18 +70,19 @@ impl<'a> Figures<'a> {
                 };
                 histogram.and_then(|histogram| latency(histogram, quantity))
             }
-            Metric::RowsPerS => per_s(self.rows),
-            Metric::TransactionsPerS => per_s(self.transactions),
-            Metric::Errors => Some(self.errors as f64),
+            Metric::RowsPerS => per_s(Counter::Rows),
+            Metric::TransactionsPerS => per_s(Counter::Transactions),
+            Metric::Errors => count(&[Counter::Errors]),
             Metric::ErrorPercent => {
-                let ended = self.transactions + self.failed;
-                (ended > 0).then(|| 100.0 * self.failed as f64 / ended as f64)
+                let failed = sum(&[Counter::Failed, Counter::Unknown]);
+                let ended = failed + sum(&[Counter::Transactions]);
+                (ended > 0).then(|| 100.0 * failed as f64 / ended as f64)
             }
-            Metric::Late => Some(self.late as f64),
+            Metric::Late => count(&[Counter::Late, Counter::Skipped]),
             Metric::Waiting => self.waiting.map(|count| count as f64),
-            Metric::Retries => Some(self.retries as f64),
-            Metric::Reconnects => self.reconnects.map(|count| count as f64),
-            Metric::Unknown => self.unknown.map(|count| count as f64),
+            Metric::Retries => count(&[Counter::Retries]),
+            Metric::Reconnects => count(&[Counter::Reconnects]).filter(|_| self.is_final),
+            Metric::Unknown => count(&[Counter::Unknown]).filter(|_| self.is_final),
         }
     }
 }
@@ -128,11 +105,16 @@ mod tests {
     #[test]
     fn each_metric_has_its_figure() {
         let mut sum = IntervalPart::new(true).unwrap();
-        sum.transactions = 90;
-        sum.failed = 10;
-        sum.rows = 900;
-        sum.errors = 12;
-        sum.late = 3;
+        sum.counters.add([
+            (Counter::Transactions, 90),
+            (Counter::Failed, 8),
+            (Counter::Unknown, 2),
+            (Counter::Rows, 900),
+            (Counter::Errors, 12),
+            (Counter::Late, 2),
+            (Counter::Skipped, 1),
+            (Counter::Reconnects, 7),
+        ]);
         sum.service.record(Nanos(1_000_000));
         sum.response.as_mut().unwrap().record(Nanos(5_000_000));
         let figures = Figures::so_far(&sum, 2.0);
@@ -154,7 +136,12 @@ mod tests {
         ] {
             assert!(held(text), "{text}");
         }
-        assert_eq!(figures.get(Metric::Reconnects), None);
+        for metric in [Metric::Reconnects, Metric::Unknown] {
+            assert_eq!(figures.get(metric), None, "{metric:?} is judged at the end");
+        }
+        let figures = Figures { is_final: true, ..figures };
+        assert_eq!(figures.get(Metric::Reconnects), Some(7.0));
+        assert_eq!(figures.get(Metric::Unknown), Some(2.0));
         let nothing = IntervalPart::new(false).unwrap();
         let figures = Figures::so_far(&nothing, 0.0);
         assert_eq!(figures.get("p99<1s".parse::<Threshold>().unwrap().metric), None);

@@ -1,7 +1,7 @@
 //! What one worker counted in one interval, and the point of the series that all make together.
 
+use super::counters::Counters;
 use super::histogram::{Histogram, HistogramError};
-use super::queries::Queries;
 use super::timeline::Point;
 
 /// What one worker counted in one interval of the series.
@@ -9,26 +9,10 @@ use super::timeline::Point;
 pub struct IntervalPart {
     /// Position of the interval, from 0.
     pub index: usize,
-    /// Transactions that ended in it.
-    pub transactions: u64,
-    /// Their rows.
-    pub rows: u64,
-    /// Errors in it.
-    pub errors: u64,
-    /// Transactions that failed in it or whose outcome is unknown.
-    pub failed: u64,
-    /// Transactions that were late.
-    pub late: u64,
-    /// Starts that were left out since they could only become late.
-    pub skipped: u64,
-    /// Transactions that were sent again.
-    pub retries: u64,
+    /// What was counted in it.
+    pub counters: Counters,
     /// Starts that were due at its end and had not happened; only where a schedule sets them.
     pub backlog: u64,
-    /// Broken connections that were replaced.
-    pub reconnects: u64,
-    /// Statements that were answered.
-    pub queries: Queries,
     /// Transactions of each node, where there are several.
     pub nodes: Vec<u64>,
     /// Service times.
@@ -45,16 +29,8 @@ impl IntervalPart {
     pub fn new(open_loop: bool) -> Result<Self, HistogramError> {
         Ok(Self {
             index: 0,
-            transactions: 0,
-            rows: 0,
-            errors: 0,
-            failed: 0,
-            late: 0,
-            skipped: 0,
-            retries: 0,
+            counters: Counters::default(),
             backlog: 0,
-            reconnects: 0,
-            queries: Queries::default(),
             nodes: Vec::new(),
             service: Histogram::for_interval()?,
             response: open_loop.then(Histogram::for_interval).transpose()?,
@@ -63,40 +39,22 @@ impl IntervalPart {
 
     pub(super) fn clear(&mut self, index: usize) {
         self.index = index;
-        self.transactions = 0;
-        self.rows = 0;
-        self.errors = 0;
-        self.failed = 0;
-        self.late = 0;
-        self.skipped = 0;
-        self.retries = 0;
+        self.counters.clear();
         self.backlog = 0;
-        self.reconnects = 0;
-        self.queries = Queries::default();
         self.nodes.fill(0);
         self.service.clear();
         if let Some(response) = &mut self.response {
             response.clear();
         }
     }
-}
 
-impl IntervalPart {
     /// Adds what another worker counted in the same interval.
     ///
     /// # Errors
     /// [`HistogramError::Unusable`]
     pub fn merge(&mut self, other: &Self) -> Result<(), HistogramError> {
-        self.transactions += other.transactions;
-        self.rows += other.rows;
-        self.errors += other.errors;
-        self.failed += other.failed;
-        self.late += other.late;
-        self.skipped += other.skipped;
-        self.retries += other.retries;
+        self.counters.merge(&other.counters);
         self.backlog += other.backlog;
-        self.reconnects += other.reconnects;
-        self.queries.add(other.queries);
         if self.nodes.len() < other.nodes.len() {
             self.nodes.resize(other.nodes.len(), 0);
         }
@@ -120,19 +78,10 @@ impl IntervalPart {
             histogram.map(|histogram| histogram.quantile(quantile).as_micros())
         };
         let max = |histogram: Option<&Histogram>| histogram.map(|each| each.max().as_micros());
-        Point {
+        let mut point = Point {
             t_s,
             seconds,
-            transactions: self.transactions,
-            rows: self.rows,
-            errors: self.errors,
-            failed: self.failed,
-            late: self.late,
-            skipped: self.skipped,
-            retries: self.retries,
             backlog: self.response.as_ref().map(|_| self.backlog),
-            reconnects: self.reconnects,
-            queries: self.queries,
             nodes: self.nodes.clone(),
             // What a user waits, where that is another time.
             percentile_us: at(response.or(service), percentile / 100.0),
@@ -142,6 +91,9 @@ impl IntervalPart {
             response_p50_us: at(response, 0.50),
             response_p99_us: at(response, 0.99),
             response_max_us: max(response),
-        }
+            ..Point::default()
+        };
+        point.count(&self.counters);
+        point
     }
 }

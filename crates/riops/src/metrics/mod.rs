@@ -1,6 +1,7 @@
 //! What is counted and timed: recorded by each worker alone, merged when an interval or a stage
 //! ends. Pure: values in, values out.
 
+mod counters;
 mod errors;
 mod figures;
 mod histogram;
@@ -12,6 +13,7 @@ mod recorder;
 mod samples;
 mod timeline;
 
+pub use counters::{Counter, Counters};
 pub use errors::{ErrorCounts, ErrorEntry};
 pub use figures::Figures;
 pub use histogram::{Histogram, HistogramError, LatencySummary};
@@ -19,6 +21,6 @@ pub use interval::IntervalPart;
 pub use nodes::{NodeTotals, imbalance};
 pub use outage::{ErrorTimes, Gaps, Outage, Rate, outage, rates};
 pub use queries::Queries;
-pub use recorder::{Failure, Measured, OperationTotals, Recorder};
+pub use recorder::{Failure, Measured, OperationTotals, Origin, Recorder};
 pub use samples::{SamplePoint, SampleSet, Samples};
 pub use timeline::{Point, Timeline};

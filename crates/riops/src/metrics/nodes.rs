@@ -1,5 +1,6 @@
 //! What one worker counts of one node of the target. Only where there are several.
 
+use super::counters::Counters;
 use super::histogram::{Histogram, HistogramError};
 use super::outage::{ErrorTimes, Gaps};
 use crate::units::Nanos;
@@ -7,18 +8,8 @@ use crate::units::Nanos;
 /// The counters of one node.
 #[derive(Debug, Clone)]
 pub struct NodeTotals {
-    /// Transactions that ended within the measurement.
-    pub transactions: u64,
-    /// Transactions that failed within it.
-    pub failed: u64,
-    /// Transactions whose outcome is unknown, in all phases.
-    pub unknown: u64,
-    /// Errors within the measurement.
-    pub errors: u64,
-    /// Transactions that were sent again.
-    pub retries: u64,
-    /// Broken connections that were replaced by one to this node.
-    pub reconnects: u64,
+    /// What was counted of it; transactions whose outcome is unknown, in all phases.
+    pub counters: Counters,
     /// From the first send to the end of the last reply.
     pub service: Histogram,
     /// When nothing succeeded on it.
@@ -34,21 +25,15 @@ impl NodeTotals {
     /// [`HistogramError::Unusable`]
     pub fn new() -> Result<Self, HistogramError> {
         Ok(Self {
-            transactions: 0,
-            failed: 0,
-            unknown: 0,
-            errors: 0,
-            retries: 0,
-            reconnects: 0,
+            counters: Counters::default(),
             service: Histogram::new()?,
             gaps: Gaps::default(),
             error_times: ErrorTimes::default(),
         })
     }
 
-    /// Counts a transaction that ended within the measurement.
-    pub fn transaction(&mut self, service: Nanos, now: Nanos) {
-        self.transactions += 1;
+    /// Notes how long a transaction took that ended now.
+    pub(super) fn success(&mut self, service: Nanos, now: Nanos) {
         self.service.record(service);
         self.gaps.success(now);
     }
@@ -58,12 +43,7 @@ impl NodeTotals {
     /// # Errors
     /// [`HistogramError::Unusable`]
     pub fn merge(&mut self, other: &Self) -> Result<(), HistogramError> {
-        self.transactions += other.transactions;
-        self.failed += other.failed;
-        self.unknown += other.unknown;
-        self.errors += other.errors;
-        self.retries += other.retries;
-        self.reconnects += other.reconnects;
+        self.counters.merge(&other.counters);
         self.service.merge(&other.service)?;
         self.gaps.intersect(&other.gaps);
         self.error_times.merge(&other.error_times);
@@ -100,11 +80,11 @@ mod tests {
         for totals in [&mut first, &mut other] {
             totals.gaps.begin(Nanos(0));
         }
-        first.transaction(Nanos(5), second(3));
-        other.transaction(Nanos(7), second(2));
-        other.transaction(Nanos(9), second(4));
+        first.success(Nanos(5), second(3));
+        other.success(Nanos(7), second(2));
+        other.success(Nanos(9), second(4));
         first.merge(&other).unwrap();
-        assert_eq!((first.transactions, first.service.max()), (3, Nanos(9)));
+        assert_eq!((first.service.count(), first.service.max()), (3, Nanos(9)));
         assert!((first.gaps.longest_s().unwrap() - 2.0).abs() < 1e-9);
     }
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::counters::{Counter, Counters};
+
 /// Statements that were answered, whatever became of their transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -26,11 +28,15 @@ impl Queries {
         }
     }
 
-    /// Adds others.
-    pub fn add(&mut self, other: Self) {
-        self.read += other.read;
-        self.write += other.write;
-        self.other += other.other;
+    /// The number of each kind, by its counter.
+    #[inline]
+    #[must_use]
+    pub fn counts(self) -> [(Counter, u64); 3] {
+        [
+            (Counter::ReadQueries, self.read),
+            (Counter::WriteQueries, self.write),
+            (Counter::OtherQueries, self.other),
+        ]
     }
 
     /// All of them.
@@ -43,6 +49,16 @@ impl Queries {
     #[must_use]
     pub fn is_none(&self) -> bool {
         self.total() == 0
+    }
+}
+
+impl From<&Counters> for Queries {
+    fn from(counters: &Counters) -> Self {
+        Self {
+            read: counters.get(Counter::ReadQueries),
+            write: counters.get(Counter::WriteQueries),
+            other: counters.get(Counter::OtherQueries),
+        }
     }
 }
 
@@ -61,5 +77,8 @@ mod tests {
         }
         assert_eq!(queries, Queries { read: 2, write: 5, other: 7 });
         assert_eq!(queries.total(), 14);
+        let mut counters = Counters::default();
+        counters.add(queries.counts());
+        assert_eq!(Queries::from(&counters), queries);
     }
 }

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use super::counters::{Counter, Counters};
 use super::histogram::HistogramError;
 use super::interval::IntervalPart;
 use super::queries::Queries;
@@ -70,6 +71,29 @@ pub struct Point {
     /// The longest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_max_us: Option<f64>,
+}
+
+impl Point {
+    /// Adds the counts that the series has.
+    pub(super) fn count(&mut self, counters: &Counters) {
+        for &counter in Counter::ALL {
+            let number = match counter {
+                Counter::Transactions => &mut self.transactions,
+                Counter::Rows => &mut self.rows,
+                Counter::ReadQueries => &mut self.queries.read,
+                Counter::WriteQueries => &mut self.queries.write,
+                Counter::OtherQueries => &mut self.queries.other,
+                Counter::Failed | Counter::Unknown => &mut self.failed,
+                Counter::Late => &mut self.late,
+                Counter::Skipped => &mut self.skipped,
+                Counter::Errors => &mut self.errors,
+                Counter::Retries => &mut self.retries,
+                Counter::Reconnects => &mut self.reconnects,
+                Counter::Statements => continue,
+            };
+            *number += counters.get(counter);
+        }
+    }
 }
 
 /// Below this an interval is no interval: rates over it mean nothing.
@@ -185,15 +209,7 @@ impl Timeline {
                 closed += 1;
             } else if let Some((open, last)) = self.open.pop_front().zip(self.points.last_mut()) {
                 // What ended exactly at a border, which is the end: it belongs to the point before.
-                last.transactions += open.sum.transactions;
-                last.rows += open.sum.rows;
-                last.errors += open.sum.errors;
-                last.failed += open.sum.failed;
-                last.late += open.sum.late;
-                last.skipped += open.sum.skipped;
-                last.retries += open.sum.retries;
-                last.reconnects += open.sum.reconnects;
-                last.queries.add(open.sum.queries);
+                last.count(&open.sum.counters);
                 for (mine, theirs) in last.nodes.iter_mut().zip(&open.sum.nodes) {
                     *mine += theirs;
                 }
@@ -226,7 +242,7 @@ mod tests {
     fn part(index: usize, latencies: &[u64]) -> IntervalPart {
         let mut part = IntervalPart::new(false).unwrap();
         part.index = index;
-        part.transactions = latencies.len() as u64;
+        part.counters.add([(Counter::Transactions, latencies.len() as u64)]);
         for latency in latencies {
             part.service.record(Nanos(latency * 1000));
         }

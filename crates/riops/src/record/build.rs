@@ -13,7 +13,9 @@ use super::{
     Verdict,
 };
 use crate::engine::{AccessFinding, Moment, SessionError, SessionTally, StageResult};
-use crate::metrics::{Figures, Histogram, HistogramError, OperationTotals};
+use crate::metrics::{
+    Counter, Counters, Figures, Histogram, HistogramError, OperationTotals, Queries,
+};
 use crate::plan::{LoopSide, Method, RunPlan, Stop, Threshold, WorkPlan};
 use crate::probe::MachineUse;
 use crate::probe::caches::CacheState;
@@ -332,10 +334,12 @@ fn stage(
     let Measured { work, result, usage, caches, row_bytes } = measured;
     let facts = WorkFacts::of(&work);
     let totals = result.recorder.operations();
-    let sum = |pick: fn(&OperationTotals) -> u64| totals.iter().map(pick).sum::<u64>();
-    let transactions = sum(|totals| totals.transactions);
-    let rows = sum(|totals| totals.rows);
-    let statements = sum(|totals| totals.statements);
+    let counters = result.recorder.counters();
+    let transactions = counters.get(Counter::Transactions);
+    let rows = counters.get(Counter::Rows);
+    let statements = counters.get(Counter::Statements);
+    let retries = counters.get(Counter::Retries);
+    let reconnects = counters.get(Counter::Reconnects);
     let service = merged(totals, |totals| Some(&totals.service))?;
     let response = merged(totals, |totals| totals.response.as_ref())?;
     let seconds = result.seconds;
@@ -344,8 +348,8 @@ fn stage(
         result.sessions.iter().map(SessionTally::transactions).collect();
     let rows_per_s = per_second(rows);
     // A call that was given up has done more than it could say.
-    let all_said = !facts.in_server
-        || (!result.interrupted && result.failure.is_none() && result.recorder.reconnects == 0);
+    let all_said =
+        !facts.in_server || (!result.interrupted && result.failure.is_none() && reconnects == 0);
     let acknowledged = result.acknowledged.iter().filter(|_| all_said);
     let work = io::Work {
         rows_per_s,
@@ -380,13 +384,11 @@ fn stage(
         response_us: response.summary(),
         histogram: Some(service.to_base64()?),
         response_histogram: (response.count() > 0).then(|| response.to_base64()).transpose()?,
-        outcomes: Some(outcomes(totals)),
-        retries: result.recorder.retries,
-        reconnects: result.recorder.reconnects,
-        queries: result.recorder.queries,
-        attempt_us: (result.recorder.retries > 0)
-            .then(|| result.recorder.attempts.summary())
-            .flatten(),
+        outcomes: Some(outcomes(&counters)),
+        retries,
+        reconnects,
+        queries: Queries::from(&counters),
+        attempt_us: (retries > 0).then(|| result.recorder.attempts.summary()).flatten(),
         percentile_us: [&response, &service]
             .into_iter()
             .find(|histogram| histogram.count() > 0)
@@ -397,10 +399,10 @@ fn stage(
         nodes,
         late: plan.latency_limit.map(|limit| LateRecord {
             limit_us: limit.limit_s * 1e6,
-            transactions: sum(|totals| totals.late),
-            skipped: result.recorder.skipped,
+            transactions: counters.get(Counter::Late),
+            skipped: counters.get(Counter::Skipped),
         }),
-        schedule: schedule(&result),
+        schedule: schedule(&result, counters.get(Counter::Skipped)),
         connect_us: result.recorder.connects.summary(),
         operations: operations(&result, &blocks_per_transaction)?,
         errors: result.recorder.errors().entries().to_vec(),
@@ -428,17 +430,15 @@ fn stage(
     })
 }
 
-pub(super) fn outcomes(totals: &[OperationTotals]) -> Outcomes {
-    let sum = |pick: fn(&OperationTotals) -> u64| totals.iter().map(pick).sum::<u64>();
-    let succeeded = sum(|totals| totals.transactions);
-    let failed = sum(|totals| totals.failed);
-    let unknown = sum(|totals| totals.unknown);
+fn outcomes(counters: &Counters) -> Outcomes {
+    let succeeded = counters.get(Counter::Transactions);
+    let failed = counters.get(Counter::Failed);
+    let unknown = counters.get(Counter::Unknown);
     Outcomes { attempted: succeeded + failed + unknown, succeeded, failed, unknown }
 }
 
-fn schedule(result: &StageResult) -> Option<ScheduleRecord> {
+fn schedule(result: &StageResult, skipped: u64) -> Option<ScheduleRecord> {
     let starts = result.starts?;
-    let skipped = result.recorder.skipped;
     Some(ScheduleRecord {
         intended: starts.intended,
         sent: starts.intended.saturating_sub(starts.waiting + skipped),
@@ -483,8 +483,8 @@ fn operations(
         .zip(result.recorder.operations())
         .zip(result.acknowledged.iter().zip(blocks))
         .filter(|((_, totals), (acknowledged, _))| {
-            totals.transactions
-                + totals.failed
+            totals.counters.get(Counter::Transactions)
+                + totals.counters.get(Counter::Failed)
                 + acknowledged.transactions
                 + acknowledged.transactions_unknown
                 > 0
@@ -493,15 +493,15 @@ fn operations(
             Ok(OperationRecord {
                 blocks_per_transaction,
                 name: (*name).to_owned(),
-                transactions: totals.transactions,
-                rows: totals.rows,
+                transactions: totals.counters.get(Counter::Transactions),
+                rows: totals.counters.get(Counter::Rows),
                 acknowledged_transactions: acknowledged.transactions,
                 acknowledged_rows: acknowledged.rows,
                 unknown_rows: acknowledged.rows_unknown,
                 effects: acknowledged.effects,
                 unknown_effects: acknowledged.effects_unknown,
-                failed: totals.failed,
-                unknown: totals.unknown,
+                failed: totals.counters.get(Counter::Failed),
+                unknown: totals.counters.get(Counter::Unknown),
                 response_us: totals.response.as_ref().and_then(Histogram::summary),
                 service_us: totals.service.summary(),
                 histogram: Some(totals.service.to_base64()?),

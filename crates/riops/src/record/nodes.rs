@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::build::outcomes;
 use crate::engine::{SessionTally, StageResult};
-use crate::metrics::{LatencySummary, NodeTotals, imbalance};
+use crate::metrics::{Counter, LatencySummary, imbalance};
 use crate::probe::yugabytedb::NodeUse;
 use crate::server::nodes::{Node, Role};
 
@@ -75,6 +74,7 @@ pub(super) fn nodes(
     usage: &[Option<NodeUse>],
     (all, in_server): (u64, bool),
 ) -> Vec<NodeRecord> {
+    let counters = result.recorder.counters();
     let seconds = result.seconds.max(f64::MIN_POSITIVE);
     let of_sessions = |node: usize| -> u64 {
         let here = result.sessions.iter().filter(|session| session.node == node);
@@ -84,17 +84,16 @@ pub(super) fn nodes(
         let totals = result.recorder.nodes.get(number);
         // Loops in the server are counted by session, and a single node by the stage.
         let transactions = match totals {
-            Some(totals) if !in_server => totals.transactions,
+            Some(totals) if !in_server => totals.counters.get(Counter::Transactions),
             _ => of_sessions(number),
         };
         let outages = result.node_outages.get(number).into_iter().flatten();
         let alone = result.nodes.len() == 1;
-        let pick = |mine: fn(&NodeTotals) -> u64, whole: u64| match totals {
-            Some(totals) => mine(totals),
-            None if alone => whole,
+        let count = |counter| match totals {
+            Some(totals) => totals.counters.get(counter),
+            None if alone => counters.get(counter),
             None => 0,
         };
-        let lost = outcomes(result.recorder.operations());
         let unknown: u64 = result.acknowledged.iter().map(|each| each.transactions_unknown).sum();
         NodeRecord {
             node: node.name.clone(),
@@ -107,11 +106,15 @@ pub(super) fn nodes(
             transactions_per_s: transactions as f64 / seconds,
             share: transactions as f64 / all.max(1) as f64,
             service_us: totals.and_then(|totals| totals.service.summary()),
-            errors: pick(|totals| totals.errors, result.recorder.errors().total()),
-            retries: pick(|totals| totals.retries, result.recorder.retries),
-            failed: pick(|totals| totals.failed, lost.failed),
-            unknown_commits: pick(|totals| totals.unknown, unknown),
-            reconnects: pick(|totals| totals.reconnects, result.recorder.reconnects),
+            errors: count(Counter::Errors),
+            retries: count(Counter::Retries),
+            failed: count(Counter::Failed),
+            // Those of a node are counted in all phases, those of the stage only within the measurement.
+            unknown_commits: match totals {
+                None if alone => unknown,
+                _ => count(Counter::Unknown),
+            },
+            reconnects: count(Counter::Reconnects),
             outages: outages
                 .map(|(sqlstate, outage)| OutageRecord {
                     sqlstate: sqlstate.clone(),

@@ -23,19 +23,16 @@ fn assert_accounted(result: Result<StageResult, EngineError>, depth: u32, fault:
         Err(EngineError::Connect { session: 1, .. }) => return,
         Err(other) => panic!("{fault:?}: {other}"),
     };
-    let operations = result.recorder.operations();
-    let sum = |pick: fn(&crate::metrics::OperationTotals) -> u64| -> u64 {
-        operations.iter().map(pick).sum()
-    };
-    let (succeeded, failed) = (sum(|each| each.transactions), sum(|each| each.failed));
-    let unknown = sum(|each| each.unknown);
+    let count = |counter| counted(&result, counter);
+    let (succeeded, failed) = (count(Counter::Transactions), count(Counter::Failed));
+    let unknown = count(Counter::Unknown);
     assert_eq!(succeeded + failed + unknown, TRANSACTIONS, "{fault:?}");
     assert!(result.failure.is_none(), "{fault:?}: {:?}", result.failure);
-    assert!(result.recorder.reconnects <= 1, "{fault:?}");
+    assert!(counted(&result, Counter::Reconnects) <= 1, "{fault:?}");
     // What is lost with the connection is what was under way on it, and no more.
     assert!(failed + unknown <= depth.into(), "{fault:?}: {failed} {unknown}");
     assert_eq!(result.acknowledged[1].transactions_unknown, unknown, "{fault:?}");
-    let broke = result.recorder.errors().total();
+    let broke = counted(&result, Counter::Errors);
     assert!(broke <= 1 && broke >= (failed + unknown).min(1), "{fault:?}: {broke}");
     let acknowledged: u64 = result.acknowledged.iter().map(|each| each.transactions).sum();
     assert_eq!(acknowledged, succeeded, "{fault:?}");

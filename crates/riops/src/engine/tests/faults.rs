@@ -8,11 +8,10 @@ use crate::metrics::ErrorEntry;
 
 /// Succeeded, failed and unknown transactions within the measurement.
 fn outcomes(result: &StageResult) -> (u64, u64, u64) {
-    let operations = result.recorder.operations();
     (
-        operations.iter().map(|totals| totals.transactions).sum(),
-        operations.iter().map(|totals| totals.failed).sum(),
-        operations.iter().map(|totals| totals.unknown).sum(),
+        counted(result, Counter::Transactions),
+        counted(result, Counter::Failed),
+        counted(result, Counter::Unknown),
     )
 }
 
@@ -68,7 +67,7 @@ fn a_retry_sends_the_same_bytes_again_and_its_latency_has_all_attempts() {
         .unwrap();
         assert_eq!(outcomes(&result), (20, 0, 0));
         assert_eq!(errors(&result), [("40001".to_owned(), 3, 3)]);
-        assert_eq!(result.recorder.retries, 3);
+        assert_eq!(counted(&result, Counter::Retries), 3);
         assert!(result.failure.is_none());
         let seen = seen.lock().unwrap();
         assert_eq!(seen.len(), 23);
@@ -129,7 +128,7 @@ fn a_broken_connection_is_replaced_and_what_it_changed_is_unknown() {
     assert_eq!(errors(&result), [("08006".to_owned(), 1, 0)]);
     assert_eq!(result.acknowledged[1].rows_unknown, 10);
     assert_eq!(result.acknowledged[1].transactions_unknown, 1);
-    assert_eq!((result.recorder.reconnects, result.recorder.connects.count()), (1, 1));
+    assert_eq!((counted(&result, Counter::Reconnects), result.recorder.connects.count()), (1, 1));
     assert!(result.failure.is_none());
     // What a read would have said is not unknown: it failed.
     let result = run_with(&plan(Stop::Transactions(40), 1, 1), false, &[7], Reply::Close).unwrap();
@@ -147,7 +146,7 @@ fn with_several_transactions_under_way_each_has_its_own_outcome() {
     assert!((99..=100).contains(&result.acknowledged[1].transactions));
     let result = run_with(&plan, true, &[33, 34, 90], DEADLOCK).unwrap();
     assert_eq!(outcomes(&result), (400, 0, 0));
-    assert_eq!(result.recorder.retries, 3);
+    assert_eq!(counted(&result, Counter::Retries), 3);
     // All that is under way on a connection is lost with it, each once.
     let result = run_with(&plan, true, &[60], Reply::Close).unwrap();
     let (succeeded, failed, unknown) = outcomes(&result);
@@ -165,7 +164,7 @@ fn a_server_s_goodbye_is_counted_by_its_code_and_the_session_comes_back() {
     let result = run_with(&plan, true, &[20], Reply::RawThenClose(goodbye)).unwrap();
     assert_eq!(errors(&result), [("57P01".to_owned(), 1, 0)]);
     assert!(result.recorder.errors().entries()[0].sample.contains("terminating connection"));
-    assert_eq!(result.recorder.reconnects, 1);
+    assert_eq!(counted(&result, Counter::Reconnects), 1);
     let (succeeded, failed, unknown) = outcomes(&result);
     assert_eq!((succeeded, failed + unknown), (99, 1));
 }
@@ -190,7 +189,7 @@ fn a_connection_that_does_not_come_back_ends_the_run_after_its_time() {
         })
         .unwrap();
         assert!(matches!(result.failure, Some(SessionError::Reconnect { .. })));
-        assert_eq!(result.recorder.reconnects, 0);
+        assert_eq!(counted(&result, Counter::Reconnects), 0);
         let (succeeded, failed, unknown) = outcomes(&result);
         assert_eq!((succeeded, failed + unknown), (10, 1));
     }
@@ -231,7 +230,7 @@ fn connections_are_renewed_after_their_number_of_transactions() {
     // One that was ordered may have come when the other session had done the rest.
     let opened = sessions.load(Ordering::Relaxed) + 1;
     assert!((made + 2..=made + 4).contains(&opened), "{opened} {made}");
-    assert_eq!((result.recorder.reconnects, result.recorder.errors().total()), (0, 0));
+    assert_eq!((counted(&result, Counter::Reconnects), counted(&result, Counter::Errors)), (0, 0));
 }
 
 #[test]

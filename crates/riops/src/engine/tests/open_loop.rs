@@ -23,7 +23,10 @@ fn the_intended_starts_of_a_run_are_rate_times_time_whatever_became_of_them() {
         let acknowledged: u64 = result.acknowledged.iter().map(|each| each.transactions).sum();
         assert_eq!(acknowledged, 105 + started);
         let reads = &result.recorder.operations()[0];
-        assert_eq!(reads.response.as_ref().unwrap().count(), reads.transactions);
+        assert_eq!(
+            reads.response.as_ref().unwrap().count(),
+            reads.counters.get(Counter::Transactions)
+        );
         assert!(result.series.iter().all(|point| point.backlog.is_some()));
     }
 }
@@ -48,14 +51,14 @@ fn what_is_late_is_counted_or_left_out() {
     let limit = |skip| Some(LatencyLimit { limit_s: 0.001, skip });
     let counting = RunPlan { latency_limit: limit(false), ..open(1e6, Stop::DurationS(0.2), 1, 1) };
     let result = run(&counting, false, |_, request| well(request)).unwrap();
-    let late: u64 = result.recorder.operations().iter().map(|totals| totals.late).sum();
+    let late = counted(&result, Counter::Late);
     assert!(late > 0 && late <= transactions(&result));
-    assert_eq!(result.recorder.skipped, 0);
+    assert_eq!(counted(&result, Counter::Skipped), 0);
     let skipping = RunPlan { latency_limit: limit(true), ..open(1e6, Stop::DurationS(0.2), 1, 1) };
     let result = run(&skipping, false, |_, request| well(request)).unwrap();
     let starts = result.starts.unwrap();
     assert_eq!(starts.intended, 200_000);
-    assert!(result.recorder.skipped > 100_000, "{}", result.recorder.skipped);
+    assert!(counted(&result, Counter::Skipped) > 100_000, "{}", counted(&result, Counter::Skipped));
     // Nobody waits longer than the limit before it is sent or left out.
     assert!(starts.oldest_wait < Nanos(100_000_000), "{:?}", starts.oldest_wait);
 }
@@ -81,8 +84,8 @@ fn starts_stay_on_the_clock_while_a_connection_is_replaced() {
     })
     .unwrap();
     let starts = result.starts.unwrap();
-    assert_eq!((starts.intended, result.recorder.reconnects), (400, 1));
-    let lost: u64 = result.recorder.operations().iter().map(|totals| totals.failed).sum();
+    assert_eq!((starts.intended, counted(&result, Counter::Reconnects)), (400, 1));
+    let lost = counted(&result, Counter::Failed);
     assert_eq!(lost, 1);
     // All starts during the loss were made up for, late: no start was forgotten.
     assert!(starts.waiting + transactions(&result) + lost >= 398);

@@ -57,7 +57,7 @@ fn its_settings_are_made_its_requests_counted_and_its_errors_retried() {
     )
     .unwrap();
     assert!(result.failure.is_none());
-    assert_eq!((result.recorder.retries, result.recorder.reconnects), (3, 1));
+    assert_eq!((counted(&result, Counter::Retries), counted(&result, Counter::Reconnects)), (3, 1));
     let codes: Vec<_> =
         result.recorder.errors().entries().iter().map(|error| error.sqlstate.clone()).collect();
     for code in ["40001", "40P01", "XX000"] {

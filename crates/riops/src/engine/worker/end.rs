@@ -9,7 +9,7 @@ use super::super::findings::merge;
 use super::super::opening::{Order, Reopened};
 use super::super::session::{Activity, Flight, SessionError};
 use super::{Clock, Worker};
-use crate::metrics::{Failure, Measured};
+use crate::metrics::{Counter, Failure, Measured, Origin};
 use crate::plan::OnError;
 use crate::server::ConnectionError;
 use crate::units::Nanos;
@@ -82,21 +82,23 @@ impl<C: Clock> Worker<C> {
             self.report.last_end = self.report.last_end.max(now);
             let response = now.since(flight.intended);
             let measured = Measured {
+                operation,
+                node: session.node,
                 service,
                 response,
                 rows: outcome.rows,
                 statements: flight.tx.statements(),
                 queries: flight.queries,
                 late: response > self.rules.late_after,
+                now,
             };
-            self.report.recorder.transaction(operation, measured);
+            self.report.recorder.transaction(measured);
             if let Some(samples) = &mut self.report.recorder.samples {
                 // Without a rate the two are the same.
                 let session = self.share.number(number as u64);
                 samples.record(u32::try_from(session).unwrap_or(u32::MAX), now, response);
             }
             self.report.recorder.attempts.record(now.since(flight.attempt_started));
-            self.report.recorder.on_node(session.node, service, now);
         } else if now >= self.limit.end() {
             self.report.drained += 1;
             self.report.drained_max = self.report.drained_max.max(service);
@@ -255,14 +257,17 @@ impl<C: Clock> Worker<C> {
                 acknowledged.effects_unknown = acknowledged.effects_unknown.and(asked);
             }
         }
-        if let Some(totals) = self.report.recorder.nodes.get_mut(node) {
-            totals.unknown += u64::from(unknown);
-            totals.failed += u64::from(!unknown && self.limit.is_measured(now));
+        let lost = if unknown { Counter::Unknown } else { Counter::Failed };
+        if let Some(totals) = self.report.recorder.nodes.get_mut(node)
+            && (unknown || self.limit.is_measured(now))
+        {
+            totals.counters.add([(lost, 1)]);
         }
         // What fails counts towards a number of rows too, or a run that only fails would not end.
         if self.limit.counts(flight.claimed, now, flight.tx.rows_asked()) {
-            self.report.recorder.lost(operation, unknown);
-            self.report.recorder.lost_queries(flight.queries);
+            let origin = Origin::operation(operation);
+            self.report.recorder.count(origin, [(lost, 1)]);
+            self.report.recorder.count(origin, flight.queries.counts());
             self.report.last_end = self.report.last_end.max(now);
         } else if now >= self.limit.end() {
             self.report.drained_lost += 1;
@@ -355,7 +360,8 @@ impl<C: Clock> Worker<C> {
                     merge(&mut self.report.findings, std::mem::take(&mut opened.findings));
                     if self.limit.is_measured(now) {
                         if !planned {
-                            self.report.recorder.reconnected(opened.node);
+                            let origin = Origin::node(opened.node);
+                            self.report.recorder.count(origin, [(Counter::Reconnects, 1)]);
                         }
                         self.report.recorder.connects.record(opened.took);
                     }

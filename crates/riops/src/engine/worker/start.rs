@@ -5,6 +5,7 @@ use super::super::findings::Moment;
 use super::super::limit::Permission;
 use super::super::session::{Activity, SessionError};
 use super::{Clock, Worker};
+use crate::metrics::{Counter, Origin};
 use crate::units::Nanos;
 
 /// Whether a transaction may start.
@@ -112,7 +113,7 @@ impl<C: Clock> Worker<C> {
                 arrivals.take();
                 self.report.starts_taken += u64::from(measured);
                 if measured {
-                    self.report.recorder.skip();
+                    self.report.recorder.count(Origin::default(), [(Counter::Skipped, 1)]);
                 }
                 continue;
             }
