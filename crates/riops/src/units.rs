@@ -13,7 +13,7 @@ pub enum UnitError {
     #[error("`{0}` is not a whole number (examples: 1000, 1_000_000, 1e6, 2.5e6)")]
     Count(String),
     /// Not a size.
-    #[error("`{0}` is not a size (examples: 65536 blocks as 65536, 256M, 8G, 20GB, 1T)")]
+    #[error("`{0}` is not a size (examples: 65536 blocks as 65536, 256MB, 8GB, 1.5TB)")]
     Size(String),
     /// Not a duration.
     #[error("`{0}` is not a duration (examples: 30, 30s, 500ms, 5m, 1h, 1m30s)")]
@@ -32,8 +32,14 @@ impl FromStr for Count {
     }
 }
 
-/// Exact: `2.5e6` is 25 with five zeros behind it, never a float.
 fn parse_count(text: &str) -> Option<u64> {
+    let (digits, power) = parse_decimal(text)?;
+    digits.checked_mul(10u64.checked_pow(u32::try_from(power).ok()?)?)
+}
+
+/// The digits of a number and the power of ten that they are multiplied with: `2.5e6` is 25 and 5.
+/// Never a float, so that no count or size is rounded.
+fn parse_decimal(text: &str) -> Option<(u64, i64)> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<u32>().ok()?),
         None => (text, 0),
@@ -47,16 +53,15 @@ fn parse_count(text: &str) -> Option<u64> {
     };
     let (whole, fraction) = (digits(whole)?, digits(fraction)?);
     let fraction = fraction.trim_end_matches('0');
-    let zeros = exponent.checked_sub(u32::try_from(fraction.len()).ok()?)?;
-    let number: u64 = format!("{whole}{fraction}").parse().ok()?;
-    number.checked_mul(10u64.checked_pow(zeros)?)
+    let power = i64::from(exponent) - i64::try_from(fraction.len()).ok()?;
+    Some((format!("{whole}{fraction}").parse().ok()?, power))
 }
 
 /// PostgreSQL's block, in bytes, unless somebody has built it otherwise.
 pub const BLOCK_BYTES: u64 = 8192;
 
-/// The size of a table: a number of blocks, or bytes with a unit, of which each is 1024 times the
-/// one before, as in PostgreSQL's settings: `256M`, `8G`, `20GB`, `1T`.
+/// A size: a number of blocks, or bytes with a unit as in PostgreSQL's settings, where each unit is
+/// 1024 times the one before: `256MB`, `8G`, `1.5GB`, `1TiB`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size(u64);
 
@@ -77,17 +82,34 @@ impl FromStr for Size {
 }
 
 fn parse_size(text: &str) -> Option<u64> {
-    let upper = text.to_ascii_uppercase();
-    let number = upper.trim_end_matches('B').trim_end_matches('I');
-    let (number, shift) = match number.chars().last()? {
-        'K' => (number.strip_suffix('K')?, 10),
-        'M' => (number.strip_suffix('M')?, 20),
-        'G' => (number.strip_suffix('G')?, 30),
-        'T' => (number.strip_suffix('T')?, 40),
-        _ => return parse_count(text),
+    let (number, unit_bytes) = split_size(text)?;
+    let Some(unit_bytes) = unit_bytes else {
+        return parse_count(number);
     };
-    let bytes = parse_count(number.trim_end())?.checked_mul(1 << shift)?;
-    Some(bytes.div_ceil(BLOCK_BYTES))
+    let (digits, power) = parse_decimal(number)?;
+    let scaled = u128::from(digits) * u128::from(unit_bytes);
+    let factor = 10u128.checked_pow(u32::try_from(power.unsigned_abs()).ok()?)?;
+    let bytes = if power < 0 { scaled.div_ceil(factor) } else { scaled.checked_mul(factor)? };
+    u64::try_from(bytes).ok().map(|bytes| bytes.div_ceil(BLOCK_BYTES))
+}
+
+/// The number of a size and the bytes of its unit, if it has one. `None` if there is no such unit.
+///
+/// The units are those of PostgreSQL's settings (`B`, `kB`, `MB`, `GB`, `TB`), in upper or lower
+/// case; `G`, `GB` and `GiB` are the same.
+pub(crate) fn split_size(text: &str) -> Option<(&str, Option<u64>)> {
+    let number = text.trim_end_matches(|character: char| character.is_ascii_alphabetic());
+    let unit = text.strip_prefix(number)?.to_ascii_lowercase();
+    let unit_bytes = match unit.as_str() {
+        "" => None,
+        "b" => Some(1),
+        "k" | "kb" | "kib" => Some(1 << 10),
+        "m" | "mb" | "mib" => Some(1 << 20),
+        "g" | "gb" | "gib" => Some(1 << 30),
+        "t" | "tb" | "tib" => Some(1 << 40),
+        _ => return None,
+    };
+    Some((number.trim(), unit_bytes))
 }
 
 /// A length of time: `30` (seconds), `30s`, `500ms`, `250us`, `5m`, `1h`, `1m30s`.
@@ -220,13 +242,50 @@ mod tests {
 
     #[test]
     fn sizes_are_blocks_or_bytes_with_a_unit() {
-        let good =
-            [("1024", 1024), ("8k", 1), ("256M", 32_768), ("8G", 1 << 20), ("1GiB", 1 << 17)];
+        let good = [
+            ("1024", 1024),
+            ("1e6", 1_000_000),
+            ("8k", 1),
+            ("8193B", 2),
+            ("256M", 32_768),
+            ("8G", 1 << 20),
+            ("1.5GB", 3 << 16),
+            ("0.1kB", 1),
+            ("1e3 MB", 128_000),
+            ("1_0 GB", 10 << 17),
+        ];
         for (text, blocks) in good {
             assert_eq!(text.parse::<Size>().map(Size::blocks), Ok(blocks), "{text}");
         }
-        for text in ["", "M", "5X", "-1G", "1.5", "99999999999T", "GB"] {
+        let bad = [
+            "",
+            "M",
+            "5X",
+            "-1G",
+            "1.5",
+            "99999999999T",
+            "GB",
+            "1GBB",
+            "1GI",
+            "1GIIB",
+            "1 0GB",
+            "1e99TB",
+        ];
+        for text in bad {
             assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn each_unit_of_size_is_1024_times_the_one_before_in_every_spelling() {
+        for (unit, bytes) in [("k", 1u64 << 10), ("m", 1 << 20), ("g", 1 << 30), ("t", 1 << 40)] {
+            for suffix in ["", "b", "B", "ib", "iB"] {
+                for unit in [unit.to_owned(), unit.to_uppercase()] {
+                    let text = format!("16{unit}{suffix}");
+                    let blocks = text.parse::<Size>().map(Size::blocks);
+                    assert_eq!(blocks, Ok(16 * bytes / BLOCK_BYTES), "{text}");
+                }
+            }
         }
     }
 

@@ -29,8 +29,8 @@ const CALIBRATION_S: f64 = 3.0;
 
 /// How long each figure of a device is measured where nothing else was asked for, in seconds.
 const DISK_S: f64 = 5.0;
-/// The file that is read and written then.
-const DISK_BYTES: u64 = 2_000_000_000;
+/// The file that is read and written then: a typed 2GB.
+const DISK_BYTES: u64 = 2 << 30;
 /// A smaller one stays in the caches of the device itself.
 const DISK_BYTES_MIN: u64 = 64 << 20;
 
@@ -155,4 +155,17 @@ fn print<T: Serialize>(options: &Doctor, found: &T, text: fn(&T) -> String) -> R
         Output::Json => serde_json::to_string_pretty(found)? + "\n",
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use riops::units::Size;
+
+    use super::*;
+
+    #[test]
+    fn the_default_of_disk_size_is_the_one_of_its_help() {
+        let typed = "2GB".parse::<Size>().unwrap().blocks() * BLOCK_BYTES;
+        assert_eq!(DISK_BYTES, typed);
+    }
 }

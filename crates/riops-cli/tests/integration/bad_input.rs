@@ -24,6 +24,7 @@ fn wrong_usage_is_told_with_exit_code_2() {
         ("run rows --distribution normal", "none of uniform"),
         ("run rows --interval 0", "--interval must be between"),
         ("run rows --tag novalue", "no form NAME=VALUE"),
+        ("prepare rows --layout block --size 1QB", "is not a size"),
         ("prepare rows --rows 0", "--rows must be at least 1"),
         ("prepare rows --rows 1e30", "is not a whole number"),
         ("prepare rows --tables 100000", "--tables 100000 is more than 9999"),

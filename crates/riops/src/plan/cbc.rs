@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::{PlanError, SESSIONS_MAX, refuse};
+use crate::units::split_size;
 
 /// Below it the query over the table has a limit of no row at all.
 const SIZE_MIN_GB: f64 = 0.01;
@@ -15,8 +16,11 @@ const SIZE_MAX_GB: f64 = 100_000.0;
 /// One query stage at most.
 const QUERY_DURATION_S_MAX: f64 = 86_400.0;
 /// Copies of the settings for each gigabyte: part of the benchmark's definition.
-const COPIES_PER_GB: u64 = 12_500;
-const MICRO: u64 = 1_000_000;
+const COPIES_PER_GB: u128 = 12_500;
+/// A size has 10 decimals: as many as a number of MB in GB can have.
+const DECIMALS: f64 = 1e10;
+/// As for every size that is typed.
+const BYTES_PER_GB: f64 = (1u64 << 30) as f64;
 
 /// How large the table is to be.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,24 +38,20 @@ impl FromStr for CbcSize {
         if text.eq_ignore_ascii_case("auto") {
             return Ok(Self::Auto);
         }
-        let upper = text.trim().to_ascii_uppercase();
-        let number = upper.trim_end_matches('B').trim_end_matches('I');
-        let (number, factor) = match number.chars().last() {
-            Some('M') => (number.strip_suffix('M').unwrap_or(number), 1e-3),
-            Some('G') => (number.strip_suffix('G').unwrap_or(number), 1.0),
-            Some('T') => (number.strip_suffix('T').unwrap_or(number), 1e3),
-            _ => (number, 1.0),
-        };
-        match number.trim().replace('_', "").parse::<f64>() {
-            Ok(number) if number.is_finite() => Ok(Self::Gigabytes(rounded(number * factor))),
-            _ => refuse(format!("`{text}` is no size (examples: 20GB, 0.5, 500MB, 1T, auto)")),
+        let gigabytes = split_size(text).and_then(|(number, unit_bytes)| {
+            let factor = unit_bytes.map_or(1.0, |bytes| bytes as f64 / BYTES_PER_GB);
+            Some(number.replace('_', "").parse::<f64>().ok()? * factor)
+        });
+        match gigabytes {
+            Some(gigabytes) if gigabytes.is_finite() => Ok(Self::Gigabytes(rounded(gigabytes))),
+            _ => refuse(format!("`{text}` is no size (examples: 20GB, 0.5, 500MB, 1TB, auto)")),
         }
     }
 }
 
-/// To millionths: so many decimals are kept.
+/// To [`DECIMALS`].
 fn rounded(gigabytes: f64) -> f64 {
-    (gigabytes * MICRO as f64).round() / MICRO as f64
+    (gigabytes * DECIMALS).round() / DECIMALS
 }
 
 /// Where the table is made.
@@ -143,8 +143,10 @@ impl CbcRun {
 #[must_use]
 pub fn copies(size_gb: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "validated size")]
-    let micro = (size_gb * MICRO as f64).round() as u64;
-    (micro * COPIES_PER_GB + MICRO / 2) / MICRO + 1
+    let (size, unit) = ((size_gb * DECIMALS).round() as u128, DECIMALS as u128);
+    // Integers, since a float would not round 12.5 as PostgreSQL's numeric does.
+    let copies = (size * COPIES_PER_GB + unit / 2) / unit + 1;
+    u64::try_from(copies).unwrap_or(u64::MAX)
 }
 
 /// The table of a run of `cbc`.
@@ -182,6 +184,8 @@ mod tests {
         assert_eq!([0.1, 0.5, 1.0, 2.5].map(of), [1_251, 6_251, 12_501, 31_251]);
         // 12.5 is rounded away from zero, as PostgreSQL rounds a numeric.
         assert_eq!((of(0.001), of(20.0)), (14, 250_001));
+        // 500MB and the largest size.
+        assert_eq!((of(500.0 / 1024.0), of(SIZE_MAX_GB)), (6_105, 1_250_000_001));
     }
 
     #[test]
@@ -190,16 +194,21 @@ mod tests {
             ("20", 20.0),
             ("20GB", 20.0),
             ("0.1", 0.1),
-            ("500MB", 0.5),
+            ("512MB", 0.5),
+            ("500MB", 500.0 / 1024.0),
+            ("3MiB", 3.0 / 1024.0),
+            ("524288kB", 0.5),
             ("2.5g", 2.5),
-            ("1T", 1000.0),
+            ("1.5 GiB", 1.5),
+            ("1T", 1024.0),
+            ("1TB", 1024.0),
             ("1_0", 10.0),
         ];
         for (text, size) in pairs {
             assert_eq!(text.parse(), Ok(CbcSize::Gigabytes(size)), "{text}");
         }
         assert_eq!("auto".parse(), Ok(CbcSize::Auto));
-        for text in ["", "GB", "1 KB x", "nan", "much"] {
+        for text in ["", "GB", "1 KB x", "1GBB", "nan", "inf", "much"] {
             assert!(text.parse::<CbcSize>().is_err(), "{text}");
         }
     }
