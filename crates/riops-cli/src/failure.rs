@@ -40,6 +40,12 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// Prints an error in the use of riops and returns its exit code.
+pub(crate) fn usage(message: &str) -> ExitCode {
+    crate::ui::error(message);
+    ExitCode::from(USAGE)
+}
+
 /// The error with its causes, leaving out those that the text before them quotes already.
 fn message(error: &anyhow::Error) -> String {
     let mut text = String::new();

@@ -3,6 +3,8 @@
 mod args;
 mod commands;
 mod failure;
+mod options;
+mod scan;
 mod settings;
 mod sysbench_env;
 mod target;
@@ -11,10 +13,15 @@ mod ui;
 
 use std::process::ExitCode;
 
+use clap::CommandFactory;
+
+use args::Arguments;
+use scan::CommandLine;
+
 fn main() -> ExitCode {
-    let words: Vec<_> = std::env::args_os().collect();
-    title::hide_password(&words);
-    let arguments = match settings::parse(words) {
+    let line = CommandLine::scan(Arguments::command(), std::env::args_os().collect());
+    title::hide_password(&line);
+    let arguments = match settings::parse(&line) {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };

@@ -1,60 +1,43 @@
 //! Where options come from: the command line, else the environment, else a file, else the default.
 //!
-//! All three are one mechanism: the environment and the file become what clap falls back to, so
-//! that a value is checked alike wherever it stands.
+//! The environment and the file become clap's fallbacks, so that a value is checked by the same
+//! code wherever it comes from.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, Command, CommandFactory, FromArgMatches};
+use clap::{Arg, Command, CommandFactory, FromArgMatches};
 
 use riops::plan::pgio::{self, PgioConf, Purpose};
 
 use crate::args::Arguments;
-use crate::failure::USAGE;
+use crate::failure::{USAGE, usage};
+use crate::options::{OptionNames, settable, variable, with_suggestion};
+use crate::scan::CommandLine;
 use crate::sysbench_env;
-use crate::ui;
 
-/// Reads the command line with all that stands behind it. On an error, on --help and on --version
-/// it has printed what there is to say, and returns the exit code.
-pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Arguments, ExitCode> {
-    let arguments: Vec<OsString> = with_dashes(arguments);
-    let command_word = arguments.iter().skip(1).find_map(|word| match word.to_str()? {
-        "prepare" => Some(Purpose::Prepare),
-        "run" => Some(Purpose::Run),
-        "verify" | "cleanup" | "doctor" => Some(Purpose::Other),
-        _ => None,
-    });
-    let read = config_path(&arguments).map_or_else(
-        || Ok((BTreeMap::new(), Vec::new())),
-        |path| read_file(Path::new(&path), command_word.unwrap_or(Purpose::Other)),
-    );
-    let (values, notices) = match read {
-        Ok(read) => read,
-        Err(message) => return Err(usage(&message)),
+/// Parses the command line with the environment and the file of `--config`. Otherwise the error, the
+/// help or the version is printed, and the exit code is returned.
+pub(crate) fn parse(line: &CommandLine) -> Result<Arguments, ExitCode> {
+    let names = OptionNames::of(&Arguments::command());
+    let (mut values, notices) = match config_path(line) {
+        Some(path) => {
+            read_known(Path::new(&path), purpose(line), &names).map_err(|error| usage(&error))?
+        }
+        None => (Values::new(), Vec::new()),
     };
-    let mut unused = values.clone();
-    let mut values = values;
-    // A variable that no option has is somebody else's business: it is not missed.
-    if let Some(command) = sysbench_env::command_of(&arguments) {
-        values.extend(sysbench_env::options(command, std::env::vars()));
+    // Sysbench's container sets variables for options that riops does not have.
+    if let Some(command) = sysbench_env::command_of(line) {
+        let unicode = |(name, value): (OsString, OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        values.extend(sysbench_env::options(command, std::env::vars_os().filter_map(unicode)));
     }
-    let stop_is_typed = arguments.iter().filter_map(|typed| typed.to_str()).any(is_stop);
-    if stop_is_typed {
-        // One of these replaces whatever environment and file say of the others.
-        values.retain(|name, _| !STOPS.contains(&name.as_str()));
-        unused.retain(|name, _| !STOPS.contains(&name.as_str()));
-    }
-    let command = with_fallbacks(Arguments::command(), &values, &mut unused, stop_is_typed);
-    if let Some(name) = unused.keys().next() {
-        return Err(usage(&format!(
-            "the file of --config sets `{name}`, which is no option of riops"
-        )));
-    }
-    let matched = command
-        .try_get_matches_from(arguments)
+    let stop_is_typed = STOPS.iter().any(|stop| line.uses(stop).next().is_some());
+    let matched = with_fallbacks(Arguments::command(), &values, stop_is_typed)
+        .try_get_matches_from(line.arguments())
         .and_then(|matches| Arguments::from_arg_matches(&matches));
     matched.map(|arguments| Arguments { notices, ..arguments }).map_err(|error| {
         let _ = error.print();
@@ -65,56 +48,43 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Arguments, ExitCode> {
 /// The values of options, each as it would be typed.
 type Values = BTreeMap<String, Vec<String>>;
 
-/// Options of which one decides when a run stops.
-const STOPS: [&str; 5] = ["duration", "time", "transactions", "events", "total-rows"];
+/// The options that decide when a run stops. One on the command line replaces those of the
+/// environment and the file.
+const STOPS: [&str; 3] = ["duration", "transactions", "total-rows"];
 
-/// Whether a word of the command line is one of them.
-fn is_stop(typed: &str) -> bool {
-    match typed.strip_prefix("--") {
-        Some(long) => STOPS.contains(&long.split('=').next().unwrap_or(long)),
-        None => typed.starts_with("-t"),
+/// What the file of `--config` is read for.
+fn purpose(line: &CommandLine) -> Purpose {
+    match line.subcommands().first() {
+        Some(&"prepare") => Purpose::Prepare,
+        Some(&"run") => Purpose::Run,
+        _ => Purpose::Other,
     }
-}
-
-fn usage(message: &str) -> ExitCode {
-    ui::error(message);
-    ExitCode::from(USAGE)
-}
-
-/// Sysbench's spelling: `--report_interval=1` for `--report-interval=1`. Only names change, and
-/// nothing behind a bare `--`.
-fn with_dashes(arguments: Vec<OsString>) -> Vec<OsString> {
-    let mut names_end = false;
-    arguments
-        .into_iter()
-        .map(|argument| {
-            names_end |= argument == "--";
-            match argument.to_str() {
-                Some(text) if text.starts_with("--") && !names_end => {
-                    let (name, value) = text.split_at(text.find('=').unwrap_or(text.len()));
-                    format!("{}{value}", name.replace('_', "-")).into()
-                }
-                _ => argument,
-            }
-        })
-        .collect()
 }
 
 /// The file that the command line or the environment names.
-fn config_path(arguments: &[OsString]) -> Option<OsString> {
-    let mut rest = arguments.iter().take_while(|argument| *argument != "--");
-    while let Some(argument) = rest.next() {
-        if argument == "--config" {
-            return rest.next().cloned();
-        }
-        if let Some(path) = argument.to_str().and_then(|text| text.strip_prefix("--config=")) {
-            return Some(path.into());
-        }
-    }
-    std::env::var_os("RIOPS_CONFIG").filter(|path| !path.is_empty())
+fn config_path(line: &CommandLine) -> Option<OsString> {
+    let typed = line.uses("config").filter_map(|option| option.value.clone()).last();
+    typed.or_else(|| std::env::var_os(variable("config"))).filter(|path| !path.is_empty())
 }
 
-/// The options of a file, and what there is to say about it.
+/// The options of a file, all of which must be known, and notices about it.
+fn read_known(
+    path: &Path,
+    purpose: Purpose,
+    names: &OptionNames,
+) -> Result<(Values, Vec<String>), String> {
+    let (values, notices) = read_file(path, purpose)?;
+    match values.keys().find(|name| !names.contains(name)) {
+        Some(name) => {
+            let path = path.display();
+            let message = format!("unrecognized option \"{name}\" in the file of --config, {path}");
+            Err(with_suggestion(message, &names.nearest(name)))
+        }
+        None => Ok((values, notices)),
+    }
+}
+
+/// The options of a file, and notices about it.
 fn read_file(path: &Path, purpose: Purpose) -> Result<(Values, Vec<String>), String> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         format!("cannot read the file of --config, {}: {error}", path.display())
@@ -165,40 +135,28 @@ fn as_typed(value: &toml::Value) -> Option<Vec<String>> {
 
 /// Gives every option with a long name, in every subcommand, its variable and its value from the
 /// file.
-fn with_fallbacks(
-    command: Command,
-    values: &Values,
-    unused: &mut Values,
-    stop_is_typed: bool,
-) -> Command {
+fn with_fallbacks(command: Command, values: &Values, stop_is_typed: bool) -> Command {
     let names: Vec<_> =
         command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
-    let mut command = command.mut_args(|arg| with_fallback(arg, values, unused, stop_is_typed));
+    let mut command = command.mut_args(|arg| with_fallback(arg, values, stop_is_typed));
     for name in names {
-        command = command
-            .mut_subcommand(name, |inner| with_fallbacks(inner, values, unused, stop_is_typed));
+        command =
+            command.mut_subcommand(name, |inner| with_fallbacks(inner, values, stop_is_typed));
     }
     command
 }
 
-fn with_fallback(arg: Arg, values: &Values, unused: &mut Values, stop_is_typed: bool) -> Arg {
-    let Some(long) = arg.get_long().map(str::to_owned) else {
+fn with_fallback(arg: Arg, values: &Values, stop_is_typed: bool) -> Arg {
+    let Some(long) = settable(&arg).map(str::to_owned) else {
         return arg;
     };
-    if matches!(
-        arg.get_action(),
-        ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong | ArgAction::Version
-    ) {
-        return arg;
-    }
     if stop_is_typed && STOPS.contains(&long.as_str()) {
         return arg;
     }
-    let arg = arg.env(format!("RIOPS_{}", long.replace('-', "_").to_uppercase())).hide_env(true);
+    let arg = arg.env(variable(&long)).hide_env(true);
     match values.get(&long) {
         Some(from_file) => {
-            unused.remove(&long);
-            // A flag shows no default in its help anyway.
+            // The help of a flag never shows a default.
             let hide = arg.get_action().takes_values();
             arg.default_values(from_file.clone()).hide_default_value(hide)
         }
@@ -210,21 +168,14 @@ fn with_fallback(arg: Arg, values: &Values, unused: &mut Values, stop_is_typed: 
 mod tests {
     use super::*;
 
-    fn texts(arguments: &[&str]) -> Vec<OsString> {
-        arguments.iter().map(OsString::from).collect()
+    fn parse(arguments: &[&str]) -> Result<Arguments, ExitCode> {
+        let arguments = arguments.iter().map(OsString::from).collect();
+        super::parse(&CommandLine::scan(Arguments::command(), arguments))
     }
 
     #[test]
     fn the_command_line_is_consistent() {
-        with_fallbacks(Arguments::command(), &BTreeMap::new(), &mut BTreeMap::new(), false)
-            .debug_assert();
-    }
-
-    #[test]
-    fn underscores_become_dashes_in_names_only() {
-        let typed = texts(&["riops", "run", "--warmup_time=1_0", "--label", "a_b", "--", "--c_d"]);
-        let read = texts(&["riops", "run", "--warmup-time=1_0", "--label", "a_b", "--", "--c_d"]);
-        assert_eq!(with_dashes(typed), read);
+        with_fallbacks(Arguments::command(), &BTreeMap::new(), false).debug_assert();
     }
 
     #[test]
@@ -253,7 +204,7 @@ mod tests {
         let path = folder.path().join("riops.toml");
         std::fs::write(&path, "sessions = 8\nbatch = 5\ntransactions = 9\n").unwrap();
         let config = format!("--config={}", path.display());
-        let parsed = parse(texts(&["riops", "run", "rows", "-c", "3", &config])).unwrap();
+        let parsed = parse(&["riops", "run", "rows", "-c", "3", &config]).unwrap();
         let crate::args::Command::Run { workload: crate::args::Run::Rows(rows) } = parsed.command
         else {
             panic!("no run")
@@ -271,7 +222,7 @@ mod tests {
         std::fs::write(&path, "transactions = 9\n").unwrap();
         let config = format!("--config={}", path.display());
         for typed in ["--duration=60", "--time=60", "-t60"] {
-            let parsed = parse(texts(&["riops", "run", "rows", typed, &config])).unwrap();
+            let parsed = parse(&["riops", "run", "rows", typed, &config]).unwrap();
             let crate::args::Command::Run { workload: crate::args::Run::Rows(rows) } =
                 parsed.command
             else {

@@ -4,7 +4,8 @@
 //! They stand behind the command line and the `RIOPS_*` variables, and before the file of `--config`.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+
+use crate::scan::CommandLine;
 
 /// Names that sysbench gives to options which riops knows under another.
 const OTHER_NAMES: [(&str, &str); 8] = [
@@ -27,13 +28,12 @@ const TARGET: [(&str, &str); 5] = [
     ("PG_DB", "dbname"),
 ];
 
-/// Which command of the workload `oltp` these words are; `None` for any other.
-pub(crate) fn command_of(arguments: &[OsString]) -> Option<&'static str> {
-    let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str());
-    let command = words.by_ref().find_map(|word| {
-        ["prepare", "run", "verify", "cleanup"].into_iter().find(|each| *each == word)
-    })?;
-    (words.next() == Some("oltp")).then_some(command)
+/// The command of the workload `oltp`; `None` for other workloads.
+pub(crate) fn command_of(line: &CommandLine) -> Option<&str> {
+    match line.subcommands()[..] {
+        [command @ ("prepare" | "run" | "verify" | "cleanup"), "oltp"] => Some(command),
+        _ => None,
+    }
 }
 
 /// The options that the environment sets in sysbench's way, by riops's names, as they would be typed.
@@ -76,7 +76,12 @@ pub(crate) fn options(
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::args::Arguments;
 
     fn read(command: &str, variables: &[(&str, &str)]) -> BTreeMap<String, Vec<String>> {
         let owned = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -114,10 +119,16 @@ mod tests {
 
     #[test]
     fn only_the_commands_of_oltp_read_them() {
-        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
-        assert_eq!(command_of(&words("riops run oltp")), Some("run"));
-        assert_eq!(command_of(&words("riops -q prepare oltp --tables 2")), Some("prepare"));
-        assert_eq!(command_of(&words("riops run rows")), None);
-        assert_eq!(command_of(&words("riops runs list")), None);
+        let of = |text: &str| {
+            let words = text.split(' ').map(OsString::from).collect();
+            let line = CommandLine::scan(Arguments::command(), words);
+            command_of(&line).map(str::to_owned)
+        };
+        assert_eq!(of("riops run oltp").as_deref(), Some("run"));
+        assert_eq!(of("riops -q prepare oltp --tables 2").as_deref(), Some("prepare"));
+        assert_eq!(of("riops run rows"), None);
+        assert_eq!(of("riops runs list"), None);
+        assert_eq!(of("riops --config run prepare oltp").as_deref(), Some("prepare"));
+        assert_eq!(of("riops run rows --label oltp"), None);
     }
 }

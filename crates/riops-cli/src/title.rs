@@ -1,78 +1,101 @@
 //! Keeps passwords out of the process title, which every user of the machine can read.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use riops::server::ConnInfo;
 
-/// The variable that takes the place of `--database`.
+use crate::scan::CommandLine;
+
+/// The variable of `--database`.
 const VARIABLE: &str = "RIOPS_DATABASE";
 
-/// Where the command line holds a connection string with a password, starts riops anew in the same
-/// process, with the string in the environment, which only its own user can read. Returns where
-/// there is nothing to hide, or where it cannot be done.
-pub(crate) fn hide_password(arguments: &[OsString]) {
-    let Some((database, rest)) = without_database(arguments) else {
+/// If the command line has a connection string with a password, executes riops again in the same
+/// process, with the string in the environment, which only the same user can read. Returns if there
+/// is nothing to hide, or if the execution failed.
+pub(crate) fn hide_password(line: &CommandLine) {
+    let Some((database, rest)) = without_database(line) else {
         return;
     };
-    let Some(text) = database.to_str() else {
-        return;
-    };
-    // What cannot be read here, without the files and variables that belong to it, may hold one.
-    let is_harmless = ConnInfo::parse(text, |_| None).is_ok_and(|info| !info.has_password());
+    // A string that cannot be parsed without service files and variables may have a password.
+    let is_harmless = database
+        .to_str()
+        .is_some_and(|text| ConnInfo::parse(text, |_| None).is_ok_and(|info| !info.has_password()));
     if is_harmless {
         return;
     }
     if let (Ok(program), Some((name, rest))) = (std::env::current_exe(), rest.split_first()) {
-        // Only an error returns; then it goes on as it is.
+        // Only an error returns. The run is worth more than a clean title.
         let _ = Command::new(program).arg0(name).args(rest).env(VARIABLE, database).exec();
     }
 }
 
-/// The value of `--database` in all its forms, and the command line without it.
-fn without_database(arguments: &[OsString]) -> Option<(OsString, Vec<OsString>)> {
-    let mut rest = Vec::new();
-    let mut found = None;
-    let mut words = arguments.iter();
-    while let Some(word) = words.next() {
-        if word == OsStr::new("--") {
-            rest.push(word.clone());
-            rest.extend(words.by_ref().cloned());
-            break;
-        }
-        let text = word.to_str().unwrap_or_default();
-        if matches!(text, "-d" | "--database") {
-            found = words.next().cloned();
-        } else if let Some(value) = text.strip_prefix("--database=") {
-            found = Some(value.into());
-        } else if text == "-qd" {
-            rest.push("-q".into());
-            found = words.next().cloned();
-        } else if let Some(value) = text.strip_prefix("-d") {
-            found = Some(value.strip_prefix('=').unwrap_or(value).into());
-        } else {
-            rest.push(word.clone());
-        }
-    }
-    Some((found?, rest))
+/// The value of `--database`, and the command line without it. `None` also where clap rejects the
+/// command line, so that its message shows what was typed.
+fn without_database(line: &CommandLine) -> Option<(OsString, Vec<OsString>)> {
+    let mut uses = line.uses("database");
+    let (option, None) = (uses.next()?, uses.next()) else {
+        return None;
+    };
+    let value = option.value.clone().filter(|_| line.is_complete())?;
+    Some((value, line.without(option)))
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::args::Arguments;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    fn split(line: &str) -> Option<(OsString, Vec<OsString>)> {
+        without_database(&CommandLine::scan(Arguments::command(), words(line)))
+    }
 
     #[test]
-    fn the_database_is_found_in_all_forms_and_taken_out() {
-        let words = |line: &str| -> Vec<OsString> { line.split(' ').map(OsString::from).collect() };
-        for form in ["-d x=1", "-dx=1", "-d=x=1", "--database x=1", "--database=x=1"] {
-            let (database, rest) =
-                without_database(&words(&format!("riops run {form} -c 2"))).unwrap();
-            assert_eq!(database, "x=1", "{form}");
-            assert_eq!(rest, words("riops run -c 2"), "{form}");
+    fn finds_and_removes_the_database_in_every_form() {
+        for (typed, rest) in [
+            ("-d x=1 -c 2", "-c 2"),
+            ("-dx=1 -c 2", "-c 2"),
+            ("-d=x=1 -c 2", "-c 2"),
+            ("--database x=1 -c 2", "-c 2"),
+            ("--database=x=1 -c 2", "-c 2"),
+            ("-qd x=1 -c 2", "-q -c 2"),
+            ("-nd x=1 -c 2", "-n -c 2"),
+            ("-nqdx=1 -c 2", "-nq -c 2"),
+            ("-nd=x=1 -c 2", "-n -c 2"),
+            ("-c2 -d x=1", "-c2"),
+        ] {
+            let (database, left) = split(&format!("riops run load {typed}")).unwrap();
+            assert_eq!(database, "x=1", "{typed}");
+            assert_eq!(left, words(&format!("riops run load {rest}")), "{typed}");
         }
-        let (_, rest) = without_database(&words("riops run -qd x=1 -c 2")).unwrap();
-        assert_eq!(rest, words("riops run -q -c 2"));
-        assert!(without_database(&words("riops server psql -- -d x")).is_none());
+    }
+
+    #[test]
+    fn leaves_a_command_line_that_clap_rejects_as_it_is() {
+        for line in [
+            "riops run load -d x=1 -d y=1",
+            "riops run load -d x=1 --colour blue",
+            "riops run load --colour -d x=1",
+            "riops run load -d",
+            "riops run load -d --quiet",
+            "riops server start -d x=1",
+            "riops -d x=1 run load",
+        ] {
+            assert_eq!(split(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn values_of_other_options_and_arguments_of_psql_are_no_database() {
+        for line in ["riops server psql -- -d x=1", "riops run load --label=-d", "riops run load"] {
+            assert_eq!(split(line), None, "{line}");
+        }
     }
 }

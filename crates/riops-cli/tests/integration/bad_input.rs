@@ -63,7 +63,8 @@ fn an_unknown_option_in_the_file_is_named() {
     std::fs::write(&file, "sesions = 4\n").unwrap();
     Ran::of(command("run rows").env("RIOPS_CONFIG", &file))
         .expect(2)
-        .says("`sesions`, which is no option");
+        .says("unrecognized option \"sesions\" in the file of --config")
+        .says("hint: did you mean sessions?");
 }
 
 #[test]

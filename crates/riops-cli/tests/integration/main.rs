@@ -26,5 +26,6 @@ mod server;
 mod server_loop;
 mod sources;
 mod store;
+mod title;
 mod ybio;
 mod yugabytedb;

@@ -1,0 +1,23 @@
+//! The process title: `/proc/PID/cmdline`, which every user of the machine can read.
+
+use std::net::TcpListener;
+
+use crate::fixture::{command, until};
+
+#[test]
+fn no_form_of_the_database_option_leaves_its_password_in_the_title() {
+    // Takes connections and never answers, so that riops waits while its title is read.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    for form in ["-nd ", "-nd", "-nd=", "-d ", "--database ", "--database="] {
+        let url = format!("postgresql://u:secret@{address}/x");
+        let line = format!("run load --no_store {form}{url} --report_interval=1");
+        let mut child = until(&mut command(&line), "target: ");
+        let title = std::fs::read_to_string(format!("/proc/{}/cmdline", child.id())).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(title.contains("\0load\0") && !title.contains("secret"), "{form}: {title}");
+        assert!(title.contains("--report-interval=1"), "{form}: {title}");
+        assert_eq!(title.contains("\0-n\0"), form.starts_with("-n"), "{form}: {title}");
+    }
+}
