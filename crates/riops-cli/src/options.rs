@@ -1,11 +1,16 @@
 //! The names of all options of all commands, and the variables that set them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 
 use clap::{Arg, ArgAction, Command};
 
 /// How the variables of options begin.
 const PREFIX: &str = "RIOPS_";
+
+/// Variables with this prefix that set no option: those of the tests and of the benchmark against
+/// other tools.
+const OTHER_VARIABLES: [&str; 3] = ["RIOPS_BINARY", "RIOPS_TEST_ALL", "RIOPS_WRITE_SCRIPTS"];
 
 /// The long names of all options, and the options that each alias stands for.
 #[derive(Debug, Default)]
@@ -58,6 +63,25 @@ impl OptionNames {
         let nearest = distances.min().filter(|(distance, _)| *distance <= distance_max);
         nearest.into_iter().map(|(_, known)| known).collect()
     }
+
+    /// An error for the first of these variables that riops does not know.
+    pub(crate) fn check_variables<'a>(
+        &self,
+        variables: impl Iterator<Item = &'a OsStr>,
+    ) -> Result<(), String> {
+        let unknown = variables
+            .map(OsStr::to_string_lossy)
+            .filter(|name| name.starts_with(PREFIX) && !OTHER_VARIABLES.contains(&&**name))
+            .filter(|name| !self.names.iter().any(|long| variable(long) == **name))
+            .min();
+        let Some(unknown) = unknown else {
+            return Ok(());
+        };
+        let message = format!("unrecognized environment variable \"{unknown}\"");
+        let name = unknown.trim_start_matches(PREFIX).to_lowercase().replace('_', "-");
+        let nearest = self.nearest(&name).into_iter().map(variable).collect::<Vec<_>>();
+        Err(with_suggestion(message, &nearest))
+    }
 }
 
 /// The long name of an option that the environment and the file of `--config` can set.
@@ -81,4 +105,56 @@ pub(crate) fn with_suggestion<T: AsRef<str>>(message: String, names: &[T]) -> St
         return message;
     }
     format!("{message}\nriops: hint: did you mean {}?", names.join(" or "))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::args::Arguments;
+
+    fn check(name: &str) -> Result<(), String> {
+        OptionNames::of(&Arguments::command()).check_variables([OsStr::new(name)].into_iter())
+    }
+
+    #[test]
+    fn variables_of_all_commands_and_of_the_tests_are_known() {
+        for name in [
+            "RIOPS_SESSIONS",
+            "RIOPS_CONFIG",
+            "RIOPS_TABLE_SIZE",
+            "RIOPS_DISK_SIZE",
+            "RIOPS_FORCE",
+            "RIOPS_TEST_ALL",
+            "RIOPS_BINARY",
+            "RIOPS_WRITE_SCRIPTS",
+            "RIOPSX",
+            "PATH",
+        ] {
+            assert_eq!(check(name), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_variable_is_named_with_the_nearest_known_one() {
+        for (name, hint) in [
+            ("RIOPS_SESIONS", "did you mean RIOPS_SESSIONS?"),
+            ("RIOPS_sessions", "did you mean RIOPS_SESSIONS?"),
+            ("RIOPS_TABEL_SIZE", "did you mean RIOPS_TABLE_SIZE?"),
+            ("RIOPS_EVENTS", "did you mean RIOPS_TRANSACTIONS?"),
+            ("RIOPS_THREADS", "did you mean RIOPS_CONNECTIONS or RIOPS_SESSIONS?"),
+        ] {
+            let message = format!("unrecognized environment variable \"{name}\"");
+            assert_eq!(check(name), Err(format!("{message}\nriops: hint: {hint}")));
+        }
+    }
+
+    #[test]
+    fn a_name_like_no_other_has_no_hint() {
+        for name in ["RIOPS_FAVOURITE_COLOUR", "RIOPS_HELP", "RIOPS_VERSION", "RIOPS_"] {
+            let message = format!("unrecognized environment variable \"{name}\"");
+            assert_eq!(check(name), Err(message));
+        }
+    }
 }

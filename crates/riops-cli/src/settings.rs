@@ -39,6 +39,13 @@ pub(crate) fn parse(line: &CommandLine) -> Result<Arguments, ExitCode> {
     let matched = with_fallbacks(Arguments::command(), &values, stop_is_typed)
         .try_get_matches_from(line.arguments())
         .and_then(|matches| Arguments::from_arg_matches(&matches));
+    let prints_help = matched.as_ref().is_err_and(|error| !error.use_stderr());
+    if !prints_help {
+        let variables = std::env::vars_os().map(|(name, _)| name).collect::<Vec<_>>();
+        names
+            .check_variables(variables.iter().map(OsString::as_os_str))
+            .map_err(|error| usage(&error))?;
+    }
     matched.map(|arguments| Arguments { notices, ..arguments }).map_err(|error| {
         let _ = error.print();
         ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE))

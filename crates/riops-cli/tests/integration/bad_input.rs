@@ -75,6 +75,28 @@ fn a_bad_value_in_the_environment_is_told_like_one_on_the_command_line() {
 }
 
 #[test]
+fn an_unknown_variable_is_named_with_the_nearest_known_one() {
+    let ran = Ran::of(command("run rows").env("RIOPS_SESIONS", "4")).expect(2);
+    assert_eq!(
+        ran.stderr,
+        "riops: unrecognized environment variable \"RIOPS_SESIONS\"\n\
+         riops: hint: did you mean RIOPS_SESSIONS?\n"
+    );
+    assert!(ran.stdout.is_empty(), "{}", ran.stdout);
+    let ran = Ran::of(command("doctor").env("RIOPS_FAVOURITE_COLOUR", "blue")).expect(2);
+    assert_eq!(ran.stderr, "riops: unrecognized environment variable \"RIOPS_FAVOURITE_COLOUR\"\n");
+    Ran::of(command("run rows --help").env("RIOPS_SESIONS", "4")).expect(0);
+}
+
+#[test]
+fn a_variable_of_another_command_is_ignored() {
+    let store = crate::fixture::folder("other-variable").join("runs.sqlite");
+    let mut list = command("runs list");
+    list.env("RIOPS_STORE", store).env("RIOPS_TABLE_SIZE", "many").env("RIOPS_TEST_ALL", "1");
+    Ran::of(&mut list).expect(0);
+}
+
+#[test]
 fn a_target_that_refuses_is_told_with_what_to_do() {
     let refused = "run rows --no-store --database postgresql://me@127.0.0.1:1/x";
     Ran::of(&mut command(refused))
