@@ -3,6 +3,8 @@
 mod args;
 mod commands;
 mod failure;
+#[cfg(test)]
+mod help_tests;
 mod options;
 mod scan;
 mod settings;

@@ -142,7 +142,7 @@ fn as_typed(value: &toml::Value) -> Option<Vec<String>> {
 
 /// Gives every option with a long name, in every subcommand, its variable and its value from the
 /// file.
-fn with_fallbacks(command: Command, values: &Values, stop_is_typed: bool) -> Command {
+pub(crate) fn with_fallbacks(command: Command, values: &Values, stop_is_typed: bool) -> Command {
     let names: Vec<_> =
         command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
     let mut command = command.mut_args(|arg| with_fallback(arg, values, stop_is_typed));
