@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use riops::dataset::DatasetError;
-use riops::engine::EngineError;
 use riops::plan::PlanError;
+use riops::report::FormError;
+use riops::run::{ErrorKind, RunError};
 use riops::server::ConnectionError;
 use riops::server::conninfo::ConnInfoError;
 use riops::server::embedded::EmbeddedError;
@@ -60,35 +60,42 @@ fn message(error: &anyhow::Error) -> String {
 }
 
 fn code_of(error: &anyhow::Error) -> u8 {
-    let is_interrupt = |error: &ConnectionError| matches!(error, ConnectionError::Interrupted);
-    for cause in error.chain() {
-        let interrupted = cause.downcast_ref().is_some_and(is_interrupt)
-            || matches!(cause.downcast_ref(), Some(EmbeddedError::Interrupted))
-            || matches!(cause.downcast_ref(), Some(EmbeddedError::Connection(inner)) if is_interrupt(inner))
-            || matches!(cause.downcast_ref(), Some(DatasetError::Connection(inner)) if is_interrupt(inner))
-            || matches!(cause.downcast_ref(), Some(EngineError::Connect { source, .. }) if is_interrupt(source));
-        if interrupted {
-            return INTERRUPTED;
-        }
-        let usage = cause.is::<UsageError>()
-            || cause.is::<PlanError>()
-            || cause.is::<ConnInfoError>()
-            || matches!(
-                cause.downcast_ref(),
-                Some(DatasetError::Differs { .. } | DatasetError::Unsupported { .. })
-            );
-        if usage {
-            return USAGE;
-        }
-        if matches!(cause.downcast_ref(), Some(EngineError::AccessPath { .. })) {
-            return NOT_VALID;
-        }
+    error.chain().find_map(code_of_cause).unwrap_or(FAILED)
+}
+
+/// The exit code of an error that has one of its own.
+fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
+    if let Some(error) = cause.downcast_ref::<RunError>() {
+        return Some(match error.kind() {
+            ErrorKind::Interrupted => INTERRUPTED,
+            ErrorKind::Usage => USAGE,
+            ErrorKind::NotValid => NOT_VALID,
+            ErrorKind::Failed => return None,
+        });
     }
-    FAILED
+    let interrupted = matches!(cause.downcast_ref(), Some(ConnectionError::Interrupted))
+        || match cause.downcast_ref() {
+            Some(EmbeddedError::Interrupted) => true,
+            Some(EmbeddedError::Connection(inner)) => {
+                matches!(inner, ConnectionError::Interrupted)
+            }
+            _ => false,
+        };
+    let usage = cause.is::<UsageError>()
+        || cause.is::<PlanError>()
+        || cause.is::<ConnInfoError>()
+        || matches!(cause.downcast_ref(), Some(FormError::Unknown(_) | FormError::Unfit { .. }));
+    match (interrupted, usage) {
+        (true, _) => Some(INTERRUPTED),
+        (_, true) => Some(USAGE),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use riops::dataset::DatasetError;
+
     use super::*;
 
     #[test]
@@ -109,8 +116,8 @@ mod tests {
             found: "1".to_owned(),
             wanted: "2".to_owned(),
         };
-        assert_eq!(code_of(&differs.into()), USAGE);
-        let interrupted = DatasetError::Connection(ConnectionError::Interrupted);
+        assert_eq!(code_of(&RunError::from(differs).into()), USAGE);
+        let interrupted = RunError::from(DatasetError::Connection(ConnectionError::Interrupted));
         assert_eq!(code_of(&anyhow::Error::from(interrupted).context("preparing")), INTERRUPTED);
     }
 }

@@ -7,6 +7,7 @@ mod failure;
 mod help_tests;
 mod options;
 mod scan;
+mod screen;
 mod settings;
 mod sysbench_env;
 mod target;

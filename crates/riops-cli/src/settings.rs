@@ -8,7 +8,9 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Arg, Command, CommandFactory, FromArgMatches};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use riops::plan::pgio::{self, PgioConf, Purpose};
 
@@ -38,7 +40,10 @@ pub(crate) fn parse(line: &CommandLine) -> Result<Arguments, ExitCode> {
     let stop_is_typed = STOPS.iter().any(|stop| line.uses(stop).next().is_some());
     let matched = with_fallbacks(Arguments::command(), &values, stop_is_typed)
         .try_get_matches_from(line.arguments())
-        .and_then(|matches| Arguments::from_arg_matches(&matches));
+        .and_then(|matches| {
+            require_no_misplaced_option(&matches)?;
+            Arguments::from_arg_matches(&matches)
+        });
     let prints_help = matched.as_ref().is_err_and(|error| !error.use_stderr());
     if !prints_help {
         let variables = std::env::vars_os().map(|(name, _)| name).collect::<Vec<_>>();
@@ -50,6 +55,34 @@ pub(crate) fn parse(line: &CommandLine) -> Result<Arguments, ExitCode> {
         let _ = error.print();
         ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE))
     })
+}
+
+/// Fails for an option between `run` and the workload: it belongs to --plan, and the workload would not
+/// see it. clap's own way to refuse this (`args_conflicts_with_subcommands`) refuses global options too.
+fn require_no_misplaced_option(matches: &ArgMatches) -> Result<(), clap::Error> {
+    let Some(("run", run)) = matches.subcommand() else {
+        return Ok(());
+    };
+    let Some((workload, _)) = run.subcommand() else {
+        return Ok(());
+    };
+    let mut command = Arguments::command();
+    command.build();
+    let options = command.find_subcommand("run").into_iter().flat_map(Command::get_arguments);
+    let typed = |arg: &&Arg| {
+        let id = arg.get_id().as_str();
+        !arg.is_global_set()
+            && run.try_contains_id(id).is_ok()
+            && run.value_source(id) == Some(ValueSource::CommandLine)
+    };
+    let misplaced = options.filter(typed).find_map(Arg::get_long).map(str::to_owned);
+    match misplaced {
+        None => Ok(()),
+        Some(option) => Err(command.error(
+            ErrorKind::ArgumentConflict,
+            format!("--{option} must follow the workload: riops run {workload} --{option}"),
+        )),
+    }
 }
 
 /// The values of options, each as it would be typed.
@@ -173,7 +206,10 @@ fn with_fallback(arg: Arg, values: &Values, stop_is_typed: bool) -> Arg {
 
 #[cfg(test)]
 mod tests {
+    use riops::plan::{RunPlan, Stop};
+
     use super::*;
+    use crate::args::Command;
 
     fn parse(arguments: &[&str]) -> Result<Arguments, ExitCode> {
         let arguments = arguments.iter().map(OsString::from).collect();
@@ -205,21 +241,21 @@ mod tests {
         assert!(read_file(&path).unwrap_err().contains("not valid TOML"));
     }
 
+    /// The plan that a command line makes.
+    fn plan_of(words: &[&str]) -> RunPlan {
+        let Command::Run(run) = parse(words).unwrap().command else { panic!("no run") };
+        run.workload.unwrap().options().plan().unwrap()
+    }
+
     #[test]
     fn the_command_line_wins_over_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("riops.toml");
         std::fs::write(&path, "sessions = 8\nbatch = 5\ntransactions = 9\n").unwrap();
         let config = format!("--config={}", path.display());
-        let parsed = parse(&["riops", "run", "rows", "-c", "3", &config]).unwrap();
-        let crate::args::Command::Run { workload: crate::args::Run::Rows(rows) } = parsed.command
-        else {
-            panic!("no run")
-        };
-        assert_eq!(
-            (rows.run.sessions, rows.batch.first().map(|count| count.0)),
-            (Some(3), Some(5))
-        );
+        let plan = plan_of(&["riops", "run", "rows", "-c", "3", &config]);
+        assert_eq!((plan.sessions, plan.stop), (3, Stop::Transactions(9)));
+        assert_eq!(plan.work.spec().facts().batch, Some(5));
     }
 
     #[test]
@@ -229,13 +265,8 @@ mod tests {
         std::fs::write(&path, "transactions = 9\n").unwrap();
         let config = format!("--config={}", path.display());
         for typed in ["--duration=60", "--time=60", "-t60"] {
-            let parsed = parse(&["riops", "run", "rows", typed, &config]).unwrap();
-            let crate::args::Command::Run { workload: crate::args::Run::Rows(rows) } =
-                parsed.command
-            else {
-                panic!("no run")
-            };
-            assert!(rows.drive.transactions.is_none() && rows.drive.duration.is_some(), "{typed}");
+            let plan = plan_of(&["riops", "run", "rows", typed, &config]);
+            assert_eq!(plan.stop, Stop::DurationS(60.0), "{typed}");
         }
     }
 }

@@ -1,16 +1,11 @@
 //! Which database: the one that was named, the one of the `PG*` variables, or the embedded one.
 
-use std::time::{Duration, Instant};
-
 use anyhow::Result;
 use riops::host::Interrupt;
 use riops::server::embedded::{Embedded, Options};
-use riops::server::{ConnInfo, Connection, Pooler};
-use riops::units::Span;
-use uuid::Uuid;
+use riops::server::{ConnInfo, Connection, Server};
 
 use crate::args::{EmbeddedOptions, TargetOptions};
-use crate::failure::UsageError;
 use crate::ui::Ui;
 
 /// A database to work with. Where it is the embedded server, that server runs at least as long as
@@ -41,26 +36,9 @@ impl Target {
         Ok(Self { conninfo: embedded.conninfo(), embedded: Some(embedded) })
     }
 
-    /// Waits until a session is let in, for so long: a database that is being started with riops is
-    /// not there at once.
-    pub(crate) fn await_answer(&self, within: Option<Span>, interrupt: &Interrupt) -> Result<()> {
-        const PAUSE: Duration = Duration::from_millis(200);
-        let Some(Span(within)) = within else {
-            return Ok(());
-        };
-        let deadline = Instant::now() + within;
-        while let Err(error) = Connection::open(&self.conninfo, interrupt) {
-            if error.is_final() || Instant::now() >= deadline {
-                return Err(error.into());
-            }
-            std::thread::sleep(PAUSE);
-        }
-        Ok(())
-    }
-
-    /// Lets the sessions of a run be told apart on the server, where the user has not named them.
-    pub(crate) fn name_sessions(&mut self, run: &Uuid) {
-        self.conninfo.application_name.get_or_insert_with(|| format!("riops/{run}"));
+    /// The server, as the library takes it.
+    pub(crate) fn server(&self) -> Server {
+        Server { conninfo: self.conninfo.clone(), embedded: self.embedded.is_some() }
     }
 
     /// Names the target, and what its settings gave cause to say.
@@ -68,21 +46,6 @@ impl Target {
         ui.notice(&format!("target: {}", self.conninfo));
         for warning in &self.conninfo.warnings {
             ui.notice(&format!("warning: {warning}"));
-        }
-    }
-
-    /// Fails where the locks that protect a dataset could not be relied on.
-    pub(crate) fn require_own_sessions(&self, interrupt: &Interrupt) -> Result<()> {
-        if self.embedded.is_some() {
-            return Ok(());
-        }
-        let mut connection = Connection::open(&self.conninfo, interrupt)?;
-        match Pooler::detect(&mut connection, &self.conninfo, interrupt)? {
-            Some(pooler) if pooler.by_transaction => Err(UsageError(format!(
-                "between riops and the server: {pooler}; making, proving and dropping a dataset need sessions of their own: name the server itself, or a pool by session"
-            ))
-            .into()),
-            _ => Ok(()),
         }
     }
 
@@ -101,11 +64,6 @@ impl Target {
             Some(embedded) => Ok(embedded.leave()?),
             None => Ok(()),
         }
-    }
-
-    /// Whether the server's data lie on this machine, so that its device can be watched.
-    pub(crate) fn is_local(&self) -> bool {
-        self.conninfo.is_local()
     }
 }
 

@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use riops::dataset::prepare::Progress;
-use riops::engine::Observer;
 use riops::metrics::Point;
-use riops::plan::{RunPlan, Stop, WorkPlan};
+use riops::plan::{RunPlan, Stop};
 use riops::probe::sampler::ProbePoint;
 use riops::report;
 use riops::units::Span;
@@ -283,8 +282,8 @@ impl RunProgress {
     }
 }
 
-impl Observer for RunProgress {
-    fn connected(&mut self, sessions: usize) {
+impl RunProgress {
+    pub(crate) fn connected(&mut self, sessions: usize) {
         let warmup = match self.plan.warmup() {
             Duration::ZERO => String::new(),
             warmup => format!(", warming up for {}", Span(warmup)),
@@ -295,14 +294,14 @@ impl Observer for RunProgress {
         ));
     }
 
-    fn draining(&mut self) {
+    pub(crate) fn draining(&mut self) {
         self.bar.finish_and_clear();
         self.ui.notice(
             "the measurement is over; waiting up to a minute for transactions that are still under way (Ctrl-C: do not wait)",
         );
     }
 
-    fn measuring(&mut self) {
+    pub(crate) fn measuring(&mut self) {
         self.ui.notice(&match self.plan.stop {
             Stop::DurationS(seconds) => {
                 format!("measuring for {}", Span(Duration::from_secs_f64(seconds)))
@@ -313,11 +312,8 @@ impl Observer for RunProgress {
         self.bar.tick();
     }
 
-    fn point(&mut self, point: &Point) {
-        let line = match &self.plan.work {
-            WorkPlan::Oltp(_) => report::oltp_interval_line(point, &self.plan),
-            _ => report::interval_line(point),
-        };
+    pub(crate) fn point(&mut self, point: &Point) {
+        let line = report::interval_line(&point.clone().into(), &self.plan);
         if !self.ui.terminal {
             return self.ui.notice(&line);
         }

@@ -23,6 +23,8 @@ pub mod engine;
 
 pub mod record;
 
+pub mod run;
+
 pub mod store;
 
 pub mod report;

@@ -112,6 +112,12 @@ pub(crate) fn split_size(text: &str) -> Option<(&str, Option<u64>)> {
     Some((number.trim(), unit_bytes))
 }
 
+impl fmt::Display for Count {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
 /// A length of time: `30` (seconds), `30s`, `500ms`, `250us`, `5m`, `1h`, `1m30s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Duration);
@@ -216,6 +222,20 @@ impl From<Nanos> for Duration {
     fn from(nanos: Nanos) -> Self {
         Self::from_nanos(nanos.0)
     }
+}
+
+/// `1234567` as `1,234,567`.
+#[must_use]
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
 }
 
 #[cfg(test)]

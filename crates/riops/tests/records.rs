@@ -3,9 +3,12 @@
 //! Each file in `records/` was written by the release that its `client.riops_version` names, against a
 //! real server. They are never changed; a new release may add files.
 
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected has to fail there")]
+
 use std::fs;
 use std::path::Path;
 
+use riops::plan::RunPlan;
 use riops::record::Record;
 use riops::report;
 use riops::store::SqliteStore;
@@ -95,5 +98,15 @@ fn a_stored_record_returns_from_the_store_unchanged() {
     for (file, record) in opened() {
         store.save(&record).unwrap();
         assert_eq!(store.find(&record.id.to_string()).unwrap(), record, "{file}");
+    }
+}
+
+#[test]
+fn a_stored_record_has_a_plan_that_can_be_repeated() {
+    for (file, record) in opened() {
+        let plan = record.repeated_plan();
+        assert_eq!(plan.validate(), Ok(()), "{file}");
+        let json = serde_json::to_string(&plan).unwrap();
+        assert_eq!(RunPlan::from_json(&json), Ok(plan), "{file}");
     }
 }

@@ -1,54 +1,106 @@
-//! The options of `riops run cbc` and `riops cleanup cbc`.
+//! The options of `cbc`.
 
-use clap::{Args, ValueEnum};
-use riops::plan::CbcSize;
+use anyhow::Result;
+use clap::Args;
+use riops::host::machine;
+use riops::plan::{CbcPlace, CbcRun, CbcSize, RunPlan, Stop};
 use riops::units::{Count, Span};
 
-use super::{RecordOptions, TargetOptions};
+use super::parsers::{choice, or_default, or_named};
+use super::run::{KeepOptions, PictureOptions, RecordOptions, RunWorkload};
+use super::target::TargetOptions;
 
+/// Complete Block Check: bulk commands that push a whole table through the storage
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct RunCbc {
-    /// Nominal size of the table: 20GB, 0.5, 500MB, or auto for three times the memory of the server's
-    /// machine; its true size depends on the server's version [default: 20GB]
-    #[arg(long, value_name = "SIZE", help_heading = "Work")]
-    pub(crate) size: Option<CbcSize>,
+    #[arg(
+        long,
+        value_name = "SIZE",
+        help_heading = "Work",
+        help = or_default("Nominal size of the table: 20GB, 0.5, 500MB, or auto for three times the memory of the server's machine; its true size depends on the server's version", CbcRun::default().size_gb.to_string() + "GB")
+    )]
+    size: Option<CbcSize>,
     /// Then measure the selects by so many sessions at once; each number makes a stage of its own for
     /// each of the three
     #[arg(long, value_name = "N,…", value_delimiter = ',', help_heading = "Work")]
-    pub(crate) query_sessions: Vec<Count>,
-    /// Length of each of these stages [default: 120s]
-    #[arg(long, value_name = "TIME", help_heading = "Work", requires = "query_sessions")]
-    pub(crate) query_duration: Option<Span>,
+    query_sessions: Vec<Count>,
+    #[arg(
+        long,
+        value_name = "TIME",
+        help_heading = "Work",
+        requires = "query_sessions",
+        help = or_default("Length of each of these stages", CbcRun::default().query_duration_s.to_string() + "s")
+    )]
+    query_duration: Option<Span>,
     #[arg(
         long,
         help_heading = "Work",
         help = "Empty the caches before SELECT_u1 and SELECT_u2: shared buffers (PostgreSQL 17 or later) and, where the server's files can be read, the page cache"
     )]
-    pub(crate) cold: bool,
+    cold: bool,
     #[arg(
         long,
-        value_enum,
         value_name = "WHERE",
         help_heading = "Dataset",
-        help = "Where to make the table: in a database of its own, riops_cbc, or in the schema riops of the database that was named [default: database]"
+        value_parser = choice::<CbcPlace>(&["database", "schema"]),
+        help = or_named("Where to make the table: in a database of its own, riops_cbc, or in the schema riops of the database that was named", CbcPlace::default())
     )]
-    pub(crate) place: Option<Place>,
+    place: Option<CbcPlace>,
     /// Leave the table there (riops cleanup cbc drops it)
     #[arg(long, help_heading = "Dataset")]
-    pub(crate) keep: bool,
-    /// Begin even where the free disk space does not seem to be enough
+    keep: bool,
+    /// Start even if the free disk space does not seem to be enough
     #[arg(long, help_heading = "Dataset")]
-    pub(crate) skip_space_check: bool,
+    skip_space_check: bool,
     #[command(flatten)]
-    pub(crate) record: RecordOptions,
+    record: RecordOptions,
     #[command(flatten)]
-    pub(crate) target: TargetOptions,
+    keep_options: KeepOptions,
+    #[command(flatten)]
+    target: TargetOptions,
 }
 
-// Where the table is made. No doc comments here: they would turn every --help into its long form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Place {
-    Database,
-    Schema,
+impl RunWorkload for RunCbc {
+    fn plan(&self) -> Result<RunPlan> {
+        let defaults = CbcRun::default();
+        let (size_gb, auto_size) = match self.size {
+            None => (defaults.size_gb, false),
+            Some(CbcSize::Gigabytes(size_gb)) => (size_gb, false),
+            Some(CbcSize::Auto) => (defaults.size_gb, true),
+        };
+        let number = |count: &Count| u32::try_from(count.0).unwrap_or(u32::MAX);
+        let work = CbcRun {
+            size_gb,
+            auto_size,
+            place: self.place.unwrap_or_default(),
+            cold: self.cold,
+            query_sessions: self.query_sessions.iter().map(number).collect(),
+            query_duration_s: self
+                .query_duration
+                .map_or(defaults.query_duration_s, |span| span.0.as_secs_f64()),
+            keep: self.keep,
+            skip_space_check: self.skip_space_check,
+        };
+        let sessions = work.query_sessions.iter().copied().max().unwrap_or(1).max(1);
+        Ok(RunPlan {
+            sessions,
+            workers: u32::try_from(machine::cpus()).unwrap_or(1).min(sessions),
+            stop: Stop::DurationS(work.query_duration_s),
+            warmup_s: 0.0,
+            ..self.record.named(work.into())
+        })
+    }
+
+    fn keep(&self) -> &KeepOptions {
+        &self.keep_options
+    }
+
+    fn picture(&self) -> Option<&PictureOptions> {
+        None
+    }
+
+    fn target(&self) -> &TargetOptions {
+        &self.target
+    }
 }

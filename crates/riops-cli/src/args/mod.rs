@@ -1,24 +1,24 @@
 //! The command line as it is typed. What is left out stays `None`: defaults belong to the plan.
 
 mod cbc;
-mod dataset;
+mod load;
 mod oltp;
-mod run;
+mod parsers;
+mod point;
+mod rows;
+pub(crate) mod run;
+mod shared;
+mod target;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use riops::units::{Size, Span};
 
-pub(crate) use cbc::{Place, RunCbc};
-pub(crate) use dataset::{
-    DatasetOptions, GenerateCsv, Layout, LoadTableOptions, PrepareLoad, PrepareRows,
-};
-pub(crate) use oltp::{OltpOptions, PrepareOltp, RunOltp, Switch};
-pub(crate) use run::{
-    LoopOptions, LoopSide, OnError, PictureOptions, Protocol, RecordOptions, RunLoad, RunOptions,
-    RunOutput, RunOutputOptions, RunPoint, RunRows, Scale, UpdateShare,
-};
+pub(crate) use load::GenerateCsv;
+pub(crate) use run::{KeepOptions, PictureOptions, RunOutputOptions, RunWorkload};
+pub(crate) use shared::{PrepareOptions, PrepareWorkload};
+pub(crate) use target::{EmbeddedOptions, StoreOptions, TargetOptions};
 
 /// Measures PostgreSQL-compatible databases
 #[derive(Debug, Parser)]
@@ -59,11 +59,8 @@ pub(crate) enum Command {
         workload: Prepare,
     },
     /// Measure a workload
-    Run {
-        #[command(subcommand)]
-        workload: Run,
-    },
-    /// Prove that the data hold what was acknowledged
+    Run(Box<Run>),
+    /// Verify that all acknowledged writes are present
     Verify {
         #[command(subcommand)]
         workload: Verify,
@@ -78,14 +75,14 @@ pub(crate) enum Command {
         #[command(subcommand)]
         what: Generate,
     },
-    /// Look at the runs that are kept
+    /// Stored runs: list, show, rerun
     Runs {
         #[command(subcommand)]
         action: Runs,
     },
-    /// Write kept runs as one page of HTML, with their counters over time
+    /// Write stored runs as one page of HTML, with their counters over time
     Report(Report),
-    /// Look at a target, or at this client, before something is measured
+    /// Examine a server, its disk, or this client, before something is measured
     Doctor(Box<Doctor>),
     /// Manage the embedded server
     Server {
@@ -94,35 +91,68 @@ pub(crate) enum Command {
     },
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum Prepare {
-    /// Tables whose rows lie scattered behind an index
-    Rows(PrepareRows),
-    /// The table of the workloads load and point
-    #[command(visible_alias = "point")]
-    Load(PrepareLoad),
-    /// Sysbench's tables
-    Oltp(PrepareOltp),
+/// Declares the subcommands for workloads: a line each, and the common view of all.
+macro_rules! workloads {
+    ($(#[$meta:meta])* $list:ident: $options:ident { $($(#[$each:meta])* $variant:ident($parameters:ty),)+ }) => {
+        $(#[$meta])*
+        #[derive(Debug, Subcommand)]
+        pub(crate) enum $list { $($(#[$each])* $variant(Box<$parameters>),)+ }
+
+        impl $list {
+            /// Its options.
+            pub(crate) fn options(&self) -> &dyn $options {
+                match self { $(Self::$variant(options) => options.as_ref(),)+ }
+            }
+        }
+    };
+}
+
+workloads! {
+    Prepare: PrepareWorkload {
+        Rows(rows::PrepareRows),
+        #[command(visible_alias = "point")]
+        Load(load::PrepareLoad),
+        Oltp(oltp::PrepareOltp),
+    }
+}
+
+workloads! {
+    RunList: RunWorkload {
+        Rows(rows::RunRows),
+        Load(load::RunLoad),
+        Point(point::RunPoint),
+        Oltp(oltp::RunOltp),
+        Cbc(cbc::RunCbc),
+    }
+}
+
+/// What to run
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    #[command(subcommand)]
+    pub(crate) workload: Option<RunList>,
+    /// Run the plan in this file: one that --dump-plan has printed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plan: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) again: AgainOptions,
+}
+
+/// How a plan that is there already is run
+#[derive(Debug, Args)]
+pub(crate) struct AgainOptions {
+    #[command(flatten)]
+    pub(crate) keep: KeepOptions,
+    #[command(flatten)]
+    pub(crate) picture: PictureOptions,
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Generate {
     /// CSV files for run load --method copy-file, one for each session
     Csv(GenerateCsv),
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Run {
-    /// Random row reads and writes per second (RIOPS)
-    Rows(Box<RunRows>),
-    /// Parallel loads into a table, by several methods
-    Load(Box<RunLoad>),
-    /// One row at a time by its primary key, on the table of load
-    Point(Box<RunPoint>),
-    /// Sysbench's transactions, on sysbench's tables
-    Oltp(Box<RunOltp>),
-    /// Complete Block Check: bulk commands that push a whole table through the storage
-    Cbc(Box<RunCbc>),
 }
 
 #[derive(Debug, Subcommand)]
@@ -134,6 +164,17 @@ pub(crate) enum Verify {
     Load(VerifyOptions),
     /// Row count, the sum of k where nothing was deleted, lengths of the texts
     Oltp(VerifyOptions),
+}
+
+impl Verify {
+    /// The dataset's name, and the options.
+    pub(crate) fn named(&self) -> (&'static str, &VerifyOptions) {
+        match self {
+            Self::Rows(options) => ("rows", options),
+            Self::Load(options) => ("load", options),
+            Self::Oltp(options) => ("oltp", options),
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -157,59 +198,16 @@ pub(crate) enum Cleanup {
     Cbc(TargetOptions),
 }
 
-/// Which database
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Target")]
-pub(crate) struct TargetOptions {
-    /// URL, key=value connection string or name of a database, as libpq takes them; else the PG*
-    /// variables where PGHOST, PGSERVICE or PGDATABASE is set; else the embedded server
-    #[arg(short, long, value_name = "URL")]
-    pub(crate) database: Option<String>,
-    #[command(flatten)]
-    pub(crate) embedded: EmbeddedOptions,
-}
-
-/// Which embedded server
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Embedded server")]
-pub(crate) struct EmbeddedOptions {
-    /// Use this installed PostgreSQL instead of the downloaded one (the folder above bin/postgres)
-    #[arg(long, value_name = "DIR")]
-    pub(crate) server_dir: Option<PathBuf>,
-    /// Keep the server's data, socket and log here
-    #[arg(long, value_name = "DIR")]
-    pub(crate) server_data: Option<PathBuf>,
-    /// Run the server as this user, where riops runs as root
-    #[arg(long, value_name = "NAME")]
-    pub(crate) server_user: Option<String>,
-    /// Listen on this port of 127.0.0.1 instead of a free one
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) server_port: Option<u16>,
-    /// Change a setting of the server (repeatable)
-    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_pair)]
-    pub(crate) server_set: Vec<(String, String)>,
-    /// Keep downloads, and servers without a folder of their own, here
-    #[arg(long, value_name = "DIR")]
-    pub(crate) cache_dir: Option<PathBuf>,
-}
-
-impl EmbeddedOptions {
-    /// Whether any of them decides about a server.
-    pub(crate) fn names_a_server(&self) -> bool {
-        self.server_dir.is_some()
-            || self.server_data.is_some()
-            || self.server_user.is_some()
-            || self.server_port.is_some()
-            || !self.server_set.is_empty()
+impl Cleanup {
+    /// The dataset's name, and which database.
+    pub(crate) fn named(&self) -> (&'static str, &TargetOptions) {
+        match self {
+            Self::Rows(target) => ("rows", target),
+            Self::Load(target) => ("load", target),
+            Self::Oltp(target) => ("oltp", target),
+            Self::Cbc(target) => ("cbc", target),
+        }
     }
-}
-
-/// Where runs are kept
-#[derive(Debug, Args)]
-pub(crate) struct StoreOptions {
-    /// The file that runs are kept in [default: riops/runs.sqlite in the user's data folder]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) store: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -278,7 +276,7 @@ pub(crate) enum Output {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Runs {
-    /// The runs that are kept, newest first
+    /// The stored runs, newest first
     List {
         /// How many at most
         #[arg(long, default_value = "20", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -299,6 +297,17 @@ pub(crate) enum Runs {
         output: RunOutputOptions,
         #[command(flatten)]
         picture: PictureOptions,
+    },
+    /// Repeat a stored run with its plan and seed
+    Rerun {
+        /// The beginning or the end of its id, or `last`
+        #[arg(default_value = "last")]
+        run: String,
+        /// Another random seed than that of the stored run
+        #[arg(long, visible_alias = "rand-seed", value_name = "N")]
+        seed: Option<u64>,
+        #[command(flatten)]
+        again: Box<AgainOptions>,
     },
 }
 
@@ -343,13 +352,4 @@ pub(crate) enum Server {
     /// What runs beside the server; started by riops itself
     #[command(hide = true)]
     Keep,
-}
-
-fn parse_pair(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.trim().is_empty() => {
-            Ok((name.trim().to_owned(), value.trim().to_owned()))
-        }
-        _ => Err(format!("`{text}` has no form NAME=VALUE")),
-    }
 }

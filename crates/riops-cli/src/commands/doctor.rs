@@ -10,6 +10,7 @@ use riops::engine::calibrate;
 use riops::host::machine::MachineFacts;
 use riops::host::{Interrupt, machine};
 use riops::probe::disk::{DiskError, measure};
+use riops::record::DiskLimit;
 use riops::report;
 use riops::server::examine::examine;
 use riops::server::facts::ServerFacts;
@@ -75,7 +76,7 @@ fn client(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
         return Err(UsageError("--duration must be above 0 and at most 1h".to_owned()).into());
     }
     // The null server has as many.
-    super::run::allow_sessions(2 * sessions, workers)?;
+    riops::run::allow_sessions(2 * sessions, workers)?;
     ui.notice("measuring this client against a server that does nothing");
     let calibration = calibrate(sessions, workers, seconds, interrupt)?;
     if interrupt.requested() {
@@ -118,7 +119,7 @@ fn disk(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     if matches!(limit, Err(DiskError::Interrupted)) {
         return Ok(ExitCode::from(crate::failure::INTERRUPTED));
     }
-    let limit = limit?;
+    let limit = DiskLimit::from(limit?);
     store.keep_disk_limit(&MachineFacts::read().host, &limit)?;
     ui.notice(&format!("kept in {}", store.path().display()));
     print(options, &limit, report::disk_text)

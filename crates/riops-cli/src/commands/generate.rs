@@ -24,8 +24,8 @@ const BUFFER_BYTES: usize = 256 * 1024;
 pub(crate) fn csv(options: &GenerateCsv, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let dataset = LoadDataset {
         rows: options.rows.map_or(LoadDataset::default().rows, |count| count.0),
-        field_length: options.field_length.unwrap_or(LoadDataset::default().field_length),
-        seed: options.seed.unwrap_or(0),
+        field_length: options.texts.field_length.unwrap_or(LoadDataset::default().field_length),
+        seed: options.seed,
         ..LoadDataset::default()
     };
     dataset.validate()?;

@@ -3,23 +3,22 @@
 mod cleanup;
 mod doctor;
 mod generate;
+mod picture;
 mod prepare;
 mod report;
 mod run;
 mod runs;
 mod server;
-mod settle;
 mod verify;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::host::Interrupt;
-use riops::workload::{load, oltp, rows};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::args::{Arguments, Cleanup, Command, Generate, Prepare, Server, Verify};
+use crate::args::{Arguments, Command, Generate, Server};
 use crate::failure::INTERRUPTED;
 use crate::ui::Ui;
 
@@ -36,41 +35,14 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
         ui.notice(notice);
     }
     match arguments.command {
-        Command::Prepare { workload: Prepare::Rows(options) } => {
-            prepare::rows(&options, &interrupt, ui)
-        }
-        Command::Prepare { workload: Prepare::Load(options) } => {
-            prepare::load(&options, &interrupt, ui)
-        }
-        Command::Prepare { workload: Prepare::Oltp(options) } => {
-            prepare::oltp(&options, &interrupt, ui)
-        }
-        Command::Run { workload } => run::run(&workload, &interrupt, ui),
-        Command::Verify { workload: Verify::Rows(options) } => {
-            verify::rows(&options, &interrupt, ui)
-        }
-        Command::Verify { workload: Verify::Load(options) } => {
-            verify::load(&options, &interrupt, ui)
-        }
-        Command::Verify { workload: Verify::Oltp(options) } => {
-            verify::oltp(&options, &interrupt, ui)
-        }
-        Command::Cleanup { workload: Cleanup::Oltp(target) } => {
-            cleanup::cleanup(oltp::NAME, &target, &interrupt, ui)
-        }
-        Command::Cleanup { workload: Cleanup::Cbc(target) } => {
-            cleanup::cbc(&target, &interrupt, ui)
-        }
-        Command::Cleanup { workload: Cleanup::Rows(target) } => {
-            cleanup::cleanup(rows::NAME, &target, &interrupt, ui)
-        }
-        Command::Cleanup { workload: Cleanup::Load(target) } => {
-            cleanup::cleanup(load::NAME, &target, &interrupt, ui)
-        }
+        Command::Prepare { workload } => prepare::run(&workload, &interrupt, ui),
+        Command::Run(options) => run::run(&options, &interrupt, ui),
+        Command::Verify { workload } => verify::run(&workload, &interrupt, ui),
+        Command::Cleanup { workload } => cleanup::run(&workload, &interrupt, ui),
         Command::Generate { what: Generate::Csv(options) } => {
             generate::csv(&options, &interrupt, ui)
         }
-        Command::Runs { action } => runs::look(action, ui),
+        Command::Runs { action } => runs::run(&action, &interrupt, ui),
         Command::Report(options) => report::write(&options, ui),
         Command::Doctor(options) => doctor::doctor(&options, &interrupt, ui),
         Command::Server { action } => server::run(action, &interrupt, ui),

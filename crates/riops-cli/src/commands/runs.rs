@@ -1,40 +1,57 @@
-//! `riops runs list|show`.
+//! `riops runs`.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
+use riops::host::Interrupt;
 use riops::report;
 use riops::store::{SqliteStore, StoreError, default_path};
 
-use super::run;
-use crate::args::{Output, Runs};
+use super::picture::drawn;
+use super::run::{again as run_again, print};
+use crate::args::{Output, Runs, StoreOptions};
 use crate::ui::Ui;
 
-/// Lists or shows what is kept.
-pub(crate) fn look(action: Runs, ui: Ui) -> Result<ExitCode> {
+/// Lists, shows or repeats stored runs.
+pub(crate) fn run(action: &Runs, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     match action {
         Runs::List { limit, store, output } => {
-            let path = store.store.unwrap_or_else(default_path);
-            // Looking makes no file.
+            let path = store.store.clone().unwrap_or_else(default_path);
+            // Listing makes no file.
             let runs =
-                if path.exists() { SqliteStore::open(&path)?.list(limit)? } else { Vec::new() };
+                if path.exists() { SqliteStore::open(&path)?.list(*limit)? } else { Vec::new() };
             crate::ui::print(&match output.output {
                 Output::Text => report::runs_table(&runs),
                 Output::Json => serde_json::to_string_pretty(&runs)? + "\n",
             })?;
         }
         Runs::Show { run, store, output, picture } => {
-            let path = store.store.unwrap_or_else(default_path);
-            if !path.exists() {
-                return Err(StoreError::Empty(path).into());
+            let store = opened(store)?;
+            let record = store.find(run)?;
+            let stored = format!("{} in {}", record.id, store.path().display());
+            let form = report::form(&output.output, &record.plan)?;
+            print(&record, &stored, form, picture)?;
+            drawn(&record, picture, ui)?;
+        }
+        Runs::Rerun { run, seed, again } => {
+            let stored = opened(&again.keep.store)?.find(run)?;
+            let mut plan = stored.repeated_plan();
+            plan.seed = seed.unwrap_or(plan.seed);
+            let (code, record) = run_again(plan, again, (interrupt, ui))?;
+            for difference in record.iter().flat_map(|now| report::differences(&stored, now)) {
+                ui.notice(&difference);
             }
-            let store = SqliteStore::open(&path)?;
-            let record = store.find(&run)?;
-            let kept = format!("{} in {}", record.id, store.path().display());
-            crate::ui::print(&run::printed(&record, &kept, output.output, &picture)?)?;
-            run::tell_beside(&record, output.output);
-            run::drawn(&record, &picture, ui)?;
+            return Ok(code);
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The store, which has to be there.
+fn opened(options: &StoreOptions) -> Result<SqliteStore> {
+    let path = options.store.clone().unwrap_or_else(default_path);
+    if !path.exists() {
+        return Err(StoreError::Empty(path).into());
+    }
+    Ok(SqliteStore::open(&path)?)
 }

@@ -101,7 +101,7 @@ fn the_collector_s_lines_come_in_the_known_order_and_units() {
     }
     assert!(lines[10].1.parse::<u64>().is_ok() && lines[1].1.split_once('.').unwrap().1.len() == 3);
     let other = database.riops("run rows --prepare --rows 1000 --output cbc");
-    other.expect(2).says("--output cbc goes with the workload cbc");
+    other.expect(2).says("--output cbc does not fit a run of rows; these do: text, json, pgio");
 }
 
 #[test]

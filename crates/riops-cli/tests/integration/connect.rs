@@ -142,16 +142,40 @@ fn expect(url: &str, outcome: Outcome) {
     }
 }
 
-fn the_matrix(server: &TlsServer, direct: bool) {
-    let root = |name: &str| format!("sslrootcert={}", server.own.certificate(name).display());
-    let (ca, other_ca) = (root("ca"), root("other-ca"));
-    let case = |user: &str, rest: &str, outcome| expect(&server.url(user, rest), outcome);
-    let elsewhere = |rest: &str, outcome| {
-        let url = server.url("u_trust", rest).replace("@localhost", "@elsewhere.example");
-        expect(&url, outcome);
-    };
+impl TlsServer {
+    /// Connects as this user.
+    fn case(&self, user: &str, rest: &str, outcome: Outcome) {
+        expect(&self.url(user, rest), outcome);
+    }
 
-    // A certificate that is right: what each mode makes of it.
+    /// Connects under a name that is not in the certificate.
+    fn elsewhere(&self, rest: &str, outcome: Outcome) {
+        let url = self.url("u_trust", rest).replace("@localhost", "@elsewhere.example");
+        expect(&url, outcome);
+    }
+
+    fn root(&self, name: &str) -> String {
+        format!("sslrootcert={}", self.own.certificate(name).display())
+    }
+
+    fn revocations(&self) -> String {
+        format!("sslcrl={}", self.own.certificate("revocations").display())
+    }
+}
+
+fn the_matrix(server: &TlsServer, direct: bool) {
+    each_mode_with_a_valid_certificate(server);
+    each_version_of_tls(server);
+    let negotiation = if direct { Encrypted } else { Refused("no TLS with") };
+    server.case("u_trust", "sslmode=require&sslnegotiation=direct", negotiation);
+    rules_that_require_or_forbid_tls(server);
+    certificates_of_the_client(server);
+    invalid_certificates(server);
+}
+
+fn each_mode_with_a_valid_certificate(server: &TlsServer) {
+    let (ca, other_ca) = (server.root("ca"), server.root("other-ca"));
+    let case = |user: &str, rest: &str, outcome| server.case(user, rest, outcome);
     for (mode, outcome) in
         [("disable", Plain), ("allow", Plain), ("prefer", Encrypted), ("require", Encrypted)]
     {
@@ -162,14 +186,17 @@ fn the_matrix(server: &TlsServer, direct: bool) {
         case("u_trust", &format!("sslmode={mode}&{other_ca}"), Refused("UnknownIssuer"));
         case("u_trust", &format!("sslmode={mode}"), Refused("needs the certificate"));
     }
-    elsewhere(&format!("sslmode=verify-ca&{ca}"), Encrypted);
-    elsewhere(&format!("sslmode=verify-full&{ca}"), Refused("not valid for name"));
+    server.elsewhere(&format!("sslmode=verify-ca&{ca}"), Encrypted);
+    server.elsewhere(&format!("sslmode=verify-full&{ca}"), Refused("not valid for name"));
     // With a root certificate at hand even `require` verifies, as libpq has it; `prefer` then does
     // without TLS.
     case("u_trust", &format!("sslmode=require&{other_ca}"), Refused("UnknownIssuer"));
     case("u_trust", &format!("sslmode=prefer&{other_ca}"), Plain);
-    let crl = format!("sslcrl={}", server.own.certificate("revocations").display());
+    let crl = server.revocations();
     case("u_trust", &format!("sslmode=verify-full&{ca}&{crl}"), Encrypted);
+}
+
+fn each_version_of_tls(server: &TlsServer) {
     for (version, name) in [("TLSv1.2", "TLS 1.2"), ("TLSv1.3", "TLS 1.3")] {
         let rest = format!(
             "sslmode=require&ssl_min_protocol_version={version}&ssl_max_protocol_version={version}"
@@ -179,10 +206,9 @@ fn the_matrix(server: &TlsServer, direct: bool) {
         let encryption = connection.encryption().unwrap();
         assert!(encryption.starts_with(name), "{encryption}");
     }
-    let negotiation = if direct { Encrypted } else { Refused("no TLS with") };
-    case("u_trust", "sslmode=require&sslnegotiation=direct", negotiation);
+}
 
-    // Rules that want TLS, or none.
+fn rules_that_require_or_forbid_tls(server: &TlsServer) {
     for (user, mode, outcome) in [
         ("u_ssl", "disable", Refused("28000")),
         ("u_ssl", "allow", Encrypted),
@@ -191,10 +217,12 @@ fn the_matrix(server: &TlsServer, direct: bool) {
         ("u_nossl", "allow", Plain),
         ("u_nossl", "require", Refused("28000")),
     ] {
-        case(user, &format!("sslmode={mode}"), outcome);
+        server.case(user, &format!("sslmode={mode}"), outcome);
     }
+}
 
-    // Certificates of the client.
+fn certificates_of_the_client(server: &TlsServer) {
+    let case = |user: &str, rest: &str, outcome| server.case(user, rest, outcome);
     let client = |name: &str| {
         let (certificate, key) = (server.own.certificate(name), server.own.key(name));
         format!("sslmode=require&sslcert={}&sslkey={}", certificate.display(), key.display())
@@ -204,12 +232,16 @@ fn the_matrix(server: &TlsServer, direct: bool) {
     case("u_cert", &client("foreign-client"), Refused("no TLS with"));
     case("u_cert", &format!("{}&sslcertmode=disable", client("client")), Refused("28000"));
     case("u_trust", &client("client"), Encrypted);
+}
 
-    // Certificates that are wrong in one way each.
+/// Each certificate is invalid in one way.
+fn invalid_certificates(server: &TlsServer) {
+    let (ca, crl) = (server.root("ca"), server.revocations());
+    let elsewhere = |rest: &str, outcome| server.elsewhere(rest, outcome);
     let with = |certificate: &str, cases: &[(&str, Outcome)]| {
         server.use_certificate(certificate);
         for (rest, outcome) in cases {
-            case("u_trust", rest, *outcome);
+            server.case("u_trust", rest, *outcome);
         }
     };
     let full = format!("sslmode=verify-full&{ca}");
@@ -225,7 +257,7 @@ fn the_matrix(server: &TlsServer, direct: bool) {
     let revoked = format!("{full}&{crl}");
     with("revoked", &[(&full, Encrypted), (&revoked, Refused("Revoked"))]);
     // A self-signed certificate vouches for itself where it is the root, as in PostgreSQL's manual.
-    let itself = format!("sslmode=verify-full&{}", root("self-signed"));
+    let itself = format!("sslmode=verify-full&{}", server.root("self-signed"));
     with(
         "self-signed",
         &[(&full, Refused("nvalid")), (&itself, Encrypted), ("sslmode=require", Encrypted)],

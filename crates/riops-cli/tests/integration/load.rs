@@ -351,7 +351,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
         ("run load --non-transactional", "--non-transactional is for YugabyteDB"),
         ("run load --tablets 3", "--tablets is for YugabyteDB"),
         ("run load --duration 5", "unexpected argument"),
-        ("run load --output pgio", "goes with the workload rows"),
+        ("run load --output pgio", "does not fit a run of load; these do: text, json"),
         ("run load --histogram-buckets 5", "--print-histogram"),
         ("run load --graph /nonexistent/x.png", "cannot be written"),
     ] {

@@ -54,14 +54,14 @@ fn selects_and_updates_are_counted_and_their_access_paths_proved() {
 
 #[test]
 fn updates_may_write_texts_of_another_length_and_selects_know_it() {
-    let database = loaded("point_length", "--rows 200");
+    let database = loaded("point_length", "--rows 20000");
     database.riops(&format!("run point --op mixed:50/50 --field-length 30 {SHORT}")).expect(0);
     let lengths = database.value("select count(distinct length(f1)) from riops.test_table");
     assert_eq!(lengths.as_deref(), Some("2"));
     database.riops(&format!("run point {SHORT}")).expect(0);
     let verified = database.riops("verify point").expect(0);
     assert!(verified.stdout.contains("not 24 or 30 characters"), "{}", verified.stdout);
-    database.connect().execute("update riops.test_table set f2 = 'x' where id < 100").unwrap();
+    database.connect().execute("update riops.test_table set f2 = 'x' where id < 10000").unwrap();
     database.riops(&format!("run point {SHORT}")).expect(3);
     database.riops("run point --field-length 30").expect(2).says("--op update or mixed");
 }

@@ -3,8 +3,9 @@
 
 use serde_json::Value;
 
+use super::error::DatasetError;
 use super::lock::LOCK_SPACE;
-use super::registry::{DatasetError, Entry, Registry, forget, register};
+use super::registry::{Entry, Registry, forget, register};
 
 impl Registry<'_> {
     /// Registers tables that somebody else has made as a whole dataset, in the place of what was

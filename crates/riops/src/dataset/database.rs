@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use riops_wire::sqlstate::SqlState;
 
+use super::error::DatasetError;
 use super::lock::LOCK_SPACE;
-use super::registry::DatasetError;
 use crate::server::{Connection, ConnectionError};
 use crate::workload::cbc::DATABASE;
 

@@ -1,6 +1,7 @@
 //! The ledger in the target, `riops.run`: which runs changed a dataset, and how many rows of it.
 
-use super::registry::{DatasetError, Registry, row_of_numbers};
+use super::error::DatasetError;
+use super::registry::{Registry, row_of_numbers};
 use crate::workload::check::Ledger;
 use crate::workload::transaction::Effects;
 

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use riops_wire::sqlstate::SqlState;
 
-use super::registry::{DatasetError, Entry, Registry, State};
+use super::error::DatasetError;
+use super::registry::{Entry, Registry, State};
 use crate::host::Interrupt;
 use crate::server::ConnectionError;
 

@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::registry::{DatasetError, Entry, Registry, State, row_of_numbers};
+use super::error::DatasetError;
+use super::registry::{Entry, Registry, State, row_of_numbers};
 use crate::host::Interrupt;
+use crate::plan::{DatasetPlan, Parameters};
 use crate::server::connection::TextRow;
 use crate::server::{ConnInfo, Connection, ConnectionError, Flavor};
 use crate::workload::Workload;
@@ -54,7 +56,7 @@ pub struct Preparation<'a> {
     /// What.
     pub workload: &'a dyn Workload,
     /// The parameters, by their names in the registry, that an existing dataset has to share.
-    pub compared: &'a serde_json::Value,
+    pub compared: &'a Parameters,
     /// Drop an existing dataset first.
     pub recreate: bool,
     /// Parallel connections.
@@ -65,29 +67,30 @@ pub struct Preparation<'a> {
     pub progress: &'a (dyn Fn(Progress) + Sync),
 }
 
-/// Makes sure that a dataset has all of the `wanted` parameters.
+/// Makes sure that the dataset of this name has all of the `wanted` parameters.
 ///
 /// # Errors
 /// [`DatasetError::Differs`] with the first that it has not.
 pub fn same_parameters(
-    workload: &dyn Workload,
+    name: &'static str,
     entry: &Entry,
-    wanted: &serde_json::Value,
+    wanted: &Parameters,
 ) -> Result<(), DatasetError> {
-    match difference(&workload.up_to_date(&entry.parameters), wanted) {
+    // An older riops has written fewer parameters: those that it did not know have their defaults.
+    let found = match DatasetPlan::of_parameters(name, entry.parameters.clone()) {
+        Ok(dataset) => dataset.parameters(),
+        Err(_) => entry.parameters.clone(),
+    };
+    match difference(&found, wanted) {
         None => Ok(()),
         Some((option, found, wanted)) => {
-            Err(DatasetError::Differs { workload: workload.name(), option, found, wanted })
+            Err(DatasetError::Differs { workload: name, option, found, wanted })
         }
     }
 }
 
 /// The first parameter in which two datasets differ, as an option, with its two values.
-fn difference(
-    found: &serde_json::Value,
-    wanted: &serde_json::Value,
-) -> Option<(String, String, String)> {
-    let wanted = wanted.as_object()?;
+fn difference(found: &serde_json::Value, wanted: &Parameters) -> Option<(String, String, String)> {
     wanted.iter().find_map(|(name, value)| {
         let existing = found.get(name).unwrap_or(&serde_json::Value::Null);
         (existing != value)
@@ -116,7 +119,7 @@ impl Preparation<'_> {
         let dataset = self.workload.dataset(flavor);
         let mut registry = Registry::new(&mut connection, self.workload.name());
         let enough = |entry: &Entry| {
-            !self.recreate && same_parameters(self.workload, entry, self.compared).is_ok()
+            !self.recreate && same_parameters(self.workload.name(), entry, self.compared).is_ok()
         };
         if !registry.lock_to_make(enough, self.interrupt)? {
             return Ok(Prepared::Kept);
@@ -124,7 +127,7 @@ impl Preparation<'_> {
         registry.ensure()?;
         match registry.entry()? {
             Some(entry) if entry.state == State::Complete && !self.recreate => {
-                same_parameters(self.workload, &entry, self.compared)?;
+                same_parameters(self.workload.name(), &entry, self.compared)?;
                 registry.require(&self.workload.table_names(), self.workload.is_adopted())?;
                 return Ok(Prepared::Kept);
             }
@@ -327,13 +330,15 @@ mod tests {
     #[test]
     fn the_first_parameter_that_differs_is_named_with_both_values() {
         let found = json!({"tables": 1, "order": "scattered", "seed": 5});
-        assert_eq!(difference(&found, &json!({"tables": 1, "order": "scattered"})), None);
+        let difference =
+            |found, wanted: serde_json::Value| difference(found, wanted.as_object().unwrap());
+        assert_eq!(difference(&found, json!({"tables": 1, "order": "scattered"})), None);
         assert_eq!(
-            difference(&found, &json!({"tables": 1, "order": "key"})),
+            difference(&found, json!({"tables": 1, "order": "key"})),
             Some(("--order".to_owned(), "scattered".to_owned(), "key".to_owned()))
         );
         assert_eq!(
-            difference(&found, &json!({"primary_key": true})),
+            difference(&found, json!({"primary_key": true})),
             Some(("--primary-key".to_owned(), "null".to_owned(), "true".to_owned()))
         );
     }

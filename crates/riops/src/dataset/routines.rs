@@ -1,13 +1,14 @@
-//! What riops makes in a target beside tables: routines that run a workload's loop in the server, and
-//! the views that such a loop may leave.
+//! Makes the routines that run a workload's loop in the server.
 //!
-//! Its own is what has its comment: anything else of the same name is neither replaced nor dropped.
+//! Its own is what has its comment: anything else of the same name is not replaced.
 
 use riops_wire::sqlstate::SqlState;
 
+use super::error::DatasetError;
+use super::leftovers::drop_routines;
 use super::lock::LOCK_SPACE;
-use super::registry::{DatasetError, Registry};
-use crate::server::{Connection, ConnectionError};
+use super::registry::Registry;
+use crate::server::ConnectionError;
 use crate::workload::routines::{ROUTINE_MARK, Routines};
 
 impl Registry<'_> {
@@ -56,39 +57,4 @@ impl Registry<'_> {
             Ok(())
         })
     }
-}
-
-/// Drops the views that loops in a server that was killed have left on a table, and that would keep it.
-pub(super) fn drop_leftover_views(
-    connection: &mut Connection,
-    table: &str,
-) -> Result<(), ConnectionError> {
-    let sql = "select distinct format('%I.%I', n.nspname, v.relname)
-                 from pg_depend d join pg_rewrite r on r.oid = d.objid
-                   join pg_class v on v.oid = r.ev_class join pg_namespace n on n.oid = v.relnamespace
-                   join pg_class t on t.oid = d.refobjid
-                where t.oid = to_regclass($1) and v.relkind = 'v'
-                  and v.relname = 'ybio_rows' and n.nspname like 'pg_temp%'";
-    for view in connection.query_with(sql, &[Some(table)])?.into_iter().flatten().flatten() {
-        connection.execute(&format!("drop view {view}"))?;
-    }
-    Ok(())
-}
-
-/// Drops the routines of these names that riops has made; without a name, all of them.
-pub(super) fn drop_routines(
-    connection: &mut Connection,
-    names: &[&str],
-) -> Result<(), ConnectionError> {
-    let mut sql = format!(
-        "select p.oid::regprocedure from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-          where n.nspname = 'riops' and obj_description(p.oid, 'pg_proc') like '{ROUTINE_MARK}%'"
-    );
-    if !names.is_empty() {
-        sql = format!("{sql} and p.proname in ('{}')", names.join("', '"));
-    }
-    for routine in connection.query(&sql)?.into_iter().flatten().flatten() {
-        connection.execute(&format!("drop routine {routine}"))?;
-    }
-    Ok(())
 }

@@ -1,6 +1,7 @@
 //! Proof that nothing was lost: what the database acknowledged against what it holds.
 
-use super::registry::{DatasetError, Entry, Registry, State};
+use super::error::DatasetError;
+use super::registry::{Entry, Registry, State};
 use crate::workload::Workload;
 use crate::workload::check::Check;
 

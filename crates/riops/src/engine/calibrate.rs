@@ -1,6 +1,6 @@
 //! What this client could do at most: the engine itself against a server that does nothing.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{EngineError, NullServer, Observer, StageResult, run_stage};
 use crate::host::Interrupt;
@@ -13,7 +13,7 @@ use crate::workload::values::BIGINT_OID;
 use crate::workload::{Generator, SessionPlan, Stage, Statement, Work};
 
 /// What the client did against the null server, on this machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Calibration {
     /// Connections.
     pub sessions: u32,
@@ -28,10 +28,10 @@ pub struct Calibration {
     /// What one processor could do if it did nothing else.
     pub transactions_per_s_and_cpu: f64,
     /// Service times, in microseconds: the floor that every latency stands on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub service_us: Option<LatencySummary>,
     /// How long a worker was away from its poll each time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub away_us: Option<LatencySummary>,
 }
 

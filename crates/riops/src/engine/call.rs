@@ -4,19 +4,20 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
 use riops_wire::sqlstate::SqlState;
 use uuid::Uuid;
 
 use super::clock::Clock;
+use super::error::EngineError;
 use super::findings::{Moment, merge, note};
 use super::limit::Limit;
 use super::opening::{Recipe, look_at_plans, make_ready_somewhere};
 use super::session::{SessionError, SessionTally, Tally};
+use super::shared::{Caller, Go, Shared, WorkerHandle};
 use super::worker::{IntervalLink, WorkerEvent, WorkerReport};
-use super::{Go, Shared, in_time};
 use crate::host::Interrupt;
 use crate::metrics::{Counter, Failure, IntervalPart, Origin, Recorder};
 use crate::plan::{OnError, Stop};
@@ -24,7 +25,7 @@ use crate::probe::cpu;
 use crate::server::connection::{Answer, Notice};
 use crate::server::{Connection, ConnectionError};
 use crate::units::Nanos;
-use crate::workload::{Call, LoopReport, ServerLoop};
+use crate::workload::{Call, LoopReport, ServerLoop, SessionPlan, Work};
 
 /// What stands for the message of an error that only the loop in the server has seen.
 const RUN_AGAIN: &str = "run again by the loop in the server";
@@ -34,27 +35,61 @@ const ROWS_UNBOUNDED: u64 = 1_000_000_000_000_000;
 const END_PATIENCE: Duration = Duration::from_secs(5);
 /// The pause between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(100);
+/// A call's thread reads reports and little else; there may be thousands.
+const CALL_STACK_BYTES: usize = 512 * 1024;
 
 /// What the thread of a session is started with.
-pub(super) struct CallAssignment {
+struct CallAssignment {
     /// The session's number in the stage, from 0.
-    pub(super) number: usize,
-    pub(super) recipe: Recipe,
-    pub(super) server_loop: Box<dyn ServerLoop>,
+    number: usize,
+    recipe: Recipe,
+    server_loop: Box<dyn ServerLoop>,
     /// The main thread's wish that the call ends before its time.
-    pub(super) end_early: Interrupt,
-    pub(super) go: Receiver<Go>,
-    pub(super) spares: Receiver<Box<IntervalPart>>,
+    end_early: Interrupt,
+    go: Receiver<Go>,
+    spares: Receiver<Box<IntervalPart>>,
+}
+
+/// Starts a thread for each session whose loop runs in the server.
+pub(super) fn start_calls(
+    sessions: Vec<SessionPlan>,
+    shared: &Arc<Shared>,
+) -> Result<Vec<WorkerHandle>, EngineError> {
+    let mut handles = Vec::with_capacity(sessions.len());
+    for (number, session) in sessions.into_iter().enumerate() {
+        let SessionPlan { settings, statements, work: Work::Server(server_loop), .. } = session
+        else {
+            continue;
+        };
+        let (go, go_received) = sync_channel(1);
+        let (spares, spares_received) = sync_channel(4);
+        let end_early = Interrupt::new();
+        let assignment = CallAssignment {
+            number,
+            recipe: shared.recipe(settings, statements, 0..usize::MAX),
+            server_loop,
+            end_early: end_early.clone(),
+            go: go_received,
+            spares: spares_received,
+        };
+        let shared = Arc::clone(shared);
+        let thread = std::thread::Builder::new()
+            .name(format!("riops-call-{number}"))
+            .stack_size(CALL_STACK_BYTES)
+            .spawn(move || work(assignment, &shared))?;
+        handles.push(WorkerHandle { caller: Caller::Call(end_early), go, spares, thread });
+    }
+    Ok(handles)
 }
 
 /// The body of the thread.
-pub(super) fn work(assignment: CallAssignment, shared: &Shared) {
+fn work(assignment: CallAssignment, shared: &Shared) {
     let CallAssignment { number, recipe, server_loop, end_early, go, spares } = assignment;
     let send = |event| {
         let _ = shared.events.send((number, event));
     };
     let mut node = 0;
-    let opened = in_time(shared, || {
+    let opened = shared.in_time(|| {
         let place = (number as u64, &mut node);
         make_ready_somewhere(&recipe, &shared.nodes, place, &shared.interrupt)
     });

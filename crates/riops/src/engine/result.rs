@@ -1,6 +1,6 @@
 //! What a stage gives: the reports of its workers, merged.
 
-use super::EngineError;
+use super::error::EngineError;
 use super::findings::{self, AccessFinding};
 use super::limit::Limit;
 use super::session::{SessionError, SessionTally};

@@ -6,11 +6,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use super::clock::Clock;
+use super::error::EngineError;
 use super::findings::{self, AccessFinding};
 use super::limit::Limit;
+use super::observer::Observer;
 use super::result::{StageResult, merge_reports, note_outages};
+use super::shared::{Caller, Go, Shared, WorkerHandle};
 use super::worker::{WorkerEvent, WorkerReport};
-use super::{Caller, EngineError, Go, Observer, Shared, WorkerHandle};
 use crate::host::Interrupt;
 use crate::metrics::{Figures, Timeline};
 use crate::plan::{RunPlan, Schedule, Threshold};
@@ -33,6 +35,25 @@ pub(super) struct StageRun<'a> {
     pub(super) head_start: Duration,
     /// The server's clock at the zero of ours, for loops in the server.
     pub(super) server_epoch_s: f64,
+}
+
+/// What the main thread knows of a stage between its start and the last report.
+struct Watch {
+    reports: Vec<WorkerReport>,
+    breached: Option<Threshold>,
+    /// When the workers have to end their interval.
+    next_call: Nanos,
+    measuring: bool,
+    /// From the end of the measurement on.
+    drain: Option<Drain>,
+}
+
+/// The wait for the transactions that are in flight at the end.
+struct Drain {
+    /// Whether the user had interrupted the stage before.
+    interrupted_before: bool,
+    /// Whether the observer has heard of it.
+    shown: bool,
 }
 
 impl StageRun<'_> {
@@ -116,77 +137,117 @@ impl StageRun<'_> {
         probe: &mut Probe<'_>,
         observer: &mut dyn Observer,
     ) -> Result<(Vec<WorkerReport>, Option<Threshold>), EngineError> {
-        let clock = self.shared.clock;
-        let mut reports = Vec::new();
-        let mut breached = None;
-        let mut next_call = limit.measure_start();
-        let (mut measuring, mut ended, mut told, mut wish_is_old) = (false, false, false, false);
-        while reports.len() < self.handles.len() {
-            let now = clock.now();
-            let next = next_call.min(if ended { Nanos::MAX } else { limit.end() });
-            let wait = Duration::from(next.since(now)).min(LOOK);
-            match self.received.recv_timeout(wait) {
-                Ok((worker, WorkerEvent::Interval(part))) => {
-                    for point in timeline.add(&part)? {
-                        observer.point(&point);
-                    }
-                    if breached.is_none() {
-                        breached = self.breached(timeline);
-                    }
-                    if let Some(handle) = self.handles.get(worker) {
-                        let _ = handle.spares.try_send(part);
-                    }
-                }
-                Ok((_, WorkerEvent::Ended(report))) => {
-                    timeline.add_last(report.recorder.interval())?;
-                    reports.push(*report);
-                }
-                Ok((_, WorkerEvent::Ready(_))) | Err(RecvTimeoutError::Timeout) => {}
-                Ok((_, WorkerEvent::Lost)) | Err(RecvTimeoutError::Disconnected) => {
-                    return Err(EngineError::WorkerLost);
-                }
-            }
-            let now = clock.now();
-            if self.interrupt.requested() || breached.is_some() || limit.has_failed() {
-                limit.end_now(now);
-                if !ended {
-                    self.give_up_calls();
-                }
-            }
-            if !measuring && now >= limit.measure_start() {
-                measuring = true;
-                probe.start();
-                observer.measuring();
-            }
-            if !ended && now >= limit.end() {
-                ended = true;
-                wish_is_old = self.interrupt.requested();
-                if !limit.is_by_number() {
-                    probe.end();
-                }
-                self.call_workers()?;
-            }
-            if now >= next_call {
-                next_call = next_call.after(self.shared.interval);
-                self.call_workers()?;
-            }
-            let waited: Duration = now.since(limit.end()).into();
-            if ended && !told && waited >= DRAIN_TOLD {
-                told = true;
-                observer.draining();
-            }
-            // Who asks for the end once more while nothing but the drain is left does not want it.
-            let unwanted = told && self.interrupt.requested() && !wish_is_old;
-            if ended && (waited >= limit.patience() || unwanted) {
-                limit.abort(waited);
-                self.give_up_calls();
-                self.call_workers()?;
-            }
+        let mut watch = Watch {
+            reports: Vec::new(),
+            breached: None,
+            next_call: limit.measure_start(),
+            measuring: false,
+            drain: None,
+        };
+        while watch.reports.len() < self.handles.len() {
+            let end = if watch.drain.is_some() { Nanos::MAX } else { limit.end() };
+            let next = watch.next_call.min(end);
+            let wait = Duration::from(next.since(self.shared.clock.now())).min(LOOK);
+            self.receive(wait, timeline, &mut watch, observer)?;
+            self.advance(limit, &mut watch, probe, observer)?;
         }
-        if !ended || limit.is_by_number() {
+        if watch.drain.is_none() || limit.is_by_number() {
             probe.end();
         }
-        Ok((reports, breached))
+        Ok((watch.reports, watch.breached))
+    }
+
+    /// Waits for the next event of a worker, at most this long.
+    fn receive(
+        &self,
+        wait: Duration,
+        timeline: &mut Timeline,
+        watch: &mut Watch,
+        observer: &mut dyn Observer,
+    ) -> Result<(), EngineError> {
+        match self.received.recv_timeout(wait) {
+            Ok((worker, WorkerEvent::Interval(part))) => {
+                for point in timeline.add(&part)? {
+                    observer.point(&point);
+                }
+                if watch.breached.is_none() {
+                    watch.breached = self.breached(timeline);
+                }
+                if let Some(handle) = self.handles.get(worker) {
+                    let _ = handle.spares.try_send(part);
+                }
+            }
+            Ok((_, WorkerEvent::Ended(report))) => {
+                timeline.add_last(report.recorder.interval())?;
+                watch.reports.push(*report);
+            }
+            Ok((_, WorkerEvent::Ready(_))) | Err(RecvTimeoutError::Timeout) => {}
+            Ok((_, WorkerEvent::Lost)) | Err(RecvTimeoutError::Disconnected) => {
+                return Err(EngineError::WorkerLost);
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts and ends what is due: the measurement, an interval, the drain.
+    fn advance(
+        &self,
+        limit: &Limit,
+        watch: &mut Watch,
+        probe: &mut Probe<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<(), EngineError> {
+        let now = self.shared.clock.now();
+        if self.interrupt.requested() || watch.breached.is_some() || limit.has_failed() {
+            limit.end_now(now);
+            if watch.drain.is_none() {
+                self.give_up_calls();
+            }
+        }
+        if !watch.measuring && now >= limit.measure_start() {
+            watch.measuring = true;
+            probe.start();
+            observer.measuring();
+        }
+        if watch.drain.is_none() && now >= limit.end() {
+            let interrupted = self.interrupt.requested();
+            watch.drain = Some(Drain { interrupted_before: interrupted, shown: false });
+            if !limit.is_by_number() {
+                probe.end();
+            }
+            self.call_workers()?;
+        }
+        if now >= watch.next_call {
+            watch.next_call = watch.next_call.after(self.shared.interval);
+            self.call_workers()?;
+        }
+        match &mut watch.drain {
+            Some(drain) => self.drain(limit, drain, now, observer),
+            None => Ok(()),
+        }
+    }
+
+    /// Shows a long drain, and aborts it when it takes too long or the user interrupts it.
+    fn drain(
+        &self,
+        limit: &Limit,
+        drain: &mut Drain,
+        now: Nanos,
+        observer: &mut dyn Observer,
+    ) -> Result<(), EngineError> {
+        let waited: Duration = now.since(limit.end()).into();
+        if !drain.shown && waited >= DRAIN_TOLD {
+            drain.shown = true;
+            observer.draining();
+        }
+        // An interrupt from before the end has ended the measurement and not the drain.
+        let unwanted = drain.shown && self.interrupt.requested() && !drain.interrupted_before;
+        if waited >= limit.patience() || unwanted {
+            limit.abort(waited);
+            self.give_up_calls();
+            self.call_workers()?;
+        }
+        Ok(())
     }
 
     /// The threshold that the measurement has breached so far, where that ends it.

@@ -11,7 +11,7 @@ use crate::plan::{ErrorPolicy, OnError, Protocol, Stop};
 use crate::server::{ConnInfo, Flavor};
 use crate::workload::access::AccessPath;
 use crate::workload::transaction::{Outcome, Reply as RowReply, Transaction};
-use crate::workload::{Generator, Statement};
+use crate::workload::{Generator, SessionPlan, Statement};
 
 mod calls;
 mod cuts;

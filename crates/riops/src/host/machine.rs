@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// What the record keeps of the client's machine. What cannot be told is absent.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct MachineFacts {
     /// Its name.
     pub host: String,
@@ -18,19 +18,19 @@ pub struct MachineFacts {
     /// Memory that riops may use, in bytes.
     pub memory_bytes: u64,
     /// What the processors call themselves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_model: Option<String>,
     /// How their frequency is governed: `performance`, `powersave`, …
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_governor: Option<String>,
     /// CPU time that the control group grants, in processors.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cgroup_cpus: Option<f64>,
     /// Memory that the control group grants, in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cgroup_memory_bytes: Option<u64>,
     /// What the machine runs in: a hypervisor, a container.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub virtualization: Option<String>,
 }
 

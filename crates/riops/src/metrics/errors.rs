@@ -1,7 +1,6 @@
 //! Errors by SQLSTATE, with a few messages of each kind; bounded.
 
 use riops_wire::sqlstate::SqlState;
-use serde::{Deserialize, Serialize};
 
 use crate::units::Nanos;
 
@@ -12,32 +11,26 @@ const ERRORS_MAX: usize = 64;
 const SAMPLES_MAX: usize = 4;
 
 /// One kind of error: how often, and what the server said.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ErrorEntry {
     /// Five characters.
     pub sqlstate: String,
     /// How often.
     pub count: u64,
     /// How often the transaction was then sent again.
-    #[serde(default)]
     pub retried: u64,
     /// Time of all sessions that went into attempts which ended so, in seconds.
-    #[serde(default)]
     pub attempts_s: f64,
     /// The first message of this kind.
     pub sample: String,
     /// Up to four more that differ.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_samples: Vec<String>,
     /// The longest time around such an error in which no transaction succeeded, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_success_s: Option<f64>,
     /// How long intervals around that time stayed below 90 % of the former rate, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub below_90_percent_s: Option<f64>,
     /// From the last success before that time to the end of the first interval that reached 90 %
     /// of the former rate, in seconds; absent where none did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_90_percent_s: Option<f64>,
 }
 

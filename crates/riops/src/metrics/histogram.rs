@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::units::Nanos;
 
@@ -187,7 +187,7 @@ impl Histogram {
 }
 
 /// The figures of a histogram, in microseconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "the names say it: count, moments and percentiles")]
 pub struct LatencySummary {
     pub count: u64,

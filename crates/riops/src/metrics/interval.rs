@@ -2,7 +2,7 @@
 
 use super::counters::Counters;
 use super::histogram::{Histogram, HistogramError};
-use super::timeline::Point;
+use super::point::Point;
 
 /// What one worker counted in one interval of the series.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@
 
 use riops_wire::sqlstate::SqlState;
 
-use super::timeline::Point;
+use super::point::Point;
 use crate::units::Nanos;
 
 /// A shorter time without a success is not told apart from the time that transactions take.

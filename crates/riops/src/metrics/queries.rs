@@ -1,12 +1,9 @@
 //! Statements by what they do, told by the tag with which the server ends them, as sysbench does.
 
-use serde::{Deserialize, Serialize};
-
 use super::counters::{Counter, Counters};
 
 /// Statements that were answered, whatever became of their transaction.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Queries {
     /// Statements that return rows.
     pub read: u64,
@@ -43,12 +40,6 @@ impl Queries {
     #[must_use]
     pub fn total(self) -> u64 {
         self.read + self.write + self.other
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_none(&self) -> bool {
-        self.total() == 0
     }
 }
 

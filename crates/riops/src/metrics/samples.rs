@@ -5,10 +5,6 @@
 //! each slot of time, where slots double in length whenever there are too many, so that no outlier is
 //! lost between them.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use serde::{Deserialize, Serialize};
-
 use crate::units::Nanos;
 
 /// Transactions that all workers together keep of every n-th.
@@ -205,8 +201,7 @@ pub struct SamplePoint {
 }
 
 /// The transactions that were kept of a stage.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Packed", into = "Packed")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SampleSet {
     /// Of how many.
     pub transactions: u64,
@@ -220,74 +215,6 @@ pub struct SampleSet {
     pub seconds: f64,
     /// The transactions.
     pub points: Vec<SamplePoint>,
-}
-
-/// A set as it stands in a record: 10 bytes for each transaction, as base64.
-#[derive(Serialize, Deserialize)]
-struct Packed {
-    transactions: u64,
-    every: u64,
-    slot_s: f64,
-    longest: usize,
-    seconds: f64,
-    /// Little-endian: the time in units of 2^−32 of the length (u32), microseconds (f32), the
-    /// session, with the highest bit for an extreme (u16).
-    points: String,
-}
-
-const POINT_BYTES: usize = 10;
-const EXTREME: u16 = 1 << 15;
-
-impl From<SampleSet> for Packed {
-    fn from(set: SampleSet) -> Self {
-        let scale = f64::from(u32::MAX) / set.seconds.max(f64::MIN_POSITIVE);
-        let mut bytes = Vec::with_capacity(set.points.len() * POINT_BYTES);
-        for point in &set.points {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a share of the length; seven digits of a latency; sessions are at most 10,000"
-            )]
-            let (t, latency, session) =
-                ((point.t_s * scale).round() as u32, point.latency_us as f32, point.session as u16);
-            let session = (session & !EXTREME) | if point.extreme { EXTREME } else { 0 };
-            bytes.extend_from_slice(&t.to_le_bytes());
-            bytes.extend_from_slice(&latency.to_le_bytes());
-            bytes.extend_from_slice(&session.to_le_bytes());
-        }
-        let SampleSet { transactions, every, slot_s, longest, seconds, .. } = set;
-        Self { transactions, every, slot_s, longest, seconds, points: BASE64.encode(bytes) }
-    }
-}
-
-impl TryFrom<Packed> for SampleSet {
-    type Error = String;
-
-    fn try_from(packed: Packed) -> Result<Self, String> {
-        let bytes = BASE64.decode(&packed.points).map_err(|error| error.to_string())?;
-        let (points, rest) = bytes.as_chunks::<POINT_BYTES>();
-        if !rest.is_empty() {
-            return Err("half a transaction is left over".to_owned());
-        }
-        let unpack = |&[a, b, c, d, e, f, g, h, i, j]: &[u8; POINT_BYTES]| {
-            let session = u16::from_le_bytes([i, j]);
-            SamplePoint {
-                t_s: f64::from(u32::from_le_bytes([a, b, c, d])) / f64::from(u32::MAX)
-                    * packed.seconds,
-                latency_us: f64::from(f32::from_le_bytes([e, f, g, h])),
-                session: u32::from(session & !EXTREME),
-                extreme: session & EXTREME != 0,
-            }
-        };
-        Ok(Self {
-            points: points.iter().map(unpack).collect(),
-            transactions: packed.transactions,
-            every: packed.every,
-            slot_s: packed.slot_s,
-            longest: packed.longest,
-            seconds: packed.seconds,
-        })
-    }
 }
 
 #[cfg(test)]
@@ -384,19 +311,5 @@ mod tests {
                 prop_assert_eq!(drawn.len(), sent.len().min(LONGEST + 1));
             }
         }
-    }
-
-    #[test]
-    fn a_set_survives_its_own_json() {
-        let set = Samples::merge(vec![samples(1, 100, Nanos(10_000_000), &[50])], 1.0);
-        let read: SampleSet = serde_json::from_str(&serde_json::to_string(&set).unwrap()).unwrap();
-        assert_eq!(read.points.len(), set.points.len());
-        for (read, kept) in read.points.iter().zip(&set.points) {
-            assert!((read.t_s - kept.t_s).abs() < 1e-6 && read.session == kept.session);
-            assert!((read.latency_us - kept.latency_us).abs() <= kept.latency_us * 1e-6);
-        }
-        let damaged =
-            r#"{"transactions":1,"every":1,"slot_s":1,"longest":1,"seconds":1,"points":"AAAA"}"#;
-        assert!(serde_json::from_str::<SampleSet>(damaged).is_err());
     }
 }

@@ -4,97 +4,10 @@
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, Serialize};
-
-use super::counters::{Counter, Counters};
 use super::histogram::HistogramError;
 use super::interval::IntervalPart;
-use super::queries::Queries;
+use super::point::Point;
 use crate::plan::SERIES_POINTS_MAX;
-
-/// One interval of a run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Point {
-    /// The interval's end, in seconds since counting started.
-    pub t_s: f64,
-    /// Its length.
-    pub seconds: f64,
-    /// Transactions that ended in it.
-    pub transactions: u64,
-    /// Their rows.
-    pub rows: u64,
-    /// Errors in it.
-    pub errors: u64,
-    /// Transactions that failed in it or whose outcome is unknown.
-    #[serde(default)]
-    pub failed: u64,
-    /// Transactions that were late.
-    #[serde(default)]
-    pub late: u64,
-    /// Starts that were left out since they could only become late.
-    #[serde(default)]
-    pub skipped: u64,
-    /// Transactions that were sent again.
-    #[serde(default)]
-    pub retries: u64,
-    /// Starts that were due at its end and had not happened; only where a rate is set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub backlog: Option<u64>,
-    /// Broken connections that were replaced in it.
-    #[serde(default)]
-    pub reconnects: u64,
-    /// Statements that were answered, of the transactions that ended in it.
-    #[serde(default, skip_serializing_if = "Queries::is_none")]
-    pub queries: Queries,
-    /// Transactions of each node, where there are several.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub nodes: Vec<u64>,
-    /// The percentile that the plan names, in microseconds: of the response time where a rate is set,
-    /// else of the service time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub percentile_us: Option<f64>,
-    /// Median service time in microseconds; absent where nothing ended in the interval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p50_us: Option<f64>,
-    /// 99th percentile of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p99_us: Option<f64>,
-    /// The longest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_us: Option<f64>,
-    /// Median response time in microseconds; only where a rate is set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub response_p50_us: Option<f64>,
-    /// 99th percentile of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub response_p99_us: Option<f64>,
-    /// The longest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub response_max_us: Option<f64>,
-}
-
-impl Point {
-    /// Adds the counts that the series has.
-    pub(super) fn count(&mut self, counters: &Counters) {
-        for &counter in Counter::ALL {
-            let number = match counter {
-                Counter::Transactions => &mut self.transactions,
-                Counter::Rows => &mut self.rows,
-                Counter::ReadQueries => &mut self.queries.read,
-                Counter::WriteQueries => &mut self.queries.write,
-                Counter::OtherQueries => &mut self.queries.other,
-                Counter::Failed | Counter::Unknown => &mut self.failed,
-                Counter::Late => &mut self.late,
-                Counter::Skipped => &mut self.skipped,
-                Counter::Errors => &mut self.errors,
-                Counter::Retries => &mut self.retries,
-                Counter::Reconnects => &mut self.reconnects,
-                Counter::Statements => continue,
-            };
-            *number += counters.get(counter);
-        }
-    }
-}
 
 /// Below this an interval is no interval: rates over it mean nothing.
 const SLIVER_S: f64 = 1e-6;
@@ -237,6 +150,7 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Counter;
     use crate::units::Nanos;
 
     fn part(index: usize, latencies: &[u64]) -> IntervalPart {

@@ -6,9 +6,13 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{PlanError, SESSIONS_MAX, refuse};
+use super::error::{PlanError, refuse};
+use super::policy::SESSIONS_MAX;
+use super::spec::{Common, DatasetSpec, Spec};
 use crate::units::split_size;
 
+/// The workload's name.
+const NAME: &str = "cbc";
 /// Below it the query over the table has a limit of no row at all.
 const SIZE_MIN_GB: f64 = 0.01;
 /// The copies of the settings are counted in an `integer`.
@@ -76,6 +80,7 @@ impl fmt::Display for CbcPlace {
 
 /// What a run of `cbc` does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option")]
 pub struct CbcRun {
     /// Nominal gigabytes; the table's true size depends on the server's version.
     pub size_gb: f64,
@@ -95,6 +100,9 @@ pub struct CbcRun {
     /// Whether the table stays.
     #[serde(default)]
     pub keep: bool,
+    /// Whether the run starts even if the free disk space does not seem to be enough.
+    #[serde(default)]
+    pub skip_space_check: bool,
 }
 
 impl Default for CbcRun {
@@ -107,12 +115,13 @@ impl Default for CbcRun {
             query_sessions: Vec::new(),
             query_duration_s: 120.0,
             keep: false,
+            skip_space_check: false,
         }
     }
 }
 
 impl CbcRun {
-    pub(super) fn validate(&self) -> Result<(), PlanError> {
+    fn validate_alone(&self) -> Result<(), PlanError> {
         if !(SIZE_MIN_GB..=SIZE_MAX_GB).contains(&self.size_gb) {
             return refuse(format!(
                 "--size must be between {SIZE_MIN_GB} and {SIZE_MAX_GB} GB, not {}",
@@ -171,6 +180,43 @@ impl CbcDataset {
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.copies * self.settings_rows
+    }
+}
+
+impl DatasetSpec for CbcDataset {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn validate(&self) -> Result<(), PlanError> {
+        Ok(())
+    }
+}
+
+impl Spec for CbcRun {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn validate(&self, _: &Common<'_>) -> Result<(), PlanError> {
+        self.validate_alone()
+    }
+
+    fn title(&self) -> String {
+        format!("{NAME} {} GB", self.size_gb)
+    }
+
+    fn needs_own_sessions(&self) -> bool {
+        true
+    }
+
+    fn may_end_without_transactions(&self) -> bool {
+        // A select over a whole table may take longer than its stage: that is a result.
+        true
+    }
+
+    fn wrong_replies(&self) -> &'static str {
+        "no row, or more than one"
     }
 }
 

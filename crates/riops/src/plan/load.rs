@@ -1,13 +1,16 @@
 //! The parameters of the workloads `load` and `point`: of the table that one fills and the other
 //! reads and updates, and of a run of each.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Caches, Distribution, PlanError, at_least_one, refuse};
+use super::error::{PlanError, at_least_one, refuse};
+use super::policy::{Protocol, Stop};
+use super::spec::{Common, DatasetSpec, Spec, StageFacts, overlaid};
 
+/// The workload's name, and that of its dataset.
+const NAME: &str = "load";
 /// Rows that a table may have: as many as an `int` key counts from 0.
 const ROWS_MAX: u64 = 1 << 31;
 /// Characters of one text field.
@@ -112,7 +115,7 @@ impl LoadDataset {
     }
 }
 
-fn validate_field_length(length: u32) -> Result<(), PlanError> {
+pub(super) fn validate_field_length(length: u32) -> Result<(), PlanError> {
     at_least_one("--field-length", u64::from(length))?;
     if length > FIELD_LENGTH_MAX {
         return refuse(format!("--field-length {length} is more than {FIELD_LENGTH_MAX}"));
@@ -220,7 +223,7 @@ impl Default for LoadRun {
 }
 
 impl LoadRun {
-    pub(super) fn validate(&self) -> Result<(), PlanError> {
+    fn validate_alone(&self) -> Result<(), PlanError> {
         at_least_one("--batch-size", self.batch_size)?;
         if !self.dir.starts_with('/') || self.dir.chars().any(char::is_control) {
             return refuse(format!("--dir `{}` is no absolute path on the server", self.dir));
@@ -232,15 +235,11 @@ impl LoadRun {
     ///
     /// # Errors
     /// [`PlanError`] where a batch is larger than a statement can be.
-    pub fn validate_for(
-        &self,
-        dataset: &LoadDataset,
-        protocol: super::Protocol,
-    ) -> Result<(), PlanError> {
+    pub fn validate_for(&self, dataset: &LoadDataset, protocol: Protocol) -> Result<(), PlanError> {
         let batch = self.batch_size.min(dataset.rows);
         let bytes = batch.saturating_mul(4 * u64::from(dataset.field_length) + 64);
         for stage in self.stages() {
-            let bound = stage.method == Method::Insert && protocol != super::Protocol::Simple;
+            let bound = stage.method == Method::Insert && protocol != Protocol::Simple;
             if bound && batch > PARAMETERS_MAX / COLUMNS {
                 return refuse(format!(
                     "--batch-size {batch} makes {} parameters, and a statement can have {PARAMETERS_MAX}: use at most {}, or another --method, or --protocol simple",
@@ -270,110 +269,68 @@ impl LoadRun {
     }
 }
 
-/// Which statements the sessions of `run point` send; selects, where nothing else is said.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct PointOperations {
-    /// Percent of them that are updates; the others are selects.
-    pub update_percent: u8,
+impl DatasetSpec for LoadDataset {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn validate(&self) -> Result<(), PlanError> {
+        Self::validate(self)
+    }
 }
 
-impl FromStr for PointOperations {
-    type Err = PlanError;
+impl Spec for LoadRun {
+    fn name(&self) -> &'static str {
+        NAME
+    }
 
-    fn from_str(text: &str) -> Result<Self, PlanError> {
-        let shares = || {
-            let (select, update) = text.strip_prefix("mixed:")?.split_once('/')?;
-            let (select, update): (u8, u8) = (select.parse().ok()?, update.parse().ok()?);
-            (select.checked_add(update)? == 100).then_some(update)
-        };
-        let update_percent = match text {
-            "select" => Some(0),
-            "update" => Some(100),
-            _ => shares(),
-        };
-        match update_percent {
-            Some(update_percent) => Ok(Self { update_percent }),
-            None => refuse(format!(
-                "--op `{text}` is none of select, update and mixed:SELECT%/UPDATE% whose shares make 100 (mixed:90/10)"
-            )),
+    fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
+        self.validate_alone()?;
+        let table = overlaid(&LoadDataset::default(), common.dataset)?;
+        if common.stop != Stop::Rows(table.rows) {
+            return refuse(format!(
+                "a load ends with the last of its {} rows, and nothing else ends it",
+                table.rows
+            ));
+        }
+        self.validate_for(&table, common.protocol)
+    }
+
+    fn dataset(&self) -> Option<&'static str> {
+        Some(NAME)
+    }
+
+    fn stages(&self) -> Vec<Self> {
+        Self::stages(self)
+    }
+
+    fn facts(&self) -> StageFacts {
+        StageFacts {
+            // A file is one statement, however many rows it has.
+            batch: (self.method != Method::CopyFile).then_some(self.batch_size),
+            method: Some(self.method.as_str().to_owned()),
+            ..StageFacts::default()
         }
     }
-}
 
-impl TryFrom<String> for PointOperations {
-    type Error = PlanError;
-
-    fn try_from(text: String) -> Result<Self, PlanError> {
-        text.parse()
-    }
-}
-
-impl fmt::Display for PointOperations {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.update_percent {
-            0 => formatter.write_str("select"),
-            100 => formatter.write_str("update"),
-            update => write!(formatter, "mixed:{}/{update}", 100 - update.min(100)),
-        }
-    }
-}
-
-impl From<PointOperations> for String {
-    fn from(operations: PointOperations) -> Self {
-        operations.to_string()
-    }
-}
-
-/// What the sessions of `run point` do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PointRun {
-    /// Which statements they send.
-    pub op: PointOperations,
-    /// Which keys are touched.
-    pub distribution: Distribution,
-    /// Characters of each text that an update writes; absent: those of the table.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub field_length: Option<u32>,
-    /// In which state the caches are at the start.
-    pub caches: Caches,
-    /// Whether updates are made without a distributed transaction (YugabyteDB).
-    pub non_transactional: bool,
-}
-
-impl Default for PointRun {
-    fn default() -> Self {
-        Self {
-            op: PointOperations::default(),
-            distribution: Distribution::Uniform,
-            field_length: None,
-            caches: Caches::AsFound,
-            non_transactional: false,
-        }
-    }
-}
-
-impl PointRun {
-    pub(super) fn validate(&self) -> Result<(), PlanError> {
-        if self.field_length.is_some() && !self.updates() {
-            return refuse(
-                "--field-length goes with --op update or mixed: it is what updates write"
-                    .to_owned(),
-            );
-        }
-        self.field_length.map_or(Ok(()), validate_field_length)
+    fn writes(&self) -> bool {
+        true
     }
 
-    /// Whether any statement selects.
-    #[must_use]
-    pub fn selects(&self) -> bool {
-        self.op.update_percent < 100
+    fn counts_changes_of(&self, _operation: &str) -> bool {
+        true
     }
 
-    /// Whether any statement updates.
-    #[must_use]
-    pub fn updates(&self) -> bool {
-        self.op.update_percent > 0
+    fn needs_own_sessions(&self) -> bool {
+        true
+    }
+
+    fn is_exact(&self) -> bool {
+        true
+    }
+
+    fn replaces_its_table(&self) -> bool {
+        true
     }
 }
 
@@ -390,16 +347,6 @@ mod tests {
             assert_eq!(method.parse::<Method>().unwrap().as_str(), method);
         }
         assert!("bulk".parse::<Method>().is_err());
-    }
-
-    #[test]
-    fn operations_are_read_and_printed_alike() {
-        for text in ["select", "update", "mixed:90/10", "mixed:1/99"] {
-            assert_eq!(text.parse::<PointOperations>().unwrap().to_string(), text);
-        }
-        for text in ["", "delete", "mixed", "mixed:90", "mixed:90/20", "mixed:200/-100"] {
-            assert!(text.parse::<PointOperations>().is_err(), "{text}");
-        }
     }
 
     #[test]

@@ -5,9 +5,13 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::rows::{Caches, Distribution};
-use super::{PlanError, Protocol, at_least_one, refuse};
+use super::error::{PlanError, at_least_one, refuse};
+use super::keys::Distribution;
+use super::policy::{Caches, Protocol};
+use super::spec::{Common, DatasetSpec, Spec};
 
+/// The workload's name, and that of its dataset.
+const NAME: &str = "oltp";
 /// Names are numbered from 1 with as many digits as they need.
 const TABLES_MAX: u32 = 10_000;
 /// `id` is an `integer`; what inserts add has to fit too.
@@ -283,7 +287,7 @@ impl Default for OltpRun {
 }
 
 impl OltpRun {
-    pub(super) fn validate(&self) -> Result<(), PlanError> {
+    fn validate_alone(&self) -> Result<(), PlanError> {
         let counts = [
             ("--point-selects", self.point_selects),
             ("--simple-ranges", self.simple_ranges),
@@ -430,6 +434,59 @@ impl OltpRun {
     }
 }
 
+impl DatasetSpec for OltpDataset {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn validate(&self) -> Result<(), PlanError> {
+        Self::validate(self)
+    }
+}
+
+impl Spec for OltpRun {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
+        self.validate_alone()?;
+        if common.pipeline > 1 {
+            return refuse(
+                "--pipeline of oltp sends the statements of one transaction together, and takes no number"
+                    .to_owned(),
+            );
+        }
+        if self.pipeline && self.skip_trx {
+            return refuse(
+                "--pipeline and --skip-trx contradict each other: what is sent together is one transaction"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
+    fn dataset(&self) -> Option<&'static str> {
+        Some(NAME)
+    }
+
+    fn caches(&self) -> Caches {
+        self.caches
+    }
+
+    fn writes(&self) -> bool {
+        Self::writes(self) > 0
+    }
+
+    fn counts_effects(&self) -> bool {
+        true
+    }
+
+    fn wrong_replies(&self) -> &'static str {
+        "fewer or more rows than were asked for, or a text of a wrong length: rows of the load are missing"
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -471,7 +528,7 @@ mod tests {
             test: OltpTest::WriteOnly,
             ..run.clone()
         };
-        assert!(none.validate().is_err());
+        assert!(none.validate_alone().is_err());
         let wide = OltpRun { range_size: 10_001, ..run.clone() };
         assert!(wide.validate_for(&dataset, Protocol::Prepared).is_err());
         let no_ranges = OltpRun { range_selects: false, ..wide };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{PlanError, refuse};
+use super::error::{PlanError, refuse};
 use crate::units::Size;
 
 /// The variables, each a number but for the last four.

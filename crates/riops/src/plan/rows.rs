@@ -4,8 +4,15 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::{PlanError, at_least_one, refuse};
+use super::error::{PlanError, at_least_one, refuse};
+use super::keys::Distribution;
+use super::policy::{Caches, Protocol, Schedule};
+use super::spec::{Common, DatasetSpec, Spec, StageFacts};
+
+/// The workload's name, and that of its dataset.
+const NAME: &str = "rows";
 
 /// The order in which rows are inserted, which is where they lie in a heap table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -187,100 +194,6 @@ impl RowsDataset {
     }
 }
 
-/// Which keys a session touches.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub enum Distribution {
-    /// Every range as often as every other.
-    #[default]
-    Uniform,
-    /// The range of rank r about r^−θ times as often as the first, ranks scattered over the keys.
-    Zipfian {
-        /// θ: 0 is uniform, 1 the classic.
-        theta: f64,
-    },
-    /// A share of the keys gets a share of the accesses; both are uniform within.
-    Hotspot {
-        /// Percent of the keys, those in front.
-        keys_percent: f64,
-        /// Percent of the accesses that go to them.
-        accesses_percent: f64,
-    },
-    /// Sysbench's `special`, with its defaults: 75 % of the accesses go to the 1 % of the keys in the
-    /// middle, the others are the mean of twelve random keys.
-    Special,
-    /// Sysbench's `gaussian`: the mean of twelve random keys.
-    Gaussian,
-    /// Sysbench's `pareto` with its default: 80 % of the accesses go to the first 20 % of the keys, and
-    /// so on within.
-    Pareto,
-}
-
-const DISTRIBUTIONS: &str = "uniform, zipfian:THETA (0.01 to 10), hotspot:KEYS%:ACCESSES% (hotspot:20:80), or sysbench's special, gaussian, pareto";
-
-impl FromStr for Distribution {
-    type Err = PlanError;
-
-    fn from_str(text: &str) -> Result<Self, PlanError> {
-        parse_distribution(text).map_or_else(
-            || refuse(format!("--distribution `{text}` is none of {DISTRIBUTIONS}")),
-            Ok,
-        )
-    }
-}
-
-fn parse_distribution(text: &str) -> Option<Distribution> {
-    let mut parts = text.split(':');
-    let distribution = match parts.next()? {
-        "uniform" => Distribution::Uniform,
-        "special" => Distribution::Special,
-        "gaussian" => Distribution::Gaussian,
-        "pareto" => Distribution::Pareto,
-        "zipfian" => {
-            let theta = parts.next()?.parse().ok()?;
-            (0.01..=10.0).contains(&theta).then_some(Distribution::Zipfian { theta })?
-        }
-        "hotspot" => {
-            let mut percent = || -> Option<f64> {
-                let percent = parts.next()?.trim_end_matches('%').parse().ok()?;
-                (percent > 0.0 && percent <= 100.0).then_some(percent)
-            };
-            Distribution::Hotspot { keys_percent: percent()?, accesses_percent: percent()? }
-        }
-        _ => return None,
-    };
-    parts.next().is_none().then_some(distribution)
-}
-
-impl TryFrom<String> for Distribution {
-    type Error = PlanError;
-
-    fn try_from(text: String) -> Result<Self, PlanError> {
-        text.parse()
-    }
-}
-
-impl fmt::Display for Distribution {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Uniform => formatter.write_str("uniform"),
-            Self::Special => formatter.write_str("special"),
-            Self::Gaussian => formatter.write_str("gaussian"),
-            Self::Pareto => formatter.write_str("pareto"),
-            Self::Zipfian { theta } => write!(formatter, "zipfian:{theta}"),
-            Self::Hotspot { keys_percent, accesses_percent } => {
-                write!(formatter, "hotspot:{keys_percent}:{accesses_percent}")
-            }
-        }
-    }
-}
-
-impl From<Distribution> for String {
-    fn from(distribution: Distribution) -> Self {
-        distribution.to_string()
-    }
-}
-
 /// Of what `--update-percent` is a share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -312,19 +225,6 @@ impl LoopSide {
             Self::Server => "server",
         }
     }
-}
-
-/// In which state the caches are when a stage starts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Caches {
-    /// As they are.
-    #[default]
-    AsFound,
-    /// Without the dataset, as far as that can be done.
-    Cold,
-    /// With as much of the dataset as fits.
-    Warm,
 }
 
 /// What the sessions of `run rows` do.
@@ -389,7 +289,7 @@ impl Default for RowsRun {
 const STAGES_MAX: usize = 100;
 
 impl RowsRun {
-    pub(super) fn validate(&self) -> Result<(), PlanError> {
+    fn validate_alone(&self) -> Result<(), PlanError> {
         for stage in self.stages() {
             at_least_one("--batch", stage.batch)?;
         }
@@ -489,30 +389,91 @@ impl RowsRun {
     }
 }
 
+impl DatasetSpec for RowsDataset {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn validate(&self) -> Result<(), PlanError> {
+        Self::validate(self)
+    }
+
+    fn complete(&self, given: &mut serde_json::Map<String, Value>) {
+        // A row without a filler of its own does not fill its block.
+        let block = given.get("layout").is_some_and(|layout| layout == Layout::Block.as_str());
+        if block && self.layout == Layout::Packed {
+            given.entry("filler").or_insert_with(|| BLOCK_FILLER.into());
+        }
+    }
+}
+
+impl Spec for RowsRun {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
+        self.validate_alone()?;
+        if !Self::has_server_loop(self) {
+            return Ok(());
+        }
+        // All of these are decided for each transaction, and the client sends none.
+        let client_only = [
+            ("--rebalance", common.rebalance),
+            ("--graph", common.keep_samples),
+            ("--rate", common.schedule != Schedule::Closed),
+            ("--latency-limit", common.latency_limit.is_some()),
+            ("--pipeline", common.pipeline > 1),
+            ("--reconnect", common.reconnect_every.is_some()),
+            ("--protocol extended", common.protocol == Protocol::Extended),
+        ];
+        match client_only.iter().find(|(_, used)| *used) {
+            Some((option, _)) => refuse(format!(
+                "{option} goes with --loop client only: the server-side loop is one call a session"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn dataset(&self) -> Option<&'static str> {
+        Some(NAME)
+    }
+
+    fn stages(&self) -> Vec<Self> {
+        Self::stages(self)
+    }
+
+    fn facts(&self) -> StageFacts {
+        StageFacts {
+            batch: Some(self.batch),
+            update_batch: self.updates().then(|| self.update_batch()),
+            in_server: self.loop_side == LoopSide::Server,
+            index_only: self.index_only,
+            ..StageFacts::default()
+        }
+    }
+
+    fn caches(&self) -> Caches {
+        self.caches
+    }
+
+    fn writes(&self) -> bool {
+        self.updates()
+    }
+
+    fn counts_changes_of(&self, operation: &str) -> bool {
+        // An update that stays in the index leaves no trace in the rows.
+        operation == "update" && !self.index_only
+    }
+
+    fn has_server_loop(&self) -> bool {
+        Self::has_server_loop(self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn distributions_are_read_and_printed_alike() {
-        for text in ["uniform", "zipfian:0.99", "hotspot:20:80", "hotspot:0.5:99.5"] {
-            assert_eq!(text.parse::<Distribution>().unwrap().to_string(), text);
-        }
-        for text in [
-            "",
-            "normal",
-            "zipfian",
-            "zipfian:0",
-            "zipfian:x",
-            "hotspot:20",
-            "hotspot:0:80",
-            "hotspot:20:101",
-            "uniform:1",
-            "hotspot:1:2:3",
-        ] {
-            assert!(text.parse::<Distribution>().is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn an_order_that_is_no_known_word_is_an_expression() {
@@ -550,9 +511,9 @@ mod tests {
     #[test]
     fn the_server_side_loop_draws_uniformly() {
         let run = RowsRun { loop_side: LoopSide::Server, ..RowsRun::default() };
-        assert_eq!(run.validate(), Ok(()));
+        assert_eq!(run.validate_alone(), Ok(()));
         let skewed = RowsRun { distribution: Distribution::Zipfian { theta: 0.9 }, ..run };
-        assert!(skewed.validate().unwrap_err().to_string().contains("--loop client"));
+        assert!(skewed.validate_alone().unwrap_err().to_string().contains("--loop client"));
     }
 
     #[test]

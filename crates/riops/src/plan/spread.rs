@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{PlanError, refuse};
+use super::error::{PlanError, refuse};
 
 const PRIORITY_MAX: u8 = 10;
 

@@ -7,12 +7,11 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Advice;
-use serde::{Deserialize, Serialize};
 
 use crate::server::{Connection, ConnectionError};
 
 /// What was done to the caches, in words for people.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheState {
     /// `cold` or `warm`.
     pub wanted: String,

@@ -7,8 +7,6 @@
 
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
 use crate::server::{Connection, ConnectionError};
 
 const TABLES: &str = include_str!("../../../../sql/probe/tables.sql");
@@ -29,7 +27,7 @@ const STATISTICS_AGE: Duration = Duration::from_millis(1_600);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Block accesses in the dataset's tables.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of pg_statio_user_tables")]
 pub struct TableBlocks {
     pub heap_blks_hit: u64,
@@ -62,7 +60,7 @@ impl TableBlocks {
 }
 
 /// A line of `pg_stat_database`, of the measured database.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of pg_stat_database")]
 pub struct DatabaseCounters {
     pub blks_hit: u64,
@@ -73,9 +71,7 @@ pub struct DatabaseCounters {
     pub xact_commit: u64,
     pub xact_rollback: u64,
     pub deadlocks: u64,
-    #[serde(default)]
     pub temp_files: u64,
-    #[serde(default)]
     pub temp_bytes: u64,
 }
 
@@ -111,7 +107,7 @@ impl DatabaseCounters {
 
 /// What all client sessions of the server and their parallel workers did, from `pg_stat_io`. Before
 /// PostgreSQL 18 an operation is a block.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of pg_stat_io")]
 pub struct ClientIo {
     pub hits: u64,
@@ -119,11 +115,8 @@ pub struct ClientIo {
     pub writes: u64,
     pub extends: u64,
     pub evictions: u64,
-    #[serde(default)]
     pub read_bytes: u64,
-    #[serde(default)]
     pub write_bytes: u64,
-    #[serde(default)]
     pub extend_bytes: u64,
 }
 
@@ -136,7 +129,7 @@ impl ClientIo {
 }
 
 /// Write-ahead log of the whole server, from `pg_stat_wal`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Wal {
     pub records: u64,
@@ -145,7 +138,7 @@ pub struct Wal {
 }
 
 /// Checkpoints of the whole server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Checkpoints {
     pub timed: u64,
@@ -154,7 +147,7 @@ pub struct Checkpoints {
 }
 
 /// Versions of rows in the dataset's tables.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowVersions {
     /// Rows updated during the stage.
     pub updated: u64,
@@ -167,7 +160,7 @@ pub struct RowVersions {
 }
 
 /// What tables and indexes take, in bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Sizes {
     pub table_bytes: u64,
@@ -175,43 +168,31 @@ pub struct Sizes {
 }
 
 /// What the database counted over a stage. What it does not count, or does not show, is absent.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct DatabaseUse {
     /// Block accesses from before the sessions connected until after they had gone: exact.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<TableBlocks>,
     /// The same between both ends of the measurement, each up to a second late.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_measured: Option<TableBlocks>,
     /// `pg_stat_database` before the sessions connected.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<DatabaseCounters>,
     /// And after they had gone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<DatabaseCounters>,
     /// All client sessions of the server, from PostgreSQL 16 on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_io: Option<ClientIo>,
     /// Write-ahead log, from PostgreSQL 14 on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal: Option<Wal>,
     /// Bytes of log per second of the measurement, by the log's own positions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal_bytes_per_s: Option<f64>,
     /// Checkpoints.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoints: Option<Checkpoints>,
     /// Versions of rows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row_versions: Option<RowVersions>,
     /// Sizes before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes_before: Option<Sizes>,
     /// Sizes after.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes_after: Option<Sizes>,
     /// Blocks that one transaction that reads touches, measured after the stage.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_per_read: Option<f64>,
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::DeviceUse;
+use serde::{Deserialize, Serialize};
 
 /// The unit of the sector counters, whatever the device's own sector size.
 const SECTOR_BYTES: f64 = 512.0;
@@ -27,6 +27,23 @@ pub struct DeviceCounters {
     writes: u64,
     sectors_written: u64,
     busy_ms: u64,
+}
+
+/// What a block device did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceUse {
+    /// Its name: `nvme0n1`.
+    pub name: String,
+    /// Reads per second.
+    pub reads_per_s: f64,
+    /// Writes per second.
+    pub writes_per_s: f64,
+    /// Read, in MB (10^6 bytes) per second.
+    pub read_mb_s: f64,
+    /// Written, in MB per second.
+    pub write_mb_s: f64,
+    /// Share of the time in which at least one request was under way, 0 to 1.
+    pub busy_share: f64,
 }
 
 impl Device {

@@ -7,7 +7,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::device::Device;
@@ -76,19 +75,18 @@ pub enum DiskError {
 }
 
 /// One figure of a device.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DiskRate {
     /// In MB (10^6 bytes) per second.
     pub mb_s: f64,
     /// Requests per second.
     pub requests_per_s: f64,
     /// The slowest of a hundred requests, in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_us: Option<f64>,
 }
 
 /// What a device can do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct DiskLimit {
     /// Its name: `nvme0n1`.
     pub device: String,

@@ -2,10 +2,8 @@
 
 use std::fs;
 
-use serde::{Deserialize, Serialize};
-
 /// Memory, from /proc/meminfo, in bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of /proc/meminfo")]
 pub struct Memory {
     pub total_bytes: u64,
@@ -45,7 +43,7 @@ pub(super) struct Waits {
 
 /// Shares of the time in which at least one task of the machine waited, 0 to 1. Kernel documentation:
 /// Documentation/accounting/psi.rst.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 #[expect(missing_docs, reason = "for which of the three it waited")]
 pub struct Pressure {
     pub cpu_share: f64,

@@ -20,7 +20,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+
+pub use device::DeviceUse;
 
 use cpu::MachineCpu;
 use database::{DatabaseProbe, DatabaseUse};
@@ -62,64 +63,35 @@ pub struct Probe<'a> {
 }
 
 /// What happened on the machine while a stage was measured.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct MachineUse {
     /// The time over which it was counted; 0 where nothing was.
     pub seconds: f64,
     /// When that began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
     /// CPU seconds of riops itself, user and system.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_cpu_s: Option<f64>,
     /// Share of all processors of this machine that was busy, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_busy_share: Option<f64>,
     /// The device of the server's data, where the server is local.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceUse>,
     /// Memory of this machine at the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
     /// How much of the time something on this machine had to wait.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pressure: Option<Pressure>,
     /// What the server's processes of the sessions have read, where they run on this machine and may
     /// be looked at.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_reads: Option<ReadBytes>,
     /// What the database counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<DatabaseUse>,
     /// How many sessions waited for locks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock_waits: Option<LockWaits>,
     /// What the nodes of a cluster tell of themselves, by their numbers.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Option<NodeUse>>,
     /// CPU seconds of the server's processes that were named, where they are here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes_cpu_s: Option<f64>,
     /// The counters over time, where somebody looked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled: Option<Sampled>,
-}
-
-/// What a block device did.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DeviceUse {
-    /// Its name: `nvme0n1`.
-    pub name: String,
-    /// Reads per second.
-    pub reads_per_s: f64,
-    /// Writes per second.
-    pub writes_per_s: f64,
-    /// Read, in MB (10^6 bytes) per second.
-    pub read_mb_s: f64,
-    /// Written, in MB per second.
-    pub write_mb_s: f64,
-    /// Share of the time in which at least one request was under way, 0 to 1.
-    pub busy_share: f64,
 }
 
 impl<'a> Probe<'a> {

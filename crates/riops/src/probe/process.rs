@@ -3,20 +3,17 @@
 
 use std::fs;
 
-use serde::{Deserialize, Serialize};
-
 /// More processes than this are not asked one by one.
 const PROCESSES_MAX: usize = 1_000;
 
 /// Bytes that processes have read and written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadBytes {
     /// By system calls, wherever they came from.
     pub all: u64,
     /// Fetched from a device for them, read-ahead included.
     pub device: u64,
     /// Written by system calls, wherever that went.
-    #[serde(default)]
     pub written: u64,
 }
 

@@ -3,30 +3,22 @@
 use std::fs;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
 use super::device::Device;
 
 /// Where data lie. What cannot be told is absent.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Storage {
     /// The file system: `ext4`, `xfs`, `tmpfs`, …
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_system: Option<String>,
     /// The options that it is mounted with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mount_options: Option<String>,
     /// The block device below it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// What the device calls itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Whether it has turning disks, as far as the system knows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotational: Option<bool>,
     /// How requests are ordered: `none`, `mq-deadline`, …
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<String>,
 }
 

@@ -8,8 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
 use crate::host::Interrupt;
 use crate::server::{ConnInfo, Connection};
 
@@ -21,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const SQL: &str = include_str!("../../../../sql/probe/lock_waits.sql");
 
 /// What was seen.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LockWaits {
     /// Looks.
     pub samples: u64,

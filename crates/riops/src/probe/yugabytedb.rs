@@ -6,8 +6,6 @@
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
 /// Longer than any node should take, and short enough to be waited for.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Larger answers are not read to their end.
@@ -29,25 +27,19 @@ struct Counters {
 }
 
 /// What one node did, by its own account.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct NodeUse {
     /// Processors that its tserver kept busy, on average.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_cores: Option<f64>,
     /// Requests of reads to its storage per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_reads_per_s: Option<f64>,
     /// Requests of writes to its storage per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_writes_per_s: Option<f64>,
     /// Seeks in its `RocksDB` per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seeks_per_s: Option<f64>,
     /// Share of its block reads that were found in the block cache, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_cache_hit_share: Option<f64>,
     /// Conflicts of transactions per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conflicts_per_s: Option<f64>,
 }
 

@@ -1,195 +1,48 @@
-//! Where the rows came from: the database's and the device's counters, put together. Pure.
+//! Where the blocks of a stage came from.
 
-use super::{IoRecord, Sources};
-use crate::probe::MachineUse;
-use crate::probe::database::{DatabaseUse, TableBlocks};
-use crate::units::BLOCK_BYTES;
-use crate::workload::access::StorageRequests;
+use serde::{Deserialize, Serialize};
 
-/// Counters of the measurement alone are used where they have at least this share of the accesses
-/// that it must have made: those of a loop in the server arrive only after it.
-const MEASURED_SHARE_MIN: f64 = 0.5;
+use super::device::DeviceUse;
 
-/// What of a stage the figures need.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Work {
-    /// Rows per second of the measurement.
-    pub(super) rows_per_s: f64,
-    /// Rows that were acknowledged from the first transaction to the last.
-    pub(super) rows_acknowledged: u64,
-    /// Length of the measurement.
-    pub(super) seconds: f64,
-    /// Whether the rows are those of the index.
-    pub(super) index_only: bool,
+/// Logical and physical I/O of a stage.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IoRecord {
+    /// Logical block reads per second in the tables and indexes of the dataset: hits and reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub liops: Option<f64>,
+    /// Physical reads per second from the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub piops: Option<f64>,
+    /// Share of the logical reads that found their block in shared buffers, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hit_ratio: Option<f64>,
+    /// Logical reads per row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks_per_row: Option<f64>,
+    /// Where the blocks of the rows came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sources: Option<Sources>,
+    /// Write-ahead log, in MB (10^6 bytes) per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wal_mb_s: Option<f64>,
+    /// Storage requests per row, if the server has no blocks (`YugabyteDB`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_requests_per_row: Option<f64>,
+    /// The device of the server's data.
+    #[serde(flatten)]
+    pub device: Option<DeviceUse>,
 }
 
-/// The record's part, where anything was counted.
-pub(super) fn io(
-    usage: &MachineUse,
-    work: Work,
-    storage: Option<StorageRequests>,
-) -> Option<IoRecord> {
-    let device = usage.device.clone();
-    let database = usage.database.as_ref();
-    let blocks = database.and_then(|database| logical(database, work));
-    let storage_requests_per_row =
-        storage.map(|requests| requests.reads as f64 / requests.rows.max(1) as f64);
-    let wal_bytes_per_s = database.and_then(|database| database.wal_bytes_per_s);
-    if device.is_none()
-        && blocks.is_none()
-        && storage_requests_per_row.is_none()
-        && wal_bytes_per_s.is_none()
-    {
-        return None;
-    }
-    Some(IoRecord {
-        liops: blocks.map(|blocks| blocks.liops),
-        piops: device.as_ref().map(|device| device.reads_per_s),
-        hit_ratio: blocks.map(|blocks| blocks.hit_ratio),
-        blocks_per_row: blocks.map(|blocks| blocks.per_row),
-        sources: blocks.map(|blocks| sources(blocks, usage, work.index_only)),
-        wal_mb_s: wal_bytes_per_s.map(|bytes| bytes / 1e6),
-        storage_requests_per_row,
-        device,
-    })
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Logical {
-    liops: f64,
-    per_row: f64,
-    hit_ratio: f64,
-    /// From which the ratios are taken.
-    counted: TableBlocks,
-}
-
-/// Block accesses per row are exact over the whole stage, so LIOPS are these times the rows of the
-/// measurement. Only the ratios of hits and reads are taken from the measurement alone.
-fn logical(database: &DatabaseUse, work: Work) -> Option<Logical> {
-    let stage = database.blocks.filter(|blocks| blocks.accesses() > 0)?;
-    if work.rows_acknowledged == 0 {
-        return None;
-    }
-    let per_row = stage.accesses() as f64 / work.rows_acknowledged as f64;
-    let liops = work.rows_per_s * per_row;
-    let enough = |blocks: &TableBlocks| {
-        blocks.accesses() as f64 >= MEASURED_SHARE_MIN * liops * work.seconds
-    };
-    let counted = database.blocks_measured.filter(enough).unwrap_or(stage);
-    let hit_ratio = 1.0 - counted.reads() as f64 / counted.accesses().max(1) as f64;
-    Some(Logical { liops, per_row, hit_ratio, counted })
-}
-
-/// Each share has a counter of its own: hits of the database, reads of the server's processes that the
-/// kernel did not fetch for them, reads of the device. So they need not add up to 1. Where the
-/// processes may not be looked at, the page cache has what is left.
-fn sources(blocks: Logical, usage: &MachineUse, index_only: bool) -> Sources {
-    let TableBlocks { heap_blks_hit, heap_blks_read, idx_blks_hit, idx_blks_read } = blocks.counted;
-    let (hit, read) =
-        if index_only { (idx_blks_hit, idx_blks_read) } else { (heap_blks_hit, heap_blks_read) };
-    let read_share = read as f64 / (hit + read).max(1) as f64;
-    let asked_for = blocks.liops * (1.0 - blocks.hit_ratio);
-    let share_of_reads = |bytes_per_s: f64| {
-        let blocks_per_s = bytes_per_s / BLOCK_BYTES as f64;
-        if asked_for > 0.0 { read_share * blocks_per_s / asked_for } else { 0.0 }
-    };
-    let device = usage.device.as_ref();
-    // What the device reads beyond what was asked for (read-ahead) is no row's.
-    let device_share = device.map(|device| share_of_reads(device.read_mb_s * 1e6).min(read_share));
-    let from_cache = usage.session_reads.map(|read| read.all.saturating_sub(read.device));
-    let page_cache_share = match from_cache {
-        Some(bytes) => Some(share_of_reads(bytes as f64 / usage.seconds.max(f64::MIN_POSITIVE))),
-        None => device_share.map(|device_share| (read_share - device_share).max(0.0)),
-    };
-    Sources { buffers_share: 1.0 - read_share, page_cache_share, device_share }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::probe::DeviceUse;
-    use crate::probe::process::ReadBytes;
-
-    fn work() -> Work {
-        Work { rows_per_s: 1_000.0, rows_acknowledged: 12_000, seconds: 10.0, index_only: false }
-    }
-
-    fn blocks(scale: u64) -> TableBlocks {
-        // 12,000 rows, a table block each and a twentieth of an index block.
-        TableBlocks {
-            heap_blks_hit: 3_000 * scale / 12,
-            heap_blks_read: 9_000 * scale / 12,
-            idx_blks_hit: 600 * scale / 12,
-            idx_blks_read: 0,
-        }
-    }
-
-    fn usage(read_mb_s: f64) -> MachineUse {
-        MachineUse {
-            seconds: 10.0,
-            device: Some(DeviceUse {
-                name: "vda".to_owned(),
-                reads_per_s: 300.0,
-                writes_per_s: 0.0,
-                read_mb_s,
-                write_mb_s: 0.0,
-                busy_share: 0.5,
-            }),
-            database: Some(DatabaseUse {
-                blocks: Some(blocks(12)),
-                blocks_measured: Some(blocks(9)),
-                wal_bytes_per_s: Some(2e6),
-                ..DatabaseUse::default()
-            }),
-            ..MachineUse::default()
-        }
-    }
-
-    #[test]
-    fn shares_of_buffers_page_cache_and_device_come_from_their_own_counters() {
-        // 750 blocks of 8 kB per second are read, 300 of them by the device.
-        let found = io(&usage(300.0 * 8192.0 / 1e6), work(), None).unwrap();
-        assert!((found.liops.unwrap() - 1_050.0).abs() < 1e-9);
-        assert!((found.blocks_per_row.unwrap() - 1.05).abs() < 1e-9);
-        let sources = found.sources.unwrap();
-        assert!((sources.buffers_share - 0.25).abs() < 1e-9);
-        // The measured counters lag behind, their ratio does not: 750 reads of 1,050 accesses.
-        assert!((found.hit_ratio.unwrap() - (1.0 - 750.0 / 1050.0)).abs() < 1e-3);
-        assert!((sources.device_share.unwrap() - 0.30).abs() < 1e-3);
-        assert!((sources.page_cache_share.unwrap() - 0.45).abs() < 1e-3);
-        assert_eq!((found.wal_mb_s, found.piops), (Some(2.0), Some(300.0)));
-    }
-
-    #[test]
-    fn the_page_cache_has_a_counter_of_its_own_where_processes_may_be_looked_at() {
-        // 750 blocks per second over ten seconds, 310 of them fetched for the processes.
-        let read = ReadBytes {
-            all: 7_500 * BLOCK_BYTES,
-            device: 3_100 * BLOCK_BYTES,
-            ..ReadBytes::default()
-        };
-        let counted = MachineUse { session_reads: Some(read), ..usage(300.0 * 8192.0 / 1e6) };
-        let sources = io(&counted, work(), None).unwrap().sources.unwrap();
-        assert!((sources.page_cache_share.unwrap() - 0.44).abs() < 1e-3);
-        assert!((sources.device_share.unwrap() - 0.30).abs() < 1e-3);
-    }
-
-    #[test]
-    fn counters_that_arrive_only_after_the_stage_are_taken_from_the_stage() {
-        let mut late = usage(0.0);
-        late.database.as_mut().unwrap().blocks_measured = Some(TableBlocks::default());
-        let found = io(&late, work(), None).unwrap();
-        assert!((found.sources.unwrap().buffers_share - 0.25).abs() < 1e-9);
-    }
-
-    #[test]
-    fn what_was_not_counted_is_absent() {
-        assert_eq!(io(&MachineUse::default(), work(), None), None);
-        let remote = MachineUse { device: None, ..usage(0.0) };
-        let sources = io(&remote, work(), None).unwrap().sources.unwrap();
-        assert_eq!((sources.device_share, sources.page_cache_share), (None, None));
-        let storage = StorageRequests { reads: 2, rows_scanned: None, rows: 1000 };
-        let found = io(&MachineUse::default(), work(), Some(storage)).unwrap();
-        assert_eq!((found.storage_requests_per_row, found.liops), (Some(0.002), None));
-    }
+/// Shares of the accesses to the blocks of the rows, each from its own counter, 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Sources {
+    /// Found in shared buffers.
+    pub buffers_share: f64,
+    /// Found in the page cache of the operating system; the remainder if the server processes cannot be
+    /// observed; absent if the device cannot be observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_cache_share: Option<f64>,
+    /// Read from the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_share: Option<f64>,
 }

@@ -1,9 +1,9 @@
 //! What `riops doctor` has seen, as text.
 
-use super::format::{count, duration_us, percent, rate};
-use super::terminal::Block;
+use super::block::Block;
+use super::format::{bytes_text, count, duration_us, percent, rate};
 use crate::engine::Calibration;
-use crate::probe::disk::DiskLimit;
+use crate::record::DiskLimit;
 use crate::server::examine::{Diagnosis, Level};
 
 const GB: f64 = 1e9;
@@ -139,7 +139,7 @@ pub fn disk_text(found: &DiskLimit) -> String {
             "{}, by {}: a file of {}, {} each, past the page cache",
             found.device,
             found.tool,
-            super::cbc::bytes_text(found.file_bytes),
+            bytes_text(found.file_bytes),
             duration_us(found.seconds * 1e6)
         ),
     );
@@ -168,14 +168,13 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::report::example_record;
+    use crate::host::machine::MachineFacts;
     use crate::server::Flavor;
     use crate::server::examine::{ClientLimits, Finding};
     use crate::server::facts::ServerFacts;
 
     #[test]
     fn a_diagnosis_is_told_with_its_warnings_last() {
-        let record = example_record();
         let found = Diagnosis {
             server: ServerFacts {
                 flavor: Flavor::PostgreSql,
@@ -195,7 +194,13 @@ mod tests {
             clock_offset_s: -0.0021,
             dataset: None,
             disk_free_bytes: Some(250_000_000_000),
-            client: record.client.machine,
+            client: MachineFacts {
+                host: "bench".to_owned(),
+                kernel: "Linux 6.1 x86_64".to_owned(),
+                cpus: 2,
+                memory_bytes: 25_769_803_776,
+                ..MachineFacts::default()
+            },
             limits: ClientLimits {
                 files: Some(1024),
                 ports: Some(28_232),

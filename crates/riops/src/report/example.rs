@@ -2,23 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::host::machine::MachineFacts;
-use crate::metrics::{ErrorEntry, LatencySummary, Point, Queries};
 use crate::plan::{
-    CbcDataset, CbcRun, DatasetPlan, LoadDataset, LoadRun, Method, OltpDataset, OltpRun,
-    RowsDataset, RunPlan, Stop, WorkPlan,
+    CbcDataset, CbcRun, LoadDataset, LoadRun, Method, OltpDataset, OltpRun, RowsDataset, RunPlan,
+    Stop,
 };
-use crate::probe::DeviceUse;
-use crate::probe::database::{DatabaseUse, TableBlocks};
-use crate::probe::disk::{DiskLimit, DiskRate};
-use crate::probe::process::ReadBytes;
-use crate::probe::sampler::{ProbePoint, Sampled, WaitShare};
-use crate::probe::waits::LockWaits;
-use crate::probe::yugabytedb::NodeUse;
 use crate::record::*;
 use crate::server::Flavor;
 use crate::server::nodes::Role;
-use crate::workload::cbc::{StatementBuffers, StatementPlan, Step, VacuumRates, sql_of};
+use crate::workload::cbc::{Step, sql_of};
 
 fn latency(count: u64) -> LatencySummary {
     LatencySummary {
@@ -56,12 +47,7 @@ fn stage() -> StageRecord {
         statement: None,
         process_io: None,
         probes: None,
-        batch: Some(1000),
-        update_batch: None,
-        method: None,
-        row_bytes: None,
         database_s: Some(19.8),
-        samples: None,
         caches: None,
         started_at: None,
         seconds: 10.0,
@@ -74,36 +60,7 @@ fn stage() -> StageRecord {
             rows_per_s: 1_200_000.0,
             statements_per_s: 1200.0,
         },
-        service_us: Some(latency(12_000)),
-        response_us: None,
-        histogram: None,
-        response_histogram: None,
-        outcomes: Some(Outcomes { attempted: 12_000, succeeded: 12_000, failed: 0, unknown: 0 }),
-        retries: 0,
-        reconnects: 0,
-        queries: Queries { read: 12_000, write: 0, other: 0 },
-        attempt_us: None,
-        percentile_us: Some(2300.0),
-        execution_s: Some(Execution { mean: 9.9, stdev: 0.01 }),
-        lock_waits: None,
-        nodes: Vec::new(),
-        imbalance: None,
-        late: None,
-        schedule: None,
-        connect_us: None,
-        operations: vec![OperationRecord {
-            name: "read".to_owned(),
-            transactions: 12_000,
-            rows: 12_000_000,
-            acknowledged_transactions: 14_400,
-            acknowledged_rows: 14_400_000,
-            service_us: Some(latency(12_000)),
-            ..OperationRecord::default()
-        }],
-        errors: Vec::new(),
-        unknown_commits: 0,
-        drained: DrainedRecord { transactions: 2, max_us: 1700.0, lost: 0 },
-        sessions_fairness: Fairness { min: 5_990, mean: 6_000.0, max: 6_010, stdev: 10.0 },
+        session_loop: session_loop(),
         io: Some(IoRecord {
             liops: Some(1_206_000.0),
             piops: Some(2.0),
@@ -125,7 +82,6 @@ fn stage() -> StageRecord {
                 busy_share: 0.021,
             }),
         }),
-        session_details: Vec::new(),
         database: None,
         memory: None,
         pressure: None,
@@ -138,6 +94,28 @@ fn stage() -> StageRecord {
             limited: false,
         }),
         machine_busy_share: Some(0.99),
+    }
+}
+
+fn session_loop() -> LoopRecord {
+    LoopRecord {
+        batch: Some(1000),
+        service_us: Some(latency(12_000)),
+        outcomes: Some(Outcomes { attempted: 12_000, succeeded: 12_000, failed: 0, unknown: 0 }),
+        queries: Queries { read: 12_000, write: 0, other: 0 },
+        percentile_us: Some(2300.0),
+        execution_s: Some(Execution { mean: 9.9, stdev: 0.01 }),
+        operations: vec![OperationRecord {
+            name: "read".to_owned(),
+            transactions: 12_000,
+            rows: 12_000_000,
+            acknowledged_transactions: 14_400,
+            acknowledged_rows: 14_400_000,
+            service_us: Some(latency(12_000)),
+            ..OperationRecord::default()
+        }],
+        drained: DrainedRecord { transactions: 2, max_us: 1700.0, lost: 0 },
+        sessions_fairness: Fairness { min: 5_990, mean: 6_000.0, max: 6_010, stdev: 10.0 },
         series: vec![Point {
             t_s: 1.0,
             seconds: 1.0,
@@ -148,6 +126,7 @@ fn stage() -> StageRecord {
             max_us: Some(4100.0),
             ..Point::default()
         }],
+        ..LoopRecord::default()
     }
 }
 
@@ -155,16 +134,43 @@ fn stage() -> StageRecord {
 pub(crate) fn example_oltp() -> Record {
     let mut record = example_record();
     record.workload = "oltp".to_owned();
-    record.plan.work = WorkPlan::Oltp(OltpRun::default());
-    record.target.dataset.parameters = DatasetPlan::Oltp(OltpDataset {
-        tables: 10,
-        table_size: 100_000,
-        ..OltpDataset::default()
-    });
+    record.plan.work = OltpRun::default().into();
+    record.target.dataset.as_mut().unwrap().parameters =
+        OltpDataset { tables: 10, table_size: 100_000, ..OltpDataset::default() }.into();
     record.target.settings.insert("deadlock_timeout".to_owned(), "1s".to_owned());
     for access in &mut record.accesses {
         access.expected = "Index Scan on sbtest7_pkey, table sbtest7".to_owned();
     }
+    let error = |sqlstate: &str, count, retried, attempts_s| ErrorEntry {
+        sqlstate: sqlstate.to_owned(),
+        count,
+        retried,
+        attempts_s,
+        sample: "what the server said".to_owned(),
+        ..ErrorEntry::default()
+    };
+    if let Some(stage) = record.stages.first_mut() {
+        stage.sessions = 9;
+        stage.session_loop.queries = Queries { read: 168_000, write: 48_000, other: 24_000 };
+        stage.session_loop.imbalance = Some(1.25);
+        stage.session_loop.nodes = example_nodes();
+        stage.session_loop.retries = 12;
+        stage.session_loop.reconnects = 3;
+        stage.session_loop.attempt_us = Some(latency(12_012));
+        stage.session_loop.errors = vec![error("40P01", 12, 12, 50.0), error("08006", 3, 0, 0.0)];
+        stage.session_loop.lock_waits = Some(LockWaits { samples: 40, waiting: 240 });
+        for point in &mut stage.session_loop.series {
+            point.queries = Queries { read: 16_800, write: 4_800, other: 2_400 };
+            point.percentile_us = Some(2300.0);
+            point.errors = 2;
+            point.retries = 1;
+        }
+    }
+    record
+}
+
+/// Three nodes, of which the second was lost for a while.
+fn example_nodes() -> Vec<NodeRecord> {
     let node = |number: u64, transactions: u64| NodeRecord {
         node: format!("127.0.0.{number}:5433"),
         role: Role::Primary,
@@ -202,32 +208,7 @@ pub(crate) fn example_oltp() -> Record {
         }),
         ..node(2, 2_000)
     };
-    let error = |sqlstate: &str, count, retried, attempts_s| ErrorEntry {
-        sqlstate: sqlstate.to_owned(),
-        count,
-        retried,
-        attempts_s,
-        sample: "what the server said".to_owned(),
-        ..ErrorEntry::default()
-    };
-    if let Some(stage) = record.stages.first_mut() {
-        stage.sessions = 9;
-        stage.queries = Queries { read: 168_000, write: 48_000, other: 24_000 };
-        stage.imbalance = Some(1.25);
-        stage.nodes = nodes;
-        stage.retries = 12;
-        stage.reconnects = 3;
-        stage.attempt_us = Some(latency(12_012));
-        stage.errors = vec![error("40P01", 12, 12, 50.0), error("08006", 3, 0, 0.0)];
-        stage.lock_waits = Some(LockWaits { samples: 40, waiting: 240 });
-        for point in &mut stage.series {
-            point.queries = Queries { read: 16_800, write: 4_800, other: 2_400 };
-            point.percentile_us = Some(2300.0);
-            point.errors = 2;
-            point.retries = 1;
-        }
-    }
-    record
+    nodes
 }
 
 /// The same of a load, by as many methods.
@@ -236,19 +217,20 @@ pub(crate) fn example_load(methods: &[Method]) -> Record {
     record.workload = "load".to_owned();
     let method = methods.first().copied().unwrap_or_default();
     let run = LoadRun { method, methods: methods.to_vec(), ..LoadRun::default() };
-    record.plan.work = WorkPlan::Load(run);
+    record.plan.work = run.into();
     record.plan.stop = Stop::Rows(12_000_000);
-    record.target.dataset.parameters = DatasetPlan::Load(LoadDataset {
-        rows: 12_000_000,
-        contents: method.contents(),
-        ..LoadDataset::default()
-    });
+    record.target.dataset.as_mut().unwrap().parameters =
+        LoadDataset { rows: 12_000_000, contents: method.contents(), ..LoadDataset::default() }
+            .into();
     record.accesses.clear();
     let stage = |(number, method): (u32, &Method)| StageRecord {
         name: format!("load, {}", method.as_str()),
-        method: Some(method.as_str().to_owned()),
-        batch: (*method != Method::CopyFile).then_some(200),
-        row_bytes: Some(128),
+        session_loop: LoopRecord {
+            method: Some(method.as_str().to_owned()),
+            batch: (*method != Method::CopyFile).then_some(200),
+            row_bytes: Some(128),
+            ..session_loop()
+        },
         throughput: Throughput {
             rows_per_s: 1_200_000.0 / f64::from(number),
             transactions_per_s: 1200.0,
@@ -292,10 +274,10 @@ pub(crate) fn example_record() -> Record {
             pooler: None,
             storage: None,
             settings: BTreeMap::from([("fsync".to_owned(), "on".to_owned())]),
-            dataset: DatasetRecord {
+            dataset: Some(DatasetRecord {
                 id: id.to_owned(),
-                parameters: DatasetPlan::Rows(RowsDataset::default()),
-            },
+                parameters: RowsDataset::default().into(),
+            }),
         },
         client: ClientRecord {
             riops_version: "0.1.0".to_owned(),
@@ -390,16 +372,17 @@ pub(crate) fn example_cbc() -> Record {
     let rate = |mb_s: f64| DiskRate { mb_s, requests_per_s: mb_s, p99_us: Some(900.0) };
     let mut record = example_record();
     record.workload = "cbc".to_owned();
-    record.plan.work =
-        WorkPlan::Cbc(CbcRun { size_gb: 1.0, query_sessions: vec![2], ..CbcRun::default() });
+    let run = CbcRun { size_gb: 1.0, query_sessions: vec![2], ..CbcRun::default() };
+    record.plan.work = run.into();
     record.target.database = "riops_cbc".to_owned();
-    record.target.dataset.parameters = DatasetPlan::Cbc(CbcDataset {
+    record.target.dataset.as_mut().unwrap().parameters = CbcDataset {
         size_gb: 1.0,
         settings_rows: 363,
         copies: 12_501,
         table_bytes: Some(1_091_821_568),
         index_bytes: Some(31_825_920),
-    });
+    }
+    .into();
     record.target.disk_limit = Some(DiskLimit {
         device: "vda".to_owned(),
         measured_at: "2026-11-22T09:00:00Z".parse().unwrap(),

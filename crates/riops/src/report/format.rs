@@ -1,19 +1,7 @@
 //! Numbers as people read them: with groups of three digits, units that fit, and no more digits
 //! than they are worth.
 
-/// `1234567` as `1,234,567`.
-#[must_use]
-pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
+pub use crate::units::count;
 
 /// A rate: whole from 100 on, else with the decimals that make three digits.
 #[must_use]
@@ -54,6 +42,14 @@ pub fn duration_us(microseconds: f64) -> String {
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent >= 9.95 { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
+}
+
+/// In GB, or in MB below a tenth of one.
+pub(super) fn bytes_text(bytes: u64) -> String {
+    match bytes as f64 {
+        bytes if bytes < 0.1e9 => format!("{:.1} MB", bytes / 1e6),
+        bytes => format!("{:.2} GB", bytes / 1e9),
+    }
 }
 
 #[cfg(test)]

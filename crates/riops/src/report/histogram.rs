@@ -3,8 +3,10 @@
 
 use std::fmt::Write as _;
 
+use serde::{Deserialize, Serialize};
+
 use super::format::count;
-use super::work::batch_text;
+use super::words;
 use crate::metrics::Histogram;
 use crate::record::{Record, StageRecord};
 
@@ -12,7 +14,8 @@ use crate::record::{Record, StageRecord};
 const BAR_WIDTH: u64 = 50;
 
 /// How the buckets are cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Scale {
     /// All of the same width.
     Linear,
@@ -29,11 +32,14 @@ struct Bucket {
 }
 
 /// The histogram of each stage, in so many buckets; empty where nothing was measured.
-#[must_use]
-pub fn histogram_text(record: &Record, scale: Scale, buckets: usize) -> String {
+pub(super) fn histogram_text(record: &Record, scale: Scale, buckets: usize) -> String {
     let mut text = String::new();
     for stage in &record.stages {
-        let read = stage.histogram.as_ref().and_then(|text| Histogram::from_base64(text).ok());
+        let read = stage
+            .session_loop
+            .histogram
+            .as_ref()
+            .and_then(|text| Histogram::from_base64(text).ok());
         if let Some(histogram) = read.filter(|histogram| histogram.count() > 0) {
             if !text.is_empty() {
                 text.push('\n');
@@ -51,13 +57,16 @@ fn stage_text(
     histogram: &Histogram,
     (scale, buckets): (Scale, usize),
 ) {
-    let Some(latency) = &stage.service_us else {
+    let Some(latency) = &stage.session_loop.service_us else {
         return;
     };
     let stage_name =
         if record.stages.len() > 1 { format!("{}: ", stage.name) } else { String::new() };
-    let _ =
-        writeln!(text, "{stage_name}latency in µs, histogram is per {}", batch_text(record, stage));
+    let _ = writeln!(
+        text,
+        "{stage_name}latency in µs, histogram is per {}",
+        words::of(&record.plan.work).latency_of(stage)
+    );
     let _ = writeln!(text, "# samples            = {}", latency.count);
     let _ = writeln!(text, "# min                = {:.0}", latency.min);
     let _ = writeln!(text, "# max                = {:.0}", latency.max);
@@ -154,8 +163,8 @@ mod tests {
         latencies.push(10_100);
         let histogram = histogram(&latencies);
         let mut record = example_record();
-        record.stages[0].service_us = histogram.summary();
-        record.stages[0].histogram = Some(histogram.to_base64().unwrap());
+        record.stages[0].session_loop.service_us = histogram.summary().map(Into::into);
+        record.stages[0].session_loop.histogram = Some(histogram.to_base64().unwrap());
         insta::assert_snapshot!(histogram_text(&record, Scale::Linear, 10));
         insta::assert_snapshot!("log", histogram_text(&record, Scale::Log, 5));
     }

@@ -1,42 +1,40 @@
 //! What people and programs read of a record. Pure: records in, text out.
 
-mod cbc;
-mod charts;
+mod block;
+mod dataset;
+mod differences;
 mod doctor;
 mod format;
-mod hints;
+mod forms;
 mod histogram;
-mod html;
+mod interval;
+mod latency;
 mod model;
-mod nodes;
-mod oltp;
-mod pgio;
+mod page;
+mod runs;
 mod scatter;
-mod sources;
-mod study;
-mod terminal;
-mod validation;
-mod work;
+mod sections;
+mod sysbench;
+mod words;
 
-pub use cbc::cbc_text;
+pub use dataset::{checks_text, dropped_text, prepared_text};
+pub use differences::differences;
 pub use doctor::{calibration_text, diagnosis_text, disk_text};
 pub use format::{count, duration_us, percent, rate};
-pub use histogram::{Scale, histogram_text};
-pub use html::html;
+pub use forms::{Extras, FORMS, Form, FormError, form, print, run_text};
+pub use histogram::Scale;
 pub use model::{Limit, Summary};
-pub use oltp::{oltp_interval_line, sysbench_text};
-pub use pgio::pgio_text;
+pub use page::html;
+pub use runs::runs_table;
 pub use scatter::{PictureError, scatter_png};
-pub use terminal::{interval_line, run_text, runs_table};
 
-use crate::record::Record;
+use crate::plan::RunPlan;
+use crate::record::Point;
 
-/// The record as JSON, for programs.
-///
-/// # Errors
-/// None in practice: every value of a record has a form in JSON.
-pub fn json(record: &Record) -> serde_json::Result<String> {
-    serde_json::to_string_pretty(record)
+/// One interval of a run with this plan as a line.
+#[must_use]
+pub fn interval_line(point: &Point, plan: &RunPlan) -> String {
+    words::of(&plan.work).interval_line(point, plan)
 }
 
 #[cfg(test)]

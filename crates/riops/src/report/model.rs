@@ -1,9 +1,7 @@
 //! What a report says, before it has a form: the judgements that are made from a record's numbers.
 
-use super::work;
-use crate::plan::{DatasetPlan, Protocol, Schedule, Spread, Stop, WorkPlan};
-use crate::record::{Record, StageRecord};
-use crate::units::Span;
+use crate::plan::{Protocol, Schedule, Spread, Stop};
+use crate::record::{DeviceUse, Record, StageRecord};
 
 /// From here on a resource counts as used up.
 const FULL_SHARE: f64 = 0.9;
@@ -63,12 +61,6 @@ impl<'a> Summary<'a> {
         )
     }
 
-    /// What the sessions did.
-    #[must_use]
-    pub fn work(&self) -> String {
-        work::work(&self.record.plan.work)
-    }
-
     /// How the sessions were driven.
     #[must_use]
     pub fn setup(&self) -> String {
@@ -91,20 +83,15 @@ impl<'a> Summary<'a> {
                 self.stage.seconds
             ),
         };
-        let driven = if self.stage.kind == "server_loop" && plan.work.stage_count() == 1 {
+        let driven = if self.stage.kind == "server_loop" && plan.work.stages().len() == 1 {
             ", each one call of a loop in the server".to_owned()
         } else {
             format!(" on {} worker{}", plan.workers, if plan.workers == 1 { "" } else { "s" })
         };
         format!(
-            "{} session{}{driven}, {stop}{}",
+            "{} session{}{driven}, {stop}",
             plan.sessions,
             if plan.sessions == 1 { "" } else { "s" },
-            match &plan.work {
-                // A load has none.
-                WorkPlan::Load(_) => String::new(),
-                _ => format!(" after {} warm-up", Span(plan.warmup())),
-            }
         )
     }
 
@@ -138,38 +125,18 @@ impl<'a> Summary<'a> {
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
-    /// What was prepared.
+    /// Each access path that was promised, once, as `name` names it, and whether it was kept at every check.
     #[must_use]
-    pub fn dataset(&self) -> String {
-        work::dataset(&self.record.target.dataset.parameters)
-    }
-
-    /// Each access path that was promised, once, and whether it was kept whenever somebody looked.
-    #[must_use]
-    pub fn access_paths(&self) -> Vec<(String, bool)> {
+    pub fn access_paths(&self, name: impl Fn(&str) -> String) -> Vec<(String, bool)> {
         let mut paths: Vec<(String, bool)> = Vec::new();
         for access in &self.record.accesses {
-            let expected = self.of_any_table(&access.expected);
+            let expected = name(&access.expected);
             match paths.iter_mut().find(|(known, _)| *known == expected) {
                 Some((_, held)) => *held &= access.held,
                 None => paths.push((expected, access.held)),
             }
         }
         paths
-    }
-
-    /// A promise as it is made for every table of sysbench's, where there are several.
-    fn of_any_table(&self, promise: &str) -> String {
-        match &self.record.target.dataset.parameters {
-            DatasetPlan::Oltp(dataset) if dataset.tables > 1 => {
-                let mut text = promise.to_owned();
-                for name in ["sbtest", "k_", "xid_"] {
-                    text = without_number(&text, name);
-                }
-                text
-            }
-            _ => promise.to_owned(),
-        }
     }
 
     /// The moments at which somebody looked, in order.
@@ -197,7 +164,8 @@ impl<'a> Summary<'a> {
             stage.io.as_ref().and_then(|io| io.device.as_ref()).map(|device| device.busy_share),
         ) {
             Limit::Device
-        } else if stage.schedule.as_ref().is_some_and(|schedule| schedule.waiting == 0) {
+        } else if stage.session_loop.schedule.as_ref().is_some_and(|schedule| schedule.waiting == 0)
+        {
             Limit::Rate
         } else if shared {
             Limit::Waiting
@@ -209,7 +177,7 @@ impl<'a> Summary<'a> {
     /// Share of the sessions' time in which they waited for locks, 0 to 1, where somebody looked.
     #[must_use]
     pub fn lock_share(&self) -> Option<f64> {
-        let waits = self.stage.lock_waits?;
+        let waits = self.stage.session_loop.lock_waits?;
         let looks = waits.samples as f64 * f64::from(self.stage.sessions);
         (looks > 0.0).then(|| waits.waiting as f64 / looks)
     }
@@ -225,22 +193,20 @@ impl<'a> Summary<'a> {
     /// Errors of all kinds.
     #[must_use]
     pub fn errors(&self) -> u64 {
-        self.stage.errors.iter().map(|error| error.count).sum()
+        self.stage.session_loop.errors.iter().map(|error| error.count).sum()
     }
 }
 
-/// A text in which `N` stands for the digits behind each occurrence of `name`.
-fn without_number(text: &str, name: &str) -> String {
-    let mut parts = text.split(name);
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
-        let number = if rest.len() < part.len() { "N" } else { "" };
-        for piece in [name, number, rest] {
-            out.push_str(piece);
-        }
-    }
-    out
+/// What CPU the machine has, in a few words.
+pub(super) fn cpu_text(record: &Record) -> String {
+    let machine = &record.client.machine;
+    let model = machine.cpu_model.as_deref().unwrap_or("unknown CPU");
+    format!("{} × {model}", machine.cpus)
+}
+
+/// The figures of the device of the server's data, where it was seen.
+pub(super) fn device(stage: &StageRecord) -> Option<&DeviceUse> {
+    stage.io.as_ref()?.device.as_ref()
 }
 
 #[cfg(test)]
@@ -275,7 +241,7 @@ mod tests {
             limit_with(move |record| {
                 idle(record);
                 let intended = 12_000;
-                record.stages[0].schedule = Some(ScheduleRecord {
+                record.stages[0].session_loop.schedule = Some(ScheduleRecord {
                     intended,
                     sent: intended - waiting,
                     skipped: 0,
@@ -297,8 +263,8 @@ mod tests {
         let mut record = example_record();
         record.accesses[1].held = false;
         let summary = Summary::of(&record).unwrap();
-        assert_eq!(summary.access_paths().len(), 1);
-        assert!(!summary.access_paths()[0].1);
+        assert_eq!(summary.access_paths(str::to_owned).len(), 1);
+        assert!(!summary.access_paths(str::to_owned)[0].1);
         assert_eq!(summary.access_moments(), ["before", "middle", "after"]);
     }
 }

@@ -15,9 +15,8 @@ use plotters::prelude::*;
 use super::format::{count, duration_us};
 use super::histogram::Scale;
 use super::model::Summary;
-use super::work::batch_text;
-use crate::metrics::{SamplePoint, SampleSet};
-use crate::record::{Record, StageRecord};
+use super::words;
+use crate::record::{Record, SamplePoint, SampleSet, StageRecord};
 
 const WIDTH: u32 = 1600;
 /// Height of a picture with one stage, and of each stage where there are several.
@@ -109,7 +108,7 @@ fn draw(record: &Record, scale: Scale) -> Result<(Vec<u8>, u32, Vec<Pixels>), Pi
     let stages: Vec<_> = record
         .stages
         .iter()
-        .filter_map(|stage| Some((stage, stage.samples.as_ref()?)))
+        .filter_map(|stage| Some((stage, stage.session_loop.samples.as_ref()?)))
         .filter(|(_, samples)| !samples.points.is_empty())
         .collect();
     let height = match u32::try_from(stages.len()).unwrap_or(1) {
@@ -177,7 +176,7 @@ impl Panel<'_, '_> {
     /// Which transactions are drawn.
     fn selection(&self) -> String {
         let SampleSet { transactions, every, slot_s, longest, .. } = self.samples;
-        let each = batch_text(self.record, self.stage);
+        let each = words::of(&self.record.plan.work).latency_of(self.stage);
         let which = match every {
             1 => format!("all {} are drawn", count(*transactions)),
             every => format!(
@@ -234,7 +233,7 @@ impl Panel<'_, '_> {
             .x_label_area_size(BOTTOM)
             .y_label_area_size(LEFT)
             .build_cartesian_2d(0.0..end_s, latencies)?;
-        let description = if self.stage.response_us.is_some() {
+        let description = if self.stage.session_loop.response_us.is_some() {
             "response time (from the intended start)"
         } else {
             "latency"
@@ -405,7 +404,7 @@ mod tests {
             }
         }
         let mut record = example_record();
-        record.stages[0].samples = Some(Samples::merge(vec![samples], 10.0));
+        record.stages[0].session_loop.samples = Some(Samples::merge(vec![samples], 10.0).into());
         record
     }
 
@@ -455,8 +454,8 @@ mod tests {
             samples.record((number % 3) as u32, Nanos(number * 10_000), Nanos(latency));
         }
         let mut record = example_record();
-        record.stages[0].samples = Some(Samples::merge(vec![samples], 10.0));
-        assert!(record.stages[0].samples.as_ref().unwrap().every > 1);
+        record.stages[0].session_loop.samples = Some(Samples::merge(vec![samples], 10.0).into());
+        assert!(record.stages[0].session_loop.samples.as_ref().unwrap().every > 1);
         assert!(colored(&record, Scale::Log, 0.541..0.546, 0.0..0.3) >= 4);
         assert_eq!(colored(&record, Scale::Log, 0.0..0.54, 0.0..0.5), 0);
     }

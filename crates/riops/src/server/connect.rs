@@ -1,56 +1,32 @@
 //! From connection settings to a session: which server, TLS or not, who one is, is it the right one.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use rand::rngs::SysRng;
 use rand::seq::SliceRandom;
-use rand::{SeedableRng, TryRng};
-use rand_xoshiro::SplitMix64;
 use riops_wire::backend::Message;
 use riops_wire::sqlstate::SqlState;
 use riops_wire::startup::{Greeting, Startup, StartupError};
 
-use super::connection::{Connection, ConnectionError, is_wait};
-use super::conninfo::{ConnInfo, Host, Server, SessionAttrs};
-use super::stream::{Place, Stream, places};
-use super::tls::{self, SslMode};
+use super::connection::{Connection, ConnectionError};
+use super::conninfo::{ConnInfo, Server, SessionAttrs};
+use super::socket::{Encryption, open_stream};
+use super::stream::{Place, order_rng, places};
+use super::tls;
 use crate::host::Interrupt;
 
-/// How often a waiting connection looks whether the user has lost patience.
-pub(super) const INTERRUPT_CHECK: Duration = Duration::from_millis(100);
-
-/// Whether TLS is used in one attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Encryption {
-    Never,
-    IfOffered,
-    Always,
-}
-
-impl ConnInfo {
-    /// What is tried one after the other with each server, as libpq does.
-    fn encryptions(&self, server: &Server) -> &'static [Encryption] {
-        if matches!(server.host, Host::Unix(_)) || self.tls.is_none() {
-            return &[Encryption::Never];
-        }
-        match self.ssl_mode {
-            SslMode::Disable => &[Encryption::Never],
-            SslMode::Allow => &[Encryption::Never, Encryption::Always],
-            SslMode::Prefer => &[Encryption::IfOffered, Encryption::Never],
-            SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => &[Encryption::Always],
-        }
+impl Connection {
+    /// Connects and authenticates, within the time that `info` allows for each server.
+    ///
+    /// # Errors
+    /// [`ConnectionError`]
+    pub fn open(info: &ConnInfo, interrupt: &Interrupt) -> Result<Self, ConnectionError> {
+        open(info, interrupt)
     }
 }
 
-/// A generator for the order of servers and addresses, which no seed of a run shall decide: the
-/// next riops has to choose another one.
-pub(super) fn order_rng() -> SplitMix64 {
-    SplitMix64::seed_from_u64(SysRng.try_next_u64().unwrap_or(0))
-}
-
 /// Opens a session on the first server that lets one in and is what is wanted.
-pub(super) fn open(info: &ConnInfo, interrupt: &Interrupt) -> Result<Connection, ConnectionError> {
+fn open(info: &ConnInfo, interrupt: &Interrupt) -> Result<Connection, ConnectionError> {
     let mut servers: Vec<&Server> = info.servers.iter().collect();
     if info.load_balance {
         servers.shuffle(&mut order_rng());
@@ -148,83 +124,6 @@ fn attempt(
         other => other,
     })?;
     Ok(connection)
-}
-
-/// A socket, with TLS where that is wanted.
-fn open_stream(
-    info: &ConnInfo,
-    server: &Server,
-    place: &Place,
-    encryption: Encryption,
-    deadline: Instant,
-    interrupt: &Interrupt,
-) -> Result<Stream, ConnectionError> {
-    let unreachable = |source| ConnectionError::Connect { address: server.to_string(), source };
-    let failed = |reason: String| ConnectionError::Tls { address: server.to_string(), reason };
-    let mut stream = Stream::connect(info, server, place).map_err(unreachable)?;
-    stream.set_timeouts(INTERRUPT_CHECK).map_err(unreachable)?;
-    let Some(tls) = info.tls.as_ref().filter(|_| encryption != Encryption::Never) else {
-        return Ok(stream);
-    };
-    let broken = |error: io::Error| failed(tls::explained(&error));
-    if !tls.direct {
-        stream.request_tls().map_err(broken)?;
-        let offered = waiting(deadline, interrupt, &broken, || stream.offers_tls())?;
-        match encryption {
-            _ if offered => {}
-            Encryption::IfOffered => return Ok(stream),
-            _ => return Err(failed("the server does not offer it".to_owned())),
-        }
-    }
-    let host = match &server.host {
-        Host::Tcp(host) => host.as_str(),
-        Host::Unix(_) => "localhost",
-    };
-    stream.encrypt(tls.connect(host).map_err(|error| failed(error.to_string()))?);
-    waiting(deadline, interrupt, &broken, || stream.shake_hands())?;
-    if tls.direct && !stream.agreed_on_protocol() {
-        return Err(failed("the server did not agree on the protocol postgresql".to_owned()));
-    }
-    Ok(stream)
-}
-
-/// A second socket of the same kind to the same place, for a request to cancel.
-pub(super) fn second_stream(
-    info: &ConnInfo,
-    server: &Server,
-    place: &Place,
-    encrypted: bool,
-) -> Result<Stream, ConnectionError> {
-    let encryption = if encrypted { Encryption::Always } else { Encryption::Never };
-    let deadline = Instant::now() + info.connect_timeout;
-    // The user wants to end: that is why there is something to cancel.
-    open_stream(info, server, place, encryption, deadline, &Interrupt::new())
-}
-
-/// Repeats a step that may have to wait for the peer.
-fn waiting<T>(
-    deadline: Instant,
-    interrupt: &Interrupt,
-    failed: &dyn Fn(io::Error) -> ConnectionError,
-    mut step: impl FnMut() -> io::Result<T>,
-) -> Result<T, ConnectionError> {
-    loop {
-        match step() {
-            Ok(done) => return Ok(done),
-            Err(error) if is_wait(&error) => {
-                if interrupt.requested() {
-                    return Err(ConnectionError::Interrupted);
-                }
-                if Instant::now() >= deadline {
-                    return Err(failed(io::Error::new(
-                        io::ErrorKind::TimedOut,
-                        "no answer in time (connect_timeout)",
-                    )));
-                }
-            }
-            Err(error) => return Err(failed(error)),
-        }
-    }
 }
 
 /// The conversation up to the first ReadyForQuery.

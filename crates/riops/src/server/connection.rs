@@ -12,7 +12,8 @@ use riops_wire::startup::Greeting;
 
 pub use super::connection_error::ConnectionError;
 use super::conninfo::{ConnInfo, Server};
-use super::stream::{Place, Stream};
+use super::socket::second_stream;
+use super::stream::{Place, Stream, is_wait};
 use crate::host::Interrupt;
 
 /// Rows that one statement may return here: settings, plans, registry entries.
@@ -58,14 +59,6 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects and authenticates, within the time that `info` allows for each server.
-    ///
-    /// # Errors
-    /// [`ConnectionError`]
-    pub fn open(info: &ConnInfo, interrupt: &Interrupt) -> Result<Self, ConnectionError> {
-        super::connect::open(info, interrupt)
-    }
-
     /// A connection whose socket is open and on which nothing was said yet.
     pub(super) fn on(
         stream: Stream,
@@ -453,8 +446,7 @@ impl Connection {
         let mut message = Vec::new();
         frontend::cancel_request(&mut message, self.greeting.process, &self.greeting.secret)?;
         let encrypted = self.stream.is_encrypted();
-        let mut stream =
-            super::connect::second_stream(&self.info, &self.server, &self.place, encrypted)?;
+        let mut stream = second_stream(&self.info, &self.server, &self.place, encrypted)?;
         stream.write_all(&message).map_err(ConnectionError::Io)?;
         stream.flush().map_err(ConnectionError::Io)
     }
@@ -477,11 +469,4 @@ impl Connection {
     pub fn into_parts(self) -> (Stream, FrameBuffer) {
         (self.stream, self.received)
     }
-}
-
-pub(super) fn is_wait(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
-    )
 }

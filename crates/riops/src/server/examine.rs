@@ -6,7 +6,7 @@ use std::fs;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Resource, getrlimit};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::connection::{Connection, ConnectionError};
 use super::facts::ServerFacts;
@@ -23,7 +23,7 @@ const CLOCK_OFFSET_MAX_S: f64 = 1.0;
 const FREE_BYTES_MIN: u64 = 2 << 30;
 
 /// How much a finding matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// The figures would mean something else than their reader thinks.
@@ -33,7 +33,7 @@ pub enum Level {
 }
 
 /// Something unusual.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// How much it matters.
     pub level: Level,
@@ -44,7 +44,7 @@ pub struct Finding {
 }
 
 /// All that was seen.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Diagnosis {
     /// The server.
     pub server: ServerFacts,
@@ -53,10 +53,10 @@ pub struct Diagnosis {
     /// The database.
     pub database: String,
     /// TLS version and cipher suite; absent for a plain connection.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub encryption: Option<String>,
     /// What stands in between.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pooler: Option<Pooler>,
     /// Settings that decide about figures, with their units.
     pub settings: BTreeMap<String, String>,
@@ -67,10 +67,10 @@ pub struct Diagnosis {
     /// How far the server's clock is ahead of the client's, in seconds.
     pub clock_offset_s: f64,
     /// Free bytes where the server's data lie, where that is on this machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_free_bytes: Option<u64>,
     /// What the dataset fits into, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset: Option<DatasetFit>,
     /// This machine.
     pub client: MachineFacts,
@@ -81,16 +81,16 @@ pub struct Diagnosis {
 }
 
 /// What bounds the number of connections of this client.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClientLimits {
     /// Open files, of which each connection is one; absent where there is no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<u64>,
     /// Local ports for connections to one address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ports: Option<u64>,
     /// What tells the time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_source: Option<String>,
 }
 
@@ -222,46 +222,48 @@ fn finding(level: Level, about: &str, text: &str) -> Finding {
     Finding { level, about: about.to_owned(), text: text.to_owned() }
 }
 
+/// Settings with a value that makes a benchmark unusual, how bad that is, and why.
+const UNUSUAL_VALUES: [(&str, &str, Level, &str); 9] = [
+    (
+        "fsync",
+        "off",
+        Level::Warning,
+        "a crash loses the database, and writes cost less than on any server that keeps them",
+    ),
+    (
+        "full_page_writes",
+        "off",
+        Level::Warning,
+        "a crash may tear pages, and writes cost less than with it",
+    ),
+    (
+        "synchronous_commit",
+        "off",
+        Level::Warning,
+        "a commit is told before it is safe: write rates are not comparable",
+    ),
+    (
+        "autovacuum",
+        "off",
+        Level::Warning,
+        "tables grow with every update, and plans rest on old statistics",
+    ),
+    ("debug_assertions", "on", Level::Warning, "this is a developer's build: several times slower"),
+    ("default_transaction_read_only", "on", Level::Warning, "nothing can be written"),
+    (
+        "log_statement",
+        "all",
+        Level::Warning,
+        "every statement is logged: the log is part of the measurement",
+    ),
+    ("archive_mode", "on", Level::Note, "WAL is archived: that takes its share of the disk"),
+    ("track_io_timing", "off", Level::Note, "the server cannot tell how long reads take"),
+];
+
 /// What is unusual about the settings.
 fn judge_settings(settings: &BTreeMap<String, Setting>, standby: bool) -> Vec<Finding> {
     use Level::{Note, Warning};
-    let simple = [
-        (
-            "fsync",
-            "off",
-            Warning,
-            "a crash loses the database, and writes cost less than on any server that keeps them",
-        ),
-        (
-            "full_page_writes",
-            "off",
-            Warning,
-            "a crash may tear pages, and writes cost less than with it",
-        ),
-        (
-            "synchronous_commit",
-            "off",
-            Warning,
-            "a commit is told before it is safe: write rates are not comparable",
-        ),
-        (
-            "autovacuum",
-            "off",
-            Warning,
-            "tables grow with every update, and plans rest on old statistics",
-        ),
-        ("debug_assertions", "on", Warning, "this is a developer's build: several times slower"),
-        ("default_transaction_read_only", "on", Warning, "nothing can be written"),
-        (
-            "log_statement",
-            "all",
-            Warning,
-            "every statement is logged: the log is part of the measurement",
-        ),
-        ("archive_mode", "on", Note, "WAL is archived: that takes its share of the disk"),
-        ("track_io_timing", "off", Note, "the server cannot tell how long reads take"),
-    ];
-    let mut found: Vec<Finding> = simple
+    let mut found: Vec<Finding> = UNUSUAL_VALUES
         .iter()
         .filter(|(name, value, _, _)| settings.get(*name).is_some_and(|setting| setting.is(value)))
         .map(|(name, value, level, text)| finding(*level, name, &format!("{value}: {text}")))
@@ -299,23 +301,31 @@ fn judge_settings(settings: &BTreeMap<String, Setting>, standby: bool) -> Vec<Fi
             "0: every statement is logged: the log is part of the measurement",
         ));
     }
+    found.extend(judge_statement_settings(settings));
+    if standby {
+        found.push(finding(Warning, "recovery", "this is a standby: nothing can be written"));
+    }
+    found
+}
+
+/// What makes each statement slower or end with an error.
+fn judge_statement_settings(settings: &BTreeMap<String, Setting>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let get = |name: &str| settings.get(name);
     for name in ["statement_timeout", "idle_in_transaction_session_timeout", "lock_timeout"] {
         if let Some(setting) = get(name).filter(|setting| !setting.is("0")) {
             let text =
                 format!("{} {}: longer work ends with an error", setting.value, setting.unit);
-            found.push(finding(Note, name, &text));
+            found.push(finding(Level::Note, name, &text));
         }
     }
     if let Some(libraries) = get("shared_preload_libraries").filter(|setting| !setting.is("")) {
         let text = format!("{}: they take their part of each statement", libraries.value);
-        found.push(finding(Note, "shared_preload_libraries", &text));
+        found.push(finding(Level::Note, "shared_preload_libraries", &text));
     }
     if get("synchronous_standby_names").is_some_and(|setting| !setting.is("")) {
         let text = "set: a commit waits for another server";
-        found.push(finding(Note, "synchronous_standby_names", text));
-    }
-    if standby {
-        found.push(finding(Warning, "recovery", "this is a standby: nothing can be written"));
+        found.push(finding(Level::Note, "synchronous_standby_names", text));
     }
     found
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, UdpSocket};
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::connection::{Connection, ConnectionError};
 use super::flavor::Flavor;
 
 /// What a server says of itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ServerFacts {
     /// Which relative of PostgreSQL.
     #[serde(rename = "flavour")]
@@ -20,13 +20,13 @@ pub struct ServerFacts {
     /// `version()`: with compiler and platform.
     pub version_text: String,
     /// Compiler flags, where the role may see them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub compiler_flags: Option<String>,
     /// Settings that differ from the built-in defaults, and those that every benchmark is read
     /// by; with their units.
     pub settings: BTreeMap<String, String>,
     /// The data folder, where the role may see it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub data_directory: Option<PathBuf>,
 }
 

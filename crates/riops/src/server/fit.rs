@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// A dataset beside the caches that it may fit into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct DatasetFit {
     /// Tables and indexes.
     pub bytes: u64,
     /// The server's own cache.
     pub shared_buffers_bytes: u64,
     /// Memory of the server's machine, where that is this one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
 }
 

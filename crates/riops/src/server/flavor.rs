@@ -5,12 +5,14 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// A kind of server.
+// Records store these spellings: each is a name of its own, which does not change with the variant's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
 pub enum Flavor {
     /// PostgreSQL itself, or a relative that says nothing else.
+    #[serde(rename = "postgresql")]
     PostgreSql,
     /// YugabyteDB YSQL.
+    #[serde(rename = "yugabytedb")]
     YugabyteDb,
 }
 

@@ -14,8 +14,10 @@ pub mod fit;
 pub mod flavor;
 pub mod nodes;
 pub mod pooler;
+mod socket;
 mod stream;
 pub mod tls;
+mod under_test;
 
 pub use connection::{Connection, ConnectionError};
 pub use conninfo::ConnInfo;
@@ -24,3 +26,4 @@ pub use flavor::Flavor;
 pub use nodes::Nodes;
 pub use pooler::Pooler;
 pub use stream::Stream;
+pub use under_test::{Server, ServerError};

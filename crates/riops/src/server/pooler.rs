@@ -1,6 +1,6 @@
 //! What stands between riops and the server: found out by asking, never by name.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::connection::{Connection, ConnectionError};
 use super::conninfo::ConnInfo;
@@ -12,7 +12,7 @@ const LOOKS: usize = 8;
 const PROBE_NAME: &str = "riops_probe";
 
 /// A connection pooler on the way to the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Pooler {
     /// Whether the transactions of one session may run on different servers' sessions: then
     /// neither settings nor locks of a session can be relied on, and would stay behind.

@@ -10,12 +10,14 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use rand::rngs::SysRng;
 use rand::seq::SliceRandom;
+use rand::{SeedableRng, TryRng};
+use rand_xoshiro::SplitMix64;
 use riops_wire::frontend::SSL_REQUEST;
 use rustix::net::sockopt;
 use rustls::ClientConnection;
 
-use super::connect::order_rng;
 use super::conninfo::{ConnInfo, Host, Keepalive, Server};
 use super::tls::server_end_point;
 
@@ -37,6 +39,20 @@ enum Socket {
 pub struct Stream {
     socket: Socket,
     tls: Option<Box<ClientConnection>>,
+}
+
+/// A generator for the order of servers and addresses, which no seed of a run shall decide: the
+/// next riops has to choose another one.
+pub(super) fn order_rng() -> SplitMix64 {
+    SplitMix64::seed_from_u64(SysRng.try_next_u64().unwrap_or(0))
+}
+
+/// Whether an operation has to be tried again later.
+pub(super) fn is_wait(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+    )
 }
 
 /// The places of a server: one for a socket, all addresses of a name.

@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::plan::WorkPlan;
-use crate::probe::disk::DiskLimit;
-use crate::record::Record;
+use crate::record::{DiskLimit, Record};
+use crate::run::History;
 
 /// One step each; the file's `user_version` says how many were done.
 const MIGRATIONS: [&str; 2] = [
@@ -213,7 +212,9 @@ impl SqliteStore {
                     record.plan.sessions,
                     stage.map(|stage| stage.throughput.rows_per_s),
                     stage.map(|stage| stage.throughput.transactions_per_s),
-                    stage.and_then(|stage| stage.service_us.as_ref()).map(|latency| latency.p99),
+                    stage
+                        .and_then(|stage| stage.session_loop.service_us.as_ref())
+                        .map(|latency| latency.p99),
                     json,
                 ],
             )
@@ -328,12 +329,21 @@ impl SqliteStore {
     }
 }
 
+impl History for SqliteStore {
+    fn record(&self, id: &str) -> Option<Record> {
+        self.find(id).ok()
+    }
+
+    fn disk_limit(&self, host: &str, device: &str) -> Option<DiskLimit> {
+        Self::disk_limit(self, host, device).ok().flatten()
+    }
+}
+
 /// The workload with what was measured of it, where that is one thing: `oltp, point-select`.
 fn told_workload(record: &Record) -> Cow<'_, str> {
-    match (&record.plan.work, record.stages.as_slice()) {
-        (WorkPlan::Cbc(run), _) => format!("{} {} GB", record.workload, run.size_gb).into(),
-        (_, [stage]) if stage.name.starts_with(&record.workload) => stage.name.as_str().into(),
-        _ => record.workload.as_str().into(),
+    match record.stages.as_slice() {
+        [stage] if stage.name.starts_with(&record.workload) => stage.name.as_str().into(),
+        _ => record.plan.work.spec().title().into(),
     }
 }
 

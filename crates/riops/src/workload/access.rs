@@ -4,7 +4,6 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::transaction::with_literals;
@@ -142,12 +141,11 @@ pub struct Access {
 }
 
 /// Requests to the storage nodes of `YugabyteDB` that one execution of a statement made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StorageRequests {
     /// Requests that read.
     pub reads: u64,
     /// Rows that they scanned, where the server counts them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows_scanned: Option<u64>,
     /// Rows of the statement.
     pub rows: u64,

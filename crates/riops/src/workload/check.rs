@@ -1,7 +1,5 @@
 //! Facts about the data after a run: what was acknowledged, and what is there. Pure.
 
-use serde::{Deserialize, Serialize};
-
 use super::transaction::Effects;
 
 /// What all runs on a dataset were told by the database.
@@ -29,7 +27,7 @@ impl Ledger {
 }
 
 /// One fact about the data, asked and answered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
     /// What was checked.
     pub name: String,

@@ -4,6 +4,7 @@
 //! folder under `sql/` and a subcommand of the binary.
 
 pub mod access;
+mod build;
 pub mod cbc;
 pub mod check;
 pub mod keys;
@@ -12,6 +13,7 @@ pub mod oltp;
 pub mod point;
 pub mod routines;
 pub mod rows;
+mod statement;
 pub mod tables;
 pub mod texts;
 pub mod transaction;
@@ -19,14 +21,18 @@ pub mod values;
 
 use std::ops::Range;
 
-use riops_wire::sqlstate::SqlState;
-use serde_json::Value;
+pub use statement::Statement;
 
-use crate::plan::RunPlan;
+use riops_wire::sqlstate::SqlState;
+
+pub use build::{Build, BuildFor, Describe, on};
+
+use crate::plan::{DatasetPlan, RunPlan};
 use crate::server::Flavor;
 use crate::units::Nanos;
 use access::Access;
 use check::{Check, Ledger};
+use routines::Routines;
 use tables::Dataset;
 use transaction::{Outcome, Reply, Transaction};
 
@@ -36,54 +42,86 @@ pub trait Workload {
     fn name(&self) -> &'static str;
 
     /// The names of its tables, each with its schema.
-    fn table_names(&self) -> Vec<String>;
+    fn table_names(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Whether somebody else has made its tables, so that they are never dropped.
     fn is_adopted(&self) -> bool {
         false
     }
 
-    /// The parameters of a dataset as this version writes them: an older one knew fewer.
-    fn up_to_date(&self, parameters: &Value) -> Value;
-
-    /// What of its parameters makes no sense on a relative of PostgreSQL, as an option.
-    fn unsupported(&self, flavor: Flavor) -> Option<&'static str>;
+    /// The option that does not exist on a server of this flavor.
+    fn unsupported(&self, _flavor: Flavor) -> Option<&'static str> {
+        None
+    }
 
     /// The tables, and the jobs that fill them in parallel.
-    fn dataset(&self, flavor: Flavor) -> Dataset;
+    fn dataset(&self, _flavor: Flavor) -> Dataset {
+        Dataset::default()
+    }
 
-    /// Statements that bring the tables into the state that the access paths need, before a run.
-    fn settle_sql(&self) -> Vec<String>;
+    /// Routines that it needs in the server.
+    fn routines(&self) -> Option<Routines> {
+        None
+    }
+
+    /// The dataset as its run will leave it, where others have to know that; `None` where nothing changes.
+    fn changed_dataset(&self, _found: &DatasetPlan) -> Option<DatasetPlan> {
+        None
+    }
+
+    /// Queries for whole numbers that it has to know before it runs.
+    fn questions(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The answers to [`Self::questions`], in their order.
+    fn learn(&mut self, _answers: &[i128]) {}
+
+    /// Statements that bring the tables into the state that the access paths need, before a stage.
+    fn settle_sql(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Statements that show how many blocks a read touches.
+    fn read_samples(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The query for the bytes of a row.
+    fn row_size_sql(&self) -> Option<String> {
+        None
+    }
 
     /// Each statement of a session with the access path that it must take.
-    fn accesses(&self) -> Vec<Access>;
+    fn accesses(&self) -> Vec<Access> {
+        Vec::new()
+    }
 
     /// Loops of sessions, each with one result.
     fn stages(&self, plan: &RunPlan) -> Vec<Stage>;
 
     /// Queries that return whole numbers, one row each, for [`Self::checks`].
-    fn contents_sql(&self) -> Vec<String>;
+    fn contents_sql(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// What the answers to [`Self::contents_sql`] prove, given what was acknowledged since
     /// `baseline`, the answers just after loading.
-    fn checks(&self, contents: &[Vec<i128>], baseline: &[Vec<i128>], ledger: &Ledger)
-    -> Vec<Check>;
+    fn checks(
+        &self,
+        _contents: &[Vec<i128>],
+        _baseline: &[Vec<i128>],
+        _ledger: &Ledger,
+    ) -> Vec<Check> {
+        Vec::new()
+    }
 
     /// The same for a dataset whose loading did not end; `None` where that is of no use to anybody.
     fn checks_of_part(&self, _contents: &[Vec<i128>], _ledger: &Ledger) -> Option<Vec<Check>> {
         None
     }
-}
-
-/// A statement that each session prepares once.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Statement {
-    /// Its name in the session.
-    pub name: String,
-    /// Its text, with `$1`, `$2`, …
-    pub sql: String,
-    /// OIDs of its parameters' types.
-    pub parameter_types: Vec<u32>,
 }
 
 /// On YugabyteDB: each row is written by itself, without a distributed transaction.

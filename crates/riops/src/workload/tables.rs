@@ -52,6 +52,7 @@ pub struct Zero {
 }
 
 /// What `prepare` makes for a workload.
+#[derive(Default)]
 pub struct Dataset {
     /// Its parameters, for the registry.
     pub parameters: Value,

@@ -7,7 +7,7 @@ use riops_wire::backend::Row;
 use riops_wire::frontend::{self, EncodeError};
 use serde::{Deserialize, Serialize};
 
-use super::Statement;
+use super::statement::Statement;
 use super::values::{Literals, Values};
 use crate::plan::Protocol;
 

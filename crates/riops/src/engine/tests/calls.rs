@@ -91,7 +91,7 @@ fn run_calls(
         loop_side: LoopSide::Server,
         ..RowsRun::default()
     };
-    let plan = RunPlan { work: crate::plan::WorkPlan::Rows(run.clone()), ..plan };
+    let plan = RunPlan { work: run.clone().into(), ..plan };
     let workload = Rows::new(RowsDataset::default(), run);
     run_stage(
         workload.stages(&plan).remove(0),

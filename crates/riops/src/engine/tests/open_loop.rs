@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::plan::LatencyLimit;
+use crate::plan::Schedule;
 
 fn open(per_s: f64, stop: Stop, sessions: u32, workers: u32) -> RunPlan {
     RunPlan { schedule: Schedule::Constant { per_s }, ..plan(stop, sessions, workers) }

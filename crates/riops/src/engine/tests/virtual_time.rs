@@ -1,7 +1,19 @@
 //! One worker on a virtual clock: what it counts, and that it allocates nothing.
 
-use super::super::worker::{Worker, WorkerReport, WorkerSetup};
+use std::sync::mpsc::{channel, sync_channel};
+
+use super::super::limit::Limit;
+use super::super::opening::{self, Recipe};
+use super::super::schedule::{Arrivals, Share};
+use super::super::session::Session;
+use super::super::worker::{
+    IntervalLink, ReconnectLink, Rules, WAKE, Worker, WorkerEvent, WorkerReport, WorkerSetup,
+};
 use super::*;
+use crate::metrics::Recorder;
+use crate::plan::Schedule;
+use crate::workload::keys::{Purpose, stream};
+use crate::workload::transaction::Statements;
 
 /// A clock that goes on by a microsecond with every look at it.
 #[derive(Clone)]

@@ -1,13 +1,12 @@
 //! What becomes of a transaction: booked, sent again, counted as failed or as unknown; and what
 //! becomes of a session whose connection broke.
 
-use std::cmp::Ordering;
-
 use rand::RngExt;
 
 use super::super::findings::merge;
 use super::super::opening::{Order, Reopened};
 use super::super::session::{Activity, Flight, SessionError};
+use super::postponed::Postponed;
 use super::{Clock, Worker};
 use crate::metrics::{Counter, Failure, Measured, Origin};
 use crate::plan::OnError;
@@ -21,35 +20,6 @@ use riops_wire::sqlstate::SqlState;
 const PAUSE_FIRST: Nanos = Nanos(1_000_000);
 /// The longest pause.
 const PAUSE_MAX: Nanos = Nanos(100_000_000);
-
-/// A transaction that waits to be sent again.
-#[derive(Debug)]
-pub(super) struct Postponed {
-    pub(super) due: Nanos,
-    number: usize,
-    flight: Flight,
-}
-
-impl PartialEq for Postponed {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Postponed {}
-
-impl PartialOrd for Postponed {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Postponed {
-    // The heap gives its greatest first: the one that is due first.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.due, other.number).cmp(&(self.due, self.number))
-    }
-}
 
 impl<C: Clock> Worker<C> {
     /// Counts a transaction that was acknowledged.

@@ -5,6 +5,8 @@
 //! clock, and no allocation.
 
 mod end;
+mod finish;
+mod postponed;
 mod report;
 mod start;
 
@@ -28,7 +30,7 @@ use crate::plan::{ErrorPolicy, LatencyLimit, RunPlan};
 use crate::probe::cpu;
 use crate::server::{ConnectionError, Nodes};
 use crate::units::Nanos;
-use end::Postponed;
+use postponed::Postponed;
 pub(super) use report::WorkerReport;
 pub use report::{Acknowledged, Starts};
 use riops_wire::sqlstate::SqlState;

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::ConnInfoError;
+use super::error::ConnInfoError;
 use super::text::Settings;
 
 /// The settings of a service: the user's file first, then the system's.
@@ -68,8 +68,15 @@ pub(super) fn home(environment: &dyn Fn(&str) -> Option<String>) -> Option<PathB
     environment("HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
 }
 
-/// The name of the user that runs this process, by the system's list.
-pub(super) fn operating_system_user() -> Option<String> {
+/// The name of the user that runs this process, by the environment, else by the system's list.
+pub(super) fn user(environment: &dyn Fn(&str) -> Option<String>) -> String {
+    environment("USER")
+        .or_else(|| environment("LOGNAME"))
+        .or_else(operating_system_user)
+        .unwrap_or_else(|| "postgres".to_owned())
+}
+
+fn operating_system_user() -> Option<String> {
     let uid = rustix::process::geteuid().as_raw().to_string();
     let users = fs::read_to_string("/etc/passwd").ok()?;
     users.lines().find_map(|line| {

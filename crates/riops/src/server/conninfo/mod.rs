@@ -4,12 +4,15 @@
 //! file last. What is not understood is an error, never ignored, and no error shows a password.
 //! The settings are those of "Parameter Key Words" in the chapter "libpq" of PostgreSQL's manual.
 
+mod error;
 mod files;
+mod options;
+mod server;
+mod sources;
 mod text;
 mod values;
 
 use std::fmt;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,165 +20,19 @@ use std::time::Duration;
 use riops_wire::auth::{AuthPolicy, Method};
 use riops_wire::startup::Credentials;
 
-use super::tls::{self, SslMode, TlsError};
+pub use error::ConnInfoError;
+pub use options::{Keepalive, SessionAttrs};
+pub use server::{DEFAULT_PORT, Host, Server};
+
+use super::tls::{self, SslMode};
 use files::PasswordFile;
+use options::{ChannelBinding, NO_KEEPALIVE};
+use sources::{fill_in, password_of};
 use text::Settings;
 use values::{
-    NO_KEEPALIVE, SOCKET_FOLDERS, channel_binding, connect_timeout, keepalive, load_balance,
+    CONNECT_TIMEOUT, channel_binding, connect_timeout, keepalive, load_balance,
     refuse_what_is_not_offered, required_methods, servers, session_attrs, tls_settings,
 };
-
-/// PostgreSQL's port.
-pub const DEFAULT_PORT: u16 = 5432;
-/// How long connecting to one server may take where nothing else was asked for.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Hosts of one connection string.
-const HOSTS_MAX: usize = 1000;
-
-/// Why connection settings cannot be used. Never contains a password.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConnInfoError {
-    /// The text follows neither form.
-    #[error(
-        "the connection string is not understood near {0}: give a URL (postgresql://user@host/database) or key=value pairs"
-    )]
-    Syntax(String),
-    /// A setting that nobody knows, or that has no meaning here.
-    #[error("the connection setting `{0}` is not supported")]
-    UnknownSetting(String),
-    /// A value is out of range.
-    #[error("the connection setting {name}={value} is not usable: {reason}")]
-    BadValue {
-        /// Name of the setting.
-        name: &'static str,
-        /// Its value.
-        value: String,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
-    /// No service file has the service.
-    #[error(
-        "the service `{0}` is in no service file (PGSERVICEFILE, ~/.pg_service.conf, PGSYSCONFDIR/pg_service.conf)"
-    )]
-    UnknownService(String),
-    /// A line of the service is no setting.
-    #[error("the service `{service}` in {} has a line that is no setting", .path.display())]
-    BadServiceFile {
-        /// The file.
-        path: PathBuf,
-        /// The service.
-        service: String,
-    },
-    /// Certificates or keys cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-}
-
-/// Where a server listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Host {
-    /// A folder with a socket in it; one that starts with `@` is in the abstract namespace.
-    Unix(PathBuf),
-    /// A name or an address.
-    Tcp(String),
-}
-
-/// One of the servers that may be connected to.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Server {
-    /// Where it listens; with TLS this is the name that its certificate has to have.
-    pub host: Host,
-    /// The address to use instead of asking for the name's.
-    pub address: Option<IpAddr>,
-    /// Its port, which is also part of the socket's name.
-    pub port: u16,
-    /// The password for it, from the password file.
-    password: Option<String>,
-}
-
-impl Server {
-    /// The file of its socket.
-    #[must_use]
-    pub fn socket_path(&self) -> Option<PathBuf> {
-        match &self.host {
-            Host::Unix(folder) => Some(folder.join(format!(".s.PGSQL.{}", self.port))),
-            Host::Tcp(_) => None,
-        }
-    }
-
-    /// Whether it runs on this machine, as far as the address tells.
-    fn is_local(&self) -> bool {
-        match &self.host {
-            Host::Unix(_) => true,
-            Host::Tcp(host) => {
-                let address = self.address.or_else(|| host.parse().ok());
-                address.map_or_else(|| host == "localhost", |address| address.is_loopback())
-            }
-        }
-    }
-}
-
-impl fmt::Display for Server {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.host, self.socket_path()) {
-            (_, Some(path)) => write!(formatter, "{}", path.display()),
-            (Host::Tcp(host), _) if host.contains(':') => {
-                write!(formatter, "[{host}]:{}", self.port)
-            }
-            (Host::Tcp(host), _) => write!(formatter, "{host}:{}", self.port),
-            (Host::Unix(_), None) => Ok(()),
-        }
-    }
-}
-
-impl fmt::Debug for Server {
-    // The password is never printed.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Server({self})")
-    }
-}
-
-/// What a server has to be: `target_session_attrs`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum SessionAttrs {
-    /// Anything.
-    #[default]
-    Any,
-    /// Sessions may write.
-    ReadWrite,
-    /// Sessions may not write.
-    ReadOnly,
-    /// Not a standby.
-    Primary,
-    /// A standby.
-    Standby,
-    /// A standby where there is one, else anything.
-    PreferStandby,
-}
-
-/// Whether SCRAM is bound to the TLS channel: `channel_binding`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum ChannelBinding {
-    Disable,
-    #[default]
-    Prefer,
-    Require,
-}
-
-/// How the operating system watches over idle TCP connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Keepalive {
-    /// Whether it does.
-    pub enabled: bool,
-    /// Silence before the first probe.
-    pub idle: Option<Duration>,
-    /// Between probes.
-    pub interval: Option<Duration>,
-    /// Probes without an answer before the connection counts as broken.
-    pub count: Option<u32>,
-    /// How long sent data may stay unacknowledged.
-    pub user_timeout: Option<Duration>,
-}
 
 /// Everything that is needed to connect.
 #[derive(Clone)]
@@ -349,11 +206,7 @@ impl ConnInfo {
         }
         fill_in(&mut settings, environment)?;
         let mut take = |name: &str| settings.remove(name).filter(|value| !value.is_empty());
-        let user = take("user")
-            .or_else(|| environment("USER"))
-            .or_else(|| environment("LOGNAME"))
-            .or_else(files::operating_system_user)
-            .unwrap_or_else(|| "postgres".to_owned());
+        let user = take("user").unwrap_or_else(|| files::user(environment));
         let database = take("dbname").unwrap_or_else(|| user.clone());
         let mut servers = {
             let (host, hostaddr, port) = (take("host"), take("hostaddr"), take("port"));
@@ -406,75 +259,6 @@ impl ConnInfo {
             None => Ok(info),
         }
     }
-}
-
-/// Settings and the variables that stand in for them.
-const VARIABLES: [(&str, &str); 29] = [
-    ("service", "PGSERVICE"),
-    ("host", "PGHOST"),
-    ("hostaddr", "PGHOSTADDR"),
-    ("port", "PGPORT"),
-    ("user", "PGUSER"),
-    ("password", "PGPASSWORD"),
-    ("passfile", "PGPASSFILE"),
-    ("dbname", "PGDATABASE"),
-    ("options", "PGOPTIONS"),
-    ("application_name", "PGAPPNAME"),
-    ("connect_timeout", "PGCONNECT_TIMEOUT"),
-    ("require_auth", "PGREQUIREAUTH"),
-    ("channel_binding", "PGCHANNELBINDING"),
-    ("sslmode", "PGSSLMODE"),
-    ("sslnegotiation", "PGSSLNEGOTIATION"),
-    ("sslcert", "PGSSLCERT"),
-    ("sslkey", "PGSSLKEY"),
-    ("sslcertmode", "PGSSLCERTMODE"),
-    ("sslrootcert", "PGSSLROOTCERT"),
-    ("sslcrl", "PGSSLCRL"),
-    ("sslcrldir", "PGSSLCRLDIR"),
-    ("sslsni", "PGSSLSNI"),
-    ("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION"),
-    ("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION"),
-    ("gssencmode", "PGGSSENCMODE"),
-    ("requirepeer", "PGREQUIREPEER"),
-    ("target_session_attrs", "PGTARGETSESSIONATTRS"),
-    ("load_balance_hosts", "PGLOADBALANCEHOSTS"),
-    ("servicefile", "PGSERVICEFILE"),
-];
-
-/// Puts in what the connection string left out: the service's settings, then the variables'.
-fn fill_in(
-    settings: &mut Settings,
-    environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<(), ConnInfoError> {
-    let variable = |name: &str| environment(name).filter(|value| !value.is_empty());
-    let service = settings.remove("service").or_else(|| variable("PGSERVICE"));
-    let file = settings.remove("servicefile").map(PathBuf::from);
-    if let Some(name) = service.filter(|name| !name.is_empty()) {
-        for (setting, value) in files::service(&name, file, environment)? {
-            settings.entry(setting).or_insert(value);
-        }
-    }
-    for (setting, name) in VARIABLES {
-        if !matches!(setting, "service" | "servicefile")
-            && !settings.contains_key(setting)
-            && let Some(value) = variable(name)
-        {
-            settings.insert(setting.to_owned(), value);
-        }
-    }
-    Ok(())
-}
-
-/// The file knows a socket in the default folder as `localhost`, as libpq has it.
-fn password_of(file: &PasswordFile, server: &Server, database: &str, user: &str) -> Option<String> {
-    let host = match &server.host {
-        Host::Unix(folder) if SOCKET_FOLDERS.iter().any(|known| Path::new(known) == folder) => {
-            "localhost".to_owned()
-        }
-        Host::Unix(folder) => folder.display().to_string(),
-        Host::Tcp(name) => name.clone(),
-    };
-    file.find([&host, &server.port.to_string(), database, user])
 }
 
 #[cfg(test)]

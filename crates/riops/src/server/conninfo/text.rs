@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use percent_encoding::percent_decode_str;
 
-use super::ConnInfoError;
+use super::error::ConnInfoError;
 
 /// Settings by their libpq names.
 pub(super) type Settings = BTreeMap<String, String>;

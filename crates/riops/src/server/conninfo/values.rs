@@ -7,11 +7,14 @@ use std::time::Duration;
 use riops_wire::auth::Method;
 
 use super::super::tls::{self, RootCertificates, SslMode, TlsSettings};
-use super::{
-    CONNECT_TIMEOUT, ChannelBinding, ConnInfoError, DEFAULT_PORT, HOSTS_MAX, Host, Keepalive,
-    Server, SessionAttrs,
-};
+use super::error::ConnInfoError;
+use super::options::{ChannelBinding, Keepalive, SessionAttrs};
+use super::server::{DEFAULT_PORT, Host, Server};
 
+/// How long connecting to one server may take where nothing else was asked for.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Hosts of one connection string.
+const HOSTS_MAX: usize = 1000;
 /// Debian's folder, then the one that PostgreSQL is built with.
 pub(super) const SOCKET_FOLDERS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 
@@ -106,43 +109,13 @@ pub(super) fn tls_settings(
     let usual = |name: &str| {
         home.map(|home| home.join(".postgresql").join(name)).filter(|path| path.is_file())
     };
+    let named = |value: Option<String>, usual_name: &str| {
+        value.map(PathBuf::from).or_else(|| usual(usual_name))
+    };
     let root = take("sslrootcert");
-    let named_mode = take("sslmode");
     let system = root.as_deref() == Some("system");
-    let mode = match named_mode.as_deref() {
-        None if system => SslMode::VerifyFull,
-        None | Some("prefer") => SslMode::Prefer,
-        Some("disable") => SslMode::Disable,
-        Some("allow") => SslMode::Allow,
-        Some("require") => SslMode::Require,
-        Some("verify-ca") => SslMode::VerifyCa,
-        Some("verify-full") => SslMode::VerifyFull,
-        Some(_) => {
-            let reason = "one of disable, allow, prefer, require, verify-ca, verify-full";
-            return bad("sslmode", named_mode.unwrap_or_default(), reason);
-        }
-    };
-    if system && mode != SslMode::VerifyFull {
-        return bad(
-            "sslmode",
-            named_mode.unwrap_or_default(),
-            "with sslrootcert=system only verify-full means anything",
-        );
-    }
-    let direct = match take("sslnegotiation").as_deref() {
-        None | Some("postgres") => false,
-        Some("direct") if mode >= SslMode::Require => true,
-        Some("direct") => {
-            return bad(
-                "sslnegotiation",
-                "direct".to_owned(),
-                "it needs sslmode=require or stronger",
-            );
-        }
-        Some(other) => {
-            return bad("sslnegotiation", other.to_owned(), "one of postgres, direct");
-        }
-    };
+    let mode = ssl_mode(take("sslmode"), system)?;
+    let direct = direct_negotiation(take("sslnegotiation").as_deref(), mode)?;
     let client_certificate = match take("sslcertmode").as_deref() {
         None | Some("allow") => true,
         Some("disable") => false,
@@ -155,9 +128,6 @@ pub(super) fn tls_settings(
             "encrypted keys are not supported: decrypt the key",
         );
     }
-    let named = |value: Option<String>, usual_name: &str| {
-        value.map(PathBuf::from).or_else(|| usual(usual_name))
-    };
     let certificate = named(take("sslcert"), "postgresql.crt").filter(|_| client_certificate);
     let key = named(take("sslkey"), "postgresql.key");
     if let (Some(path), None) = (&certificate, &key) {
@@ -165,12 +135,8 @@ pub(super) fn tls_settings(
         return bad("sslcert", path.display().to_string(), reason);
     }
     let versions =
-        tls::versions(take("ssl_min_protocol_version"), take("ssl_max_protocol_version")).map_err(
-            |value| ConnInfoError::BadValue {
-                name: "ssl_min_protocol_version",
-                value,
-                reason: "riops speaks TLSv1.2 and TLSv1.3",
-            },
+        tls::versions(take("ssl_min_protocol_version"), take("ssl_max_protocol_version")).or_else(
+            |value| bad("ssl_min_protocol_version", value, "riops speaks TLSv1.2 and TLSv1.3"),
         )?;
     let settings = TlsSettings {
         mode,
@@ -187,6 +153,43 @@ pub(super) fn tls_settings(
         versions,
     };
     Ok((settings, mode))
+}
+
+/// `sslmode`; with the system's root certificates only `verify-full` is secure.
+fn ssl_mode(named: Option<String>, system_roots: bool) -> Result<SslMode, ConnInfoError> {
+    let mode = match named.as_deref() {
+        None if system_roots => SslMode::VerifyFull,
+        None | Some("prefer") => SslMode::Prefer,
+        Some("disable") => SslMode::Disable,
+        Some("allow") => SslMode::Allow,
+        Some("require") => SslMode::Require,
+        Some("verify-ca") => SslMode::VerifyCa,
+        Some("verify-full") => SslMode::VerifyFull,
+        Some(_) => {
+            let reason = "one of disable, allow, prefer, require, verify-ca, verify-full";
+            return bad("sslmode", named.unwrap_or_default(), reason);
+        }
+    };
+    if system_roots && mode != SslMode::VerifyFull {
+        return bad(
+            "sslmode",
+            named.unwrap_or_default(),
+            "with sslrootcert=system only verify-full means anything",
+        );
+    }
+    Ok(mode)
+}
+
+/// `sslnegotiation`: whether TLS starts without asking the server for it.
+fn direct_negotiation(value: Option<&str>, mode: SslMode) -> Result<bool, ConnInfoError> {
+    match value {
+        None | Some("postgres") => Ok(false),
+        Some("direct") if mode >= SslMode::Require => Ok(true),
+        Some("direct") => {
+            bad("sslnegotiation", "direct".to_owned(), "it needs sslmode=require or stronger")
+        }
+        Some(other) => bad("sslnegotiation", other.to_owned(), "one of postgres, direct"),
+    }
 }
 
 fn flag(name: &'static str, value: Option<String>, default: bool) -> Result<bool, ConnInfoError> {
@@ -270,10 +273,6 @@ pub(super) fn load_balance(value: Option<String>) -> Result<bool, ConnInfoError>
         Some(_) => bad("load_balance_hosts", value.unwrap_or_default(), "one of disable, random"),
     }
 }
-
-/// For the socket of this machine, where nothing can get lost.
-pub(super) const NO_KEEPALIVE: Keepalive =
-    Keepalive { enabled: false, idle: None, interval: None, count: None, user_timeout: None };
 
 pub(super) fn keepalive(
     take: &mut dyn FnMut(&str) -> Option<String>,

@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::{EmbeddedError, Result};
+use super::error::{EmbeddedError, Result};
+use super::files::file;
 
 /// A user of this machine.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -110,7 +111,7 @@ impl Account {
             return Ok(());
         }
         std::os::unix::fs::chown(path, Some(self.uid), Some(self.gid))
-            .map_err(super::file("give to the server's user", path))
+            .map_err(file("give to the server's user", path))
     }
 }
 

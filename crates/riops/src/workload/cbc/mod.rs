@@ -7,17 +7,17 @@ mod explain;
 mod queries;
 mod script;
 mod space;
+mod step;
 mod vacuum;
 
-use serde::{Deserialize, Serialize};
-
 use super::check::Check;
-use super::fill;
+use super::{Describe, Workload, fill};
 use crate::plan::CbcDataset;
 pub use explain::{StatementBuffers, StatementPlan};
 pub use queries::Query;
 pub use script::psql_script;
 pub use space::{Space, size_for_memory};
+pub use step::Step;
 pub use vacuum::VacuumRates;
 
 /// The workload's name.
@@ -27,131 +27,13 @@ pub const TABLE: &str = "riops.settings_loop";
 /// The database of its own.
 pub const DATABASE: &str = "riops_cbc";
 
-const CREATE_TABLE: &str = include_str!("../../../../../sql/cbc/t00-ctas.sql");
-const VACUUM: &str = include_str!("../../../../../sql/cbc/t01-vacuum.sql");
-const CREATE_INDEX: &str = include_str!("../../../../../sql/cbc/t02-index.sql");
-const SELECT_MAX: &str = include_str!("../../../../../sql/cbc/t03-select-max.sql");
-const SELECT_RANGE: &str = include_str!("../../../../../sql/cbc/t04-selectr.sql");
-const CLUSTER: &str = include_str!("../../../../../sql/cbc/t05-cluster.sql");
-const INDEXED_SELECT_MAX: &str = include_str!("../../../../../sql/cbc/t06-iselect-max.sql");
 const SIZES: &str = include_str!("../../../../../sql/cbc/sizes.sql");
 const SESSION: &str = include_str!("../../../../../sql/cbc/session.sql");
 const LEFTOVER: &str = include_str!("../../../../../sql/cbc/leftover.sql");
-const PROGRESS_VACUUM: &str = include_str!("../../../../../sql/cbc/progress_vacuum.sql");
-const PROGRESS_CREATE_INDEX: &str =
-    include_str!("../../../../../sql/cbc/progress_create_index.sql");
-const PROGRESS_CLUSTER: &str = include_str!("../../../../../sql/cbc/progress_cluster.sql");
 const ESTIMATE: &str = include_str!("../../../../../sql/cbc/estimate.sql");
 
 /// What shows plan and buffers of a select that runs once.
 const EXPLAIN: &str = "explain (analyze, buffers)";
-
-/// A statement that runs once, as a stage of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[expect(missing_docs, reason = "the names are the keys of the benchmark")]
-pub enum Step {
-    CreateTable,
-    Vacuum,
-    CreateIndex,
-    SelectU1,
-    SelectC1,
-    SelectR,
-    Cluster,
-    SelectU2,
-    SelectC2,
-}
-
-impl Step {
-    /// All of them, in the order of the benchmark.
-    pub const ALL: [Self; 9] = [
-        Self::CreateTable,
-        Self::Vacuum,
-        Self::CreateIndex,
-        Self::SelectU1,
-        Self::SelectC1,
-        Self::SelectR,
-        Self::Cluster,
-        Self::SelectU2,
-        Self::SelectC2,
-    ];
-
-    /// The key in the collector's lines.
-    #[must_use]
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::CreateTable => "CREATE_TABLE",
-            Self::Vacuum => "VACUUM",
-            Self::CreateIndex => "CREATE_INDEX",
-            Self::SelectU1 => "SELECT_u1",
-            Self::SelectC1 => "SELECT_c1",
-            Self::SelectR => "SELECT_r",
-            Self::Cluster => "CLUSTER",
-            Self::SelectU2 => "SELECT_u2",
-            Self::SelectC2 => "SELECT_c2",
-        }
-    }
-
-    /// The step of this key.
-    #[must_use]
-    pub fn of_key(key: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|step| step.key() == key)
-    }
-
-    /// The name of the script for pgbench.
-    #[must_use]
-    pub fn script(self) -> &'static str {
-        match self {
-            Self::CreateTable => "t00-ctas",
-            Self::Vacuum => "t01-vacuum",
-            Self::CreateIndex => "t02-index",
-            Self::SelectU1 | Self::SelectC1 => "t03-select-max",
-            Self::SelectR => "t04-selectr",
-            Self::Cluster => "t05-cluster",
-            Self::SelectU2 | Self::SelectC2 => "t06-iselect-max",
-        }
-    }
-
-    /// Whether plan and buffers are asked for.
-    #[must_use]
-    pub fn is_select(self) -> bool {
-        matches!(
-            self,
-            Self::SelectU1 | Self::SelectC1 | Self::SelectR | Self::SelectU2 | Self::SelectC2
-        )
-    }
-
-    /// Whether it is meant to find nothing in the caches.
-    #[must_use]
-    pub fn is_uncached(self) -> bool {
-        matches!(self, Self::SelectU1 | Self::SelectU2)
-    }
-
-    /// The query for its progress (phase, done, total) on a table of so many rows by the process that
-    /// runs it, where the server shows any. CREATE TABLE AS has none; its progress is that of the database's size.
-    #[must_use]
-    pub fn progress_sql(self, process: i32, rows: u64) -> Option<String> {
-        let (template, rows) = match self {
-            Self::Vacuum => (PROGRESS_VACUUM, String::new()),
-            Self::CreateIndex => (PROGRESS_CREATE_INDEX, String::new()),
-            Self::Cluster => (PROGRESS_CLUSTER, rows.to_string()),
-            _ => return None,
-        };
-        Some(fill(template, &[("process", &process.to_string()), ("rows", &rows)]))
-    }
-
-    fn text(self) -> &'static str {
-        match self {
-            Self::CreateTable => CREATE_TABLE,
-            Self::Vacuum => VACUUM,
-            Self::CreateIndex => CREATE_INDEX,
-            Self::SelectU1 | Self::SelectC1 => SELECT_MAX,
-            Self::SelectR => SELECT_RANGE,
-            Self::Cluster => CLUSTER,
-            Self::SelectU2 | Self::SelectC2 => INDEXED_SELECT_MAX,
-        }
-    }
-}
 
 /// The statement of a script, for a size, without the end that psql wants.
 fn statement(script: &str, size_gb: f64) -> String {
@@ -242,6 +124,12 @@ pub fn estimate_sql() -> String {
     fill(ESTIMATE, &[])
 }
 
+impl Describe for CbcDataset {
+    fn describe(&self) -> Option<Box<dyn Workload>> {
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -287,7 +175,8 @@ mod tests {
 
     #[test]
     fn the_indexed_select_is_the_same_select() {
-        assert_eq!(statement(SELECT_MAX, 1.0), statement(INDEXED_SELECT_MAX, 1.0));
+        let text = |step: Step| statement(step.text(), 1.0);
+        assert_eq!(text(Step::SelectC1), text(Step::SelectC2));
     }
 
     #[test]

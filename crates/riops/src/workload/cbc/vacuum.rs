@@ -1,9 +1,7 @@
 //! What VACUUM VERBOSE says of its own rates. Pure.
 
-use serde::{Deserialize, Serialize};
-
 /// The rates of one VACUUM, as the server prints them: its MB are 2^20 bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VacuumRates {
     /// Blocks that were not in shared buffers.
     pub read_mib_s: f64,

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use riops_wire::{copy, frontend};
 
-use super::rows::{binary_piece, binary_row_bytes, text_piece};
-use super::table::TEXTS;
+use super::rows::{TEXTS, binary_piece, binary_row_bytes, text_piece};
 use crate::plan::Method;
 use crate::workload::Generator;
 use crate::workload::texts::Texts;

@@ -13,22 +13,22 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use serde_json::Value;
-
 use super::access::{Access, AccessPath};
 use super::check::{Check, Ledger};
 use super::routines::Routines;
 use super::tables::Dataset;
 use super::values::{BIGINT_OID, INT_ARRAY_OID, INT_OID, TEXT_ARRAY_OID, TEXT_OID};
 use super::{
-    EVERY, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill,
+    Describe, EVERY, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload,
+    fill,
 };
 use crate::plan::{LoadDataset, LoadRun, Method, Protocol, RunPlan};
 use crate::server::Flavor;
 pub(super) use generator::rows_of;
 use generator::{LoadGenerator, Share};
+pub(super) use rows::TEXTS;
+pub(super) use table::COLUMNS;
 pub use table::LoadTable;
-pub(super) use table::{COLUMNS, TEXTS};
 
 /// The workload's name, and that of its dataset.
 pub const NAME: &str = "load";
@@ -139,26 +139,6 @@ impl Load {
         }
     }
 
-    /// What the method needs in the server beside the table.
-    #[must_use]
-    pub fn routines(&self) -> Option<Routines> {
-        let length = self.table.dataset.field_length;
-        // Each text needs a random number of its own. That the longer one names the row makes the
-        // server compute it for each row; that it names the part, an aggregate of the inner query.
-        let text = if length <= HASH_DIGITS {
-            format!("left(md5(random()::text), {length})")
-        } else {
-            let hashes = length.div_ceil(HASH_DIGITS);
-            format!(
-                "(select left(string_agg(md5(random()::text || id || part), ''), {length}) from generate_series(1, {hashes}) as part)"
-            )
-        };
-        (self.run.method == Method::Procedure).then(|| Routines {
-            names: &["load_batch"],
-            sql: fill(LOAD_BATCH, &[("table", self.table.name()), ("text", &text)]),
-        })
-    }
-
     /// Rows of a whole batch.
     fn batch(&self) -> u64 {
         self.run.batch_size.min(self.table.dataset.rows)
@@ -253,6 +233,12 @@ fn insert(table: &str, rows: u64) -> Statement {
     Statement { name: format!("insert_{rows}"), sql, parameter_types }
 }
 
+impl Describe for LoadDataset {
+    fn describe(&self) -> Option<Box<dyn Workload>> {
+        Some(Box::new(Load::new(self.clone(), LoadRun::default())))
+    }
+}
+
 impl Workload for Load {
     fn name(&self) -> &'static str {
         NAME
@@ -260,10 +246,6 @@ impl Workload for Load {
 
     fn table_names(&self) -> Vec<String> {
         vec![self.table.full_name()]
-    }
-
-    fn up_to_date(&self, parameters: &Value) -> Value {
-        LoadTable::up_to_date(parameters)
     }
 
     fn unsupported(&self, flavor: Flavor) -> Option<&'static str> {
@@ -279,6 +261,28 @@ impl Workload for Load {
 
     fn settle_sql(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    fn routines(&self) -> Option<Routines> {
+        let length = self.table.dataset.field_length;
+        // Each text needs a random number of its own. That the longer one names the row makes the
+        // server compute it for each row; that it names the part, an aggregate of the inner query.
+        let text = if length <= HASH_DIGITS {
+            format!("left(md5(random()::text), {length})")
+        } else {
+            let hashes = length.div_ceil(HASH_DIGITS);
+            format!(
+                "(select left(string_agg(md5(random()::text || id || part), ''), {length}) from generate_series(1, {hashes}) as part)"
+            )
+        };
+        (self.run.method == Method::Procedure).then(|| Routines {
+            names: &["load_batch"],
+            sql: fill(LOAD_BATCH, &[("table", self.table.name()), ("text", &text)]),
+        })
+    }
+
+    fn row_size_sql(&self) -> Option<String> {
+        Some(self.table.row_size_sql())
     }
 
     fn accesses(&self) -> Vec<Access> {

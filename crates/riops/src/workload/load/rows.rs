@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use riops_wire::copy;
 
-use super::table::TEXTS;
 use crate::workload::texts::Texts;
 
+/// Text columns of the table.
+pub(in crate::workload) const TEXTS: u64 = 4;
 /// Bytes of COPY data that are made at once: what a socket takes, and what the cache of a processor
 /// keeps until it does.
 pub(super) const PIECE_BYTES: usize = 64 * 1024;

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use serde_json::Value;
-
 use super::checksum::hash_text_extended;
 use super::rows::{binary_piece, binary_row_bytes};
 use crate::plan::{Contents, LoadDataset};
@@ -26,8 +24,6 @@ const PARTS: &str = include_str!("../../../../../sql/load/parts.sql");
 const ROW_SIZE: &str = include_str!("../../../../../sql/load/row_size.sql");
 const FILE_RIGHTS: &str = include_str!("../../../../../sql/load/file_rights.sql");
 
-/// Text columns of the table.
-pub(in crate::workload) const TEXTS: u64 = 4;
 /// All its columns: the key and these.
 pub(in crate::workload) const COLUMNS: usize = 5;
 /// Tablets where none are asked for, as in ysql-bench.
@@ -94,12 +90,6 @@ impl LoadTable {
     #[must_use]
     pub fn file_rights_sql() -> String {
         fill(FILE_RIGHTS, &[])
-    }
-
-    pub(in crate::workload) fn up_to_date(parameters: &Value) -> Value {
-        serde_json::from_value::<LoadDataset>(parameters.clone())
-            .and_then(serde_json::to_value)
-            .unwrap_or_else(|_| parameters.clone())
     }
 
     pub(in crate::workload) fn unsupported(&self, flavor: Flavor) -> Option<&'static str> {

@@ -15,12 +15,7 @@ fn load(rows: u64, method: Method, batch_size: u64) -> Load {
 }
 
 fn plan(load: &Load, sessions: u32, protocol: Protocol) -> RunPlan {
-    RunPlan {
-        work: crate::plan::WorkPlan::Load(load.run().clone()),
-        sessions,
-        protocol,
-        ..RunPlan::default()
-    }
+    RunPlan { work: load.run().clone().into(), sessions, protocol, ..RunPlan::default() }
 }
 
 /// What one transaction sends, from its first byte to its last.

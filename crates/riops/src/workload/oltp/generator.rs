@@ -28,6 +28,11 @@ enum Promise {
     Insert { rows: u64, effects: Effects },
 }
 
+/// The answer of an aggregate.
+const ONE_ROW: Promise = Promise::Rows { least: 1, most: 1, c: false };
+/// Any number of rows: keys may be picked twice, or hit nothing.
+const ANY_ROWS: Promise = Promise::Rows { least: 0, most: u64::MAX, c: false };
+
 /// The stream of one session.
 #[derive(Debug)]
 pub(super) struct OltpGenerator {
@@ -132,10 +137,6 @@ impl OltpGenerator {
     fn statement(&mut self, tx: &mut Transaction, kind: Kind, table: u32, id: i32) -> Promise {
         let position = self.kinds.iter().position(|each| *each == kind).unwrap_or(0);
         let statement = self.before + table as usize * self.kinds.len() + position;
-        let range = u64::from(self.run.range_size);
-        let rows = |count: u64, c: bool| Promise::Rows { least: count, most: count, c };
-        let any_rows = Promise::Rows { least: 0, most: u64::MAX, c: false };
-        let replaces = self.run.replaces();
         match kind {
             Kind::PointSelect => {
                 let id = self.id();
@@ -146,38 +147,8 @@ impl OltpGenerator {
             | Kind::SumRange
             | Kind::OrderRange
             | Kind::DistinctRange
-            | Kind::Join => {
-                let first = self.ranges.pick(&mut self.rng);
-                let ends = [int(first), int(first + range - 1)];
-                let both = if kind == Kind::Join { 2 } else { 1 };
-                tx.execute_with(statement, 2 * both, |values| {
-                    for _ in 0..both {
-                        let [first, last] = ends;
-                        values.int(first);
-                        values.int(last);
-                    }
-                });
-                match kind {
-                    Kind::SumRange => rows(1, false),
-                    // A run with the same seed as another one writes the same texts, into other rows.
-                    Kind::DistinctRange => self.by_id(1, range),
-                    _ => self.by_id(range, range),
-                }
-            }
-            Kind::IndexUpdate => {
-                let id = self.id();
-                tx.execute_with(statement, 1, |values| values.int(id));
-                self.change(replaces, Effects { added: 1, ..Effects::default() })
-            }
-            Kind::NonIndexUpdate => {
-                let id = self.id();
-                let texts = &mut self.texts;
-                tx.execute_with(statement, 2, |values| {
-                    values.text(C, |text| texts::write(texts, text));
-                    values.int(id);
-                });
-                self.change(replaces, Effects::default())
-            }
+            | Kind::Join => self.range(tx, kind, statement),
+            Kind::IndexUpdate | Kind::NonIndexUpdate => self.update(tx, kind, statement),
             Kind::Delete => {
                 tx.execute_with(statement, 1, |values| values.int(id));
                 // Somebody may have deleted it before.
@@ -186,39 +157,86 @@ impl OltpGenerator {
             Kind::Insert | Kind::InsertAuto | Kind::InsertMany => {
                 self.insert(tx, kind, statement, id)
             }
-            Kind::RandomPoints => {
-                let (count, size) = (self.run.random_points as usize, self.table_size);
-                let rng = &mut self.rng;
-                tx.execute_with(statement, count, |values| {
-                    (0..count).for_each(|_| values.int(int(rng.random_range(1..=size))));
-                });
-                any_rows
-            }
-            Kind::RandomRanges => {
-                let (count, size) = (self.run.number_of_ranges as usize, self.table_size);
-                let (delta, rng) = (u64::from(self.run.delta), &mut self.rng);
-                tx.execute_with(statement, 2 * count, |values| {
-                    for _ in 0..count {
-                        let first = rng.random_range(1..=size);
-                        values.int(int(first));
-                        values.int(int(first + delta));
-                    }
-                });
-                rows(1, false)
-            }
+            Kind::RandomPoints => self.random_points(tx, statement),
+            Kind::RandomRanges => self.random_ranges(tx, statement),
             Kind::SequentialScan => {
                 tx.execute(statement, &[i64::from(self.run.range_size)]);
-                rows(range.min(self.table_size), true)
+                let rows = u64::from(self.run.range_size).min(self.table_size);
+                Promise::Rows { least: rows, most: rows, c: true }
             }
             Kind::IndexScan => {
-                let first = self.ranges.pick(&mut self.rng);
+                let ends = self.ends();
                 tx.execute_with(statement, 2, |values| {
-                    values.int(int(first));
-                    values.int(int(first + range - 1));
+                    for end in ends {
+                        values.int(end);
+                    }
                 });
-                any_rows
+                ANY_ROWS
             }
         }
+    }
+
+    /// First and last id of a range.
+    fn ends(&mut self) -> [i32; 2] {
+        let first = self.ranges.pick(&mut self.rng);
+        [int(first), int(first + u64::from(self.run.range_size) - 1)]
+    }
+
+    /// A select of one range, which a join has twice.
+    fn range(&mut self, tx: &mut Transaction, kind: Kind, statement: usize) -> Promise {
+        let range = u64::from(self.run.range_size);
+        let ends = self.ends();
+        let both = if kind == Kind::Join { 2 } else { 1 };
+        tx.execute_with(statement, 2 * both, |values| {
+            for _ in 0..both {
+                for end in ends {
+                    values.int(end);
+                }
+            }
+        });
+        match kind {
+            Kind::SumRange => ONE_ROW,
+            // A run with the same seed as another one writes the same texts, into other rows.
+            Kind::DistinctRange => self.by_id(1, range),
+            _ => self.by_id(range, range),
+        }
+    }
+
+    fn update(&mut self, tx: &mut Transaction, kind: Kind, statement: usize) -> Promise {
+        let replaces = self.run.replaces();
+        let id = self.id();
+        if kind == Kind::IndexUpdate {
+            tx.execute_with(statement, 1, |values| values.int(id));
+            return self.change(replaces, Effects { added: 1, ..Effects::default() });
+        }
+        let texts = &mut self.texts;
+        tx.execute_with(statement, 2, |values| {
+            values.text(C, |text| texts::write(texts, text));
+            values.int(id);
+        });
+        self.change(replaces, Effects::default())
+    }
+
+    fn random_points(&mut self, tx: &mut Transaction, statement: usize) -> Promise {
+        let (count, size) = (self.run.random_points as usize, self.table_size);
+        let rng = &mut self.rng;
+        tx.execute_with(statement, count, |values| {
+            (0..count).for_each(|_| values.int(int(rng.random_range(1..=size))));
+        });
+        ANY_ROWS
+    }
+
+    fn random_ranges(&mut self, tx: &mut Transaction, statement: usize) -> Promise {
+        let (count, size) = (self.run.number_of_ranges as usize, self.table_size);
+        let (delta, rng) = (u64::from(self.run.delta), &mut self.rng);
+        tx.execute_with(statement, 2 * count, |values| {
+            for _ in 0..count {
+                let first = rng.random_range(1..=size);
+                values.int(int(first));
+                values.int(int(first + delta));
+            }
+        });
+        ONE_ROW
     }
 
     /// One row, or many in one statement.

@@ -6,15 +6,14 @@ mod table;
 mod texts;
 
 use riops_wire::sqlstate::SqlState;
-use serde_json::Value;
 
 use super::access::Access;
 use super::check::{Check, Ledger};
 use super::keys::{Purpose, RangePicker, stream};
 use super::tables::Dataset;
 use super::values::{BIGINT_OID, BPCHAR_OID};
-use super::{PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload};
-use crate::plan::{OltpDataset, OltpRun, OltpTest, Protocol, RunPlan};
+use super::{Build, BuildFor, Describe, PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload};
+use crate::plan::{OltpDataset, OltpRun, OltpTest, PlanError, Protocol, RunPlan};
 use crate::server::Flavor;
 use generator::{OltpGenerator, Parts};
 use statements::{Kind, On};
@@ -54,8 +53,7 @@ pub fn whole_until_sql(table: &str) -> String {
 }
 
 /// The query for the lowest id of a table, where that is below 0, else 0.
-#[must_use]
-pub fn lowest_id_sql(table: &str) -> String {
+fn lowest_id_sql(table: &str) -> String {
     super::fill(LOWEST_ID, &[("table", table)])
 }
 
@@ -150,6 +148,20 @@ impl Oltp {
     }
 }
 
+impl Build for OltpRun {
+    fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
+        let dataset: &OltpDataset = found.dataset()?;
+        self.validate_for(dataset, found.protocol)?;
+        Ok(Box::new(Oltp::new(dataset.clone(), self.clone()).on(found.flavor)))
+    }
+}
+
+impl Describe for OltpDataset {
+    fn describe(&self) -> Option<Box<dyn Workload>> {
+        Some(Box::new(Oltp::new(self.clone(), OltpRun::default())))
+    }
+}
+
 impl Workload for Oltp {
     fn name(&self) -> &'static str {
         NAME
@@ -163,12 +175,6 @@ impl Workload for Oltp {
         self.dataset.adopted
     }
 
-    fn up_to_date(&self, parameters: &Value) -> Value {
-        serde_json::from_value::<OltpDataset>(parameters.clone())
-            .and_then(serde_json::to_value)
-            .unwrap_or_else(|_| parameters.clone())
-    }
-
     fn unsupported(&self, flavor: Flavor) -> Option<&'static str> {
         let used = self.dataset.range_key_partitioning && flavor != Flavor::YugabyteDb;
         used.then_some("--range-key-partitioning")
@@ -178,8 +184,16 @@ impl Workload for Oltp {
         table::filled(&self.dataset, flavor)
     }
 
-    fn settle_sql(&self) -> Vec<String> {
-        Vec::new()
+    fn questions(&self) -> Vec<String> {
+        // Ids that the client makes go on below the lowest that is there.
+        let own_ids = self.run.inserts() && !self.dataset.auto_inc;
+        let lowest = || self.dataset.table_names().map(|table| lowest_id_sql(&table)).collect();
+        if own_ids { lowest() } else { Vec::new() }
+    }
+
+    fn learn(&mut self, answers: &[i128]) {
+        let lowest = answers.iter().copied().min().map(|id| i64::try_from(id).unwrap_or(i64::MIN));
+        self.run.ids_below = lowest.map(|id| id.min(0));
     }
 
     fn accesses(&self) -> Vec<Access> {

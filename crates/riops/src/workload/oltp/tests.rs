@@ -6,7 +6,6 @@ use riops_wire::frame::{self, FRAME_BYTES_MAX};
 use riops_wire::frontend::Message as Sent;
 
 use super::*;
-use crate::plan::WorkPlan;
 use crate::workload::tables::Job;
 use crate::workload::transaction::{Effects, Outcome, Statements, Transaction};
 
@@ -49,12 +48,8 @@ fn session(
     workload: &Oltp,
     protocol: Protocol,
 ) -> (Box<dyn crate::workload::Generator>, Transaction) {
-    let plan = RunPlan {
-        work: WorkPlan::Oltp(workload.run.clone()),
-        protocol,
-        seed: 7,
-        ..RunPlan::default()
-    };
+    let plan =
+        RunPlan { work: workload.run.clone().into(), protocol, seed: 7, ..RunPlan::default() };
     let session = workload.stages(&plan).remove(0).sessions.remove(0);
     let Work::Client(generator) = session.work else { panic!("a loop of the client") };
     (generator, Transaction::new(Arc::new(Statements::new(protocol, session.statements))))
@@ -274,8 +269,7 @@ fn ids_that_the_client_makes_are_all_different_and_below_those_that_are_there() 
     let run = OltpRun { ids_below: Some(-5), ..small(OltpTest::Insert) };
     let dataset = OltpDataset { auto_inc: false, ..OltpDataset::default() };
     let workload = Oltp::new(dataset, run);
-    let plan =
-        RunPlan { work: WorkPlan::Oltp(workload.run.clone()), sessions: 3, ..RunPlan::default() };
+    let plan = RunPlan { work: workload.run.clone().into(), sessions: 3, ..RunPlan::default() };
     let mut ids = Vec::new();
     for session in workload.stages(&plan).remove(0).sessions {
         let Work::Client(mut generator) = session.work else { panic!("a loop of the client") };

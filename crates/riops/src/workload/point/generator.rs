@@ -2,13 +2,16 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::{OPERATION_SELECT, OPERATION_UPDATE};
 use crate::plan::PointOperations;
 use crate::workload::Generator;
 use crate::workload::keys::RangePicker;
 use crate::workload::load::{COLUMNS, TEXTS, rows_of};
 use crate::workload::texts::Texts;
 use crate::workload::transaction::{Outcome, Reply, Transaction};
+
+/// Positions in the operations of the stage.
+pub(super) const OPERATION_SELECT: usize = 0;
+pub(super) const OPERATION_UPDATE: usize = 1;
 
 /// The stream of one session.
 #[derive(Debug)]

@@ -2,8 +2,6 @@
 
 mod generator;
 
-use serde_json::Value;
-
 use super::access::{Access, AccessPath};
 use super::check::{Check, Ledger};
 use super::keys::{Purpose, RangePicker, stream};
@@ -12,9 +10,10 @@ use super::tables::Dataset;
 use super::texts::Texts;
 use super::values::{INT_OID, TEXT_OID};
 use super::{
-    EVERY, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill,
+    Build, BuildFor, EVERY, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work,
+    Workload, fill,
 };
-use crate::plan::{LoadDataset, PointRun, Protocol, RunPlan};
+use crate::plan::{DatasetPlan, LoadDataset, PlanError, PointRun, Protocol, RunPlan};
 use crate::server::Flavor;
 use generator::PointGenerator;
 
@@ -27,10 +26,6 @@ const UPDATE: &str = include_str!("../../../../../sql/point/update.sql");
 /// A small table would be read as a whole: then it is not access by the key that is measured.
 const SESSION_SETTINGS: [&str; 3] =
     ["set enable_seqscan = off", "set enable_bitmapscan = off", "set jit = off"];
-
-/// Positions in [`Stage::operations`].
-const OPERATION_SELECT: usize = 0;
-const OPERATION_UPDATE: usize = 1;
 
 /// The workload with all its parameters.
 #[derive(Debug, Clone)]
@@ -122,6 +117,22 @@ fn stream_seed(seed: u64, session: u64) -> u64 {
     stream(seed, Purpose::Texts, session).next_u64()
 }
 
+/// Adds the length that updates write to those that a text may have; whether it is a new one.
+fn note_length(dataset: &mut LoadDataset, run: &PointRun) -> bool {
+    let new =
+        run.field_length.filter(|length| run.updates() && !dataset.lengths().contains(length));
+    dataset.updated_lengths.extend(new);
+    new.is_some()
+}
+
+impl Build for PointRun {
+    fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
+        let mut dataset = found.dataset::<LoadDataset>()?.clone();
+        note_length(&mut dataset, self);
+        Ok(Box::new(Point::new(dataset, self.clone()).on(found.flavor)))
+    }
+}
+
 impl Workload for Point {
     fn name(&self) -> &'static str {
         NAME
@@ -129,10 +140,6 @@ impl Workload for Point {
 
     fn table_names(&self) -> Vec<String> {
         vec![self.table.full_name()]
-    }
-
-    fn up_to_date(&self, parameters: &Value) -> Value {
-        LoadTable::up_to_date(parameters)
     }
 
     fn unsupported(&self, flavor: Flavor) -> Option<&'static str> {
@@ -144,8 +151,13 @@ impl Workload for Point {
         LoadTable { flavor, ..self.table.clone() }.filled()
     }
 
-    fn settle_sql(&self) -> Vec<String> {
-        Vec::new()
+    fn changed_dataset(&self, found: &DatasetPlan) -> Option<DatasetPlan> {
+        let mut dataset = found.get::<LoadDataset>()?.clone();
+        note_length(&mut dataset, &self.run).then(|| dataset.into())
+    }
+
+    fn row_size_sql(&self) -> Option<String> {
+        Some(self.table.row_size_sql())
     }
 
     fn accesses(&self) -> Vec<Access> {

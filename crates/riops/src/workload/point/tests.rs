@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use super::generator::OPERATION_UPDATE;
 use super::*;
 use crate::plan::PointOperations;
 use crate::workload::Generator;

@@ -3,11 +3,14 @@
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::{OPERATION_READ, OPERATION_UPDATE};
 use crate::plan::{RowsRun, UpdateShare};
 use crate::workload::Generator;
 use crate::workload::keys::RangePicker;
 use crate::workload::transaction::{Outcome, Reply, Transaction};
+
+/// Positions in the operations of the stage.
+pub(super) const OPERATION_READ: usize = 0;
+pub(super) const OPERATION_UPDATE: usize = 1;
 
 /// The positions of the statements on one table; one that is not used has any.
 #[derive(Debug, Clone, Copy, Default)]

@@ -4,9 +4,9 @@
 use rand::RngExt;
 use riops_wire::copy;
 
-use super::{fill, table_name};
 use crate::plan::{Order, RowsDataset};
 use crate::server::Flavor;
+use crate::workload::fill;
 use crate::workload::keys::{Permutation, Purpose, mix, stream};
 use crate::workload::tables::{CopySource, Job};
 
@@ -18,6 +18,11 @@ const INSERT: &str = include_str!("../../../../../sql/rows/insert.sql");
 /// Bytes of COPY data that are sent at once: more than a socket's buffer takes, little enough for
 /// the processor's cache.
 const PIECE_BYTES: usize = 64 * 1024;
+
+/// The name of a table, numbered from 1.
+pub(super) fn table_name(number: u32) -> String {
+    format!("rows_{number:04}")
+}
 
 /// The job of each number, which together bring every key from 1 to the number of rows once.
 pub(super) fn jobs(

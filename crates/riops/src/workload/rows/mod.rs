@@ -8,22 +8,22 @@ mod generator;
 mod load;
 mod server_loop;
 
-use serde_json::Value;
-
 use super::access::{Access, AccessPath};
 use super::check::{Check, Ledger};
 use super::keys::{Purpose, RangePicker, stream};
+use super::routines::Routines;
 use super::tables::{Dataset, Table, Zero};
 use super::transaction::with_literals;
 use super::values::BIGINT_OID;
 use super::{
-    EVERY, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill,
+    Build, BuildFor, Describe, EVERY, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement,
+    Work, Workload, fill,
 };
-use crate::plan::{self, Layout, LoopSide, Protocol, RowsDataset, RowsRun, RunPlan};
+use crate::plan::{Layout, LoopSide, PlanError, Protocol, RowsDataset, RowsRun, RunPlan};
 use crate::server::Flavor;
 use generator::{RowsGenerator, TableStatements};
+use load::table_name;
 use server_loop::RowsLoop;
-pub use server_loop::routines;
 
 /// The workload's name.
 pub const NAME: &str = "rows";
@@ -55,22 +55,12 @@ const SESSION_SETTINGS: [&str; 5] = [
     "set jit = off",
 ];
 
-/// Positions in [`Stage::operations`].
-const OPERATION_READ: usize = 0;
-/// The one that changes rows.
-pub const OPERATION_UPDATE: usize = 1;
-
 /// The workload with all its parameters.
 #[derive(Debug, Clone)]
 pub struct Rows {
     dataset: RowsDataset,
     run: RowsRun,
     flavor: Flavor,
-}
-
-/// The name of a table, numbered from 1.
-fn table_name(number: u32) -> String {
-    format!("rows_{number:04}")
 }
 
 impl Rows {
@@ -155,7 +145,7 @@ impl Rows {
     /// What tells a stage from the others of its run.
     fn stage_name(&self, plan: &RunPlan) -> String {
         let mut name = NAME.to_owned();
-        let plan::WorkPlan::Rows(whole) = &plan.work else {
+        let Some(whole) = plan.work.get::<RowsRun>() else {
             return name;
         };
         if !whole.batches.is_empty() {
@@ -191,29 +181,6 @@ impl Rows {
             settings.push(NON_TRANSACTIONAL.to_owned());
         }
         settings
-    }
-
-    /// Statements that show how many blocks a read touches, at even distances over the keys of the
-    /// first table; none where all transactions are of one kind, so that it needs no telling apart.
-    #[must_use]
-    pub fn read_samples(&self) -> Vec<String> {
-        const SAMPLES: u64 = 5;
-        if !(self.run.reads() && self.run.updates()) || self.flavor != Flavor::PostgreSql {
-            return Vec::new();
-        }
-        let reads = self.statements(&table_name(1));
-        let Some(read) = reads.first() else {
-            return Vec::new();
-        };
-        let starts = self.dataset.rows.saturating_sub(self.run.batch);
-        (0..SAMPLES)
-            .map(|sample| {
-                let first = 1 + starts / (SAMPLES - 1) * sample;
-                let keys = [first, first + self.run.batch - 1].map(|key| key.to_string());
-                let sql = with_literals(&read.sql, &keys);
-                format!("explain (analyze, buffers, timing off, costs off, format json) {sql}")
-            })
-            .collect()
     }
 
     /// What makes the empty table of this name.
@@ -268,6 +235,20 @@ fn split_at_keys(rows: u64, tablets: u32) -> String {
     format!(" split at values ({})", borders.join(", "))
 }
 
+impl Build for RowsRun {
+    fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
+        let dataset: &RowsDataset = found.dataset()?;
+        self.validate_for(dataset)?;
+        Ok(Box::new(Rows::new(dataset.clone(), self.clone()).on(found.flavor)))
+    }
+}
+
+impl Describe for RowsDataset {
+    fn describe(&self) -> Option<Box<dyn Workload>> {
+        Some(Box::new(Rows::new(self.clone(), RowsRun::default())))
+    }
+}
+
 impl Workload for Rows {
     fn name(&self) -> &'static str {
         NAME
@@ -275,12 +256,6 @@ impl Workload for Rows {
 
     fn table_names(&self) -> Vec<String> {
         self.tables().map(|table| format!("riops.{table}")).collect()
-    }
-
-    fn up_to_date(&self, parameters: &Value) -> Value {
-        serde_json::from_value::<RowsDataset>(parameters.clone())
-            .and_then(serde_json::to_value)
-            .unwrap_or_else(|_| parameters.clone())
     }
 
     fn unsupported(&self, flavor: Flavor) -> Option<&'static str> {
@@ -336,6 +311,32 @@ impl Workload for Rows {
             .into_iter()
             .collect();
         Dataset { parameters, probes: load::probes(&self.dataset), settings, tables }
+    }
+
+    fn routines(&self) -> Option<Routines> {
+        (self.run.loop_side == LoopSide::Server).then(server_loop::routines)
+    }
+
+    /// At even distances over the keys of the first table; none where all transactions are of one kind, so
+    /// that it needs no telling apart.
+    fn read_samples(&self) -> Vec<String> {
+        const SAMPLES: u64 = 5;
+        if !(self.run.reads() && self.run.updates()) || self.flavor != Flavor::PostgreSql {
+            return Vec::new();
+        }
+        let reads = self.statements(&table_name(1));
+        let Some(read) = reads.first() else {
+            return Vec::new();
+        };
+        let starts = self.dataset.rows.saturating_sub(self.run.batch);
+        (0..SAMPLES)
+            .map(|sample| {
+                let first = 1 + starts / (SAMPLES - 1) * sample;
+                let keys = [first, first + self.run.batch - 1].map(|key| key.to_string());
+                let sql = with_literals(&read.sql, &keys);
+                format!("explain (analyze, buffers, timing off, costs off, format json) {sql}")
+            })
+            .collect()
     }
 
     fn accesses(&self) -> Vec<Access> {

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use rand::RngExt;
 use serde::Deserialize;
 
-use super::{OPERATION_READ, OPERATION_UPDATE};
+use super::generator::{OPERATION_READ, OPERATION_UPDATE};
 use crate::plan::{Protocol, RowsDataset, RowsRun, RunPlan, UpdateShare};
 use crate::units::Nanos;
 use crate::workload::keys::{Purpose, stream};
@@ -20,7 +20,7 @@ const BATCHES_BEFORE_FIRST_REPORT: u64 = 10;
 
 /// What the loop needs in the server: the marked part of `ybio.sql`.
 #[must_use]
-pub fn routines() -> Routines {
+pub(super) fn routines() -> Routines {
     let part = YBIO.split("-- loop: ").nth(1).unwrap_or_default();
     Routines {
         names: &["ybio_loop", "ybio_report"],

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use super::generator::OPERATION_UPDATE;
 use super::*;
 use crate::plan::UpdateShare;
 use crate::workload::transaction::{Outcome, Statements, Transaction};
@@ -9,7 +10,7 @@ use riops_wire::frame::{FRAME_BYTES_MAX, split};
 use riops_wire::frontend;
 
 fn plan(run: &RowsRun, sessions: u32) -> RunPlan {
-    RunPlan { work: plan::WorkPlan::Rows(run.clone()), sessions, seed: 42, ..RunPlan::default() }
+    RunPlan { work: run.clone().into(), sessions, seed: 42, ..RunPlan::default() }
 }
 
 /// An empty transaction of a session's statements.

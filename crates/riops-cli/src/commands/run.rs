@@ -1,0 +1,172 @@
+//! `riops run`: reads a plan from options, from a file or from a stored run, runs it, prints the record.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use riops::host::Interrupt;
+use riops::plan::RunPlan;
+use riops::record::{Record, Status};
+use riops::report::{self, Extras, Form};
+use riops::run;
+use riops::store::{SqliteStore, default_path};
+
+use super::picture::Graph;
+use crate::args::run::{KeepOptions, PictureOptions};
+use crate::args::{self, AgainOptions, TargetOptions};
+use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID, UsageError};
+use crate::screen::Screen;
+use crate::target::Target;
+use crate::ui::Ui;
+
+/// Measures, stores the record, prints it.
+pub(crate) fn run(command: &args::Run, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    match (&command.workload, &command.plan) {
+        (Some(workload), _) => {
+            let options = workload.options();
+            let none = PictureOptions::default();
+            let picture = options.picture().unwrap_or(&none);
+            let wishes = Wishes { keep: options.keep(), picture, target: options.target() };
+            perform(&options.plan()?, &wishes, (interrupt, ui)).map(|(code, _)| code)
+        }
+        (None, Some(file)) => {
+            let plan = read_plan(file)?;
+            again(plan, &command.again, (interrupt, ui)).map(|(code, _)| code)
+        }
+        (None, None) => {
+            let text = "nothing to run: name a workload (riops run --help lists them) or a plan (--plan FILE)";
+            Err(UsageError(text.to_owned()).into())
+        }
+    }
+}
+
+/// Runs a plan that is there already.
+pub(crate) fn again(
+    mut plan: RunPlan,
+    options: &AgainOptions,
+    environment: (&Interrupt, Ui),
+) -> Result<(ExitCode, Option<Record>)> {
+    let AgainOptions { keep, picture, target } = options;
+    plan.keep_samples |= picture.graph.is_some();
+    perform(&plan, &Wishes { keep, picture, target }, environment)
+}
+
+/// Reads a plan from a file.
+fn read_plan(file: &Path) -> Result<RunPlan> {
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("cannot read the plan {}", file.display()))?;
+    RunPlan::from_json(&text)
+        .map_err(|error| UsageError(format!("the plan {}: {error}", file.display())).into())
+}
+
+/// What is wanted beside the run.
+struct Wishes<'a> {
+    keep: &'a KeepOptions,
+    picture: &'a PictureOptions,
+    target: &'a TargetOptions,
+}
+
+/// Opens store and server, runs, stores the record, prints it.
+fn perform(
+    plan: &RunPlan,
+    wishes: &Wishes<'_>,
+    (interrupt, ui): (&Interrupt, Ui),
+) -> Result<(ExitCode, Option<Record>)> {
+    let Wishes { keep, picture, target } = wishes;
+    plan.validate()?;
+    if keep.dump_plan {
+        crate::ui::print(&(serde_json::to_string_pretty(plan)? + "\n"))?;
+        return Ok((ExitCode::SUCCESS, None));
+    }
+    let form = report::form(&keep.output.output, plan)?;
+    // What cannot be written is better known before the run than after it.
+    let graph = Graph::open(picture)?;
+    let path = keep.store.store.clone().unwrap_or_else(default_path);
+    let store = if keep.no_store { None } else { Some(SqliteStore::open(&path)?) };
+    // Before anything is started: the limit may be too low for the plan.
+    run::allow_sessions(plan.sessions, plan.workers)?;
+    let target = Target::open(target, interrupt, ui)?;
+    target.announce(ui);
+    let mut publication = Publication { form, picture, told: Ok(()), not_stored: None };
+    let mut publish = |record: &Record, store: Option<&SqliteStore>| {
+        publication.publish(record, store);
+    };
+    let mut screen = Screen::new(ui, store, &path, &mut publish);
+    let record = run::run(plan, &target.server(), interrupt, &mut screen);
+    drop(screen);
+    let record = record?;
+    let drawn = graph.map_or(Ok(()), |graph| graph.draw(&record, ui));
+    target.close()?;
+    publication.told?;
+    if let Some(error) = publication.not_stored {
+        return Err(error.context("the run was not stored"));
+    }
+    let code = exit_code(&record);
+    match drawn {
+        Err(error) if code == ExitCode::SUCCESS => Err(error),
+        drawn => {
+            // What became of the run matters more than its picture.
+            if let Err(error) = drawn {
+                ui.notice(&format!("{error:#}"));
+            }
+            Ok((code, Some(record)))
+        }
+    }
+}
+
+/// What becomes of a record when it is complete.
+struct Publication<'a> {
+    form: &'a dyn Form,
+    picture: &'a PictureOptions,
+    told: Result<()>,
+    not_stored: Option<anyhow::Error>,
+}
+
+impl Publication<'_> {
+    /// Stores the record and prints it.
+    fn publish(&mut self, record: &Record, store: Option<&SqliteStore>) {
+        let stored = match store.map(|store| (store.save(record), store)) {
+            None => "no (--no-store)".to_owned(),
+            Some((Ok(()), store)) => format!("{} in {}", record.id, store.path().display()),
+            // The result is worth more than the place where it was to be stored.
+            Some((Err(error), _)) => {
+                let text = format!("NO: {error}");
+                self.not_stored = Some(error.into());
+                text
+            }
+        };
+        self.told = print(record, &stored, self.form, self.picture);
+    }
+}
+
+/// Prints a record in a form, and on standard error what that form has no place for.
+pub(crate) fn print(
+    record: &Record,
+    stored: &str,
+    form: &dyn Form,
+    picture: &PictureOptions,
+) -> Result<()> {
+    let extras = Extras::stored(stored).with_histogram(picture.histogram());
+    crate::ui::print(&report::print(form, record, &extras)?)?;
+    if !form.has_verdict() {
+        for reason in &record.verdict.reasons {
+            crate::ui::error(&format!("NOT VALID: {reason}"));
+        }
+        for found in record.thresholds.iter().filter(|found| !found.held) {
+            crate::ui::error(&format!("threshold breached: {}", found.threshold));
+        }
+    }
+    Ok(())
+}
+
+fn exit_code(record: &Record) -> ExitCode {
+    match record.status {
+        Status::Interrupted => ExitCode::from(INTERRUPTED),
+        Status::Failed => ExitCode::from(FAILED),
+        Status::Done if !record.verdict.valid => ExitCode::from(NOT_VALID),
+        Status::Done if record.thresholds.iter().any(|threshold| !threshold.held) => {
+            ExitCode::from(BREACHED)
+        }
+        Status::Done => ExitCode::SUCCESS,
+    }
+}

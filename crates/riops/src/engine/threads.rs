@@ -1,0 +1,193 @@
+//! The worker threads: started, their sessions opened, their loops run.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel, sync_channel};
+
+use super::clock::Clock;
+use super::error::EngineError;
+use super::findings::{self, AccessFinding};
+use super::opening;
+use super::schedule::{Arrivals, Share};
+use super::session::Session;
+use super::shared::{Caller, Go, Shared, WorkerHandle};
+use super::worker::{IntervalLink, ReconnectLink, Rules, WAKE, Worker, WorkerEvent, WorkerSetup};
+use crate::metrics::{HistogramError, IntervalPart, Recorder, Samples};
+use crate::plan::Schedule;
+use crate::server::ConnectionError;
+use crate::workload::keys::{Purpose, stream};
+use crate::workload::{SessionPlan, Work};
+
+/// What a worker thread is started with.
+struct Assignment {
+    worker: usize,
+    share: Share,
+    sessions: Vec<SessionPlan>,
+    poll: mio::Poll,
+    waker: Arc<mio::Waker>,
+    go: Receiver<Go>,
+    spares: Receiver<Box<IntervalPart>>,
+}
+
+/// Starts the workers, among which the sessions are dealt out like cards.
+pub(super) fn start_workers(
+    sessions: Vec<SessionPlan>,
+    workers: usize,
+    shared: &Arc<Shared>,
+) -> Result<Vec<WorkerHandle>, EngineError> {
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let total = number(sessions.len());
+    let mut dealt: Vec<Vec<SessionPlan>> = (0..workers).map(|_| Vec::new()).collect();
+    for (position, session) in sessions.into_iter().enumerate() {
+        if let Some(own) = dealt.get_mut(position % workers) {
+            own.push(session);
+        }
+    }
+    dealt
+        .into_iter()
+        .enumerate()
+        .map(|(worker, sessions)| {
+            let poll = mio::Poll::new()?;
+            let waker = Arc::new(mio::Waker::new(poll.registry(), WAKE)?);
+            let (go, go_received) = sync_channel(1);
+            let (spares, spares_received) = sync_channel(4);
+            let assignment = Assignment {
+                worker,
+                share: Share { worker: number(worker), workers: number(workers), sessions: total },
+                waker: Arc::clone(&waker),
+                sessions,
+                poll,
+                go: go_received,
+                spares: spares_received,
+            };
+            let shared = Arc::clone(shared);
+            let thread = std::thread::Builder::new()
+                .name(format!("riops-worker-{worker}"))
+                .spawn(move || work(assignment, &shared))?;
+            Ok(WorkerHandle { caller: Caller::Poll(waker), go, spares, thread })
+        })
+        .collect()
+}
+
+/// The body of a worker thread. What it has to say goes through the channel; where nobody listens
+/// any more, nobody needs it.
+fn work(assignment: Assignment, shared: &Shared) {
+    let worker = assignment.worker;
+    let mut bye = Bye { worker, shared, said: false };
+    let send = |event| {
+        let _ = shared.events.send((worker, event));
+    };
+    let Assignment { share, sessions, poll, waker, go, spares, .. } = assignment;
+    let (mut sessions, findings) = match open_sessions(sessions, share, shared) {
+        Ok(opened) => opened,
+        Err(error) => {
+            bye.said = true;
+            return send(WorkerEvent::Ready(Err(error)));
+        }
+    };
+    let Ok(mut recorder) = recorder(shared) else {
+        return;
+    };
+    send(WorkerEvent::Ready(Ok(findings)));
+    let Ok(Go { start, limit, .. }) = go.recv() else {
+        bye.said = true;
+        return sessions.iter_mut().for_each(Session::end);
+    };
+    recorder.samples = shared
+        .plan
+        .keep_samples
+        .then(|| Samples::new(share.workers as usize, limit.measure_start()));
+    // All workers start at the same moment, however long each took to hear of it.
+    std::thread::sleep(start.since(shared.clock.now()).into());
+    let (reply, reopened) = channel();
+    let random = |purpose| stream(shared.plan.seed, purpose, worker as u64);
+    let setup = WorkerSetup {
+        share,
+        clock: shared.clock,
+        arrivals: Arrivals::new(
+            shared.plan.schedule,
+            share,
+            start,
+            limit.measure_start(),
+            random(Purpose::Arrivals),
+        ),
+        limit,
+        poll,
+        sessions,
+        rules: Rules::of(&shared.plan, shared.exact, shared.retried.clone()),
+        nodes: shared.nodes.clone(),
+        recorder,
+        changes: shared.changes.clone(),
+        link: IntervalLink {
+            worker,
+            length: shared.interval,
+            events: shared.events.clone(),
+            spares,
+        },
+        reconnect: ReconnectLink { connectors: shared.connectors.clone(), reply, reopened, waker },
+        rng: random(Purpose::Backoff),
+    };
+    let report = Worker::new(setup).run();
+    bye.said = true;
+    send(WorkerEvent::Ended(Box::new(report)));
+}
+
+/// Opens the sessions of a worker and collects what their plans show; on failure, which session failed.
+fn open_sessions(
+    sessions: Vec<SessionPlan>,
+    share: Share,
+    shared: &Shared,
+) -> Result<(Vec<Session>, Vec<AccessFinding>), (u64, ConnectionError)> {
+    let mut findings = Vec::new();
+    let mut opened = Vec::with_capacity(sessions.len());
+    for (position, session) in (0..).zip(sessions) {
+        let number = share.number(position);
+        let session = open_session(session, number, shared, &mut findings)
+            .map_err(|error| (number, error))?;
+        opened.push(session);
+    }
+    Ok((opened, findings))
+}
+
+/// The counters of a worker, with all memory that they need.
+fn recorder(shared: &Shared) -> Result<Recorder, HistogramError> {
+    let open_loop = shared.plan.schedule != Schedule::Closed;
+    let mut recorder = Recorder::new(shared.operations, open_loop)?;
+    recorder.count_nodes(shared.nodes.most())?;
+    Ok(recorder)
+}
+
+/// Tells the main thread of a worker that ends without its report, by a panic for example: it would
+/// wait for ever.
+struct Bye<'a> {
+    worker: usize,
+    shared: &'a Shared,
+    said: bool,
+}
+
+impl Drop for Bye<'_> {
+    fn drop(&mut self) {
+        if !self.said {
+            let _ = self.shared.events.send((self.worker, WorkerEvent::Lost));
+        }
+    }
+}
+
+/// Connects a session, makes it ready, and looks at its plans for the first time.
+fn open_session(
+    plan: SessionPlan,
+    number: u64,
+    shared: &Shared,
+    findings: &mut Vec<AccessFinding>,
+) -> Result<Session, ConnectionError> {
+    let SessionPlan { settings, statements, watched, work } = plan;
+    let Work::Client(generator) = work else {
+        let mixed = "a stage has sessions of two kinds".to_owned();
+        return Err(ConnectionError::Protocol(mixed));
+    };
+    let recipe = Arc::new(shared.recipe(settings, statements, watched));
+    let mut opened = shared.in_time(|| {
+        opening::open_somewhere(&recipe, number, true, &shared.nodes, &shared.interrupt)
+    })?;
+    findings::merge(findings, std::mem::take(&mut opened.findings));
+    Ok(Session::new(recipe, generator, shared.plan.pipeline as usize, shared.operations, opened))
+}

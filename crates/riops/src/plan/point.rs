@@ -1,0 +1,164 @@
+//! The parameters of the workload `point`, which uses the table of `load`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::{PlanError, refuse};
+use super::keys::Distribution;
+use super::load::validate_field_length;
+use super::policy::Caches;
+use super::spec::{Common, Spec};
+
+/// Which statements the sessions of `run point` send; selects, where nothing else is said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PointOperations {
+    /// Percent of them that are updates; the others are selects.
+    pub update_percent: u8,
+}
+
+impl FromStr for PointOperations {
+    type Err = PlanError;
+
+    fn from_str(text: &str) -> Result<Self, PlanError> {
+        let shares = || {
+            let (select, update) = text.strip_prefix("mixed:")?.split_once('/')?;
+            let (select, update): (u8, u8) = (select.parse().ok()?, update.parse().ok()?);
+            (select.checked_add(update)? == 100).then_some(update)
+        };
+        let update_percent = match text {
+            "select" => Some(0),
+            "update" => Some(100),
+            _ => shares(),
+        };
+        match update_percent {
+            Some(update_percent) => Ok(Self { update_percent }),
+            None => refuse(format!(
+                "--op `{text}` is none of select, update and mixed:SELECT%/UPDATE% whose shares make 100 (mixed:90/10)"
+            )),
+        }
+    }
+}
+
+impl TryFrom<String> for PointOperations {
+    type Error = PlanError;
+
+    fn try_from(text: String) -> Result<Self, PlanError> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for PointOperations {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.update_percent {
+            0 => formatter.write_str("select"),
+            100 => formatter.write_str("update"),
+            update => write!(formatter, "mixed:{}/{update}", 100 - update.min(100)),
+        }
+    }
+}
+
+impl From<PointOperations> for String {
+    fn from(operations: PointOperations) -> Self {
+        operations.to_string()
+    }
+}
+
+/// What the sessions of `run point` do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PointRun {
+    /// Which statements they send.
+    pub op: PointOperations,
+    /// Which keys are touched.
+    pub distribution: Distribution,
+    /// Characters of each text that an update writes; absent: those of the table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field_length: Option<u32>,
+    /// In which state the caches are at the start.
+    pub caches: Caches,
+    /// Whether updates are made without a distributed transaction (YugabyteDB).
+    pub non_transactional: bool,
+}
+
+impl Default for PointRun {
+    fn default() -> Self {
+        Self {
+            op: PointOperations::default(),
+            distribution: Distribution::Uniform,
+            field_length: None,
+            caches: Caches::AsFound,
+            non_transactional: false,
+        }
+    }
+}
+
+impl PointRun {
+    fn validate_alone(&self) -> Result<(), PlanError> {
+        if self.field_length.is_some() && !self.updates() {
+            return refuse(
+                "--field-length goes with --op update or mixed: it is what updates write"
+                    .to_owned(),
+            );
+        }
+        self.field_length.map_or(Ok(()), validate_field_length)
+    }
+
+    /// Whether any statement selects.
+    #[must_use]
+    pub fn selects(&self) -> bool {
+        self.op.update_percent < 100
+    }
+
+    /// Whether any statement updates.
+    #[must_use]
+    pub fn updates(&self) -> bool {
+        self.op.update_percent > 0
+    }
+}
+
+impl Spec for PointRun {
+    fn name(&self) -> &'static str {
+        "point"
+    }
+
+    fn validate(&self, _: &Common<'_>) -> Result<(), PlanError> {
+        self.validate_alone()
+    }
+
+    fn dataset(&self) -> Option<&'static str> {
+        Some("load")
+    }
+
+    fn caches(&self) -> Caches {
+        self.caches
+    }
+
+    fn writes(&self) -> bool {
+        self.updates()
+    }
+
+    fn counts_changes_of(&self, operation: &str) -> bool {
+        operation == "update"
+    }
+
+    fn wrong_replies(&self) -> &'static str {
+        "no row, more than one, or a text of a wrong length"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_are_read_and_printed_alike() {
+        for text in ["select", "update", "mixed:90/10", "mixed:1/99"] {
+            assert_eq!(text.parse::<PointOperations>().unwrap().to_string(), text);
+        }
+        for text in ["", "delete", "mixed", "mixed:90", "mixed:90/20", "mixed:200/-100"] {
+            assert!(text.parse::<PointOperations>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,486 @@
+//! The plan of one run.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::error::{PlanError, at_least_one, refuse};
+use super::policy::{
+    ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, SESSIONS_MAX, Schedule, Stop,
+};
+use super::rows::RowsRun;
+use super::spec::Common;
+use super::spread::Spread;
+use super::threshold::{Metric, Threshold, TimeKind};
+use super::work::{DatasetPlan, Parameters, WorkPlan};
+
+/// Points of a time series that are kept.
+pub const SERIES_POINTS_MAX: usize = 100_000;
+/// Transactions under way on one session: the wire protocol's part counts up to it.
+const PIPELINE_MAX: usize = riops_wire::pipeline::BATCHES_MAX;
+/// More starts a second than any client makes.
+const RATE_MAX: f64 = 1e7;
+/// The longest run: 30 days.
+const DURATION_S_MAX: f64 = 30.0 * 86_400.0;
+/// The shortest interval: below it the figures are mostly noise.
+const INTERVAL_S_MIN: f64 = 0.1;
+
+/// Everything a run needs to know except where the database is, with the defaults filled in: the same plan
+/// gives the same run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a decision of its own")]
+pub struct RunPlan {
+    /// What the sessions do.
+    #[serde(flatten)]
+    pub work: WorkPlan,
+    /// Connections that do the work.
+    pub sessions: u32,
+    /// Threads that drive them.
+    pub workers: u32,
+    /// Which intended start each transaction has.
+    pub schedule: Schedule,
+    /// How statements are sent.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// Transactions that a session may have under way at once.
+    #[serde(default = "one")]
+    pub pipeline: u32,
+    /// A new connection after this many transactions of a session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reconnect_every: Option<u64>,
+    /// How errors are met.
+    #[serde(default)]
+    pub errors: ErrorPolicy,
+    /// Which node of a cluster each session goes to.
+    #[serde(default)]
+    pub spread: Spread,
+    /// Whether sessions go home when the node that they had to leave is back.
+    #[serde(default)]
+    pub rebalance: bool,
+    /// The port of the nodes at which YugabyteDB tells its metrics.
+    #[serde(default = "metrics_port")]
+    pub metrics_port: u16,
+    /// How long connecting all sessions may take, in seconds; absent: as long as each connection may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connect_within_s: Option<f64>,
+    /// The percentile of the points of the time series, in percent.
+    #[serde(default = "percentile")]
+    pub percentile: f64,
+    /// When a transaction is late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_limit: Option<LatencyLimit>,
+    /// What the result has to be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<Threshold>,
+    /// Whether a breached threshold ends the run.
+    #[serde(default)]
+    pub abort_on_threshold: bool,
+    /// Whether a result that the client limited is not valid.
+    #[serde(default)]
+    pub strict: bool,
+    /// Seconds before counting starts.
+    pub warmup_s: f64,
+    /// When counting ends.
+    pub stop: Stop,
+    /// Seconds of each point of the time series.
+    pub interval_s: f64,
+    /// From which all random streams are derived.
+    pub seed: u64,
+    /// Whether the acknowledged changes are counted in the database afterwards.
+    pub verify: bool,
+    /// Whether single transactions are kept, for a picture.
+    #[serde(default)]
+    pub keep_samples: bool,
+    /// Parameters that the dataset must have, by their names in the registry; the others are as they are
+    /// found, or defaults where it is prepared.
+    #[serde(default, skip_serializing_if = "Parameters::is_empty")]
+    pub dataset: Parameters,
+    /// Whether a dataset that is missing is prepared first.
+    #[serde(default)]
+    pub prepare: PreparePolicy,
+    /// Whether the size of a row is asked for.
+    #[serde(default)]
+    pub row_size: bool,
+    /// A name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// More of them, by key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<String, String>,
+}
+
+impl Default for RunPlan {
+    /// The defaults of the command line, for one session and with the seed 0.
+    fn default() -> Self {
+        Self {
+            work: RowsRun::default().into(),
+            sessions: 1,
+            workers: 1,
+            schedule: Schedule::Closed,
+            protocol: Protocol::Prepared,
+            pipeline: 1,
+            reconnect_every: None,
+            errors: ErrorPolicy::default(),
+            spread: Spread::default(),
+            rebalance: false,
+            metrics_port: metrics_port(),
+            connect_within_s: None,
+            percentile: percentile(),
+            latency_limit: None,
+            thresholds: Vec::new(),
+            abort_on_threshold: false,
+            strict: false,
+            warmup_s: 2.0,
+            stop: Stop::DurationS(10.0),
+            interval_s: 1.0,
+            seed: 0,
+            verify: true,
+            keep_samples: false,
+            dataset: Parameters::new(),
+            prepare: PreparePolicy::default(),
+            row_size: false,
+            label: None,
+            tags: BTreeMap::new(),
+        }
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// The tserver's.
+fn metrics_port() -> u16 {
+    9000
+}
+
+/// As in sysbench.
+fn percentile() -> f64 {
+    95.0
+}
+
+impl RunPlan {
+    /// Reads a plan that was written as JSON.
+    ///
+    /// # Errors
+    /// [`PlanError`] where it is no plan, and for a key that no plan has: a misspelled option would else be
+    /// ignored without a word.
+    pub fn from_json(text: &str) -> Result<Self, PlanError> {
+        let refused = |error: serde_json::Error| PlanError(format!("not a plan: {error}"));
+        let given: Value = serde_json::from_str(text).map_err(refused)?;
+        let plan: Self = serde_json::from_str(text).map_err(refused)?;
+        let known = serde_json::to_value(&plan).map_err(refused)?;
+        match unknown_key(&given, &known) {
+            Some(key) => refuse(format!("a plan has no `{key}`")),
+            None => Ok(plan),
+        }
+    }
+
+    /// Checks what can be checked without a server.
+    ///
+    /// # Errors
+    /// [`PlanError`] that names the option, its value and what is allowed.
+    pub fn validate(&self) -> Result<(), PlanError> {
+        // First: its options may be where the others come from.
+        self.work.spec().validate(&self.common())?;
+        self.validate_dataset()?;
+        self.validate_sessions()?;
+        self.validate_times()?;
+        self.validate_stop()?;
+        self.validate_latency_limit()?;
+        self.validate_thresholds()?;
+        if self.rebalance && matches!(self.spread, Spread::Off | Spread::LeastConnections) {
+            return refuse(format!(
+                "--rebalance and --spread {} contradict each other: sessions have no home to go back to",
+                self.spread
+            ));
+        }
+        let names = self.label.iter().chain(self.tags.keys()).chain(self.tags.values());
+        match names.into_iter().find(|name| name.chars().any(char::is_control)) {
+            Some(name) => refuse(format!("--label and --tag take no control characters: {name:?}")),
+            None => Ok(()),
+        }
+    }
+
+    fn common(&self) -> Common<'_> {
+        Common {
+            protocol: self.protocol,
+            schedule: self.schedule,
+            stop: self.stop,
+            pipeline: self.pipeline,
+            reconnect_every: self.reconnect_every,
+            latency_limit: self.latency_limit,
+            rebalance: self.rebalance,
+            keep_samples: self.keep_samples,
+            dataset: &self.dataset,
+        }
+    }
+
+    /// The dataset that the run prepares where it is missing: the given parameters, and defaults for the
+    /// others. `None` for a workload without a prepared dataset.
+    ///
+    /// # Errors
+    /// [`PlanError`] where a parameter is unknown or has another type.
+    pub fn prepared(&self) -> Result<Option<DatasetPlan>, PlanError> {
+        let default = self.work.spec().dataset().and_then(DatasetPlan::default_of);
+        let mut given = self.dataset.clone();
+        given.entry("seed").or_insert_with(|| self.seed.into());
+        default.map(|dataset| dataset.with(&given)).transpose()
+    }
+
+    fn validate_dataset(&self) -> Result<(), PlanError> {
+        match self.prepared()? {
+            Some(dataset) => dataset.spec().validate(),
+            None if self.dataset.is_empty() => Ok(()),
+            None => refuse(format!("the workload {} has no dataset", self.work.spec().name())),
+        }
+    }
+
+    fn validate_sessions(&self) -> Result<(), PlanError> {
+        at_least_one("--sessions", u64::from(self.sessions))?;
+        at_least_one("--workers", u64::from(self.workers))?;
+        if self.sessions > SESSIONS_MAX {
+            return refuse(format!("--sessions {} is more than {SESSIONS_MAX}", self.sessions));
+        }
+        if self.workers > self.sessions {
+            return refuse(format!(
+                "--workers {} is more than --sessions {}: a session is driven by one worker",
+                self.workers, self.sessions
+            ));
+        }
+        if self.pipeline == 0 || self.pipeline as usize > PIPELINE_MAX {
+            return refuse(format!(
+                "--pipeline must be between 1 and {PIPELINE_MAX}, not {}",
+                self.pipeline
+            ));
+        }
+        if let Some(per_s) = self.schedule.per_s()
+            && !(per_s > 0.0 && per_s <= RATE_MAX)
+        {
+            return refuse(format!("--rate must be above 0 and at most {RATE_MAX}, not {per_s}"));
+        }
+        self.reconnect_every.map_or(Ok(()), |every| at_least_one("--reconnect", every))
+    }
+
+    fn validate_times(&self) -> Result<(), PlanError> {
+        if !(self.interval_s >= INTERVAL_S_MIN && self.interval_s <= 3600.0) {
+            return refuse(format!(
+                "--interval must be between 100ms and 1h, not {} s",
+                self.interval_s
+            ));
+        }
+        if !(self.warmup_s >= 0.0 && self.warmup_s <= DURATION_S_MAX) {
+            return refuse(format!("--warmup must be at most 30 days, not {} s", self.warmup_s));
+        }
+        if !(self.percentile >= 1.0 && self.percentile <= 100.0) {
+            return refuse(format!(
+                "--percentile must be between 1 and 100, not {}",
+                self.percentile
+            ));
+        }
+        if let Some(seconds) = self.connect_within_s
+            && !(seconds > 0.0 && seconds <= DURATION_S_MAX)
+        {
+            return refuse(format!(
+                "--thread-init-timeout must be above 0 and at most 30 days, not {seconds} s"
+            ));
+        }
+        let timeout_s = self.errors.reconnect_timeout_s;
+        if !(0.0..=DURATION_S_MAX).contains(&timeout_s) {
+            return refuse(format!(
+                "--reconnect-timeout must be at most 30 days, not {timeout_s} s"
+            ));
+        }
+        Ok(())
+    }
+
+    fn validate_stop(&self) -> Result<(), PlanError> {
+        match self.stop {
+            Stop::DurationS(seconds) if !(seconds > 0.0 && seconds <= DURATION_S_MAX) => {
+                refuse(format!("--duration must be above 0 and at most 30 days, not {seconds} s"))
+            }
+            Stop::DurationS(seconds) if seconds / self.interval_s > SERIES_POINTS_MAX as f64 => {
+                refuse(format!(
+                    "--interval {} s over {seconds} s makes more than {SERIES_POINTS_MAX} points: use a longer interval",
+                    self.interval_s
+                ))
+            }
+            Stop::DurationS(_) => Ok(()),
+            Stop::Transactions(count) => at_least_one("--transactions", count),
+            Stop::Rows(count) => at_least_one("--total-rows", count),
+        }
+    }
+
+    fn validate_latency_limit(&self) -> Result<(), PlanError> {
+        let Some(LatencyLimit { limit_s, skip }) = self.latency_limit else {
+            return Ok(());
+        };
+        if !(limit_s > 0.0 && limit_s <= 3600.0) {
+            return refuse(format!(
+                "--latency-limit must be above 0 and at most 1h, not {limit_s} s"
+            ));
+        }
+        if skip && !matches!(self.stop, Stop::DurationS(_)) {
+            return refuse(
+                "--skip-late goes with --duration only: what is skipped is no transaction that a number could count"
+                    .to_owned(),
+            );
+        }
+        if skip && self.schedule == Schedule::Closed {
+            return refuse(
+                "--skip-late needs --rate: without intended starts nothing is late before it is sent"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
+    fn validate_thresholds(&self) -> Result<(), PlanError> {
+        if self.latency_limit.is_none()
+            && let Some(late) =
+                self.thresholds.iter().find(|threshold| threshold.metric == Metric::Late)
+        {
+            return refuse(format!(
+                "--threshold '{late}' needs --latency-limit: without it nothing is late"
+            ));
+        }
+        let response = |threshold: &&Threshold| {
+            matches!(threshold.metric, Metric::Time(TimeKind::Response, _) | Metric::Waiting)
+        };
+        match self.thresholds.iter().find(response) {
+            Some(threshold) if self.schedule == Schedule::Closed => refuse(format!(
+                "--threshold '{threshold}' needs --rate: without intended starts there is none"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The length of the warm-up.
+    #[must_use]
+    pub fn warmup(&self) -> Duration {
+        Duration::from_secs_f64(self.warmup_s)
+    }
+
+    /// The length of an interval of the time series.
+    #[must_use]
+    pub fn interval(&self) -> Duration {
+        Duration::from_secs_f64(self.interval_s)
+    }
+}
+
+/// The first key of `given` that `known` does not have. Absent ones may be left out where a value is empty.
+fn unknown_key(given: &Value, known: &Value) -> Option<String> {
+    let (Value::Object(given), Value::Object(known)) = (given, known) else {
+        return None;
+    };
+    given.iter().find_map(|(key, value)| match known.get(key) {
+        Some(known) => unknown_key(value, known).map(|inner| format!("{key}.{inner}")),
+        None if is_empty(value) => None,
+        None => Some(key.clone()),
+    })
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(values) => values.is_empty(),
+        Value::Object(values) => values.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> RunPlan {
+        RunPlan {
+            sessions: 2,
+            workers: 2,
+            thresholds: vec!["p99<10ms".parse().unwrap()],
+            ..RunPlan::default()
+        }
+    }
+
+    #[test]
+    fn a_plan_survives_its_own_json() {
+        let json = serde_json::to_string(&plan()).unwrap();
+        assert_eq!(serde_json::from_str::<RunPlan>(&json).unwrap(), plan());
+    }
+
+    #[test]
+    fn a_plan_of_an_older_version_can_be_read() {
+        let mut json = serde_json::to_value(plan()).unwrap();
+        for added in [
+            "protocol",
+            "pipeline",
+            "errors",
+            "thresholds",
+            "abort_on_threshold",
+            "strict",
+            "keep_samples",
+            "spread",
+            "rebalance",
+            "metrics_port",
+            "percentile",
+        ] {
+            json.as_object_mut().unwrap().remove(added);
+        }
+        for added in ["update_share", "loop", "caches", "non_transactional"] {
+            json["rows"].as_object_mut().unwrap().remove(added).unwrap();
+        }
+        json["rows"]["update_batch"] = 7.into();
+        let read: RunPlan = serde_json::from_value(json).unwrap();
+        let work = RowsRun { update_batch: Some(7), ..RowsRun::default() }.into();
+        assert_eq!(read, RunPlan { work, thresholds: Vec::new(), ..plan() });
+    }
+
+    #[test]
+    fn absurd_numbers_are_refused_by_the_name_of_their_option() {
+        type Change = fn(&mut RunPlan);
+        let cases: [(Change, &str); 23] = [
+            (|plan| plan.thresholds.push("late=0".parse().unwrap()), "needs --latency-limit"),
+            (
+                |plan| {
+                    plan.schedule = Schedule::Constant { per_s: 1.0 };
+                    plan.stop = Stop::Rows(5);
+                    plan.latency_limit = Some(LatencyLimit { limit_s: 1.0, skip: true });
+                },
+                "--duration only",
+            ),
+            (|plan| plan.pipeline = 0, "--pipeline"),
+            (|plan| plan.pipeline = 1_000, "--pipeline"),
+            (|plan| plan.schedule = Schedule::Constant { per_s: 0.0 }, "--rate"),
+            (|plan| plan.schedule = Schedule::Poisson { per_s: f64::NAN }, "--rate"),
+            (|plan| plan.reconnect_every = Some(0), "--reconnect"),
+            (
+                |plan| plan.latency_limit = Some(LatencyLimit { limit_s: 1.0, skip: true }),
+                "--skip-late",
+            ),
+            (|plan| plan.errors.reconnect_timeout_s = f64::NAN, "--reconnect-timeout"),
+            (|plan| plan.thresholds.push("response.p99<1s".parse().unwrap()), "needs --rate"),
+            (|plan| plan.label = Some("red\u{1b}[31m".to_owned()), "--label"),
+            (|plan| plan.sessions = 0, "--sessions"),
+            (|plan| plan.sessions = 1_000_000, "--sessions"),
+            (|plan| plan.workers = 0, "--workers"),
+            (|plan| plan.workers = 3, "--workers"),
+            (|plan| plan.stop = Stop::DurationS(0.0), "--duration"),
+            (|plan| plan.stop = Stop::DurationS(1e12), "--duration"),
+            (|plan| plan.stop = Stop::DurationS(864_000.0), "--interval"),
+            (|plan| plan.stop = Stop::Transactions(0), "--transactions"),
+            (|plan| plan.stop = Stop::Rows(0), "--total-rows"),
+            (|plan| plan.warmup_s = f64::INFINITY, "--warmup"),
+            (|plan| plan.interval_s = 0.0, "--interval"),
+            (|plan| plan.work = RowsRun { batch: 0, ..RowsRun::default() }.into(), "--batch"),
+        ];
+        for (change, option) in cases {
+            let mut plan = plan();
+            assert_eq!(plan.validate(), Ok(()));
+            change(&mut plan);
+            let error = plan.validate().unwrap_err().to_string();
+            assert!(error.contains(option), "{error}");
+        }
+    }
+}

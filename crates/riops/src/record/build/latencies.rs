@@ -1,0 +1,20 @@
+//! Histograms and their summaries.
+
+use crate::metrics::{Histogram, HistogramError, OperationTotals};
+use crate::record::latency::LatencySummary;
+
+pub(super) fn summary(histogram: &Histogram) -> Option<LatencySummary> {
+    histogram.summary().map(Into::into)
+}
+
+/// One histogram of all kinds of transactions.
+pub(super) fn merged<'a>(
+    totals: &'a [OperationTotals],
+    pick: impl Fn(&'a OperationTotals) -> Option<&'a Histogram>,
+) -> Result<Histogram, HistogramError> {
+    let mut all = Histogram::new()?;
+    for histogram in totals.iter().filter_map(pick) {
+        all.merge(histogram)?;
+    }
+    Ok(all)
+}

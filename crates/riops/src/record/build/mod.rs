@@ -1,0 +1,18 @@
+//! From the measured types to the record: rates, summaries, the verdict. Pure.
+
+mod accesses;
+mod client;
+mod io;
+mod latencies;
+mod nodes;
+mod operations;
+mod parts;
+mod run;
+mod session_loop;
+mod sessions;
+mod stage;
+mod statement;
+mod thresholds;
+
+pub use parts::{Ending, Measured, MeasuredStatement, Part, RunContext};
+pub use run::build;

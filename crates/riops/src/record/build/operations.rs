@@ -1,0 +1,75 @@
+//! The kinds of transactions of a stage.
+
+use super::latencies::summary;
+use crate::engine::StageResult;
+use crate::metrics::{Counter, Counters, HistogramError};
+use crate::probe::database::DatabaseUse;
+use crate::record::counts::Outcomes;
+use crate::record::operation::OperationRecord;
+
+pub(super) fn outcomes(counters: &Counters) -> Outcomes {
+    let succeeded = counters.get(Counter::Transactions);
+    let failed = counters.get(Counter::Failed);
+    let unknown = counters.get(Counter::Unknown);
+    Outcomes { attempted: succeeded + failed + unknown, succeeded, failed, unknown }
+}
+
+/// Block accesses per transaction, by kind. One kind: those of the stage divided by its transactions. Reads
+/// and updates: those of a read were measured alone; the updates made the rest.
+pub(super) fn blocks_per_transaction(
+    result: &StageResult,
+    database: Option<&DatabaseUse>,
+) -> Vec<Option<f64>> {
+    let counts: Vec<f64> =
+        result.acknowledged.iter().map(|each| each.transactions as f64).collect();
+    let blocks = database.and_then(|database| database.blocks);
+    let total = blocks.map(|blocks| blocks.accesses() as f64).filter(|&total| total > 0.0);
+    let each = |total: f64, count: f64| (count > 0.0).then(|| total / count);
+    match (total, counts.as_slice()) {
+        (Some(total), &[reads, updates]) if reads > 0.0 && updates > 0.0 => {
+            let per_read = database.and_then(|database| database.blocks_per_read);
+            let rest = per_read.map(|per_read| (total - reads * per_read).max(0.0));
+            vec![per_read, rest.and_then(|rest| each(rest, updates))]
+        }
+        (Some(total), counts) => counts.iter().map(|&count| each(total, count)).collect(),
+        (None, counts) => vec![None; counts.len()],
+    }
+}
+
+/// The kinds that occurred.
+pub(super) fn operations(
+    result: &StageResult,
+    blocks: &[Option<f64>],
+) -> Result<Vec<OperationRecord>, HistogramError> {
+    result
+        .operations
+        .iter()
+        .zip(result.recorder.operations())
+        .zip(result.acknowledged.iter().zip(blocks))
+        .filter(|((_, totals), (acknowledged, _))| {
+            totals.counters.get(Counter::Transactions)
+                + totals.counters.get(Counter::Failed)
+                + acknowledged.transactions
+                + acknowledged.transactions_unknown
+                > 0
+        })
+        .map(|((name, totals), (acknowledged, &blocks_per_transaction))| {
+            Ok(OperationRecord {
+                blocks_per_transaction,
+                name: (*name).to_owned(),
+                transactions: totals.counters.get(Counter::Transactions),
+                rows: totals.counters.get(Counter::Rows),
+                acknowledged_transactions: acknowledged.transactions,
+                acknowledged_rows: acknowledged.rows,
+                unknown_rows: acknowledged.rows_unknown,
+                effects: acknowledged.effects.into(),
+                unknown_effects: acknowledged.effects_unknown.into(),
+                failed: totals.counters.get(Counter::Failed),
+                unknown: totals.counters.get(Counter::Unknown),
+                response_us: totals.response.as_ref().and_then(summary),
+                service_us: summary(&totals.service),
+                histogram: Some(totals.service.to_base64()?),
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,142 @@
+//! The stage of sessions that repeat transactions.
+
+use super::client::client_cpu;
+use super::io;
+use super::latencies::{merged, summary};
+use super::nodes::{imbalance_of, nodes};
+use super::operations::{blocks_per_transaction, operations, outcomes};
+use super::parts::Measured;
+use super::sessions::{execution, fairness, session_details};
+use super::stage::{throughput, with_counters};
+use crate::engine::{SessionTally, StageResult};
+use crate::metrics::{Counter, Histogram, HistogramError, Queries};
+use crate::plan::{RunPlan, StageFacts};
+use crate::probe::MachineUse;
+use crate::record::client::ClientCpu;
+use crate::record::counts::DrainedRecord;
+use crate::record::schedule::{LateRecord, ScheduleRecord};
+use crate::record::session_loop::LoopRecord;
+use crate::record::stage::StageRecord;
+
+pub(super) fn stage(
+    measured: Measured,
+    plan: &RunPlan,
+    is_local: bool,
+) -> Result<StageRecord, HistogramError> {
+    let Measured { work, result, usage, caches, row_bytes } = measured;
+    let facts = work.spec().facts();
+    let counters = result.recorder.counters();
+    let transactions = counters.get(Counter::Transactions);
+    let rows = counters.get(Counter::Rows);
+    let statements = counters.get(Counter::Statements);
+    let service = merged(result.recorder.operations(), |totals| Some(&totals.service))?;
+    let seconds = result.seconds;
+    let throughput = throughput(seconds, transactions, rows, statements);
+    // A call that was interrupted has done more than it could report.
+    let all_said = !facts.in_server
+        || (!result.interrupted
+            && result.failure.is_none()
+            && counters.get(Counter::Reconnects) == 0);
+    let acknowledged = result.acknowledged.iter().filter(|_| all_said);
+    let work = io::Work {
+        rows_per_s: throughput.rows_per_s,
+        rows_acknowledged: acknowledged.map(|each| each.rows).sum(),
+        seconds,
+        index_only: facts.index_only,
+    };
+    let storage = result.findings.iter().find_map(|found| found.finding.storage);
+    Ok(StageRecord {
+        name: result.name.clone(),
+        kind: if facts.in_server { "server_loop" } else { "loop" }.to_owned(),
+        database_s: Some(service.total_s()),
+        seconds,
+        // A stage may have fewer sessions than the maximum of the plan.
+        sessions: u32::try_from(result.sessions.len()).unwrap_or(plan.sessions),
+        transactions,
+        rows,
+        statements,
+        throughput,
+        io: io::io(&usage, work, storage),
+        client_cpu: client_cpu(usage.client_cpu_s, &result.worker_cpu_s, seconds, transactions)
+            .map(|cpu| ClientCpu { away_us: summary(&result.recorder.away), ..cpu }),
+        session_loop: session_loop(result, &usage, plan, (facts, row_bytes, &service))?,
+        ..with_counters(usage, caches, is_local)
+    })
+}
+
+fn session_loop(
+    result: StageResult,
+    usage: &MachineUse,
+    plan: &RunPlan,
+    (facts, row_bytes, service): (StageFacts, Option<u64>, &Histogram),
+) -> Result<LoopRecord, HistogramError> {
+    let recorder = &result.recorder;
+    let totals = recorder.operations();
+    let response = merged(totals, |totals| totals.response.as_ref())?;
+    let counters = recorder.counters();
+    let outcomes = outcomes(&counters);
+    let retries = counters.get(Counter::Retries);
+    let nodes = nodes(&result, &usage.nodes, (outcomes.succeeded, facts.in_server));
+    let blocks_per_transaction = blocks_per_transaction(&result, usage.database.as_ref());
+    let transactions_each: Vec<u64> =
+        result.sessions.iter().map(SessionTally::transactions).collect();
+    Ok(LoopRecord {
+        batch: facts.batch,
+        update_batch: facts.update_batch,
+        method: facts.method,
+        row_bytes,
+        service_us: summary(service),
+        response_us: summary(&response),
+        histogram: Some(service.to_base64()?),
+        response_histogram: (response.count() > 0).then(|| response.to_base64()).transpose()?,
+        outcomes: Some(outcomes),
+        retries,
+        reconnects: counters.get(Counter::Reconnects),
+        queries: Queries::from(&counters).into(),
+        attempt_us: (retries > 0).then(|| summary(&recorder.attempts)).flatten(),
+        percentile_us: [&response, service]
+            .into_iter()
+            .find(|histogram| histogram.count() > 0)
+            .map(|histogram| histogram.quantile(plan.percentile / 100.0).as_micros()),
+        execution_s: (!facts.in_server).then(|| execution(&result.sessions)),
+        lock_waits: usage.lock_waits.map(Into::into),
+        imbalance: imbalance_of(&nodes),
+        nodes,
+        late: plan.latency_limit.map(|limit| LateRecord {
+            limit_us: limit.limit_s * 1e6,
+            transactions: counters.get(Counter::Late),
+            skipped: counters.get(Counter::Skipped),
+        }),
+        schedule: schedule(&result),
+        connect_us: summary(&recorder.connects),
+        operations: operations(&result, &blocks_per_transaction)?,
+        errors: recorder.errors().entries().iter().cloned().map(Into::into).collect(),
+        unknown_commits: result.acknowledged.iter().map(|each| each.transactions_unknown).sum(),
+        drained: drained(&result),
+        sessions_fairness: fairness(&transactions_each),
+        session_details: session_details(&result),
+        samples: result.samples.map(Into::into),
+        series: result.series.into_iter().map(Into::into).collect(),
+    })
+}
+
+fn drained(result: &StageResult) -> DrainedRecord {
+    DrainedRecord {
+        transactions: result.drained,
+        max_us: result.drained_max.as_micros(),
+        lost: result.drained_lost,
+    }
+}
+
+fn schedule(result: &StageResult) -> Option<ScheduleRecord> {
+    let starts = result.starts?;
+    let skipped = result.recorder.counters().get(Counter::Skipped);
+    Some(ScheduleRecord {
+        intended: starts.intended,
+        sent: starts.intended.saturating_sub(starts.waiting + skipped),
+        skipped,
+        waiting: starts.waiting,
+        oldest_wait_us: starts.oldest_wait.as_micros(),
+        start_lag_us: result.recorder.start_lag.as_ref().and_then(summary),
+    })
+}

@@ -1,0 +1,67 @@
+//! What every stage has, whatever it ran.
+
+use crate::probe::MachineUse;
+use crate::probe::caches::CacheState;
+use crate::probe::sampler;
+use crate::record::probes::Sampled;
+use crate::record::stage::{StageRecord, Throughput};
+
+/// Rates over so many seconds.
+pub(super) fn throughput(
+    seconds: f64,
+    transactions: u64,
+    rows: u64,
+    statements: u64,
+) -> Throughput {
+    let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+    Throughput {
+        transactions_per_s: per_second(transactions),
+        rows_per_s: per_second(rows),
+        statements_per_s: per_second(statements),
+    }
+}
+
+/// A stage that has only the counters of the probes. A counter that is added to the probes is a compile
+/// error here until it is decided whether the record stores it.
+pub(super) fn with_counters(
+    usage: MachineUse,
+    caches: Option<CacheState>,
+    is_local: bool,
+) -> StageRecord {
+    let MachineUse {
+        started_at,
+        machine_busy_share,
+        memory,
+        pressure,
+        session_reads,
+        database,
+        sampled,
+        // Of riops itself, of the device, of a loop, of a statement.
+        seconds: _,
+        client_cpu_s: _,
+        device: _,
+        lock_waits: _,
+        nodes: _,
+        processes_cpu_s: _,
+    } = usage;
+    StageRecord {
+        caches: caches.map(Into::into),
+        started_at,
+        database: database.map(Into::into),
+        memory: memory.filter(|_| is_local).map(Into::into),
+        pressure: pressure.filter(|_| is_local).map(Into::into),
+        machine_busy_share,
+        process_io: session_reads.map(Into::into),
+        probes: probes(sampled, is_local),
+        ..StageRecord::default()
+    }
+}
+
+/// Counters of this machine are left out if the server does not run on it.
+fn probes(sampled: Option<sampler::Sampled>, is_local: bool) -> Option<Sampled> {
+    let mut sampled = Sampled::from(sampled?);
+    for point in sampled.points.iter_mut().filter(|_| !is_local) {
+        (point.machine_busy_share, point.dirty_bytes) = (None, None);
+    }
+    Some(sampled)
+}

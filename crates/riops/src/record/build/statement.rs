@@ -1,0 +1,56 @@
+//! The stage of a statement that ran once.
+
+use super::client::client_cpu;
+use super::io;
+use super::parts::MeasuredStatement;
+use super::sessions::fairness;
+use super::stage::{throughput, with_counters};
+use crate::record::session_loop::LoopRecord;
+use crate::record::stage::StageRecord;
+use crate::record::statement::StatementRecord;
+
+/// The stage of a statement that ran once is one transaction of one session.
+pub(super) fn statement(measured: MeasuredStatement, is_local: bool) -> StageRecord {
+    let MeasuredStatement { name, sql, result, rows, plan, vacuum, usage, caches, .. } = measured;
+    let seconds = result.seconds;
+    let throughput = throughput(seconds, 1, rows, 1);
+    let work = io::Work {
+        rows_per_s: throughput.rows_per_s,
+        rows_acknowledged: rows,
+        seconds,
+        index_only: false,
+    };
+    let process_cpu_share =
+        usage.processes_cpu_s.map(|cpu_s| cpu_s / usage.seconds.max(f64::MIN_POSITIVE));
+    let mut io = io::io(&usage, work, None);
+    if let Some(io) = &mut io {
+        // The counters of the process do not include reads by parallel workers and I/O workers.
+        io.sources = None;
+    }
+    StageRecord {
+        name,
+        kind: "statement".to_owned(),
+        statement: Some(StatementRecord {
+            sql,
+            tag: result.answer.tags.into_iter().next().unwrap_or_default(),
+            plan: plan.map(Into::into),
+            vacuum: vacuum.map(Into::into),
+            process_cpu_share,
+        }),
+        database_s: Some(seconds),
+        seconds,
+        sessions: 1,
+        transactions: 1,
+        rows,
+        statements: 1,
+        throughput,
+        session_loop: LoopRecord {
+            // Stored with every stage since schema 1.
+            sessions_fairness: fairness(&[1]),
+            ..LoopRecord::default()
+        },
+        io,
+        client_cpu: client_cpu(usage.client_cpu_s, &[], seconds, 1),
+        ..with_counters(usage, caches, is_local)
+    }
+}

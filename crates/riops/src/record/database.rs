@@ -1,0 +1,223 @@
+//! The counters of the database over a stage, and the state of the caches before it.
+
+use serde::{Deserialize, Serialize};
+
+use super::convert::from_measured;
+use crate::probe::{caches, database, waits};
+
+/// What was done to the caches before a stage, as text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheState {
+    /// `cold` or `warm`.
+    pub wanted: String,
+    /// The result for shared buffers.
+    pub shared_buffers: String,
+    /// The result for the page cache of the operating system.
+    pub page_cache: String,
+    /// Whether both caches are as wanted.
+    pub reached: bool,
+}
+
+from_measured!(CacheState from caches::CacheState { wanted, shared_buffers, page_cache, reached });
+
+/// Block accesses in the tables of the dataset.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names are those of pg_statio_user_tables")]
+pub struct TableBlocks {
+    pub heap_blks_hit: u64,
+    pub heap_blks_read: u64,
+    pub idx_blks_hit: u64,
+    pub idx_blks_read: u64,
+}
+
+from_measured!(TableBlocks from database::TableBlocks {
+    heap_blks_hit, heap_blks_read, idx_blks_hit, idx_blks_read,
+});
+
+impl TableBlocks {
+    /// Accesses to blocks that were not in shared buffers.
+    #[must_use]
+    pub fn reads(self) -> u64 {
+        self.heap_blks_read + self.idx_blks_read
+    }
+}
+
+/// The row of `pg_stat_database` of the measured database.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names are those of pg_stat_database")]
+pub struct DatabaseCounters {
+    pub blks_hit: u64,
+    pub blks_read: u64,
+    pub tup_returned: u64,
+    pub tup_fetched: u64,
+    pub tup_updated: u64,
+    pub xact_commit: u64,
+    pub xact_rollback: u64,
+    pub deadlocks: u64,
+    #[serde(default)]
+    pub temp_files: u64,
+    #[serde(default)]
+    pub temp_bytes: u64,
+}
+
+from_measured!(DatabaseCounters from database::DatabaseCounters {
+    blks_hit, blks_read, tup_returned, tup_fetched, tup_updated,
+    xact_commit, xact_rollback, deadlocks, temp_files, temp_bytes,
+});
+
+/// I/O of all client sessions of the server and their parallel workers, from `pg_stat_io`. Before
+/// PostgreSQL 18 each operation is one block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names are those of pg_stat_io")]
+pub struct ClientIo {
+    pub hits: u64,
+    pub reads: u64,
+    pub writes: u64,
+    pub extends: u64,
+    pub evictions: u64,
+    #[serde(default)]
+    pub read_bytes: u64,
+    #[serde(default)]
+    pub write_bytes: u64,
+    #[serde(default)]
+    pub extend_bytes: u64,
+}
+
+from_measured!(ClientIo from database::ClientIo {
+    hits, reads, writes, extends, evictions, read_bytes, write_bytes, extend_bytes,
+});
+
+/// Write-ahead log of the whole server, from `pg_stat_wal`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names are those of pg_stat_wal")]
+pub struct Wal {
+    pub records: u64,
+    pub full_page_images: u64,
+    pub bytes: u64,
+}
+
+from_measured!(Wal from database::Wal { records, full_page_images, bytes });
+
+/// Checkpoints of the whole server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoints {
+    /// Scheduled checkpoints.
+    pub timed: u64,
+    /// Requested checkpoints.
+    pub requested: u64,
+    /// Buffers that checkpoints wrote.
+    pub buffers_written: u64,
+}
+
+from_measured!(Checkpoints from database::Checkpoints { timed, requested, buffers_written });
+
+/// Row versions in the tables of the dataset.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowVersions {
+    /// Rows updated during the stage.
+    pub updated: u64,
+    /// Heap-only (HOT) updates among them, which change no index.
+    pub hot_updated: u64,
+    /// Dead row versions at the end, as the server estimates them.
+    pub dead: u64,
+    /// Vacuums during the stage.
+    pub vacuums: u64,
+}
+
+from_measured!(RowVersions from database::RowVersions { updated, hot_updated, dead, vacuums });
+
+/// Sizes of the dataset.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sizes {
+    /// Tables, in bytes.
+    pub table_bytes: u64,
+    /// Indexes, in bytes.
+    pub index_bytes: u64,
+}
+
+from_measured!(Sizes from database::Sizes { table_bytes, index_bytes });
+
+/// The counters of the database over a stage. Absent: not counted, or not visible to the role.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DatabaseUse {
+    /// Block accesses from before the first session connected until after the last one ended: exact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<TableBlocks>,
+    /// Block accesses from the start to the end of the measurement; both readings are up to a second late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks_measured: Option<TableBlocks>,
+    /// `pg_stat_database` before the sessions connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<DatabaseCounters>,
+    /// `pg_stat_database` after the sessions ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<DatabaseCounters>,
+    /// I/O of all client sessions of the server, from PostgreSQL 16 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_io: Option<ClientIo>,
+    /// Write-ahead log, from PostgreSQL 14 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wal: Option<Wal>,
+    /// Bytes of write-ahead log per second of the measurement, from log positions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wal_bytes_per_s: Option<f64>,
+    /// Checkpoints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoints: Option<Checkpoints>,
+    /// Row versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row_versions: Option<RowVersions>,
+    /// Sizes before the stage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes_before: Option<Sizes>,
+    /// Sizes after the stage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes_after: Option<Sizes>,
+    /// Blocks accessed by one reading transaction, measured after the stage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks_per_read: Option<f64>,
+}
+
+impl From<database::DatabaseUse> for DatabaseUse {
+    fn from(measured: database::DatabaseUse) -> Self {
+        let database::DatabaseUse {
+            blocks,
+            blocks_measured,
+            before,
+            after,
+            client_io,
+            wal,
+            wal_bytes_per_s,
+            checkpoints,
+            row_versions,
+            sizes_before,
+            sizes_after,
+            blocks_per_read,
+        } = measured;
+        Self {
+            blocks: blocks.map(Into::into),
+            blocks_measured: blocks_measured.map(Into::into),
+            before: before.map(Into::into),
+            after: after.map(Into::into),
+            client_io: client_io.map(Into::into),
+            wal: wal.map(Into::into),
+            wal_bytes_per_s,
+            checkpoints: checkpoints.map(Into::into),
+            row_versions: row_versions.map(Into::into),
+            sizes_before: sizes_before.map(Into::into),
+            sizes_after: sizes_after.map(Into::into),
+            blocks_per_read,
+        }
+    }
+}
+
+/// Sessions that waited for locks, sampled from `pg_stat_activity`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockWaits {
+    /// Number of samples.
+    pub samples: u64,
+    /// Sessions that waited for a lock, summed over all samples.
+    pub waiting: u64,
+}
+
+from_measured!(LockWaits from waits::LockWaits { samples, waiting });

@@ -1,0 +1,119 @@
+//! The device of the server's data: where the data are stored, what the device did, what it can do.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::convert::from_measured;
+use crate::probe;
+
+/// Rates of a block device over a stage.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceUse {
+    /// Name: `nvme0n1`.
+    pub name: String,
+    /// Reads per second.
+    pub reads_per_s: f64,
+    /// Writes per second.
+    pub writes_per_s: f64,
+    /// MB (10^6 bytes) read per second.
+    pub read_mb_s: f64,
+    /// MB written per second.
+    pub write_mb_s: f64,
+    /// Share of the time with at least one request in flight, 0 to 1.
+    pub busy_share: f64,
+}
+
+from_measured!(DeviceUse from probe::DeviceUse {
+    name, reads_per_s, writes_per_s, read_mb_s, write_mb_s, busy_share,
+});
+
+/// The file system and the device of the server's data. Absent: unknown.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Storage {
+    /// File system: `ext4`, `xfs`, `tmpfs`, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_system: Option<String>,
+    /// Mount options.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mount_options: Option<String>,
+    /// Block device of the file system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// Model name that the device reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Whether the device has rotating disks, as far as the kernel knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotational: Option<bool>,
+    /// I/O scheduler: `none`, `mq-deadline`, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<String>,
+}
+
+from_measured!(Storage from probe::storage::Storage {
+    file_system, mount_options, device, model, rotational, scheduler,
+});
+
+/// One measurement of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct DiskRate {
+    /// MB (10^6 bytes) per second.
+    pub mb_s: f64,
+    /// Requests per second.
+    pub requests_per_s: f64,
+    /// 99th percentile of the latency, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_us: Option<f64>,
+}
+
+from_measured!(DiskRate from probe::disk::DiskRate { mb_s, requests_per_s, p99_us });
+
+/// What a device can deliver. The store keeps it in this form too, and `doctor --disk` prints it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DiskLimit {
+    /// Name: `nvme0n1`.
+    pub device: String,
+    /// Time of the measurement.
+    pub measured_at: Timestamp,
+    /// Name and version of the program that measured it.
+    pub tool: String,
+    /// Size of the file, in bytes.
+    pub file_bytes: u64,
+    /// Length of each of the four measurements, in seconds.
+    pub seconds: f64,
+    /// Sequential reads of 1 MiB, 16 at once.
+    pub sequential_read: DiskRate,
+    /// Sequential writes of 1 MiB, 16 at once.
+    pub sequential_write: DiskRate,
+    /// Random reads of one database block, 64 at once.
+    pub random_read: DiskRate,
+    /// Random writes of one database block, 64 at once.
+    pub random_write: DiskRate,
+}
+
+impl From<probe::disk::DiskLimit> for DiskLimit {
+    fn from(measured: probe::disk::DiskLimit) -> Self {
+        let probe::disk::DiskLimit {
+            device,
+            measured_at,
+            tool,
+            file_bytes,
+            seconds,
+            sequential_read,
+            sequential_write,
+            random_read,
+            random_write,
+        } = measured;
+        Self {
+            device,
+            measured_at,
+            tool,
+            file_bytes,
+            seconds,
+            sequential_read: sequential_read.into(),
+            sequential_write: sequential_write.into(),
+            random_read: random_read.into(),
+            random_write: random_write.into(),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Machines and processes: what they have, and what they did during a stage.
+
+use serde::{Deserialize, Serialize};
+
+use super::convert::from_measured;
+use crate::host::machine;
+use crate::probe;
+
+/// The machine of the client. Absent: unknown.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct MachineFacts {
+    /// Host name.
+    pub host: String,
+    /// Operating system, release and architecture.
+    pub kernel: String,
+    /// Processors available to riops.
+    pub cpus: usize,
+    /// Memory available to riops, in bytes.
+    pub memory_bytes: u64,
+    /// Model name of the processors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_model: Option<String>,
+    /// Frequency governor: `performance`, `powersave`, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_governor: Option<String>,
+    /// CPU limit of the control group, in processors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup_cpus: Option<f64>,
+    /// Memory limit of the control group, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup_memory_bytes: Option<u64>,
+    /// Hypervisor or container that the machine runs in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtualization: Option<String>,
+}
+
+from_measured!(MachineFacts from machine::MachineFacts {
+    host, kernel, cpus, memory_bytes, cpu_model, cpu_governor,
+    cgroup_cpus, cgroup_memory_bytes, virtualization,
+});
+
+/// Memory at the end of a stage, from /proc/meminfo.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names are those of /proc/meminfo")]
+pub struct Memory {
+    pub total_bytes: u64,
+    pub available_bytes: u64,
+    pub cached_bytes: u64,
+    pub dirty_bytes: u64,
+}
+
+from_measured!(Memory from probe::memory::Memory {
+    total_bytes, available_bytes, cached_bytes, dirty_bytes,
+});
+
+/// Shares of the time in which at least one task of the machine waited, 0 to 1. Kernel documentation:
+/// Documentation/accounting/psi.rst.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Pressure {
+    /// For a processor.
+    pub cpu_share: f64,
+    /// For memory.
+    pub memory_share: f64,
+    /// For I/O.
+    pub io_share: f64,
+}
+
+from_measured!(Pressure from probe::memory::Pressure { cpu_share, memory_share, io_share });
+
+/// Bytes that processes read and wrote, from /proc/PID/io.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadBytes {
+    /// Bytes read by system calls, from a device or from a cache.
+    pub all: u64,
+    /// Bytes read from a device, including read-ahead.
+    pub device: u64,
+    /// Bytes written by system calls, to a device or to a cache.
+    #[serde(default)]
+    pub written: u64,
+}
+
+from_measured!(ReadBytes from probe::process::ReadBytes { all, device, written });

@@ -1,0 +1,81 @@
+//! One kind of transaction.
+
+use serde::{Deserialize, Serialize};
+
+use super::convert::from_measured;
+use super::latency::LatencySummary;
+use crate::workload::transaction;
+
+/// The sum of changes, as numbers that can be verified in the database.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Effects {
+    /// Inserted rows.
+    pub inserted: u64,
+    /// Rows of the load that were inserted again.
+    pub reinserted: u64,
+    /// Deleted rows.
+    pub deleted: u64,
+    /// Growth of the sum of a column, by increments and by inserted rows.
+    pub added: u64,
+}
+
+from_measured!(Effects from transaction::Effects { inserted, reinserted, deleted, added });
+
+impl Effects {
+    /// Whether nothing changed.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A run that could not report to the ledger is settled from its record.
+impl From<Effects> for transaction::Effects {
+    fn from(recorded: Effects) -> Self {
+        let Effects { inserted, reinserted, deleted, added } = recorded;
+        Self { inserted, reinserted, deleted, added }
+    }
+}
+
+/// The transactions of one kind.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct OperationRecord {
+    /// Name of the kind.
+    pub name: String,
+    /// Transactions that ended within the measurement.
+    pub transactions: u64,
+    /// Rows of these transactions.
+    pub rows: u64,
+    /// Transactions that were acknowledged in all phases.
+    pub acknowledged_transactions: u64,
+    /// Rows that were acknowledged in all phases: the database must have them.
+    pub acknowledged_rows: u64,
+    /// Rows of transactions whose connection broke before their outcome was known.
+    #[serde(default)]
+    pub unknown_rows: u64,
+    /// The sum of the acknowledged changes, for workloads that count it.
+    #[serde(default, skip_serializing_if = "Effects::is_none")]
+    pub effects: Effects,
+    /// The largest possible sum of the changes of unknown outcome.
+    #[serde(default, skip_serializing_if = "Effects::is_none")]
+    pub unknown_effects: Effects,
+    /// Block accesses per transaction, in tables and indexes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks_per_transaction: Option<f64>,
+    /// Transactions that failed within the measurement.
+    #[serde(default)]
+    pub failed: u64,
+    /// Transactions within the measurement whose outcome is unknown.
+    #[serde(default)]
+    pub unknown: u64,
+    /// Response times in microseconds; only with a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_us: Option<LatencySummary>,
+    /// Service times in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_us: Option<LatencySummary>,
+    /// Histogram of the service times in nanoseconds: HDR V2, compressed, base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<String>,
+}

@@ -1,0 +1,103 @@
+//! One run, from its plan to its verdict.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::access::AccessRecord;
+use super::check::{Check, ThresholdRecord, Verdict};
+use super::client::ClientRecord;
+use super::stage::StageRecord;
+use super::target::TargetRecord;
+use crate::plan::{DatasetPlan, Member, RunPlan};
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// As planned.
+    Done,
+    /// With an error; the record has what was measured until then.
+    Failed,
+    /// Interrupted by the user; the record has what was measured until then.
+    Interrupted,
+}
+
+impl Status {
+    /// The spelling in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// Everything that is known about one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`SCHEMA`](super::SCHEMA)
+    pub schema: u32,
+    /// UUID version 7: ids sort by time.
+    pub id: Uuid,
+    /// Start of the run.
+    pub started_at: Timestamp,
+    /// Name of the workload.
+    pub workload: String,
+    /// Label of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Tags of the run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<String, String>,
+    /// The plan of the run.
+    pub plan: RunPlan,
+    /// How the run ended.
+    pub status: Status,
+    /// Why the run did not end as planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// The database.
+    pub target: TargetRecord,
+    /// The load generator and its machine.
+    pub client: ClientRecord,
+    /// The results.
+    pub stages: Vec<StageRecord>,
+    /// The access paths.
+    pub accesses: Vec<AccessRecord>,
+    /// Checks of the data after the run.
+    pub checks: Vec<Check>,
+    /// The thresholds of the plan and what was measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<ThresholdRecord>,
+    /// Whether the result is valid.
+    pub verdict: Verdict,
+}
+
+impl Record {
+    /// The parameters of the dataset, if they are of this type.
+    #[must_use]
+    pub fn dataset<T: Member<DatasetPlan>>(&self) -> Option<&T> {
+        self.target.dataset.as_ref()?.parameters.get()
+    }
+
+    /// The plan with which the run can be repeated. Plans of records before `plan.dataset` existed do not
+    /// describe the table that a load fills; the record does.
+    #[must_use]
+    pub fn repeated_plan(&self) -> RunPlan {
+        let mut plan = self.plan.clone();
+        if let (Some(dataset), true) = (&self.target.dataset, plan.work.spec().is_exact()) {
+            let found = dataset.parameters.parameters();
+            for name in ["table_name", "rows", "field_length", "tablets"] {
+                if let (false, Some(value)) = (plan.dataset.contains_key(name), found.get(name)) {
+                    plan.dataset.insert(name.to_owned(), value.clone());
+                }
+            }
+        }
+        plan
+    }
+}

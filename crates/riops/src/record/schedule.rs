@@ -1,0 +1,34 @@
+//! How the schedule of a rate and the latency limit were met.
+
+use serde::{Deserialize, Serialize};
+
+use super::latency::LatencySummary;
+
+/// Transactions beyond the latency limit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LateRecord {
+    /// The limit, in microseconds.
+    pub limit_us: f64,
+    /// Transactions that took longer, from the intended start.
+    pub transactions: u64,
+    /// Transactions that were not sent because they would have been late.
+    pub skipped: u64,
+}
+
+/// Intended and actual starts of transactions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScheduleRecord {
+    /// Intended starts within the measurement.
+    pub intended: u64,
+    /// Intended starts at which a transaction was sent.
+    pub sent: u64,
+    /// Intended starts that were skipped because the transaction would have been late.
+    pub skipped: u64,
+    /// Intended starts that still waited for a free session at the end: not in any latency.
+    pub waiting: u64,
+    /// How long the oldest of these had waited, in microseconds.
+    pub oldest_wait_us: f64,
+    /// Scheduling delay of the client where a session was free, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_lag_us: Option<LatencySummary>,
+}

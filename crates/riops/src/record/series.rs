@@ -1,0 +1,116 @@
+//! The time series of a stage.
+
+use serde::{Deserialize, Serialize};
+
+use super::counts::Queries;
+use crate::metrics;
+
+/// One interval of a stage.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// End of the interval, in seconds since the measurement started.
+    pub t_s: f64,
+    /// Length of the interval, in seconds.
+    pub seconds: f64,
+    /// Transactions that ended in the interval.
+    pub transactions: u64,
+    /// Rows of these transactions.
+    pub rows: u64,
+    /// Errors.
+    pub errors: u64,
+    /// Transactions that failed or whose outcome is unknown.
+    #[serde(default)]
+    pub failed: u64,
+    /// Transactions beyond the latency limit.
+    #[serde(default)]
+    pub late: u64,
+    /// Intended starts that were skipped because the transaction would have been late.
+    #[serde(default)]
+    pub skipped: u64,
+    /// Retried transactions.
+    #[serde(default)]
+    pub retries: u64,
+    /// Intended starts that were due at the end of the interval but had not happened; only with a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog: Option<u64>,
+    /// Broken connections that were replaced.
+    #[serde(default)]
+    pub reconnects: u64,
+    /// Answered statements of the transactions that ended in the interval.
+    #[serde(default, skip_serializing_if = "Queries::is_none")]
+    pub queries: Queries,
+    /// Transactions of each node, if there are several nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<u64>,
+    /// The percentile that the plan names, in microseconds: of the response time with a rate, else of the
+    /// service time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percentile_us: Option<f64>,
+    /// Median service time in microseconds; absent if no transaction ended in the interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_us: Option<f64>,
+    /// 99th percentile of the service time, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_us: Option<f64>,
+    /// Maximum service time, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_us: Option<f64>,
+    /// Median response time in microseconds; only with a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_p50_us: Option<f64>,
+    /// 99th percentile of the response time, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_p99_us: Option<f64>,
+    /// Maximum response time, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_max_us: Option<f64>,
+}
+
+impl From<metrics::Point> for Point {
+    fn from(measured: metrics::Point) -> Self {
+        let metrics::Point {
+            t_s,
+            seconds,
+            transactions,
+            rows,
+            errors,
+            failed,
+            late,
+            skipped,
+            retries,
+            backlog,
+            reconnects,
+            queries,
+            nodes,
+            percentile_us,
+            p50_us,
+            p99_us,
+            max_us,
+            response_p50_us,
+            response_p99_us,
+            response_max_us,
+        } = measured;
+        Self {
+            t_s,
+            seconds,
+            transactions,
+            rows,
+            errors,
+            failed,
+            late,
+            skipped,
+            retries,
+            backlog,
+            reconnects,
+            queries: queries.into(),
+            nodes,
+            percentile_us,
+            p50_us,
+            p99_us,
+            max_us,
+            response_p50_us,
+            response_p99_us,
+            response_max_us,
+        }
+    }
+}

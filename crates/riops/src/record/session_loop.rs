@@ -1,0 +1,99 @@
+//! The part of a stage that only a loop of sessions has.
+
+use serde::{Deserialize, Serialize};
+
+use super::cluster::NodeRecord;
+use super::counts::{DrainedRecord, ErrorEntry, Outcomes, Queries};
+use super::database::LockWaits;
+use super::latency::LatencySummary;
+use super::operation::OperationRecord;
+use super::samples::SampleSet;
+use super::schedule::{LateRecord, ScheduleRecord};
+use super::series::Point;
+use super::session::{Execution, Fairness, SessionRecord};
+
+/// Sessions that repeat transactions. All fields are empty for a statement that ran once.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LoopRecord {
+    /// Rows per read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u64>,
+    /// Rows per update.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update_batch: Option<u64>,
+    /// Load method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Bytes per row, if they were measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row_bytes: Option<u64>,
+    /// Single transactions, if a scatterplot was requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples: Option<SampleSet>,
+    /// Service times in microseconds: from the send to the end of the reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_us: Option<LatencySummary>,
+    /// Response times in microseconds: from the intended start; only with a rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_us: Option<LatencySummary>,
+    /// Histogram of the service times in nanoseconds: HDR V2, compressed, base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<String>,
+    /// Histogram of the response times in the same format.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_histogram: Option<String>,
+    /// Outcomes of the transactions that ended within the measurement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcomes: Option<Outcomes>,
+    /// Transactions that were retried after an error.
+    pub retries: u64,
+    /// Broken connections that were replaced.
+    pub reconnects: u64,
+    /// Answered statements of the transactions that ended within the measurement.
+    #[serde(skip_serializing_if = "Queries::is_none")]
+    pub queries: Queries,
+    /// Service times of single attempts in microseconds, whatever their outcome; only if some were retried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt_us: Option<LatencySummary>,
+    /// The percentile that the plan names, in microseconds: of the response time with a rate, else of the
+    /// service time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percentile_us: Option<f64>,
+    /// Time per session spent in transactions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution_s: Option<Execution>,
+    /// Sessions that waited for locks, if they were sampled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lock_waits: Option<LockWaits>,
+    /// The nodes of the target.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeRecord>,
+    /// Transactions of the busiest node over those of an even share: 1 is even. Only with several nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imbalance: Option<f64>,
+    /// Transactions beyond the latency limit; only with a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late: Option<LateRecord>,
+    /// Intended and actual starts; only with a rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleRecord>,
+    /// Time to connect during the measurement in microseconds, including settings and prepared statements.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connect_us: Option<LatencySummary>,
+    /// By kind of transaction.
+    pub operations: Vec<OperationRecord>,
+    /// By SQLSTATE.
+    pub errors: Vec<ErrorEntry>,
+    /// Transactions whose connection broke before their outcome was known.
+    pub unknown_commits: u64,
+    /// Transactions that were in flight when the measurement ended.
+    pub drained: DrainedRecord,
+    /// Transactions per session.
+    pub sessions_fairness: Fairness,
+    /// Each session; absent if there are too many.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub session_details: Vec<SessionRecord>,
+    /// The time series.
+    pub series: Vec<Point>,
+}

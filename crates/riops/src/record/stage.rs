@@ -1,0 +1,115 @@
+//! One stage: a part of a run with one result.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::client::ClientCpu;
+use super::database::{CacheState, DatabaseUse};
+use super::io::IoRecord;
+use super::machine::{Memory, Pressure, ReadBytes};
+use super::probes::Sampled;
+use super::session_loop::LoopRecord;
+use super::statement::StatementRecord;
+
+/// Rates over the measurement.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Throughput {
+    /// Transactions per second.
+    pub transactions_per_s: f64,
+    /// Rows per second.
+    pub rows_per_s: f64,
+    /// Statements per second.
+    pub statements_per_s: f64,
+}
+
+/// One result: of a loop of sessions, or of a statement that ran once.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct StageRecord {
+    /// Name of the stage.
+    pub name: String,
+    /// `loop`: sessions that repeat transactions; `server_loop`: the same, repeated in the server;
+    /// `statement`: one statement that ran once.
+    pub kind: String,
+    /// The statement, if it ran once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statement: Option<StatementRecord>,
+    /// The sum of all service times over all sessions, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database_s: Option<f64>,
+    /// What was done to the caches before the stage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caches: Option<CacheState>,
+    /// Start of the measurement on the clock of the client, to find it in other logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// Length of the measurement, in seconds.
+    pub seconds: f64,
+    /// Number of sessions.
+    pub sessions: u32,
+    /// Transactions that ended within the measurement.
+    pub transactions: u64,
+    /// Rows of these transactions, counted from the replies.
+    pub rows: u64,
+    /// Statements of these transactions.
+    pub statements: u64,
+    /// Rates of the three.
+    pub throughput: Throughput,
+    /// What only a loop of sessions has.
+    // Not an Option: serde reads a damaged field of a flattened Option as None, and the loop would be lost
+    // without an error.
+    #[serde(flatten)]
+    pub session_loop: LoopRecord,
+    /// Logical and physical I/O.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io: Option<IoRecord>,
+    /// The counters of the database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<DatabaseUse>,
+    /// Memory of the server's machine at the end, if it is this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
+    /// Pressure on the server's machine, if it is this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pressure: Option<Pressure>,
+    /// CPU use of riops itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_cpu: Option<ClientCpu>,
+    /// Busy share of all processors of the client's machine, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_busy_share: Option<f64>,
+    /// Bytes read and written by the server processes of the sessions, if they can be observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process_io: Option<ReadBytes>,
+    /// The counters over time, and the wait events of the server process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probes: Option<Sampled>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(loop_fields: &str) -> serde_json::Result<StageRecord> {
+        serde_json::from_str(&format!(
+            r#"{{"name": "rows", "kind": "loop", "seconds": 1.0, "sessions": 1, "transactions": 0,
+                 "rows": 0, "statements": 0, "throughput": {{"transactions_per_s": 0.0,
+                 "rows_per_s": 0.0, "statements_per_s": 0.0}}{loop_fields}}}"#
+        ))
+    }
+
+    #[test]
+    fn the_fields_of_a_loop_are_optional_but_not_arbitrary() {
+        assert_eq!(open("").unwrap().session_loop, LoopRecord::default());
+        assert_eq!(open(r#", "retries": 3"#).unwrap().session_loop.retries, 3);
+        assert!(open(r#", "retries": "three""#).is_err());
+    }
+
+    #[test]
+    fn the_fields_of_a_loop_are_those_of_the_stage() {
+        let json = serde_json::to_value(StageRecord::default()).unwrap();
+        for field in ["retries", "operations", "errors", "drained", "sessions_fairness", "series"] {
+            assert!(json.get(field).is_some(), "{field}: {json}");
+        }
+        assert_eq!(json.get("session_loop"), None);
+    }
+}

@@ -1,0 +1,100 @@
+//! A statement that ran once.
+
+use serde::{Deserialize, Serialize};
+
+use super::convert::from_measured;
+use crate::workload::cbc;
+
+/// Blocks that a statement accessed, including its parallel workers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names are those of EXPLAIN")]
+pub struct StatementBuffers {
+    pub shared_hit: u64,
+    pub shared_read: u64,
+    pub shared_dirtied: u64,
+    pub shared_written: u64,
+    pub temp_read: u64,
+    pub temp_written: u64,
+}
+
+from_measured!(StatementBuffers from cbc::StatementBuffers {
+    shared_hit, shared_read, shared_dirtied, shared_written, temp_read, temp_written,
+});
+
+impl StatementBuffers {
+    /// Share of the accessed blocks that were not in shared buffers, 0 to 1.
+    #[must_use]
+    pub fn uncached_share(self) -> Option<f64> {
+        let all = self.shared_hit + self.shared_read;
+        (all > 0).then(|| self.shared_read as f64 / all as f64)
+    }
+}
+
+/// The result of EXPLAIN (ANALYZE, BUFFERS).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StatementPlan {
+    /// The plan, one node a line.
+    pub outline: String,
+    /// Execution time as measured by the server, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_ms: Option<f64>,
+    /// Block accesses.
+    pub buffers: StatementBuffers,
+    /// Rows that the scan of the table returned.
+    pub rows_found: f64,
+    /// Rows that the filter of this scan removed.
+    pub rows_left_out: f64,
+    /// Loops of the scan: 1, or one for each process that took part.
+    pub scans: f64,
+}
+
+impl From<cbc::StatementPlan> for StatementPlan {
+    fn from(measured: cbc::StatementPlan) -> Self {
+        let cbc::StatementPlan { outline, execution_ms, buffers, rows_found, rows_left_out, scans } =
+            measured;
+        let buffers = buffers.into();
+        Self { outline, execution_ms, buffers, rows_found, rows_left_out, scans }
+    }
+}
+
+/// The rates that VACUUM VERBOSE prints, in MiB (2^20 bytes) per second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct VacuumRates {
+    /// Blocks that were not in shared buffers.
+    pub read_mib_s: f64,
+    /// Blocks that VACUUM dirtied.
+    pub write_mib_s: f64,
+}
+
+from_measured!(VacuumRates from cbc::VacuumRates { read_mib_s, write_mib_s });
+
+/// A statement that ran once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StatementRecord {
+    /// The statement.
+    pub sql: String,
+    /// Command tag: `SELECT 1`.
+    pub tag: String,
+    /// Plan and buffers, if it is a SELECT.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<StatementPlan>,
+    /// The rates that the server prints, if it is a VACUUM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vacuum: Option<VacuumRates>,
+    /// CPU of the server process that ran it, as a share of one processor, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process_cpu_share: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_uncached_share_is_unknown_without_block_accesses() {
+        let buffers =
+            StatementBuffers { shared_hit: 4, shared_read: 12, ..StatementBuffers::default() };
+        assert_eq!(buffers.uncached_share(), Some(0.75));
+        assert_eq!(StatementBuffers::default().uncached_share(), None);
+    }
+}

@@ -1,0 +1,17 @@
+//! The record as JSON, for programs.
+
+use super::form::{Extras, Form, FormError};
+use crate::record::Record;
+
+/// Exactly one record.
+pub(super) struct Json;
+
+impl Form for Json {
+    fn name(&self) -> &'static str {
+        "json"
+    }
+
+    fn print(&self, record: &Record, _: &Extras<'_>) -> Result<String, FormError> {
+        Ok(serde_json::to_string_pretty(record)? + "\n")
+    }
+}

@@ -1,0 +1,216 @@
+//! PGIO's report: a table of the sessions, `pg_stat_database` before and after, and the line with
+//! RIOPS and `CACHE_HITS`. All block counts are measured.
+
+use std::fmt::Write as _;
+
+use comfy_table::{CellAlignment, Table, presets};
+
+use super::super::words;
+use super::form::{Extras, Form, FormError};
+use super::text::Text;
+use crate::plan::{RowsRun, RunPlan};
+use crate::record::{DatabaseCounters, Record, SessionRecord, StageRecord};
+
+/// The text, and below it PGIO's report.
+pub(super) struct Pgio;
+
+impl Form for Pgio {
+    fn name(&self) -> &'static str {
+        "pgio"
+    }
+
+    fn fits(&self, plan: &RunPlan) -> bool {
+        plan.work.get::<RowsRun>().is_some()
+    }
+
+    fn print(&self, record: &Record, extras: &Extras<'_>) -> Result<String, FormError> {
+        Ok(Text.print(record, extras)? + "\n" + &pgio_text(record))
+    }
+}
+
+/// The report of each stage.
+fn pgio_text(record: &Record) -> String {
+    record.stages.iter().map(|stage| stage_text(record, stage)).collect()
+}
+
+fn stage_text(record: &Record, stage: &StageRecord) -> String {
+    let mut text = String::new();
+    if stage.session_loop.session_details.is_empty() {
+        text.push_str("the sessions are too many to be listed\n");
+    } else {
+        text.push_str(&sessions(stage));
+    }
+    text.push('\n');
+    let counters = stage.database.as_ref().and_then(|database| database.before.zip(database.after));
+    let Some((before, after)) = counters else {
+        text.push_str("pg_stat_database could not be read: no RIOPS from its counters\n");
+        return text;
+    };
+    let database = &record.target.database;
+    text.push_str(&counters_table(database, &before, &after));
+    // Without a warm-up the counters are those of the run.
+    let share = if record.plan.warmup_s > 0.0 { measured_share(stage) } else { 1.0 };
+    let rate = |from: u64, to: u64| {
+        to.saturating_sub(from) as f64 * share / stage.seconds.max(f64::MIN_POSITIVE)
+    };
+    let dataset = record.target.dataset.as_ref();
+    let tables = dataset.map_or(1, |dataset| words::of_dataset(&dataset.parameters).tables());
+    let _ = writeln!(
+        text,
+        "DBNAME:  {database}. {tables} schemas, {} threads(each). Run time: {:.0} seconds. RIOPS >{:.0}< CACHE_HITS/s >{:.0}<",
+        stage.sessions / tables.max(1),
+        stage.seconds,
+        rate(before.blks_read, after.blks_read),
+        rate(before.blks_hit, after.blks_hit),
+    );
+    text
+}
+
+/// The part of the stage's transactions that were measured, beside warm-up and drain.
+fn measured_share(stage: &StageRecord) -> f64 {
+    let all: u64 = stage
+        .session_loop
+        .operations
+        .iter()
+        .map(|operation| operation.acknowledged_transactions)
+        .sum();
+    stage.transactions as f64 / all.max(1) as f64
+}
+
+fn plain_table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header);
+    table
+}
+
+fn right_aligned(mut table: Table) -> String {
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.trim_fmt() + "\n"
+}
+
+fn sessions(stage: &StageRecord) -> String {
+    let mut table = plain_table(&[
+        "pid",
+        "loop_iterations",
+        "sql_selects",
+        "sql_updates",
+        "sql_select_max_tm",
+        "sql_update_max_tm",
+        "select_blk_touch_cnt",
+        "update_blk_touch_cnt",
+    ]);
+    for session in &stage.session_loop.session_details {
+        let of = |name: &str| operation(stage, session, name);
+        let ((selects, select_us, select_blocks), (updates, update_us, update_blocks)) =
+            (of("read"), of("update"));
+        let blocks = |blocks: Option<f64>| {
+            blocks.map_or_else(|| "-".to_owned(), |blocks| format!("{blocks:.0}"))
+        };
+        table.add_row([
+            session.server_process.to_string(),
+            (selects + updates).to_string(),
+            selects.to_string(),
+            updates.to_string(),
+            format!("{:.6}", select_us / 1e6),
+            format!("{:.6}", update_us / 1e6),
+            blocks(select_blocks),
+            blocks(update_blocks),
+        ]);
+    }
+    right_aligned(table)
+}
+
+/// Transactions, the longest in microseconds, and the blocks touched.
+fn operation(stage: &StageRecord, session: &SessionRecord, name: &str) -> (u64, f64, Option<f64>) {
+    let found = session.operations.iter().find(|operation| operation.name == name);
+    let (transactions, max_us) =
+        found.map_or((0, 0.0), |operation| (operation.transactions, operation.max_us));
+    let each = stage.session_loop.operations.iter().find(|operation| operation.name == name);
+    let blocks = match each {
+        None => Some(0.0),
+        Some(each) => each.blocks_per_transaction.map(|blocks| blocks * transactions as f64),
+    };
+    (transactions, max_us, blocks)
+}
+
+fn counters_table(database: &str, before: &DatabaseCounters, after: &DatabaseCounters) -> String {
+    let mut table = plain_table(&[
+        "",
+        "datname",
+        "blks_hit",
+        "blks_read",
+        "tup_returned",
+        "tup_fetched",
+        "tup_updated",
+    ]);
+    for (moment, counters) in [("BEFORE:", before), ("AFTER:", after)] {
+        table.add_row([
+            moment.to_owned(),
+            database.to_owned(),
+            counters.blks_hit.to_string(),
+            counters.blks_read.to_string(),
+            counters.tup_returned.to_string(),
+            counters.tup_fetched.to_string(),
+            counters.tup_updated.to_string(),
+        ]);
+    }
+    right_aligned(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{DatabaseUse, SessionOperation};
+    use crate::report::example_record;
+
+    fn record() -> Record {
+        let mut record = example_record();
+        let stage = &mut record.stages[0];
+        let session = |number: u64| SessionRecord {
+            number,
+            server_process: 4_000 + i32::try_from(number).unwrap(),
+            node: None,
+            operations: vec![SessionOperation {
+                name: "read".to_owned(),
+                transactions: 6_000,
+                rows: 6_000_000,
+                max_us: 4100.0,
+                execution_s: 9.9,
+            }],
+        };
+        stage.session_loop.session_details = vec![session(1), session(2)];
+        stage.session_loop.operations[0].blocks_per_transaction = Some(1003.5);
+        let counters = |blks_hit, blks_read| DatabaseCounters {
+            blks_hit,
+            blks_read,
+            tup_returned: 7,
+            ..DatabaseCounters::default()
+        };
+        stage.database = Some(DatabaseUse {
+            before: Some(counters(1_000, 50)),
+            after: Some(counters(13_000_000, 1_200_050)),
+            ..DatabaseUse::default()
+        });
+        record
+    }
+
+    #[test]
+    fn the_report_has_sessions_counters_and_the_known_line() {
+        insta::assert_snapshot!(pgio_text(&record()));
+    }
+
+    #[test]
+    fn blocks_that_were_not_measured_are_not_made_up() {
+        let mut record = record();
+        record.stages[0].session_loop.operations[0].blocks_per_transaction = None;
+        record.stages[0].database = None;
+        let text = pgio_text(&record);
+        assert!(
+            text.lines().nth(1).unwrap().trim_end().ends_with("-                     0"),
+            "{text}"
+        );
+        assert!(text.contains("could not be read") && !text.contains("RIOPS >"));
+    }
+}

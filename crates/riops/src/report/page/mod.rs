@@ -1,0 +1,156 @@
+//! Records as one page of HTML that needs nothing beside it: tables, and the counters over time.
+//!
+//! The charts are drawn by uPlot, which is part of the page.
+
+mod charts;
+pub(super) mod table;
+
+use minijinja::value::{Serde, Value};
+use minijinja::{AutoEscape, Environment};
+use serde::Serialize;
+
+use super::format::bytes_text;
+use super::forms::run_text;
+use super::model::{Summary, cpu_text};
+use super::words;
+use crate::record::Record;
+use charts::{Chart, charts};
+use table::Table;
+
+const PAGE: &str = include_str!("../../../assets/report.html");
+const UPLOT: &str = include_str!("../../../assets/uplot/uPlot.iife.min.js");
+const UPLOT_STYLE: &str = include_str!("../../../assets/uplot/uPlot.min.css");
+
+/// What the template is filled with.
+#[derive(Debug, Serialize)]
+struct Page {
+    title: String,
+    tables: Vec<Table>,
+    runs: Vec<Run>,
+    uplot_script: &'static str,
+    uplot_style: &'static str,
+}
+
+/// A run of the page.
+#[derive(Debug, Serialize)]
+struct Run {
+    title: String,
+    subtitle: String,
+    status: &'static str,
+    valid: bool,
+    reasons: Vec<String>,
+    facts: Vec<(&'static str, String)>,
+    tables: Vec<Table>,
+    charts: Vec<Chart>,
+    text: String,
+}
+
+/// The page of one or more records.
+///
+/// # Errors
+/// None in practice: the template is riops's own.
+pub fn html(records: &[Record]) -> Result<String, minijinja::Error> {
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.add_template("report", PAGE)?;
+    let runs: Vec<Run> =
+        records.iter().enumerate().map(|(number, record)| run(number, record)).collect();
+    let title = match records {
+        [record] => format!("riops: {}", title(record)),
+        _ => format!("riops: {} runs", records.len()),
+    };
+    let tables = tables_over(records);
+    let page = Page { title, tables, runs, uplot_script: UPLOT, uplot_style: UPLOT_STYLE };
+    environment.get_template("report")?.render(Value::from(Serde(page)))
+}
+
+/// The tables over several records: one of each workload that has such.
+fn tables_over(records: &[Record]) -> Vec<Table> {
+    let mut seen = Vec::new();
+    let mut first = |record: &&Record| {
+        let new = !seen.contains(&record.workload);
+        seen.push(record.workload.clone());
+        new
+    };
+    let firsts = records.iter().filter(|record| first(record));
+    firsts.filter_map(|record| words::of(&record.plan.work).table_over(records)).collect()
+}
+
+fn title(record: &Record) -> String {
+    match &record.label {
+        Some(label) => format!("run {} · {label}", record.workload),
+        None => format!("run {}", record.workload),
+    }
+}
+
+fn run(number: usize, record: &Record) -> Run {
+    let words = words::of(&record.plan.work);
+    let mut facts = Vec::new();
+    let mut subtitle = format!("{} · {}", record.id, record.started_at.strftime("%F %T UTC"));
+    if let Some(summary) = Summary::of(record) {
+        subtitle = format!("{} · {subtitle}", summary.target());
+        facts.push(("work", words.work()));
+        if let Some(dataset) = &record.target.dataset {
+            facts.push(("dataset", words::of_dataset(&dataset.parameters).text()));
+        }
+        let name = |promised: &str| words.access_path(promised, record);
+        for (path, held) in summary.access_paths(name) {
+            facts.push((
+                "access path",
+                format!("{}: {path}", if held { "held" } else { "NOT HELD" }),
+            ));
+        }
+    }
+    let machine = &record.client.machine;
+    facts.push(("machine", format!("{}, {}", cpu_text(record), bytes_text(machine.memory_bytes))));
+    let settings: Vec<_> =
+        record.target.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    facts.push(("settings", settings.join(" · ")));
+    Run {
+        title: title(record),
+        subtitle,
+        status: record.status.as_str(),
+        valid: record.verdict.valid,
+        reasons: record.verdict.reasons.clone(),
+        facts,
+        tables: words.tables(record),
+        charts: charts(number, record),
+        text: run_text(record, &record.id.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{example_cbc, example_record};
+
+    /// The page without uPlot, which is not ours to look at.
+    fn page(records: &[Record]) -> String {
+        let page = html(records).unwrap();
+        assert!(page.contains(UPLOT) && page.contains(UPLOT_STYLE));
+        page.replace(UPLOT, "uPlot").replace(UPLOT_STYLE, "uPlot's style")
+    }
+
+    #[test]
+    fn the_page_of_a_block_check() {
+        insta::assert_snapshot!(page(&[example_cbc()]));
+    }
+
+    #[test]
+    fn the_page_of_two_block_checks_has_the_best_rates_of_both() {
+        let mut second = example_cbc();
+        second.stages[0].io.as_mut().unwrap().device.as_mut().unwrap().write_mb_s = 500.0;
+        let page = page(&[example_cbc(), second]);
+        assert!(page.contains("Best rates") && page.contains(">500.0<"), "{page}");
+        assert!(page.contains("chart-0-0") && page.contains("chart-1-0"));
+    }
+
+    #[test]
+    fn what_a_user_has_typed_stays_text() {
+        let mut record = example_record();
+        record.label = Some("</script><b>bold".to_owned());
+        record.stages[0].name = "</script><i>".to_owned();
+        let page = page(&[record]);
+        assert!(!page.contains("<b>bold") && !page.contains("<i>"), "{page}");
+    }
+}

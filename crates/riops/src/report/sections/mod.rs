@@ -1,0 +1,8 @@
+//! Parts of the closing text that every workload shares.
+
+pub(super) mod failures;
+pub(super) mod limit;
+pub(super) mod next;
+pub(super) mod nodes;
+pub(super) mod sources;
+pub(super) mod study;

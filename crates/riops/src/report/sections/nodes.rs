@@ -1,0 +1,103 @@
+//! The nodes of a cluster in words: what each did, what went wrong on it, how evenly the work was spread.
+
+use std::fmt::Write as _;
+
+use super::super::block::Block;
+use super::super::format::{count, duration_us, percent, rate};
+use crate::record::{NodeRecord, OutageRecord, StageRecord};
+
+/// A shorter time without a success is not worth a word.
+const PAUSE_S: f64 = 1.0;
+/// From here on one node does all the work.
+const ALL_SHARE: f64 = 0.9;
+
+/// The nodes, one a line; nothing where there is only one.
+pub(in crate::report) fn nodes(block: &mut Block, stage: &StageRecord) {
+    if stage.session_loop.nodes.len() < 2 {
+        return;
+    }
+    let width = stage.session_loop.nodes.iter().map(|node| node.node.len()).max().unwrap_or(0);
+    for (position, node) in stage.session_loop.nodes.iter().enumerate() {
+        block.line(if position == 0 { "nodes" } else { "" }, &node_text(node, width));
+        for outage in &node.outages {
+            block.line("", &outage_text(outage));
+        }
+    }
+    let placed: u64 = stage.session_loop.nodes.iter().map(|node| node.sessions).sum();
+    let elsewhere = u64::from(stage.sessions).saturating_sub(placed);
+    if elsewhere > 0 {
+        block.line("", &format!("{elsewhere} sessions were on none of them at the end"));
+    }
+    if let Some(text) = balance_text(stage) {
+        block.line("", &text);
+    }
+}
+
+fn node_text(node: &NodeRecord, width: usize) -> String {
+    let mut parts = vec![
+        format!("{:<width$}  {} sessions", node.node, node.sessions),
+        format!("{} tx/s", rate(node.transactions_per_s)),
+        percent(node.share),
+    ];
+    if let Some(latency) = &node.service_us {
+        parts.push(format!("p50 {}", duration_us(latency.p50)));
+        parts.push(format!("p99 {}", duration_us(latency.p99)));
+    }
+    if node.down {
+        parts.push("DOWN at the end".to_owned());
+    }
+    let pause = node.longest_pause_s.filter(|&pause| {
+        pause >= PAUSE_S && node.sessions + node.transactions > 0 && node.outages.is_empty()
+    });
+    parts.extend(pause.map(|pause| format!("{} without a success", duration_us(pause * 1e6))));
+    for (number, what) in [
+        (node.errors, "errors"),
+        (node.retries, "retries"),
+        (node.reconnects, "reconnects"),
+        (node.unknown_commits, "unknown commits"),
+    ] {
+        if number > 0 {
+            parts.push(format!("{} {what}", count(number)));
+        }
+    }
+    let usage = node.usage.unwrap_or_default();
+    for (figure, what) in [
+        (usage.cpu_cores, "CPUs busy"),
+        (usage.storage_reads_per_s, "storage reads/s"),
+        (usage.storage_writes_per_s, "storage writes/s"),
+    ] {
+        parts.extend(figure.map(|figure| format!("{} {what}", rate(figure))));
+    }
+    parts.join(" · ")
+}
+
+fn outage_text(outage: &OutageRecord) -> String {
+    let without = duration_us(outage.without_success_s * 1e6);
+    let mut text = format!("  {}: {without} without a success", outage.sqlstate);
+    if let Some(below) = outage.below_90_percent_s.filter(|&below| below > 0.0) {
+        // Writing to a String cannot fail.
+        let _ = write!(text, ", {} below 90 % of the former rate", duration_us(below * 1e6));
+        let _ = match outage.until_90_percent_s {
+            Some(until) => write!(text, ", back at it after {}", duration_us(until * 1e6)),
+            None => write!(text, ", not back at it"),
+        };
+    }
+    text
+}
+
+/// How evenly the work was spread, and a warning where one node has done all of it.
+fn balance_text(stage: &StageRecord) -> Option<String> {
+    let answering = stage.session_loop.nodes.iter().filter(|node| !node.down);
+    let idle = answering.clone().count().saturating_sub(1);
+    let busiest = answering.max_by_key(|node| node.transactions);
+    match busiest.filter(|node| idle > 0 && node.share >= ALL_SHARE) {
+        Some(busiest) => Some(format!(
+            "WARNING: {} does {} of the work, {idle} other nodes that answer next to nothing: name several hosts, leave --spread at round-robin, or go through a service that balances",
+            busiest.node,
+            percent(busiest.share)
+        )),
+        None => stage.session_loop.imbalance.map(|imbalance| {
+            format!("imbalance {imbalance:.2} (the busiest node's share over an even one)")
+        }),
+    }
+}

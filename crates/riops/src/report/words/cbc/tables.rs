@@ -1,0 +1,155 @@
+//! The tables of a page with block checks: steps, selects, the storage validation, the best rates of several.
+
+use super::super::super::format::{bytes_text, duration_us, percent, rate};
+use super::super::super::model::{cpu_text, device};
+use super::super::super::page::table::{Cell, Table, loop_row, loop_table};
+use super::validation;
+use crate::plan::CbcRun;
+use crate::record::{Record, StageRecord};
+
+/// The tables of one record.
+pub(super) fn of(record: &Record) -> Vec<Table> {
+    [steps(record), selects(record), storage(record)].into_iter().flatten().collect()
+}
+
+fn steps(record: &Record) -> Option<Table> {
+    let steps: Vec<_> = record.stages.iter().filter(|stage| stage.statement.is_some()).collect();
+    let longest = steps.iter().map(|stage| stage.seconds).fold(0.0, f64::max);
+    let row = |stage: &&StageRecord| {
+        let device = device(stage);
+        let statement = stage.statement.as_ref();
+        vec![
+            Cell::word(stage.name.clone()),
+            Cell::word(validation::time_spent(stage)),
+            Cell::number(duration_us(stage.seconds * 1e6)).with_bar(stage.seconds / longest),
+            Cell::mb_s(device.map(|device| device.read_mb_s)),
+            Cell::mb_s(device.map(|device| device.write_mb_s)),
+            Cell::mb_s(device.map(|device| device.read_mb_s + device.write_mb_s)),
+            Cell::number(device.map_or_else(
+                || "–".to_owned(),
+                |device| rate(device.reads_per_s + device.writes_per_s),
+            )),
+            Cell::share(device.map(|device| device.busy_share)),
+            Cell::mb_s(stage.io.as_ref().and_then(|io| io.wal_mb_s)),
+            Cell::share(statement.and_then(|statement| statement.process_cpu_share)),
+        ]
+    };
+    (!steps.is_empty()).then(|| Table {
+        title: "Steps",
+        head: vec![
+            "step",
+            "time spent",
+            "time",
+            "read MB/s",
+            "write MB/s",
+            "total MB/s",
+            "IOPS",
+            "busy",
+            "WAL MB/s",
+            "CPU",
+        ],
+        words: 2,
+        rows: steps.iter().map(row).collect(),
+        note: Some(
+            "read and write: of the device; CPU: of the process that ran the step".to_owned(),
+        ),
+    })
+}
+
+fn selects(record: &Record) -> Option<Table> {
+    let loops: Vec<_> = record.stages.iter().filter(|stage| stage.statement.is_none()).collect();
+    let rows: Vec<_> = loops.into_iter().map(loop_row).collect();
+    (!rows.is_empty()).then(|| Table { title: "Selects by several sessions", ..loop_table(rows) })
+}
+
+/// The storage validation.
+fn storage(record: &Record) -> Option<Table> {
+    let limit = record.target.disk_limit.as_ref()?;
+    let machine = &record.client.machine;
+    let db = validation::true_bytes(record).map_or_else(|| "–".to_owned(), bytes_text);
+    let row = |line: &validation::Line| {
+        vec![
+            Cell::word(cpu_text(record)),
+            Cell::word(bytes_text(machine.memory_bytes)),
+            Cell::word(db.clone()),
+            Cell::word(line.script),
+            Cell::word(line.metric.as_str()),
+            Cell::word(line.held_back.clone().unwrap_or_default()),
+            Cell::number(format!("{:.1}", line.best_mb_s)),
+            Cell::number(format!("{:.1}", line.most_mb_s)),
+            Cell::number(percent(line.share())).with_bar(line.share()),
+        ]
+    };
+    let rows: Vec<_> = validation::lines(record).iter().map(row).collect();
+    (!rows.is_empty()).then(|| Table {
+        title: "Storage validation",
+        head: vec![
+            "CPU",
+            "RAM",
+            "DB",
+            "script",
+            "metric",
+            "held back by",
+            "best MB/s",
+            "max MB/s",
+            "% max",
+        ],
+        words: 6,
+        rows,
+        note: Some(format!(
+            "max: {} by {}, {}: requests of 1 MiB in a row, 16 at once; the aim is 90 %",
+            limit.device,
+            limit.tool,
+            limit.measured_at.strftime("%F")
+        )),
+    })
+}
+
+/// Of several runs of `cbc`: the best rates of each server, script and size.
+pub(super) fn best(records: &[Record]) -> Option<Table> {
+    let mut found: Vec<(String, &'static str, f64, [f64; 3])> = Vec::new();
+    for record in records {
+        let Some(work) = record.plan.work.get::<CbcRun>() else {
+            continue;
+        };
+        for stage in &record.stages {
+            let (Some(script), Some(device)) = (validation::script_of(stage), device(stage)) else {
+                continue;
+            };
+            let host = &record.client.machine.host;
+            let rates = [device.read_mb_s, device.write_mb_s, device.read_mb_s + device.write_mb_s];
+            let known = found.iter_mut().find(|(server, known, size, _)| {
+                server == host && *known == script && *size == work.size_gb
+            });
+            match known {
+                Some((.., best)) => {
+                    for (best, rate) in best.iter_mut().zip(rates) {
+                        *best = best.max(rate);
+                    }
+                }
+                None => found.push((host.clone(), script, work.size_gb, rates)),
+            }
+        }
+    }
+    found.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)).then(a.2.total_cmp(&b.2)));
+    let runs = records.iter().filter(|record| record.plan.work.get::<CbcRun>().is_some()).count();
+    (runs > 1).then(|| Table {
+        title: "Best rates",
+        head: vec!["server", "script", "size GB", "read MB/s", "write MB/s", "R+W MB/s"],
+        words: 2,
+        rows: found
+            .into_iter()
+            .map(|(server, script, size, [read, write, both])| {
+                vec![
+                    Cell::word(server),
+                    Cell::word(script),
+                    Cell::number(size.to_string()),
+                    Cell::mb_s(Some(read)),
+                    Cell::mb_s(Some(write)),
+                    Cell::mb_s(Some(both)),
+                ]
+            })
+            .collect(),
+        note: Some("the mean over a step, best of all runs".to_owned()),
+    })
+}

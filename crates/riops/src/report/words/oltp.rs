@@ -1,0 +1,337 @@
+//! The words of `oltp`, with sysbench's figures under sysbench's names.
+
+use super::super::block::Block;
+use super::super::format::{count, duration_us, percent, rate};
+use super::super::interval::asides;
+use super::super::model::Summary;
+use super::super::sections::next::{Commands, Hint};
+use super::super::sysbench::{latency, percentile_name, sysbench_interval};
+use super::common::{keys_text, named_values};
+use super::{DatasetWords, Words};
+use crate::plan::{OltpDataset, OltpRun, OltpTest, RunPlan};
+use crate::record::Point;
+use crate::record::{Record, StageRecord};
+
+/// From here on the time that was lost is worth a line.
+const LOST_SHARE: f64 = 0.05;
+
+impl Words for OltpRun {
+    fn work(&self) -> String {
+        format!("{}{}", statements(self), keys_text(self.distribution))
+    }
+
+    fn access_path(&self, promised: &str, record: &Record) -> String {
+        let mut text = promised.to_owned();
+        if record.dataset::<OltpDataset>().is_some_and(|dataset| dataset.tables > 1) {
+            for name in ["sbtest", "k_", "xid_"] {
+                text = without_number(&text, name);
+            }
+        }
+        text
+    }
+
+    fn headline(&self) -> &'static str {
+        "TPS"
+    }
+
+    fn counts_transactions(&self) -> bool {
+        true
+    }
+
+    fn contention(&self, block: &mut Block, summary: &Summary<'_>) {
+        attempts(block, summary);
+        locks(block, summary);
+    }
+
+    fn totals(&self, block: &mut Block, summary: &Summary<'_>) -> bool {
+        let stage = summary.stage;
+        let seconds = stage.seconds.max(f64::MIN_POSITIVE);
+        let per_s =
+            |number: u64| format!("{} ({}/s)", count(number), rate(number as f64 / seconds));
+        let queries = stage.session_loop.queries;
+        let mut lines = vec![
+            (
+                "queries performed".to_owned(),
+                format!(
+                    "read {} · write {} · other {} · total {}",
+                    count(queries.read),
+                    count(queries.write),
+                    count(queries.other),
+                    count(queries.total())
+                ),
+            ),
+            ("transactions".to_owned(), per_s(stage.transactions)),
+            ("queries".to_owned(), per_s(queries.total())),
+            ("ignored errors".to_owned(), per_s(summary.errors())),
+            ("retries".to_owned(), per_s(stage.session_loop.retries)),
+            ("reconnects".to_owned(), per_s(stage.session_loop.reconnects)),
+            ("total time".to_owned(), format!("{seconds:.4} s")),
+        ];
+        if let Some((latency, sum)) = latency(stage) {
+            lines.push((
+                "latency".to_owned(),
+                format!(
+                    "min {} · avg {} · max {} · {} {} · sum {sum:.3} s",
+                    duration_us(latency.min),
+                    duration_us(latency.mean),
+                    duration_us(latency.max),
+                    percentile_name(summary.record.plan.percentile),
+                    duration_us(stage.session_loop.percentile_us.unwrap_or(0.0))
+                ),
+            ));
+        }
+        let fairness = &stage.session_loop.sessions_fairness;
+        lines.push((
+            "events of a session".to_owned(),
+            format!("avg {:.1} · stddev {:.2}", fairness.mean, fairness.stdev),
+        ));
+        if let Some(execution) = &stage.session_loop.execution_s {
+            lines.push((
+                "execution time".to_owned(),
+                format!("avg {:.4} s · stddev {:.2}", execution.mean, execution.stdev),
+            ));
+        }
+        named_values(block, &lines);
+        true
+    }
+
+    fn proof(&self, record: &Record) -> &'static str {
+        if record.checks.is_empty() {
+            "every reply had all its rows"
+        } else if record.checks.iter().any(|check| check.name.starts_with("sum of k")) {
+            "every reply had all its rows, and the tables hold every acknowledged change"
+        } else {
+            "every reply had all its rows, and the tables have all their rows"
+        }
+    }
+
+    fn variants(&self, commands: &Commands<'_>) -> Vec<Hint> {
+        if self.pipeline || !self.is_explicit() {
+            return Vec::new();
+        }
+        vec![commands.same("--pipeline", "the statements of a transaction sent together")]
+    }
+
+    /// sysbench's line, with what riops adds behind it.
+    fn interval_line(&self, point: &Point, plan: &RunPlan) -> String {
+        let line = sysbench_interval(point, plan);
+        let asides = asides(&[
+            (point.retries, "retries"),
+            (point.late, "late"),
+            (point.skipped, "skipped"),
+            (point.backlog.unwrap_or(0), "waiting"),
+        ]);
+        format!("{line}{asides}")
+    }
+}
+
+impl DatasetWords for OltpDataset {
+    fn text(&self) -> String {
+        let adopted = if self.adopted { ", made by somebody else" } else { "" };
+        let key = match (self.secondary, self.create_secondary) {
+            (true, true) => ", indexes on id and k, no primary key",
+            (true, false) => ", index on id, no primary key",
+            (false, true) => "",
+            (false, false) => ", no index k_N",
+        };
+        let plural = if self.tables == 1 { "" } else { "s" };
+        format!(
+            "{} table{plural} sbtest in schema {} × {} rows{key}{adopted}",
+            self.tables,
+            self.schema,
+            count(self.table_size)
+        )
+    }
+}
+
+/// The test with its statements.
+fn statements(run: &OltpRun) -> String {
+    let mut parts = Vec::new();
+    let mut part = |number: u32, what: &str| {
+        if number > 0 {
+            parts.push(format!("{number} {what}"));
+        }
+    };
+    let reads = matches!(run.test, OltpTest::ReadWrite | OltpTest::ReadOnly);
+    let writes = matches!(run.test, OltpTest::ReadWrite | OltpTest::WriteOnly);
+    if reads {
+        part(run.point_selects, "point selects");
+        if run.range_selects {
+            part(run.simple_ranges, "simple");
+            part(run.sum_ranges, "sum");
+            part(run.order_ranges, "order");
+            part(run.distinct_ranges, "distinct ranges");
+        }
+    }
+    if writes {
+        part(run.index_updates, "index updates");
+        part(run.non_index_updates, "non-index updates");
+        part(run.delete_inserts, "delete/inserts");
+    }
+    match run.test {
+        OltpTest::MultiInsert => part(run.num_rows_in_insert, "inserts"),
+        OltpTest::MultiValueInsert => part(run.batch_insert_count, "rows in one insert"),
+        OltpTest::RandomPoints => part(run.random_points, "values of k"),
+        OltpTest::RandomRanges => part(run.number_of_ranges, "ranges of k"),
+        OltpTest::SequentialScan
+        | OltpTest::PrimarykeyScan
+        | OltpTest::IndexScan
+        | OltpTest::SumScan
+        | OltpTest::Join => part(run.range_size, "rows"),
+        _ => {}
+    }
+    let list = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+    let trips = match (run.reads() + run.writes() > 1, run.pipeline, run.skip_trx) {
+        (false, ..) => "",
+        (_, true, _) => "; all statements of a transaction sent together (--pipeline)",
+        (_, _, true) => "; one round trip and one commit a statement",
+        _ => "; one round trip a statement",
+    };
+    format!("{}{list}{trips}", run.test)
+}
+
+/// A text in which `N` stands for the digits behind each occurrence of `name`.
+fn without_number(text: &str, name: &str) -> String {
+    let mut parts = text.split(name);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        let number = if rest.len() < part.len() { "N" } else { "" };
+        for piece in [name, number, rest] {
+            out.push_str(piece);
+        }
+    }
+    out
+}
+
+/// What attempts have cost that failed: only where there is something to say.
+fn attempts(block: &mut Block, summary: &Summary<'_>) {
+    let stage = summary.stage;
+    let session_s = stage.seconds * f64::from(stage.sessions);
+    if let Some(attempt) = &stage.session_loop.attempt_us {
+        block.line(
+            "",
+            &format!(
+                "an attempt alone: p50 {} · p99 {} · max {} ({} transactions sent again; the latency above has all attempts and pauses)",
+                duration_us(attempt.p50),
+                duration_us(attempt.p99),
+                duration_us(attempt.max),
+                count(stage.session_loop.retries)
+            ),
+        );
+    }
+    let lost_s: f64 = stage.session_loop.errors.iter().map(|error| error.attempts_s).sum();
+    if lost_s >= LOST_SHARE * session_s && session_s > 0.0 {
+        block.line(
+            "",
+            &format!(
+                "{} of the sessions' time went into attempts that failed ({lost_s:.1} of {session_s:.1} s)",
+                percent(lost_s / session_s)
+            ),
+        );
+    }
+}
+
+/// What locks have cost.
+fn locks(block: &mut Block, summary: &Summary<'_>) {
+    let stage: &StageRecord = summary.stage;
+    if let Some((share, waits)) = summary.lock_share().zip(stage.session_loop.lock_waits)
+        && share >= LOST_SHARE
+    {
+        block.line(
+            "locks",
+            &format!(
+                "{} of the sessions' time was waiting for locks of other sessions ({} looks at pg_stat_activity)",
+                percent(share),
+                count(waits.samples)
+            ),
+        );
+    }
+    let deadlocks: u64 = stage
+        .session_loop
+        .errors
+        .iter()
+        .filter(|error| error.sqlstate == "40P01")
+        .map(|error| error.count)
+        .sum();
+    if deadlocks > 0 {
+        let timeout = summary.record.target.settings.get("deadlock_timeout");
+        let timeout = timeout.map_or_else(String::new, |timeout| {
+            format!(", and each took the server's deadlock_timeout ({timeout}) to be found")
+        });
+        block.line(
+            "locks",
+            &format!(
+                "{} deadlocks ({}/s){timeout}: transactions that update rows in random order wait for each other in a circle",
+                count(deadlocks),
+                rate(deadlocks as f64 / stage.seconds.max(f64::MIN_POSITIVE))
+            ),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write as _;
+
+    use crate::report::{example_oltp, interval_line, run_text};
+
+    #[test]
+    fn the_closing_text_of_transactions_on_several_nodes() {
+        insta::assert_snapshot!(run_text(&example_oltp(), "no (--no-store)"));
+    }
+
+    #[test]
+    fn one_node_that_does_all_the_work_is_warned_of() {
+        let mut record = example_oltp();
+        for (node, transactions) in
+            record.stages[0].session_loop.nodes.iter_mut().zip([12_000, 0, 0])
+        {
+            node.transactions = transactions;
+            node.share = transactions as f64 / 12_000.0;
+        }
+        let text = run_text(&record, "no");
+        assert!(text.contains("WARNING: 127.0.0.1:5433 does 100 % of the work"), "{text}");
+        // Not where the others are down.
+        for node in &mut record.stages[0].session_loop.nodes[1..] {
+            node.down = true;
+        }
+        let text = run_text(&record, "no");
+        assert!(!text.contains("WARNING") && text.contains("DOWN at the end"), "{text}");
+    }
+
+    #[test]
+    fn an_interval_is_sysbench_s_line() {
+        let record = example_oltp();
+        let point = &record.stages[0].session_loop.series[0];
+        assert_eq!(
+            interval_line(point, &record.plan),
+            "[ 1s ] thds: 2 tps: 1200.00 qps: 24000.00 (r/w/o: 16800.00/4800.00/2400.00) lat (ms,95%): 2.30 err/s: 2.00 reconn/s: 0.00 · 1 retries"
+        );
+    }
+
+    #[test]
+    fn every_test_is_told_in_words() {
+        let mut lines = String::new();
+        for name in [
+            "read-write",
+            "read-only",
+            "write-only",
+            "point-select",
+            "insert",
+            "multi-insert",
+            "multi-value-insert",
+            "random-points",
+            "random-ranges",
+            "join",
+        ] {
+            let run = OltpRun { test: name.parse().unwrap(), ..OltpRun::default() };
+            let _ = writeln!(lines, "{}", run.work());
+        }
+        let skip = OltpRun { skip_trx: true, range_selects: false, ..OltpRun::default() };
+        let pipeline = OltpRun { pipeline: true, ..OltpRun::default() };
+        let _ = writeln!(lines, "{}\n{}", skip.work(), pipeline.work());
+        insta::assert_snapshot!(lines);
+    }
+}

@@ -1,0 +1,57 @@
+//! The words of `point`.
+
+use super::super::block::Block;
+use super::super::model::Summary;
+use super::super::sections::next::{Commands, Hint};
+use super::Words;
+use super::common::{Counted, keys_text, ysql_bench};
+use crate::plan::PointRun;
+use crate::record::{Record, StageRecord};
+
+impl Words for PointRun {
+    fn work(&self) -> String {
+        let operations = match self.op.update_percent {
+            0 => "selects of a row by its primary key".to_owned(),
+            100 => "updates of a row by its primary key".to_owned(),
+            update => format!(
+                "{} % selects and {update} % updates of a row by its primary key",
+                100 - update
+            ),
+        };
+        let length = self.field_length.map_or_else(String::new, |length| {
+            format!("; updates write texts of {length} characters")
+        });
+        format!("{operations}{length}{}", keys_text(self.distribution))
+    }
+
+    fn totals(&self, block: &mut Block, summary: &Summary<'_>) -> bool {
+        let counted = Counted {
+            unit: "statement",
+            number: summary.stage.statements,
+            of_session: |operation| operation.transactions,
+            batch: None,
+            non_transactional: self.non_transactional,
+        };
+        ysql_bench(block, summary, &counted);
+        true
+    }
+
+    fn latency_of(&self, _: &StageRecord) -> String {
+        "statement".to_owned()
+    }
+
+    fn proof(&self, record: &Record) -> &'static str {
+        if record.checks.is_empty() {
+            "every reply had all its rows"
+        } else {
+            "every reply had all its rows, and the table has all of them"
+        }
+    }
+
+    fn variants(&self, commands: &Commands<'_>) -> Vec<Hint> {
+        if self.updates() {
+            return Vec::new();
+        }
+        vec![commands.same("--op mixed:90/10", "selects and updates")]
+    }
+}

@@ -1,0 +1,77 @@
+//! The words of `rows`.
+
+use super::super::format::count;
+use super::super::sections::next::{Commands, Hint};
+use super::common::{keys_text, rows_text};
+use super::{DatasetWords, Words};
+use crate::plan::{Layout, RowsDataset, RowsRun, UpdateShare};
+use crate::record::Record;
+
+impl Words for RowsRun {
+    fn work(&self) -> String {
+        let mut parts = Vec::new();
+        let study = self.stages().len() > 1;
+        let each =
+            |batch: u64| if study { String::new() } else { format!(", {} each", rows_text(batch)) };
+        if self.reads() {
+            let kind = if self.index_only { "index-only reads" } else { "random row reads" };
+            parts.push(format!("{kind}{}", each(self.batch)));
+        }
+        if self.updates() {
+            let of = match self.update_share {
+                UpdateShare::Rows => "rows",
+                UpdateShare::Transactions => "transactions",
+            };
+            let share = match self.update_percent {
+                100 => String::new(),
+                percent => format!(" for {percent} % of the {of}"),
+            };
+            parts.push(format!("updates{}{share}", each(self.update_batch())));
+        }
+        format!("{}{}", parts.join(" and "), keys_text(self.distribution))
+    }
+
+    fn proof(&self, record: &Record) -> &'static str {
+        if record.checks.is_empty() {
+            "every reply had all its rows"
+        } else {
+            "every reply had all its rows, and the data hold every acknowledged change"
+        }
+    }
+
+    fn variants(&self, commands: &Commands<'_>) -> Vec<Hint> {
+        let mut hints = Vec::new();
+        if !self.updates() {
+            hints.push(commands.same("--update-percent 20", "reads and writes"));
+        }
+        if self.batch > 1 && self.stages().len() == 1 {
+            hints.push(commands.same("--batch 1", "one row a statement: the cost of a call"));
+        }
+        hints
+    }
+}
+
+impl DatasetWords for RowsDataset {
+    fn text(&self) -> String {
+        let key = if self.primary_key { ", primary key" } else { "" };
+        let filler = match self.filler {
+            1 => String::new(),
+            filler => format!(", filler {filler}"),
+        };
+        let layout = match self.layout {
+            Layout::Packed => "",
+            Layout::Block => ", one row to a block",
+        };
+        format!(
+            "{} table{} × {} rows, {}{key}{layout}{filler}",
+            self.tables,
+            if self.tables == 1 { "" } else { "s" },
+            count(self.rows),
+            self.order,
+        )
+    }
+
+    fn tables(&self) -> u32 {
+        self.tables
+    }
+}

@@ -1,0 +1,37 @@
+//! Verifies a dataset outside a run.
+
+use super::error::RunError;
+use super::find::plan_of;
+use super::observer::Observer;
+use super::settle::settle_open_runs;
+use crate::dataset::{DatasetError, Registry};
+use crate::host::Interrupt;
+use crate::server::{Connection, Server};
+use crate::workload::check::Check;
+use crate::{dataset, workload};
+
+/// Reads a dataset, named as in the registry, and checks it against everything that was acknowledged since it
+/// was prepared.
+///
+/// # Errors
+/// [`RunError`] where there is no such dataset, or it cannot be read.
+pub fn verify(
+    name: &'static str,
+    server: &Server,
+    interrupt: &Interrupt,
+    observer: &dyn Observer,
+) -> Result<Vec<Check>, RunError> {
+    server.require_own_sessions(interrupt)?;
+    let mut control = Connection::open(&server.conninfo, interrupt)?;
+    let mut registry = Registry::new(&mut control, name);
+    // Nobody may change the rows between the count and the sum.
+    registry.lock(true)?;
+    let entry = registry.entry()?.ok_or_else(|| DatasetError::Missing {
+        workload: name,
+        target: server.conninfo.to_string(),
+    })?;
+    let workload = workload::on(&plan_of(name, &entry)?)?;
+    registry.require(&workload.table_names(), workload.is_adopted())?;
+    settle_open_runs(&mut registry, &entry, observer.history())?;
+    Ok(dataset::verify(&mut registry, workload.as_ref(), &entry)?)
+}

@@ -1,0 +1,83 @@
+//! What a connection string leaves out: the service file, the `PG*` variables, the password file.
+
+use std::path::{Path, PathBuf};
+
+use super::error::ConnInfoError;
+use super::files::{self, PasswordFile};
+use super::server::{Host, Server};
+use super::text::Settings;
+use super::values::SOCKET_FOLDERS;
+
+/// Settings and the variables that stand in for them.
+const VARIABLES: [(&str, &str); 29] = [
+    ("service", "PGSERVICE"),
+    ("host", "PGHOST"),
+    ("hostaddr", "PGHOSTADDR"),
+    ("port", "PGPORT"),
+    ("user", "PGUSER"),
+    ("password", "PGPASSWORD"),
+    ("passfile", "PGPASSFILE"),
+    ("dbname", "PGDATABASE"),
+    ("options", "PGOPTIONS"),
+    ("application_name", "PGAPPNAME"),
+    ("connect_timeout", "PGCONNECT_TIMEOUT"),
+    ("require_auth", "PGREQUIREAUTH"),
+    ("channel_binding", "PGCHANNELBINDING"),
+    ("sslmode", "PGSSLMODE"),
+    ("sslnegotiation", "PGSSLNEGOTIATION"),
+    ("sslcert", "PGSSLCERT"),
+    ("sslkey", "PGSSLKEY"),
+    ("sslcertmode", "PGSSLCERTMODE"),
+    ("sslrootcert", "PGSSLROOTCERT"),
+    ("sslcrl", "PGSSLCRL"),
+    ("sslcrldir", "PGSSLCRLDIR"),
+    ("sslsni", "PGSSLSNI"),
+    ("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION"),
+    ("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION"),
+    ("gssencmode", "PGGSSENCMODE"),
+    ("requirepeer", "PGREQUIREPEER"),
+    ("target_session_attrs", "PGTARGETSESSIONATTRS"),
+    ("load_balance_hosts", "PGLOADBALANCEHOSTS"),
+    ("servicefile", "PGSERVICEFILE"),
+];
+
+/// Puts in what the connection string left out: the service's settings, then the variables'.
+pub(super) fn fill_in(
+    settings: &mut Settings,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<(), ConnInfoError> {
+    let variable = |name: &str| environment(name).filter(|value| !value.is_empty());
+    let service = settings.remove("service").or_else(|| variable("PGSERVICE"));
+    let file = settings.remove("servicefile").map(PathBuf::from);
+    if let Some(name) = service.filter(|name| !name.is_empty()) {
+        for (setting, value) in files::service(&name, file, environment)? {
+            settings.entry(setting).or_insert(value);
+        }
+    }
+    for (setting, name) in VARIABLES {
+        if !matches!(setting, "service" | "servicefile")
+            && !settings.contains_key(setting)
+            && let Some(value) = variable(name)
+        {
+            settings.insert(setting.to_owned(), value);
+        }
+    }
+    Ok(())
+}
+
+/// The file knows a socket in the default folder as `localhost`, as libpq has it.
+pub(super) fn password_of(
+    file: &PasswordFile,
+    server: &Server,
+    database: &str,
+    user: &str,
+) -> Option<String> {
+    let host = match &server.host {
+        Host::Unix(folder) if SOCKET_FOLDERS.iter().any(|known| Path::new(known) == folder) => {
+            "localhost".to_owned()
+        }
+        Host::Unix(folder) => folder.display().to_string(),
+        Host::Tcp(name) => name.clone(),
+    };
+    file.find([&host, &server.port.to_string(), database, user])
+}
