@@ -1,12 +1,12 @@
 //! A proxy between a client and a server, both on sockets in folders, that breaks connections at a
-//! byte or passes bytes on one by one.
+//! byte, passes bytes on one by one, and records what each client has sent.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::PORT;
 
@@ -28,7 +28,11 @@ pub enum Fault {
 pub struct Proxy {
     folder: PathBuf,
     passed: Arc<Passed>,
+    sent: Sent,
 }
+
+/// What each client has sent, by the number of its connection.
+type Sent = Arc<Mutex<Vec<Vec<u8>>>>;
 
 /// Bytes of the first connection.
 #[derive(Debug, Default)]
@@ -46,27 +50,39 @@ impl Proxy {
     /// # Errors
     /// Those of the operating system.
     pub fn start(server: &Path, fault: impl Fn(u64) -> Fault + Send + 'static) -> io::Result<Self> {
+        Self::to(&server.join(format!(".s.PGSQL.{PORT}")), fault)
+    }
+
+    /// The same, to the server on this socket.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn to(socket: &Path, fault: impl Fn(u64) -> Fault + Send + 'static) -> io::Result<Self> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder =
             std::env::temp_dir().join(format!("riops-proxy-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder)?;
         let name = format!(".s.PGSQL.{PORT}");
         let listener = UnixListener::bind(folder.join(&name))?;
-        let target = server.join(&name);
+        let target = socket.to_owned();
         let passed = Arc::new(Passed::default());
         let counted = Arc::clone(&passed);
+        let sent = Sent::default();
+        let recorded = Arc::clone(&sent);
         std::thread::spawn(move || {
-            for (session, client) in (0..).zip(listener.incoming()) {
+            for (session, client) in (0u32..).zip(listener.incoming()) {
                 let (Ok(client), Ok(server)) = (client, UnixStream::connect(&target)) else {
                     return;
                 };
-                let fault = fault(session);
+                let fault = fault(session.into());
+                recorded.lock().unwrap_or_else(PoisonError::into_inner).push(Vec::new());
+                let record = (Arc::clone(&recorded), session as usize);
                 let counted = (session == 0).then(|| Arc::clone(&counted));
                 // A connection that cannot be passed on ends, as one that was cut.
-                let _ = pass(&client, &server, fault, counted.as_ref());
+                let _ = pass(&client, &server, fault, (counted.as_ref(), record));
             }
         });
-        Ok(Self { folder, passed })
+        Ok(Self { folder, passed, sent })
     }
 
     /// The folder of its socket.
@@ -80,6 +96,14 @@ impl Proxy {
     pub fn passed(&self) -> (u64, u64) {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         (count(&self.passed.to_server), count(&self.passed.to_client))
+    }
+}
+
+impl Proxy {
+    /// What each client has sent so far, by the number of its connection.
+    #[must_use]
+    pub fn sent(&self) -> Vec<Vec<u8>> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -98,13 +122,15 @@ struct Direction {
     /// Bytes that are passed on at once.
     step: usize,
     passed: Option<(Arc<Passed>, bool)>,
+    /// Where its bytes are recorded.
+    record: Option<(Sent, usize)>,
 }
 
 fn pass(
     client: &UnixStream,
     server: &UnixStream,
     fault: Fault,
-    passed: Option<&Arc<Passed>>,
+    (passed, record): (Option<&Arc<Passed>>, (Sent, usize)),
 ) -> io::Result<()> {
     let (to_server, to_client) = match fault {
         Fault::CutToServer(bytes) => (bytes, u64::MAX),
@@ -119,6 +145,7 @@ fn pass(
             limit: to_server,
             step: usize::MAX,
             passed: counter(true),
+            record: Some(record),
         },
         Direction {
             from: server.try_clone()?,
@@ -126,6 +153,7 @@ fn pass(
             limit: to_client,
             step: if fault == Fault::Drip { 1 } else { usize::MAX },
             passed: counter(false),
+            record: None,
         },
     ];
     for direction in directions {
@@ -151,6 +179,13 @@ impl Direction {
             if let Some((passed, to_server)) = &self.passed {
                 let counter = if *to_server { &passed.to_server } else { &passed.to_client };
                 counter.fetch_add(count as u64, Ordering::Relaxed);
+            }
+            if let Some((sent, number)) = &self.record {
+                let mut sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
+                let bytes = buffer.get(..count).unwrap_or_default();
+                if let Some(own) = sent.get_mut(*number) {
+                    own.extend_from_slice(bytes);
+                }
             }
             for piece in buffer.get(..count).unwrap_or_default().chunks(self.step) {
                 (&self.to).write_all(piece)?;

@@ -21,6 +21,7 @@ mod nodes;
 mod oltp;
 mod pgio;
 mod point;
+mod rerun;
 mod rows;
 mod server;
 mod server_loop;

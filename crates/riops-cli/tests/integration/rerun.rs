@@ -1,0 +1,128 @@
+//! Plans as files, and stored runs that are repeated.
+
+use std::path::Path;
+
+use riops_testkit::{Fault, PORT, Proxy};
+use serde_json::Value;
+
+use crate::fixture::{Database, Ran, database, folder};
+
+/// A fixed number of reads and updates by one session: of several, the faster ones would make more of them.
+const SHORT: &str = "run rows --rows 2000 --batch 3 --update-percent 40 -c 1 --warmup 0 \
+                     --transactions 60 --seed 11 --interval 100ms --output json";
+
+fn prepared(name: &str) -> Database {
+    let database = database(name);
+    database.riops("prepare rows --rows 2000 --seed 1").expect(0);
+    database
+}
+
+/// The command on the database through the proxy.
+fn through(proxy: &Proxy, database: &Database, line: &str) -> Ran {
+    let conninfo = &database.conninfo;
+    let url = format!(
+        "host={} port={PORT} user={} dbname={}",
+        proxy.folder().display(),
+        conninfo.user,
+        conninfo.database
+    );
+    let mut command = database.command(line);
+    command.env("RIOPS_DATABASE", url);
+    Ran::of(&mut command)
+}
+
+/// The Bind messages of a connection: the statement's name and the values of its parameters.
+fn binds(sent: &[u8]) -> Vec<Vec<u8>> {
+    let length = |at: usize| {
+        sent.get(at..at + 4).map(|bytes| u32::from_be_bytes(bytes.try_into().unwrap()) as usize)
+    };
+    // The startup message has no type.
+    let mut at = length(0).unwrap_or(0);
+    let mut binds = Vec::new();
+    while let (Some(&kind), Some(length)) = (sent.get(at), length(at + 1)) {
+        if kind == b'B' {
+            binds.push(sent[at..=at + length].to_vec());
+        }
+        at += 1 + length;
+    }
+    binds
+}
+
+/// What the session of each run sent.
+fn transactions(proxy: &Proxy) -> Vec<Vec<Vec<u8>>> {
+    proxy.sent().iter().map(|sent| binds(sent)).filter(|binds| binds.len() >= 60).collect()
+}
+
+#[test]
+fn a_rerun_sends_the_same_statements_byte_for_byte() {
+    let database = prepared("rerun_bytes");
+    let proxy = Proxy::to(Path::new(&database.conninfo.address()), |_| Fault::None).unwrap();
+    let first = through(&proxy, &database, SHORT).expect(0).json();
+    let again = through(&proxy, &database, "runs rerun --output json").expect(0);
+    assert_eq!(again.json()["plan"], first["plan"]);
+    assert_ne!(again.json()["id"], first["id"]);
+    assert!(!again.stderr.contains("different from the stored run"), "{}", again.stderr);
+    let other = through(&proxy, &database, "runs rerun --seed 12 --output json").expect(0);
+    assert!(other.stderr.contains("seed: 11, now 12"), "{}", other.stderr);
+    let runs = transactions(&proxy);
+    let [first, again, other] = runs.as_slice() else { panic!("{} runs", runs.len()) };
+    assert_eq!(first.len(), 60);
+    // Not by assert_eq: it would print all of them.
+    assert!(first == again, "the rerun sent other statements");
+    assert!(first != other, "another seed sent the same statements");
+}
+
+#[test]
+fn a_dumped_plan_is_run_from_its_file_with_the_same_statements() {
+    let database = prepared("rerun_file");
+    let proxy = Proxy::to(Path::new(&database.conninfo.address()), |_| Fault::None).unwrap();
+    let plan = database.riops(&format!("{SHORT} --dump-plan")).expect(0);
+    assert_eq!(database.value("select 1 from riops.run"), None);
+    let file = folder("plan").join("plan.json");
+    std::fs::write(&file, &plan.stdout).unwrap();
+    let line = format!("run --plan {} --output json", file.display());
+    let record = through(&proxy, &database, &line).expect(0).json();
+    assert_eq!(record["plan"], plan.json());
+    through(&proxy, &database, SHORT).expect(0);
+    let runs = transactions(&proxy);
+    assert!(runs.len() == 2 && runs[0] == runs[1], "{} runs", runs.len());
+}
+
+#[test]
+fn a_plan_that_cannot_be_run_is_refused_by_what_is_wrong_with_it() {
+    let database = database("rerun_refused");
+    let plan = database.riops("run rows --seed 1 --dump-plan").expect(0).json();
+    let file = folder("bad_plan").join("plan.json");
+    let run = |plan: &Value| {
+        std::fs::write(&file, plan.to_string()).unwrap();
+        database.riops(&format!("run --plan {}", file.display())).expect(2)
+    };
+    let changed = |key: &str, value: Value| {
+        let mut plan = plan.clone();
+        plan[key] = value;
+        plan
+    };
+    run(&changed("sesions", 5.into())).says("a plan has no `sesions`");
+    run(&changed("sessions", 0.into())).says("--sessions must be at least 1");
+    run(&changed("sessions", "many".into())).says("not a plan");
+    run(&changed("dataset", serde_json::json!({"colour": 5}))).says("no parameter colour");
+    run(&changed("rows", serde_json::json!({"batch": 5}))).says("not a plan");
+    run(&Value::Null).says("not a plan");
+    database.riops("run --plan /nowhere/plan.json").expect(1).says("cannot read the plan");
+    database.riops("run").expect(2).says("nothing to run");
+    let misplaced = database.riops("run --no-store rows").expect(2);
+    misplaced.says("--no-store must follow the workload");
+    database.riops("runs rerun 00000000").expect(1).says("has no runs yet");
+}
+
+#[test]
+fn what_differs_from_the_stored_run_is_printed() {
+    let database = prepared("rerun_differs");
+    database.riops(SHORT).expect(0);
+    database.riops("prepare rows --rows 3000 --seed 1 --recreate").expect(0);
+    let again = database.riops("runs rerun --output json").expect(2);
+    again.says("--rows 3000, not 2000");
+    database.riops("prepare rows --rows 2000 --filler 9 --seed 1 --recreate").expect(0);
+    let again = database.riops("runs rerun").expect(0);
+    assert!(again.stderr.contains("different from the stored run: dataset: "), "{}", again.stderr);
+}
