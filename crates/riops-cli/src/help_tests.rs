@@ -1,11 +1,13 @@
-//! A snapshot of the `--help` of every command.
+//! What `--help` says: a snapshot of every command, and that the defaults in it are the real ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use clap::{Command, CommandFactory};
+use clap::error::ErrorKind;
+use clap::{Arg, Command, CommandFactory, FromArgMatches};
+use riops::plan::{DatasetPlan, Parameters, RunPlan};
 
-use crate::args::Arguments;
+use crate::args::{self, Arguments};
 use crate::settings::with_fallbacks;
 
 /// Where the snapshots are, beside this file.
@@ -50,4 +52,55 @@ fn the_help_of_every_command() {
         })
         .collect();
     assert_eq!(files, commands.iter().map(|command| name(command)).collect());
+}
+
+/// The plan of `riops run WORKLOAD` with more options, and the dataset that it would prepare. `None`
+/// where an option has no meaning without another one.
+fn plan(workload: &str, options: &[&str]) -> Option<(RunPlan, Option<DatasetPlan>)> {
+    let words = [&["riops", "run", workload], options].concat();
+    let matches = match Arguments::command().try_get_matches_from(words) {
+        Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => return None,
+        matches => matches.unwrap(),
+    };
+    let run = match Arguments::from_arg_matches(&matches).unwrap().command {
+        args::Command::Run(run) => run,
+        other => panic!("{other:?}"),
+    };
+    // Each run has a seed of its own.
+    let plan = RunPlan { seed: 0, ..run.workload.unwrap().options().plan().ok()? };
+    let prepared = plan.prepared().unwrap();
+    // What was typed is kept beside what it means.
+    Some((RunPlan { dataset: Parameters::new(), ..plan }, prepared))
+}
+
+/// The default that the help shows for an option, where it is one word.
+fn default(arg: &Arg) -> Option<String> {
+    let given = arg.get_default_values().first().map(|value| value.to_string_lossy().into_owned());
+    let in_text = || {
+        let text = arg.get_help()?.to_string();
+        Some(text.split_once("[default: ")?.1.split_once(']')?.0.to_owned())
+    };
+    given.or_else(in_text).filter(|default| !default.contains(' '))
+}
+
+#[test]
+fn a_default_typed_means_what_it_means_untyped() {
+    let mut command = Arguments::command();
+    command.build();
+    let workloads = command.find_subcommand("run").unwrap().get_subcommands();
+    let mut compared = 0;
+    for workload in workloads.filter(|workload| workload.get_name() != "help") {
+        let untyped = plan(workload.get_name(), &[]).unwrap();
+        for arg in workload.get_arguments().filter(|arg| arg.get_action().takes_values()) {
+            let (Some(long), Some(default)) = (arg.get_long(), default(arg)) else {
+                continue;
+            };
+            let typed = format!("--{long}={default}");
+            if let Some(plan) = plan(workload.get_name(), &[&typed]) {
+                assert_eq!(plan, untyped, "riops run {} {typed}", workload.get_name());
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 80, "only {compared} defaults were found in the help");
 }

@@ -58,7 +58,7 @@ pub(crate) struct DatasetOptions {
     #[arg(long, value_name = "N")]
     tablets: Option<u32>,
     /// YugabyteDB: tablets of each index, or of each table with a primary key, split at equal steps of the
-    /// key [default: 1]
+    /// key [default: the server's, one]
     #[arg(long, value_name = "N")]
     index_tablets: Option<u32>,
 }
