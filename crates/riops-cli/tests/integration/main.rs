@@ -16,6 +16,7 @@ mod crash;
 mod faults;
 mod fixture;
 mod help;
+mod library;
 mod load;
 mod nodes;
 mod oltp;

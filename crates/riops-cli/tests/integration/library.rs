@@ -1,0 +1,97 @@
+//! A run without the command: the library is called with a plan and a server.
+
+use riops::host::Interrupt;
+use riops::metrics::Point;
+use riops::plan::{PreparePolicy, RowsRun, RunPlan, Stop};
+use riops::record::{Record, Status};
+use riops::run::{self, ErrorKind, Observer};
+use riops::server::Server;
+
+use crate::fixture::{Database, database};
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Told {
+    notices: Vec<String>,
+    prepared: u32,
+    stages: u32,
+    points: u64,
+    complete: Option<Record>,
+}
+
+impl riops::engine::Observer for Told {
+    fn connected(&mut self, sessions: usize) {
+        assert_eq!(sessions, 2);
+    }
+
+    fn measuring(&mut self) {}
+
+    fn point(&mut self, point: &Point) {
+        self.points += point.transactions;
+    }
+}
+
+impl Observer for Told {
+    fn notice(&mut self, text: &str) {
+        self.notices.push(text.to_owned());
+    }
+
+    fn prepared(&mut self, _: &riops::dataset::prepare::Prepared) {
+        self.prepared += 1;
+    }
+
+    fn stage(&mut self, _: &RunPlan) {
+        self.stages += 1;
+    }
+
+    fn complete(&mut self, record: &Record) {
+        self.complete = Some(record.clone());
+    }
+}
+
+fn plan() -> RunPlan {
+    let work = RowsRun { batch: 5, batches: vec![5, 10], update_percent: 50, ..RowsRun::default() };
+    RunPlan {
+        sessions: 2,
+        workers: 1,
+        warmup_s: 0.0,
+        stop: Stop::Transactions(40),
+        dataset: [("rows".to_owned(), 2000.into())].into_iter().collect(),
+        work: work.into(),
+        ..RunPlan::default()
+    }
+}
+
+fn server(database: &Database) -> Server {
+    Server { conninfo: database.conninfo.clone(), embedded: false }
+}
+
+#[test]
+fn a_run_is_one_call_and_tells_an_observer_what_happens() {
+    let database = database("library_run");
+    let mut told = Told::default();
+    let plan = RunPlan { prepare: PreparePolicy::IfMissing, ..plan() };
+    let record = run::run(&plan, &server(&database), &Interrupt::new(), &mut told).unwrap();
+    assert_eq!(record.status, Status::Done);
+    assert_eq!((told.prepared, told.stages), (1, 2));
+    let measured: u64 = record.stages.iter().map(|stage| stage.transactions).sum();
+    assert_eq!(measured, 80);
+    assert_eq!(told.points, measured);
+    assert_eq!(told.complete.as_ref(), Some(&record));
+    assert_eq!(record.plan, plan);
+}
+
+#[test]
+fn a_dataset_that_is_missing_is_an_error_where_the_plan_prepares_none() {
+    let database = database("library_missing");
+    let mut told = Told::default();
+    let run = run::run(&plan(), &server(&database), &Interrupt::new(), &mut told);
+    let error = run.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Failed, "{error}");
+    assert!(error.to_string().contains("riops prepare rows"), "{error}");
+    assert!(told.complete.is_none());
+    assert_eq!(
+        database.value("select count(*)::text from pg_namespace where nspname = 'riops'"),
+        Some("0".to_owned())
+    );
+}
