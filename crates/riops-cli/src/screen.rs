@@ -1,6 +1,5 @@
 //! The command line's observer: shows a run on the terminal, and hands its record over.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use riops::dataset::prepare::Prepared;
@@ -10,41 +9,28 @@ use riops::plan::RunPlan;
 use riops::probe::sampler::{OnPoint, ProbePoint};
 use riops::record::Record;
 use riops::report;
-use riops::run::{History, Nothing, Observer, OnLoaded};
-use riops::store::SqliteStore;
+use riops::run::{History, Observer, OnLoaded};
 
 use crate::ui::{LoadProgress, RunProgress, StepProgress, Ui};
-
-/// What takes the complete record.
-pub(crate) type Publish<'a> = &'a mut dyn FnMut(&Record, Option<&SqliteStore>);
 
 /// Shows what happens.
 pub(crate) struct Screen<'a> {
     ui: Ui,
-    store: Option<SqliteStore>,
-    /// What earlier runs are known from, where this one is not stored.
-    known: Option<SqliteStore>,
-    publish: Option<Publish<'a>>,
+    history: &'a dyn History,
+    /// What takes the complete record.
+    publish: &'a mut dyn FnMut(&Record),
     run: Option<RunProgress>,
     step: Option<Arc<StepProgress>>,
 }
 
 impl<'a> Screen<'a> {
-    /// For a run whose record goes to `publish`, with the store that it is to be stored in. Earlier runs are
-    /// known from the file at `path` in any case.
+    /// For a run whose record goes to `publish`.
     pub(crate) fn new(
         ui: Ui,
-        store: Option<SqliteStore>,
-        path: &Path,
-        publish: Publish<'a>,
+        history: &'a dyn History,
+        publish: &'a mut dyn FnMut(&Record),
     ) -> Self {
-        let known = if store.is_none() { existing_store(path) } else { None };
-        Self { ui, store, known, publish: Some(publish), run: None, step: None }
-    }
-
-    /// For what gives no record: a preparation, a verification.
-    pub(crate) fn without_record(ui: Ui, known: Option<SqliteStore>) -> Self {
-        Self { ui, store: None, known, publish: None, run: None, step: None }
+        Self { ui, history, publish, run: None, step: None }
     }
 }
 
@@ -100,6 +86,7 @@ impl Observer for Screen<'_> {
     }
 
     fn step(&mut self, name: &'static str, growth: Option<(u64, u64)>) -> OnPoint {
+        self.run = None;
         let shown = Arc::new(StepProgress::new(self.ui, name, growth));
         self.step = Some(Arc::clone(&shown));
         Arc::new(move |point: &ProbePoint| shown.show(point))
@@ -113,20 +100,10 @@ impl Observer for Screen<'_> {
 
     fn complete(&mut self, record: &Record) {
         self.run = None;
-        if let Some(publish) = &mut self.publish {
-            publish(record, self.store.as_ref());
-        }
+        (self.publish)(record);
     }
 
     fn history(&self) -> &dyn History {
-        match self.store.as_ref().or(self.known.as_ref()) {
-            Some(store) => store,
-            None => &Nothing,
-        }
+        self.history
     }
-}
-
-/// The file of the store, for reading: reading makes no file.
-fn existing_store(path: &Path) -> Option<SqliteStore> {
-    if path.exists() { SqliteStore::open(path).ok() } else { None }
 }

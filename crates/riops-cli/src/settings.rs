@@ -78,6 +78,10 @@ fn require_no_misplaced_option(matches: &ArgMatches) -> Result<(), clap::Error> 
     let misplaced = options.filter(typed).find_map(Arg::get_long).map(str::to_owned);
     match misplaced {
         None => Ok(()),
+        Some(option) if option == "plan" => Err(command.error(
+            ErrorKind::ArgumentConflict,
+            format!("--plan names the workload itself: run it without {workload}"),
+        )),
         Some(option) => Err(command.error(
             ErrorKind::ArgumentConflict,
             format!("--{option} must follow the workload: riops run {workload} --{option}"),

@@ -25,8 +25,7 @@ pub(crate) struct LoadTableOptions {
     pub(crate) rows: Option<Count>,
     #[arg(long, value_name = "NAME", help = or_default("Its name in the schema riops", LoadDataset::default().table_name))]
     table_name: Option<String>,
-    /// YugabyteDB: tablets of the table [default: the server's]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help = format!("YugabyteDB: tablets of the table [default: {}, as in ysql-bench]", LoadDataset::TABLETS))]
     tablets: Option<u32>,
 }
 

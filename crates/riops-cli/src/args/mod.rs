@@ -17,7 +17,7 @@ use riops::units::{Size, Span};
 
 pub(crate) use load::GenerateCsv;
 pub(crate) use run::{KeepOptions, PictureOptions, RunOutputOptions, RunWorkload};
-pub(crate) use shared::{PrepareOptions, PrepareWorkload};
+pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload};
 pub(crate) use target::{EmbeddedOptions, StoreOptions, TargetOptions};
 
 /// Measures PostgreSQL-compatible databases
@@ -141,6 +141,8 @@ pub(crate) struct Run {
 /// How a plan that is there already is run
 #[derive(Debug, Args)]
 pub(crate) struct AgainOptions {
+    #[command(flatten)]
+    pub(crate) prepare: PrepareFirst,
     #[command(flatten)]
     pub(crate) keep: KeepOptions,
     #[command(flatten)]

@@ -171,7 +171,6 @@ impl RunOltp {
             pipeline: self.pipeline,
             distribution: self.distribution,
             caches: self.caches.caches(),
-            ids_below: None,
         }
     }
 }

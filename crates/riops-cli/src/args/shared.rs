@@ -21,7 +21,7 @@ pub(crate) fn given<const N: usize>(parameters: [(&str, Option<Value>); N]) -> P
 /// A seed from the operating system, small enough for every JSON reader.
 pub(crate) fn random_seed() -> Result<u64> {
     use anyhow::Context as _;
-    riops::workload::keys::random_seed().context("no random numbers from the operating system")
+    riops::host::random_seed().context("no random numbers from the operating system")
 }
 
 /// Which keys

@@ -53,10 +53,10 @@ impl EmbeddedOptions {
     }
 }
 
-/// Where runs are kept
+/// Where runs are stored
 #[derive(Debug, Args)]
 pub(crate) struct StoreOptions {
-    /// The file that runs are kept in [default: riops/runs.sqlite in the user's data folder]
+    /// The file that runs are stored in [default: riops/runs.sqlite in the user's data folder]
     #[arg(long, value_name = "FILE")]
     pub(crate) store: Option<PathBuf>,
 }

@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::host::Interrupt;
+use riops::record::Record;
 use riops::report;
-use riops::run::prepare;
+use riops::run::{Nothing, prepare};
 
 use crate::args::{Prepare, PrepareOptions};
 use crate::screen::Screen;
@@ -18,10 +19,12 @@ pub(crate) fn run(command: &Prepare, interrupt: &Interrupt, ui: Ui) -> Result<Ex
     let order = options.order()?;
     let PrepareOptions { target, thread_init_timeout, .. } = options.options();
     let target = Target::open(target, interrupt, ui)?;
+    target.announce(ui);
     let server = target.server();
     server.await_connection(thread_init_timeout.map(|span| span.0.as_secs_f64()), interrupt)?;
-    target.announce(ui);
-    let prepared = prepare(&order, &server, interrupt, &mut Screen::without_record(ui, None))?;
+    let mut no_record = |_: &Record| {};
+    let mut screen = Screen::new(ui, &Nothing, &mut no_record);
+    let prepared = prepare(&order, &server, interrupt, &mut screen)?;
     target.close()?;
     crate::ui::print(&(report::prepared_text(&prepared) + "\n"))?;
     Ok(ExitCode::SUCCESS)

@@ -1,14 +1,15 @@
 //! `riops run`: reads a plan from options, from a file or from a stored run, runs it, prints the record.
 
-use std::path::Path;
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use riops::host::Interrupt;
-use riops::plan::RunPlan;
-use riops::record::{Record, Status};
+use riops::plan::{PreparePolicy, RunPlan};
+use riops::record::{DiskLimit, Record, Status};
 use riops::report::{self, Extras, Form};
-use riops::run;
+use riops::run::{self, History, Nothing};
 use riops::store::{SqliteStore, default_path};
 
 use super::picture::Graph;
@@ -46,8 +47,11 @@ pub(crate) fn again(
     options: &AgainOptions,
     environment: (&Interrupt, Ui),
 ) -> Result<(ExitCode, Option<Record>)> {
-    let AgainOptions { keep, picture, target } = options;
+    let AgainOptions { prepare, keep, picture, target } = options;
     plan.keep_samples |= picture.graph.is_some();
+    if prepare.policy() == PreparePolicy::IfMissing {
+        plan.prepare = PreparePolicy::IfMissing;
+    }
     perform(&plan, &Wishes { keep, picture, target }, environment)
 }
 
@@ -81,26 +85,23 @@ fn perform(
     let form = report::form(&keep.output.output, plan)?;
     // What cannot be written is better known before the run than after it.
     let graph = Graph::open(picture)?;
-    let path = keep.store.store.clone().unwrap_or_else(default_path);
-    let store = if keep.no_store { None } else { Some(SqliteStore::open(&path)?) };
+    let runs = StoredRuns::open(keep)?;
     // Before anything is started: the limit may be too low for the plan.
     run::allow_sessions(plan.sessions, plan.workers)?;
     let target = Target::open(target, interrupt, ui)?;
     target.announce(ui);
-    let mut publication = Publication { form, picture, told: Ok(()), not_stored: None };
-    let mut publish = |record: &Record, store: Option<&SqliteStore>| {
-        publication.publish(record, store);
+    let (mut stored, mut printed) = (Ok(()), Ok(()));
+    let mut publish = |record: &Record| {
+        let (text, result) = runs.save(record);
+        stored = result;
+        printed = print(record, &text, form, picture);
     };
-    let mut screen = Screen::new(ui, store, &path, &mut publish);
-    let record = run::run(plan, &target.server(), interrupt, &mut screen);
-    drop(screen);
-    let record = record?;
+    let mut screen = Screen::new(ui, &runs, &mut publish);
+    let record = run::run(plan, &target.server(), interrupt, &mut screen)?;
     let drawn = graph.map_or(Ok(()), |graph| graph.draw(&record, ui));
     target.close()?;
-    publication.told?;
-    if let Some(error) = publication.not_stored {
-        return Err(error.context("the run was not stored"));
-    }
+    printed?;
+    stored.context("the run was not stored")?;
     let code = exit_code(&record);
     match drawn {
         Err(error) if code == ExitCode::SUCCESS => Err(error),
@@ -114,28 +115,48 @@ fn perform(
     }
 }
 
-/// What becomes of a record when it is complete.
-struct Publication<'a> {
-    form: &'a dyn Form,
-    picture: &'a PictureOptions,
-    told: Result<()>,
-    not_stored: Option<anyhow::Error>,
+/// The store of a run, and what it tells of earlier ones.
+struct StoredRuns {
+    path: PathBuf,
+    /// Where the run is stored, if it is.
+    store: Option<SqliteStore>,
+    /// What earlier runs are known from where this one is not stored; opened when it is asked.
+    known: OnceCell<Option<SqliteStore>>,
 }
 
-impl Publication<'_> {
-    /// Stores the record and prints it.
-    fn publish(&mut self, record: &Record, store: Option<&SqliteStore>) {
-        let stored = match store.map(|store| (store.save(record), store)) {
-            None => "no (--no-store)".to_owned(),
-            Some((Ok(()), store)) => format!("{} in {}", record.id, store.path().display()),
+impl StoredRuns {
+    fn open(options: &KeepOptions) -> Result<Self> {
+        let path = options.store.store.clone().unwrap_or_else(default_path);
+        let store = if options.no_store { None } else { Some(SqliteStore::open(&path)?) };
+        Ok(Self { path, store, known: OnceCell::new() })
+    }
+
+    /// Stores the record; in words where, and whether that failed.
+    fn save(&self, record: &Record) -> (String, Result<()>) {
+        match self.store.as_ref().map(|store| store.save(record)) {
+            None => ("no (--no-store)".to_owned(), Ok(())),
+            Some(Ok(())) => (format!("{} in {}", record.id, self.path.display()), Ok(())),
             // The result is worth more than the place where it was to be stored.
-            Some((Err(error), _)) => {
-                let text = format!("NO: {error}");
-                self.not_stored = Some(error.into());
-                text
-            }
-        };
-        self.told = print(record, &stored, self.form, self.picture);
+            Some(Err(error)) => (format!("NO: {error}"), Err(error.into())),
+        }
+    }
+
+    fn history(&self) -> &dyn History {
+        let existing = || self.path.exists().then(|| SqliteStore::open(&self.path).ok()).flatten();
+        match self.store.as_ref().or_else(|| self.known.get_or_init(existing).as_ref()) {
+            Some(store) => store,
+            None => &Nothing,
+        }
+    }
+}
+
+impl History for StoredRuns {
+    fn record(&self, id: &str) -> Option<Record> {
+        self.history().record(id)
+    }
+
+    fn disk_limit(&self, host: &str, device: &str) -> Option<DiskLimit> {
+        self.history().disk_limit(host, device)
     }
 }
 
@@ -147,7 +168,7 @@ pub(crate) fn print(
     picture: &PictureOptions,
 ) -> Result<()> {
     let extras = Extras::stored(stored).with_histogram(picture.histogram());
-    crate::ui::print(&report::print(form, record, &extras)?)?;
+    crate::ui::print(&form.print(record, &extras)?)?;
     if !form.has_verdict() {
         for reason in &record.verdict.reasons {
             crate::ui::error(&format!("NOT VALID: {reason}"));

@@ -5,12 +5,11 @@ use std::process::ExitCode;
 use anyhow::Result;
 use riops::host::Interrupt;
 use riops::report;
-use riops::run::verify;
+use riops::run::{History, Nothing, verify};
 use riops::store::{SqliteStore, default_path};
 
 use crate::args::Verify;
 use crate::failure::NOT_VALID;
-use crate::screen::Screen;
 use crate::target::Target;
 use crate::ui::Ui;
 
@@ -21,8 +20,8 @@ pub(crate) fn run(command: &Verify, interrupt: &Interrupt, ui: Ui) -> Result<Exi
     let store = path.exists().then(|| SqliteStore::open(&path)).transpose()?;
     let target = Target::open(&options.target, interrupt, ui)?;
     target.announce(ui);
-    let screen = Screen::without_record(ui, store);
-    let checks = verify(name, &target.server(), interrupt, &screen)?;
+    let history: &dyn History = store.as_ref().map_or(&Nothing, |store| store);
+    let checks = verify(name, &target.server(), interrupt, history)?;
     target.close()?;
     crate::ui::print(&report::checks_text(&checks))?;
     let all_held = checks.iter().all(|check| check.held);

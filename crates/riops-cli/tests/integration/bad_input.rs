@@ -6,7 +6,7 @@ use crate::fixture::{Ran, command, database};
 fn wrong_usage_is_told_with_exit_code_2() {
     let cases = [
         ("", "Usage"),
-        ("run", "Usage"),
+        ("run", "nothing to run: name a workload"),
         ("run columns", "unrecognized subcommand"),
         ("run rows --colour blue", "unexpected argument"),
         ("run rows --sessions 0", "--sessions must be at least 1"),

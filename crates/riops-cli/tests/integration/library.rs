@@ -4,7 +4,7 @@ use riops::host::Interrupt;
 use riops::metrics::Point;
 use riops::plan::{PreparePolicy, RowsRun, RunPlan, Stop};
 use riops::record::{Record, Status};
-use riops::run::{self, ErrorKind, Observer};
+use riops::run::{self, ErrorKind, Nothing, Observer};
 use riops::server::Server;
 
 use crate::fixture::{Database, database};
@@ -17,6 +17,10 @@ struct Told {
     stages: u32,
     points: u64,
     complete: Option<Record>,
+    /// What it does when it is told of a stage, which it counts from 1.
+    on_stage: Option<Box<dyn Fn(u32)>>,
+    /// What it does when the record is complete.
+    on_complete: Option<Box<dyn Fn()>>,
 }
 
 impl riops::engine::Observer for Told {
@@ -42,10 +46,16 @@ impl Observer for Told {
 
     fn stage(&mut self, _: &RunPlan) {
         self.stages += 1;
+        if let Some(on_stage) = &self.on_stage {
+            on_stage(self.stages);
+        }
     }
 
     fn complete(&mut self, record: &Record) {
         self.complete = Some(record.clone());
+        if let Some(on_complete) = &self.on_complete {
+            on_complete();
+        }
     }
 }
 
@@ -94,4 +104,43 @@ fn a_dataset_that_is_missing_is_an_error_where_the_plan_prepares_none() {
         database.value("select count(*)::text from pg_namespace where nspname = 'riops'"),
         Some("0".to_owned())
     );
+}
+
+#[test]
+fn an_interrupt_between_two_stages_keeps_the_first_one_and_its_verification() {
+    let database = database("library_interrupt");
+    let interrupt = Interrupt::new();
+    let user = interrupt.clone();
+    let mut told = Told {
+        on_stage: Some(Box::new(move |stage| {
+            if stage == 2 {
+                user.request();
+            }
+        })),
+        ..Told::default()
+    };
+    let plan = RunPlan { prepare: PreparePolicy::IfMissing, ..plan() };
+    let record = run::run(&plan, &server(&database), &interrupt, &mut told).unwrap();
+    assert_eq!(record.status, Status::Interrupted);
+    assert!(record.stages[0].transactions == 40 && record.stages.len() <= 2);
+    assert!(record.checks.len() >= 3 && record.checks.iter().all(|check| check.held));
+    let open = "select count(*)::text from riops.run where ended_at is null";
+    assert_eq!(database.value(open).as_deref(), Some("0"));
+}
+
+#[test]
+fn nothing_of_the_dataset_is_locked_any_more_when_the_record_is_complete() {
+    let database = database("library_locks");
+    let server = server(&database);
+    let other = server.clone();
+    let mut told = Told {
+        on_complete: Some(Box::new(move || {
+            let checks = run::verify("rows", &other, &Interrupt::new(), &Nothing).unwrap();
+            assert!(checks.iter().all(|check| check.held));
+        })),
+        ..Told::default()
+    };
+    let plan = RunPlan { prepare: PreparePolicy::IfMissing, ..plan() };
+    run::run(&plan, &server, &Interrupt::new(), &mut told).unwrap();
+    assert!(told.complete.is_some());
 }

@@ -201,7 +201,7 @@ fn a_duplicate_key_in_the_middle_ends_the_load_and_verify_tells_what_is_there() 
     let run = database.riops("run load --rows 1000 -c 1 --batch-size 100 --drop").expect(1);
     let text = &run.stdout;
     assert!(text.contains("23505") && text.contains("duplicate key"), "{text}");
-    assert!(text.contains("somebody else writes into riops.test_table"), "{text}");
+    assert!(text.contains("another client writes into riops.test_table"), "{text}");
     assert!(text.contains("next       riops verify load"), "{text}");
     // The first batch and the foreign row.
     let verified = database.riops("verify load").expect(3);

@@ -4,6 +4,7 @@ use super::database::{drop_leftovers, lock};
 use super::error::DatasetError;
 use super::registry::Registry;
 use crate::host::Interrupt;
+use crate::plan::DatasetPlan;
 use crate::server::{Connection, Server};
 use crate::workload::cbc;
 
@@ -31,7 +32,14 @@ pub fn cleanup(
 ) -> Result<Dropped, DatasetError> {
     server.require_own_sessions(interrupt)?;
     let mut control = Connection::open(&server.conninfo, interrupt)?;
-    let database = if name == cbc::NAME { drop_database(&mut control) } else { Ok(false) };
+    let dataset = DatasetPlan::default_of(name);
+    let database = if dataset.is_some_and(|dataset| dataset.spec().may_have_a_database()) {
+        control.execute(&cbc::session_sql())?;
+        lock(&mut control)?;
+        drop_leftovers(&mut control)
+    } else {
+        Ok(false)
+    };
     let mut registry = Registry::new(&mut control, name);
     registry.lock(true)?;
     let adopted = registry.entry()?.and_then(|entry| {
@@ -47,11 +55,4 @@ pub fn cleanup(
         other => (other?, None),
     };
     Ok(Dropped { tables, database, foreign_database, forgotten: adopted })
-}
-
-/// Drops the database that a run of `cbc` has left; false where there is none.
-fn drop_database(control: &mut Connection) -> Result<bool, DatasetError> {
-    control.execute(&cbc::session_sql())?;
-    lock(control)?;
-    drop_leftovers(control)
 }

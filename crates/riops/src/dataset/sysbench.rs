@@ -6,6 +6,7 @@ use super::registry::{Registry, State};
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, OltpDataset, Parameters};
 use crate::server::{Connection, Server};
+use crate::units::count;
 use crate::workload;
 use crate::workload::oltp::{NAME, found_sql, whole_until_sql};
 
@@ -59,16 +60,18 @@ pub fn adopt_where_needed(
             "warning: a run on these tables did not report: what it has changed is taken as it is found now, and not verified",
         );
     }
-    notice(&format!(
+    let found = format!(
         "found {} table{} of sysbench in schema {schema}, each with at least {} rows",
-        dataset.tables,
+        count(dataset.tables.into()),
         if dataset.tables == 1 { "" } else { "s" },
-        dataset.table_size
-    ));
+        count(dataset.table_size)
+    );
     let plan = DatasetPlan::from(dataset);
     let workload = workload::on(&plan).map_err(|error| DatasetError::Damaged(error.to_string()))?;
     let baseline = registry.contents(&workload.contents_sql())?;
-    registry.adopt(&plan.parameters(), &baseline)
+    registry.adopt(&plan.parameters(), &baseline)?;
+    notice(&found);
+    Ok(())
 }
 
 /// Whether riops has made the tables of this schema itself.

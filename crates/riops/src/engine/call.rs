@@ -97,7 +97,7 @@ fn work(assignment: CallAssignment, shared: &Shared) {
         Ok(opened) => opened,
         Err(error) => return send(WorkerEvent::Ready(Err((number as u64, error)))),
     };
-    connection.heed(&end_early);
+    connection.set_interrupt(&end_early);
     let Ok(recorder) = Recorder::new(shared.operations, false) else {
         return send(WorkerEvent::Lost);
     };
@@ -424,7 +424,7 @@ impl CallSession<'_> {
             let nodes = &self.shared.nodes;
             match make_ready_somewhere(self.recipe, nodes, place, &self.end_early) {
                 Ok((mut connection, findings)) => {
-                    connection.heed(&self.end_early);
+                    connection.set_interrupt(&self.end_early);
                     self.end_survivor(&mut connection)?;
                     self.process = connection.greeting().process;
                     merge(&mut self.report.findings, findings);

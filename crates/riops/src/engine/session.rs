@@ -66,9 +66,6 @@ pub enum SessionError {
         /// Why not.
         message: String,
     },
-    /// The stage was measured, and the next one did not come about.
-    #[error("the next stage did not come about: {0}")]
-    NextStage(String),
     /// A transaction did not end in time.
     #[error("a transaction did not end within {0} s after the end of the measurement")]
     Drain(u64),
@@ -84,7 +81,7 @@ impl SessionError {
             Self::Closed(None) | Self::Io(_) => SqlState::CONNECTION_FAILURE,
             Self::Protocol(_) => SqlState::PROTOCOL_VIOLATION,
             Self::Reconnect { sqlstate, .. } => *sqlstate,
-            Self::Drain(_) | Self::NextStage(_) => SqlState::UNKNOWN,
+            Self::Drain(_) => SqlState::UNKNOWN,
         }
     }
 

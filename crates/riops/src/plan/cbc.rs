@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, refuse};
-use super::policy::SESSIONS_MAX;
+use super::policy::{SESSIONS_MAX, Stop};
 use super::spec::{Common, DatasetSpec, Spec};
 use crate::units::split_size;
 
@@ -159,7 +159,7 @@ pub fn copies(size_gb: f64) -> u64 {
 }
 
 /// The table of a run of `cbc`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CbcDataset {
     /// Its nominal size in gigabytes.
     pub size_gb: f64,
@@ -191,6 +191,10 @@ impl DatasetSpec for CbcDataset {
     fn validate(&self) -> Result<(), PlanError> {
         Ok(())
     }
+
+    fn may_have_a_database(&self) -> bool {
+        true
+    }
 }
 
 impl Spec for CbcRun {
@@ -198,8 +202,29 @@ impl Spec for CbcRun {
         NAME
     }
 
-    fn validate(&self, _: &Common<'_>) -> Result<(), PlanError> {
-        self.validate_alone()
+    fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
+        self.validate_alone()?;
+        common.require_no_repetition(NAME)?;
+        match common.stop {
+            Stop::DurationS(seconds) if seconds == self.query_duration_s => Ok(()),
+            _ => refuse(format!(
+                "the queries of {NAME} end after --query-duration, {} s, and nothing else ends them",
+                self.query_duration_s
+            )),
+        }
+    }
+
+    fn dataset(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn writes(&self) -> bool {
+        false
+    }
+
+    fn repeated(&self) -> Self {
+        // The size that was chosen is in `size_gb`; another machine would choose another one.
+        Self { auto_size: false, ..self.clone() }
     }
 
     fn title(&self) -> String {

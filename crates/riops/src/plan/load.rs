@@ -46,7 +46,7 @@ pub struct LoadDataset {
     pub rows: u64,
     /// Characters of each of its four texts.
     pub field_length: u32,
-    /// Tablets, where the server has such; 0 leaves it to the server.
+    /// Tablets, where the server has such; 0 is [`Self::TABLETS`].
     pub tablets: u32,
     /// Whether it was loaded without transactions, where the server can do that.
     pub non_transactional: bool,
@@ -75,6 +75,9 @@ impl Default for LoadDataset {
 }
 
 impl LoadDataset {
+    /// Tablets where none are asked for, as in ysql-bench.
+    pub const TABLETS: u32 = 3;
+
     /// Checks what can be checked without a target.
     ///
     /// # Errors
@@ -277,6 +280,15 @@ impl DatasetSpec for LoadDataset {
     fn validate(&self) -> Result<(), PlanError> {
         Self::validate(self)
     }
+
+    fn provenance(&self) -> &'static [&'static str] {
+        &["seed", "contents", "non_transactional", "updated_lengths"]
+    }
+
+    fn stays_when_interrupted(&self) -> bool {
+        // A load was measured: its rows were acknowledged, and can be verified.
+        true
+    }
 }
 
 impl Spec for LoadRun {
@@ -286,6 +298,7 @@ impl Spec for LoadRun {
 
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
         self.validate_alone()?;
+        common.require_no_repetition(NAME)?;
         let table = overlaid(&LoadDataset::default(), common.dataset)?;
         if common.stop != Stop::Rows(table.rows) {
             return refuse(format!(

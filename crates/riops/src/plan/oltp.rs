@@ -253,9 +253,6 @@ pub struct OltpRun {
     pub distribution: Distribution,
     /// In which state the caches are at the start.
     pub caches: Caches,
-    /// Ids that the client makes count down from below this one; only where the server makes none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ids_below: Option<i64>,
 }
 
 impl Default for OltpRun {
@@ -281,7 +278,6 @@ impl Default for OltpRun {
             pipeline: false,
             distribution: Distribution::Uniform,
             caches: Caches::AsFound,
-            ids_below: None,
         }
     }
 }
@@ -441,6 +437,10 @@ impl DatasetSpec for OltpDataset {
 
     fn validate(&self) -> Result<(), PlanError> {
         Self::validate(self)
+    }
+
+    fn provenance(&self) -> &'static [&'static str] {
+        &["seed", "adopted"]
     }
 }
 

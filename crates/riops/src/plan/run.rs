@@ -214,6 +214,9 @@ impl RunPlan {
             latency_limit: self.latency_limit,
             rebalance: self.rebalance,
             keep_samples: self.keep_samples,
+            warmup_s: self.warmup_s,
+            errors: self.errors,
+            abort_on_threshold: self.abort_on_threshold,
             dataset: &self.dataset,
         }
     }
@@ -393,7 +396,9 @@ fn is_empty(value: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::policy::OnError;
     use super::*;
+    use crate::plan::{CbcRun, LoadDataset, LoadRun};
 
     fn plan() -> RunPlan {
         RunPlan {
@@ -482,5 +487,42 @@ mod tests {
             let error = plan.validate().unwrap_err().to_string();
             assert!(error.contains(option), "{error}");
         }
+    }
+
+    #[test]
+    fn a_workload_that_repeats_no_transaction_refuses_what_is_for_those_that_do() {
+        type Change = fn(&mut RunPlan, LatencyLimit);
+        let load = RunPlan {
+            work: LoadRun::default().into(),
+            warmup_s: 0.0,
+            stop: Stop::Rows(LoadDataset::default().rows),
+            ..plan()
+        };
+        let cbc = RunPlan {
+            work: CbcRun::default().into(),
+            stop: Stop::DurationS(CbcRun::default().query_duration_s),
+            ..load.clone()
+        };
+        let limit = LatencyLimit { limit_s: 1.0, skip: false };
+        let changes: [(&str, Change); 7] = [
+            ("--rate", |plan, _| plan.schedule = Schedule::Constant { per_s: 5.0 }),
+            ("--warmup", |plan, _| plan.warmup_s = 2.0),
+            ("--pipeline", |plan, _| plan.pipeline = 2),
+            ("--reconnect", |plan, _| plan.reconnect_every = Some(5)),
+            ("--latency-limit", |plan, limit| plan.latency_limit = Some(limit)),
+            ("--on-error", |plan, _| plan.errors.on_error = OnError::Continue),
+            ("--abort-on-threshold", |plan, _| plan.abort_on_threshold = true),
+        ];
+        for plan in [load, cbc.clone()] {
+            assert_eq!(plan.validate(), Ok(()));
+            for (option, change) in changes {
+                let mut plan = plan.clone();
+                change(&mut plan, limit);
+                let error = plan.validate().unwrap_err().to_string();
+                assert!(error.starts_with(option), "{error}");
+            }
+        }
+        let longer = RunPlan { stop: Stop::DurationS(5.0), ..cbc };
+        assert!(longer.validate().unwrap_err().to_string().contains("--query-duration"));
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use serde_json::map::Entry;
 
 use super::error::{PlanError, refuse};
-use super::policy::{Caches, LatencyLimit, Protocol, Schedule, Stop};
+use super::policy::{Caches, ErrorPolicy, LatencyLimit, OnError, Protocol, Schedule, Stop};
 
 /// The part of a plan that is the same for all workloads, as far as one of them may object to it.
 #[derive(Debug, Clone, Copy)]
@@ -18,8 +18,32 @@ pub struct Common<'a> {
     pub latency_limit: Option<LatencyLimit>,
     pub rebalance: bool,
     pub keep_samples: bool,
+    pub warmup_s: f64,
+    pub errors: ErrorPolicy,
+    pub abort_on_threshold: bool,
     /// The parameters that were given for the dataset, by their names in the registry.
     pub dataset: &'a serde_json::Map<String, Value>,
+}
+
+impl Common<'_> {
+    /// Fails for what only sessions that repeat their transactions can do.
+    pub(super) fn require_no_repetition(&self, workload: &str) -> Result<(), PlanError> {
+        let set = [
+            ("--rate", self.schedule != Schedule::Closed),
+            ("--warmup", self.warmup_s != 0.0),
+            ("--pipeline", self.pipeline != 1),
+            ("--reconnect", self.reconnect_every.is_some()),
+            ("--latency-limit", self.latency_limit.is_some()),
+            ("--on-error", self.errors.on_error != OnError::Stop),
+            ("--abort-on-threshold", self.abort_on_threshold),
+        ];
+        match set.into_iter().find(|(_, is_set)| *is_set) {
+            None => Ok(()),
+            Some((option, _)) => refuse(format!(
+                "{option} is for workloads that repeat a transaction, which {workload} does not"
+            )),
+        }
+    }
 }
 
 /// What of a stage's work stands in its record.
@@ -49,9 +73,10 @@ pub trait Spec {
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError>;
 
     /// The name of its dataset in the registry; `None` where it needs none that was prepared.
-    fn dataset(&self) -> Option<&'static str> {
-        None
-    }
+    fn dataset(&self) -> Option<&'static str>;
+
+    /// Whether any transaction changes rows of a dataset that outlives the run.
+    fn writes(&self) -> bool;
 
     /// The name of a run in a list.
     fn title(&self) -> String {
@@ -66,6 +91,15 @@ pub trait Spec {
         vec![self.clone()]
     }
 
+    /// The parameters of a run that repeats this one: what it has found out by itself is given.
+    #[must_use]
+    fn repeated(&self) -> Self
+    where
+        Self: Sized + Clone,
+    {
+        self.clone()
+    }
+
     /// What stands in the record of a stage.
     fn facts(&self) -> StageFacts {
         StageFacts::default()
@@ -74,11 +108,6 @@ pub trait Spec {
     /// The state of the caches at a stage's start.
     fn caches(&self) -> Caches {
         Caches::AsFound
-    }
-
-    /// Whether any transaction changes rows of a dataset that outlives the run.
-    fn writes(&self) -> bool {
-        false
     }
 
     /// Whether the rows of this operation count in the ledger of changes.
@@ -132,6 +161,21 @@ pub trait DatasetSpec {
     /// # Errors
     /// [`PlanError`] that names the option, its value and what is allowed.
     fn validate(&self) -> Result<(), PlanError>;
+
+    /// Parameters that only tell how it came to be: a run is repeated on one with others, too.
+    fn provenance(&self) -> &'static [&'static str] {
+        &["seed"]
+    }
+
+    /// Whether what an interrupted preparation or load has left stays until somebody asks for it to be dropped.
+    fn stays_when_interrupted(&self) -> bool {
+        false
+    }
+
+    /// Whether it may have a database of its own.
+    fn may_have_a_database(&self) -> bool {
+        false
+    }
 
     /// Changes the given parameters before they replace those of `self`: what one implies for others.
     fn complete(&self, _given: &mut serde_json::Map<String, Value>) {}

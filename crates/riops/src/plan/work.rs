@@ -73,6 +73,10 @@ macro_rules! dispatch_dataset {
     };
 }
 
+macro_rules! defaults {
+    ([$($variant:ident($part:ty))*]) => { [$(Self::$variant(<$part>::default())),*] };
+}
+
 macro_rules! list {
     ([$($variant:ident($part:ty))*] $(#[$meta:meta])* $list:ident: $trait:ident as $method:ident) => {
         $(#[$meta])*
@@ -121,17 +125,19 @@ impl WorkPlan {
     pub fn stages(&self) -> Vec<Self> {
         dispatch_work!(self, run => run.stages().into_iter().map(Self::from).collect())
     }
+
+    /// The same for a run that repeats this one: what that has found out by itself is given.
+    #[must_use]
+    pub fn repeated(&self) -> Self {
+        dispatch_work!(self, run => run.repeated().into())
+    }
 }
 
 impl DatasetPlan {
     /// The dataset of this name in the registry, with its defaults.
     #[must_use]
     pub fn default_of(name: &str) -> Option<Self> {
-        let all: [Self; 3] = [
-            RowsDataset::default().into(),
-            LoadDataset::default().into(),
-            OltpDataset::default().into(),
-        ];
+        let all = with_datasets! { [defaults] };
         all.into_iter().find(|dataset| dataset.spec().name() == name)
     }
 

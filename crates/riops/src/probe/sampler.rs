@@ -112,7 +112,7 @@ impl Sampler {
     ) -> Result<Self, ConnectionError> {
         let mut connection = Connection::open(conninfo, interrupt)?;
         // The wish to end is for the statement that is watched.
-        connection.heed(&Interrupt::new());
+        connection.set_interrupt(&Interrupt::new());
         connection.execute(PREPARE_LOOK)?;
         let own_process = is_local.then_some(connection.greeting().process);
         self.is_local = is_local;

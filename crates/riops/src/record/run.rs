@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::access::AccessRecord;
@@ -85,16 +86,20 @@ impl Record {
         self.target.dataset.as_ref()?.parameters.get()
     }
 
-    /// The plan with which the run can be repeated. Plans of records before `plan.dataset` existed do not
-    /// describe the table that a load fills; the record does.
+    /// The plan with which the run can be repeated: on a dataset like the one that it was run on, and with
+    /// what it found out by itself.
     #[must_use]
     pub fn repeated_plan(&self) -> RunPlan {
-        let mut plan = self.plan.clone();
-        if let (Some(dataset), true) = (&self.target.dataset, plan.work.spec().is_exact()) {
-            let found = dataset.parameters.parameters();
-            for name in ["table_name", "rows", "field_length", "tablets"] {
-                if let (false, Some(value)) = (plan.dataset.contains_key(name), found.get(name)) {
-                    plan.dataset.insert(name.to_owned(), value.clone());
+        let mut plan = RunPlan { work: self.plan.work.repeated(), ..self.plan.clone() };
+        let Some(dataset) = self.target.dataset.as_ref().map(|dataset| &dataset.parameters) else {
+            return plan;
+        };
+        let provenance = dataset.spec().provenance();
+        if let (Some(_), Value::Object(found)) = (plan.work.spec().dataset(), dataset.parameters())
+        {
+            for (name, value) in found {
+                if !provenance.contains(&name.as_str()) {
+                    plan.dataset.entry(name).or_insert(value);
                 }
             }
         }

@@ -21,7 +21,7 @@ pub use dataset::{checks_text, dropped_text, prepared_text};
 pub use differences::differences;
 pub use doctor::{calibration_text, diagnosis_text, disk_text};
 pub use format::{count, duration_us, percent, rate};
-pub use forms::{Extras, FORMS, Form, FormError, form, print, run_text};
+pub use forms::{Extras, FORMS, Form, FormError, form, run_text};
 pub use histogram::Scale;
 pub use model::{Limit, Summary};
 pub use page::html;

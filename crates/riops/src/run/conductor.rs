@@ -56,10 +56,11 @@ impl Staged {
 pub(super) fn conduct(mut scene: Scene<'_>, runner: &mut dyn Runner) -> Result<Record, RunError> {
     let record = measure(&mut scene, runner);
     let Scene { plan, observer, control, .. } = scene;
+    // Whoever waits for its locks need not wait until the record is printed.
+    drop(control);
     if let Ok(record) = &record {
         observer.complete(record);
     }
-    drop(control);
     runner.clean_up(&plan, observer);
     record
 }
@@ -83,7 +84,11 @@ fn measure(scene: &mut Scene<'_>, runner: &mut dyn Runner) -> Result<Record, Run
                 }
                 // The stages before it are a result, with the reason why there are no more.
                 if !scene.interrupt.requested() {
-                    ending.failure = Some(format!("the next stage failed to start: {error}"));
+                    ending.failure = Some(if error.is_of_a_start() {
+                        format!("the next stage failed to start: {error}")
+                    } else {
+                        error.to_string()
+                    });
                 }
                 ending.interrupted = scene.interrupt.requested();
                 break;

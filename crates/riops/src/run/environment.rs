@@ -8,13 +8,15 @@ use crate::host::Interrupt;
 use crate::host::machine::MachineFacts;
 use crate::plan::{Protocol, RunPlan};
 use crate::probe::storage::Storage;
-use crate::record::{ClientRecord, DatasetRecord, DiskLimit, TargetRecord};
+use crate::record::{ClientRecord, DatasetRecord, TargetRecord};
 use crate::server::facts::ServerFacts;
 use crate::server::{Connection, Nodes, Pooler, Server, is_on_this_machine};
 
 /// What is known of the server before anything is measured.
 pub(super) struct Environment {
     pub(super) facts: ServerFacts,
+    /// The machine of the load generator.
+    client: MachineFacts,
     pooler: Option<Pooler>,
     /// Whether the server's data are on this machine.
     is_local: bool,
@@ -42,7 +44,7 @@ impl Environment {
         // Behind a pooler or a proxy the address says nothing about the server's machine.
         let is_local =
             pooler.is_none() && server.conninfo.is_local() && is_on_this_machine(control)?;
-        Ok(Self { facts, pooler, is_local })
+        Ok(Self { facts, client: MachineFacts::read(), pooler, is_local })
     }
 
     /// Whether the transactions of one session may run in different sessions of the server.
@@ -85,7 +87,7 @@ impl Environment {
     pub(super) fn client_record(&self, plan: &RunPlan) -> ClientRecord {
         ClientRecord {
             riops_version: env!("CARGO_PKG_VERSION").to_owned(),
-            machine: MachineFacts::read().into(),
+            machine: self.client.clone().into(),
             workers: plan.workers,
             shares_machine_with_server: self.is_local,
         }
@@ -109,7 +111,9 @@ impl Environment {
             embedded: server.embedded,
             encryption: control.encryption(),
             pooler: self.pooler.as_ref().map(ToString::to_string),
-            disk_limit: storage.as_ref().and_then(|storage| disk_limit(history, storage)),
+            disk_limit: storage.as_ref().and_then(|storage| {
+                history.disk_limit(&self.client.host, storage.device.as_deref()?)
+            }),
             storage: storage.map(Into::into),
             address: server.conninfo.address(),
             database: server.conninfo.database.clone(),
@@ -117,11 +121,6 @@ impl Environment {
             dataset,
         }
     }
-}
-
-/// What the device of the server's data can do, where that was measured on this machine.
-fn disk_limit(history: &dyn History, storage: &Storage) -> Option<DiskLimit> {
-    history.disk_limit(&MachineFacts::read().host, storage.device.as_deref()?)
 }
 
 /// Fails where the plan cannot be run through a pooler.

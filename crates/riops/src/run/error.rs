@@ -87,12 +87,20 @@ impl RunError {
         }
     }
 
+    /// Whether a stage that failed with it did not start.
+    pub(super) fn is_of_a_start(&self) -> bool {
+        match self {
+            Self::Part { source, .. } => source.is_of_a_start(),
+            Self::Engine(EngineError::Connect { .. } | EngineError::AccessPath { .. }) => true,
+            _ => false,
+        }
+    }
+
     /// Whether a stage that failed with it has certainly changed nothing.
     pub(super) fn came_before_any_statement(&self) -> bool {
         match self {
             Self::Part { source, .. } => source.came_before_any_statement(),
-            Self::Engine(EngineError::Connect { .. } | EngineError::AccessPath { .. }) => true,
-            Self::Engine(_) => false,
+            Self::Engine(_) => self.is_of_a_start(),
             _ => true,
         }
     }

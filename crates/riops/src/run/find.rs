@@ -55,9 +55,11 @@ fn prepare_missing(
     found: Option<Entry>,
     scene: &mut Scene<'_>,
 ) -> Result<(), RunError> {
-    let wanted = scene.server.embedded || scene.plan.prepare == PreparePolicy::IfMissing;
-    if !wanted {
-        let error = match found {
+    let interrupted = found.map(|entry| plan_of(name, &entry)).transpose()?;
+    let may_prepare = scene.server.embedded || scene.plan.prepare == PreparePolicy::IfMissing;
+    let stays = |dataset: &DatasetPlan| dataset.spec().stays_when_interrupted();
+    if !may_prepare || interrupted.as_ref().is_some_and(stays) {
+        let error = match interrupted {
             Some(_) => DatasetError::Incomplete(name),
             None => {
                 DatasetError::Missing { workload: name, target: scene.server.conninfo.to_string() }
@@ -69,7 +71,6 @@ fn prepare_missing(
         };
     }
     // What was interrupted is made as it was meant, unless the plan says otherwise.
-    let interrupted = found.and_then(|entry| plan_of(name, &entry).ok());
     let dataset = match interrupted {
         Some(interrupted) => interrupted.with(&scene.plan.dataset)?,
         None => scene.plan.prepared()?.ok_or(DatasetError::Incomplete(name))?,

@@ -5,8 +5,8 @@ use super::fill::Fill;
 use super::on_dataset::OnDataset;
 use super::steps::Steps;
 use crate::plan::work::dispatch_work;
-use crate::plan::{CbcRun, LoadRun, Member, PlanError, WorkPlan};
-use crate::workload::{Build, BuildFor, Workload};
+use crate::plan::{CbcRun, LoadRun, Spec, WorkPlan};
+use crate::workload::Build;
 
 /// The parameters of a workload that can be run.
 trait Conducted {
@@ -14,9 +14,9 @@ trait Conducted {
 }
 
 /// Most workloads are loops of sessions on a dataset that is there, or on none.
-impl<T: Build + Member<WorkPlan> + 'static> Conducted for T {
+impl<T: Build + Spec + Clone + Into<WorkPlan> + 'static> Conducted for T {
     fn runner(&self) -> Box<dyn Runner> {
-        Box::new(OnDataset::new(build::<T>))
+        Box::new(OnDataset::new(self))
     }
 }
 
@@ -30,15 +30,6 @@ impl Conducted for CbcRun {
     fn runner(&self) -> Box<dyn Runner> {
         Box::new(Steps::new(self))
     }
-}
-
-fn build<T: Build + Member<WorkPlan>>(
-    work: &WorkPlan,
-    found: BuildFor<'_>,
-) -> Result<Box<dyn Workload>, PlanError> {
-    let run = work.get::<T>();
-    run.ok_or_else(|| PlanError("a stage is of another workload than its run".to_owned()))?
-        .build(found)
 }
 
 /// The runner of a plan's workload.

@@ -8,20 +8,16 @@ use super::settle::{settle, settle_open_runs};
 use super::stage::LoopStage;
 use crate::dataset::{Changes, DatasetError, Entry, Registry};
 use crate::host::Interrupt;
-use crate::plan::{DatasetPlan, WorkPlan};
+use crate::plan::{DatasetPlan, Spec, WorkPlan};
 use crate::record::{DatasetRecord, Ending, Part};
 use crate::server::{Connection, Flavor};
 use crate::workload::access::Access;
 use crate::workload::check::Check;
-use crate::workload::{BuildFor, Workload};
-
-/// Builds the workload of one stage.
-pub(super) type BuildStage =
-    fn(&WorkPlan, BuildFor<'_>) -> Result<Box<dyn Workload>, crate::plan::PlanError>;
+use crate::workload::{Build, BuildFor};
 
 /// A run whose stages are loops of sessions.
-pub(super) struct OnDataset {
-    build: BuildStage,
+pub(super) struct OnDataset<T> {
+    run: T,
     stages: Vec<LoopStage>,
     found: Option<Found>,
     /// Holds the lock on the dataset where the control connection cannot.
@@ -37,9 +33,9 @@ struct Found {
     plan: DatasetPlan,
 }
 
-impl OnDataset {
-    pub(super) fn new(build: BuildStage) -> Self {
-        Self { build, stages: Vec::new(), found: None, guard: None, unreported: false }
+impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
+    pub(super) fn new(run: &T) -> Self {
+        Self { run: run.clone(), stages: Vec::new(), found: None, guard: None, unreported: false }
     }
 
     fn find(&mut self, name: &'static str, scene: &mut Scene<'_>) -> Result<(), RunError> {
@@ -55,13 +51,13 @@ impl OnDataset {
 
     fn build_stages(&mut self, scene: &mut Scene<'_>) -> Result<(), RunError> {
         let flavor = scene.environment.facts.flavor;
-        for work in scene.plan.work.stages() {
+        for run in self.run.stages() {
             let found = BuildFor {
                 dataset: self.found.as_ref().map(|found| &found.plan),
                 flavor,
                 protocol: scene.plan.protocol,
             };
-            let mut workload = (self.build)(&work, found)?;
+            let mut workload = run.build(found)?;
             if let Some(option) = workload.unsupported(flavor) {
                 return Err(DatasetError::Unsupported { option, flavor }.into());
             }
@@ -70,7 +66,7 @@ impl OnDataset {
                 let mut connection = scene.connect()?;
                 workload.learn(&find::answers(&mut connection, &questions)?);
             }
-            self.stages.push(LoopStage { workload, work });
+            self.stages.push(LoopStage { workload, work: run.into() });
         }
         Ok(())
     }
@@ -116,7 +112,7 @@ impl OnDataset {
     }
 }
 
-impl Runner for OnDataset {
+impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {
     fn begin(&mut self, scene: &mut Scene<'_>) -> Result<usize, RunError> {
         if let Some(name) = scene.plan.work.spec().dataset() {
             self.find(name, scene)?;
@@ -159,7 +155,7 @@ impl Runner for OnDataset {
             checks =
                 settle(scene, found.name, &found.entry, last.workload.as_ref(), (parts, ending));
         }
-        if let Some(guard) = &mut self.guard
+        if let Some(mut guard) = self.guard.take()
             && let Err(error) = guard.query_value("select 1")
         {
             checks.push(Check {

@@ -35,20 +35,20 @@ pub(super) fn settle(
     };
     let changed = loops().map(|stage| changes(spec, &stage.result));
     let changed = changed.fold(Changes::default(), Changes::and);
-    let wish = wish_after(&last.result, scene.interrupt);
+    let interrupt = interrupt_after(last.result.interrupted || ending.interrupted, scene.interrupt);
     let (id, verifies) = (scene.id.to_string(), scene.plan.verify);
     let settled = (|| -> Result<Vec<Check>, RunError> {
-        let mut connection = connect_patiently(&scene.server, &scene.plan)?;
+        let mut connection = connect_with_retries(&scene.server, &scene.plan)?;
         Registry::new(&mut connection, dataset).end_run(&id, &changed)?;
         if !verifies {
             return Ok(Vec::new());
         }
         scene.observer.notice("reading the data to verify them");
-        let mut connection = Connection::open(&scene.server.conninfo, &wish)?;
+        let mut connection = Connection::open(&scene.server.conninfo, &interrupt)?;
         let mut registry = Registry::new(&mut connection, dataset);
         Ok(verify(&mut registry, workload, entry)?)
     })();
-    checks_or_reason(settled, &wish, &last.result, ending)
+    checks_or_reason(settled, &interrupt, &last.result, ending)
 }
 
 fn measured_of(part: &Part) -> Option<&Measured> {
@@ -58,23 +58,22 @@ fn measured_of(part: &Part) -> Option<&Measured> {
     }
 }
 
-/// The user's wish to end: one that was for the measurement does not extend to the ledger and the
-/// verification.
-pub(super) fn wish_after(result: &StageResult, interrupt: &Interrupt) -> Interrupt {
-    if result.interrupted { Interrupt::new() } else { interrupt.clone() }
+/// What interrupts the ledger and the verification: not what has already interrupted the measurement.
+pub(super) fn interrupt_after(was_interrupted: bool, interrupt: &Interrupt) -> Interrupt {
+    if was_interrupted { Interrupt::new() } else { interrupt.clone() }
 }
 
 /// The checks; or what stands in their place where there are none.
 pub(super) fn checks_or_reason(
     settled: Result<Vec<Check>, RunError>,
-    wish: &Interrupt,
+    interrupt: &Interrupt,
     result: &StageResult,
     ending: &mut Ending,
 ) -> Vec<Check> {
     match settled {
         Ok(checks) => checks,
         Err(_) if result.failure.is_some() => Vec::new(),
-        Err(_) if wish.requested() => {
+        Err(_) if interrupt.requested() => {
             ending.interrupted = true;
             Vec::new()
         }
@@ -110,7 +109,7 @@ pub(super) fn changes(spec: &dyn Spec, result: &StageResult) -> Changes {
 
 /// Opens a connection to a server that may still be recovering, as long as the sessions of the run would
 /// have tried.
-pub(super) fn connect_patiently(
+pub(super) fn connect_with_retries(
     server: &Server,
     plan: &RunPlan,
 ) -> Result<Connection, ConnectionError> {

@@ -2,7 +2,7 @@
 
 use super::error::RunError;
 use super::find::plan_of;
-use super::observer::Observer;
+use super::observer::History;
 use super::settle::settle_open_runs;
 use crate::dataset::{DatasetError, Registry};
 use crate::host::Interrupt;
@@ -19,7 +19,7 @@ pub fn verify(
     name: &'static str,
     server: &Server,
     interrupt: &Interrupt,
-    observer: &dyn Observer,
+    history: &dyn History,
 ) -> Result<Vec<Check>, RunError> {
     server.require_own_sessions(interrupt)?;
     let mut control = Connection::open(&server.conninfo, interrupt)?;
@@ -32,6 +32,6 @@ pub fn verify(
     })?;
     let workload = workload::on(&plan_of(name, &entry)?)?;
     registry.require(&workload.table_names(), workload.is_adopted())?;
-    settle_open_runs(&mut registry, &entry, observer.history())?;
+    settle_open_runs(&mut registry, &entry, history)?;
     Ok(dataset::verify(&mut registry, workload.as_ref(), &entry)?)
 }

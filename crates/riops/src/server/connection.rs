@@ -203,8 +203,8 @@ impl Connection {
         self.collect_with(notice)
     }
 
-    /// From now on somebody else's wish to end counts.
-    pub fn heed(&mut self, interrupt: &Interrupt) {
+    /// From now on this interrupts it.
+    pub fn set_interrupt(&mut self, interrupt: &Interrupt) {
         self.interrupt = interrupt.clone();
     }
 
@@ -376,7 +376,7 @@ impl Connection {
             match written {
                 Ok(_) if rest.is_empty() => break,
                 Ok(count) => sent += count,
-                Err(error) if is_wait(&error) => self.heed_interrupt()?,
+                Err(error) if is_wait(&error) => self.check_interrupt()?,
                 // The server's reason may still be waiting to be read.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                     return Err(self.closed());
@@ -406,7 +406,7 @@ impl Connection {
             match self.stream.read(space) {
                 Ok(0) => return Err(ConnectionError::Closed(self.farewell.take())),
                 Ok(count) => self.received.filled(count),
-                Err(error) if is_wait(&error) => self.heed_interrupt()?,
+                Err(error) if is_wait(&error) => self.check_interrupt()?,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                     return Err(ConnectionError::Closed(self.farewell.take()));
                 }
@@ -423,7 +423,7 @@ impl Connection {
     }
 
     /// Where the user asked to end: asks the server to stop what it does, and ends here.
-    fn heed_interrupt(&self) -> Result<(), ConnectionError> {
+    fn check_interrupt(&self) -> Result<(), ConnectionError> {
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(self.too_late());
         }

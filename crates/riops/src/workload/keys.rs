@@ -35,19 +35,6 @@ pub fn stream(seed: u64, purpose: Purpose, number: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(mix(mix(mix(seed) ^ (purpose as u64 + 1)) ^ number))
 }
 
-/// A seed for a run whose user gave none. Below 2^53, so that every reader of the record's JSON
-/// gets it back exactly.
-///
-/// # Errors
-/// Where the operating system has no random numbers.
-pub fn random_seed() -> std::io::Result<u64> {
-    use rand::TryRng;
-    rand::rngs::SysRng
-        .try_next_u64()
-        .map(|number| number >> 11)
-        .map_err(|error| std::io::Error::other(error.to_string()))
-}
-
 /// The finalizer of `SplitMix64` (Steele, Lea, Flood: "Fast splittable pseudorandom number
 /// generators", 2014): every bit of the input changes about half of the output.
 pub(crate) fn mix(value: u64) -> u64 {

@@ -1,7 +1,7 @@
-//! What can be measured: the shape of a workload, and the list of them.
+//! What can be measured: the shape of a workload, and each of them in a folder of its own.
 //!
-//! A workload describes; it opens no connection and reads no clock. Adding one is a folder here, a
-//! folder under `sql/` and a subcommand of the binary.
+//! A workload describes; it opens no connection and reads no clock. ARCHITECTURE.md lists what adding one
+//! takes.
 
 pub mod access;
 mod build;

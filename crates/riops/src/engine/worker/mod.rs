@@ -243,7 +243,7 @@ impl<C: Clock> Worker<C> {
         let now = self.clock.now();
         self.note_time(now);
         self.take_reopened(now);
-        self.heed_nodes(now);
+        self.follow_nodes(now);
         self.send_again(now);
         self.start_due(now);
         for event in events {

@@ -225,7 +225,7 @@ impl<C: Clock> Worker<C> {
     }
 
     /// Sends the sessions home whose node has come back, where that is wanted.
-    pub(super) fn heed_nodes(&mut self, now: Nanos) {
+    pub(super) fn follow_nodes(&mut self, now: Nanos) {
         let changes = self.nodes.changes();
         if changes == self.nodes_seen {
             return;

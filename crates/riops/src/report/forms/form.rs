@@ -32,8 +32,6 @@ pub struct Extras<'a> {
     pub stored: &'a str,
     /// The histogram of latencies, and its number of buckets.
     pub histogram: Option<(Scale, usize)>,
-    /// The record itself, for the histogram.
-    pub(super) record: Option<&'a Record>,
 }
 
 impl<'a> Extras<'a> {
@@ -50,12 +48,10 @@ impl<'a> Extras<'a> {
     }
 
     /// The histogram that was asked for, below an empty line.
-    pub(super) fn histogram_below(&self) -> String {
-        match (self.record, self.histogram) {
-            (Some(record), Some((scale, buckets))) => {
-                format!("\n{}", histogram_text(record, scale, buckets))
-            }
-            _ => String::new(),
+    pub(super) fn histogram_below(&self, record: &Record) -> String {
+        match self.histogram {
+            Some((scale, buckets)) => format!("\n{}", histogram_text(record, scale, buckets)),
+            None => String::new(),
         }
     }
 }

@@ -8,7 +8,6 @@ mod sysbench;
 mod text;
 
 use crate::plan::RunPlan;
-use crate::record::Record;
 
 pub use form::{Extras, Form, FormError};
 pub use text::run_text;
@@ -34,12 +33,4 @@ pub fn form(name: &str, plan: &RunPlan) -> Result<&'static dyn Form, FormError> 
         workload: plan.work.spec().name().to_owned(),
         fitting: fitting.join(", "),
     })
-}
-
-/// The record in a form, with what is asked for beside it.
-///
-/// # Errors
-/// [`FormError`]
-pub fn print(form: &dyn Form, record: &Record, extras: &Extras<'_>) -> Result<String, FormError> {
-    form.print(record, &Extras { record: Some(record), ..*extras })
 }

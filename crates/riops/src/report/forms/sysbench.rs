@@ -25,7 +25,7 @@ impl Form for Sysbench {
     }
 
     fn print(&self, record: &Record, extras: &Extras<'_>) -> Result<String, FormError> {
-        Ok(sysbench_text(record) + &extras.histogram_below())
+        Ok(sysbench_text(record) + &extras.histogram_below(record))
     }
 }
 

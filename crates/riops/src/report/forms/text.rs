@@ -26,7 +26,7 @@ impl Form for Text {
     }
 
     fn print(&self, record: &Record, extras: &Extras<'_>) -> Result<String, FormError> {
-        Ok(run_text(record, extras.stored) + &extras.histogram_below())
+        Ok(run_text(record, extras.stored) + &extras.histogram_below(record))
     }
 }
 

@@ -58,5 +58,5 @@ pub(in crate::report) fn scaling(summary: &Summary<'_>, commands: &Commands<'_>)
 
 /// The list of runs.
 pub(in crate::report) fn stored_runs() -> Hint {
-    Hint::new("riops runs list", "all runs that are kept")
+    Hint::new("riops runs list", "all stored runs")
 }

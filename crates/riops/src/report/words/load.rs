@@ -73,7 +73,7 @@ impl Words for LoadRun {
     fn next_steps(&self, _: &Summary<'_>, commands: &Commands<'_>) -> Vec<Hint> {
         vec![
             commands.other("riops run point", "select rows of it by their key"),
-            commands.other("riops verify load", "prove that it is still whole"),
+            commands.other("riops verify load", "check that it is still complete"),
             stored_runs(),
         ]
     }

@@ -5,7 +5,9 @@ mod room;
 use super::conductor::{Runner, Staged};
 use super::error::{Part as _, RunError};
 use super::scene::Scene;
-use super::settle::{changes, checks_or_reason, connect_patiently, not_verified, wish_after};
+use super::settle::{
+    changes, checks_or_reason, connect_with_retries, interrupt_after, not_verified,
+};
 use super::stage::LoopStage;
 use crate::dataset::{DatasetError, Entry, Registry};
 use crate::engine::SessionError;
@@ -150,7 +152,7 @@ fn begin_table(scene: &mut Scene<'_>, load: &Load) -> Result<Entry, RunError> {
 /// Drops a table into which nothing came, and its entry. Where the server does not answer, the
 /// registry's "loading" has to be enough.
 fn drop_empty(scene: &Scene<'_>, entry: &Entry) {
-    let _ = connect_patiently(&scene.server, &scene.plan)
+    let _ = connect_with_retries(&scene.server, &scene.plan)
         .map(|mut connection| Registry::new(&mut connection, NAME).drop_unfinished(&entry.id));
 }
 
@@ -164,24 +166,24 @@ fn settle(
 ) -> Vec<Check> {
     let result = &mut measured.result;
     let changed = changes(scene.plan.work.spec(), result);
-    let wish = wish_after(result, scene.interrupt);
+    let interrupt = interrupt_after(result.interrupted, scene.interrupt);
     let whole = result.failure.is_none() && !result.interrupted && result.wrong_replies == 0;
     let id = scene.id.to_string();
     if result.failure.is_some() {
         scene.observer.notice("noting what was acknowledged, as soon as the server answers");
     }
     let settled = (|| -> Result<Vec<Check>, RunError> {
-        let mut connection = connect_patiently(&scene.server, &scene.plan)?;
+        let mut connection = connect_with_retries(&scene.server, &scene.plan)?;
         Registry::new(&mut connection, NAME).end_run(&id, &changed)?;
-        if whole { complete(scene, load, entry, &wish) } else { Ok(Vec::new()) }
+        if whole { complete(scene, load, entry, &interrupt) } else { Ok(Vec::new()) }
     })();
-    if settled.is_err() && wish.requested() && whole {
+    if settled.is_err() && interrupt.requested() && whole {
         // The load was over, and whether the table is whole is unknown.
         result.interrupted = true;
         return vec![not_verified("interrupted")];
     }
     let mut ending = Ending::default();
-    let checks = checks_or_reason(settled, &wish, result, &mut ending);
+    let checks = checks_or_reason(settled, &interrupt, result, &mut ending);
     result.interrupted |= ending.interrupted;
     checks
 }
@@ -191,14 +193,14 @@ fn complete(
     scene: &mut Scene<'_>,
     load: &Load,
     entry: &Entry,
-    wish: &Interrupt,
+    interrupt: &Interrupt,
 ) -> Result<Vec<Check>, RunError> {
     scene.observer.notice(if scene.plan.verify {
         "statistics of the table, then reading it to verify it"
     } else {
         "statistics of the table"
     });
-    let mut connection = Connection::open(&scene.server.conninfo, wish)?;
+    let mut connection = Connection::open(&scene.server.conninfo, interrupt)?;
     connection.execute(&load.table().finish_sql())?;
     let mut registry = Registry::new(&mut connection, NAME);
     let (mut baseline, mut checks) = (Vec::new(), Vec::new());
@@ -223,10 +225,10 @@ fn explain(measured: &mut Measured, load: &Load, server: &Server) {
     let table = load.table().dataset().table_name.clone();
     let hint = match error.sqlstate.as_str() {
         "23505" if load.run().method == Method::CopyFile => format!(
-            "an id is in the files twice, or somebody else writes into riops.{table}: write the files again with riops generate csv --force, and load them with --drop"
+            "an id is in the files twice, or another client writes into riops.{table}: write the files again with riops generate csv --force, and load them with --drop"
         ),
         "23505" => format!(
-            "somebody else writes into riops.{table}: load it again with --drop, and keep others away"
+            "another client writes into riops.{table}: load it again with --drop, and keep others away"
         ),
         // It disappeared between the check and the load.
         "58P01" => missing_file("of that name", server).to_string(),

@@ -40,7 +40,7 @@ pub(super) fn require_room(
         State::Loading => "holds what an interrupted load has left".to_owned(),
     };
     Err(RunError::Precondition(format!(
-        "the table riops.{table} {what}, and a load of the same ids would only find duplicate keys: drop it first with --drop (riops verify load tells what is there)"
+        "the table riops.{table} {what}, and a load of the same ids would only find duplicate keys: drop it first, with --drop or with riops cleanup load (riops verify load tells what is there)"
     )))
 }
 

@@ -3,7 +3,7 @@
 use super::super::environment::Environment;
 use super::super::error::RunError;
 use super::super::scene::Scene;
-use super::super::settle::connect_patiently;
+use super::super::settle::connect_with_retries;
 use crate::dataset::database::{self, drop_leftovers, drop_own, make_database};
 use crate::dataset::{DatasetError, Registry};
 use crate::host::{Interrupt, machine};
@@ -42,9 +42,9 @@ impl Home {
             database::lock(admin)?;
             drop_leftovers(admin)?;
             // Interrupted half-way, it would stay behind.
-            admin.heed(&Interrupt::new());
+            admin.set_interrupt(&Interrupt::new());
             make_database(admin, &run)?;
-            admin.heed(scene.interrupt);
+            admin.set_interrupt(scene.interrupt);
             DATABASE.clone_into(&mut server.conninfo.database);
         }
         Ok(Self { server, named, place, run, id: None })
@@ -96,7 +96,7 @@ impl Home {
     /// Drops what this run has made and nothing else. Where the server does not answer it stays, and the next
     /// run drops it.
     pub(super) fn drop(&self, plan: &RunPlan) -> Result<(), RunError> {
-        let mut connection = connect_patiently(&self.named, plan)?;
+        let mut connection = connect_with_retries(&self.named, plan)?;
         connection.execute(&cbc::session_sql())?;
         match (self.place, &self.id) {
             (CbcPlace::Database, _) => drop_own(&mut connection, &self.run)?,

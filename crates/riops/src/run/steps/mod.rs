@@ -9,7 +9,6 @@ use super::observer::Observer;
 use super::scene::Scene;
 use crate::dataset::Registry;
 use crate::engine::{SessionError, StageResult, run_stage};
-use crate::host::machine;
 use crate::plan::{CbcDataset, CbcRun, RunPlan};
 use crate::probe::Probe;
 use crate::probe::database::{DatabaseProbe, checkpoints_sql};
@@ -127,7 +126,7 @@ impl Steps {
     ) -> Result<Measured, RunError> {
         let size_gb = self.run.size_gb;
         let open = self.opened()?;
-        let workers = u32::try_from(machine::cpus()).unwrap_or(1).min(sessions);
+        let workers = scene.plan.workers.min(sessions);
         let plan = RunPlan { sessions, workers, ..scene.plan.clone() };
         let stage = query.stage(size_gb, &plan);
         scene.observer.notice(&format!("stage: {}", stage.name));
@@ -189,6 +188,10 @@ impl Runner for Steps {
     }
 
     fn end(&mut self, scene: &mut Scene<'_>, parts: &[Part], ending: &mut Ending) -> Vec<Check> {
+        if scene.interrupt.requested() {
+            ending.interrupted = true;
+            return Vec::new();
+        }
         let whole = parts.len() == self.pieces.len()
             && *ending == Ending::default()
             && !parts.iter().any(Part::ended_early);
@@ -196,7 +199,10 @@ impl Runner for Steps {
             let mut registry = Registry::new(&mut scene.control, NAME);
             match registry.complete(home.id(), &[]) {
                 Ok(()) => self.kept = true,
-                Err(error) => ending.failure = Some(format!("the table is not kept: {error}")),
+                Err(error) => {
+                    let text = format!("the table cannot be registered as complete: {error}");
+                    ending.failure = Some(text);
+                }
             }
         }
         Vec::new()

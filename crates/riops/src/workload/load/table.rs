@@ -26,8 +26,6 @@ const FILE_RIGHTS: &str = include_str!("../../../../../sql/load/file_rights.sql"
 
 /// All its columns: the key and these.
 pub(in crate::workload) const COLUMNS: usize = 5;
-/// Tablets where none are asked for, as in ysql-bench.
-const TABLETS: u32 = 3;
 /// Ranges of ids that have a checksum each.
 const PARTS_MAX: u64 = 100;
 /// Numbers that are asked of each.
@@ -103,7 +101,7 @@ impl LoadTable {
 
     fn create_sql(&self) -> String {
         let tablets = match self.dataset.tablets {
-            0 => TABLETS,
+            0 => LoadDataset::TABLETS,
             tablets => tablets,
         };
         let template = match self.flavor {

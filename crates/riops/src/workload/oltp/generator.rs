@@ -69,13 +69,16 @@ pub(super) struct Parts {
     pub(super) ranges: RangePicker,
     pub(super) rng: Xoshiro256PlusPlus,
     pub(super) texts: Xoshiro256PlusPlus,
+    /// Ids that the client makes count down from below this one.
+    pub(super) ids_below: i64,
     pub(super) session: u32,
     pub(super) sessions: u32,
 }
 
 impl OltpGenerator {
     pub(super) fn new(run: &OltpRun, dataset: &OltpDataset, parts: Parts) -> Self {
-        let Parts { recipe, kinds, before, ids, ranges, rng, texts, session, sessions } = parts;
+        let Parts { recipe, kinds, before, ids, ranges, rng, texts, ids_below, session, sessions } =
+            parts;
         let rows = |kind: &Kind| match kind {
             Kind::SimpleRange | Kind::OrderRange | Kind::DistinctRange | Kind::Join => {
                 u64::from(run.range_size)
@@ -89,7 +92,7 @@ impl OltpGenerator {
         };
         Self {
             rows: recipe.iter().map(each).sum(),
-            next_id: run.ids_below.unwrap_or(0) - 1 - i64::from(session),
+            next_id: ids_below - 1 - i64::from(session),
             id_step: i64::from(sessions),
             auto_inc: dataset.auto_inc,
             may_double: dataset.secondary,

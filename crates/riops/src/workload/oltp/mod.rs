@@ -36,6 +36,8 @@ pub struct Oltp {
     dataset: OltpDataset,
     run: OltpRun,
     flavor: Flavor,
+    /// Ids that the client makes count down from below this one; only where the server makes none.
+    ids_below: i64,
 }
 
 /// The query for sysbench's tables in a schema: name, whether `id` is the primary key, whether there is
@@ -61,7 +63,7 @@ impl Oltp {
     /// The workload on such tables, doing this, on PostgreSQL.
     #[must_use]
     pub fn new(dataset: OltpDataset, run: OltpRun) -> Self {
-        Self { dataset, run, flavor: Flavor::PostgreSql }
+        Self { dataset, run, flavor: Flavor::PostgreSql, ids_below: 0 }
     }
 
     /// The same on another relative.
@@ -136,6 +138,7 @@ impl Oltp {
             ranges: picker(u64::from(self.run.range_size)),
             rng: stream(plan.seed, Purpose::Ranges, number),
             texts: stream(plan.seed, Purpose::Texts, number),
+            ids_below: self.ids_below,
             session,
             sessions: plan.sessions,
         };
@@ -193,7 +196,7 @@ impl Workload for Oltp {
 
     fn learn(&mut self, answers: &[i128]) {
         let lowest = answers.iter().copied().min().map(|id| i64::try_from(id).unwrap_or(i64::MIN));
-        self.run.ids_below = lowest.map(|id| id.min(0));
+        self.ids_below = lowest.map_or(0, |id| id.min(0));
     }
 
     fn accesses(&self) -> Vec<Access> {

@@ -266,9 +266,10 @@ fn what_a_transaction_is_about_to_change_is_known_before() {
 
 #[test]
 fn ids_that_the_client_makes_are_all_different_and_below_those_that_are_there() {
-    let run = OltpRun { ids_below: Some(-5), ..small(OltpTest::Insert) };
     let dataset = OltpDataset { auto_inc: false, ..OltpDataset::default() };
-    let workload = Oltp::new(dataset, run);
+    let mut workload = Oltp::new(dataset, small(OltpTest::Insert));
+    assert_eq!(workload.questions().len(), 1);
+    workload.learn(&[-5]);
     let plan = RunPlan { work: workload.run.clone().into(), sessions: 3, ..RunPlan::default() };
     let mut ids = Vec::new();
     for session in workload.stages(&plan).remove(0).sessions {
