@@ -1,0 +1,176 @@
+//! What the documents have to name: every option of the command, every module.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use crate::modules::Tree;
+use crate::workspace::{files, read};
+
+/// The options of every command that the reference does not mention.
+pub(crate) fn undocumented_options() -> Vec<String> {
+    let mut options = BTreeMap::new();
+    walk(&mut Vec::new(), &mut options);
+    assert!(options.len() > 50, "the help texts were not understood: {options:?}");
+    let (file, reference) = reference();
+    options
+        .iter()
+        .filter(|(option, _)| !mentions(&reference, option))
+        .map(|(option, command)| format!("{file}:1: {option} of `{command}` is missing"))
+        .collect()
+}
+
+/// The reference, in one file or a folder of them.
+fn reference() -> (String, String) {
+    let single = "docs/reference.md".to_owned();
+    if let Some(text) = read(&single) {
+        return (single, text);
+    }
+    let pages = files("docs/reference", "md");
+    assert!(!pages.is_empty(), "neither {single} nor docs/reference/*.md exists");
+    let text: Vec<String> = pages.iter().filter_map(|page| read(page)).collect();
+    ("docs/reference/".to_owned(), text.join("\n"))
+}
+
+/// Adds the long options of a command and of its subcommands, each with the first command that has it.
+fn walk(command: &mut Vec<String>, options: &mut BTreeMap<String, String>) {
+    let help = help(command);
+    let title = ["riops".to_owned()].iter().chain(&*command).cloned().collect::<Vec<_>>().join(" ");
+    for option in options_in(&help) {
+        options.entry(option).or_insert_with(|| title.clone());
+    }
+    for name in subcommands_in(&help) {
+        command.push(name);
+        walk(command, options);
+        command.pop();
+    }
+}
+
+fn help(command: &[String]) -> String {
+    let mut riops = Command::new(env!("CARGO_BIN_EXE_riops"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("RIOPS_")) {
+        riops.env_remove(name);
+    }
+    let output = riops.args(command).arg("--help").env("COLUMNS", "100").output().unwrap();
+    assert!(output.status.success(), "riops {command:?} --help failed");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The long options of a help text. `--help` and `--version` need no documentation.
+fn options_in(help: &str) -> BTreeSet<String> {
+    help.lines()
+        .filter(|line| indentation(line) <= 6 && line.trim_start().starts_with('-'))
+        .filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")))
+        .map(|word| word.chars().take_while(|&sign| is_of_option(sign)).collect::<String>())
+        .filter(|option| !["--help", "--version"].contains(&option.as_str()))
+        .collect()
+}
+
+/// The subcommands of a help text.
+fn subcommands_in(help: &str) -> Vec<String> {
+    help.lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter(|line| indentation(line) == 2)
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
+fn indentation(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+fn is_of_option(sign: char) -> bool {
+    sign.is_ascii_alphanumeric() || sign == '-'
+}
+
+/// Whether a text has this option and not only a longer one.
+fn mentions(text: &str, option: &str) -> bool {
+    text.match_indices(option).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + option.len()..].chars().next();
+        !before.is_some_and(is_of_option) && !after.is_some_and(is_of_option)
+    })
+}
+
+/// The modules that ARCHITECTURE.md does not name in backticks. In the library these are the top-level
+/// modules and what is directly below them, in the other crates all files.
+pub(crate) fn unnamed_modules(trees: &[Tree]) -> Vec<String> {
+    let text = read("ARCHITECTURE.md").unwrap();
+    let named = names_in(&text);
+    let mut missing = BTreeSet::new();
+    for tree in trees {
+        let depth_max =
+            if tree.modules[0].file.starts_with("crates/riops/") { 2 } else { usize::MAX };
+        for module in tree.modules.iter().filter(|module| !module.inline) {
+            if let Some(name) = module.path.last()
+                && module.path.len() <= depth_max
+                && !named.contains(name.as_str())
+            {
+                missing.insert(format!("{}:1: `{name}` is not in ARCHITECTURE.md", module.file));
+            }
+        }
+    }
+    missing.into_iter().collect()
+}
+
+/// The names in backticks: `name`, `name.rs`, `folder/`, `folder/name`.
+fn names_in(text: &str) -> BTreeSet<&str> {
+    let mut fenced = false;
+    let mut names = BTreeSet::new();
+    let paragraphs = text.split("\n\n").filter(|paragraph| {
+        let inside = fenced || paragraph.starts_with("```");
+        fenced ^= paragraph.matches("```").count() % 2 == 1;
+        !inside
+    });
+    for paragraph in paragraphs {
+        for quoted in paragraph.split('`').skip(1).step_by(2) {
+            let name = quoted.trim_end_matches('/');
+            let name = name.rsplit('/').next().unwrap_or(name);
+            names.insert(name.strip_suffix(".rs").unwrap_or(name));
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{mentions, names_in, options_in, subcommands_in};
+
+    const HELP: &str = "\
+Measures
+
+Usage: riops [OPTIONS] <COMMAND>
+
+Commands:
+  run      Run a workload,
+           or two
+  help     Print this message
+
+Options:
+  -c, --sessions <N>     Sessions [aliases: --threads]
+      --warmup[=<TIME>]  Warm-up, see
+                         --duration
+  -h, --help             Print help
+";
+
+    #[test]
+    fn reads_options_and_subcommands_of_a_help_text() {
+        assert_eq!(Vec::from_iter(options_in(HELP)), ["--sessions", "--warmup"]);
+        assert_eq!(subcommands_in(HELP), ["run"]);
+    }
+
+    #[test]
+    fn a_longer_option_does_not_mention_a_shorter_one() {
+        assert!(mentions("`--rate 5`", "--rate"));
+        assert!(!mentions("`--rate-limit`, `----rate`", "--rate"));
+    }
+
+    #[test]
+    fn finds_names_in_backticks_outside_of_code_blocks() {
+        let text = "`a`, b, `c.rs`\n`d/` `e/f`\n\n```\n`g`\n\n`h`\n```\n\n`i`";
+        assert_eq!(Vec::from_iter(names_in(text)), ["a", "c", "d", "f", "i"]);
+    }
+}

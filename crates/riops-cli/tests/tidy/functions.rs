@@ -1,0 +1,127 @@
+//! The length of functions, from the signature to the closing brace, in macros too.
+
+use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
+use syn::visit::{self, Visit};
+
+use crate::workspace::read;
+
+/// The functions of a file that are longer than this.
+pub(crate) fn above(lines_max: usize, file: &str) -> Vec<String> {
+    let text = read(file).unwrap();
+    let syntax = syn::parse_file(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
+    functions(&syntax)
+        .into_iter()
+        .filter(|function| function.lines > lines_max)
+        .map(|Function { name, line, lines }| format!("{file}:{line}: {name} has {lines} lines"))
+        .collect()
+}
+
+#[derive(Debug, PartialEq)]
+struct Function {
+    name: String,
+    line: usize,
+    lines: usize,
+}
+
+fn functions(file: &syn::File) -> Vec<Function> {
+    let mut found = Functions(Vec::new());
+    found.visit_file(file);
+    found.0
+}
+
+struct Functions(Vec<Function>);
+
+impl Functions {
+    fn add(&mut self, name: &str, first: Span, last: Span) {
+        let (line, end) = (first.start().line, last.end().line);
+        self.0.push(Function { name: name.to_owned(), line, lines: end + 1 - line });
+    }
+
+    fn scan(&mut self, tokens: TokenStream) {
+        let mut open: Option<(String, Span)> = None;
+        let mut tokens = tokens.into_iter().peekable();
+        while let Some(token) = tokens.next() {
+            match token {
+                TokenTree::Ident(word) if word == "fn" => {
+                    if let Some(TokenTree::Ident(name)) = tokens.peek() {
+                        open = Some((name.to_string(), word.span()));
+                    }
+                }
+                TokenTree::Punct(end) if end.as_char() == ';' => open = None,
+                TokenTree::Group(group) => {
+                    if group.delimiter() == Delimiter::Brace
+                        && let Some((name, first)) = open.take()
+                    {
+                        self.add(&name, first, group.span_close());
+                    }
+                    self.scan(group.stream());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn add_parsed(&mut self, signature: &syn::Signature, block: &syn::Block) {
+        let name = &signature.ident;
+        self.add(&name.to_string(), signature.fn_token.span, block.brace_token.span.close());
+    }
+}
+
+impl<'ast> Visit<'ast> for Functions {
+    fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
+        self.add_parsed(&function.sig, &function.block);
+        visit::visit_item_fn(self, function);
+    }
+
+    fn visit_impl_item_fn(&mut self, function: &'ast syn::ImplItemFn) {
+        self.add_parsed(&function.sig, &function.block);
+        visit::visit_impl_item_fn(self, function);
+    }
+
+    fn visit_trait_item_fn(&mut self, function: &'ast syn::TraitItemFn) {
+        if let Some(block) = &function.default {
+            self.add_parsed(&function.sig, block);
+        }
+        visit::visit_trait_item_fn(self, function);
+    }
+
+    fn visit_macro(&mut self, call: &'ast syn::Macro) {
+        self.scan(call.tokens.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Function, functions};
+
+    #[test]
+    fn counts_methods_nested_functions_and_those_in_macros() {
+        let text = "\
+/// Not counted.
+#[inline]
+pub fn outer(
+    a: u8,
+) {
+    fn nested() {
+    }
+}
+impl A {
+    fn method(&self) {}
+}
+proptest! {
+    #[test]
+    fn property(a in 0..1) {
+        {}
+    }
+}
+trait T {
+    fn declared(&self);
+}
+";
+        let found = functions(&syn::parse_file(text).unwrap());
+        let expected = [("outer", 3, 6), ("nested", 6, 2), ("method", 10, 1), ("property", 14, 3)];
+        let expected =
+            expected.map(|(name, line, lines)| Function { name: name.to_owned(), line, lines });
+        assert_eq!(found, expected);
+    }
+}

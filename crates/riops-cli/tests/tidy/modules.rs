@@ -1,0 +1,132 @@
+//! The module tree of a crate, without its tests.
+
+use std::collections::BTreeSet;
+
+use crate::collect::collect;
+
+/// A module: a file, or a part of one.
+#[derive(Debug)]
+pub(crate) struct Module {
+    /// From the crate root, which is empty.
+    pub(crate) path: Vec<String>,
+    pub(crate) file: String,
+    /// Whether it is written inside its parent's file.
+    pub(crate) inline: bool,
+    pub(crate) parent: Option<usize>,
+    /// In the order of their declaration.
+    pub(crate) children: Vec<usize>,
+    pub(crate) contents: Contents,
+}
+
+/// What a module defines and what it uses.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    pub(crate) items: BTreeSet<String>,
+    pub(crate) uses: Vec<Use>,
+    pub(crate) references: Vec<Reference>,
+    /// Declared modules; those inside this file come with their contents.
+    pub(crate) modules: Vec<(String, Option<Contents>)>,
+}
+
+/// One name of a `use` declaration.
+#[derive(Debug)]
+pub(crate) struct Use {
+    /// The name it gets in this module; `None` for `*`.
+    pub(crate) name: Option<String>,
+    pub(crate) path: Vec<String>,
+    /// Whether it has a visibility of its own: a re-export.
+    pub(crate) exported: bool,
+    pub(crate) line: usize,
+}
+
+/// A path in the code.
+#[derive(Debug)]
+pub(crate) struct Reference {
+    pub(crate) path: Vec<String>,
+    pub(crate) line: usize,
+}
+
+/// All modules of a crate; the root comes first.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    pub(crate) modules: Vec<Module>,
+}
+
+impl Tree {
+    /// Parses the crate with this root file. `read` returns the text of a file if it exists.
+    pub(crate) fn load(root: &str, read: &dyn Fn(&str) -> Option<String>) -> Self {
+        let mut tree = Self { modules: Vec::new() };
+        let contents = parse(root, read).unwrap_or_else(|| panic!("{root} does not exist"));
+        let place = Place { file: root.to_owned(), folder: folder_of(root), inline: false };
+        tree.add(&[], None, &place, contents, read);
+        tree
+    }
+
+    /// Adds a module and everything below it.
+    fn add(
+        &mut self,
+        path: &[String],
+        parent: Option<usize>,
+        place: &Place,
+        mut contents: Contents,
+        read: &dyn Fn(&str) -> Option<String>,
+    ) -> usize {
+        let declared = std::mem::take(&mut contents.modules);
+        let own = self.modules.len();
+        self.modules.push(Module {
+            path: path.to_vec(),
+            file: place.file.clone(),
+            inline: place.inline,
+            parent,
+            children: Vec::new(),
+            contents,
+        });
+        for (name, inside) in declared {
+            let (place, contents) = match inside {
+                Some(contents) => (place.inline(&name), contents),
+                None => place.file(&name, read),
+            };
+            let path: Vec<String> = path.iter().cloned().chain([name]).collect();
+            let child = self.add(&path, Some(own), &place, contents, read);
+            self.modules[own].children.push(child);
+        }
+        own
+    }
+}
+
+/// Where a module is written and where its children are.
+struct Place {
+    file: String,
+    folder: String,
+    inline: bool,
+}
+
+impl Place {
+    fn inline(&self, name: &str) -> Self {
+        let folder = format!("{}/{name}", self.folder);
+        Self { file: self.file.clone(), folder, inline: true }
+    }
+
+    fn file(&self, name: &str, read: &dyn Fn(&str) -> Option<String>) -> (Self, Contents) {
+        let folder = format!("{}/{name}", self.folder);
+        let candidates = [format!("{folder}.rs"), format!("{folder}/mod.rs")];
+        candidates
+            .into_iter()
+            .find_map(|file| {
+                let contents = parse(&file, read)?;
+                Some((Self { file, folder: folder.clone(), inline: false }, contents))
+            })
+            .unwrap_or_else(|| panic!("{}: module {name} has no file", self.file))
+    }
+}
+
+/// The folder of the modules that a root file declares.
+fn folder_of(root: &str) -> String {
+    root.rsplit_once('/').map_or_else(|| ".".to_owned(), |(folder, _)| folder.to_owned())
+}
+
+fn parse(file: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<Contents> {
+    let text = read(file)?;
+    let syntax = syn::parse_file(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
+    Some(collect(&syntax))
+}

@@ -1,0 +1,109 @@
+//! Which modules use which: top-level modules in the order of lib.rs, and dispatches on the workload.
+
+use std::collections::BTreeSet;
+
+use crate::modules::{Module, Tree};
+
+/// The enums with a variant for each workload.
+const ENUMS: [&str; 2] = ["WorkPlan", "DatasetPlan"];
+
+/// Paths to a top-level module that is declared below the own one.
+pub(crate) fn violations(tree: &Tree) -> Vec<String> {
+    let top: Vec<&String> = tree.modules[0]
+        .children
+        .iter()
+        .filter_map(|child| tree.modules[*child].path.first())
+        .collect();
+    let position = |name: &String| top.iter().position(|own| *own == name);
+    let mut found = BTreeSet::new();
+    for module in &tree.modules {
+        let Some(own) = module.path.first() else { continue };
+        for (path, line) in paths(module) {
+            let Some(used) = top_level(module, path) else { continue };
+            if position(used) > position(own) {
+                let path = path.join("::");
+                let violation = format!("{own} uses {used}, declared below it: `{path}`");
+                found.insert((&module.file, line, violation));
+            }
+        }
+    }
+    found.iter().map(|(file, line, violation)| format!("{file}:{line}: {violation}")).collect()
+}
+
+/// Each file that names a variant of an enum of workloads, with `line: what`.
+pub(crate) fn dispatches(tree: &Tree) -> Vec<(String, String)> {
+    let mut found = BTreeSet::new();
+    for module in &tree.modules {
+        for (path, line) in paths(module) {
+            if path.windows(2).any(|pair| is_variant(&pair[0], &pair[1])) {
+                found.insert((module.file.clone(), line, path.join("::")));
+            }
+        }
+    }
+    found.into_iter().map(|(file, line, path)| (file, format!("{line}: `{path}`"))).collect()
+}
+
+/// Whether a path names a variant of one of the enums, and not a function of it.
+fn is_variant(parent: &str, name: &str) -> bool {
+    ENUMS.contains(&parent) && name.starts_with(|first: char| first.is_uppercase())
+}
+
+/// All paths of a module, those of re-exports included.
+fn paths(module: &Module) -> impl Iterator<Item = (&[String], usize)> {
+    let uses = module.contents.uses.iter().map(|import| (import.path.as_slice(), import.line));
+    let references = &module.contents.references;
+    uses.chain(references.iter().map(|path| (path.path.as_slice(), path.line)))
+}
+
+/// The first segment of a path after the crate root; `None` if it does not come by the root.
+fn top_level<'a>(module: &Module, path: &'a [String]) -> Option<&'a String> {
+    let mut depth = module.path.len();
+    for segment in path {
+        match segment.as_str() {
+            "crate" => depth = 0,
+            "super" => depth = depth.checked_sub(1)?,
+            "self" => {}
+            _ => return (depth == 0).then_some(segment),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{dispatches, violations};
+    use crate::modules::Tree;
+
+    fn tree(below: &str) -> Tree {
+        let read = |name: &str| match name {
+            "src/lib.rs" => Some("mod first; mod second;".to_owned()),
+            "src/first/mod.rs" => Some("mod inner;".to_owned()),
+            "src/first/inner.rs" => Some(below.to_owned()),
+            "src/second.rs" => Some("use crate::first; pub enum WorkPlan { Rows }".to_owned()),
+            _ => None,
+        };
+        Tree::load("src/lib.rs", &read)
+    }
+
+    #[test]
+    fn finds_a_use_of_a_module_declared_below() {
+        for used in ["crate::second::WorkPlan", "super::super::second::WorkPlan"] {
+            let found = violations(&tree(&format!("\npub fn f(_: {used}) {{}}")));
+            let expected =
+                format!("src/first/inner.rs:2: first uses second, declared below it: `{used}`");
+            assert_eq!(found, [expected]);
+        }
+    }
+
+    #[test]
+    fn allows_modules_above_and_tests() {
+        let found = violations(&tree("#[cfg(test)] mod tests { use crate::second::WorkPlan; }"));
+        assert!(found.is_empty(), "{found:?}");
+    }
+
+    #[test]
+    fn finds_variants_of_a_plan() {
+        let found = dispatches(&tree("use crate::second::WorkPlan;\nfn f() { WorkPlan::Rows; }"));
+        assert_eq!(found, [("src/first/inner.rs".to_owned(), "2: `WorkPlan::Rows`".to_owned())]);
+    }
+}
