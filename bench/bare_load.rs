@@ -9,7 +9,7 @@ use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
 use riops::host::Interrupt;
-use riops::plan::{LoadDataset, LoadRun, Protocol, RunPlan, WorkPlan};
+use riops::plan::{LoadDataset, LoadRun, Plan, Protocol, WorkPlan};
 use riops::probe::cpu;
 use riops::server::{ConnInfo, Connection, Stream};
 use riops::workload::load::Load;
@@ -29,7 +29,7 @@ fn main() -> Result<(), Error> {
     let total = dataset.rows;
     let run = LoadRun { batch_size: batch.parse()?, ..LoadRun::default() };
     let work = WorkPlan::Load(run.clone());
-    let plan = RunPlan { work, sessions: sessions.parse()?, ..RunPlan::default() };
+    let plan = Plan { work, sessions: sessions.parse()?, ..Plan::default() };
     let stage = Load::new(dataset, run).stages(&plan).pop().ok_or("no stage")?;
     let info = ConnInfo::parse(url, |_| None)?;
     Connection::open(&info, &Interrupt::new())?.execute("truncate riops.test_table; checkpoint")?;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use riops::host::Interrupt;
-use riops::plan::{Protocol, RowsDataset, RowsRun, RunPlan, WorkPlan};
+use riops::plan::{Plan, Protocol, RowsDataset, RowsRun, WorkPlan};
 use riops::probe::cpu;
 use riops::server::{ConnInfo, Connection, Stream};
 use riops::workload::rows::Rows;
@@ -30,11 +30,8 @@ fn main() -> Result<(), Error> {
         return Err("usage: bare_loop URL SESSIONS WORKERS SECONDS".into());
     };
     let run = RowsRun { batch: 1, ..RowsRun::default() };
-    let plan = RunPlan {
-        work: WorkPlan::Rows(run.clone()),
-        sessions: sessions.parse()?,
-        ..RunPlan::default()
-    };
+    let plan =
+        Plan { work: WorkPlan::Rows(run.clone()), sessions: sessions.parse()?, ..Plan::default() };
     let workers: usize = workers.parse()?;
     let length = Duration::from_secs_f64(seconds.parse()?);
     let info = ConnInfo::parse(url, |_| None)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::error::ErrorKind;
 use clap::{Arg, Command, CommandFactory, FromArgMatches};
-use riops::plan::{DatasetPlan, Parameters, RunPlan};
+use riops::plan::{DatasetPlan, Parameters, Plan};
 
 use crate::args::{self, Arguments};
 use crate::settings::with_fallbacks;
@@ -56,7 +56,7 @@ fn the_help_of_every_command() {
 
 /// The plan of `riops run WORKLOAD` with more options, and the dataset that it would prepare. `None`
 /// where an option has no meaning without another one.
-fn plan(workload: &str, options: &[&str]) -> Option<(RunPlan, Option<DatasetPlan>)> {
+fn plan(workload: &str, options: &[&str]) -> Option<(Plan, Option<DatasetPlan>)> {
     let words = [&["riops", "run", workload], options].concat();
     let matches = match Arguments::command().try_get_matches_from(words) {
         Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => return None,
@@ -67,10 +67,10 @@ fn plan(workload: &str, options: &[&str]) -> Option<(RunPlan, Option<DatasetPlan
         other => panic!("{other:?}"),
     };
     // Each run has a seed of its own.
-    let plan = RunPlan { seed: 0, ..run.workload.unwrap().options().plan().ok()? };
+    let plan = Plan { seed: 0, ..run.workload.unwrap().options().plan().ok()? };
     let prepared = plan.prepared().unwrap();
     // What was typed is kept beside what it means.
-    Some((RunPlan { dataset: Parameters::new(), ..plan }, prepared))
+    Some((Plan { dataset: Parameters::new(), ..plan }, prepared))
 }
 
 /// The default that the help shows for an option, where it is one word.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use riops::dataset::prepare::Prepared;
 use riops::engine;
 use riops::metrics::Point;
-use riops::plan::RunPlan;
+use riops::plan::Plan;
 use riops::probe::sampler::{OnPoint, ProbePoint};
 use riops::record::Record;
 use riops::report;
@@ -81,7 +81,7 @@ impl Observer for Screen<'_> {
         self.ui.notice(&report::prepared_text(prepared));
     }
 
-    fn stage(&mut self, plan: &RunPlan) {
+    fn stage(&mut self, plan: &Plan) {
         self.run = Some(RunProgress::new(self.ui, plan));
     }
 

@@ -210,7 +210,7 @@ fn with_fallback(arg: Arg, values: &Values, stop_is_typed: bool) -> Arg {
 
 #[cfg(test)]
 mod tests {
-    use riops::plan::{RunPlan, Stop};
+    use riops::plan::{Plan, Stop};
 
     use super::*;
     use crate::args::Command;
@@ -246,7 +246,7 @@ mod tests {
     }
 
     /// The plan that a command line makes.
-    fn plan_of(words: &[&str]) -> RunPlan {
+    fn plan_of(words: &[&str]) -> Plan {
         let Command::Run(run) = parse(words).unwrap().command else { panic!("no run") };
         run.workload.unwrap().options().plan().unwrap()
     }

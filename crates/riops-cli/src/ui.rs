@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use riops::dataset::prepare::Progress;
 use riops::metrics::Point;
-use riops::plan::{RunPlan, Stop};
+use riops::plan::{Plan, Stop};
 use riops::probe::sampler::ProbePoint;
 use riops::report;
 use riops::units::Span;
@@ -261,12 +261,12 @@ impl Drop for StepProgress {
 pub(crate) struct RunProgress {
     ui: Ui,
     bar: ProgressBar,
-    plan: RunPlan,
+    plan: Plan,
     done: u64,
 }
 
 impl RunProgress {
-    pub(crate) fn new(ui: Ui, plan: &RunPlan) -> Self {
+    pub(crate) fn new(ui: Ui, plan: &Plan) -> Self {
         let (length, unit) = match plan.stop {
             #[expect(
                 clippy::cast_possible_truncation,

@@ -8,7 +8,7 @@
 use std::fs;
 use std::path::Path;
 
-use riops::plan::RunPlan;
+use riops::plan::Plan;
 use riops::record::Record;
 use riops::report;
 use riops::store::SqliteStore;
@@ -107,6 +107,6 @@ fn a_stored_record_has_a_plan_that_can_be_repeated() {
         let plan = record.repeated_plan();
         assert_eq!(plan.validate(), Ok(()), "{file}");
         let json = serde_json::to_string(&plan).unwrap();
-        assert_eq!(RunPlan::from_json(&json), Ok(plan), "{file}");
+        assert_eq!(Plan::from_json(&json), Ok(plan), "{file}");
     }
 }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use riops::host::machine;
-use riops::plan::{CbcPlace, CbcRun, CbcSize, RunPlan, Stop};
+use riops::plan::{CbcPlace, CbcRun, CbcSize, Plan, Stop};
 use riops::units::{Count, Span};
 
 use super::parsers::{choice, or_default, or_named};
@@ -62,7 +62,7 @@ pub(crate) struct RunCbc {
 }
 
 impl RunWorkload for RunCbc {
-    fn plan(&self) -> Result<RunPlan> {
+    fn plan(&self) -> Result<Plan> {
         let defaults = CbcRun::default();
         let (size_gb, auto_size) = match self.size {
             None => (defaults.size_gb, false),
@@ -83,7 +83,7 @@ impl RunWorkload for RunCbc {
             skip_space_check: self.skip_space_check,
         };
         let sessions = work.query_sessions.iter().copied().max().unwrap_or(1).max(1);
-        Ok(RunPlan {
+        Ok(Plan {
             sessions,
             workers: u32::try_from(machine::cpus()).unwrap_or(1).min(sessions),
             stop: Stop::DurationS(work.query_duration_s),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use riops::plan::{LoadDataset, LoadRun, Method, Parameters, RunPlan, Stop};
+use riops::plan::{LoadDataset, LoadRun, Method, Parameters, Plan, Stop};
 use riops::run::Prepare;
 use riops::units::Count;
 use serde_json::Value;
@@ -117,7 +117,7 @@ pub(crate) struct RunLoad {
 }
 
 impl RunWorkload for RunLoad {
-    fn plan(&self) -> Result<RunPlan> {
+    fn plan(&self) -> Result<Plan> {
         let defaults = LoadRun::default();
         let methods = self.method.clone();
         let work = LoadRun {
@@ -134,7 +134,7 @@ impl RunWorkload for RunLoad {
             return Err(UsageError(text.to_owned()).into());
         }
         let rows = self.table.rows.map_or(LoadDataset::default().rows, |count| count.0);
-        Ok(RunPlan {
+        Ok(Plan {
             dataset: given_with_texts(&self.table, &self.texts),
             row_size: self.row_size.show_rowsize,
             ..self.run.common(work.into(), Stop::Rows(rows))?

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use anyhow::Result;
 use clap::Args;
-use riops::plan::{Distribution, OltpDataset, OltpRun, OltpTest, Parameters, PlanError, RunPlan};
+use riops::plan::{Distribution, OltpDataset, OltpRun, OltpTest, Parameters, Plan, PlanError};
 use riops::run::Prepare;
 use riops::units::Count;
 use serde_json::Value;
@@ -176,8 +176,8 @@ impl RunOltp {
 }
 
 impl RunWorkload for RunOltp {
-    fn plan(&self) -> Result<RunPlan> {
-        Ok(RunPlan {
+    fn plan(&self) -> Result<Plan> {
+        Ok(Plan {
             dataset: self.dataset.given(),
             prepare: self.prepare.policy(),
             ..self.run.looped(&self.drive, self.work().into())?

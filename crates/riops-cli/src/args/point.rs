@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use riops::plan::{PointOperations, PointRun, RunPlan};
+use riops::plan::{Plan, PointOperations, PointRun};
 
 use super::load::LoadTableOptions;
 use super::run::{KeepOptions, LoopOptions, PictureOptions, RunOptions, RunWorkload};
@@ -44,7 +44,7 @@ pub(crate) struct RunPoint {
 }
 
 impl RunWorkload for RunPoint {
-    fn plan(&self) -> Result<RunPlan> {
+    fn plan(&self) -> Result<Plan> {
         let work = PointRun {
             op: self.op,
             distribution: self.keys.distribution,
@@ -52,7 +52,7 @@ impl RunWorkload for RunPoint {
             caches: self.caches.caches(),
             non_transactional: self.transactions.non_transactional,
         };
-        Ok(RunPlan {
+        Ok(Plan {
             pipeline: self.pipeline.pipeline,
             dataset: self.table.given(),
             prepare: self.prepare.policy(),

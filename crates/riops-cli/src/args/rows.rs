@@ -2,9 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use riops::plan::{
-    Layout, LoopSide, Order, Parameters, RowsDataset, RowsRun, RunPlan, UpdateShare,
-};
+use riops::plan::{Layout, LoopSide, Order, Parameters, Plan, RowsDataset, RowsRun, UpdateShare};
 use riops::run::Prepare;
 use riops::units::{Count, Size, Span};
 use serde_json::{Value, to_value};
@@ -225,7 +223,7 @@ impl RunRows {
 }
 
 impl RunWorkload for RunRows {
-    fn plan(&self) -> Result<RunPlan> {
+    fn plan(&self) -> Result<Plan> {
         let plan = self.run.looped(&self.drive, self.work().into())?;
         let in_server = self.in_server_only();
         if in_server && self.run.workers.is_some() {
@@ -235,7 +233,7 @@ impl RunWorkload for RunRows {
             )
             .into());
         }
-        Ok(RunPlan {
+        Ok(Plan {
             workers: if in_server { plan.sessions } else { plan.workers },
             pipeline: self.pipeline.pipeline,
             dataset: self.dataset.given()?,

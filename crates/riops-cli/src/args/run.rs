@@ -7,8 +7,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use riops::host::machine;
 use riops::plan::{
-    ErrorPolicy, LatencyLimit, OnError, Protocol, RunPlan, Schedule, Spread, Stop, Threshold,
-    WorkPlan,
+    ErrorPolicy, LatencyLimit, OnError, Plan, Protocol, Schedule, Spread, Stop, Threshold, WorkPlan,
 };
 use riops::report::{self, Scale};
 use riops::units::{Count, Span};
@@ -20,7 +19,7 @@ use super::target::{StoreOptions, TargetOptions};
 /// The options of one workload of `riops run`.
 pub(crate) trait RunWorkload {
     /// The plan that they make.
-    fn plan(&self) -> Result<RunPlan>;
+    fn plan(&self) -> Result<Plan>;
 
     /// What is stored and printed.
     fn keep(&self) -> &KeepOptions;
@@ -68,7 +67,7 @@ pub(crate) struct RunOptions {
     #[arg(long, visible_alias = "rand-seed", value_name = "N")]
     seed: Option<u64>,
     /// Percentile of the interval lines and of sysbench's report
-    #[arg(long, value_name = "N", default_value_t = RunPlan::default().percentile)]
+    #[arg(long, value_name = "N", default_value_t = Plan::default().percentile)]
     percentile: f64,
     /// Do not verify afterwards that all acknowledged writes are present
     #[arg(long)]
@@ -85,9 +84,9 @@ pub(crate) struct RunOptions {
 
 impl RunOptions {
     /// A plan with what all runs have in common; it ends by `stop`.
-    pub(crate) fn common(&self, work: WorkPlan, stop: Stop) -> Result<RunPlan> {
+    pub(crate) fn common(&self, work: WorkPlan, stop: Stop) -> Result<Plan> {
         let sessions = self.sessions.unwrap_or_else(cores);
-        Ok(RunPlan {
+        Ok(Plan {
             sessions,
             workers: self.workers.unwrap_or_else(|| cores().min(sessions)),
             protocol: self.protocol.unwrap_or_default(),
@@ -108,9 +107,9 @@ impl RunOptions {
     }
 
     /// The same for sessions that repeat their transactions.
-    pub(crate) fn looped(&self, drive: &LoopOptions, work: WorkPlan) -> Result<RunPlan> {
+    pub(crate) fn looped(&self, drive: &LoopOptions, work: WorkPlan) -> Result<Plan> {
         let plan = self.common(work, drive.stop())?;
-        Ok(RunPlan {
+        Ok(Plan {
             schedule: match (drive.rate, drive.poisson) {
                 (None, _) => Schedule::Closed,
                 (Some(per_s), false) => Schedule::Constant { per_s },
@@ -129,7 +128,7 @@ impl RunOptions {
                 .latency_limit
                 .map(|limit| LatencyLimit { limit_s: seconds(limit), skip: drive.skip_late }),
             abort_on_threshold: drive.abort_on_threshold,
-            warmup_s: drive.warmup.map_or(RunPlan::default().warmup_s, seconds),
+            warmup_s: drive.warmup.map_or(Plan::default().warmup_s, seconds),
             ..plan
         })
     }
@@ -152,7 +151,7 @@ pub(crate) struct RecordOptions {
         long,
         visible_alias = "report-interval",
         value_name = "TIME",
-        help = or_default("Length of a point of the time series", span_of(RunPlan::default().interval_s))
+        help = or_default("Length of a point of the time series", span_of(Plan::default().interval_s))
     )]
     interval: Option<Span>,
     /// Keep trying to connect the sessions for this long before the first transaction
@@ -168,9 +167,9 @@ pub(crate) struct RecordOptions {
 
 impl RecordOptions {
     /// A plan for this work with these options, and the defaults of all others.
-    pub(crate) fn named(&self, work: WorkPlan) -> RunPlan {
-        let defaults = RunPlan::default();
-        RunPlan {
+    pub(crate) fn named(&self, work: WorkPlan) -> Plan {
+        let defaults = Plan::default();
+        Plan {
             work,
             interval_s: self.interval.map_or(defaults.interval_s, seconds),
             connect_within_s: self.thread_init_timeout.map(seconds),
@@ -212,7 +211,7 @@ struct NodeOptions {
     #[arg(long)]
     rebalance: bool,
     /// YugabyteDB: metrics port of the nodes
-    #[arg(long, value_name = "PORT", default_value_t = RunPlan::default().metrics_port, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", default_value_t = Plan::default().metrics_port, value_parser = clap::value_parser!(u16).range(1..))]
     metrics_port: u16,
 }
 
@@ -270,7 +269,7 @@ pub(crate) struct LoopOptions {
         long,
         visible_alias = "warmup-time",
         value_name = "TIME",
-        help = or_default("How long to run before measuring", span_of(RunPlan::default().warmup_s))
+        help = or_default("How long to run before measuring", span_of(Plan::default().warmup_s))
     )]
     warmup: Option<Span>,
 }
@@ -286,7 +285,7 @@ impl LoopOptions {
 }
 
 fn default_duration_s() -> f64 {
-    match RunPlan::default().stop {
+    match Plan::default().stop {
         Stop::DurationS(seconds) => seconds,
         Stop::Transactions(_) | Stop::Rows(_) => 0.0,
     }

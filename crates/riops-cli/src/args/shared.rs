@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use riops::plan::{
-    Caches, DatasetPlan, Distribution, LoadDataset, Parameters, PreparePolicy, RunPlan,
+    Caches, DatasetPlan, Distribution, LoadDataset, Parameters, Plan, PreparePolicy,
 };
 use riops::run::Prepare;
 use riops::units::Span;
@@ -62,7 +62,7 @@ impl CacheOptions {
 #[command(next_help_heading = "Run")]
 pub(crate) struct PipelineOptions {
     /// Transactions that a session may have in flight at once
-    #[arg(long, value_name = "N", default_value_t = RunPlan::default().pipeline)]
+    #[arg(long, value_name = "N", default_value_t = Plan::default().pipeline)]
     pub(crate) pipeline: u32,
 }
 

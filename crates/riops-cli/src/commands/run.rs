@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use riops::host::Interrupt;
-use riops::plan::{PreparePolicy, RunPlan};
+use riops::plan::{Plan, PreparePolicy};
 use riops::record::{DiskLimit, Record, Status};
 use riops::report::{self, Extras, Form};
 use riops::run::{self, History, Nothing};
@@ -43,7 +43,7 @@ pub(crate) fn run(command: &args::Run, interrupt: &Interrupt, ui: Ui) -> Result<
 
 /// Runs a plan that is there already.
 pub(crate) fn again(
-    mut plan: RunPlan,
+    mut plan: Plan,
     options: &AgainOptions,
     environment: (&Interrupt, Ui),
 ) -> Result<(ExitCode, Option<Record>)> {
@@ -56,10 +56,10 @@ pub(crate) fn again(
 }
 
 /// Reads a plan from a file.
-fn read_plan(file: &Path) -> Result<RunPlan> {
+fn read_plan(file: &Path) -> Result<Plan> {
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("cannot read the plan {}", file.display()))?;
-    RunPlan::from_json(&text)
+    Plan::from_json(&text)
         .map_err(|error| UsageError(format!("the plan {}: {error}", file.display())).into())
 }
 
@@ -72,7 +72,7 @@ struct Wishes<'a> {
 
 /// Opens store and server, runs, stores the record, prints it.
 fn perform(
-    plan: &RunPlan,
+    plan: &Plan,
     wishes: &Wishes<'_>,
     (interrupt, ui): (&Interrupt, Ui),
 ) -> Result<(ExitCode, Option<Record>)> {

@@ -2,7 +2,7 @@
 
 use riops::host::Interrupt;
 use riops::metrics::Point;
-use riops::plan::{PreparePolicy, RowsRun, RunPlan, Stop};
+use riops::plan::{Plan, PreparePolicy, RowsRun, Stop};
 use riops::record::{Record, Status};
 use riops::run::{self, ErrorKind, Nothing, Observer};
 use riops::server::Server;
@@ -44,7 +44,7 @@ impl Observer for Told {
         self.prepared += 1;
     }
 
-    fn stage(&mut self, _: &RunPlan) {
+    fn stage(&mut self, _: &Plan) {
         self.stages += 1;
         if let Some(on_stage) = &self.on_stage {
             on_stage(self.stages);
@@ -59,16 +59,16 @@ impl Observer for Told {
     }
 }
 
-fn plan() -> RunPlan {
+fn plan() -> Plan {
     let work = RowsRun { batch: 5, batches: vec![5, 10], update_percent: 50, ..RowsRun::default() };
-    RunPlan {
+    Plan {
         sessions: 2,
         workers: 1,
         warmup_s: 0.0,
         stop: Stop::Transactions(40),
         dataset: [("rows".to_owned(), 2000.into())].into_iter().collect(),
         work: work.into(),
-        ..RunPlan::default()
+        ..Plan::default()
     }
 }
 
@@ -80,7 +80,7 @@ fn server(database: &Database) -> Server {
 fn a_run_is_one_call_and_tells_an_observer_what_happens() {
     let database = database("library_run");
     let mut told = Told::default();
-    let plan = RunPlan { prepare: PreparePolicy::IfMissing, ..plan() };
+    let plan = Plan { prepare: PreparePolicy::IfMissing, ..plan() };
     let record = run::run(&plan, &server(&database), &Interrupt::new(), &mut told).unwrap();
     assert_eq!(record.status, Status::Done);
     assert_eq!((told.prepared, told.stages), (1, 2));
@@ -119,7 +119,7 @@ fn an_interrupt_between_two_stages_keeps_the_first_one_and_its_verification() {
         })),
         ..Told::default()
     };
-    let plan = RunPlan { prepare: PreparePolicy::IfMissing, ..plan() };
+    let plan = Plan { prepare: PreparePolicy::IfMissing, ..plan() };
     let record = run::run(&plan, &server(&database), &interrupt, &mut told).unwrap();
     assert_eq!(record.status, Status::Interrupted);
     assert!(record.stages[0].transactions == 40 && record.stages.len() <= 2);
@@ -140,7 +140,7 @@ fn nothing_of_the_dataset_is_locked_any_more_when_the_record_is_complete() {
         })),
         ..Told::default()
     };
-    let plan = RunPlan { prepare: PreparePolicy::IfMissing, ..plan() };
+    let plan = Plan { prepare: PreparePolicy::IfMissing, ..plan() };
     run::run(&plan, &server, &Interrupt::new(), &mut told).unwrap();
     assert!(told.complete.is_some());
 }

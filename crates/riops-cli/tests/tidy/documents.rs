@@ -171,7 +171,8 @@ Options:
 
     #[test]
     fn finds_the_workloads_in_their_list() {
-        let list = "use x::{RowsRun};\n  [\n    Rows(RowsRun)\n    Cbc(CbcRun)\n  ]\n  Rows(RowsDataset)";
+        let list =
+            "use x::{RowsRun};\n  [\n    Rows(RowsRun)\n    Cbc(CbcRun)\n  ]\n  Rows(RowsDataset)";
         assert_eq!(Vec::from_iter(workloads_in(list)), ["cbc", "rows"]);
     }
 

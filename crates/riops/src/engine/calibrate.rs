@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{EngineError, NullServer, Observer, StageResult, run_stage};
 use crate::host::Interrupt;
 use crate::metrics::{Counter, LatencySummary, Point};
-use crate::plan::{RunPlan, Stop};
+use crate::plan::{Plan, Stop};
 use crate::probe::Probe;
 use crate::server::{ConnInfo, ConnectionError, Nodes};
 use crate::workload::transaction::{Outcome, Reply, Transaction};
@@ -95,12 +95,12 @@ pub fn calibrate(
         exact: false,
         retried: Vec::new(),
     };
-    let plan = RunPlan {
+    let plan = Plan {
         sessions,
         workers,
         warmup_s: 0.5,
         stop: Stop::DurationS(seconds),
-        ..RunPlan::default()
+        ..Plan::default()
     };
     let mut probe = Probe::machine(None);
     let result = run_stage(
@@ -115,7 +115,7 @@ pub fn calibrate(
     Ok(calibration(&plan, &result))
 }
 
-fn calibration(plan: &RunPlan, result: &StageResult) -> Calibration {
+fn calibration(plan: &Plan, result: &StageResult) -> Calibration {
     let operations = result.recorder.operations();
     let transactions = result.recorder.counters().get(Counter::Transactions);
     let worker_s: f64 = result.worker_cpu_s.iter().sum();

@@ -38,7 +38,7 @@ pub use session::{SessionError, SessionTally, Tally};
 pub use worker::{Acknowledged, Starts};
 
 use crate::host::Interrupt;
-use crate::plan::RunPlan;
+use crate::plan::Plan;
 use crate::probe::Probe;
 use crate::server::{Connection, ConnectionError, Nodes};
 use crate::units::Nanos;
@@ -65,7 +65,7 @@ const CLOCK_QUESTIONS: usize = 5;
 pub fn run_stage(
     stage: Stage,
     accesses: Vec<Access>,
-    plan: &RunPlan,
+    plan: &Plan,
     nodes: &Nodes,
     interrupt: &Interrupt,
     probe: &mut Probe<'_>,
@@ -131,7 +131,7 @@ pub fn run_stage(
 }
 
 /// The workers of a plan: at least one, at most one per session.
-fn worker_count(plan: &RunPlan, sessions: usize) -> usize {
+fn worker_count(plan: &Plan, sessions: usize) -> usize {
     usize::try_from(plan.workers).unwrap_or(1).clamp(1, sessions.max(1))
 }
 

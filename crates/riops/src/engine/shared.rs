@@ -14,7 +14,7 @@ use super::opening::{Connectors, Recipe};
 use super::worker::WorkerEvent;
 use crate::host::Interrupt;
 use crate::metrics::IntervalPart;
-use crate::plan::RunPlan;
+use crate::plan::Plan;
 use crate::server::{ConnectionError, Nodes};
 use crate::units::Nanos;
 use crate::workload::Statement;
@@ -55,7 +55,7 @@ pub(super) struct Shared {
     pub(super) changes: Vec<bool>,
     pub(super) operations: usize,
     pub(super) total_sessions: usize,
-    pub(super) plan: RunPlan,
+    pub(super) plan: Plan,
     /// Whether EXPLAIN may name a prepared statement.
     pub(super) explain_by_name: bool,
     /// Whether a transaction that is lost ends the stage.

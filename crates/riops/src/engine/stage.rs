@@ -15,7 +15,7 @@ use super::shared::{Caller, Go, Shared, WorkerHandle};
 use super::worker::{WorkerEvent, WorkerReport};
 use crate::host::Interrupt;
 use crate::metrics::{Figures, Timeline};
-use crate::plan::{RunPlan, Schedule, Threshold};
+use crate::plan::{Plan, Schedule, Threshold};
 use crate::probe::Probe;
 use crate::units::Nanos;
 
@@ -26,7 +26,7 @@ const DRAIN_TOLD: Duration = Duration::from_secs(1);
 
 /// A stage whose workers have been started.
 pub(super) struct StageRun<'a> {
-    pub(super) plan: &'a RunPlan,
+    pub(super) plan: &'a Plan,
     pub(super) shared: &'a Shared,
     pub(super) handles: Vec<WorkerHandle>,
     pub(super) received: Receiver<(usize, WorkerEvent)>,

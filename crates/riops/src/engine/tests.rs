@@ -43,8 +43,8 @@ impl Generator for Reads {
     }
 }
 
-fn plan(stop: Stop, sessions: u32, workers: u32) -> RunPlan {
-    RunPlan { sessions, workers, warmup_s: 0.0, stop, interval_s: 0.1, ..RunPlan::default() }
+fn plan(stop: Stop, sessions: u32, workers: u32) -> Plan {
+    Plan { sessions, workers, warmup_s: 0.0, stop, interval_s: 0.1, ..Plan::default() }
 }
 
 fn stage(sessions: u32, updates: bool) -> Stage {
@@ -115,7 +115,7 @@ impl Observer for Seen {
 }
 
 fn run(
-    plan: &RunPlan,
+    plan: &Plan,
     updates: bool,
     answer: impl Fn(u64, &Request<'_>) -> Reply + Send + Sync + 'static,
 ) -> Result<StageResult, EngineError> {
@@ -126,7 +126,7 @@ fn run(
 /// The same on a server with a socket in this folder.
 fn run_on(
     folder: &std::path::Path,
-    plan: &RunPlan,
+    plan: &Plan,
     updates: bool,
 ) -> Result<StageResult, EngineError> {
     run_stage(

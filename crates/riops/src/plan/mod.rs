@@ -28,7 +28,7 @@ pub use policy::{
     Stop,
 };
 pub use rows::{BLOCK_FILLER, Layout, LoopSide, Order, RowsDataset, RowsRun, UpdateShare};
-pub use run::{RunPlan, SERIES_POINTS_MAX};
+pub use run::{Plan, SERIES_POINTS_MAX};
 pub use spec::{Common, DatasetSpec, Spec, StageFacts};
 pub use spread::Spread;
 pub use threshold::{Metric, Quantity, Threshold, TimeKind};

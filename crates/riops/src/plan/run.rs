@@ -31,7 +31,7 @@ const INTERVAL_S_MIN: f64 = 0.1;
 /// gives the same run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a decision of its own")]
-pub struct RunPlan {
+pub struct Plan {
     /// What the sessions do.
     #[serde(flatten)]
     pub work: WorkPlan,
@@ -111,7 +111,7 @@ pub struct RunPlan {
     pub tags: BTreeMap<String, String>,
 }
 
-impl Default for RunPlan {
+impl Default for Plan {
     /// The defaults of the command line, for one session and with the seed 0.
     fn default() -> Self {
         Self {
@@ -161,7 +161,7 @@ fn percentile() -> f64 {
     95.0
 }
 
-impl RunPlan {
+impl Plan {
     /// Reads a plan that was written as JSON.
     ///
     /// # Errors
@@ -400,19 +400,19 @@ mod tests {
     use super::*;
     use crate::plan::{CbcRun, LoadDataset, LoadRun};
 
-    fn plan() -> RunPlan {
-        RunPlan {
+    fn plan() -> Plan {
+        Plan {
             sessions: 2,
             workers: 2,
             thresholds: vec!["p99<10ms".parse().unwrap()],
-            ..RunPlan::default()
+            ..Plan::default()
         }
     }
 
     #[test]
     fn a_plan_survives_its_own_json() {
         let json = serde_json::to_string(&plan()).unwrap();
-        assert_eq!(serde_json::from_str::<RunPlan>(&json).unwrap(), plan());
+        assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan());
     }
 
     #[test]
@@ -437,14 +437,14 @@ mod tests {
             json["rows"].as_object_mut().unwrap().remove(added).unwrap();
         }
         json["rows"]["update_batch"] = 7.into();
-        let read: RunPlan = serde_json::from_value(json).unwrap();
+        let read: Plan = serde_json::from_value(json).unwrap();
         let work = RowsRun { update_batch: Some(7), ..RowsRun::default() }.into();
-        assert_eq!(read, RunPlan { work, thresholds: Vec::new(), ..plan() });
+        assert_eq!(read, Plan { work, thresholds: Vec::new(), ..plan() });
     }
 
     #[test]
     fn absurd_numbers_are_refused_by_the_name_of_their_option() {
-        type Change = fn(&mut RunPlan);
+        type Change = fn(&mut Plan);
         let cases: [(Change, &str); 23] = [
             (|plan| plan.thresholds.push("late=0".parse().unwrap()), "needs --latency-limit"),
             (
@@ -491,14 +491,14 @@ mod tests {
 
     #[test]
     fn a_workload_that_repeats_no_transaction_refuses_what_is_for_those_that_do() {
-        type Change = fn(&mut RunPlan, LatencyLimit);
-        let load = RunPlan {
+        type Change = fn(&mut Plan, LatencyLimit);
+        let load = Plan {
             work: LoadRun::default().into(),
             warmup_s: 0.0,
             stop: Stop::Rows(LoadDataset::default().rows),
             ..plan()
         };
-        let cbc = RunPlan {
+        let cbc = Plan {
             work: CbcRun::default().into(),
             stop: Stop::DurationS(CbcRun::default().query_duration_s),
             ..load.clone()
@@ -522,7 +522,7 @@ mod tests {
                 assert!(error.starts_with(option), "{error}");
             }
         }
-        let longer = RunPlan { stop: Stop::DurationS(5.0), ..cbc };
+        let longer = Plan { stop: Stop::DurationS(5.0), ..cbc };
         assert!(longer.validate().unwrap_err().to_string().contains("--query-duration"));
     }
 }

@@ -12,7 +12,7 @@ use super::check::{Check, ThresholdRecord, Verdict};
 use super::client::ClientRecord;
 use super::stage::StageRecord;
 use super::target::TargetRecord;
-use crate::plan::{DatasetPlan, Member, RunPlan};
+use crate::plan::{DatasetPlan, Member, Plan};
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ pub struct Record {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
     /// The plan of the run.
-    pub plan: RunPlan,
+    pub plan: Plan,
     /// How the run ended.
     pub status: Status,
     /// Why the run did not end as planned.
@@ -89,8 +89,8 @@ impl Record {
     /// The plan with which the run can be repeated: on a dataset like the one that it was run on, and with
     /// what it found out by itself.
     #[must_use]
-    pub fn repeated_plan(&self) -> RunPlan {
-        let mut plan = RunPlan { work: self.plan.work.repeated(), ..self.plan.clone() };
+    pub fn repeated_plan(&self) -> Plan {
+        let mut plan = Plan { work: self.plan.work.repeated(), ..self.plan.clone() };
         let Some(dataset) = self.target.dataset.as_ref().map(|dataset| &dataset.parameters) else {
             return plan;
         };

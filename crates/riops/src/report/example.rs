@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::plan::{
-    CbcDataset, CbcRun, LoadDataset, LoadRun, Method, OltpDataset, OltpRun, RowsDataset, RunPlan,
-    Stop,
+    CbcDataset, CbcRun, LoadDataset, LoadRun, Method, OltpDataset, OltpRun, Plan, RowsDataset, Stop,
 };
 use crate::record::*;
 use crate::server::Flavor;
@@ -252,12 +251,12 @@ pub(crate) fn example_record() -> Record {
         workload: "rows".to_owned(),
         label: Some("first".to_owned()),
         tags: BTreeMap::new(),
-        plan: RunPlan {
+        plan: Plan {
             sessions: 2,
             workers: 2,
             seed: 42,
             label: Some("first".to_owned()),
-            ..RunPlan::default()
+            ..Plan::default()
         },
         status: Status::Done,
         failure: None,

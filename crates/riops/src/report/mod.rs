@@ -28,12 +28,12 @@ pub use page::html;
 pub use runs::runs_table;
 pub use scatter::{PictureError, scatter_png};
 
-use crate::plan::RunPlan;
+use crate::plan::Plan;
 use crate::record::Point;
 
 /// One interval of a run with this plan as a line.
 #[must_use]
-pub fn interval_line(point: &Point, plan: &RunPlan) -> String {
+pub fn interval_line(point: &Point, plan: &Plan) -> String {
     words::of(&plan.work).interval_line(point, plan)
 }
 

@@ -1,6 +1,6 @@
 //! Figures under sysbench's names and in its formats, for the text of `oltp` and for sysbench's report.
 
-use crate::plan::RunPlan;
+use crate::plan::Plan;
 use crate::record::StageRecord;
 use crate::record::{LatencySummary, Point};
 
@@ -20,7 +20,7 @@ pub(super) fn percentile_name(percentile: f64) -> String {
 }
 
 /// One interval in exactly the words of sysbench.
-pub(super) fn sysbench_interval(point: &Point, plan: &RunPlan) -> String {
+pub(super) fn sysbench_interval(point: &Point, plan: &Plan) -> String {
     let per_s = |number: u64| number as f64 / point.seconds;
     let queries = point.queries;
     format!(
@@ -40,6 +40,6 @@ pub(super) fn sysbench_interval(point: &Point, plan: &RunPlan) -> String {
 }
 
 /// Whole seconds, as sysbench has them; tenths where intervals are shorter.
-fn seconds(t_s: f64, plan: &RunPlan) -> String {
+fn seconds(t_s: f64, plan: &Plan) -> String {
     if plan.interval_s.fract() == 0.0 { format!("{t_s:.0}") } else { format!("{t_s:.1}") }
 }

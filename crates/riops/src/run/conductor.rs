@@ -3,7 +3,7 @@
 use super::error::RunError;
 use super::observer::Observer;
 use super::scene::Scene;
-use crate::plan::RunPlan;
+use crate::plan::Plan;
 use crate::record::{DatasetRecord, Ending, Part, Record, build};
 use crate::workload::access::Access;
 use crate::workload::check::Check;
@@ -33,7 +33,7 @@ pub(super) trait Runner {
 
     /// Drops what must not stay. Comes last, when the record is safe and the control connection with its locks
     /// is closed, and also after an error.
-    fn clean_up(&mut self, _: &RunPlan, _: &mut dyn Observer) {}
+    fn clean_up(&mut self, _: &Plan, _: &mut dyn Observer) {}
 }
 
 /// A stage with its result.

@@ -6,7 +6,7 @@ use super::error::RunError;
 use super::observer::{History, Observer};
 use crate::host::Interrupt;
 use crate::host::machine::MachineFacts;
-use crate::plan::{Protocol, RunPlan};
+use crate::plan::{Plan, Protocol};
 use crate::probe::storage::Storage;
 use crate::record::{ClientRecord, DatasetRecord, TargetRecord};
 use crate::server::facts::ServerFacts;
@@ -25,7 +25,7 @@ pub(super) struct Environment {
 impl Environment {
     /// Asks through the control connection.
     pub(super) fn read(
-        plan: &RunPlan,
+        plan: &Plan,
         server: &Server,
         control: &mut Connection,
         interrupt: &Interrupt,
@@ -60,7 +60,7 @@ impl Environment {
     /// The nodes that the sessions may use.
     pub(super) fn nodes(
         &self,
-        plan: &RunPlan,
+        plan: &Plan,
         server: &Server,
         control: &mut Connection,
         interrupt: &Interrupt,
@@ -84,7 +84,7 @@ impl Environment {
     }
 
     /// The load generator as it stands in the record.
-    pub(super) fn client_record(&self, plan: &RunPlan) -> ClientRecord {
+    pub(super) fn client_record(&self, plan: &Plan) -> ClientRecord {
         ClientRecord {
             riops_version: env!("CARGO_PKG_VERSION").to_owned(),
             machine: self.client.clone().into(),
@@ -124,11 +124,7 @@ impl Environment {
 }
 
 /// Fails where the plan cannot be run through a pooler.
-fn accept_pooler(
-    pooler: Pooler,
-    plan: &RunPlan,
-    observer: &mut dyn Observer,
-) -> Result<(), RunError> {
+fn accept_pooler(pooler: Pooler, plan: &Plan, observer: &mut dyn Observer) -> Result<(), RunError> {
     observer.notice(&format!("between riops and the server: {pooler}"));
     if !pooler.by_transaction {
         return Ok(());

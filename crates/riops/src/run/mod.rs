@@ -24,7 +24,7 @@ pub use scene::allow_sessions;
 pub use verify::verify;
 
 use crate::host::Interrupt;
-use crate::plan::RunPlan;
+use crate::plan::Plan;
 use crate::record::Record;
 use crate::server::Server;
 use conductor::conduct;
@@ -37,7 +37,7 @@ use scene::Scene;
 /// [`RunError`] where it did not come to a measurement; then nothing is left in the server that looks
 /// complete. What ends a run after its first stage is part of the record.
 pub fn run(
-    plan: &RunPlan,
+    plan: &Plan,
     server: &Server,
     interrupt: &Interrupt,
     observer: &mut dyn Observer,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::dataset::prepare::{Prepared, Progress};
-use crate::plan::RunPlan;
+use crate::plan::Plan;
 use crate::probe::sampler::OnPoint;
 use crate::record::{DiskLimit, Record};
 
@@ -29,7 +29,7 @@ pub trait Observer: crate::engine::Observer {
     fn prepared(&mut self, _prepared: &Prepared) {}
 
     /// A stage is about to start whose sessions repeat transactions as this plan says.
-    fn stage(&mut self, _plan: &RunPlan) {}
+    fn stage(&mut self, _plan: &Plan) {}
 
     /// A statement is about to run that is a stage of its own; what takes its progress. `growth` is the
     /// size of the database before it, and by how much it will grow, in bytes, where that is known.

@@ -7,7 +7,7 @@ use super::environment::Environment;
 use super::error::RunError;
 use super::observer::Observer;
 use crate::host::{Interrupt, machine};
-use crate::plan::RunPlan;
+use crate::plan::Plan;
 use crate::record::{DatasetRecord, RunContext};
 use crate::server::{Connection, Nodes, Server};
 use crate::workload::access::Access;
@@ -17,7 +17,7 @@ const OTHER_FILES: u64 = 64;
 
 /// A run in progress.
 pub(super) struct Scene<'a> {
-    pub(super) plan: RunPlan,
+    pub(super) plan: Plan,
     pub(super) server: Server,
     pub(super) id: Uuid,
     started_at: Timestamp,
@@ -32,7 +32,7 @@ pub(super) struct Scene<'a> {
 impl<'a> Scene<'a> {
     /// Connects, and finds out where the run takes place.
     pub(super) fn open(
-        plan: &RunPlan,
+        plan: &Plan,
         server: &Server,
         interrupt: &'a Interrupt,
         observer: &'a mut dyn Observer,

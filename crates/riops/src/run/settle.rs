@@ -9,7 +9,7 @@ use super::scene::Scene;
 use crate::dataset::{Changes, DatasetError, Entry, Registry, verify};
 use crate::engine::{Acknowledged, StageResult};
 use crate::host::Interrupt;
-use crate::plan::{RunPlan, Spec};
+use crate::plan::{Plan, Spec};
 use crate::record::{Ending, Measured, OperationRecord, Part, Record};
 use crate::server::{Connection, ConnectionError, Server};
 use crate::workload::Workload;
@@ -111,7 +111,7 @@ pub(super) fn changes(spec: &dyn Spec, result: &StageResult) -> Changes {
 /// have tried.
 pub(super) fn connect_with_retries(
     server: &Server,
-    plan: &RunPlan,
+    plan: &Plan,
 ) -> Result<Connection, ConnectionError> {
     let within = Duration::try_from_secs_f64(plan.errors.reconnect_timeout_s).unwrap_or_default();
     server.connect_within(within, PAUSE, &Interrupt::new())

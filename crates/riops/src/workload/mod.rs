@@ -27,7 +27,7 @@ use riops_wire::sqlstate::SqlState;
 
 pub use build::{Build, BuildFor, Describe, on};
 
-use crate::plan::{DatasetPlan, RunPlan};
+use crate::plan::{DatasetPlan, Plan};
 use crate::server::Flavor;
 use crate::units::Nanos;
 use access::Access;
@@ -100,7 +100,7 @@ pub trait Workload {
     }
 
     /// Loops of sessions, each with one result.
-    fn stages(&self, plan: &RunPlan) -> Vec<Stage>;
+    fn stages(&self, plan: &Plan) -> Vec<Stage>;
 
     /// Queries that return whole numbers, one row each, for [`Self::checks`].
     fn contents_sql(&self) -> Vec<String> {

@@ -77,7 +77,7 @@ fn around(request: &Request<'_>) -> Reply {
 }
 
 fn run_calls(
-    plan: RunPlan,
+    plan: Plan,
     answer: impl Fn(u64, &str) -> Reply + Send + Sync + 'static,
 ) -> StageResult {
     let server = FakeServer::start(move |session, request| match request {
@@ -91,7 +91,7 @@ fn run_calls(
         loop_side: LoopSide::Server,
         ..RowsRun::default()
     };
-    let plan = RunPlan { work: run.clone().into(), ..plan };
+    let plan = Plan { work: run.clone().into(), ..plan };
     let workload = Rows::new(RowsDataset::default(), run);
     run_stage(
         workload.stages(&plan).remove(0),
@@ -193,7 +193,7 @@ fn a_call_that_lost_to_another_transaction_is_made_again_and_a_refused_one_is_no
 fn calls_that_come_to_nothing_again_and_again_end_the_run() {
     let errors =
         ErrorPolicy { max_retries: 2, on_error: OnError::Continue, ..ErrorPolicy::default() };
-    let plan = RunPlan { errors, ..plan(Stop::Transactions(1), 1, 1) };
+    let plan = Plan { errors, ..plan(Stop::Transactions(1), 1, 1) };
     // What is no report counts as none.
     let result = run_calls(plan.clone(), |_, _| call(&["{}".to_owned()], "not JSON"));
     assert!(result.failure.as_ref().unwrap().to_string().contains("no report"));

@@ -8,7 +8,7 @@ use super::*;
 const TRANSACTIONS: u64 = 12;
 
 /// A short run through a proxy that does this to the first connection and nothing to the others.
-fn run_through(fault: Fault, plan: &RunPlan) -> (Result<StageResult, EngineError>, (u64, u64)) {
+fn run_through(fault: Fault, plan: &Plan) -> (Result<StageResult, EngineError>, (u64, u64)) {
     let server = FakeServer::start(|_, request| well(request)).unwrap();
     let only_first = move |session| if session == 0 { fault } else { Fault::None };
     let proxy = Proxy::start(server.folder(), only_first).unwrap();
@@ -38,8 +38,8 @@ fn assert_accounted(result: Result<StageResult, EngineError>, depth: u32, fault:
     assert_eq!(acknowledged, succeeded, "{fault:?}");
 }
 
-fn short(pipeline: u32) -> RunPlan {
-    RunPlan { pipeline, ..plan(Stop::Transactions(TRANSACTIONS), 1, 1) }
+fn short(pipeline: u32) -> Plan {
+    Plan { pipeline, ..plan(Stop::Transactions(TRANSACTIONS), 1, 1) }
 }
 
 /// Breaks the connection after each byte of a whole run.

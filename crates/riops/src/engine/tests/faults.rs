@@ -20,8 +20,8 @@ fn errors(result: &StageResult) -> Vec<(String, u64, u64)> {
     result.recorder.errors().entries().iter().map(entry).collect()
 }
 
-fn with_errors(plan: RunPlan, errors: ErrorPolicy) -> RunPlan {
-    RunPlan { errors, ..plan }
+fn with_errors(plan: Plan, errors: ErrorPolicy) -> Plan {
+    Plan { errors, ..plan }
 }
 
 fn is_execute(request: &Request<'_>) -> bool {
@@ -30,7 +30,7 @@ fn is_execute(request: &Request<'_>) -> bool {
 
 /// Runs where the executions with these numbers, from 0, get this answer instead of the good one.
 fn run_with(
-    plan: &RunPlan,
+    plan: &Plan,
     updates: bool,
     numbers: &'static [u64],
     reply: Reply,
@@ -53,7 +53,7 @@ fn a_retry_sends_the_same_bytes_again_and_its_latency_has_all_attempts() {
     for protocol in [Protocol::Prepared, Protocol::Extended] {
         let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
         let (executed, noted) = (AtomicU64::new(0), Arc::clone(&seen));
-        let plan = RunPlan { protocol, ..plan(Stop::Transactions(20), 1, 1) };
+        let plan = Plan { protocol, ..plan(Stop::Transactions(20), 1, 1) };
         let result = run(&plan, true, move |_, request| match request {
             Request::Execute { statement, parameters } => {
                 noted.lock().unwrap().push(((*statement).to_owned(), parameters.clone()));
@@ -138,7 +138,7 @@ fn a_broken_connection_is_replaced_and_what_it_changed_is_unknown() {
 
 #[test]
 fn with_several_transactions_under_way_each_has_its_own_outcome() {
-    let plan = RunPlan { pipeline: 8, ..plan(Stop::Transactions(400), 2, 2) };
+    let plan = Plan { pipeline: 8, ..plan(Stop::Transactions(400), 2, 2) };
     let result = run(&plan, true, |_, request| well(request)).unwrap();
     assert_eq!(outcomes(&result), (400, 0, 0));
     assert_eq!(result.wrong_replies, 0);
@@ -215,7 +215,7 @@ fn a_session_that_is_refused_for_good_is_not_asked_for_again() {
 
 #[test]
 fn connections_are_renewed_after_their_number_of_transactions() {
-    let plan = RunPlan { reconnect_every: Some(5), ..plan(Stop::Transactions(60), 2, 2) };
+    let plan = Plan { reconnect_every: Some(5), ..plan(Stop::Transactions(60), 2, 2) };
     let sessions = Arc::new(AtomicU64::new(0));
     let highest = Arc::clone(&sessions);
     let result = run(&plan, false, move |session, request| {
@@ -251,7 +251,7 @@ fn the_simple_and_the_extended_protocol_do_the_same_work() {
         let queries = Arc::new(AtomicU64::new(0));
         let parses = Arc::new(AtomicU64::new(0));
         let (counted_queries, counted_parses) = (Arc::clone(&queries), Arc::clone(&parses));
-        let plan = RunPlan { protocol, ..plan(Stop::Transactions(40), 1, 1) };
+        let plan = Plan { protocol, ..plan(Stop::Transactions(40), 1, 1) };
         let result = run(&plan, true, move |_, request| match request {
             Request::Query(sql) if sql.starts_with("read") || sql.starts_with("update") => {
                 assert!(sql.ends_with(" 1 10"), "{sql}");

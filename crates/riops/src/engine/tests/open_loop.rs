@@ -4,8 +4,8 @@ use super::*;
 use crate::plan::LatencyLimit;
 use crate::plan::Schedule;
 
-fn open(per_s: f64, stop: Stop, sessions: u32, workers: u32) -> RunPlan {
-    RunPlan { schedule: Schedule::Constant { per_s }, ..plan(stop, sessions, workers) }
+fn open(per_s: f64, stop: Stop, sessions: u32, workers: u32) -> Plan {
+    Plan { schedule: Schedule::Constant { per_s }, ..plan(stop, sessions, workers) }
 }
 
 #[test]
@@ -50,12 +50,12 @@ fn a_rate_beyond_the_server_leaves_a_backlog_that_is_shown() {
 #[test]
 fn what_is_late_is_counted_or_left_out() {
     let limit = |skip| Some(LatencyLimit { limit_s: 0.001, skip });
-    let counting = RunPlan { latency_limit: limit(false), ..open(1e6, Stop::DurationS(0.2), 1, 1) };
+    let counting = Plan { latency_limit: limit(false), ..open(1e6, Stop::DurationS(0.2), 1, 1) };
     let result = run(&counting, false, |_, request| well(request)).unwrap();
     let late = counted(&result, Counter::Late);
     assert!(late > 0 && late <= transactions(&result));
     assert_eq!(counted(&result, Counter::Skipped), 0);
-    let skipping = RunPlan { latency_limit: limit(true), ..open(1e6, Stop::DurationS(0.2), 1, 1) };
+    let skipping = Plan { latency_limit: limit(true), ..open(1e6, Stop::DurationS(0.2), 1, 1) };
     let result = run(&skipping, false, |_, request| well(request)).unwrap();
     let starts = result.starts.unwrap();
     assert_eq!(starts.intended, 200_000);
@@ -68,7 +68,7 @@ fn what_is_late_is_counted_or_left_out() {
 fn a_number_of_transactions_is_kept_with_a_rate_too() {
     for schedule in [Schedule::Constant { per_s: 20_000.0 }, Schedule::Poisson { per_s: 20_000.0 }]
     {
-        let plan = RunPlan { schedule, ..plan(Stop::Transactions(500), 3, 2) };
+        let plan = Plan { schedule, ..plan(Stop::Transactions(500), 3, 2) };
         let result = run(&plan, true, |_, request| well(request)).unwrap();
         assert_eq!(transactions(&result), 500);
         assert_eq!(result.starts.unwrap().intended, 500);

@@ -56,7 +56,7 @@ fn run_worker(stop: Stop, sessions: u32, schedule: Schedule) -> (WorkerReport, u
         sessions,
         share,
         arrivals: Arrivals::new(schedule, share, Nanos(0), Nanos(0), rng()),
-        rules: Rules::of(&RunPlan::default(), false, Vec::new()),
+        rules: Rules::of(&Plan::default(), false, Vec::new()),
         nodes: target.clone(),
         recorder: Recorder::new(2, schedule != Schedule::Closed).unwrap(),
         changes: vec![false, true],

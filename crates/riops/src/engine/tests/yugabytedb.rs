@@ -41,7 +41,7 @@ fn its_settings_are_made_its_requests_counted_and_its_errors_retried() {
     })
     .unwrap();
     let run = RowsRun { batch: 10, follower_reads_ms: Some(15_000), ..RowsRun::default() };
-    let plan = RunPlan { work: run.clone().into(), ..plan(Stop::Transactions(50), 1, 1) };
+    let plan = Plan { work: run.clone().into(), ..plan(Stop::Transactions(50), 1, 1) };
     let workload = Rows::new(RowsDataset::default(), run).on(Flavor::YugabyteDb);
     let result = run_stage(
         workload.stages(&plan).remove(0),

@@ -26,7 +26,7 @@ use super::opening::{Connectors, Reopened};
 use super::schedule::{Arrivals, Share};
 use super::session::{Activity, Ended, Flushed, Session, SessionError};
 use crate::metrics::{IntervalPart, Recorder};
-use crate::plan::{ErrorPolicy, LatencyLimit, RunPlan};
+use crate::plan::{ErrorPolicy, LatencyLimit, Plan};
 use crate::probe::cpu;
 use crate::server::{ConnectionError, Nodes};
 use crate::units::Nanos;
@@ -88,7 +88,7 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    pub(super) fn of(plan: &RunPlan, exact: bool, retried: Vec<SqlState>) -> Self {
+    pub(super) fn of(plan: &Plan, exact: bool, retried: Vec<SqlState>) -> Self {
         let (late_after, skip_late) = match plan.latency_limit {
             None => (Nanos::MAX, false),
             #[expect(

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::engine::{OnceResult, StageResult};
-use crate::plan::{RunPlan, WorkPlan};
+use crate::plan::{Plan, WorkPlan};
 use crate::probe::MachineUse;
 use crate::probe::caches::CacheState;
 use crate::record::client::ClientRecord;
@@ -22,7 +22,7 @@ pub struct RunContext {
     /// Name of the workload.
     pub workload: String,
     /// The plan.
-    pub plan: RunPlan,
+    pub plan: Plan,
     /// The target.
     pub target: TargetRecord,
     /// The client.

@@ -10,7 +10,7 @@ use super::sessions::{execution, fairness, session_details};
 use super::stage::{throughput, with_counters};
 use crate::engine::{SessionTally, StageResult};
 use crate::metrics::{Counter, Histogram, HistogramError, Queries};
-use crate::plan::{RunPlan, StageFacts};
+use crate::plan::{Plan, StageFacts};
 use crate::probe::MachineUse;
 use crate::record::client::ClientCpu;
 use crate::record::counts::DrainedRecord;
@@ -20,7 +20,7 @@ use crate::record::stage::StageRecord;
 
 pub(super) fn stage(
     measured: Measured,
-    plan: &RunPlan,
+    plan: &Plan,
     is_local: bool,
 ) -> Result<StageRecord, HistogramError> {
     let Measured { work, result, usage, caches, row_bytes } = measured;
@@ -67,7 +67,7 @@ pub(super) fn stage(
 fn session_loop(
     result: StageResult,
     usage: &MachineUse,
-    plan: &RunPlan,
+    plan: &Plan,
     (facts, row_bytes, service): (StageFacts, Option<u64>, &Histogram),
 ) -> Result<LoopRecord, HistogramError> {
     let recorder = &result.recorder;

@@ -3,13 +3,13 @@
 use super::latencies::merged;
 use crate::engine::StageResult;
 use crate::metrics::{Figures, HistogramError};
-use crate::plan::{RunPlan, Threshold};
+use crate::plan::{Plan, Threshold};
 use crate::record::check::ThresholdRecord;
 
 /// Each threshold and the measured value.
 pub(super) fn thresholds_of(
     result: &StageResult,
-    plan: &RunPlan,
+    plan: &Plan,
     stage: Option<&str>,
 ) -> Result<Vec<ThresholdRecord>, HistogramError> {
     let totals = result.recorder.operations();

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::form::{Extras, Form, FormError};
-use crate::plan::{CbcDataset, CbcRun, RunPlan};
+use crate::plan::{CbcDataset, CbcRun, Plan};
 use crate::record::Record;
 
 /// The collector's lines alone.
@@ -14,7 +14,7 @@ impl Form for Cbc {
         "cbc"
     }
 
-    fn fits(&self, plan: &RunPlan) -> bool {
+    fn fits(&self, plan: &Plan) -> bool {
         plan.work.get::<CbcRun>().is_some()
     }
 

@@ -1,7 +1,7 @@
 //! What a form is.
 
 use super::super::histogram::{Scale, histogram_text};
-use crate::plan::RunPlan;
+use crate::plan::Plan;
 use crate::record::Record;
 
 /// Why a record cannot be printed in a form.
@@ -62,7 +62,7 @@ pub trait Form: Sync {
     fn name(&self) -> &'static str;
 
     /// Whether it has something to say about such a run.
-    fn fits(&self, _plan: &RunPlan) -> bool {
+    fn fits(&self, _plan: &Plan) -> bool {
         true
     }
 

@@ -7,7 +7,7 @@ mod pgio;
 mod sysbench;
 mod text;
 
-use crate::plan::RunPlan;
+use crate::plan::Plan;
 
 pub use form::{Extras, Form, FormError};
 pub use text::run_text;
@@ -20,7 +20,7 @@ pub const FORMS: [&dyn Form; 5] =
 ///
 /// # Errors
 /// [`FormError::Unknown`], and [`FormError::Unfit`] with the names of those that fit.
-pub fn form(name: &str, plan: &RunPlan) -> Result<&'static dyn Form, FormError> {
+pub fn form(name: &str, plan: &Plan) -> Result<&'static dyn Form, FormError> {
     let named = FORMS.into_iter().find(|form| form.name() == name);
     let form = named.ok_or_else(|| FormError::Unknown(name.to_owned()))?;
     if form.fits(plan) {

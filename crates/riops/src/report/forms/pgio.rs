@@ -8,7 +8,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use super::super::words;
 use super::form::{Extras, Form, FormError};
 use super::text::Text;
-use crate::plan::{RowsRun, RunPlan};
+use crate::plan::{Plan, RowsRun};
 use crate::record::{DatabaseCounters, Record, SessionRecord, StageRecord};
 
 /// The text, and below it PGIO's report.
@@ -19,7 +19,7 @@ impl Form for Pgio {
         "pgio"
     }
 
-    fn fits(&self, plan: &RunPlan) -> bool {
+    fn fits(&self, plan: &Plan) -> bool {
         plan.work.get::<RowsRun>().is_some()
     }
 

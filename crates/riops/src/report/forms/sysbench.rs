@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::super::model::Summary;
 use super::super::sysbench::{latency, percentile_name, sysbench_interval};
 use super::form::{Extras, Form, FormError};
-use crate::plan::{OltpRun, RunPlan};
+use crate::plan::{OltpRun, Plan};
 use crate::record::Record;
 
 /// sysbench's report alone.
@@ -16,7 +16,7 @@ impl Form for Sysbench {
         "sysbench"
     }
 
-    fn fits(&self, plan: &RunPlan) -> bool {
+    fn fits(&self, plan: &Plan) -> bool {
         plan.work.get::<OltpRun>().is_some()
     }
 

@@ -13,7 +13,7 @@ use super::model::Summary;
 use super::page::table::{Table, stages};
 use super::sections::next::{Commands, Hint, scaling, stored_runs};
 use crate::plan::work::{dispatch_dataset, dispatch_work};
-use crate::plan::{DatasetPlan, RunPlan, WorkPlan};
+use crate::plan::{DatasetPlan, Plan, WorkPlan};
 use crate::record::Point;
 use crate::record::{Record, StageRecord};
 
@@ -84,7 +84,7 @@ pub(super) trait Words {
     }
 
     /// One interval as a line.
-    fn interval_line(&self, point: &Point, _: &RunPlan) -> String {
+    fn interval_line(&self, point: &Point, _: &Plan) -> String {
         interval_line(point)
     }
 

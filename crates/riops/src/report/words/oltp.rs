@@ -8,7 +8,7 @@ use super::super::sections::next::{Commands, Hint};
 use super::super::sysbench::{latency, percentile_name, sysbench_interval};
 use super::common::{keys_text, named_values};
 use super::{DatasetWords, Words};
-use crate::plan::{OltpDataset, OltpRun, OltpTest, RunPlan};
+use crate::plan::{OltpDataset, OltpRun, OltpTest, Plan};
 use crate::record::Point;
 use crate::record::{Record, StageRecord};
 
@@ -113,7 +113,7 @@ impl Words for OltpRun {
     }
 
     /// sysbench's line, with what riops adds behind it.
-    fn interval_line(&self, point: &Point, plan: &RunPlan) -> String {
+    fn interval_line(&self, point: &Point, plan: &Plan) -> String {
         let line = sysbench_interval(point, plan);
         let asides = asides(&[
             (point.retries, "retries"),

@@ -7,7 +7,7 @@ use super::super::settle::connect_with_retries;
 use crate::dataset::database::{self, drop_leftovers, drop_own, make_database};
 use crate::dataset::{DatasetError, Registry};
 use crate::host::{Interrupt, machine};
-use crate::plan::{CbcDataset, CbcPlace, CbcRun, DatasetPlan, RunPlan};
+use crate::plan::{CbcDataset, CbcPlace, CbcRun, DatasetPlan, Plan};
 use crate::server::{Connection, Server};
 use crate::workload::cbc::{self, DATABASE, NAME, Space, TABLE};
 use crate::workload::tables::Dataset;
@@ -95,7 +95,7 @@ impl Home {
 
     /// Drops what this run has made and nothing else. Where the server does not answer it stays, and the next
     /// run drops it.
-    pub(super) fn drop(&self, plan: &RunPlan) -> Result<(), RunError> {
+    pub(super) fn drop(&self, plan: &Plan) -> Result<(), RunError> {
         let mut connection = connect_with_retries(&self.named, plan)?;
         connection.execute(&cbc::session_sql())?;
         match (self.place, &self.id) {

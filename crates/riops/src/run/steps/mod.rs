@@ -9,7 +9,7 @@ use super::observer::Observer;
 use super::scene::Scene;
 use crate::dataset::Registry;
 use crate::engine::{SessionError, StageResult, run_stage};
-use crate::plan::{CbcDataset, CbcRun, RunPlan};
+use crate::plan::{CbcDataset, CbcRun, Plan};
 use crate::probe::Probe;
 use crate::probe::database::{DatabaseProbe, checkpoints_sql};
 use crate::probe::sampler::Sampler;
@@ -127,7 +127,7 @@ impl Steps {
         let size_gb = self.run.size_gb;
         let open = self.opened()?;
         let workers = scene.plan.workers.min(sessions);
-        let plan = RunPlan { sessions, workers, ..scene.plan.clone() };
+        let plan = Plan { sessions, workers, ..scene.plan.clone() };
         let stage = query.stage(size_gb, &plan);
         scene.observer.notice(&format!("stage: {}", stage.name));
         scene.observer.stage(&plan);
@@ -219,7 +219,7 @@ impl Runner for Steps {
         queries.flat_map(|query| query.accesses(self.run.size_gb)).collect()
     }
 
-    fn clean_up(&mut self, plan: &RunPlan, observer: &mut dyn Observer) {
+    fn clean_up(&mut self, plan: &Plan, observer: &mut dyn Observer) {
         // Its sessions would keep the database from being dropped.
         self.open = None;
         if let (Some(home), false) = (&self.home, self.kept)

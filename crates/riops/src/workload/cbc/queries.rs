@@ -1,7 +1,7 @@
 //! The selects of `cbc` by several sessions at once.
 
 use super::{Step, session_sql, statement};
-use crate::plan::{Protocol, RunPlan};
+use crate::plan::{Plan, Protocol};
 use crate::workload::access::Access;
 use crate::workload::transaction::{Outcome, Reply, Transaction};
 use crate::workload::{EVERY, Generator, SessionPlan, Stage, Statement, Work};
@@ -52,7 +52,7 @@ impl Query {
 
     /// The stage of a plan whose sessions repeat it on a table of this size.
     #[must_use]
-    pub fn stage(self, size_gb: f64, plan: &RunPlan) -> Stage {
+    pub fn stage(self, size_gb: f64, plan: &Plan) -> Stage {
         let session = |_| SessionPlan {
             settings: vec![session_sql()],
             statements: vec![Statement {

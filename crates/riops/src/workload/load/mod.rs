@@ -22,7 +22,7 @@ use super::{
     Describe, EVERY, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload,
     fill,
 };
-use crate::plan::{LoadDataset, LoadRun, Method, Protocol, RunPlan};
+use crate::plan::{LoadDataset, LoadRun, Method, Plan, Protocol};
 use crate::server::Flavor;
 pub(super) use generator::rows_of;
 use generator::{LoadGenerator, Share};
@@ -188,7 +188,7 @@ impl Load {
         fill(template, &[("table", self.table.name())])
     }
 
-    fn session(&self, plan: &RunPlan, session: u32, first: &Arc<AtomicU64>) -> SessionPlan {
+    fn session(&self, plan: &Plan, session: u32, first: &Arc<AtomicU64>) -> SessionPlan {
         let rows = self.table.dataset.rows;
         let mut settings = Vec::new();
         if plan.protocol == Protocol::Prepared {
@@ -314,7 +314,7 @@ impl Workload for Load {
         }
     }
 
-    fn stages(&self, plan: &RunPlan) -> Vec<Stage> {
+    fn stages(&self, plan: &Plan) -> Vec<Stage> {
         let first = Arc::new(AtomicU64::new(0));
         vec![Stage {
             name: format!("{NAME}, {}", self.run.method.as_str()),

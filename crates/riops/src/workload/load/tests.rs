@@ -14,8 +14,8 @@ fn load(rows: u64, method: Method, batch_size: u64) -> Load {
     Load::new(dataset(rows), LoadRun { method, batch_size, ..LoadRun::default() })
 }
 
-fn plan(load: &Load, sessions: u32, protocol: Protocol) -> RunPlan {
-    RunPlan { work: load.run().clone().into(), sessions, protocol, ..RunPlan::default() }
+fn plan(load: &Load, sessions: u32, protocol: Protocol) -> Plan {
+    Plan { work: load.run().clone().into(), sessions, protocol, ..Plan::default() }
 }
 
 /// What one transaction sends, from its first byte to its last.

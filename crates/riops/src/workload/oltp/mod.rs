@@ -13,7 +13,7 @@ use super::keys::{Purpose, RangePicker, stream};
 use super::tables::Dataset;
 use super::values::{BIGINT_OID, BPCHAR_OID};
 use super::{Build, BuildFor, Describe, PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload};
-use crate::plan::{OltpDataset, OltpRun, OltpTest, PlanError, Protocol, RunPlan};
+use crate::plan::{OltpDataset, OltpRun, OltpTest, Plan, PlanError, Protocol};
 use crate::server::Flavor;
 use generator::{OltpGenerator, Parts};
 use statements::{Kind, On};
@@ -99,7 +99,7 @@ impl Oltp {
         all
     }
 
-    fn settings(&self, plan: &RunPlan) -> Vec<String> {
+    fn settings(&self, plan: &Plan) -> Vec<String> {
         // A small table would be read as a whole: then it is not access by the key that is measured.
         let mut settings = match self.run.test {
             OltpTest::SequentialScan => Vec::new(),
@@ -117,7 +117,7 @@ impl Oltp {
         settings
     }
 
-    fn session(&self, plan: &RunPlan, session: u32) -> SessionPlan {
+    fn session(&self, plan: &Plan, session: u32) -> SessionPlan {
         let recipe = statements::recipe(&self.run, &self.dataset);
         let kinds = statements::kinds(&recipe);
         let before = if self.run.is_explicit() { 2 } else { 0 };
@@ -223,7 +223,7 @@ impl Workload for Oltp {
             .collect()
     }
 
-    fn stages(&self, plan: &RunPlan) -> Vec<Stage> {
+    fn stages(&self, plan: &Plan) -> Vec<Stage> {
         let retried = self.run.replaces().then(|| SqlState::parse(UNIQUE_VIOLATION));
         vec![Stage {
             name: format!("{NAME}, {}", self.run.test),

@@ -48,8 +48,7 @@ fn session(
     workload: &Oltp,
     protocol: Protocol,
 ) -> (Box<dyn crate::workload::Generator>, Transaction) {
-    let plan =
-        RunPlan { work: workload.run.clone().into(), protocol, seed: 7, ..RunPlan::default() };
+    let plan = Plan { work: workload.run.clone().into(), protocol, seed: 7, ..Plan::default() };
     let session = workload.stages(&plan).remove(0).sessions.remove(0);
     let Work::Client(generator) = session.work else { panic!("a loop of the client") };
     (generator, Transaction::new(Arc::new(Statements::new(protocol, session.statements))))
@@ -270,7 +269,7 @@ fn ids_that_the_client_makes_are_all_different_and_below_those_that_are_there() 
     let mut workload = Oltp::new(dataset, small(OltpTest::Insert));
     assert_eq!(workload.questions().len(), 1);
     workload.learn(&[-5]);
-    let plan = RunPlan { work: workload.run.clone().into(), sessions: 3, ..RunPlan::default() };
+    let plan = Plan { work: workload.run.clone().into(), sessions: 3, ..Plan::default() };
     let mut ids = Vec::new();
     for session in workload.stages(&plan).remove(0).sessions {
         let Work::Client(mut generator) = session.work else { panic!("a loop of the client") };

@@ -13,7 +13,7 @@ use super::{
     Build, BuildFor, EVERY, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work,
     Workload, fill,
 };
-use crate::plan::{DatasetPlan, LoadDataset, PlanError, PointRun, Protocol, RunPlan};
+use crate::plan::{DatasetPlan, LoadDataset, Plan, PlanError, PointRun, Protocol};
 use crate::server::Flavor;
 use generator::PointGenerator;
 
@@ -77,7 +77,7 @@ impl Point {
             .collect()
     }
 
-    fn session(&self, plan: &RunPlan, session: u32) -> SessionPlan {
+    fn session(&self, plan: &Plan, session: u32) -> SessionPlan {
         let mut settings: Vec<String> = SESSION_SETTINGS.map(str::to_owned).into();
         if plan.protocol == Protocol::Prepared {
             settings.push(PLAN_ONCE.to_owned());
@@ -185,7 +185,7 @@ impl Workload for Point {
             .collect()
     }
 
-    fn stages(&self, plan: &RunPlan) -> Vec<Stage> {
+    fn stages(&self, plan: &Plan) -> Vec<Stage> {
         vec![Stage {
             name: NAME.to_owned(),
             operations: vec!["select", "update"],

@@ -19,7 +19,7 @@ use super::{
     Build, BuildFor, Describe, EVERY, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement,
     Work, Workload, fill,
 };
-use crate::plan::{Layout, LoopSide, PlanError, Protocol, RowsDataset, RowsRun, RunPlan};
+use crate::plan::{Layout, LoopSide, Plan, PlanError, Protocol, RowsDataset, RowsRun};
 use crate::server::Flavor;
 use generator::{RowsGenerator, TableStatements};
 use load::table_name;
@@ -108,7 +108,7 @@ impl Rows {
         }
     }
 
-    fn session(&self, plan: &RunPlan, number: u32) -> SessionPlan {
+    fn session(&self, plan: &Plan, number: u32) -> SessionPlan {
         // A loop in the server works on one table.
         let own_table = self.run.table_per_session || self.run.loop_side == LoopSide::Server;
         let tables: Vec<String> = if own_table {
@@ -130,7 +130,7 @@ impl Rows {
         SessionPlan { settings: self.settings(plan), statements, watched: EVERY, work }
     }
 
-    fn generator(&self, plan: &RunPlan, number: u32, tables: usize) -> RowsGenerator {
+    fn generator(&self, plan: &Plan, number: u32, tables: usize) -> RowsGenerator {
         let picker =
             |batch| RangePicker::new(self.run.distribution, self.dataset.rows, batch, plan.seed);
         RowsGenerator::new(
@@ -143,7 +143,7 @@ impl Rows {
     }
 
     /// What tells a stage from the others of its run.
-    fn stage_name(&self, plan: &RunPlan) -> String {
+    fn stage_name(&self, plan: &Plan) -> String {
         let mut name = NAME.to_owned();
         let Some(whole) = plan.work.get::<RowsRun>() else {
             return name;
@@ -157,7 +157,7 @@ impl Rows {
         name
     }
 
-    fn settings(&self, plan: &RunPlan) -> Vec<String> {
+    fn settings(&self, plan: &Plan) -> Vec<String> {
         let mut settings: Vec<String> = SESSION_SETTINGS.map(str::to_owned).into();
         if plan.protocol == Protocol::Prepared {
             settings.push(PLAN_ONCE.to_owned());
@@ -371,7 +371,7 @@ impl Workload for Rows {
             .collect()
     }
 
-    fn stages(&self, plan: &RunPlan) -> Vec<Stage> {
+    fn stages(&self, plan: &Plan) -> Vec<Stage> {
         vec![Stage {
             name: self.stage_name(plan),
             operations: vec!["read", "update"],

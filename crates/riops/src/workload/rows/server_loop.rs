@@ -8,7 +8,7 @@ use rand::RngExt;
 use serde::Deserialize;
 
 use super::generator::{OPERATION_READ, OPERATION_UPDATE};
-use crate::plan::{Protocol, RowsDataset, RowsRun, RunPlan, UpdateShare};
+use crate::plan::{Plan, Protocol, RowsDataset, RowsRun, UpdateShare};
 use crate::units::Nanos;
 use crate::workload::keys::{Purpose, stream};
 use crate::workload::routines::Routines;
@@ -50,7 +50,7 @@ impl RowsLoop {
         table: &str,
         dataset: &RowsDataset,
         run: &RowsRun,
-        plan: &RunPlan,
+        plan: &Plan,
         number: u32,
     ) -> Self {
         Self {
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     fn rows_loop(run: &RowsRun) -> RowsLoop {
-        let plan = RunPlan { seed: 7, ..RunPlan::default() };
+        let plan = Plan { seed: 7, ..Plan::default() };
         RowsLoop::new("rows_0002", &RowsDataset::default(), run, &plan, 1)
     }
 

@@ -9,8 +9,8 @@ use riops_wire::backend::{Message, data_row};
 use riops_wire::frame::{FRAME_BYTES_MAX, split};
 use riops_wire::frontend;
 
-fn plan(run: &RowsRun, sessions: u32) -> RunPlan {
-    RunPlan { work: run.clone().into(), sessions, seed: 42, ..RunPlan::default() }
+fn plan(run: &RowsRun, sessions: u32) -> Plan {
+    Plan { work: run.clone().into(), sessions, seed: 42, ..Plan::default() }
 }
 
 /// An empty transaction of a session's statements.
@@ -86,7 +86,7 @@ fn the_same_seed_gives_the_same_statements_and_sessions_differ() {
         RowsRun { batch: 10, update_percent: 30, update_batch: Some(5), ..RowsRun::default() };
     let first_of = |session: usize, seed: u64| {
         let workload = rows(4, 1_000, run.clone());
-        let plan = RunPlan { seed, ..plan(&run, 3) };
+        let plan = Plan { seed, ..plan(&run, 3) };
         let mut stage = workload.stages(&plan).remove(0);
         let mut tx = transaction(&stage.sessions[session]);
         (0..100)
