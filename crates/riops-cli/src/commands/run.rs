@@ -27,8 +27,9 @@ pub(crate) fn run(command: &args::Run, interrupt: &Interrupt, ui: Ui) -> Result<
             let options = workload.options();
             let none = PictureOptions::default();
             let picture = options.picture().unwrap_or(&none);
-            let wishes = Wishes { keep: options.keep(), picture, target: options.target() };
-            perform(&options.plan()?, &wishes, (interrupt, ui)).map(|(code, _)| code)
+            let command_options =
+                CommandOptions { keep: options.keep(), picture, target: options.target() };
+            perform(&options.plan()?, &command_options, (interrupt, ui)).map(|(code, _)| code)
         }
         (None, Some(file)) => {
             let plan = read_plan(file)?;
@@ -52,7 +53,7 @@ pub(crate) fn again(
     if prepare.policy() == PreparePolicy::IfMissing {
         plan.prepare = PreparePolicy::IfMissing;
     }
-    perform(&plan, &Wishes { keep, picture, target }, environment)
+    perform(&plan, &CommandOptions { keep, picture, target }, environment)
 }
 
 /// Reads a plan from a file.
@@ -63,8 +64,8 @@ fn read_plan(file: &Path) -> Result<Plan> {
         .map_err(|error| UsageError(format!("the plan {}: {error}", file.display())).into())
 }
 
-/// What is wanted beside the run.
-struct Wishes<'a> {
+/// What the command is told beside the plan.
+struct CommandOptions<'a> {
     keep: &'a KeepOptions,
     picture: &'a PictureOptions,
     target: &'a TargetOptions,
@@ -73,10 +74,10 @@ struct Wishes<'a> {
 /// Opens store and server, runs, stores the record, prints it.
 fn perform(
     plan: &Plan,
-    wishes: &Wishes<'_>,
+    command_options: &CommandOptions<'_>,
     (interrupt, ui): (&Interrupt, Ui),
 ) -> Result<(ExitCode, Option<Record>)> {
-    let Wishes { keep, picture, target } = wishes;
+    let CommandOptions { keep, picture, target } = command_options;
     plan.validate()?;
     if keep.dump_plan {
         crate::ui::print(&(serde_json::to_string_pretty(plan)? + "\n"))?;

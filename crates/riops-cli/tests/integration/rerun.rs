@@ -113,7 +113,21 @@ fn a_plan_that_cannot_be_run_is_refused_by_what_is_wrong_with_it() {
     run(&changed("sessions", "many".into())).says("not a plan");
     run(&changed("dataset", serde_json::json!({"colour": 5}))).says("no parameter colour");
     run(&changed("rows", serde_json::json!({"batch": 5}))).says("not a plan");
-    run(&Value::Null).says("not a plan");
+    run(&Value::Null).says("has those of none");
+    run(&changed("oltp", serde_json::json!({}))).says("has those of rows and oltp");
+    let mut work = plan["rows"].clone();
+    work["batches"] = serde_json::json!([10, 100]);
+    run(&changed("rows", work)).says("`batch` of a plan is not the first one");
+    let load = database.riops("run load --rows 1000 --seed 1 --dump-plan").expect(0).json();
+    for (key, value, message) in [
+        ("pipeline", 5.into(), "--pipeline is for workloads that repeat"),
+        ("warmup_s", 1.into(), "--warmup is for workloads that repeat"),
+        ("stop", serde_json::json!({"rows": 5}), "`stop` says otherwise"),
+    ] {
+        let mut plan = load.clone();
+        plan[key] = value;
+        run(&plan).says(message);
+    }
     database.riops("run --plan /nowhere/plan.json").expect(1).says("cannot read the plan");
     database.riops("run").expect(2).says("nothing to run");
     let misplaced = database.riops("run --no-store rows").expect(2);

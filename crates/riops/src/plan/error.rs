@@ -15,3 +15,15 @@ pub(super) fn at_least_one(option: &str, value: u64) -> Result<(), PlanError> {
     }
     Ok(())
 }
+
+/// Fails where a parameter is not the first of those of several stages, which would be run in its place.
+pub(super) fn require_first<T: PartialEq>(
+    field: &str,
+    single: &T,
+    several: &[T],
+) -> Result<(), PlanError> {
+    if several.first().is_none_or(|first| first == single) {
+        return Ok(());
+    }
+    refuse(format!("`{field}` of a plan is not the first one of those of its stages"))
+}

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{PlanError, at_least_one, refuse};
+use super::error::{PlanError, at_least_one, refuse, require_first};
 use super::policy::{Protocol, Stop};
 use super::spec::{Common, DatasetSpec, Spec, StageFacts, overlaid};
 
@@ -227,6 +227,7 @@ impl Default for LoadRun {
 
 impl LoadRun {
     fn validate_alone(&self) -> Result<(), PlanError> {
+        require_first("method", &self.method, &self.methods)?;
         at_least_one("--batch-size", self.batch_size)?;
         if !self.dir.starts_with('/') || self.dir.chars().any(char::is_control) {
             return refuse(format!("--dir `{}` is no absolute path on the server", self.dir));
@@ -302,7 +303,7 @@ impl Spec for LoadRun {
         let table = overlaid(&LoadDataset::default(), common.dataset)?;
         if common.stop != Stop::Rows(table.rows) {
             return refuse(format!(
-                "a load ends with the last of its {} rows, and nothing else ends it",
+                "a load ends with the last of its {} rows (`dataset.rows`), and `stop` says otherwise",
                 table.rows
             ));
         }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::error::{PlanError, at_least_one, refuse};
+use super::error::{PlanError, at_least_one, refuse, require_first};
 use super::keys::Distribution;
 use super::policy::{Caches, Protocol, Schedule};
 use super::spec::{Common, DatasetSpec, Spec, StageFacts};
@@ -290,6 +290,8 @@ const STAGES_MAX: usize = 100;
 
 impl RowsRun {
     fn validate_alone(&self) -> Result<(), PlanError> {
+        require_first("batch", &self.batch, &self.batches)?;
+        require_first("loop", &self.loop_side, &self.loop_sides)?;
         for stage in self.stages() {
             at_least_one("--batch", stage.batch)?;
         }

@@ -170,6 +170,7 @@ impl Plan {
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
         let refused = |error: serde_json::Error| PlanError(format!("not a plan: {error}"));
         let given: Value = serde_json::from_str(text).map_err(refused)?;
+        require_one_workload(&given)?;
         let plan: Self = serde_json::from_str(text).map_err(refused)?;
         let known = serde_json::to_value(&plan).map_err(refused)?;
         match unknown_key(&given, &known) {
@@ -275,7 +276,10 @@ impl Plan {
             ));
         }
         if !(self.warmup_s >= 0.0 && self.warmup_s <= DURATION_S_MAX) {
-            return refuse(format!("--warmup must be at most 30 days, not {} s", self.warmup_s));
+            return refuse(format!(
+                "--warmup must be between 0 and 30 days, not {} s",
+                self.warmup_s
+            ));
         }
         if !(self.percentile >= 1.0 && self.percentile <= 100.0) {
             return refuse(format!(
@@ -293,7 +297,7 @@ impl Plan {
         let timeout_s = self.errors.reconnect_timeout_s;
         if !(0.0..=DURATION_S_MAX).contains(&timeout_s) {
             return refuse(format!(
-                "--reconnect-timeout must be at most 30 days, not {timeout_s} s"
+                "--reconnect-timeout must be between 0 and 30 days, not {timeout_s} s"
             ));
         }
         Ok(())
@@ -371,6 +375,21 @@ impl Plan {
     pub fn interval(&self) -> Duration {
         Duration::from_secs_f64(self.interval_s)
     }
+}
+
+/// Fails with the names of all workloads: serde's own error names no field.
+fn require_one_workload(given: &Value) -> Result<(), PlanError> {
+    let names = WorkPlan::names();
+    let found: Vec<_> =
+        names.iter().filter(|name| given.get(name).is_some()).map(String::as_str).collect();
+    if found.len() == 1 {
+        return Ok(());
+    }
+    refuse(format!(
+        "not a plan: it must have the parameters of one workload ({}), and has those of {}",
+        names.join(", "),
+        if found.is_empty() { "none".to_owned() } else { found.join(" and ") }
+    ))
 }
 
 /// The first key of `given` that `known` does not have. Absent ones may be left out where a value is empty.

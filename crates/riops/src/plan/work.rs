@@ -86,6 +86,12 @@ macro_rules! list {
         pub enum $list { $($variant($part)),* }
 
         impl $list {
+            /// The names of all of them, as in JSON.
+            #[must_use]
+            pub fn names() -> Vec<String> {
+                [$(stringify!($variant)),*].map(str::to_lowercase).into()
+            }
+
             /// What it says of itself.
             #[must_use]
             pub fn $method(&self) -> &dyn $trait {
