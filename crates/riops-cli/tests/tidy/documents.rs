@@ -119,7 +119,7 @@ pub(crate) fn unnamed_modules(trees: &[Tree]) -> Vec<String> {
 /// The workloads of the list: `Rows(RowsRun)` is `rows`.
 fn workloads_in(list: &str) -> BTreeSet<String> {
     let lines = list.lines().filter_map(|line| line.trim().strip_suffix("Run)")?.split_once('('));
-    let same = lines.filter(|(variant, parameters)| variant == parameters);
+    let same = lines.filter(|(variant, path)| path.rsplit("::").next() == Some(*variant));
     same.map(|(variant, _)| variant.to_lowercase()).collect()
 }
 
@@ -171,8 +171,7 @@ Options:
 
     #[test]
     fn finds_the_workloads_in_their_list() {
-        let list =
-            "use x::{RowsRun};\n  [\n    Rows(RowsRun)\n    Cbc(CbcRun)\n  ]\n  Rows(RowsDataset)";
+        let list = "use x::{RowsRun};\n  [\n    Rows(RowsRun)\n    Cbc(crate::plan::CbcRun)\n  ]\n  Rows(RowsDataset)";
         assert_eq!(Vec::from_iter(workloads_in(list)), ["cbc", "rows"]);
     }
 
