@@ -4,6 +4,7 @@ mod cbc;
 mod load;
 mod oltp;
 mod parsers;
+mod ping;
 mod point;
 mod rows;
 pub(crate) mod run;
@@ -123,6 +124,7 @@ workloads! {
         Point(point::RunPoint),
         Oltp(oltp::RunOltp),
         Cbc(cbc::RunCbc),
+        Ping(ping::RunPing),
     }
 }
 

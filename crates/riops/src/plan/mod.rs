@@ -8,6 +8,7 @@ mod keys;
 pub mod load;
 pub mod oltp;
 pub mod pgio;
+pub mod ping;
 pub mod point;
 mod policy;
 pub mod rows;

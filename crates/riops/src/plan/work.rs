@@ -28,6 +28,7 @@ macro_rules! with_works {
                 Point(PointRun)
                 Oltp(OltpRun)
                 Cbc(CbcRun)
+                Ping(crate::plan::ping::PingRun)
             ]
             $($rest)*
         }

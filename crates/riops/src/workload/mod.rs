@@ -10,6 +10,7 @@ pub mod check;
 pub mod keys;
 pub mod load;
 pub mod oltp;
+pub mod ping;
 pub mod point;
 pub mod routines;
 pub mod rows;

@@ -4,6 +4,7 @@ mod cbc;
 mod common;
 mod load;
 mod oltp;
+mod ping;
 mod point;
 mod rows;
 

@@ -1,0 +1,97 @@
+//! The parameters of the workload `ping`.
+
+use serde::{Deserialize, Serialize};
+
+use super::error::{PlanError, refuse};
+use super::policy::{Protocol, Stop};
+use super::spec::{Common, Spec};
+
+/// What makes one round trip.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PingStatement {
+    /// `select 1`: a statement that is executed and returns a row, and touches no table.
+    #[default]
+    Select1,
+    /// An empty query: the server parses nothing and returns no row.
+    Empty,
+    /// A lone Sync: no query at all, only the two ends of the protocol.
+    Sync,
+}
+
+impl PingStatement {
+    /// As it is typed.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Select1 => "select1",
+            Self::Empty => "empty",
+            Self::Sync => "sync",
+        }
+    }
+}
+
+/// What the sessions of `run ping` do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PingRun {
+    /// What they send.
+    pub statement: PingStatement,
+}
+
+impl Spec for PingRun {
+    fn name(&self) -> &'static str {
+        "ping"
+    }
+
+    fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
+        if self.statement == PingStatement::Sync && common.protocol == Protocol::Simple {
+            return refuse(
+                "--statement sync goes with --protocol prepared or extended: the simple protocol has no Sync"
+                    .to_owned(),
+            );
+        }
+        if matches!(common.stop, Stop::Rows(_)) && self.statement != PingStatement::Select1 {
+            return refuse(format!(
+                "--total-rows goes with --statement select1: {} returns no rows",
+                self.statement.as_str()
+            ));
+        }
+        Ok(())
+    }
+
+    fn dataset(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn writes(&self) -> bool {
+        false
+    }
+
+    fn wrong_replies(&self) -> &'static str {
+        "no row, or more than one"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plan;
+
+    #[test]
+    fn a_lone_sync_needs_the_extended_protocol_and_returns_no_rows() {
+        let sync = PingRun { statement: PingStatement::Sync };
+        let plan = Plan { work: sync.into(), ..Plan::default() };
+        assert_eq!(plan.validate(), Ok(()));
+        let simple = Plan { protocol: Protocol::Simple, ..plan.clone() };
+        assert!(simple.validate().unwrap_err().to_string().contains("--statement sync"));
+        let by_rows = Plan { stop: Stop::Rows(5), ..plan };
+        assert!(by_rows.validate().unwrap_err().to_string().contains("--total-rows"));
+    }
+
+    #[test]
+    fn a_plan_without_a_dataset_takes_no_parameters_of_one() {
+        let mut plan = Plan { work: PingRun::default().into(), ..Plan::default() };
+        plan.dataset.insert("rows".to_owned(), 5.into());
+        assert!(plan.validate().unwrap_err().to_string().contains("has no dataset"));
+    }
+}

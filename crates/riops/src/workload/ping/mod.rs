@@ -1,0 +1,123 @@
+//! `ping`: the round trip to a server, a pooler or along a network path, and nothing else. It needs no
+//! dataset.
+//!
+//! The statements differ in what the server does between the two messages: execute a query (`select1`),
+//! recognize an empty one (`empty`), or only answer a Sync (`sync`, the floor of the protocol).
+
+use super::transaction::{Outcome, Reply, Transaction};
+use super::{
+    Build, BuildFor, EVERY, Generator, SessionPlan, Stage, Statement, Work, Workload, fill,
+};
+use crate::plan::ping::{PingRun, PingStatement};
+use crate::plan::{Plan, PlanError, Protocol};
+
+const SELECT1: &str = include_str!("../../../../../sql/ping/select1.sql");
+
+/// The workload with its parameters.
+#[derive(Debug, Clone)]
+struct Ping(PingRun);
+
+impl Build for PingRun {
+    fn build(&self, _: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
+        Ok(Box::new(Ping(self.clone())))
+    }
+}
+
+impl Ping {
+    fn statements(&self) -> Vec<Statement> {
+        let sql = match self.0.statement {
+            PingStatement::Select1 => fill(SELECT1, &[]).trim().to_owned(),
+            PingStatement::Empty => String::new(),
+            PingStatement::Sync => return Vec::new(),
+        };
+        let name = self.0.statement.as_str().to_owned();
+        vec![Statement { name, sql, parameter_types: Vec::new() }]
+    }
+}
+
+impl Workload for Ping {
+    fn name(&self) -> &'static str {
+        "ping"
+    }
+
+    fn stages(&self, plan: &Plan) -> Vec<Stage> {
+        let session = |_| SessionPlan {
+            settings: Vec::new(),
+            statements: self.statements(),
+            watched: EVERY,
+            work: Work::Client(Box::new(PingGenerator(self.0.statement))),
+        };
+        let statement = self.0.statement.as_str();
+        vec![Stage {
+            name: format!("ping, {statement}"),
+            operations: vec![statement],
+            changes: vec![false],
+            sessions: (0..plan.sessions).map(session).collect(),
+            explain_by_name: plan.protocol == Protocol::Prepared,
+            exact: false,
+            retried: Vec::new(),
+        }]
+    }
+}
+
+/// The same message again and again.
+#[derive(Debug)]
+struct PingGenerator(PingStatement);
+
+impl PingGenerator {
+    /// Rows of each reply.
+    fn rows(&self) -> u64 {
+        u64::from(self.0 == PingStatement::Select1)
+    }
+}
+
+impl Generator for PingGenerator {
+    fn next(&mut self, tx: &mut Transaction) -> bool {
+        tx.begin(0, self.rows());
+        if self.0 != PingStatement::Sync {
+            tx.execute(0, &[]);
+        }
+        tx.end();
+        true
+    }
+
+    fn reply(&mut self, _: &Transaction, _: &Reply<'_>, outcome: &mut Outcome) {
+        outcome.rows += 1;
+    }
+
+    fn complete(&mut self, _: &Transaction, _: &str, outcome: &mut Outcome) {
+        outcome.wrong |= outcome.rows != self.rows();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::server::Flavor;
+    use crate::workload::transaction::Statements;
+
+    /// What the first transaction of a session sends.
+    fn sent(statement: PingStatement, protocol: Protocol) -> Vec<u8> {
+        let found = BuildFor { dataset: None, flavor: Flavor::PostgreSql, protocol };
+        let workload = PingRun { statement }.build(found).unwrap();
+        let plan = Plan { protocol, ..Plan::default() };
+        let session = workload.stages(&plan).remove(0).sessions.remove(0);
+        let Work::Client(mut generator) = session.work else { panic!("the client repeats it") };
+        let mut tx = Transaction::new(Arc::new(Statements::new(protocol, session.statements)));
+        assert!(generator.next(&mut tx));
+        assert_eq!(tx.error(), None);
+        tx.bytes().to_vec()
+    }
+
+    #[test]
+    fn each_statement_is_the_least_that_its_protocol_allows() {
+        let (prepared, simple) = (Protocol::Prepared, Protocol::Simple);
+        assert_eq!(sent(PingStatement::Sync, prepared), b"S\0\0\0\x04");
+        assert_eq!(sent(PingStatement::Empty, simple), b"Q\0\0\0\x05\0");
+        assert_eq!(sent(PingStatement::Select1, simple), b"Q\0\0\0\x0dselect 1\0");
+        let bound = sent(PingStatement::Select1, prepared);
+        assert!(bound.starts_with(b"B") && bound.ends_with(b"S\0\0\0\x04"), "{bound:?}");
+    }
+}

@@ -1,0 +1,2 @@
+-- The least that a server can be asked to execute.
+select 1
