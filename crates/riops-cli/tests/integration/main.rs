@@ -21,6 +21,7 @@ mod load;
 mod nodes;
 mod oltp;
 mod pgio;
+mod ping;
 mod point;
 mod rerun;
 mod rows;
