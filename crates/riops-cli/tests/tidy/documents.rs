@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::modules::Tree;
 use crate::workspace::{files, read};
 
-/// The options of every command that neither the reference nor the page of a workload mentions.
+/// The options of every command that the reference does not mention.
 pub(crate) fn undocumented_options() -> Vec<String> {
     let mut options = BTreeMap::new();
     walk(&mut Vec::new(), &mut options);
@@ -19,12 +19,16 @@ pub(crate) fn undocumented_options() -> Vec<String> {
         .collect()
 }
 
-/// The reference's name, and its text with the pages of the workloads.
-fn reference() -> (&'static str, String) {
-    let reference = "docs/reference.md";
-    let pages = files("docs/methods", "md").into_iter().chain([reference.to_owned()]);
-    let text: Vec<String> = pages.map(|page| read(&page).unwrap()).collect();
-    (reference, text.join("\n"))
+/// The reference, in one file or a folder of them.
+fn reference() -> (String, String) {
+    let single = "docs/reference.md".to_owned();
+    if let Some(text) = read(&single) {
+        return (single, text);
+    }
+    let pages = files("docs/reference", "md");
+    assert!(!pages.is_empty(), "neither {single} nor docs/reference/*.md exists");
+    let text: Vec<String> = pages.iter().filter_map(|page| read(page)).collect();
+    ("docs/reference/".to_owned(), text.join("\n"))
 }
 
 /// Adds the long options of a command and of its subcommands, each with the first command that has it.
@@ -92,14 +96,10 @@ fn mentions(text: &str, option: &str) -> bool {
 }
 
 /// The modules that ARCHITECTURE.md does not name in backticks. In the library these are the top-level
-/// modules and what is directly below them, in the other crates all files. It says of a layer that it has a
-/// file for each workload, and need not name the workload.
+/// modules and what is directly below them, in the other crates all files.
 pub(crate) fn unnamed_modules(trees: &[Tree]) -> Vec<String> {
     let text = read("ARCHITECTURE.md").unwrap();
-    let list = read("crates/riops/src/plan/work.rs").unwrap();
-    let workloads = workloads_in(&list);
-    let named: BTreeSet<_> =
-        names_in(&text).into_iter().chain(workloads.iter().map(String::as_str)).collect();
+    let named = names_in(&text);
     let mut missing = BTreeSet::new();
     for tree in trees {
         let depth_max =
@@ -114,13 +114,6 @@ pub(crate) fn unnamed_modules(trees: &[Tree]) -> Vec<String> {
         }
     }
     missing.into_iter().collect()
-}
-
-/// The workloads of the list: `Rows(RowsRun)` is `rows`.
-fn workloads_in(list: &str) -> BTreeSet<String> {
-    let lines = list.lines().filter_map(|line| line.trim().strip_suffix("Run)")?.split_once('('));
-    let same = lines.filter(|(variant, path)| path.rsplit("::").next() == Some(*variant));
-    same.map(|(variant, _)| variant.to_lowercase()).collect()
 }
 
 /// The names in backticks: `name`, `name.rs`, `folder/`, `folder/name`.
@@ -144,7 +137,7 @@ fn names_in(text: &str) -> BTreeSet<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{mentions, names_in, options_in, subcommands_in, workloads_in};
+    use super::{mentions, names_in, options_in, subcommands_in};
 
     const HELP: &str = "\
 Measures
@@ -167,12 +160,6 @@ Options:
     fn reads_options_and_subcommands_of_a_help_text() {
         assert_eq!(Vec::from_iter(options_in(HELP)), ["--sessions", "--warmup"]);
         assert_eq!(subcommands_in(HELP), ["run"]);
-    }
-
-    #[test]
-    fn finds_the_workloads_in_their_list() {
-        let list = "use x::{RowsRun};\n  [\n    Rows(RowsRun)\n    Cbc(crate::plan::CbcRun)\n  ]\n  Rows(RowsDataset)";
-        assert_eq!(Vec::from_iter(workloads_in(list)), ["cbc", "rows"]);
     }
 
     #[test]
