@@ -1,37 +1,40 @@
-//! A server on a socket in a temporary folder: one thread a session, answers from a closure.
+//! A server on a Unix socket: one thread a session. It speaks the protocol, knows no SQL, and takes its
+//! replies from a closure.
 
 use std::io::{self, Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use riops_wire::backend::{Authentication, Message, TransactionStatus, data_row, error_response};
 use riops_wire::frame::{FRAME_BYTES_MAX, FrameBuffer};
 use riops_wire::frontend::{self, EncodeError};
 
-/// What a client asked for.
+use crate::listener::{Connection, Listener};
+
+/// A request of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request<'a> {
     /// A simple query.
     Query(&'a str),
-    /// The preparation of a statement.
+    /// Preparation of a statement.
     Parse(&'a str),
-    /// The execution of a prepared statement.
+    /// Execution of a prepared statement.
     Execute {
-        /// Its name.
+        /// Name of the statement.
         statement: &'a str,
-        /// Its parameters, which are all `bigint` here.
+        /// Its parameters, all of type `bigint`.
         parameters: Vec<i64>,
     },
 }
 
-/// What the server answers.
+/// The server's reply to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// One row of values in binary, or none.
+    /// One row of values in binary format.
     Row(Vec<Option<Vec<u8>>>),
-    /// The statement is done and has no rows.
+    /// The statement succeeded and returned no rows.
     Done,
     /// An error.
     Error {
@@ -40,16 +43,16 @@ pub enum Reply {
         /// Its message.
         message: &'static str,
     },
-    /// These bytes, whatever they are.
+    /// Exactly these bytes.
     Raw(Vec<u8>),
-    /// These bytes, and then the connection is closed.
+    /// Exactly these bytes, then the connection is closed.
     RawThenClose(Vec<u8>),
-    /// The connection is closed without a word.
+    /// The connection is closed without a reply.
     Close,
 }
 
 impl Reply {
-    /// A row of two numbers in binary, as the statements of the workload `rows` return.
+    /// A row of two numbers in binary format, as the statements of the workload `rows` return it.
     #[must_use]
     pub fn numbers(first: i64, second: i64) -> Self {
         Self::Row(vec![Some(first.to_be_bytes().into()), Some(second.to_be_bytes().into())])
@@ -58,68 +61,49 @@ impl Reply {
 
 type Answer = dyn Fn(u64, &Request<'_>) -> Reply + Send + Sync;
 
-/// A listening fake server; it stops listening when it is dropped.
+/// A listening fake server. Dropping it closes all sessions.
 #[derive(Debug)]
 pub struct FakeServer {
-    folder: PathBuf,
+    listener: Listener,
 }
 
-/// The port in the name of its socket.
-pub const PORT: u16 = 5432;
-
-static NEXT: AtomicU64 = AtomicU64::new(0);
-
 impl FakeServer {
-    /// Starts a server whose answers come from `answer`, which is told the number of the session,
-    /// from 0, and the request.
+    /// Starts a server. `answer` gets the session number, from 0, and the request.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// If the folder or the socket cannot be created.
     pub fn start(
         answer: impl Fn(u64, &Request<'_>) -> Reply + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder =
-            std::env::temp_dir().join(format!("riops-fake-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&folder)?;
-        let listener = UnixListener::bind(folder.join(format!(".s.PGSQL.{PORT}")))?;
         let answer: Arc<Answer> = Arc::new(answer);
-        std::thread::spawn(move || {
-            for (session, stream) in (0..).zip(listener.incoming()) {
-                let Ok(stream) = stream else {
-                    return;
-                };
-                let answer = Arc::clone(&answer);
-                std::thread::spawn(move || {
-                    // A client that goes away ends its session, not the test.
-                    let _ = Session::serve(session, stream, &*answer);
-                });
-            }
-        });
-        Ok(Self { folder })
+        let listener = Listener::start("fake", move |number, stream| {
+            let socket = Arc::new(stream);
+            let (answer, served) = (Arc::clone(&answer), Arc::clone(&socket));
+            let thread = std::thread::spawn(move || {
+                // A client that disconnects ends its session, not the test.
+                let _ = Session::serve(number, &served, &*answer);
+                let _ = served.shutdown(Shutdown::Both);
+            });
+            Ok(Connection { sockets: vec![socket], threads: vec![thread] })
+        })?;
+        Ok(Self { listener })
     }
 
     /// The folder of its socket.
     #[must_use]
     pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-}
-
-impl Drop for FakeServer {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
+        self.listener.folder()
     }
 }
 
 /// One client's session.
 struct Session<'a> {
     number: u64,
-    stream: UnixStream,
+    stream: &'a UnixStream,
     received: FrameBuffer,
     out: Vec<u8>,
     answer: &'a Answer,
-    /// Whether the rest of a batch is skipped after an error.
+    /// Whether the requests up to the next Sync are skipped after an error.
     failed: bool,
 }
 
@@ -128,7 +112,7 @@ fn invalid(error: impl std::fmt::Display) -> io::Error {
 }
 
 impl<'a> Session<'a> {
-    fn serve(number: u64, stream: UnixStream, answer: &'a Answer) -> io::Result<()> {
+    fn serve(number: u64, stream: &'a UnixStream, answer: &'a Answer) -> io::Result<()> {
         let mut session = Self {
             number,
             stream,
@@ -137,12 +121,12 @@ impl<'a> Session<'a> {
             answer,
             failed: false,
         };
-        session.greet()?;
+        session.start_up()?;
         session.requests()
     }
 
-    /// Takes any startup message and lets the client in.
-    fn greet(&mut self) -> io::Result<()> {
+    /// Accepts any startup message without authentication.
+    fn start_up(&mut self) -> io::Result<()> {
         let mut length = [0; 4];
         self.stream.read_exact(&mut length)?;
         let mut body = vec![0; u32::from_be_bytes(length).saturating_sub(4) as usize];
@@ -220,7 +204,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The parameters that are `bigint` in binary.
+/// The parameters that are `bigint` in binary format.
 fn bigints(parameters: &[Option<&[u8]>]) -> Vec<i64> {
     parameters
         .iter()
@@ -229,7 +213,7 @@ fn bigints(parameters: &[Option<&[u8]>]) -> Vec<i64> {
         .collect()
 }
 
-/// Appends a reply; returns whether it is an error.
+/// Appends a reply to `out`. Returns whether the reply is an error.
 fn encode(reply: &Reply, out: &mut Vec<u8>) -> Result<bool, EncodeError> {
     match reply {
         Reply::Row(values) => {

@@ -1,10 +1,12 @@
-//! A server that says it is YugabyteDB, on a port of 127.0.0.1: made of the crate `pgwire`, which shares no
-//! line with riops's own protocol. It keeps every statement that it was sent; answers come from a closure.
+//! A server on a port of 127.0.0.1 that identifies itself as YugabyteDB. It uses the crate `pgwire`, which
+//! shares no code with riops's own protocol. It records every statement and takes its replies from a closure.
 
 use std::fmt::Debug;
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
 use async_trait::async_trait;
 use futures::{Sink, SinkExt, stream};
@@ -26,28 +28,28 @@ use pgwire::messages::copy::{CopyData, CopyDone};
 use pgwire::messages::data::DataRow;
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
 
-/// The version that it tells at connect.
+/// The `server_version` that it reports at connect.
 pub const VERSION: &str = "15.12-YB-2025.1.0.0-b0";
 
-/// What a client asks.
+/// A statement sent by a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked<'a> {
-    /// The session's number, from 0.
+    /// Session number, from 0.
     pub session: u64,
     /// The statement.
     pub sql: &'a str,
-    /// Whether it is the execution of a prepared one: values are binary then.
+    /// Whether a prepared statement is executed. Its values are in binary format.
     pub prepared: bool,
-    /// Its parameters as they were sent, where they are text; NULL is empty.
+    /// Parameters that were sent as text; NULL is empty.
     pub parameters: &'a [String],
 }
 
-/// What it is told.
+/// The reply to a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// Rows, of values as they are sent.
+    /// Rows of encoded values.
     Rows(Vec<Vec<Option<Vec<u8>>>>),
-    /// Done, with this word and, where it counts any, as many rows.
+    /// Success, with this command tag and row count.
     Done(&'static str, Option<usize>),
     /// An error.
     Error {
@@ -55,21 +57,21 @@ pub enum Answer {
         sqlstate: &'static str,
         /// Its message.
         message: &'static str,
-        /// Whether the connection ends with it.
+        /// Whether the server closes the connection after it.
         fatal: bool,
     },
-    /// The connection is broken without a word.
+    /// The connection is closed without a reply.
     Close,
 }
 
 impl Answer {
-    /// One row of texts.
+    /// One row of text values.
     #[must_use]
     pub fn row(values: &[&str]) -> Self {
         Self::Rows(vec![values.iter().map(|value| Some(value.as_bytes().to_vec())).collect()])
     }
 
-    /// No row.
+    /// An empty result.
     #[must_use]
     pub fn nothing() -> Self {
         Self::Rows(Vec::new())
@@ -78,19 +80,21 @@ impl Answer {
 
 type Answers = dyn Fn(&Asked<'_>) -> Answer + Send + Sync;
 
-/// The listening server.
+/// A listening server. Dropping it closes all sessions.
 #[derive(Debug)]
 pub struct FakeYugabyteDb {
     port: u16,
     heard: Arc<Mutex<Vec<String>>>,
+    stopped: Arc<AtomicBool>,
+    thread: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl FakeYugabyteDb {
-    /// Starts it; `answer` is asked for each statement but `begin`, `rollback`, COPY FROM STDIN
-    /// and `pg_backend_pid()`, which do what they do everywhere.
+    /// Starts a server. `answer` replies to every statement except `begin`, `rollback`, `copy … from stdin`
+    /// and `select pg_backend_pid()`, which behave as in PostgreSQL.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// If no port or thread is available.
     pub fn start(
         answer: impl Fn(&Asked<'_>) -> Answer + Send + Sync + 'static,
     ) -> io::Result<Self> {
@@ -100,23 +104,35 @@ impl FakeYugabyteDb {
         let heard: Arc<Mutex<Vec<String>>> = Arc::default();
         let (answer, kept): (Arc<Answers>, _) = (Arc::new(answer), Arc::clone(&heard));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        // It ends with the test's process.
-        std::thread::Builder::new()
+        let stopped = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&stopped);
+        let thread = std::thread::Builder::new()
             .name("fake-yugabytedb".to_owned())
-            .spawn(move || runtime.block_on(listen(listener, &answer, &kept)))?;
-        Ok(Self { port, heard })
+            .spawn(move || runtime.block_on(listen(listener, &answer, &kept, &stop)))?;
+        Ok(Self { port, heard, stopped, thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// The port that it listens on.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Every statement that it was sent, in order: those that were prepared when they were.
+    /// All statements received so far, in order of their arrival.
     #[must_use]
     pub fn heard(&self) -> Vec<String> {
         locked(&self.heard).clone()
+    }
+}
+
+impl Drop for FakeYugabyteDb {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::Release);
+        // Wakes the accepting task. The runtime closes the sessions when its thread ends.
+        let _ = TcpStream::connect(("127.0.0.1", self.port));
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 
@@ -128,11 +144,15 @@ async fn listen(
     listener: TcpListener,
     answer: &Arc<Answers>,
     heard: &Arc<Mutex<Vec<String>>>,
+    stopped: &AtomicBool,
 ) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let mut number = 0;
     loop {
         let stream = listener.accept().await?.0.into_std()?;
+        if stopped.load(Ordering::Acquire) {
+            return Ok(());
+        }
         let session = Session {
             number,
             answer: Arc::clone(answer),
@@ -142,7 +162,7 @@ async fn listen(
         number += 1;
         let stream = tokio::net::TcpStream::from_std(stream)?;
         let handlers = Handlers(Arc::new(session));
-        // A client that goes away ends its session, not the test.
+        // A client that disconnects ends its session, not the test.
         tokio::spawn(async move { pgwire::tokio::process_socket(stream, None, handlers).await });
     }
 }
@@ -152,12 +172,12 @@ struct Session {
     number: u64,
     answer: Arc<Answers>,
     heard: Arc<Mutex<Vec<String>>>,
-    /// The connection, to break it.
+    /// The connection, for [`Answer::Close`].
     socket: TcpStream,
 }
 
 impl Session {
-    fn note(&self, sql: &str) {
+    fn record(&self, sql: &str) {
         locked(&self.heard).push(sql.to_owned());
     }
 
@@ -165,11 +185,11 @@ impl Session {
         let prepared = parameters.is_some();
         let parameters = parameters.unwrap_or_default();
         let asked = Asked { session: self.number, sql, prepared, parameters };
-        let word = sql.split_whitespace().next().unwrap_or_default();
-        if !prepared && word == "copy" && sql.contains("from stdin") {
+        let command = sql.split_whitespace().next().unwrap_or_default();
+        if !prepared && command == "copy" && sql.contains("from stdin") {
             return Ok(Response::CopyIn(CopyResponse::new(1, 4, stream::empty())));
         }
-        match word {
+        match command {
             "begin" => return Ok(Response::TransactionStart(Tag::new("BEGIN"))),
             "rollback" => return Ok(Response::TransactionEnd(Tag::new("ROLLBACK"))),
             _ => {}
@@ -177,8 +197,8 @@ impl Session {
         match (self.answer)(&asked) {
             Answer::Rows(rows) => Ok(Response::Query(response(rows))),
             Answer::Done("COMMIT", _) => Ok(Response::TransactionEnd(Tag::new("COMMIT"))),
-            Answer::Done(word, rows) => {
-                let tag = Tag::new(word);
+            Answer::Done(tag, rows) => {
+                let tag = Tag::new(tag);
                 Ok(Response::Execution(rows.map_or(tag.clone(), |rows| tag.with_rows(rows))))
             }
             Answer::Error { sqlstate, message, fatal } => {
@@ -213,7 +233,7 @@ fn response(rows: Vec<Vec<Option<Vec<u8>>>>) -> QueryResponse {
     QueryResponse::new(Arc::default(), stream::iter(encoded.collect::<Vec<_>>()))
 }
 
-/// What a connection is served by.
+/// The handlers of one connection.
 struct Handlers(Arc<Session>);
 
 impl PgWireServerHandlers for Handlers {
@@ -265,8 +285,8 @@ impl SimpleQueryHandler for Session {
         C::Error: Debug,
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
-        self.note(query);
-        // Nothing stands between: the session is where the client was told that it is.
+        self.record(query);
+        // The process id of the handshake, so that riops does not suspect a pooler in between.
         if query == "select pg_backend_pid()" {
             let (process, _) = client.pid_and_secret_key();
             let row = vec![vec![Some(process.to_string().into_bytes())]];
@@ -298,7 +318,7 @@ impl ExtendedQueryHandler for Session {
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
         let sql = &portal.statement.statement;
-        self.note(sql);
+        self.record(sql);
         let parameters: Vec<String> = portal
             .parameters
             .iter()

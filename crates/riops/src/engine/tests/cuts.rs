@@ -13,7 +13,7 @@ fn run_through(fault: Fault, plan: &Plan) -> (Result<StageResult, EngineError>, 
     let only_first = move |session| if session == 0 { fault } else { Fault::None };
     let proxy = Proxy::start(server.folder(), only_first).unwrap();
     let result = run_on(proxy.folder(), plan, true);
-    (result, proxy.passed())
+    (result, proxy.forwarded())
 }
 
 /// Either nothing was measured, and why is said; or all transactions have an outcome.
