@@ -1,14 +1,14 @@
-# The same commands as in .ci/run and in the README.
+# The commands of .ci/run and of the README
 
-# What the gate runs
+# Run the CI gate
 ci:
     .ci/run
 
-# The README's first command
+# Run riops
 run *arguments:
     cargo run --release -- {{arguments}}
 
-# The README's second command
+# Run the tests
 test *arguments:
     cargo test {{arguments}}
 
@@ -24,7 +24,7 @@ doc:
 deny:
     cargo deny check licenses bans
 
-# riops beside its peers: bench/README.md
+# Compare riops with other tools (see bench/README.md)
 bench *cases="all":
     cargo build --release --bins --examples
     bench/bench.py {{cases}}

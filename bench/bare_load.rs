@@ -1,8 +1,9 @@
-//! A load that makes nothing and measures nothing: the same bytes as `riops run load`, built before
-//! the clock starts, sent by one thread a session that waits for each batch.
+//! A load without data generation and measurements, as the peer of `riops run load` in `bench.py`. It sends
+//! the same bytes, which are encoded before the clock starts. Each session is a thread that waits for each
+//! batch.
 //!
-//! Usage: `bare_load URL ROWS BATCH SESSIONS`; empties the table `riops.test_table`, loads it, and
-//! prints rows per second and the CPU µs of each row.
+//! Usage: `bare_load URL ROWS BATCH SESSIONS`. Truncates the table `riops.test_table`, loads it, and prints
+//! the rows per second and the CPU time per row in microseconds.
 
 use std::io::{Read, Write};
 use std::sync::{Arc, Barrier};
@@ -38,7 +39,7 @@ fn main() -> Result<(), Error> {
         .into_iter()
         .map(|plan| Session::open(&info, plan))
         .collect::<Result<Vec<_>, _>>()?;
-    // In turns, as they would take the batches.
+    // Round-robin, as the sessions would take the batches.
     while sessions.iter_mut().map(Session::build).fold(false, |any, built| any | built) {}
     let barrier = Arc::new(Barrier::new(sessions.len() + 1));
     let threads: Vec<_> = sessions
@@ -55,7 +56,7 @@ fn main() -> Result<(), Error> {
     let start = Instant::now();
     let mut cpu_s = 0.0;
     for thread in threads {
-        cpu_s += thread.join().map_err(|_| "a session ended unexpectedly")??;
+        cpu_s += thread.join().map_err(|_| "a session thread panicked")??;
     }
     let seconds = start.elapsed().as_secs_f64();
     let (rate, each_us) = (total as f64 / seconds, cpu_s * 1e6 / total as f64);
@@ -74,7 +75,7 @@ struct Session {
 impl Session {
     fn open(info: &ConnInfo, plan: SessionPlan) -> Result<Self, Error> {
         let Work::Client(generator) = plan.work else {
-            return Err("the loop is in the server".into());
+            return Err("the transaction loop runs in the server".into());
         };
         let mut connection = Connection::open(info, &Interrupt::new())?;
         connection.execute(&plan.settings.join("; "))?;
@@ -87,7 +88,7 @@ impl Session {
         Ok(Self { stream, received, generator, tx, batches: Vec::new() })
     }
 
-    /// Builds the next batch; whether there was one.
+    /// Encodes the next batch. Returns false if there is none.
     fn build(&mut self) -> bool {
         let built = self.generator.next(&mut self.tx);
         if built {
@@ -96,7 +97,7 @@ impl Session {
         built
     }
 
-    /// Sends batch after batch; returns the CPU seconds.
+    /// Sends all batches. Returns the CPU time in seconds.
     fn load(mut self) -> Result<f64, Error> {
         let before_s = cpu::thread_seconds();
         for batch in &self.batches {

@@ -1,8 +1,10 @@
-//! A closed loop that measures nothing: the same transactions as `riops run rows --batch 1`, encoded
-//! and understood by the same code, over the same sockets with the same poller. No histogram, no
-//! series, no schedule, no errors but the end, no clock but to end, and one count.
+//! A closed loop without measurements, as the peer of `riops run rows --batch 1` in `bench.py`. It executes
+//! the same transactions, with the same code for encoding and decoding, over the same sockets with the same
+//! poller. It has no histogram, no time series, no schedule and no error handling. It reads the clock only to
+//! stop, and has a single counter.
 //!
-//! Usage: `bare_loop URL SESSIONS WORKERS SECONDS`; prints the transactions and the CPU µs of each.
+//! Usage: `bare_loop URL SESSIONS WORKERS SECONDS`. Prints the number of transactions and the CPU time per
+//! transaction in microseconds.
 
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -45,7 +47,7 @@ fn main() -> Result<(), Error> {
     }
     let (mut transactions, mut cpu_s) = (0, 0.0);
     for thread in threads {
-        let (count, seconds) = thread.join().map_err(|_| "a worker ended unexpectedly")??;
+        let (count, seconds) = thread.join().map_err(|_| "a worker thread panicked")??;
         transactions += count;
         cpu_s += seconds;
     }
@@ -66,7 +68,7 @@ struct Session {
 impl Session {
     fn open(info: &ConnInfo, plan: SessionPlan) -> Result<Self, Error> {
         let Work::Client(generator) = plan.work else {
-            return Err("the loop is in the server".into());
+            return Err("the transaction loop runs in the server".into());
         };
         let mut connection = Connection::open(info, &Interrupt::new())?;
         connection.execute(&plan.settings.join("; "))?;
@@ -92,7 +94,7 @@ impl Session {
         Ok(self.stream.write_all(self.tx.bytes())?)
     }
 
-    /// Reads once; whether the transaction has ended.
+    /// Reads once. Returns whether the transaction has ended.
     fn receive(&mut self) -> Result<bool, Error> {
         let count = self.stream.read(self.received.space()?)?;
         if count == 0 {

@@ -1,32 +1,32 @@
 #!/usr/bin/env python3
-"""riops against its peers: same server, same statement, in turns, medians and ratios.
+"""Compares riops with other tools: same server, same statement, alternating runs, medians and ratios.
 
 Usage: bench/bench.py CASE… [--rounds 5] [--seconds 10]
 
 Cases:
   socket      --batch 1, 32 sessions on 2 workers, unix socket, against pgbench
   tcp         the same over TCP
-  batch1000   --batch 1000, one session and two, against pgbench
+  batch1000   --batch 1000, one session and two sessions, against pgbench
   load        1,000,000 rows with 2 connections, against INSERT … SELECT on one connection
-  overhead    measuring (open loop, histograms, series, probes), against a bare closed loop
-  stall       open loop at half of the closed loop's rate, the server stopped for a second
+  overhead    all measurements (open loop, histograms, series, probes), against a bare closed loop
+  stall       open loop at half of the rate of the closed loop, with the server stopped for one second
   many        1,000 sessions on 2 workers with a rate, through PgBouncer
-  loops       the loop in the server against the client's loop, by batch size
+  loops       the loop in the server against the loop in the client, by batch size
   ybio        sql/ybio.sql against a plain loop in PL/pgSQL, by batch size
   bulk        1,000,000 rows with 2 sessions: copy-binary against the server's own COPY of files,
-              insert against the same bytes built before, unnest against insert
+              insert against the same bytes encoded in advance, unnest against insert
   point       point selects with 8 and 32 sessions, unix socket, against pgbench
-  oltp        sysbench's transactions over TCP against sysbench: the page's mix and sysbench's own with
-              8 and 32 sessions, point selects; preparing 4 × 100,000 rows; and both once on
-              skewed keys
-  cbc         Complete Block Check of --size GB: each step's time against the same statements through
-              psql's \\timing, in turns; the device's rates against iostat -x; the cost of the probes
-  all         all of them
+  oltp        the transactions of sysbench over TCP, against sysbench: the mix of the scaling study and the
+              defaults of sysbench with 8 and 32 sessions, point selects; preparing 4 × 100,000 rows;
+              and one run of both with skewed keys
+  cbc         Complete Block Check of --size GB: the time of each step against the same statements in psql
+              with \\timing, alternating; the device rates against iostat -x; the cost of the probes
+  all         all cases
 
-Needs the release binaries (cargo build --release --bins --examples), pgbench,
-sysbench, psql and pgbouncer. Starts the embedded server and
-stops it again. CPU is user + system of the whole client process, from wait4(2): the steadiest
-figure here; rates depend on what else the machine does. Exits with 1 where a target is missed.
+Requires the release binaries (cargo build --release --bins --examples), pgbench, sysbench, psql, iostat
+and pgbouncer. Starts the embedded server and stops it at the end. CPU is the user and system time of the
+whole client process, from wait4(2). It is the most stable figure; rates depend on other load on the
+machine. Exits with 1 if a target is missed.
 """
 
 import argparse
@@ -48,7 +48,7 @@ import urllib.parse
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RIOPS = os.environ.get("RIOPS_BINARY", os.path.join(ROOT, "target", "release", "riops"))
 ROWS = 1_000_000
-# The settings that riops gives its sessions, so that both run the same plan.
+# The session settings of riops, so that both tools run the same plan.
 PGOPTIONS = " ".join(
     f"-c {setting}"
     for setting in [
@@ -63,7 +63,7 @@ PGOPTIONS = " ".join(
 
 
 def timed(command, env=None):
-    """Runs a command; its standard output, CPU seconds (user + system) and wall seconds."""
+    """Runs a command. Returns its standard output, CPU seconds (user + system) and elapsed seconds."""
     with tempfile.TemporaryFile() as out:
         start = time.monotonic()
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, env=env)
@@ -73,14 +73,14 @@ def timed(command, env=None):
         out.seek(0)
         text = out.read().decode()
     if process.returncode != 0:
-        sys.exit(f"{' '.join(command)} ended with {process.returncode}: {text}")
+        sys.exit(f"{' '.join(command)} failed with exit code {process.returncode}: {text}")
     return text, usage.ru_utime + usage.ru_stime, wall
 
 
 def call(*command, **arguments):
     done = subprocess.run(command, capture_output=True, text=True, **arguments)
     if done.returncode != 0:
-        sys.exit(f"{' '.join(command)} ended with {done.returncode}: {done.stderr}")
+        sys.exit(f"{' '.join(command)} failed with exit code {done.returncode}: {done.stderr}")
     return done.stdout
 
 
@@ -99,7 +99,7 @@ class Server:
 
 
 def riops(url, batch, sessions, workers, seconds):
-    """Transactions per second, rows per second, CPU µs per transaction."""
+    """Returns transactions per second, rows per second and CPU µs per transaction."""
     command = [RIOPS, "run", "rows", "-d", url, "--batch", str(batch), "-c", str(sessions)]
     command += ["-j", str(workers), "-t", str(seconds), "--warmup", "0"]
     command += ["--output", "json", "--no-store", "--quiet"]
@@ -134,14 +134,14 @@ BARE = os.path.join(os.path.dirname(RIOPS), "examples", "bare_loop")
 
 
 def bare(url, sessions, workers, seconds):
-    """The same transactions with nothing measured: CPU µs of the workers for each."""
+    """The same transactions without measurements: returns the CPU µs of the workers per transaction."""
     text, _, _ = timed([BARE, url, str(sessions), str(workers), str(seconds)])
     return float(text.split()[1])
 
 
 def record_of(url, *options):
-    """The record of a run, and the CPU µs of each transaction within the measurement: what comes
-    before and after it would weigh more the shorter the run is."""
+    """Returns the record of a run and the CPU µs per transaction within the measurement. CPU time before
+    and after the measurement would distort short runs."""
     command = [RIOPS, "run", "rows", "-d", url, *options]
     text, _, _ = timed(command + ["--output", "json", "--no-store", "--quiet"])
     record = json.loads(text)
@@ -150,7 +150,7 @@ def record_of(url, *options):
 
 
 def overhead(server, report, arguments):
-    """Saturated, so that both loops poll for the same work: more starts than the server takes."""
+    """Uses a rate above the capacity of the server, so that both loops poll for the same work."""
     sessions, workers, seconds = "32", "2", str(arguments.seconds)
     common = ["--batch", "1", "-c", sessions, "-j", workers, "-t", seconds, "--warmup", "0"]
     everything = ["--rate", "200000", "--interval", "100ms", "--latency-limit", "10ms"]
@@ -158,7 +158,7 @@ def overhead(server, report, arguments):
     def floor():
         return bare(server.socket, 32, 2, arguments.seconds)
 
-    for name, options, target in [("closed loop", [], None), ("open loop, all on", everything, 1.05)]:
+    for name, options, target in [("closed loop", [], None), ("open loop, everything enabled", everything, 1.05)]:
         ours, theirs = in_turns(
             arguments.rounds, lambda: record_of(server.socket, *common, *options)[1], floor
         )
@@ -166,7 +166,7 @@ def overhead(server, report, arguments):
 
 
 def stall(server, report, arguments):
-    """Stops all processes of the server for a second in the middle of an open loop."""
+    """Stops all processes of the server for one second during an open loop."""
     common = ["--batch", "1", "-c", "8", "-j", "2", "--warmup", "1", "--interval", "100ms"]
     closed, _ = record_of(server.socket, *common, "-t", "5")
     rate = int(closed["stages"][0]["throughput"]["transactions_per_s"] / 2)
@@ -197,7 +197,7 @@ def stall(server, report, arguments):
         f"p99.9 {stage['response_us']['p999']:,.0f} µs, max {stage['response_us']['max']:,.0f} µs"
     )
     met = intended == rate * 10 and stage["response_us"]["p999"] > 900_000 > stage["service_us"]["p99"]
-    print(f"  intended = rate × time, response p99.9 above 0.9 s, service p99 below: {'met' if met else 'MISSED'}")
+    print(f"  intended = rate × time, response p99.9 above 0.9 s, service p99 below 0.9 s: {'met' if met else 'MISSED'}")
     report.met &= met
 
 
@@ -218,7 +218,7 @@ def many(server, report, arguments):
             f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = trust\n"
             f"auth_file = {folder}/users\npool_mode = transaction\ndefault_pool_size = 20\nmax_client_conn = 2000\n"
         )
-    # It refuses to run as root; whoever owns the socket may use it.
+    # PgBouncer refuses to run as root. The owner of the socket may connect to it.
     owner = pwd.getpwuid(os.stat(socket).st_uid).pw_name
     command = ["pgbouncer", "-q", f"{folder}/pgbouncer.ini"] + (["-u", owner] if os.geteuid() == 0 else [])
     pooler = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -231,15 +231,15 @@ def many(server, report, arguments):
         process = subprocess.Popen(
             command + ["--output", "json", "--no-store"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        said = []
+        lines = []
         connected = None
         for line in process.stderr:
-            said.append(line)
+            lines.append(line)
             if "sessions connected" in line:
                 connected = time.monotonic() - start
                 break
         if connected is None:
-            sys.exit("".join(said))
+            sys.exit("".join(lines))
         for line in process.stderr:
             if line.strip().startswith("2.0 s"):
                 break
@@ -258,7 +258,7 @@ def many(server, report, arguments):
     )
     met = connected < 10 and peak < 200 and schedule["intended"] == 2000 * arguments.seconds
     met &= schedule["waiting"] <= 0.001 * schedule["intended"]
-    print(f"  connected within 10 s, below 200 MiB, schedule held: {'met' if met else 'MISSED'}")
+    print(f"  connected within 10 s, below 200 MiB, schedule kept: {'met' if met else 'MISSED'}")
     report.met &= met
 
 
@@ -266,7 +266,7 @@ BATCHES = (1, 10, 100, 1000, 10000)
 
 
 def loops(server, report, arguments):
-    """Both loops in one run, stage after stage; one session, then as many as keep the cores busy."""
+    """Both loops in one run, as consecutive stages: with one session, then with enough to keep the cores busy."""
     for sessions, target in [(1, 1.5), (32, None)]:
         ours, theirs = {}, {}
         for number in range(arguments.rounds):
@@ -284,7 +284,7 @@ def loops(server, report, arguments):
 
 
 def ybio(server, report, arguments):
-    """psql on both, in a schema of their own, with the same settings and the same table."""
+    """Runs both with psql in a separate schema, with the same settings and the same table."""
     options = f"{PGOPTIONS} -c search_path=bench_ybio -c client_min_messages=notice"
     environment = {**os.environ, "PGOPTIONS": options}
 
@@ -314,7 +314,7 @@ def ybio(server, report, arguments):
 
             mine, plain = in_turns(arguments.rounds, ours, theirs)
             name = f"ybio, {'' if prepared else 'not '}prepared, update {pct} %, batch {batch}"
-            # At larger batches the rows themselves take the time, and noise decides.
+            # With larger batches, the rows dominate the time, and the difference is noise.
             report.line(name, mine, plain, 1.3 if batch == 1 else 0.95, False)
     psql("drop schema bench_ybio cascade")
 
@@ -323,13 +323,13 @@ BARE_LOAD = os.path.join(os.path.dirname(RIOPS), "examples", "bare_load")
 
 
 def bulk(server, report, arguments):
-    """Everything on one server, in turns. The files are in the page cache: they were just written."""
+    """Alternates on one server. The files were just written, so they are in the page cache."""
     rows, sessions = str(ROWS), "2"
     folder = tempfile.mkdtemp(dir="/var/tmp")
     os.chmod(folder, 0o755)
 
     def loaded(*methods_and_options):
-        """Rows per second and client CPU µs per row, by method."""
+        """Returns rows per second and client CPU µs per row, by method."""
         command = [RIOPS, "run", "load", "-d", server.socket, "--rows", rows, "-c", sessions, "--drop"]
         command += [*methods_and_options, "--no-store", "--no-verify", "--quiet", "--output", "json"]
         stages = json.loads(timed(command)[0])["stages"]
@@ -354,7 +354,7 @@ def bulk(server, report, arguments):
         insert, bare = in_turns(
             arguments.rounds, lambda: loaded("--method", "insert")["insert"][0], bare_insert
         )
-        report.line("insert (200) against its bytes built before: rows/s", insert, bare, 0.9, False)
+        report.line("insert (200) against its bytes encoded in advance: rows/s", insert, bare, 0.9, False)
         unnest, insert = in_turns(
             arguments.rounds,
             lambda: loaded("--method", "unnest")["unnest"],
@@ -369,7 +369,7 @@ def bulk(server, report, arguments):
 
 
 def point(server, report, arguments):
-    """The same prepared statement; riops looks at every row, pgbench does not."""
+    """The same prepared statement. riops checks every row; pgbench does not."""
     call(RIOPS, "prepare", "load", "--rows", str(ROWS), "--recreate", "-d", server.socket)
 
     def ours(sessions):
@@ -402,7 +402,7 @@ def point(server, report, arguments):
 
 
 class Report:
-    """Lines of a table, and whether all targets were met."""
+    """Prints the lines of the result, and records whether all targets were met."""
 
     def __init__(self):
         self.met = True
@@ -425,7 +425,7 @@ class Report:
 
 
     def within(self, name, ours, theirs, tolerance):
-        """The medians may differ by so much, to either side."""
+        """Requires the medians to differ by at most this share, in either direction."""
         ratios = [mine / other for mine, other in zip(ours, theirs)]
         ratio = statistics.median(ours) / statistics.median(theirs)
         met = abs(ratio - 1) <= tolerance
@@ -443,7 +443,7 @@ class Report:
 
 
 def sysbench(server, words, *options):
-    """Sysbench on the tables in the schema public: its output, CPU seconds and wall seconds."""
+    """Runs sysbench on the tables in the schema public. Returns its output, CPU seconds and elapsed seconds."""
     url = urllib.parse.urlparse(server.tcp)
     command = ["sysbench", words[0], "--db-driver=pgsql", f"--pgsql-host={url.hostname}"]
     command += [f"--pgsql-port={url.port}", f"--pgsql-user={url.username}"]
@@ -453,14 +453,14 @@ def sysbench(server, words, *options):
 
 OLTP_TABLES = ["--tables=10", "--table-size=100000"]
 OLTP_MIXES = {
-    "page": ("read_write", ["--range-selects=off", "--index-updates=10", "--non-index-updates=10"]),
+    "study": ("read_write", ["--range-selects=off", "--index-updates=10", "--non-index-updates=10"]),
     "defaults": ("read_write", []),
     "point": ("point_select", []),
 }
 
 
 def oltp(server, report, arguments):
-    """Both on the same tables, in turns; CPU of the whole process of both, over the transactions of their results."""
+    """Alternates on the same tables. CPU is that of the whole process, per transaction of its result."""
 
     def ours(mix, sessions, keys="uniform"):
         test, options = OLTP_MIXES[mix]
@@ -481,7 +481,7 @@ def oltp(server, report, arguments):
         return float(rate), cpu * 1e6 / int(done), text
 
     targets = {
-        ("page", 8): (1.0, 0.70), ("page", 32): (1.0, 0.70),
+        ("study", 8): (1.0, 0.70), ("study", 32): (1.0, 0.70),
         ("defaults", 8): (1.0, 0.70), ("defaults", 32): (1.0, 0.70),
         ("point", 8): (1.05, 0.80), ("point", 32): (1.15, 0.60),
     }
@@ -491,11 +491,11 @@ def oltp(server, report, arguments):
         name = f"oltp {mix}, {sessions} sessions"
         report.line(f"{name}: transactions/s", *((run[0] for run in runs) for runs in results), rate, False)
         report.line(f"{name}: CPU µs/transaction", *((run[1] for run in runs) for runs in results), cpu, True)
-    skewed, peer = ours("page", 32, "special"), theirs("page", 32, "special")
+    skewed, peer = ours("study", 32, "special"), theirs("study", 32, "special")
     stage = skewed[2]["stages"][0]
     waits = stage.get("lock_waits", {"samples": 1, "waiting": 0})
     errors = re.search(r"ignored errors: +(\d+)", peer[2]).group(1)
-    print(f"oltp page, 32 sessions, sysbench's skewed keys: riops {skewed[0]:.1f} tx/s, sysbench {peer[0]:.1f} tx/s ({errors} ignored errors)")
+    print(f"oltp study, 32 sessions, skewed keys of sysbench: riops {skewed[0]:.1f} tx/s, sysbench {peer[0]:.1f} tx/s ({errors} ignored errors)")
     print("  riops: " + ", ".join(f"{error['count']} × {error['sqlstate']}, {error['attempts_s']:.0f} s in such attempts" for error in stage["errors"])
           + f"; {waits['waiting'] / waits['samples'] / 32:.0%} of the sessions waited for locks", flush=True)
     call(RIOPS, "cleanup", "oltp", "-d", server.tcp)
@@ -526,7 +526,7 @@ CBC_STEPS += ["SELECT_u2", "SELECT_c2"]
 
 
 class Iostat:
-    """Bytes read and written by a device, as iostat -x sees them: a curve over wall clock time."""
+    """Cumulative bytes read and written by a device over wall clock time, from iostat -x."""
 
     def __init__(self, device):
         self.process = subprocess.Popen(
@@ -558,7 +558,7 @@ class Iostat:
         self.process.wait()
 
     def between(self, start, end, column):
-        """Bytes, read (1) or written (2)."""
+        """Returns the bytes read (column 1) or written (column 2)."""
         def at(moment):
             for before, after in zip(self.curve, self.curve[1:]):
                 if before[0] <= moment <= after[0]:
@@ -569,7 +569,7 @@ class Iostat:
 
 
 def cbc(server, report, arguments):
-    """The steps of riops and of psql, each in a new database; and what the probes cost and see."""
+    """The steps of riops and of psql, each in a new database; and the cost and accuracy of the probes."""
     size = str(arguments.size)
     script = os.path.join(ROOT, "sql", "cbc", "cbc.sql")
     records, agreements = [], []
@@ -580,7 +580,7 @@ def cbc(server, report, arguments):
 
     def ours():
         settle()
-        # Which device it is, the first run tells.
+        # The name of the device is known after the first run.
         device = records[0]["stages"][0].get("io", {}).get("name") if records else None
         watched = Iostat(device) if device else None
         text = call(RIOPS, "run", "cbc", "--size", size, "-d", server.socket, "--output", "json", "--no-store", "--quiet")
@@ -594,7 +594,7 @@ def cbc(server, report, arguments):
             for name, column in [("read_mb_s", 1), ("write_mb_s", 2)]:
                 mine = stage["io"][name] * 1e6 * stage["seconds"]
                 other = watched.between(start, start + stage["seconds"], column)
-                # A second's samples say nothing of less than a few of them.
+                # iostat samples once per second, so shorter stages have too few samples.
                 if stage["seconds"] >= 3 and mine > 50e6:
                     agreements.append((stage["name"], name, mine, other))
         return {stage["name"]: stage["seconds"] * 1e3 for stage in record["stages"]}
@@ -629,7 +629,7 @@ def cbc(server, report, arguments):
 
 
 def in_turns(rounds, first, second):
-    """Alternates, and swaps who goes first, so that drift hits both alike."""
+    """Alternates, and swaps the order in each round, so that drift affects both equally."""
     results = ([], [])
     for number in range(rounds):
         order = [(0, first), (1, second)]
@@ -709,7 +709,7 @@ def load(server, report, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("case", nargs="+", choices=["socket", "tcp", "batch1000", "load", "overhead", "stall", "many", "loops", "ybio", "bulk", "point", "oltp", "cbc", "all"])
-    parser.add_argument("--size", default="1", help="of cbc, in GB")
+    parser.add_argument("--size", default="1", help="size for cbc, in GB")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=10)
     arguments = parser.parse_args()

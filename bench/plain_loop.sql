@@ -1,6 +1,6 @@
--- The peer of sql/ybio.sql: a loop as anybody would write it, on its tables. A range from a random key,
--- a formatted string to execute, a transaction and a notice for each batch; with prepared => true the
--- string executes a prepared statement.
+-- The peer of sql/ybio.sql: a straightforward loop on the same tables. Each batch is a range from a random key,
+-- a formatted string to execute, a transaction and a notice. With prepared => true, the string executes a
+-- prepared statement.
 create or replace procedure plain_loop(
   tab_name text, tab_rows bigint, batch_size bigint, run_s float8, pct_update int, prepared boolean,
   inout rows_per_s float8

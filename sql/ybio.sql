@@ -5,19 +5,18 @@
 --   call runit(run_duration=>interval '1 minute', pct_update=>10, batch_size=>1000);
 --   select * from benchruns order by job_id desc;
 --
--- Installs into the current schema: the procedures setup and runit, the table benchruns, and what
--- both need, ybio_loop and ybio_report. Plain SQL and PL/pgSQL for PostgreSQL 11 and later and for its
--- relatives; YugabyteDB's clauses are used where version() names it (not yet run against a live
--- YugabyteDB).
+-- Installs into the current schema: the procedures setup and runit, the table benchruns, and the routines
+-- ybio_loop and ybio_report that runit uses. Plain SQL and PL/pgSQL for PostgreSQL 11 and later and for
+-- PostgreSQL-compatible databases; YugabyteDB's clauses are used if version() reports it (not yet tested
+-- on a live YugabyteDB).
 --
--- A batch is one statement, over a range of consecutive keys whose rows lie scattered, and one
--- transaction. Its statement is planned once (prepared=>true) or parsed and planned each time, and
--- has to reach its rows through the index: runit asks the planner before the first batch and warns
--- where it would not. For the time of a run it sets what keeps the planner on that path, and puts
--- the session's own settings back at its end; a session whose run failed gets them back at the end
--- of its next one, or by RESET ALL.
+-- A batch is one transaction with one statement over a range of consecutive keys, whose rows are scattered
+-- over the table. The statement is planned once (prepared=>true) or parsed and planned each time. It must
+-- reach its rows through the index: runit checks the plan before the first batch and warns if it differs.
+-- During a run it changes the planner settings to enforce this plan, and restores the session's settings
+-- at the end. After a failed run they are restored at the end of the session's next run, or by RESET ALL.
 --
--- This file is part of riops: `riops run rows --loop server` runs the very same ybio_loop.
+-- This file is part of riops: `riops run rows --loop server` uses the same ybio_loop.
 
 create table if not exists benchruns (
   job_id serial primary key,
@@ -69,14 +68,14 @@ declare
   noticed timestamptz;
 begin
   if (tab_rows >= 1 and batch_size >= 1 and tab_num between 0 and 9999) is not true then
-    raise exception 'tab_rows (%) and batch_size (%) must be at least 1, and tab_num (%) at most 9999',
+    raise exception 'tab_rows (%) and batch_size (%) must be at least 1, and tab_num (%) between 0 and 9999',
       tab_rows, batch_size, tab_num;
   end if;
-  -- The last batch of a remainder is a batch too.
+  -- Rounded up: the last batch may be smaller.
   batches := (tab_rows + batch_size - 1) / batch_size;
   if orderby is not null then
     sort := ' order by ' || orderby;
-    -- Better known before the old table is dropped.
+    -- Reports an invalid expression before the old table is dropped.
     execute 'select 1 from (values (1::bigint, 1::bigint)) as generated (mykey, scratch)' || sort;
   end if;
   if is_yugabytedb then
@@ -88,10 +87,10 @@ begin
       split_table := format(' split into %s tablets', tab_tablets);
     end if;
   elsif tab_tablets > 0 or ind_tablets > 0 then
-    raise notice 'tab_tablets and ind_tablets are for YugabyteDB: not used here';
+    raise notice 'tab_tablets and ind_tablets are ignored: they require YugabyteDB';
   end if;
   if recreate and to_regclass(quote_ident(tab_name)) is not null then
-    -- A run that was killed has left its view, which would keep the table.
+    -- The view left behind by a killed run would prevent the drop of the table.
     for leftover in
       select distinct format('%I.%I', n.nspname, v.relname)
         from pg_depend d join pg_rewrite r on r.oid = d.objid join pg_class v on v.oid = r.ev_class
@@ -103,8 +102,8 @@ begin
     end loop;
     execute format('drop table %I', tab_name);
   end if;
-  -- YugabyteDB keeps a table in the order of its key, and fills an index best while it is empty; a
-  -- heap is indexed faster when it is full.
+  -- On YugabyteDB a table is stored by its primary key, and an index is best created before the load. On
+  -- PostgreSQL it is faster to create the index after the load.
   execute format('create table if not exists %I (mykey bigint%s, scratch bigint, filler char(%s)%s)%s',
     tab_name, case when index_as_pk then ' not null' else '' end, filler,
     case when index_as_pk and is_yugabytedb then ', primary key (mykey asc)' else '' end,
@@ -116,7 +115,7 @@ begin
   raise notice 'Inserting % rows in % batches of %', tab_rows, batches, batch_size;
   noticed := clock_timestamp();
   for batch in 1..batches loop
-    -- OFFSET 0 keeps the random numbers from being drawn again for the sort.
+    -- OFFSET 0 prevents the planner from evaluating random() again for the sort.
     execute format(
       'insert into %I (mykey, scratch, filler)
        select mykey, scratch, %L
@@ -144,11 +143,11 @@ begin
 end;
 $setup$;
 
--- loop: begin (riops takes the part from here to the mark below, and nothing else of this file)
+-- loop: begin (riops installs only the part between this marker and the one below)
 
--- The state of a loop. Latencies are counted in buckets of 2 %: bucket b has those around
--- exp((b - 1) / 50) microseconds, reads in 1 to 1200 of the histogram, updates in 1201 to 2400. `all`
--- has what was committed in all, the rest what was measured.
+-- Returns the state of a loop as JSON. Latencies are counted in buckets of 2 %: bucket b is centered on
+-- exp((b - 1) / 50) microseconds. Reads use buckets 1 to 1200 of the histogram, updates 1201 to 2400.
+-- `all` counts everything committed, the other fields only the measurement.
 create or replace function ybio_report(
   call_id text, intervals bigint, measure_s float8, ended_s float8, histogram bigint[],
   longest_us float8[], measured_rows bigint[], all_counts bigint[], lost_rows bigint, announced bigint,
@@ -168,18 +167,19 @@ create or replace function ybio_report(
     'conflicts', conflicts, 'deadlocks', deadlocks, 'drained_us', longest_us[3], 'seen', to_json(seen))
 $report$;
 
--- Repeats batches, each a transaction of its own, from start_s on. Those that end from measure_s up to
--- until_s are measured (all times are seconds since 1970 on this server's clock), or, with a number
--- instead of an end, batches_max of them, or as many as bring the rows to rows_max. At least one
--- batch is run.
+-- Repeats batches, one transaction each, from start_s on. Batches that end between measure_s and until_s
+-- are measured (all times are seconds since 1970 on this server's clock). With a limit on the count instead
+-- of an end time, batches_max batches are measured, or as many as are needed for rows_max rows. At least
+-- one batch is executed.
 --
--- With detail, progress is the report as JSON in a notice's DETAIL: after every report_s seconds, and
--- before more rows are updated than the last report has announced, so that who loses the connection
--- knows how many updates there can be at most. Without, it is the line that runit shows, the time
--- starts with the first batch, and the last one is measured although it ends after until_s.
--- looks are statements that show a plan, run once when half of the work is done. result comes out as
--- the last report. A call that the server itself runs again goes on from the last report, which the
--- session keeps in the setting ybio.state.
+-- With detail, progress is reported as JSON in the DETAIL of a notice: every report_s seconds, and before
+-- more rows are updated than the last report announced. A client that loses the connection thus knows the
+-- maximum number of updates. Without detail, progress is the line that runit prints, the time starts
+-- with the first batch, and the last batch is measured although it ends after until_s.
+--
+-- looks are EXPLAIN statements, executed once when half of the work is done. result returns the last
+-- report. If the server itself runs a call again, it continues from the last report, which is stored in the
+-- session setting ybio.state.
 create or replace procedure ybio_loop(
   call_id text, tab_name text, tab_rows bigint, batch_size bigint, update_batch bigint,
   pct_update int, pct_of_rows boolean, prepared boolean, index_only boolean,
@@ -194,7 +194,7 @@ declare
   writing text := format('with updated as (update %s set %s where mykey between ', tab_name, changed);
   written text := format(' returning 1, %I) select count(*), max(%1$I) from updated', counted);
   kind int := case when not prepared then 3 when index_only then 2 else 1 end;
-  -- Some servers have only 2^31 random numbers, too few for so many keys.
+  -- On some servers random() returns only 2^31 different values, too few for so many keys.
   many_keys boolean := tab_rows > 1000000000;
   read_starts bigint := greatest(tab_rows - batch_size + 1, 1);
   update_starts bigint := greatest(tab_rows - update_batch + 1, 1);
@@ -206,25 +206,26 @@ declare
   began float8;
   ended float8;
   bucket int;
-  -- Reads in 1 to 1200, updates in 1201 to 2400; this and the next five of the measurement only.
+  -- Reads in 1 to 1200, updates in 1201 to 2400. This and the next five variables cover the measurement
+  -- only.
   histogram bigint[] := array_fill(0::bigint, array[2400]);
   longest_read float8 := 0;
   longest_update float8 := 0;
   max_scratch bigint := 0;
   conflicts bigint := 0;
   deadlocks bigint := 0;
-  -- Of the whole call.
+  -- Totals of the whole call.
   batches bigint := 0;
   updates bigint := 0;
   read_rows bigint := 0;
   updated_rows bigint := 0;
   attempts int;
   failed boolean;
-  -- Rows of it that were not measured.
+  -- Rows of these totals that were not measured.
   before_read bigint := 0;
   before_updated bigint := 0;
   lost_rows bigint := 0;
-  -- When something else than the next batch is due.
+  -- When something other than the next batch is due.
   border float8 := measure_s;
   batches_due bigint := unbounded;
   rows_due bigint := unbounded;
@@ -256,7 +257,7 @@ begin
     announce_at := announced - 2 * update_batch;
   end if;
   if prepared then
-    -- A statement on a name that stands still is planned once, whichever table is behind the name.
+    -- Static statements on a view with a fixed name are planned once, for any table.
     execute format('create or replace temporary view ybio_rows as select mykey, scratch from %s', tab_name);
   end if;
   if seed is not null then
@@ -271,16 +272,16 @@ begin
   commit;
   began := date_part('epoch', clock_timestamp());
   if not detail then
-    -- Nobody waits for others: making ready is not part of the time.
+    -- There are no other sessions to wait for: the setup above is not part of the run time.
     until_s := until_s + began - start_s;
     start_s := began;
     measure_s := began;
     border := began;
   end if;
-  -- Every transaction makes each expression ready anew: the loop has as few as it can.
+  -- Each transaction initializes every PL/pgSQL expression again, so the loop has as few as possible.
   loop
-    -- A share that is kept exactly, and not by chance: an update is next when the updated part,
-    -- taken in the middle of that update, is below what is wanted.
+    -- The share of updates is deterministic, not random: the next batch is an update if the updated share
+    -- at the middle of that update is below the requested share.
     if pct_update > 0 and (case when pct_of_rows
       then 100 * (2 * updated_rows + update_batch) < 2 * pct_update * (read_rows + updated_rows + update_batch)
       else 100 * (2 * updates + 1) < 2 * pct_update * (batches + 1) end)
@@ -318,7 +319,7 @@ begin
           end if;
         end;
         exit when not failed;
-        -- The next attempt sees what the other transaction has left.
+        -- The next attempt needs a new snapshot.
         rollback;
       end loop;
       commit;
@@ -345,9 +346,9 @@ begin
     if ended >= border or updated_rows > announce_at or batches + 1 >= batches_due
       or read_rows + updated_rows + found_rows >= rows_due
     then
-      -- This batch is not counted yet: what is counted ended before it.
+      -- This batch is not counted yet: all counted batches ended before it.
       if not measuring then
-        -- All of that was the warm-up: nothing of it is measured.
+        -- Everything so far was the warm-up, which is not measured.
         before_read := read_rows;
         before_updated := updated_rows;
         histogram := array_fill(0::bigint, array[2400]);
@@ -365,7 +366,7 @@ begin
         rows_due := case when looks is null then rows_end else coalesce(read_rows + updated_rows + rows_max / 2, unbounded) end;
       end if;
       if detail and ended >= until_s then
-        -- It was committed, and ended too late to be measured.
+        -- The batch was committed, but ended too late to be measured.
         histogram[bucket] := histogram[bucket] - 1;
         if bucket > 1200 then
           before_updated := before_updated + found_rows;
@@ -417,7 +418,7 @@ begin
         rows_due := rows_end;
       end if;
       if not last then
-        -- The time for report and look is no batch's.
+        -- The time for the report and for EXPLAIN does not count as batch time.
         began := began + date_part('epoch', clock_timestamp()) - ended;
         ended := date_part('epoch', clock_timestamp());
       end if;
@@ -489,7 +490,7 @@ declare
   result json;
 begin
   if to_regclass(quote_ident(tab_name)) is null then
-    raise exception 'there is no table %: make it with call setup(tab_prefix=>%, tab_num=>%)',
+    raise exception 'table "%" does not exist: create it with call setup(tab_prefix=>%, tab_num=>%)',
       tab_name, quote_literal(tab_prefix), tab_num;
   end if;
   if (tab_rows >= 1 and batch_size >= 1) is not true then
@@ -499,7 +500,7 @@ begin
     raise exception 'pct_update must be between 0 and 100, not %', pct_update;
   end if;
   if run_duration is null or tab_num not between 0 and 9999 then
-    raise exception 'run_duration must not be null, and tab_num (%) at most 9999', tab_num;
+    raise exception 'run_duration must not be null, and tab_num (%) must be between 0 and 9999', tab_num;
   end if;
   if former is null then
     select json_object_agg(name, setting) into former
@@ -511,8 +512,8 @@ begin
     case when index_only then 'mykey' else 'scratch' end, tab_name, batch) into plan;
   path := plan #>> '{0,Plan,Plans,0,Node Type}';
   if path <> (case when index_only then 'Index Only Scan' else 'Index Scan' end) then
-    raise warning 'the rows of % are reached by %, not by %: the result is not what it says', tab_name,
-      path, case when index_only then 'an Index Only Scan' else 'an Index Scan' end;
+    raise warning 'access path of table "%" is %, expected %: the result is invalid', tab_name,
+      path, case when index_only then 'Index Only Scan' else 'Index Scan' end;
   end if;
   path := path || coalesce(' using ' || (plan #>> '{0,Plan,Plans,0,Index Name}'), '');
   if initial_count then

@@ -1,6 +1,6 @@
 -- Complete Block Check for psql: psql -d cbc -v scale=20 -ef cbc.sql > cbc.log 2>&1
--- Makes the table settings_loop (scale: its nominal size in GB, decimals allowed) and drops one that is
--- there; so give it a database of its own. Made of t00…t06 by riops's tests: change those.
+-- Creates the table settings_loop (scale: nominal size in GB, decimals allowed) and drops an existing one, so
+-- use a dedicated database. Generated from t00…t06 by the tests of riops: edit those files instead.
 \timing on
 \if :{?scale}
 \else

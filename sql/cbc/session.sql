@@ -1,5 +1,6 @@
--- For the sessions of a run: what role or database have set shall not end a step that takes long, and the
--- server shall notice (from PostgreSQL 14 on) where riops was killed. Older servers do not know all of them.
+-- Settings of the sessions of a run: timeouts configured for the role or the database must not cancel a long
+-- step, and the server must detect that riops was killed (PostgreSQL 14 and later). The join skips settings
+-- that older servers do not have.
 select set_config(name, value, false)
   from (values ('search_path', 'riops'), ('statement_timeout', '0'), ('lock_timeout', '0'),
                ('idle_session_timeout', '0'), ('idle_in_transaction_session_timeout', '0'),

@@ -1,4 +1,4 @@
--- CREATE_TABLE: writes the table in order, and the log of it unless wal_level is minimal.
+-- CREATE_TABLE: writes the table sequentially, and its WAL unless wal_level is minimal.
 create table settings_loop as
 select loop.seq, settings.*
   from generate_series(0, (:scale * 12500)::integer) as loop(seq)

@@ -1,2 +1,2 @@
--- VACUUM: reads the whole table, and writes each block again that is not frozen yet.
+-- VACUUM: reads the whole table and rewrites each block that is not frozen yet.
 vacuum (freeze, analyze, verbose) settings_loop;

@@ -1,2 +1,2 @@
--- SELECT_u1, SELECT_c1: one name in many, whose rows lie all over the table.
+-- SELECT_u1, SELECT_c1: one of many names, whose rows are scattered over the whole table.
 select max(sourceline) from settings_loop where name = 'shared_buffers';

@@ -1,2 +1,2 @@
--- CLUSTER: reads the table by the index, or sorts it, and writes it anew in that order.
+-- CLUSTER: reads the table through the index, or sorts it, and rewrites it in index order.
 cluster verbose settings_loop using by_name;

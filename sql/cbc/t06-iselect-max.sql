@@ -1,2 +1,2 @@
--- SELECT_u2, SELECT_c2: the same as t03, whose rows lie side by side now.
+-- SELECT_u2, SELECT_c2: the query of t03, whose rows are now adjacent.
 select max(sourceline) from settings_loop where name = 'shared_buffers';

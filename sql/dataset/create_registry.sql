@@ -1,4 +1,4 @@
--- What riops keeps in a target: which datasets there are, and which runs changed them.
+-- The registry of datasets and of the runs that changed them.
 create table riops.dataset (
   workload text primary key,
   id text not null,
@@ -10,7 +10,7 @@ create table riops.dataset (
   completed_at timestamptz
 );
 comment on table riops.dataset is 'riops registry 1';
--- A run without an end did not report: it was killed, or the server was.
+-- A run without an end time did not report its changes: riops or the server was killed.
 create table riops.run (
   id text primary key,
   dataset text not null,

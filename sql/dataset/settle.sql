@@ -1,3 +1,3 @@
--- Statistics for the planner, and no row left whose visibility the first reader would have to
--- write down.
+-- Planner statistics, and frozen rows: otherwise the first reads would set hint bits and dirty the
+-- blocks.
 vacuum (freeze, analyze) riops.{table}

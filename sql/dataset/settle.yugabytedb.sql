@@ -1,2 +1,2 @@
--- There is nothing to vacuum.
+-- YugabyteDB does not need VACUUM.
 analyze riops.{table}

@@ -1,3 +1,3 @@
--- The key is spread by its hash, so that a load reaches all tablets.
+-- Hash sharding spreads a load over all tablets.
 create table riops.{table} (id int, f1 text, f2 text, f3 text, f4 text, primary key (id hash))
   split into {tablets} tablets

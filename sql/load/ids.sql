@@ -1,3 +1,3 @@
--- Ids that differ, their smallest and largest.
+-- Number of distinct ids, smallest and largest id.
 select count(*), coalesce(min(id), 0), coalesce(max(id), 0)
   from (select distinct id from riops.{table}) as ids

@@ -1,5 +1,5 @@
--- Makes as many rows from `first_id` on as an array for each column, and inserts them with one
--- statement. Its texts are hexadecimal digits.
+-- Inserts `rows` rows, starting at `first_id`, with one statement and one array per column. The texts are
+-- hexadecimal digits.
 create procedure load_batch(first_id bigint, rows bigint, inout loaded bigint)
 language plpgsql as $procedure$
 declare

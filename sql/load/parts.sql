@@ -1,5 +1,5 @@
--- For each range of ids: its number, rows, texts of a length that none should have, and a checksum
--- that changes with every text and with the row in which it stands.
+-- For each range of ids: its number, its rows, the rows with a text of unexpected length, and a checksum
+-- that depends on every text and on the row that contains it.
 select id / {part}, count(*),
        count(*) filter (where coalesce(length(f1), 0) not in ({lengths})
                            or coalesce(length(f2), 0) not in ({lengths})

@@ -1,6 +1,6 @@
--- All rows; those of the load, unless they were deleted; the sum of k; rows whose texts have another
--- length than sysbench gives them: their last character stands before one blank of padding. (With
--- length(), which counts characters one by one, the whole takes three times as long.)
+-- All rows; rows in the loaded id range; the sum of k; rows whose texts do not have the length that
+-- sysbench gives them, with exactly one blank of padding at the end. (With length(), which counts
+-- characters one by one, the query takes three times as long.)
 select count(*), count(*) filter (where id between 1 and {size}), coalesce(sum(k), 0),
        count(*) filter (where get_byte(bpcharsend(c::char(120)), 118) = 32
                            or get_byte(bpcharsend(c::char(120)), 119) <> 32

@@ -1,4 +1,4 @@
--- sysbench's table. Its keys follow when it is full: that is faster.
+-- The table of sysbench. Its keys are created after the load, which is faster.
 create table {table} (
   id {id} not null,
   k integer not null default 0,

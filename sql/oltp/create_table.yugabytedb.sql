@@ -1,4 +1,4 @@
--- The key is part of the table there, and cannot follow.
+-- YugabyteDB stores a table by its primary key, which must exist before the load.
 create table {table} (
   id {id} not null,
   k integer not null default 0,

@@ -1,4 +1,4 @@
--- sysbench's tables that are there, with what run has to know of them.
+-- The sysbench tables in a schema, with the properties that a run depends on.
 select c.relname,
        exists (select from pg_constraint k where k.conrelid = c.oid and k.contype = 'p'
                 and pg_get_constraintdef(k.oid) like 'PRIMARY KEY (id%)'),
@@ -9,7 +9,7 @@ select c.relname,
        (select count(*) from pg_attribute a where a.attrelid = c.oid and a.attnum > 0
            and a.attname in ('id', 'k', 'c', 'pad') and not a.attisdropped),
        coalesce(obj_description(c.oid, 'pg_class'), ''),
-       -- Only YugabyteDB says in which order a key lies.
+       -- Only YugabyteDB shows the sort order of a key.
        exists (select from pg_constraint k where k.conrelid = c.oid and k.contype = 'p'
                 and pg_get_constraintdef(k.oid) like 'PRIMARY KEY (id ASC)%')
   from pg_class c join pg_namespace n on n.oid = c.relnamespace

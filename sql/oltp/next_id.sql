@@ -1,2 +1,2 @@
--- The ids of the load came from the client: the sequence goes on behind them.
+-- The client chose the ids of the load: the sequence continues after them.
 select setval(pg_get_serial_sequence('{table}', 'id'), {size})

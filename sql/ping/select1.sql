@@ -1,2 +1,2 @@
--- The least that a server can be asked to execute.
+-- The smallest query that returns a row.
 select 1

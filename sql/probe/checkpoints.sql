@@ -1,2 +1,2 @@
--- From PostgreSQL 17 on.
+-- PostgreSQL 17 and later.
 select num_timed, num_requested, buffers_written from pg_stat_checkpointer

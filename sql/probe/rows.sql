@@ -1,4 +1,4 @@
--- Versions of rows, what vacuum did about them, and what the tables and their indexes take.
+-- Row versions, vacuum runs, and the sizes of the tables and of their indexes.
 select coalesce(sum(n_tup_upd), 0), coalesce(sum(n_tup_hot_upd), 0), coalesce(sum(n_dead_tup), 0),
        coalesce(sum(vacuum_count + autovacuum_count), 0),
        coalesce(sum(pg_table_size(relid)), 0), coalesce(sum(pg_indexes_size(relid)), 0)

@@ -1,4 +1,4 @@
--- Block accesses and rows of the dataset's tables, all forks and indexes.
+-- Block accesses to the dataset's tables and to their indexes.
 select coalesce(sum(heap_blks_hit), 0), coalesce(sum(heap_blks_read), 0),
        coalesce(sum(idx_blks_hit), 0), coalesce(sum(idx_blks_read), 0)
   from pg_statio_user_tables

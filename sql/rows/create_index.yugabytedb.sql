@@ -1,2 +1,2 @@
--- While the table is empty there is nothing to fill in online.
+-- The table is still empty: no online backfill is needed.
 create index nonconcurrently {table}_asc_mykey on riops.{table} (mykey asc){split}

@@ -1,5 +1,5 @@
--- The key, the column that updates change, and one that only makes rows larger. The filler is
--- stored plain, since blanks would otherwise be compressed away.
+-- The key, the column that updates change, and a filler that only makes rows larger. The filler has
+-- plain storage because its blanks would otherwise be compressed.
 create table riops.{table} (
   mykey bigint not null,
   scratch bigint not null,

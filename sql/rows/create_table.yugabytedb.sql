@@ -1,5 +1,5 @@
--- Without a key of its own a table is spread by the hash of a hidden row id, so that its rows lie
--- scattered over all tablets. With a range key (`key`) the table is its own index.
+-- Without a primary key a table is sharded by the hash of a hidden row id, so its rows are scattered over
+-- all tablets. With a range-sharded primary key (`key`) the table is its own index.
 create table riops.{table} (
   mykey bigint not null,
   scratch bigint not null,

@@ -1,5 +1,5 @@
--- SLOB's layout: with a fill factor of 10 % the second row of a block would leave too little free.
--- Updates stay in the block, which has room for some more versions of its row.
+-- SLOB's layout: with a fill factor of 10 % a second row would leave too little free space in the block.
+-- Updates stay in the block, which has space for some more versions of its row.
 create table riops.{table} (
   mykey bigint not null,
   scratch bigint not null,

@@ -1,5 +1,5 @@
--- One batch: every {batches}th key from {first} on, sorted only within itself. OFFSET 0 keeps the
--- random numbers from being drawn again for the sort.
+-- One batch: every {batches}th key from {first} on, sorted only within the batch. OFFSET 0 prevents the
+-- planner from evaluating random() again for the sort.
 insert into riops.{table} (mykey, scratch, filler)
 select mykey, scratch, ''
   from (select mykey, floor(random() * ({rows} + 1))::bigint as scratch

@@ -1,4 +1,4 @@
--- What a benchmark's figures depend on, in the unit of pg_settings.
+-- Settings that affect the results of a benchmark, in the units of pg_settings.
 select name, setting, coalesce(unit, ''), source
   from pg_settings
  where name in ('fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers', 'autovacuum',

@@ -1,5 +1,5 @@
--- Settings that somebody changed, and those by which every figure of a benchmark is read; none
--- that may hold a password.
+-- Settings that differ from the default, and those needed to interpret the results of a benchmark; none
+-- that may contain a password.
 select name, current_setting(name)
   from pg_settings
  where (source not in ('default', 'client', 'override', 'session')

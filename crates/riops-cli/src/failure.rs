@@ -1,4 +1,4 @@
-//! Exit codes, and what is printed when something failed.
+//! Exit codes and error messages.
 
 use std::process::ExitCode;
 
@@ -9,18 +9,18 @@ use riops::server::ConnectionError;
 use riops::server::conninfo::ConnInfoError;
 use riops::server::embedded::EmbeddedError;
 
-/// Something failed.
+/// An operation failed.
 pub(crate) const FAILED: u8 = 1;
-/// The command line is wrong, or contradicts the target.
+/// The command line is invalid, or does not fit the server or its dataset.
 pub(crate) const USAGE: u8 = 2;
-/// Done, but the result is not valid.
+/// The run completed, but its result is not valid.
 pub(crate) const NOT_VALID: u8 = 3;
-/// Done and valid, but not what a threshold wants.
+/// The run completed and is valid, but breached a threshold.
 pub(crate) const BREACHED: u8 = 99;
-/// The user ended it.
+/// Interrupted by the user.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// A mistake of the user's.
+/// An invalid command line. The exit code is [`USAGE`].
 #[derive(Debug)]
 pub(crate) struct UsageError(pub(crate) String);
 
@@ -32,7 +32,7 @@ impl std::fmt::Display for UsageError {
 
 impl std::error::Error for UsageError {}
 
-/// Prints an error and gives the exit code that fits it.
+/// Prints an error and returns its exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     let code = code_of(error);
     let text = if code == INTERRUPTED { "interrupted".to_owned() } else { message(error) };
@@ -40,13 +40,13 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Prints an error in the use of riops and returns its exit code.
+/// Prints a usage error and returns its exit code.
 pub(crate) fn usage(message: &str) -> ExitCode {
     crate::ui::error(message);
     ExitCode::from(USAGE)
 }
 
-/// The error with its causes, leaving out those that the text before them quotes already.
+/// Returns the error with its causes, without those that the preceding text already contains.
 fn message(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -63,7 +63,7 @@ fn code_of(error: &anyhow::Error) -> u8 {
     error.chain().find_map(code_of_cause).unwrap_or(FAILED)
 }
 
-/// The exit code of an error that has one of its own.
+/// Returns the exit code of a cause; `None` if the cause does not determine it.
 fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<RunError>() {
         return Some(match error.kind() {
@@ -84,7 +84,10 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     let usage = cause.is::<UsageError>()
         || cause.is::<PlanError>()
         || cause.is::<ConnInfoError>()
-        || matches!(cause.downcast_ref(), Some(FormError::Unknown(_) | FormError::Unfit { .. }));
+        || matches!(
+            cause.downcast_ref(),
+            Some(FormError::Unknown(_) | FormError::Unsupported { .. })
+        );
     match (interrupted, usage) {
         (true, _) => Some(INTERRUPTED),
         (_, true) => Some(USAGE),
@@ -99,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_is_told_once() {
+    fn prints_each_cause_once() {
         let source = std::io::Error::other("no such host");
         let quoting = ConnectionError::Connect { address: "db:5432".to_owned(), source };
         let error = anyhow::Error::from(quoting).context("not prepared");
@@ -107,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_error_has_its_exit_code() {
+    fn maps_each_kind_of_error_to_an_exit_code() {
         assert_eq!(code_of(&anyhow::anyhow!("broken")), FAILED);
         assert_eq!(code_of(&UsageError("no".to_owned()).into()), USAGE);
         let differs = DatasetError::Differs {

@@ -1,4 +1,4 @@
-//! What `--help` says: a snapshot of every command, and that the defaults in it are the real ones.
+//! What `--help` says: a snapshot of every command, and that its defaults are those of the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -66,10 +66,10 @@ fn plan(workload: &str, options: &[&str]) -> Option<(Plan, Option<DatasetPlan>)>
         args::Command::Run(run) => run,
         other => panic!("{other:?}"),
     };
-    // Each run has a seed of its own.
+    // Each run has a different seed.
     let plan = Plan { seed: 0, ..run.workload.unwrap().options().plan().ok()? };
     let prepared = plan.prepared().unwrap();
-    // What was typed is kept beside what it means.
+    // The parameters as typed differ, not their meaning.
     Some((Plan { dataset: Parameters::new(), ..plan }, prepared))
 }
 

@@ -1,4 +1,5 @@
-//! The command `riops`: reads what the user wants, asks the library, prints what it says.
+//! The `riops` command: parses the command line, calls the library and prints the results. It must not
+//! measure anything.
 
 mod args;
 mod commands;
@@ -9,6 +10,7 @@ mod options;
 mod scan;
 mod screen;
 mod settings;
+mod short_help;
 mod sysbench_env;
 mod target;
 mod title;

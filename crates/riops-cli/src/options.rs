@@ -1,18 +1,17 @@
-//! The names of all options of all commands, and the variables that set them.
+//! The names of all options of all commands, and the environment variables that set them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 
 use clap::{Arg, ArgAction, Command};
 
-/// How the variables of options begin.
+/// Prefix of the environment variables that set options.
 const PREFIX: &str = "RIOPS_";
 
-/// Variables with this prefix that set no option: those of the tests and of the benchmark against
-/// other tools.
+/// Variables with this prefix that set no option. The tests and the comparison with other tools use them.
 const OTHER_VARIABLES: [&str; 3] = ["RIOPS_BINARY", "RIOPS_TEST_ALL", "RIOPS_WRITE_SCRIPTS"];
 
-/// The long names of all options, and the options that each alias stands for.
+/// The long names of all options, and the options of each alias.
 #[derive(Debug, Default)]
 pub(crate) struct OptionNames {
     names: BTreeSet<String>,
@@ -20,14 +19,28 @@ pub(crate) struct OptionNames {
 }
 
 impl OptionNames {
-    /// Collects them from a command and all its subcommands.
+    /// Collects the names from a command and all its subcommands.
     pub(crate) fn of(command: &Command) -> Self {
         let mut found = Self::default();
         found.collect(command);
         found
     }
 
+    /// Collects those of a command without its subcommands.
+    pub(crate) fn of_one(command: &Command) -> Self {
+        let mut found = Self::default();
+        found.collect_own(command);
+        found
+    }
+
     fn collect(&mut self, command: &Command) {
+        self.collect_own(command);
+        for subcommand in command.get_subcommands() {
+            self.collect(subcommand);
+        }
+    }
+
+    fn collect_own(&mut self, command: &Command) {
         for arg in command.get_arguments() {
             let Some(long) = settable(arg) else {
                 continue;
@@ -37,18 +50,15 @@ impl OptionNames {
                 self.aliases.entry(alias.to_owned()).or_default().insert(long.to_owned());
             }
         }
-        for subcommand in command.get_subcommands() {
-            self.collect(subcommand);
-        }
     }
 
-    /// Whether an option has this long name.
+    /// Returns whether an option has this long name.
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.names.contains(name)
     }
 
-    /// The options that a wrong name probably means: the one of this name, else those with this alias,
-    /// else the one with the nearest name.
+    /// Returns the options to suggest for a name: the option with this name, otherwise those with this
+    /// alias, otherwise the one with the closest name.
     pub(crate) fn nearest(&self, name: &str) -> Vec<&str> {
         if let Some(known) = self.names.get(name) {
             return vec![known];
@@ -56,7 +66,7 @@ impl OptionNames {
         if let Some(names) = self.aliases.get(name) {
             return names.iter().map(String::as_str).collect();
         }
-        // One mistake in three characters, but at least one.
+        // One typing error per three characters, and at least one.
         let distance_max = (name.chars().count() / 3).max(1);
         let distances =
             self.names.iter().map(|known| (strsim::osa_distance(name, known), known.as_str()));
@@ -64,7 +74,7 @@ impl OptionNames {
         nearest.into_iter().map(|(_, known)| known).collect()
     }
 
-    /// An error for the first of these variables that riops does not know.
+    /// Fails for the alphabetically first of these variables that has the prefix but sets no option.
     pub(crate) fn check_variables<'a>(
         &self,
         variables: impl Iterator<Item = &'a OsStr>,
@@ -84,7 +94,7 @@ impl OptionNames {
     }
 }
 
-/// The long name of an option that the environment and the file of `--config` can set.
+/// Returns the long name of an option; `None` if the environment and the file of `--config` cannot set it.
 pub(crate) fn settable(arg: &Arg) -> Option<&str> {
     let only_prints = matches!(
         arg.get_action(),
@@ -93,12 +103,12 @@ pub(crate) fn settable(arg: &Arg) -> Option<&str> {
     arg.get_long().filter(|_| !only_prints)
 }
 
-/// The variable of an option.
+/// Returns the environment variable of an option.
 pub(crate) fn variable(long: &str) -> String {
     format!("{PREFIX}{}", long.replace('-', "_").to_uppercase())
 }
 
-/// The message, with a hint below it if there is a name to suggest.
+/// Returns the message, followed by a hint line if there are names to suggest.
 pub(crate) fn with_suggestion<T: AsRef<str>>(message: String, names: &[T]) -> String {
     let names = names.iter().map(AsRef::as_ref).collect::<Vec<_>>();
     if names.is_empty() {
@@ -119,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_of_all_commands_and_of_the_tests_are_known() {
+    fn accepts_the_variables_of_all_commands_and_of_the_tests() {
         for name in [
             "RIOPS_SESSIONS",
             "RIOPS_CONFIG",
@@ -137,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_variable_is_named_with_the_nearest_known_one() {
+    fn suggests_the_closest_variable_for_an_unknown_one() {
         for (name, hint) in [
             ("RIOPS_SESIONS", "did you mean RIOPS_SESSIONS?"),
             ("RIOPS_sessions", "did you mean RIOPS_SESSIONS?"),
@@ -151,8 +161,8 @@ mod tests {
     }
 
     #[test]
-    fn a_name_like_no_other_has_no_hint() {
-        for name in ["RIOPS_FAVOURITE_COLOUR", "RIOPS_HELP", "RIOPS_VERSION", "RIOPS_"] {
+    fn suggests_nothing_if_no_name_is_close() {
+        for name in ["RIOPS_FAVORITE_COLOR", "RIOPS_HELP", "RIOPS_VERSION", "RIOPS_"] {
             let message = format!("unrecognized environment variable \"{name}\"");
             assert_eq!(check(name), Err(message));
         }

@@ -1,16 +1,16 @@
-//! Splits the command line as clap will split it, before clap parses it.
+//! Splits the command line in the same way as clap, before clap parses it.
 //!
-//! Three things are needed earlier than clap reports them: the connection string, which must leave
-//! the process title; the file of `--config`, whose values become clap's defaults; and the
-//! subcommand, since only `oltp` reads sysbench's variables. Nothing is rejected here: at the first
-//! argument that clap rejects the scan ends, and clap reports the error.
+//! Three values are needed before clap returns them: the connection string, which must be removed from the
+//! process title; the file of `--config`, whose values become clap's defaults; and the subcommand, because
+//! only `oltp` reads sysbench's environment variables. The scan reports no errors: it ends at the first
+//! argument that clap rejects, and clap then reports the error.
 
 use std::ffi::{OsStr, OsString};
 
 use clap::{Arg, Command};
 use clap_lex::{OsStrExt, ParsedArg, RawArgs, ShortFlags};
 
-/// A command line, with its subcommands and options by their canonical names.
+/// A command line, with the canonical names of its subcommands and options.
 #[derive(Debug)]
 pub(crate) struct CommandLine {
     arguments: Vec<OsString>,
@@ -24,18 +24,18 @@ pub(crate) struct CommandLine {
 pub(crate) struct TypedOption {
     /// Its long name, whichever name or alias was typed.
     pub(crate) long: String,
-    /// Its value; `None` for a flag and where an optional value was left out.
+    /// Its value; `None` for a flag, and if an optional value was omitted.
     pub(crate) value: Option<OsString>,
-    /// Index of the argument with its name.
+    /// Index of the argument that contains its name.
     pub(crate) position: usize,
-    /// Index of its value where that is an argument of its own.
+    /// Index of its value, if the value is a separate argument.
     value_position: Option<usize>,
-    /// The short flags before it in the same argument: `q` for the `d` of `-qd`.
+    /// The short flags before it in the same argument: `q` for `-d` in `-qd`.
     flags_before: String,
 }
 
 impl CommandLine {
-    /// Scans the arguments, the first of which is the name of the program.
+    /// Scans the arguments. The first one is the name of the program.
     pub(crate) fn scan(mut command: Command, arguments: Vec<OsString>) -> Self {
         // Adds --help and the global options to every subcommand.
         command.build();
@@ -66,28 +66,36 @@ impl CommandLine {
         scanner.line
     }
 
-    /// All arguments, in their order, with sysbench's underscores in the names of options replaced by
+    /// Returns all arguments in order. Underscores in option names, as sysbench writes them, are replaced by
     /// dashes.
     pub(crate) fn arguments(&self) -> &[OsString] {
         &self.arguments
     }
 
-    /// The names of the subcommands, from the outermost on.
+    /// Returns the names of the subcommands, outermost first.
     pub(crate) fn subcommands(&self) -> Vec<&str> {
         self.subcommands.iter().map(String::as_str).collect()
     }
 
-    /// Every use of an option, by its long name.
+    /// Returns every use of the option with this long name.
     pub(crate) fn uses<'a>(&'a self, long: &'a str) -> impl Iterator<Item = &'a TypedOption> {
         self.options.iter().filter(move |option| option.long == long)
     }
 
-    /// Whether the scan reached the end. Otherwise clap rejects the command line.
+    /// Returns whether `-h` was typed and not `--help`.
+    pub(crate) fn asks_for_short_help(&self) -> bool {
+        self.uses("help").any(|option| {
+            let argument = self.arguments.get(option.position);
+            argument.is_some_and(|argument| !argument.as_encoded_bytes().starts_with(b"--"))
+        })
+    }
+
+    /// Returns whether the scan reached the end. Otherwise clap rejects the command line.
     pub(crate) fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    /// The arguments without one of the options and its value.
+    /// Returns the arguments without this option and its value.
     pub(crate) fn without(&self, option: &TypedOption) -> Vec<OsString> {
         let mut rest = Vec::with_capacity(self.arguments.len());
         for (position, argument) in self.arguments.iter().enumerate() {
@@ -103,17 +111,17 @@ impl CommandLine {
     }
 }
 
-/// clap rejects the argument.
+/// The argument is one that clap rejects.
 struct Rejected;
 
-/// clap's parser (`Parser::parse` of `clap_builder`) without values and their meaning.
+/// Follows clap's parser (`Parser::parse` in `clap_builder`), but does not interpret values.
 struct Scanner<'a> {
     /// The subcommand reached so far.
     command: &'a Command,
     /// The last option, while its value is expected as the next argument.
     pending: Option<&'a Arg>,
     positionals_filled: usize,
-    /// Whether a bare `--` was read.
+    /// Whether a bare `--` has been read.
     is_escaped: bool,
     line: CommandLine,
 }
@@ -186,7 +194,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// A cluster of short flags, the last of which may have a value: `-q`, `-qd URL`, `-qdURL`, `-qd=URL`.
+    /// Reads a group of short flags. The last one may have a value: `-q`, `-qd URL`, `-qdURL`, `-qd=URL`.
     fn short(&mut self, position: usize, mut flags: ShortFlags<'_>) -> Result<(), Rejected> {
         if self.pending.is_some() {
             return Err(Rejected);
@@ -197,16 +205,16 @@ impl<'a> Scanner<'a> {
             let flag = flag.map_err(|_| Rejected)?;
             let arg = find_short(command, flag).ok_or(Rejected)?;
             let attached = flags.clone().next_value_os();
-            let behind_equals = attached.and_then(|value| value.strip_prefix("="));
+            let after_equals = attached.and_then(|value| value.strip_prefix("="));
             if !arg.get_action().takes_values() {
                 self.option(arg, position, None, &before);
-            } else if arg.is_require_equals_set() && behind_equals.is_none() {
+            } else if arg.is_require_equals_set() && after_equals.is_none() {
                 if !is_value_optional(arg) {
                     return Err(Rejected);
                 }
                 self.option(arg, position, None, &before);
             } else {
-                let value = behind_equals.or(attached);
+                let value = after_equals.or(attached);
                 self.option(arg, position, value, &before);
                 self.pending = value.is_none().then_some(arg);
                 return Ok(());
@@ -226,13 +234,13 @@ impl<'a> Scanner<'a> {
         });
     }
 
-    /// Whether `-3` is a value here and not an option.
+    /// Returns whether an argument such as `-3` is a value at this position, and not an option.
     fn is_negative_value(&self, flags: &ShortFlags<'_>) -> bool {
         let expected = self.pending.into_iter().chain(self.next_positional());
         flags.is_negative_number() && expected.into_iter().any(Arg::is_allow_negative_numbers_set)
     }
 
-    /// The positional argument that the next value goes to.
+    /// Returns the positional argument that receives the next value.
     fn next_positional(&self) -> Option<&'a Arg> {
         self.command
             .get_positionals()

@@ -13,7 +13,7 @@ fn scan(line: &str) -> CommandLine {
     CommandLine::scan(Arguments::command(), words)
 }
 
-/// The options of a line as `name=value` or `name`, with the index of their argument.
+/// Returns the options of a line as `name=value` or `name`, with the index of their argument.
 fn options(line: &CommandLine) -> Vec<(usize, String)> {
     let text = |option: &TypedOption| match &option.value {
         Some(value) => format!("{}={}", option.long, value.to_str().unwrap()),
@@ -23,7 +23,7 @@ fn options(line: &CommandLine) -> Vec<(usize, String)> {
 }
 
 #[test]
-fn every_form_of_an_option_is_read() {
+fn reads_every_form_of_an_option() {
     let cases: [(&str, &[(usize, &str)]); 17] = [
         ("-d x", &[(3, "database=x")]),
         ("-dx", &[(3, "database=x")]),
@@ -57,7 +57,7 @@ fn every_form_of_an_option_is_read() {
 }
 
 #[test]
-fn subcommands_are_found_by_name_and_alias_among_options() {
+fn finds_subcommands_among_options_by_name_and_alias() {
     for (line, subcommands) in [
         ("riops", &[][..]),
         ("riops --config run -q verify point", &["verify", "load"]),
@@ -74,10 +74,10 @@ fn subcommands_are_found_by_name_and_alias_among_options() {
 }
 
 #[test]
-fn the_scan_ends_where_clap_rejects_an_argument() {
+fn stops_at_the_first_argument_that_clap_rejects() {
     for rejected in [
-        "--colour",
-        "--colour=blue",
+        "--color",
+        "--color=blue",
         "-x",
         "-qx",
         "--quiet=yes",
@@ -101,13 +101,13 @@ fn the_scan_ends_where_clap_rejects_an_argument() {
 }
 
 #[test]
-fn underscores_become_dashes_in_the_names_of_options_only() {
+fn replaces_underscores_only_in_option_names() {
     let typed = "riops run load --warmup_time=1_0 --label a_b --table_name t_1 -- --c_d";
     let read = "riops run load --warmup_time=1_0 --label a_b --table-name t_1 -- --c_d";
     let words = |line: &CommandLine| -> Vec<String> {
         line.arguments().iter().map(|word| word.to_str().unwrap().to_owned()).collect()
     };
-    // `load` has no --warmup: from there on clap rejects the line, and it stays as it is.
+    // `load` has no --warmup: the scan ends there, and the rest of the line is not changed.
     assert_eq!(words(&scan(typed)).join(" "), typed);
     let typed = typed.replace("run load", "run point");
     let read = read.replace("run load", "run point").replace("warmup_time", "warmup-time");
@@ -115,7 +115,7 @@ fn underscores_become_dashes_in_the_names_of_options_only() {
 }
 
 #[test]
-fn options_use_only_features_of_clap_that_the_scan_knows() {
+fn options_use_only_clap_features_that_the_scan_supports() {
     fn check(command: &Command) {
         assert!(!command.is_subcommand_precedence_over_arg_set());
         assert!(!command.is_args_conflicts_with_subcommands_set());
@@ -141,7 +141,7 @@ fn options_use_only_features_of_clap_that_the_scan_knows() {
     check(&command);
 }
 
-/// The command line with values of any form, so that clap rejects only what it cannot split.
+/// Returns the command with all value parsers disabled, so that clap rejects only lines that it cannot split.
 fn any_values(command: Command) -> Command {
     let names: Vec<_> =
         command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
@@ -155,7 +155,8 @@ fn any_values(command: Command) -> Command {
     names.into_iter().fold(command, |command, name| command.mut_subcommand(name, any_values))
 }
 
-/// What clap finds: the subcommands, the values of `--database` and of `--config`, and `--quiet`.
+/// The result of a parse: the subcommands, the values of `--database`, the last value of `--config`, and
+/// `--quiet`.
 type Found = (Vec<String>, Vec<OsString>, Option<OsString>, bool);
 
 fn found_by_clap(matches: &ArgMatches) -> Found {
@@ -212,7 +213,7 @@ fn assert_agrees_with_clap(arguments: Vec<OsString>) -> Result<(), TestCaseError
     Ok(())
 }
 
-/// An option of a command in one of the forms that a user may type, and a value for it.
+/// Returns the arguments for an option and its value, in one of the forms that clap accepts.
 fn typed(arg: &Arg, value: &str, form: usize) -> Vec<String> {
     let mut longs = vec![arg.get_long().unwrap().to_owned()];
     longs.extend(arg.get_all_aliases().into_iter().flatten().map(str::to_owned));
@@ -236,7 +237,7 @@ fn typed(arg: &Arg, value: &str, form: usize) -> Vec<String> {
     }
 }
 
-/// The subcommands of each command that does something, with its definition.
+/// Collects the commands without subcommands, with their paths and definitions.
 fn leaves(command: &Command, path: &[String], found: &mut Vec<(Vec<String>, Command)>) {
     if !command.has_subcommands() {
         found.push((path.to_vec(), command.clone()));
@@ -253,7 +254,7 @@ fn value() -> impl Strategy<Value = String> {
     prop_oneof![words.prop_map(str::to_owned), "[a-z0-9=_:-]{0,6}"]
 }
 
-/// A command with some of its own options, before and behind its subcommands.
+/// Command lines with `--config` before the subcommands and options of the command after them.
 fn command_line() -> impl Strategy<Value = Vec<OsString>> {
     let mut command = Arguments::command();
     command.build();
@@ -272,7 +273,7 @@ fn command_line() -> impl Strategy<Value = Vec<OsString>> {
         let args: Vec<_> =
             leaf.get_arguments().filter(|arg| arg.get_long() != Some("help")).collect();
         let args: Vec<_> = args.into_iter().filter(|arg| !arg.is_positional()).collect();
-        // Every second option is the database, if there is one.
+        // The second option is always the database, if the command has one.
         let database = find_long(&leaf, "database");
         for (number, (index, value, form)) in options.into_iter().enumerate() {
             let arg =
@@ -283,7 +284,7 @@ fn command_line() -> impl Strategy<Value = Vec<OsString>> {
     })
 }
 
-/// Any words that mean something to the scan, in any order.
+/// Words that are significant to the scan, in random order.
 fn any_words() -> impl Strategy<Value = Vec<OsString>> {
     let words = [
         "run",
@@ -327,7 +328,7 @@ fn any_words() -> impl Strategy<Value = Vec<OsString>> {
         "--quiet=x",
         "--databas=x",
         "ru",
-        "--colour",
+        "--color",
         "-x",
         "--=x",
         "---",
@@ -352,12 +353,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_scan_agrees_with_clap_about_well_formed_lines(arguments in command_line()) {
+    fn agrees_with_clap_about_well_formed_lines(arguments in command_line()) {
         assert_agrees_with_clap(arguments)?;
     }
 
     #[test]
-    fn the_scan_agrees_with_clap_about_any_words(arguments in any_words()) {
+    fn agrees_with_clap_about_random_words(arguments in any_words()) {
         assert_agrees_with_clap(arguments)?;
     }
 }

@@ -1,4 +1,4 @@
-//! The command line's observer: shows a run on the terminal, and hands its record over.
+//! The observer of the command line: shows the progress of a run and publishes its record.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use riops::run::{History, Observer, OnLoaded};
 
 use crate::ui::{LoadProgress, RunProgress, StepProgress, Ui};
 
-/// Shows what happens.
+/// Shows the progress of a run.
 pub(crate) struct Screen<'a> {
     ui: Ui,
     history: &'a dyn History,
-    /// What takes the complete record.
+    /// Called with the complete record.
     publish: &'a mut dyn FnMut(&Record),
     run: Option<RunProgress>,
     step: Option<Arc<StepProgress>>,
 }
 
 impl<'a> Screen<'a> {
-    /// For a run whose record goes to `publish`.
+    /// Creates an observer that passes the record to `publish`.
     pub(crate) fn new(
         ui: Ui,
         history: &'a dyn History,
@@ -62,13 +62,13 @@ impl engine::Observer for Screen<'_> {
 
 impl Observer for Screen<'_> {
     fn notice(&mut self, text: &str) {
-        // A bar of the stage before would be drawn over it.
+        // The bar of the previous stage would overwrite the notice.
         self.run = None;
         self.ui.notice(text);
     }
 
     fn left_behind(&mut self, text: &str) {
-        // Also where nobody wants notices.
+        // Printed even with --quiet.
         crate::ui::error(text);
     }
 

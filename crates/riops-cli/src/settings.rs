@@ -1,14 +1,13 @@
-//! Where options come from: the command line, else the environment, else a file, else the default.
+//! Sources of option values: the command line, then the environment, then a file, then the default.
 //!
-//! The environment and the file become clap's fallbacks, so that a value is checked by the same
-//! code wherever it comes from.
+//! The environment and the file become defaults in clap, so that the same code checks all values.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 
@@ -18,10 +17,13 @@ use crate::args::Arguments;
 use crate::failure::{USAGE, usage};
 use crate::options::{OptionNames, settable, variable, with_suggestion};
 use crate::scan::CommandLine;
+use crate::short_help::shortened;
 use crate::sysbench_env;
 
-/// Parses the command line with the environment and the file of `--config`. Otherwise the error, the
-/// help or the version is printed, and the exit code is returned.
+/// Parses the command line with the environment and the file of `--config`.
+///
+/// # Errors
+/// The exit code, after the error, the help or the version was printed.
 pub(crate) fn parse(line: &CommandLine) -> Result<Arguments, ExitCode> {
     let names = OptionNames::of(&Arguments::command());
     let (mut values, notices) = match config_path(line) {
@@ -30,7 +32,7 @@ pub(crate) fn parse(line: &CommandLine) -> Result<Arguments, ExitCode> {
         }
         None => (Values::new(), Vec::new()),
     };
-    // Sysbench's container sets variables for options that riops does not have.
+    // The image of sysbench also sets variables for options that riops does not have.
     if let Some(command) = sysbench_env::command_of(line) {
         let unicode = |(name, value): (OsString, OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -38,8 +40,11 @@ pub(crate) fn parse(line: &CommandLine) -> Result<Arguments, ExitCode> {
         values.extend(sysbench_env::options(command, std::env::vars_os().filter_map(unicode)));
     }
     let stop_is_typed = STOPS.iter().any(|stop| line.uses(stop).next().is_some());
-    let matched = with_fallbacks(Arguments::command(), &values, stop_is_typed)
+    let command = with_fallbacks(Arguments::command(), &values, stop_is_typed);
+    let command = if line.asks_for_short_help() { shortened(command) } else { command };
+    let matched = command
         .try_get_matches_from(line.arguments())
+        .map_err(|error| with_own_suggestion(error, line))
         .and_then(|matches| {
             require_no_misplaced_option(&matches)?;
             Arguments::from_arg_matches(&matches)
@@ -57,8 +62,57 @@ pub(crate) fn parse(line: &CommandLine) -> Result<Arguments, ExitCode> {
     })
 }
 
-/// Fails for an option between `run` and the workload: it belongs to --plan, and the workload would not
-/// see it. clap's own way to refuse this (`args_conflicts_with_subcommands`) refuses global options too.
+/// Replaces clap's suggestion for an unknown option. clap also suggests options whose names have little in
+/// common with what was typed.
+fn with_own_suggestion(mut error: clap::Error, line: &CommandLine) -> clap::Error {
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let (kind, name) = (error.kind(), typed.trim_start_matches('-').to_owned());
+    if kind != ErrorKind::UnknownArgument || !typed.starts_with("--") {
+        return error;
+    }
+    error.remove(ContextKind::SuggestedArg);
+    error.remove(ContextKind::Suggested);
+    let mut root = Arguments::command();
+    root.build();
+    let command = line.subcommands().iter().try_fold(&root, |at, name| at.find_subcommand(name));
+    let command = command.unwrap_or(&root);
+    let own = OptionNames::of_one(command);
+    // clap's own usage line contains the option that it suggests.
+    let usage = command.clone().render_usage();
+    error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+    if let [nearest, ..] = own.nearest(&name).as_slice() {
+        let suggested = ContextValue::String(format!("--{nearest}"));
+        error.insert(ContextKind::SuggestedArg, suggested);
+    } else if let Some(text) = commands_with(&root, &name) {
+        let text = format!("'--{name}' is an option of {text}");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![text.into()]));
+    }
+    error
+}
+
+/// The commands with an option of this name: `'riops prepare rows'`; `None` if there are none.
+fn commands_with(root: &Command, name: &str) -> Option<String> {
+    /// More commands are not listed.
+    const COMMANDS_MAX: usize = 3;
+    let mut found = Vec::new();
+    for outer in root.get_subcommands() {
+        for command in std::iter::once(outer).chain(outer.get_subcommands()) {
+            if !command.is_hide_set() && OptionNames::of_one(command).contains(name) {
+                found.push(format!("'{}'", command.get_bin_name().unwrap_or_default()));
+            }
+        }
+    }
+    match found.len() {
+        0 => None,
+        1..=COMMANDS_MAX => Some(found.join(", ")),
+        _ => Some(format!("{}, …", found.get(..COMMANDS_MAX)?.join(", "))),
+    }
+}
+
+/// Fails for an option between `run` and the workload. It belongs to --plan, and the workload would ignore it.
+/// clap's setting for this (`args_conflicts_with_subcommands`) would also reject global options.
 fn require_no_misplaced_option(matches: &ArgMatches) -> Result<(), clap::Error> {
     let Some(("run", run)) = matches.subcommand() else {
         return Ok(());
@@ -80,7 +134,7 @@ fn require_no_misplaced_option(matches: &ArgMatches) -> Result<(), clap::Error> 
         None => Ok(()),
         Some(option) if option == "plan" => Err(command.error(
             ErrorKind::ArgumentConflict,
-            format!("--plan names the workload itself: run it without {workload}"),
+            format!("--plan contains the workload; omit {workload}"),
         )),
         Some(option) => Err(command.error(
             ErrorKind::ArgumentConflict,
@@ -89,14 +143,13 @@ fn require_no_misplaced_option(matches: &ArgMatches) -> Result<(), clap::Error> 
     }
 }
 
-/// The values of options, each as it would be typed.
+/// The values of options, as they would be typed.
 type Values = BTreeMap<String, Vec<String>>;
 
-/// The options that decide when a run stops. One on the command line replaces those of the
-/// environment and the file.
+/// The options that end a run. One on the command line replaces all of the environment and the file.
 const STOPS: [&str; 3] = ["duration", "transactions", "total-rows"];
 
-/// What the file of `--config` is read for.
+/// The command that the file of `--config` is read for.
 fn purpose(line: &CommandLine) -> Purpose {
     match line.subcommands().first() {
         Some(&"prepare") => Purpose::Prepare,
@@ -105,13 +158,13 @@ fn purpose(line: &CommandLine) -> Purpose {
     }
 }
 
-/// The file that the command line or the environment names.
+/// Returns the file of `--config`, from the command line or the environment.
 fn config_path(line: &CommandLine) -> Option<OsString> {
     let typed = line.uses("config").filter_map(|option| option.value.clone()).last();
     typed.or_else(|| std::env::var_os(variable("config"))).filter(|path| !path.is_empty())
 }
 
-/// The options of a file, all of which must be known, and notices about it.
+/// Reads the options of a file, all of which must be known, and notices about it.
 fn read_known(
     path: &Path,
     purpose: Purpose,
@@ -121,43 +174,46 @@ fn read_known(
     match values.keys().find(|name| !names.contains(name)) {
         Some(name) => {
             let path = path.display();
-            let message = format!("unrecognized option \"{name}\" in the file of --config, {path}");
+            let message = format!("unrecognized option \"{name}\" in configuration file {path}");
             Err(with_suggestion(message, &names.nearest(name)))
         }
         None => Ok((values, notices)),
     }
 }
 
-/// The options of a file, and notices about it.
+/// Reads the options of a file, and notices about it.
 fn read_file(path: &Path, purpose: Purpose) -> Result<(Values, Vec<String>), String> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        format!("cannot read the file of --config, {}: {error}", path.display())
-    })?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read configuration file {}: {error}", path.display()))?;
     if pgio::is_pgio(&text) {
         let conf = PgioConf::parse(&text).map_err(|error| {
-            format!("the file of --config, {}, is no pgio.conf: {error}", path.display())
+            format!("configuration file {} is not a valid pgio.conf: {error}", path.display())
         })?;
         if purpose == Purpose::Prepare && !conf.has_scale() {
-            return Err(format!("{} does not set SCALE, the size of each table", path.display()));
+            return Err(format!(
+                "configuration file {} does not set SCALE, the size of each table",
+                path.display()
+            ));
         }
         let options = conf.options(purpose).into_iter();
         let values = options.map(|(name, value)| (name.to_owned(), vec![value])).collect();
         let notices = conf.without_effect();
-        let said = notices.iter().map(|notice| format!("{}: {notice}", path.display())).collect();
-        return Ok((values, said));
+        let notices =
+            notices.iter().map(|notice| format!("{}: {notice}", path.display())).collect();
+        return Ok((values, notices));
     }
     Ok((read_toml(path, &text)?, Vec::new()))
 }
 
 fn read_toml(path: &Path, text: &str) -> Result<Values, String> {
     let table: toml::Table = text.parse().map_err(|error| {
-        format!("the file of --config, {}, is not valid TOML: {error}", path.display())
+        format!("configuration file {} is not valid TOML: {error}", path.display())
     })?;
     table
         .into_iter()
         .map(|(name, value)| {
             let values = as_typed(&value).ok_or_else(|| {
-                format!("the file of --config sets `{name}` to {value}: give a text, a number, true, false or a list")
+                format!("configuration file sets \"{name}\" to {value}; expected a string, a number, true, false or a list")
             })?;
             Ok((name.replace('_', "-"), values))
         })
@@ -177,8 +233,7 @@ fn as_typed(value: &toml::Value) -> Option<Vec<String>> {
     }
 }
 
-/// Gives every option with a long name, in every subcommand, its variable and its value from the
-/// file.
+/// Adds to every option with a long name its environment variable and its value from the file.
 pub(crate) fn with_fallbacks(command: Command, values: &Values, stop_is_typed: bool) -> Command {
     let names: Vec<_> =
         command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
@@ -200,7 +255,7 @@ fn with_fallback(arg: Arg, values: &Values, stop_is_typed: bool) -> Arg {
     let arg = arg.env(variable(&long)).hide_env(true);
     match values.get(&long) {
         Some(from_file) => {
-            // The help of a flag never shows a default.
+            // clap does not show the defaults of flags.
             let hide = arg.get_action().takes_values();
             arg.default_values(from_file.clone()).hide_default_value(hide)
         }
@@ -221,12 +276,12 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_is_consistent() {
+    fn the_command_line_passes_the_checks_of_clap() {
         with_fallbacks(Arguments::command(), &BTreeMap::new(), false).debug_assert();
     }
 
     #[test]
-    fn a_file_gives_values_as_they_would_be_typed() {
+    fn a_file_contains_values_as_they_would_be_typed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("riops.toml");
         std::fs::write(
@@ -245,14 +300,14 @@ mod tests {
         assert!(read_file(&path).unwrap_err().contains("not valid TOML"));
     }
 
-    /// The plan that a command line makes.
+    /// Returns the plan of a command line.
     fn plan_of(words: &[&str]) -> Plan {
         let Command::Run(run) = parse(words).unwrap().command else { panic!("no run") };
         run.workload.unwrap().options().plan().unwrap()
     }
 
     #[test]
-    fn the_command_line_wins_over_the_file() {
+    fn the_command_line_overrides_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("riops.toml");
         std::fs::write(&path, "sessions = 8\nbatch = 5\ntransactions = 9\n").unwrap();
@@ -263,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_typed_end_replaces_the_one_in_the_file() {
+    fn a_stop_option_on_the_command_line_replaces_the_one_in_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("riops.toml");
         std::fs::write(&path, "transactions = 9\n").unwrap();
@@ -272,5 +327,27 @@ mod tests {
             let plan = plan_of(&["riops", "run", "rows", typed, &config]);
             assert_eq!(plan.stop, Stop::DurationS(60.0), "{typed}");
         }
+    }
+
+    /// Returns the error of a command line as it is printed.
+    fn error_of(words: &[&str]) -> String {
+        let arguments = words.iter().map(OsString::from).collect();
+        let line = CommandLine::scan(Arguments::command(), arguments);
+        let error = Arguments::command().try_get_matches_from(line.arguments()).unwrap_err();
+        with_own_suggestion(error, &line).to_string()
+    }
+
+    #[test]
+    fn suggests_the_nearest_option_of_the_command() {
+        let text = error_of(&["riops", "run", "rows", "--sesions", "3"]);
+        assert!(text.contains("a similar argument exists: '--sessions'"), "{text}");
+    }
+
+    #[test]
+    fn suggests_the_command_of_an_option_and_never_an_unrelated_option() {
+        let text = error_of(&["riops", "run", "rows", "--recreate"]);
+        assert!(text.contains("'--recreate' is an option of 'riops prepare rows'"), "{text}");
+        let text = error_of(&["riops", "run", "rows", "--zzz"]);
+        assert!(!text.contains("tip"), "{text}");
     }
 }

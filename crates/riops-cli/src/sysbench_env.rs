@@ -1,14 +1,15 @@
-//! The variables of the container image of YugabyteDB's sysbench: a deployment that sets them runs
-//! riops with nothing but another image.
+//! The environment variables of YugabyteDB's sysbench container image. A deployment that sets them can run
+//! riops by changing only the image.
 //!
-//! They stand behind the command line and the `RIOPS_*` variables, and before the file of `--config`.
+//! The command line and the `RIOPS_*` variables take precedence over them. They take precedence over the file
+//! of `--config`.
 
 use std::collections::BTreeMap;
 
 use crate::scan::CommandLine;
 
-/// Names that sysbench gives to options which riops knows under another.
-const OTHER_NAMES: [(&str, &str); 8] = [
+/// Options whose names differ: the name in sysbench and the name in riops.
+const RENAMED_OPTIONS: [(&str, &str); 8] = [
     ("threads", "sessions"),
     ("time", "duration"),
     ("warmup-time", "warmup"),
@@ -19,7 +20,7 @@ const OTHER_NAMES: [(&str, &str); 8] = [
     ("db", "database"),
 ];
 
-/// The parts of a target.
+/// Environment variables of the connection and the connection settings that they set.
 const TARGET: [(&str, &str); 5] = [
     ("PG_HOST", "host"),
     ("PG_PORT", "port"),
@@ -28,7 +29,7 @@ const TARGET: [(&str, &str); 5] = [
     ("PG_DB", "dbname"),
 ];
 
-/// The command of the workload `oltp`; `None` for other workloads.
+/// Returns the command that is applied to the workload `oltp`; `None` for other workloads.
 pub(crate) fn command_of(line: &CommandLine) -> Option<&str> {
     match line.subcommands()[..] {
         [command @ ("prepare" | "run" | "verify" | "cleanup"), "oltp"] => Some(command),
@@ -36,7 +37,8 @@ pub(crate) fn command_of(line: &CommandLine) -> Option<&str> {
     }
 }
 
-/// The options that the environment sets in sysbench's way, by riops's names, as they would be typed.
+/// Returns the options that sysbench's environment variables set: riops's option names and their values, as
+/// on the command line.
 pub(crate) fn options(
     command: &str,
     environment: impl Iterator<Item = (String, String)>,
@@ -50,13 +52,13 @@ pub(crate) fn options(
             continue;
         };
         let name = name.to_lowercase().replace('_', "-");
-        let known = OTHER_NAMES.iter().find(|(sysbench, _)| *sysbench == name);
+        let known = RENAMED_OPTIONS.iter().find(|(sysbench, _)| *sysbench == name);
         let name = match known.map_or(name.as_str(), |(_, own)| own) {
-            // Its threads prepare too.
+            // In sysbench, the number of threads also applies to prepare.
             "sessions" if command == "prepare" => "connections",
             name => name,
         };
-        // Sysbench's way to say: no end by number.
+        // In sysbench, 0 events means no limit.
         if name != "transactions" || value != "0" {
             options.insert(name.to_owned(), vec![value.clone()]);
         }
@@ -67,7 +69,7 @@ pub(crate) fn options(
             target.push(format!("{setting}='{quoted}'"));
         }
     }
-    // A password or a port alone names no target.
+    // A password or a port alone does not select a server.
     if set.contains_key("PG_HOST") || set.contains_key("PG_DB") {
         options.insert("database".to_owned(), vec![target.join(" ")]);
     }
@@ -89,8 +91,8 @@ mod tests {
     }
 
     #[test]
-    fn the_page_s_deployment_becomes_options() {
-        let page = [
+    fn translates_the_variables_of_the_documented_deployment() {
+        let deployment = [
             ("SYSBENCH_TABLES", "10"),
             ("SYSBENCH_TABLE_SIZE", "100000"),
             ("SYSBENCH_THREADS", "60"),
@@ -104,7 +106,7 @@ mod tests {
             ("PG_PORT", "5433"),
             ("PG_PASS", "it's"),
         ];
-        let found = read("run", &page);
+        let found = read("run", &deployment);
         let value = |name: &str| found.get(name).map(|values| values[0].as_str());
         assert_eq!(value("sessions"), Some("60"));
         assert_eq!((value("duration"), value("warmup")), (Some("300"), Some("60")));
@@ -112,23 +114,23 @@ mod tests {
         assert_eq!((value("range-selects"), value("empty")), (Some("false"), None));
         assert_eq!(value("database"), Some("host='yb-tserver' port='5433' password='it\\'s'"));
         assert_eq!(found.len(), 8);
-        let prepare = read("prepare", &page);
+        let prepare = read("prepare", &deployment);
         assert_eq!(prepare.get("connections"), Some(&vec!["60".to_owned()]));
         assert!(read("run", &[("PG_PASS", "x"), ("PG_PORT", "1")]).is_empty());
     }
 
     #[test]
-    fn only_the_commands_of_oltp_read_them() {
-        let of = |text: &str| {
+    fn applies_only_to_the_commands_of_oltp() {
+        let command = |text: &str| {
             let words = text.split(' ').map(OsString::from).collect();
             let line = CommandLine::scan(Arguments::command(), words);
             command_of(&line).map(str::to_owned)
         };
-        assert_eq!(of("riops run oltp").as_deref(), Some("run"));
-        assert_eq!(of("riops -q prepare oltp --tables 2").as_deref(), Some("prepare"));
-        assert_eq!(of("riops run rows"), None);
-        assert_eq!(of("riops runs list"), None);
-        assert_eq!(of("riops --config run prepare oltp").as_deref(), Some("prepare"));
-        assert_eq!(of("riops run rows --label oltp"), None);
+        assert_eq!(command("riops run oltp").as_deref(), Some("run"));
+        assert_eq!(command("riops -q prepare oltp --tables 2").as_deref(), Some("prepare"));
+        assert_eq!(command("riops run rows"), None);
+        assert_eq!(command("riops runs list"), None);
+        assert_eq!(command("riops --config run prepare oltp").as_deref(), Some("prepare"));
+        assert_eq!(command("riops run rows --label oltp"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Which database: the one that was named, the one of the `PG*` variables, or the embedded one.
+//! Selects the server: `--database`, else the `PG*` environment variables, else the embedded server.
 
 use anyhow::Result;
 use riops::host::Interrupt;
@@ -8,15 +8,14 @@ use riops::server::{ConnInfo, Connection, Server};
 use crate::args::{EmbeddedOptions, TargetOptions};
 use crate::ui::Ui;
 
-/// A database to work with. Where it is the embedded server, that server runs at least as long as
-/// this value lives.
+/// The selected server. The embedded server runs at least until this value is dropped.
 pub(crate) struct Target {
     pub(crate) conninfo: ConnInfo,
     pub(crate) embedded: Option<Embedded>,
 }
 
 impl Target {
-    /// Finds the target and, where that is the embedded server, starts it.
+    /// Selects the server. Starts the embedded server if no other one is specified.
     pub(crate) fn open(options: &TargetOptions, interrupt: &Interrupt, ui: Ui) -> Result<Self> {
         let environment = |name: &str| std::env::var(name).ok();
         let named = match &options.database {
@@ -27,8 +26,8 @@ impl Target {
             None => None,
         };
         if let Some(conninfo) = named {
-            if options.embedded.names_a_server() {
-                ui.notice("the options of the embedded server have no effect on a named database");
+            if options.embedded.selects_a_server() {
+                ui.notice("the options of the embedded server are ignored: --database or the PG* variables select another server");
             }
             return Ok(Self { conninfo, embedded: None });
         }
@@ -36,12 +35,12 @@ impl Target {
         Ok(Self { conninfo: embedded.conninfo(), embedded: Some(embedded) })
     }
 
-    /// The server, as the library takes it.
+    /// Returns the server in the library's form.
     pub(crate) fn server(&self) -> Server {
         Server { conninfo: self.conninfo.clone(), embedded: self.embedded.is_some() }
     }
 
-    /// Names the target, and what its settings gave cause to say.
+    /// Prints the connection settings and the warnings about them.
     pub(crate) fn announce(&self, ui: Ui) {
         ui.notice(&format!("target: {}", self.conninfo));
         for warning in &self.conninfo.warnings {
@@ -49,16 +48,16 @@ impl Target {
         }
     }
 
-    /// Says so where a connection is not encrypted though TLS was tried first.
-    pub(crate) fn tell_encryption(connection: &Connection, ui: Ui) {
-        if let Some(reason) = connection.plain_because() {
+    /// Prints a warning if a connection is not encrypted although TLS was tried first.
+    pub(crate) fn warn_if_unencrypted(connection: &Connection, ui: Ui) {
+        if let Some(reason) = connection.unencrypted_reason() {
             ui.notice(&format!(
                 "warning: the sessions are NOT encrypted (sslmode=prefer): {reason}"
             ));
         }
     }
 
-    /// Ends the use of the target in good order.
+    /// Releases the embedded server and reports errors; dropping the value would ignore them.
     pub(crate) fn close(self) -> Result<()> {
         match self.embedded {
             Some(embedded) => Ok(embedded.leave()?),
@@ -67,7 +66,7 @@ impl Target {
     }
 }
 
-/// Starts the embedded server, or joins those who use it.
+/// Starts the embedded server, or attaches to it if it is running.
 pub(crate) fn embedded(
     options: &EmbeddedOptions,
     interrupt: &Interrupt,
@@ -79,7 +78,7 @@ pub(crate) fn embedded(
     })?)
 }
 
-/// The library's form of the options.
+/// Converts the options into the library's form.
 pub(crate) fn embedded_options(options: &EmbeddedOptions) -> Options {
     Options {
         server_dir: options.server_dir.clone(),

@@ -8,17 +8,17 @@ use riops::server::ConnInfo;
 
 use crate::scan::CommandLine;
 
-/// The variable of `--database`.
+/// The environment variable of `--database`.
 const VARIABLE: &str = "RIOPS_DATABASE";
 
-/// If the command line has a connection string with a password, executes riops again in the same
-/// process, with the string in the environment, which only the same user can read. Returns if there
-/// is nothing to hide, or if the execution failed.
+/// If the command line contains a connection string with a password, executes riops again in the same
+/// process, with the string in the environment, which only the same user can read. Returns if the command
+/// line contains no password, or if the execution failed.
 pub(crate) fn hide_password(line: &CommandLine) {
     let Some((database, rest)) = without_database(line) else {
         return;
     };
-    // A string that cannot be parsed without service files and variables may have a password.
+    // A string that cannot be parsed without service files and environment variables may contain a password.
     let is_harmless = database
         .to_str()
         .is_some_and(|text| ConnInfo::parse(text, |_| None).is_ok_and(|info| !info.has_password()));
@@ -26,13 +26,13 @@ pub(crate) fn hide_password(line: &CommandLine) {
         return;
     }
     if let (Ok(program), Some((name, rest))) = (std::env::current_exe(), rest.split_first()) {
-        // Only an error returns. The run is worth more than a clean title.
+        // `exec` returns only on failure. The command then runs with the password in the title.
         let _ = Command::new(program).arg0(name).args(rest).env(VARIABLE, database).exec();
     }
 }
 
-/// The value of `--database`, and the command line without it. `None` also where clap rejects the
-/// command line, so that its message shows what was typed.
+/// Returns the value of `--database`, and the command line without it. Also returns `None` if clap rejects
+/// the command line, so that clap's message shows the original arguments.
 fn without_database(line: &CommandLine) -> Option<(OsString, Vec<OsString>)> {
     let mut uses = line.uses("database");
     let (option, None) = (uses.next()?, uses.next()) else {
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_and_removes_the_database_in_every_form() {
+    fn removes_the_database_in_every_form() {
         for (typed, rest) in [
             ("-d x=1 -c 2", "-c 2"),
             ("-dx=1 -c 2", "-c 2"),
@@ -78,11 +78,11 @@ mod tests {
     }
 
     #[test]
-    fn leaves_a_command_line_that_clap_rejects_as_it_is() {
+    fn does_not_change_a_command_line_that_clap_rejects() {
         for line in [
             "riops run load -d x=1 -d y=1",
-            "riops run load -d x=1 --colour blue",
-            "riops run load --colour -d x=1",
+            "riops run load -d x=1 --color blue",
+            "riops run load --color -d x=1",
             "riops run load -d",
             "riops run load -d --quiet",
             "riops server start -d x=1",
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_other_options_and_arguments_of_psql_are_no_database() {
+    fn ignores_values_of_other_options_and_arguments_of_psql() {
         for line in ["riops server psql -- -d x=1", "riops run load --label=-d", "riops run load"] {
             assert_eq!(split(line), None, "{line}");
         }

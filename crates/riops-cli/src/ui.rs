@@ -1,5 +1,5 @@
-//! What is shown while something runs: on standard error, as a bar on a terminal and as lines
-//! elsewhere. Results are printed by [`print()`], on standard output.
+//! Progress and notices on standard error: bars on a terminal, lines elsewhere. Results go to standard output
+//! by [`print()`].
 
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
@@ -12,19 +12,50 @@ use riops::plan::{Plan, Stop};
 use riops::probe::sampler::ProbePoint;
 use riops::report;
 use riops::units::Span;
+use terminal_size::{Width, terminal_size_of};
 
-/// How often progress is told where there is no terminal.
+/// How often progress is printed if there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
+/// No text is laid out for fewer columns.
+const COLUMNS_MIN: usize = 40;
+/// Indentation of the further lines of a check.
+const CHECK_INDENT: usize = 7;
+/// Indentation of the further lines of a message.
+const MESSAGE_INDENT: usize = 2;
 
-/// Prints a result. A reader that has gone away is no reason for a complaint, a full disk is.
+/// Columns of a line on standard output: of the terminal, or `COLUMNS`; unlimited in a pipe or file, whose
+/// readers may search for any part of a line.
+pub(crate) fn output_columns() -> usize {
+    let terminal = terminal_size_of(std::io::stdout()).map(|(Width(columns), _)| columns.into());
+    let variable = || std::env::var("COLUMNS").ok()?.parse().ok();
+    terminal.or_else(variable).map_or(usize::MAX, |columns: usize| columns.max(COLUMNS_MIN))
+}
+
+/// Columns of a line on standard error; unlimited if it is not a terminal.
+fn message_columns() -> usize {
+    let terminal = terminal_size_of(std::io::stderr());
+    terminal.map_or(usize::MAX, |(Width(columns), _)| usize::from(columns).max(COLUMNS_MIN))
+}
+
+/// Breaks a result into lines that fit standard output.
+pub(crate) fn wrapped(text: &str) -> String {
+    report::wrapped(text, CHECK_INDENT, output_columns()) + "\n"
+}
+
+fn message(text: &str) {
+    let text = report::wrapped(text, MESSAGE_INDENT, message_columns());
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// Prints a result. A closed pipe is not an error, because the reader has seen enough.
 ///
 /// # Errors
-/// Where the result could not be written.
+/// If standard output cannot be written, for example because the disk is full.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(anyhow::Error::from(error).context("the result could not be written"))
+            Err(anyhow::Error::from(error).context("cannot write the result"))
         }
         _ => Ok(()),
     }
@@ -32,10 +63,10 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 
 /// Prints an error.
 pub(crate) fn error(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "riops: {text}");
+    message(&format!("riops: {text}"));
 }
 
-/// Where and whether to show progress.
+/// Where and whether progress is shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ui {
     quiet: bool,
@@ -47,22 +78,21 @@ impl Ui {
         Self { quiet, terminal: std::io::stderr().is_terminal() && !quiet }
     }
 
-    /// Tells the user something that is no result.
+    /// Prints a message that is not a result.
     pub(crate) fn notice(self, text: &str) {
         if !self.quiet {
-            let _ = writeln!(std::io::stderr().lock(), "{text}");
+            message(text);
         }
     }
 
-    /// Shows the download of the server as a bar, from the spans of the downloading crate: of
-    /// those, only the innermost one of the archive knows how far it is. Only a terminal can show
-    /// it.
+    /// Shows the download of the server as a bar, if there is a terminal. The progress comes from the spans
+    /// of the downloading crate; only the innermost span of the archive has it.
     pub(crate) fn watch_downloads(self) {
         use tracing_subscriber::filter::filter_fn;
         use tracing_subscriber::layer::{Layer, SubscriberExt};
         use tracing_subscriber::util::SubscriberInitExt;
         if self.terminal {
-            let style = bar_style("{bar:30} {bytes}/{total_bytes} ({bytes_per_sec}, {eta} left)");
+            let style = bar_style("{bar:20} {bytes}/{total_bytes}, {eta} left");
             let archive = filter_fn(|span| {
                 span.name() == "get_archive" && span.target().ends_with("maven::repository")
             });
@@ -73,14 +103,20 @@ impl Ui {
         }
     }
 
-    fn bar(self, length: u64, template: &str) -> ProgressBar {
+    fn bar(self, length: u64) -> Bar {
         let target =
             if self.terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(length), target);
-        bar.set_style(bar_style(template));
-        bar
+        let columns = if message_columns() < WIDE_COLUMNS { NARROW_BAR } else { WIDE_BAR };
+        bar.set_style(bar_style(&format!("[{{bar:{columns}}}] {{msg}}")));
+        Bar { bar, columns }
     }
 }
+
+/// Columns of a bar, in a terminal with fewer columns than `WIDE_COLUMNS` and in others.
+const NARROW_BAR: usize = 10;
+const WIDE_BAR: usize = 20;
+const WIDE_COLUMNS: usize = 100;
 
 fn bar_style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template)
@@ -88,85 +124,106 @@ fn bar_style(template: &str) -> ProgressStyle {
         .progress_chars("=> ")
 }
 
+/// A progress bar with a message that fits into the rest of its line.
+struct Bar {
+    bar: ProgressBar,
+    columns: usize,
+}
+
+impl Bar {
+    /// Columns for the message, without the gap and the last column.
+    fn message_columns(&self) -> usize {
+        message_columns().saturating_sub(self.columns + 4)
+    }
+
+    fn show(&self, position: u64, message: String) {
+        self.bar.set_message(message);
+        self.bar.set_position(position);
+    }
+
+    fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
 /// The progress of a preparation.
 pub(crate) struct LoadProgress {
     ui: Ui,
-    bar: ProgressBar,
+    bar: Bar,
     state: Mutex<LoadState>,
 }
 
 struct LoadState {
     start: Instant,
-    told: Instant,
+    printed: Instant,
 }
 
 impl LoadProgress {
     pub(crate) fn new(ui: Ui) -> Self {
         let now = Instant::now();
-        Self {
-            ui,
-            bar: ui
-                .bar(0, "{msg:10} {bar:30} {human_pos}/{human_len} rows ({per_sec}, {eta} left)"),
-            state: Mutex::new(LoadState { start: now, told: now }),
-        }
+        let state = Mutex::new(LoadState { start: now, printed: now });
+        Self { ui, bar: ui.bar(0), state }
     }
 
-    /// Shows what the library tells.
+    /// Shows the progress that the library reports.
     pub(crate) fn show(&self, progress: Progress) {
         match progress {
-            Progress::Loaded { rows, total } => {
-                self.bar.set_message("loading");
-                self.bar.set_length(total);
-                self.bar.set_position(rows);
-                self.tell(rows, total);
-            }
-            Progress::Finishing => self.step("making the indexes"),
-            Progress::Checking => self.step("counting the rows"),
+            Progress::Loaded { rows, total } => self.loaded(rows, total),
+            Progress::Finishing => self.step("creating indexes"),
+            Progress::Checking => self.step("counting rows"),
         }
     }
 
     fn step(&self, text: &str) {
-        self.bar.finish_and_clear();
+        self.bar.clear();
         self.ui.notice(text);
     }
 
-    fn tell(&self, rows: u64, total: u64) {
+    fn loaded(&self, rows: u64, total: u64) {
         let Ok(mut state) = self.state.lock() else {
             return;
         };
-        if self.ui.terminal || state.told.elapsed() < LINE_EVERY {
-            return;
+        let elapsed_s = state.start.elapsed().as_secs_f64();
+        let rate = rows as f64 / elapsed_s;
+        let (done, all) = (report::count(rows), report::count(total));
+        if self.ui.terminal {
+            let left_s = (total.saturating_sub(rows) as f64 / rate).ceil();
+            let left = Duration::try_from_secs_f64(left_s)
+                .map_or_else(|_| String::new(), |left| format!("{} left", Span(left)));
+            let parts = [
+                (0, format!("loaded {done} of {all} rows")),
+                (2, format!("{} rows/s", report::rate(rate))),
+                (1, left),
+            ];
+            self.bar.bar.set_length(total);
+            self.bar.show(rows, report::fit(&parts, self.bar.message_columns()));
+        } else if state.printed.elapsed() >= LINE_EVERY {
+            state.printed = Instant::now();
+            let rate = report::rate(rate);
+            self.ui.notice(&format!("loaded {done} of {all} rows ({rate} rows/s)"));
         }
-        state.told = Instant::now();
-        let rate = rows as f64 / state.start.elapsed().as_secs_f64();
-        self.ui.notice(&format!(
-            "loaded {} of {} rows ({} rows/s)",
-            report::count(rows),
-            report::count(total),
-            report::rate(rate)
-        ));
     }
 }
 
-impl Drop for LoadProgress {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
-    }
-}
-
-/// The progress of a statement that runs once: what the server tells of it, and the device's rates.
+/// The progress of a statement that runs once, as the server reports it, and the rates of the device.
 pub(crate) struct StepProgress {
     ui: Ui,
-    bar: ProgressBar,
+    bar: Bar,
     name: &'static str,
-    /// The database's size before, and by how much it is to grow.
+    /// Size of the database before the statement, and by how much it will grow, in bytes.
     growth: Option<(u64, u64)>,
     state: Mutex<StepState>,
 }
 
 struct StepState {
-    told: Instant,
-    /// The phase that it is in, and what was done of it when that was first seen.
+    printed: Instant,
+    /// The current phase, and its time and share when it was first reported.
     phase: String,
     since: (f64, f64),
 }
@@ -176,17 +233,17 @@ const BAR_PARTS: u64 = 1_000;
 
 impl StepProgress {
     pub(crate) fn new(ui: Ui, name: &'static str, growth: Option<(u64, u64)>) -> Self {
-        let bar = ui.bar(BAR_PARTS, "{prefix:12} {bar:24} {wide_msg}");
-        bar.set_prefix(name);
-        bar.tick();
+        let bar = ui.bar(BAR_PARTS);
+        bar.show(0, name.to_owned());
+        bar.bar.tick();
         if !ui.terminal {
             ui.notice(&format!("{name} …"));
         }
-        let state = StepState { told: Instant::now(), phase: String::new(), since: (0.0, 0.0) };
+        let state = StepState { printed: Instant::now(), phase: String::new(), since: (0.0, 0.0) };
         Self { ui, bar, name, growth, state: Mutex::new(state) }
     }
 
-    /// Shows how far it is.
+    /// Shows the progress.
     pub(crate) fn show(&self, point: &ProbePoint) {
         let (phase, share) = self.share(point);
         let Ok(mut state) = self.state.lock() else {
@@ -196,23 +253,21 @@ impl StepProgress {
             state.since = (point.t_s, share.unwrap_or(0.0));
             state.phase.clone_from(&phase);
         }
-        let mut parts = Vec::new();
+        let mut parts = vec![(0, self.name.to_owned())];
         if let Some(share) = share {
-            parts.push(report::percent(share));
+            parts.push((1, report::percent(share)));
         }
         if let (Some(read), Some(write)) = (point.read_mb_s, point.write_mb_s) {
-            parts.push(format!("{read:.0} MB/s read, {write:.0} MB/s written"));
+            parts.push((3, format!("{read:.0} MB/s read, {write:.0} MB/s written")));
         }
-        // Of the phase that it is in: what comes after it the server does not know.
+        // Only for the current phase: the server does not report the following ones.
         let (since_s, since) = state.since;
         if let Some(share) = share.filter(|&share| share > since && share < 1.0) {
             let left = (point.t_s - since_s) * (1.0 - share) / (share - since);
             let left = Duration::try_from_secs_f64(left.ceil()).unwrap_or(Duration::MAX);
-            parts.push(format!("{} left", Span(left)));
+            parts.push((2, format!("{} left", Span(left))));
         }
-        parts.push(phase);
-        let line = parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>();
-        let line = line.join(" · ");
+        parts.push((4, phase));
         if self.ui.terminal {
             #[expect(
                 clippy::cast_possible_truncation,
@@ -220,17 +275,15 @@ impl StepProgress {
                 reason = "a share of a thousand"
             )]
             let position = (share.unwrap_or(0.0) * BAR_PARTS as f64) as u64;
-            self.bar.set_position(position);
-            self.bar.set_message(line);
-            return;
-        }
-        if state.told.elapsed() >= LINE_EVERY {
-            state.told = Instant::now();
-            self.ui.notice(&format!("{}: {:.0} s · {line}", self.name, point.t_s));
+            self.bar.show(position, report::fit(&parts, self.bar.message_columns()));
+        } else if state.printed.elapsed() >= LINE_EVERY {
+            state.printed = Instant::now();
+            parts.insert(1, (0, format!("{:.0} s", point.t_s)));
+            self.ui.notice(&report::fit(&parts, usize::MAX));
         }
     }
 
-    /// What is done of all, and which part of it is under way.
+    /// The current phase, and the share of it that is done.
     fn share(&self, point: &ProbePoint) -> (String, Option<f64>) {
         let of = |done: u64, total: u64| {
             (total > 0).then(|| (done as f64 / total as f64).clamp(0.0, 1.0))
@@ -244,60 +297,48 @@ impl StepProgress {
         }
     }
 
-    /// It has ended.
+    /// The statement has completed.
     pub(crate) fn done(&self, seconds: f64) {
-        self.bar.finish_and_clear();
+        self.bar.clear();
         self.ui.notice(&format!("{:<12} {}", self.name, report::duration_us(seconds * 1e6)));
-    }
-}
-
-impl Drop for StepProgress {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
     }
 }
 
 /// The progress of a run.
 pub(crate) struct RunProgress {
     ui: Ui,
-    bar: ProgressBar,
+    bar: Bar,
     plan: Plan,
     done: u64,
 }
 
 impl RunProgress {
     pub(crate) fn new(ui: Ui, plan: &Plan) -> Self {
-        let (length, unit) = match plan.stop {
+        let length = match plan.stop {
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
                 reason = "tenths of seconds for a bar"
             )]
-            Stop::DurationS(seconds) => ((seconds * 10.0) as u64, ""),
-            Stop::Transactions(count) => (count, " {human_pos}/{human_len} transactions"),
-            Stop::Rows(count) => (count, " {human_pos}/{human_len} rows"),
+            Stop::DurationS(seconds) => (seconds * 10.0) as u64,
+            Stop::Transactions(count) | Stop::Rows(count) => count,
         };
-        let bar = ui.bar(length, &format!("{{bar:20}}{unit} {{wide_msg}}"));
-        Self { ui, bar, plan: plan.clone(), done: 0 }
+        Self { ui, bar: ui.bar(length), plan: plan.clone(), done: 0 }
     }
-}
 
-impl RunProgress {
     pub(crate) fn connected(&mut self, sessions: usize) {
         let warmup = match self.plan.warmup() {
             Duration::ZERO => String::new(),
             warmup => format!(", warming up for {}", Span(warmup)),
         };
-        self.ui.notice(&format!(
-            "{sessions} session{} connected{warmup}",
-            if sessions == 1 { "" } else { "s" }
-        ));
+        let plural = if sessions == 1 { "" } else { "s" };
+        self.ui.notice(&format!("{sessions} session{plural} connected{warmup}"));
     }
 
     pub(crate) fn draining(&mut self) {
-        self.bar.finish_and_clear();
+        self.bar.clear();
         self.ui.notice(
-            "the measurement is over; waiting up to a minute for transactions that are still under way (Ctrl-C: do not wait)",
+            "measurement complete; waiting up to 1 minute for transactions in flight (Ctrl-C to skip)",
         );
     }
 
@@ -309,13 +350,13 @@ impl RunProgress {
             Stop::Transactions(count) => format!("measuring {} transactions", report::count(count)),
             Stop::Rows(count) => format!("measuring {} rows", report::count(count)),
         });
-        self.bar.tick();
+        self.bar.bar.tick();
     }
 
     pub(crate) fn point(&mut self, point: &Point) {
-        let line = report::interval_line(&point.clone().into(), &self.plan);
+        let interval = point.clone().into();
         if !self.ui.terminal {
-            return self.ui.notice(&line);
+            return self.ui.notice(&report::interval_line(&interval, &self.plan));
         }
         self.done += match self.plan.stop {
             #[expect(
@@ -327,13 +368,13 @@ impl RunProgress {
             Stop::Transactions(_) => point.transactions,
             Stop::Rows(_) => point.rows,
         };
-        self.bar.set_message(line);
-        self.bar.set_position(self.done);
-    }
-}
-
-impl Drop for RunProgress {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        let progress = match self.plan.stop {
+            Stop::DurationS(seconds) => format!("{:.0}/{seconds:.0} s", point.t_s),
+            Stop::Transactions(count) | Stop::Rows(count) => {
+                report::percent((self.done as f64 / count.max(1) as f64).min(1.0))
+            }
+        };
+        let columns = self.bar.message_columns();
+        self.bar.show(self.done, report::live_line(&interval, &self.plan, &progress, columns));
     }
 }

@@ -33,7 +33,7 @@ pub const VERSION: &str = "15.12-YB-2025.1.0.0-b0";
 
 /// A statement sent by a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked<'a> {
+pub struct SentStatement<'a> {
     /// Session number, from 0.
     pub session: u64,
     /// The statement.
@@ -78,13 +78,13 @@ impl Answer {
     }
 }
 
-type Answers = dyn Fn(&Asked<'_>) -> Answer + Send + Sync;
+type Answers = dyn Fn(&SentStatement<'_>) -> Answer + Send + Sync;
 
 /// A listening server. Dropping it closes all sessions.
 #[derive(Debug)]
 pub struct FakeYugabyteDb {
     port: u16,
-    heard: Arc<Mutex<Vec<String>>>,
+    statements: Arc<Mutex<Vec<String>>>,
     stopped: Arc<AtomicBool>,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
@@ -96,20 +96,20 @@ impl FakeYugabyteDb {
     /// # Errors
     /// If no port or thread is available.
     pub fn start(
-        answer: impl Fn(&Asked<'_>) -> Answer + Send + Sync + 'static,
+        answer: impl Fn(&SentStatement<'_>) -> Answer + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
-        let heard: Arc<Mutex<Vec<String>>> = Arc::default();
-        let (answer, kept): (Arc<Answers>, _) = (Arc::new(answer), Arc::clone(&heard));
+        let statements: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (answer, kept): (Arc<Answers>, _) = (Arc::new(answer), Arc::clone(&statements));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let stopped = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&stopped);
         let thread = std::thread::Builder::new()
             .name("fake-yugabytedb".to_owned())
             .spawn(move || runtime.block_on(listen(listener, &answer, &kept, &stop)))?;
-        Ok(Self { port, heard, stopped, thread: Some(thread) })
+        Ok(Self { port, statements, stopped, thread: Some(thread) })
     }
 
     /// The port that it listens on.
@@ -120,8 +120,8 @@ impl FakeYugabyteDb {
 
     /// All statements received so far, in order of their arrival.
     #[must_use]
-    pub fn heard(&self) -> Vec<String> {
-        locked(&self.heard).clone()
+    pub fn statements(&self) -> Vec<String> {
+        locked(&self.statements).clone()
     }
 }
 
@@ -143,7 +143,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 async fn listen(
     listener: TcpListener,
     answer: &Arc<Answers>,
-    heard: &Arc<Mutex<Vec<String>>>,
+    statements: &Arc<Mutex<Vec<String>>>,
     stopped: &AtomicBool,
 ) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -156,7 +156,7 @@ async fn listen(
         let session = Session {
             number,
             answer: Arc::clone(answer),
-            heard: Arc::clone(heard),
+            statements: Arc::clone(statements),
             socket: stream.try_clone()?,
         };
         number += 1;
@@ -171,20 +171,20 @@ async fn listen(
 struct Session {
     number: u64,
     answer: Arc<Answers>,
-    heard: Arc<Mutex<Vec<String>>>,
+    statements: Arc<Mutex<Vec<String>>>,
     /// The connection, for [`Answer::Close`].
     socket: TcpStream,
 }
 
 impl Session {
     fn record(&self, sql: &str) {
-        locked(&self.heard).push(sql.to_owned());
+        locked(&self.statements).push(sql.to_owned());
     }
 
     fn respond(&self, sql: &str, parameters: Option<&[String]>) -> PgWireResult<Response> {
         let prepared = parameters.is_some();
         let parameters = parameters.unwrap_or_default();
-        let asked = Asked { session: self.number, sql, prepared, parameters };
+        let asked = SentStatement { session: self.number, sql, prepared, parameters };
         let command = sql.split_whitespace().next().unwrap_or_default();
         if !prepared && command == "copy" && sql.contains("from stdin") {
             return Ok(Response::CopyIn(CopyResponse::new(1, 4, stream::empty())));

@@ -9,7 +9,7 @@ mod listener;
 mod proxy;
 
 pub use fake_server::{FakeServer, Reply, Request};
-pub use fake_yugabytedb::{Answer, Asked, FakeYugabyteDb, VERSION};
+pub use fake_yugabytedb::{Answer, FakeYugabyteDb, SentStatement, VERSION};
 pub use listener::PORT;
 pub use proxy::{Fault, Proxy};
 

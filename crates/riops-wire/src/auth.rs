@@ -1,34 +1,34 @@
-//! Ways to prove who one is: SCRAM-SHA-256 with and without channel binding (RFC 5802, RFC 7677,
-//! RFC 5929), MD5, and what the client lets a server ask for.
+//! Authentication methods: SCRAM-SHA-256 with and without channel binding (RFC 5802, RFC 7677, RFC
+//! 5929), MD5, and the policy for which methods a server may request.
 //!
-//! The cryptography is the crate `postgres-protocol`'s; this module only guards its input.
+//! The cryptography comes from the crate `postgres-protocol`. This module only validates its input.
 
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
 
-/// The name of the mechanism.
+/// SASL mechanism name of SCRAM without channel binding.
 pub const SCRAM_SHA_256: &str = "SCRAM-SHA-256";
-/// The same, bound to the TLS channel.
+/// SASL mechanism name of SCRAM with channel binding.
 pub const SCRAM_SHA_256_PLUS: &str = "SCRAM-SHA-256-PLUS";
 
-/// How a server makes sure of a client, by libpq's names in `require_auth`.
+/// Authentication method, named as in libpq's `require_auth`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// Not at all, as far as the protocol shows: trust, peer, a certificate.
+    /// No authentication visible in the protocol: trust, peer, or a client certificate.
     None,
-    /// The password as it is.
+    /// The cleartext password.
     Password,
-    /// The password, hashed with a salt.
+    /// The password hashed with a salt.
     Md5,
-    /// SCRAM-SHA-256, bound to the channel or not.
+    /// SCRAM-SHA-256, with or without channel binding.
     ScramSha256,
 }
 
 impl Method {
-    /// All that riops offers.
+    /// All supported methods.
     pub const ALL: [Self; 4] = [Self::None, Self::Password, Self::Md5, Self::ScramSha256];
 
-    /// libpq's name of it.
+    /// Returns libpq's name of the method.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -40,17 +40,17 @@ impl Method {
     }
 }
 
-/// What the client lets a server ask for. The default: anything but a cleartext password.
+/// Authentication methods that the client accepts. Default: all except a cleartext password.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuthPolicy {
-    /// Methods that the server may use; without a list any.
+    /// Allowed methods; `None` allows all.
     pub allowed: Option<Vec<Method>>,
-    /// Whether the password may be sent as it is.
+    /// Whether the password may be sent in cleartext.
     pub cleartext: bool,
-    /// Whether SCRAM has to be bound to the TLS channel.
+    /// Whether SCRAM must use channel binding to the TLS connection.
     pub binding_required: bool,
-    /// The hash of the server's certificate (`tls-server-end-point`, RFC 5929); `None` where there
-    /// is no TLS, or where binding is not wanted.
+    /// Hash of the server's certificate (`tls-server-end-point`, RFC 5929); `None` without TLS or if
+    /// channel binding is disabled.
     pub server_end_point: Option<Vec<u8>>,
 }
 
@@ -60,26 +60,26 @@ impl AuthPolicy {
     }
 }
 
-/// The answer to `AuthenticationMD5Password`.
+/// Returns the response to `AuthenticationMD5Password`.
 #[must_use]
-pub fn md5_answer(user: &str, password: &str, salt: [u8; 4]) -> String {
+pub fn md5_response(user: &str, password: &str, salt: [u8; 4]) -> String {
     md5_hash(user.as_bytes(), password.as_bytes(), salt)
 }
 
-/// Hash iterations that a server may ask for. PostgreSQL's default is 4096 and its documentation
-/// speaks of 15,000 as strong; a million takes this client about a second, and a server that asks
-/// for more wants to keep it busy.
+/// Maximum SCRAM iteration count that a server may request. PostgreSQL's default is 4096, and its
+/// documentation calls 15,000 strong. One million takes this client about a second; a server that
+/// requests more would only keep the client busy.
 const ITERATIONS_MAX: u32 = 1_000_000;
 
-/// Why SCRAM failed on the client's side.
+/// SCRAM failure detected by the client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScramError {
-    /// The server's message does not follow the RFC, or its proof is wrong.
+    /// The server's message violates the RFC, or its signature is wrong.
     #[error("SCRAM authentication failed: {0}")]
     Protocol(String),
-    /// The server asks for more work than riops does for it.
+    /// The server requests too many iterations.
     #[error(
-        "SCRAM authentication refused: the server asks for {0} iterations, above {ITERATIONS_MAX}"
+        "SCRAM authentication failed: the server requests {0} iterations, at most {ITERATIONS_MAX} are allowed"
     )]
     TooManyIterations(u64),
 }
@@ -95,8 +95,7 @@ impl std::fmt::Debug for Scram {
 }
 
 impl Scram {
-    /// Starts an exchange: bound to the channel where `server_end_point` is there and the server
-    /// offers it, else without.
+    /// Starts an exchange. Uses channel binding if `server_end_point` is set and the server offers it.
     #[must_use]
     pub fn new(password: &str, server_end_point: Option<Vec<u8>>, offered: bool) -> Self {
         let binding = match (server_end_point, offered) {
@@ -107,16 +106,16 @@ impl Scram {
         Self(ScramSha256::new(password.as_bytes(), binding))
     }
 
-    /// What the client has to send next.
+    /// Returns the client's next message.
     #[must_use]
     pub fn message(&self) -> &[u8] {
         self.0.message()
     }
 
-    /// Takes the server's first message; [`Self::message`] is then the client's proof.
+    /// Processes the server's first message; afterwards, [`Self::message`] returns the client's proof.
     ///
     /// # Errors
-    /// [`ScramError`]
+    /// Returns [`ScramError`] for a malformed message or too many iterations.
     pub fn update(&mut self, server: &[u8]) -> Result<(), ScramError> {
         let iterations = iterations(server);
         if iterations > u64::from(ITERATIONS_MAX) {
@@ -125,10 +124,10 @@ impl Scram {
         self.0.update(server).map_err(|error| protocol(&error))
     }
 
-    /// Takes the server's last message and checks that the server knows the password too.
+    /// Processes the server's final message and verifies that the server also knows the password.
     ///
     /// # Errors
-    /// [`ScramError::Protocol`]
+    /// Returns [`ScramError::Protocol`] if the server's signature is wrong.
     pub fn finish(&mut self, server: &[u8]) -> Result<(), ScramError> {
         self.0.finish(server).map_err(|error| protocol(&error))
     }
@@ -138,8 +137,8 @@ fn protocol(error: &std::io::Error) -> ScramError {
     ScramError::Protocol(error.to_string())
 }
 
-/// The attribute `i` of the server's first message; 0 where there is none, which the next step
-/// refuses by itself.
+/// Returns the attribute `i` of the server's first message, or 0 if it is missing; the next step
+/// rejects such a message.
 fn iterations(server: &[u8]) -> u64 {
     server
         .split(|&byte| byte == b',')
@@ -158,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_asks_for_endless_work_is_refused() {
+    fn rejects_an_excessive_iteration_count() {
         let mut scram = Scram::new("secret", None, false);
         assert_eq!(
             scram.update(b"r=abc,s=c2FsdA==,i=4000000000"),
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nonce_that_does_not_continue_ours_is_refused() {
+    fn rejects_a_server_nonce_that_does_not_extend_the_client_nonce() {
         let mut scram = Scram::new("secret", None, false);
         assert!(matches!(scram.update(b"r=abc,s=c2FsdA==,i=4096"), Err(ScramError::Protocol(_))));
     }

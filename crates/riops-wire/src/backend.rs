@@ -1,60 +1,60 @@
-//! What a server sends.
+//! Messages sent by a server.
 //!
-//! A decoded message borrows from its frame; rows and error fields are read when they are asked
-//! for. Encoding is for the fake servers of the tests.
+//! A decoded message borrows from its frame; row values and error fields are decoded on access.
+//! Encoding is for the fake servers of the tests.
 
 use crate::cursor::{Cursor, CursorError};
 use crate::frame::Frame;
 use crate::frontend::{EncodeError, count, message, raw, text, value};
 use crate::sqlstate::SqlState;
 
-/// Why a message from the server could not be read.
+/// Failure to decode a message from the server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// No server sends this tag.
-    #[error("the server sent a message of unknown kind {:?}", char::from(*.0))]
+    /// The tag is not defined by the protocol.
+    #[error("the server sent a message of unknown type {:?}", char::from(*.0))]
     UnknownTag(u8),
-    /// The body does not fit its tag.
-    #[error("the server sent a malformed message of kind {:?}: {source}", char::from(*.tag))]
+    /// The body does not match the tag.
+    #[error("the server sent a malformed message of type {:?}: {source}", char::from(*.tag))]
     Malformed {
-        /// The kind of message.
+        /// Message tag.
         tag: u8,
-        /// What is wrong with it.
+        /// Reason.
         source: CursorError,
     },
 }
 
-/// The transaction status in ReadyForQuery.
+/// Transaction status in ReadyForQuery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionStatus {
     /// Not in a transaction.
     Idle,
     /// In a transaction.
     Open,
-    /// In a transaction that failed and can only be rolled back.
+    /// In a failed transaction, which can only be rolled back.
     Failed,
 }
 
-/// A request for authentication, or its end.
+/// An authentication request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Authentication<'a> {
-    /// Done.
+    /// Authentication succeeded.
     Ok,
-    /// The password as it is.
+    /// Request for the cleartext password.
     CleartextPassword,
-    /// The password hashed with this salt.
+    /// Request for the MD5 hash of the password with this salt.
     Md5Password([u8; 4]),
-    /// SASL with one of these mechanisms.
+    /// Request for SASL with one of these mechanisms.
     Sasl(Vec<&'a str>),
-    /// The server's next step of SASL.
+    /// SASL challenge.
     SaslContinue(&'a [u8]),
-    /// The server's last step of SASL.
+    /// Final SASL message.
     SaslFinal(&'a [u8]),
-    /// A method that riops does not know, by its number.
+    /// Number of an unsupported method.
     Other(i32),
 }
 
-/// One row of a result; its values are read in order.
+/// One row of a result; its values are decoded in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row<'a> {
     columns: u16,
@@ -62,28 +62,28 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// How many columns the row has.
+    /// Returns the number of columns.
     #[must_use]
     pub fn columns(&self) -> u16 {
         self.columns
     }
 
-    /// The values in order; `None` stands for NULL.
+    /// Returns the values in order; `None` is NULL.
     pub fn values(self) -> impl Iterator<Item = Result<Option<&'a [u8]>, CursorError>> {
         let mut cursor = Cursor::new(self.values);
         (0..self.columns).map(move |_| cursor.value())
     }
 }
 
-/// The fields of an error or a notice: a letter and a text each.
+/// Fields of an error or a notice, each with a one-byte code and a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// Reads the fields from the body of an ErrorResponse or NoticeResponse.
+    /// Validates the body of an ErrorResponse or NoticeResponse.
     ///
     /// # Errors
-    /// [`CursorError`] for a malformed body.
+    /// Returns [`CursorError`] for a malformed body.
     pub fn decode(body: &'a [u8]) -> Result<Self, CursorError> {
         let mut cursor = Cursor::new(body);
         while cursor.u8()? != 0 {
@@ -93,8 +93,8 @@ impl<'a> Fields<'a> {
         Ok(Self(body))
     }
 
-    /// The fields in order: the letter of "Error and Notice Message Fields", and the bytes, which
-    /// before authentication may be in any encoding.
+    /// Returns the fields in order: the code from "Error and Notice Message Fields" and the bytes,
+    /// which may be in any encoding before authentication.
     pub fn iter(self) -> impl Iterator<Item = (u8, &'a [u8])> {
         let mut cursor = Cursor::new(self.0);
         std::iter::from_fn(move || {
@@ -104,30 +104,31 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// An error or a notice with all its fields, kept.
+/// An error or a notice with all its fields, owned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerError {
-    /// `ERROR`, `FATAL`, `PANIC`, or for a notice `WARNING`, `NOTICE`, …, never translated.
+    /// `ERROR`, `FATAL`, `PANIC`, or for a notice `WARNING`, `NOTICE`, …; not localized.
     pub severity: String,
-    /// The error's code.
+    /// SQLSTATE.
     pub sqlstate: SqlState,
-    /// One line that says what happened.
+    /// Primary message.
     pub message: String,
-    /// More of it.
+    /// Detail message.
     pub detail: Option<String>,
-    /// What to do about it.
+    /// Hint.
     pub hint: Option<String>,
-    /// All other fields by their letter, in the order received.
+    /// All other fields by their code, in the order received.
     pub others: Vec<(char, String)>,
 }
 
-/// Bytes kept of one field: a server may send a megabyte of context for each of a million errors.
+/// Maximum stored bytes of one field: a server may send a megabyte of context for each of a million
+/// errors.
 const FIELD_BYTES_MAX: usize = 4096;
-/// Fields kept of one error; the protocol defines 18.
+/// Maximum stored fields of one error; the protocol defines 18.
 const FIELDS_MAX: usize = 32;
 
 impl ServerError {
-    /// Copies the fields; each is cut at 4 KiB.
+    /// Copies the fields; truncates each to 4 KiB.
     #[must_use]
     pub fn from_fields(fields: Fields<'_>) -> Self {
         let mut error = Self {
@@ -142,7 +143,7 @@ impl ServerError {
             let bytes = bytes.get(..FIELD_BYTES_MAX).unwrap_or(bytes);
             let text = String::from_utf8_lossy(bytes).into_owned();
             match letter {
-                // V is S untranslated; it comes after it from PostgreSQL 9.6 on.
+                // V is S without localization; from PostgreSQL 9.6 on, it follows S.
                 b'S' | b'V' => error.severity = text,
                 b'C' => error.sqlstate = SqlState::parse(&text),
                 b'M' => error.message = text,
@@ -156,17 +157,17 @@ impl ServerError {
 }
 
 impl ServerError {
-    /// Whether the same transaction may succeed when it is sent again: a serialization failure, a
-    /// deadlock, and what YugabyteDB says of a schema that has just changed.
+    /// Returns whether the same transaction may succeed when retried: after a serialization failure, a
+    /// deadlock, or YugabyteDB's errors about a schema that has just changed.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        let says = |text: &str| self.message.to_ascii_lowercase().contains(text);
+        let contains = |text: &str| self.message.to_ascii_lowercase().contains(text);
         match self.sqlstate {
             SqlState::SERIALIZATION_FAILURE | SqlState::DEADLOCK_DETECTED => true,
             SqlState::INTERNAL_ERROR => {
-                says("schema version mismatch")
-                    || says("catalog version mismatch")
-                    || says("try again")
+                contains("schema version mismatch")
+                    || contains("catalog version mismatch")
+                    || contains("try again")
             }
             _ => false,
         }
@@ -174,8 +175,8 @@ impl ServerError {
 }
 
 impl ServerError {
-    /// Whether the server itself does not know what became of the transaction: its own connection
-    /// to where the data are broke, or it says so (`statement_completion_unknown`).
+    /// Returns whether the outcome of the transaction is unknown to the server itself: its own
+    /// connection to the storage failed, or it reports `statement_completion_unknown`.
     #[must_use]
     pub fn leaves_outcome_unknown(&self) -> bool {
         self.sqlstate.class() == "08" || self.sqlstate.as_str() == "40003"
@@ -197,12 +198,12 @@ impl std::fmt::Display for ServerError {
 
 impl std::error::Error for ServerError {}
 
-/// The start of a COPY: overall format and the number of columns.
+/// Format and number of columns of a COPY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CopyStart {
-    /// Whether the data are in the binary format.
+    /// Whether the data is in binary format.
     pub binary: bool,
-    /// Columns of each row.
+    /// Number of columns in each row.
     pub columns: u16,
 }
 
@@ -211,24 +212,24 @@ pub struct CopyStart {
 pub enum Message<'a> {
     /// A step of authentication.
     Authentication(Authentication<'a>),
-    /// What a cancel request has to name.
+    /// Key for cancel requests.
     BackendKeyData {
-        /// Process of the session.
+        /// Process ID of the session's backend.
         process: i32,
-        /// Its secret: four bytes in protocol 3.0.
+        /// Secret key: four bytes in protocol 3.0.
         secret: &'a [u8],
     },
-    /// Bind is done.
+    /// Bind succeeded.
     BindComplete,
-    /// Close is done.
+    /// Close succeeded.
     CloseComplete,
-    /// A statement is done; the text says which and how many rows: `SELECT 1`.
+    /// A statement completed; the command tag contains the number of rows: `SELECT 1`.
     CommandComplete(&'a str),
-    /// The server waits for COPY data.
+    /// The server is ready to receive COPY data.
     CopyInResponse(CopyStart),
     /// The server will send COPY data.
     CopyOutResponse(CopyStart),
-    /// A piece of COPY data.
+    /// A chunk of COPY data.
     CopyData(&'a [u8]),
     /// The end of COPY data.
     CopyDone,
@@ -238,38 +239,38 @@ pub enum Message<'a> {
     EmptyQueryResponse,
     /// A statement, or the connection, failed.
     ErrorResponse(Fields<'a>),
-    /// The server offers an older minor version, or does not know some options.
+    /// The server supports only an older minor version, or does not support some options.
     NegotiateProtocolVersion,
     /// The statement returns no rows.
     NoData,
     /// A notice.
     NoticeResponse(Fields<'a>),
-    /// A NOTIFY of some session.
+    /// A notification from NOTIFY.
     NotificationResponse,
-    /// Types of a statement's parameters, as OIDs.
+    /// Type OIDs of a statement's parameters.
     ParameterDescription(Vec<u32>),
-    /// A setting of the session.
+    /// A reported setting of the session.
     ParameterStatus {
-        /// Its name.
+        /// Name.
         name: &'a str,
-        /// Its value.
+        /// Value.
         value: &'a str,
     },
-    /// Parse is done.
+    /// Parse succeeded.
     ParseComplete,
-    /// Execute stopped at its limit of rows.
+    /// Execute reached its row limit.
     PortalSuspended,
-    /// The server takes the next request.
+    /// The server is ready for the next request.
     ReadyForQuery(TransactionStatus),
-    /// Names of the columns that follow.
+    /// Names of the result columns.
     RowDescription(Vec<&'a str>),
 }
 
 impl<'a> Message<'a> {
-    /// Reads a message from its frame.
+    /// Decodes a message from its frame.
     ///
     /// # Errors
-    /// [`DecodeError`]
+    /// Returns [`DecodeError`] for an unknown tag or a malformed body.
     pub fn decode(frame: Frame<'a>) -> Result<Self, DecodeError> {
         let tag = frame.tag;
         decode_body(tag, frame.body)
@@ -277,10 +278,10 @@ impl<'a> Message<'a> {
             .ok_or(DecodeError::UnknownTag(tag))
     }
 
-    /// Appends the message; for servers.
+    /// Appends the encoded message.
     ///
     /// # Errors
-    /// [`EncodeError`]
+    /// Returns [`EncodeError`] for a zero byte in a text or a list that is too long.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match self {
             Self::Authentication(step) => {
@@ -335,7 +336,7 @@ impl<'a> Message<'a> {
                 count(out, "columns", names.len())?;
                 for name in names {
                     text(out, name)?;
-                    // Table, column number, type, size, modifier, format: none is used.
+                    // Table OID, column number, type OID, type size, type modifier, format: unused.
                     out.extend_from_slice(&[0; 18]);
                 }
                 Ok(())
@@ -344,10 +345,10 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Appends a DataRow of these values; for servers.
+/// Appends a DataRow with these values.
 ///
 /// # Errors
-/// [`EncodeError`] for too many or too large values.
+/// Returns [`EncodeError`] for too many or too large values.
 pub fn data_row(out: &mut Vec<u8>, values: &[Option<&[u8]>]) -> Result<(), EncodeError> {
     message(out, b'D', |out| {
         count(out, "columns", values.len())?;
@@ -355,18 +356,18 @@ pub fn data_row(out: &mut Vec<u8>, values: &[Option<&[u8]>]) -> Result<(), Encod
     })
 }
 
-/// Appends an ErrorResponse of these fields; for servers.
+/// Appends an ErrorResponse with these fields.
 ///
 /// # Errors
-/// [`EncodeError::ZeroByte`]
+/// Returns [`EncodeError::ZeroByte`] if a field contains a zero byte.
 pub fn error_response(out: &mut Vec<u8>, fields: &[(u8, &str)]) -> Result<(), EncodeError> {
     fields_message(out, b'E', fields)
 }
 
-/// Appends a NoticeResponse of these fields; for servers.
+/// Appends a NoticeResponse with these fields.
 ///
 /// # Errors
-/// [`EncodeError::ZeroByte`]
+/// Returns [`EncodeError::ZeroByte`] if a field contains a zero byte.
 pub fn notice_response(out: &mut Vec<u8>, fields: &[(u8, &str)]) -> Result<(), EncodeError> {
     fields_message(out, b'N', fields)
 }
@@ -412,7 +413,7 @@ fn encode_authentication(step: &Authentication<'_>, out: &mut Vec<u8>) -> Result
     Ok(())
 }
 
-/// `None` for an unknown tag.
+/// Returns `None` for an unknown tag.
 fn decode_body(tag: u8, bytes: &[u8]) -> Result<Option<Message<'_>>, CursorError> {
     let mut body = Cursor::new(bytes);
     let message = match tag {

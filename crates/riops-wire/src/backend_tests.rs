@@ -2,7 +2,7 @@ use super::*;
 use crate::frame::{self, FRAME_BYTES_MAX};
 use proptest::prelude::*;
 
-/// Owned values from which any message can be made.
+/// Owned values from which any message can be built.
 #[derive(Debug, Clone)]
 struct Parts {
     kind: u8,
@@ -92,7 +92,7 @@ fn message_of(parts: &Parts) -> Message<'_> {
 
 proptest! {
     #[test]
-    fn decode_of_encode_is_the_identity(parts in parts()) {
+    fn decoding_an_encoded_message_returns_the_message(parts in parts()) {
         let message = message_of(&parts);
         let mut bytes = Vec::new();
         message.encode(&mut bytes).unwrap();
@@ -100,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn the_values_of_a_row_are_those_that_were_written(
+    fn decodes_the_encoded_values_of_a_row(
         values in prop::collection::vec(prop::option::of(prop::collection::vec(any::<u8>(), 0..40)), 0..6),
     ) {
         let borrowed: Vec<_> = values.iter().map(Option::as_deref).collect();
@@ -113,7 +113,7 @@ proptest! {
 }
 
 #[test]
-fn an_error_keeps_all_its_fields() {
+fn keeps_all_fields_of_an_error() {
     let mut bytes = Vec::new();
     let fields = [
         (b'S', "FEHLER"),
@@ -137,13 +137,13 @@ fn an_error_keeps_all_its_fields() {
 }
 
 #[test]
-fn a_row_whose_count_lies_is_refused() {
+fn rejects_a_row_with_a_wrong_column_count() {
     let frame = Frame { tag: b'D', body: &[0, 2, 0, 0, 0, 0] };
     assert!(matches!(Message::decode(frame), Err(DecodeError::Malformed { tag: b'D', .. })));
 }
 
 #[test]
-fn what_may_succeed_a_second_time_is_told_by_code_and_text() {
+fn classifies_retryable_errors_by_sqlstate_and_message() {
     let error = |sqlstate: &str, message: &str| ServerError {
         severity: "ERROR".to_owned(),
         sqlstate: SqlState::parse(sqlstate),

@@ -1,19 +1,19 @@
-//! Rows for COPY FROM STDIN, in the text and in the binary format.
+//! Encodes rows for COPY FROM STDIN, in text and binary format.
 //!
-//! Appends to a buffer that the caller sends as CopyData whenever it likes: the server does not
-//! care where one piece ends.
+//! Appends to a buffer that the caller sends as CopyData messages of any size: message boundaries need
+//! not match row boundaries.
 
 use crate::frontend::{self, EncodeError};
 
-/// The start of binary COPY data: signature, flags, no header extension.
+/// Header of binary COPY data: signature, flags, no header extension.
 const BINARY_HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
-/// Appends what stands before the first binary row.
+/// Appends the header of binary COPY data.
 pub fn binary_header(out: &mut Vec<u8>) {
     out.extend_from_slice(BINARY_HEADER);
 }
 
-/// Appends what stands behind the last binary row.
+/// Appends the trailer of binary COPY data.
 pub fn binary_trailer(out: &mut Vec<u8>) {
     out.extend_from_slice(&(-1i16).to_be_bytes());
 }
@@ -29,15 +29,15 @@ pub fn binary_bigint(out: &mut Vec<u8>, value: i64) {
     out.extend_from_slice(&value.to_be_bytes());
 }
 
-/// Appends a value that is in its binary form already; a text is. NULL is `None`.
+/// Appends a value in binary format, which for a string equals its text; `None` is NULL.
 ///
 /// # Errors
-/// [`EncodeError::TooLong`] above 2 GiB.
+/// Returns [`EncodeError::TooLong`] above 2 GiB.
 pub fn binary_value(out: &mut Vec<u8>, value: Option<&[u8]>) -> Result<(), EncodeError> {
     frontend::value(out, value)
 }
 
-/// Appends one row in the text format: tabs between the values, a newline behind; NULL is `None`.
+/// Appends one row in text format: values separated by tabs, followed by a newline; `None` is NULL.
 pub fn text_row<'a>(out: &mut Vec<u8>, values: impl IntoIterator<Item = Option<&'a str>>) {
     for (position, value) in values.into_iter().enumerate() {
         if position > 0 {
@@ -61,10 +61,10 @@ fn escape(out: &mut Vec<u8>, byte: u8) {
     }
 }
 
-/// Appends a whole CopyData message, whose rows `body` appends.
+/// Appends a complete CopyData message; `body` appends the rows.
 ///
 /// # Errors
-/// Those of `body`; [`EncodeError::TooLong`] above 2 GiB.
+/// Returns the errors of `body`; [`EncodeError::TooLong`] above 2 GiB.
 pub fn data(
     out: &mut Vec<u8>,
     body: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
@@ -77,14 +77,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_row_escapes_what_the_format_reserves() {
+    fn escapes_special_characters_in_a_text_row() {
         let mut out = Vec::new();
         text_row(&mut out, [Some("a\tb\\"), None, Some("c\r\n")]);
         assert_eq!(out, b"a\\tb\\\\\t\\N\tc\\r\\n\n");
     }
 
     #[test]
-    fn a_binary_row_is_a_count_and_values_with_their_lengths() {
+    fn encodes_a_binary_row_as_a_count_and_values_with_lengths() {
         let mut out = Vec::new();
         binary_row(&mut out, 3);
         binary_bigint(&mut out, 1);

@@ -1,24 +1,24 @@
 //! Checked reads from the body of a message.
 //!
-//! Every method answers an error where the bytes end too early; none of them panics.
+//! Every method returns an error if the body is too short; none of them panics.
 
-/// Why the body of a message could not be read.
+/// Failure to decode a message body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CursorError {
-    /// The body ends before the field does.
-    #[error("the message ends in the middle of a field")]
+    /// The body ends within a field.
+    #[error("the message is truncated")]
     Truncated,
-    /// A text has no closing zero byte.
-    #[error("a text in the message has no end")]
+    /// A string has no terminating zero byte.
+    #[error("a string in the message is not terminated")]
     UnterminatedText,
-    /// A text is not valid UTF-8.
-    #[error("a text in the message is not valid UTF-8")]
+    /// A string is not valid UTF-8.
+    #[error("a string in the message is not valid UTF-8")]
     NotUtf8,
-    /// A length or a count is negative or above its limit.
-    #[error("a count in the message is out of range: {0}")]
+    /// A length or a count is negative or exceeds its limit.
+    #[error("a value in the message is out of range: {0}")]
     CountOutOfRange(i64),
-    /// Bytes are left over behind the last field.
-    #[error("{0} bytes are left over behind the last field of the message")]
+    /// Bytes remain after the last field.
+    #[error("the message has {0} extra bytes after its last field")]
     Trailing(usize),
 }
 
@@ -29,13 +29,13 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Starts at the first byte of `body`.
+    /// Creates a cursor at the first byte of `body`.
     #[must_use]
     pub fn new(body: &'a [u8]) -> Self {
         Self { rest: body }
     }
 
-    /// The bytes that were not read yet.
+    /// Returns the bytes that were not read yet.
     #[must_use]
     pub fn rest(self) -> &'a [u8] {
         self.rest
@@ -50,7 +50,7 @@ impl<'a> Cursor<'a> {
     /// Reads one byte.
     ///
     /// # Errors
-    /// [`CursorError::Truncated`] at the end of the body; so do all readers below.
+    /// Returns [`CursorError::Truncated`] at the end of the body.
     pub fn u8(&mut self) -> Result<u8, CursorError> {
         self.array::<1>().map(|[byte]| byte)
     }
@@ -58,7 +58,7 @@ impl<'a> Cursor<'a> {
     /// Reads a 16-bit integer in network order.
     ///
     /// # Errors
-    /// [`CursorError::Truncated`]
+    /// Returns [`CursorError::Truncated`] if the body is too short.
     pub fn i16(&mut self) -> Result<i16, CursorError> {
         self.array().map(i16::from_be_bytes)
     }
@@ -66,7 +66,7 @@ impl<'a> Cursor<'a> {
     /// Reads a 32-bit integer in network order.
     ///
     /// # Errors
-    /// [`CursorError::Truncated`]
+    /// Returns [`CursorError::Truncated`] if the body is too short.
     pub fn i32(&mut self) -> Result<i32, CursorError> {
         self.array().map(i32::from_be_bytes)
     }
@@ -74,16 +74,16 @@ impl<'a> Cursor<'a> {
     /// Reads a 64-bit integer in network order.
     ///
     /// # Errors
-    /// [`CursorError::Truncated`]
+    /// Returns [`CursorError::Truncated`] if the body is too short.
     pub fn i64(&mut self) -> Result<i64, CursorError> {
         self.array().map(i64::from_be_bytes)
     }
 
-    /// Reads a 16-bit count, which the protocol's documents call signed and the server sends
+    /// Reads a 16-bit count. The protocol's documentation calls it signed, but the server sends it
     /// unsigned: up to 65535 parameters.
     ///
     /// # Errors
-    /// [`CursorError::Truncated`]
+    /// Returns [`CursorError::Truncated`] if the body is too short.
     pub fn count(&mut self) -> Result<u16, CursorError> {
         self.array().map(u16::from_be_bytes)
     }
@@ -91,17 +91,18 @@ impl<'a> Cursor<'a> {
     /// Reads `length` bytes.
     ///
     /// # Errors
-    /// [`CursorError::Truncated`]
+    /// Returns [`CursorError::Truncated`] if the body is too short.
     pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], CursorError> {
         let (head, tail) = self.rest.split_at_checked(length).ok_or(CursorError::Truncated)?;
         self.rest = tail;
         Ok(head)
     }
 
-    /// Reads a value with its 32-bit length before it; −1 stands for NULL.
+    /// Reads a value after its 32-bit length; −1 is NULL.
     ///
     /// # Errors
-    /// [`CursorError::CountOutOfRange`] for a length below −1, or [`CursorError::Truncated`].
+    /// Returns [`CursorError::CountOutOfRange`] for a length below −1, or [`CursorError::Truncated`] if
+    /// the body is too short.
     pub fn value(&mut self) -> Result<Option<&'a [u8]>, CursorError> {
         match self.i32()? {
             -1 => Ok(None),
@@ -113,10 +114,10 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads bytes up to a zero byte, and that byte.
+    /// Reads bytes up to a zero byte, and consumes the zero byte.
     ///
     /// # Errors
-    /// [`CursorError::UnterminatedText`] where there is none.
+    /// Returns [`CursorError::UnterminatedText`] if the body contains no zero byte.
     pub fn raw_text(&mut self) -> Result<&'a [u8], CursorError> {
         let end =
             self.rest.iter().position(|&byte| byte == 0).ok_or(CursorError::UnterminatedText)?;
@@ -125,18 +126,18 @@ impl<'a> Cursor<'a> {
         Ok(text)
     }
 
-    /// Reads a text up to its zero byte.
+    /// Reads a zero-terminated string.
     ///
     /// # Errors
-    /// [`CursorError::UnterminatedText`] or [`CursorError::NotUtf8`]
+    /// Returns [`CursorError::UnterminatedText`] or [`CursorError::NotUtf8`] for a malformed string.
     pub fn text(&mut self) -> Result<&'a str, CursorError> {
         std::str::from_utf8(self.raw_text()?).map_err(|_| CursorError::NotUtf8)
     }
 
-    /// Proves that the body was read to its end.
+    /// Checks that the body was read completely.
     ///
     /// # Errors
-    /// [`CursorError::Trailing`] with the number of bytes left.
+    /// Returns [`CursorError::Trailing`] with the number of remaining bytes.
     pub fn finish(self) -> Result<(), CursorError> {
         match self.rest.len() {
             0 => Ok(()),
@@ -150,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_stop_at_the_end_of_the_body() {
+    fn reads_fail_at_the_end_of_the_body() {
         let mut cursor = Cursor::new(&[0, 1, 2]);
         assert_eq!(cursor.i32(), Err(CursorError::Truncated));
         assert_eq!(cursor.i16(), Ok(1));
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_lies_is_an_error() {
+    fn rejects_a_length_beyond_the_body() {
         let mut cursor = Cursor::new(&[0x7f, 0xff, 0xff, 0xff, 1]);
         assert_eq!(cursor.value(), Err(CursorError::Truncated));
         let mut cursor = Cursor::new(&[0xff, 0xff, 0xff, 0xfe]);
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_needs_its_zero_byte() {
+    fn requires_a_terminating_zero_byte() {
         assert_eq!(Cursor::new(b"abc").text(), Err(CursorError::UnterminatedText));
         assert_eq!(Cursor::new(b"abc\0d").text(), Ok("abc"));
         assert_eq!(Cursor::new(b"\xff\0").text(), Err(CursorError::NotUtf8));

@@ -1,47 +1,48 @@
-//! Frames: one tag byte, a length, a body. Finding their ends in a stream of bytes, with a limit.
+//! Message frames: a tag byte, a length, a body. Finds frame boundaries in a byte stream, with a size
+//! limit.
 //!
-//! Knows nothing of what a body means.
+//! Does not interpret message bodies.
 
-/// The largest frame that riops accepts unless told otherwise, in bytes. A result row of a
-/// benchmark has a few bytes, an EXPLAIN plan some kilobytes; 16 MiB leaves room for odd targets
-/// and still bounds what a hostile server can make the client hold for one session.
+/// Default maximum frame size, in bytes. A result row of a benchmark has a few bytes, an EXPLAIN plan
+/// some kilobytes. 16 MiB leaves room for unusual servers and still limits the memory that a hostile
+/// server can consume in one session.
 pub const FRAME_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Bytes before the body: the tag and the length.
+/// Length of the frame header (tag and length), in bytes.
 pub const HEADER_BYTES: usize = 5;
 
-/// Why no frame can be found in the stream any more. The connection is of no further use.
+/// Invalid frame header. The connection cannot be used any further.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// The length counts itself, so it is 4 at the least.
-    #[error("the peer sent a frame of impossible length {0}: not the PostgreSQL protocol?")]
+    /// The length includes itself, so it is at least 4.
+    #[error("the peer sent a message with invalid length {0}; is it a PostgreSQL server?")]
     BadLength(i32),
-    /// The frame is larger than the receiver allows.
+    /// The frame exceeds the receiver's limit.
     #[error(
-        "the peer sent a frame of {length} bytes, above the limit of {limit}: not the PostgreSQL protocol?"
+        "the peer sent a message of {length} bytes, which exceeds the limit of {limit}; is it a PostgreSQL server?"
     )]
     TooLarge {
-        /// Bytes of the frame as announced.
+        /// Announced frame size, in bytes.
         length: usize,
-        /// Bytes allowed.
+        /// Maximum frame size, in bytes.
         limit: usize,
     },
 }
 
-/// One message as it stands on the wire.
+/// One undecoded message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// The kind of message.
+    /// Message tag.
     pub tag: u8,
-    /// What follows the length.
+    /// Bytes after the length.
     pub body: &'a [u8],
 }
 
-/// Answers the total length of the frame at the start of `bytes`, or `None` where the header is
-/// not complete yet.
+/// Returns the total length of the frame at the start of `bytes`, or `None` if the header is
+/// incomplete.
 ///
 /// # Errors
-/// [`FrameError`] where the header announces an impossible or too large frame.
+/// Returns [`FrameError`] if the announced length is invalid or exceeds the limit.
 pub fn length(bytes: &[u8], limit: usize) -> Result<Option<usize>, FrameError> {
     let Some((_, rest)) = bytes.split_first() else {
         return Ok(None);
@@ -60,10 +61,10 @@ pub fn length(bytes: &[u8], limit: usize) -> Result<Option<usize>, FrameError> {
     Ok(Some(length))
 }
 
-/// Splits the first frame off `bytes`; `None` where more bytes are needed.
+/// Splits the first frame off `bytes`; returns `None` if more bytes are needed.
 ///
 /// # Errors
-/// [`FrameError`] where the header announces an impossible or too large frame.
+/// Returns [`FrameError`] if the announced length is invalid or exceeds the limit.
 pub fn split(bytes: &[u8], limit: usize) -> Result<Option<(Frame<'_>, &[u8])>, FrameError> {
     let Some(length) = length(bytes, limit)? else {
         return Ok(None);
@@ -78,10 +79,10 @@ pub fn split(bytes: &[u8], limit: usize) -> Result<Option<(Frame<'_>, &[u8])>, F
     Ok(Some((Frame { tag, body }, rest)))
 }
 
-/// A receive buffer: bytes from the stream go in at one end, whole frames come out at the other.
+/// A receive buffer: collects bytes from the stream and returns complete frames.
 ///
-/// It keeps its memory, so that a session that has reached its working size allocates no more, and
-/// it grows to the limit of one frame and not beyond.
+/// Reuses its memory: a session that has reached its working size does not allocate again. Grows at
+/// most to the size limit of one frame.
 #[derive(Debug)]
 pub struct FrameBuffer {
     bytes: Vec<u8>,
@@ -90,21 +91,21 @@ pub struct FrameBuffer {
     limit: usize,
 }
 
-/// A reply of a benchmark statement fits, and 1,000 sessions need 8 MiB.
+/// Large enough for a reply of a benchmark statement; 1,000 sessions use 8 MiB.
 const INITIAL_BYTES: usize = 8 * 1024;
 
 impl FrameBuffer {
-    /// An empty buffer for frames of at most `limit` bytes.
+    /// Creates an empty buffer for frames of at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { bytes: vec![0; INITIAL_BYTES.min(limit.max(HEADER_BYTES))], start: 0, end: 0, limit }
     }
 
-    /// Room for the next read, never empty: moves what is left to the front and grows when the
-    /// frame that is being received does not fit.
+    /// Returns the free space for the next read, which is never empty. Moves unread bytes to the front
+    /// and grows if the current frame does not fit.
     ///
     /// # Errors
-    /// [`FrameError`] where the frame that is being received may not be accepted.
+    /// Returns [`FrameError`] if the current frame is invalid or exceeds the limit.
     pub fn space(&mut self) -> Result<&mut [u8], FrameError> {
         if self.start == self.end {
             self.start = 0;
@@ -122,27 +123,27 @@ impl FrameBuffer {
         Ok(self.bytes.get_mut(self.end..).unwrap_or_default())
     }
 
-    /// Says that the first `count` bytes of [`Self::space`] were filled.
+    /// Records that the first `count` bytes of [`Self::space`] were filled.
     pub fn filled(&mut self, count: usize) {
         self.end = (self.end + count).min(self.bytes.len());
     }
 
-    /// Appends a copy of `bytes`, for callers that hold the bytes already.
+    /// Appends a copy of `bytes`, for callers that already hold the bytes.
     ///
     /// # Errors
-    /// [`FrameError`] as for [`Self::space`].
+    /// Returns [`FrameError`] under the same conditions as [`Self::space`].
     pub fn extend(&mut self, mut bytes: &[u8]) -> Result<(), FrameError> {
         while !bytes.is_empty() {
             let space = self.space()?;
             let count = space.len().min(bytes.len());
             let (now, later) = bytes.split_at(count);
-            if let Some(room) = space.get_mut(..count) {
-                room.copy_from_slice(now);
+            if let Some(target) = space.get_mut(..count) {
+                target.copy_from_slice(now);
             }
             self.filled(count);
             bytes = later;
             if !bytes.is_empty() && self.unread().len() >= self.limit {
-                // A full frame is waiting: the owner has to take it before more can come.
+                // A complete frame is pending; the owner must take it before more bytes can be added.
                 return Err(FrameError::TooLarge {
                     length: self.unread().len() + bytes.len(),
                     limit: self.limit,
@@ -152,16 +153,16 @@ impl FrameBuffer {
         Ok(())
     }
 
-    /// The bytes that no frame was made of yet.
+    /// Returns the bytes that no returned frame contained yet.
     #[must_use]
     pub fn unread(&self) -> &[u8] {
         self.bytes.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// Takes the next whole frame out; `None` where more bytes are needed.
+    /// Removes and returns the next complete frame; `None` if more bytes are needed.
     ///
     /// # Errors
-    /// [`FrameError`] where the header announces an impossible or too large frame.
+    /// Returns [`FrameError`] if the announced length is invalid or exceeds the limit.
     pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, FrameError> {
         let unread = self.bytes.get(self.start..self.end).unwrap_or_default();
         let Some((frame, _)) = split(unread, self.limit)? else {
@@ -189,7 +190,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_chunking_of_the_bytes_gives_the_same_frames(
+        fn returns_the_same_frames_for_any_chunking(
             frames in prop::collection::vec((any::<u8>(), prop::collection::vec(any::<u8>(), 0..20_000)), 0..8),
             sizes in prop::collection::vec(1usize..9_000, 1..20),
         ) {
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_above_the_limit_is_refused_before_it_is_received() {
+    fn rejects_a_frame_above_the_limit_before_receiving_it() {
         let mut buffer = FrameBuffer::new(100);
         buffer.extend(&[b'D', 0x7f, 0xff, 0xff, 0xff]).unwrap();
         assert!(matches!(buffer.next_frame(), Err(FrameError::TooLarge { limit: 100, .. })));
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_below_four_is_refused() {
+    fn rejects_a_length_below_four() {
         assert_eq!(split(&[b'Z', 0, 0, 0, 3, 0], 100), Err(FrameError::BadLength(3)));
     }
 }

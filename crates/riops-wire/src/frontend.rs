@@ -1,41 +1,41 @@
-//! What a client sends.
+//! Messages sent by a client.
 //!
-//! Encoding appends to a buffer that the caller reuses; decoding is for the fake servers of the
-//! tests and for the proof that the two are inverse to each other.
+//! Encoding appends to a buffer that the caller reuses. Decoding is for the fake servers of the tests
+//! and for round-trip tests.
 
 use crate::cursor::{Cursor, CursorError};
 use crate::frame::Frame;
 
-/// The protocol version that riops speaks: 3.0, which every relative of PostgreSQL understands.
+/// Protocol version that riops requests: 3.0, which every PostgreSQL-compatible server supports.
 pub const PROTOCOL_VERSION: i32 = 0x0003_0000;
 
-/// Why a message could not be encoded.
+/// Failure to encode a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
-    /// The protocol ends texts with a zero byte, so none may stand inside.
-    #[error("a text with a zero byte cannot be sent: {0:?}")]
+    /// The protocol terminates strings with a zero byte, so a string cannot contain one.
+    #[error("cannot send a string with a zero byte: {0:?}")]
     ZeroByte(String),
-    /// A list or a body exceeds what the protocol's counts can hold.
-    #[error("{what} with {count} elements exceeds the protocol's limit")]
+    /// A list or a message exceeds the range of the protocol's counts.
+    #[error("cannot send {what} with {count} elements: exceeds the protocol's limit")]
     TooLong {
-        /// What is too long.
+        /// Kind of object that is too long.
         what: &'static str,
-        /// How many there are.
+        /// Number of elements or bytes.
         count: usize,
     },
 }
 
-/// How values are written: as text, or in the binary form of their type.
+/// Format of values: text, or the binary form of their type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// As `psql` shows them.
+    /// Text format, as `psql` prints it.
     Text,
-    /// As the type's `send` function writes them.
+    /// Binary format, as written by the type's `send` function.
     Binary,
 }
 
 impl Format {
-    /// The code on the wire.
+    /// Returns the format code in messages.
     #[must_use]
     pub fn code(self) -> i16 {
         match self {
@@ -44,10 +44,10 @@ impl Format {
         }
     }
 
-    /// The format of a code.
+    /// Returns the format with this code.
     ///
     /// # Errors
-    /// [`CursorError::CountOutOfRange`] for anything but 0 and 1.
+    /// Returns [`CursorError::CountOutOfRange`] for any code except 0 and 1.
     pub fn from_code(code: i16) -> Result<Self, CursorError> {
         match code {
             0 => Ok(Self::Text),
@@ -57,7 +57,7 @@ impl Format {
     }
 }
 
-/// What Describe and Close refer to.
+/// Kind of object for Describe and Close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Object {
     /// A prepared statement.
@@ -78,58 +78,59 @@ impl Object {
 /// A message with a tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// One or more statements without parameters: the simple protocol.
+    /// One or more statements without parameters (simple query protocol).
     Query(&'a str),
-    /// Parses a statement and keeps it under a name.
+    /// Parses a statement and stores it under a name.
     Parse {
-        /// Empty for the unnamed statement.
+        /// Statement name; empty for the unnamed statement.
         name: &'a str,
         /// SQL with `$1`, `$2`, …
         sql: &'a str,
-        /// Types of the parameters as OIDs; 0 lets the server infer one.
+        /// Type OIDs of the parameters; with 0, the server infers the type.
         parameter_types: Vec<u32>,
     },
-    /// Makes a portal of a statement and values.
+    /// Creates a portal from a statement and parameter values.
     Bind {
-        /// Empty for the unnamed portal.
+        /// Portal name; empty for the unnamed portal.
         portal: &'a str,
         /// Name of the prepared statement.
         statement: &'a str,
         /// Format of all parameters.
         parameter_format: Format,
-        /// Values; `None` stands for NULL.
+        /// Parameter values; `None` is NULL.
         parameters: Vec<Option<&'a [u8]>>,
         /// Format of all result columns.
         result_format: Format,
     },
-    /// Asks for the columns of an object.
+    /// Requests the columns of an object.
     Describe(Object, &'a str),
-    /// Runs a portal; 0 rows stand for all.
+    /// Executes a portal.
     Execute {
         /// Name of the portal.
         portal: &'a str,
-        /// Largest number of rows, 0 for no limit.
+        /// Maximum number of rows; 0 for no limit.
         rows_max: i32,
     },
-    /// Forgets an object.
+    /// Closes an object.
     Close(Object, &'a str),
-    /// Ends a batch of the extended protocol: the server answers ReadyForQuery.
+    /// Ends a batch of the extended query protocol; the server replies with ReadyForQuery.
     Sync,
-    /// Asks the server to send what it has.
+    /// Requests pending output from the server.
     Flush,
-    /// A piece of COPY data.
+    /// A chunk of COPY data.
     CopyData(&'a [u8]),
     /// The end of COPY data.
     CopyDone,
-    /// The client gives up a COPY.
+    /// Aborts a COPY, with this error message.
     CopyFail(&'a str),
-    /// The answer to a request for authentication: the tag `p` has a body of many meanings.
+    /// A response to an authentication request; the meaning of the body of a `p` message depends on the
+    /// method.
     Authentication(&'a [u8]),
-    /// Says goodbye.
+    /// Terminates the session.
     Terminate,
 }
 
-/// Writes a length of four bytes before what `body` appends.
+/// Writes a four-byte length, then the bytes that `body` appends.
 fn with_length(
     out: &mut Vec<u8>,
     body: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
@@ -154,11 +155,11 @@ fn with_length(
     }
 }
 
-/// Appends one whole message: its tag, its length, and what `body` appends. Where `body` fails,
+/// Appends one complete message: tag, length, and the bytes that `body` appends. If `body` fails,
 /// nothing is appended.
 ///
 /// # Errors
-/// Those of `body`, and [`EncodeError::TooLong`] above 2 GiB.
+/// Returns the errors of `body`, and [`EncodeError::TooLong`] above 2 GiB.
 pub(crate) fn message(
     out: &mut Vec<u8>,
     tag: u8,
@@ -192,10 +193,10 @@ pub(crate) fn count(
     Ok(())
 }
 
-/// Appends a value with its length; NULL is `None`.
+/// Appends a value with its length; `None` is NULL.
 ///
 /// # Errors
-/// [`EncodeError::TooLong`] above 2 GiB.
+/// Returns [`EncodeError::TooLong`] above 2 GiB.
 pub fn value(out: &mut Vec<u8>, value: Option<&[u8]>) -> Result<(), EncodeError> {
     let Some(value) = value else {
         out.extend_from_slice(&(-1i32).to_be_bytes());
@@ -208,11 +209,11 @@ pub fn value(out: &mut Vec<u8>, value: Option<&[u8]>) -> Result<(), EncodeError>
     Ok(())
 }
 
-/// Appends Bind for a prepared statement whose parameters are all `bigint` and whose results are
-/// wanted in binary: the statement shape of the hot loop, without a list to build.
+/// Appends Bind for a prepared statement with only `bigint` parameters and results in binary format:
+/// the statement shape of the hot loop, without building a list.
 ///
 /// # Errors
-/// [`EncodeError`] for a zero byte in a name or more than 65535 parameters.
+/// Returns [`EncodeError`] for a zero byte in a name or more than 65535 parameters.
 pub fn bind_bigints(
     out: &mut Vec<u8>,
     statement: &str,
@@ -223,11 +224,11 @@ pub fn bind_bigints(
     })
 }
 
-/// Appends Bind for a prepared statement with as many binary `parameters`, which `values` appends,
-/// each with its length (as [`value()`] and [`array()`] do), and whose results are wanted in binary.
+/// Appends Bind for a prepared statement with `parameters` binary parameters and results in binary
+/// format. `values` appends each parameter with its length, as [`value()`] and [`array()`] do.
 ///
 /// # Errors
-/// Those of `values`; [`EncodeError`] for a zero byte in a name or more than 65535 parameters.
+/// Returns the errors of `values`; [`EncodeError`] for a zero byte in a name or more than 65535 parameters.
 pub fn bind(
     out: &mut Vec<u8>,
     statement: &str,
@@ -245,11 +246,11 @@ pub fn bind(
     })
 }
 
-/// Appends a one-dimensional array in binary, with its length: `elements` appends its `count`
-/// elements of the type with this OID, each with its length.
+/// Appends a one-dimensional array in binary format, with its length. `elements` appends `count`
+/// elements of the type `element_type`, each with its length.
 ///
 /// # Errors
-/// Those of `elements`; [`EncodeError::TooLong`] above 2 GiB.
+/// Returns the errors of `elements`; [`EncodeError::TooLong`] above 2 GiB.
 pub fn array(
     out: &mut Vec<u8>,
     element_type: u32,
@@ -259,7 +260,7 @@ pub fn array(
     let too_long = |count| EncodeError::TooLong { what: "an array", count };
     let length = i32::try_from(count).map_err(|_| too_long(count))?;
     let start = out.len();
-    // The length of a value does not count itself.
+    // The length of a value does not include itself.
     out.extend_from_slice(&[0; 4]);
     for field in [1, 0, element_type.cast_signed(), length, 1] {
         out.extend_from_slice(&field.to_be_bytes());
@@ -273,16 +274,16 @@ pub fn array(
     Ok(())
 }
 
-/// One format code for all that follow.
+/// Appends one format code for all values.
 fn formats(out: &mut Vec<u8>, format: Format) {
     out.extend_from_slice(&1i16.to_be_bytes());
     out.extend_from_slice(&format.code().to_be_bytes());
 }
 
-/// Appends Parse, without a list to build.
+/// Appends Parse, without building a list.
 ///
 /// # Errors
-/// [`EncodeError`] for a zero byte in a text or more than 65535 parameters.
+/// Returns [`EncodeError`] for a zero byte in a string or more than 65535 parameters.
 pub fn parse(
     out: &mut Vec<u8>,
     name: &str,
@@ -300,16 +301,16 @@ pub fn parse(
     })
 }
 
-/// Asks for TLS, as the first thing on a connection: the server answers with one byte, `S` or `N`.
+/// Request for TLS, the first message on a connection; the server replies with one byte, `S` or `N`.
 pub const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
-/// The code that stands where a startup message has its version, in a request to cancel.
+/// Code that replaces the protocol version of a startup message in a cancel request.
 const CANCEL_REQUEST: i32 = 80_877_102;
 
-/// Appends the only message of a connection that asks to cancel what another one does.
+/// Appends a cancel request, the only message on its connection.
 ///
 /// # Errors
-/// None in practice: a secret has 4 to 256 bytes.
+/// None in practice: a secret key has 4 to 256 bytes.
 pub fn cancel_request(out: &mut Vec<u8>, process: i32, secret: &[u8]) -> Result<(), EncodeError> {
     with_length(out, |out| {
         out.extend_from_slice(&CANCEL_REQUEST.to_be_bytes());
@@ -319,10 +320,10 @@ pub fn cancel_request(out: &mut Vec<u8>, process: i32, secret: &[u8]) -> Result<
     })
 }
 
-/// Appends the first message of a connection, which has no tag.
+/// Appends the startup message, which has no tag.
 ///
 /// # Errors
-/// [`EncodeError::ZeroByte`]
+/// Returns [`EncodeError::ZeroByte`] if a string contains a zero byte.
 pub fn startup(out: &mut Vec<u8>, parameters: &[(&str, &str)]) -> Result<(), EncodeError> {
     with_length(out, |out| {
         out.extend_from_slice(&PROTOCOL_VERSION.to_be_bytes());
@@ -336,10 +337,10 @@ pub fn startup(out: &mut Vec<u8>, parameters: &[(&str, &str)]) -> Result<(), Enc
 }
 
 impl<'a> Message<'a> {
-    /// Appends the message. Where it fails, nothing is appended.
+    /// Appends the encoded message. On error, nothing is appended.
     ///
     /// # Errors
-    /// [`EncodeError`]
+    /// Returns [`EncodeError`] for a zero byte in a string or a list that is too long.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match self {
             Self::Query(sql) => message(out, b'Q', |out| text(out, sql)),
@@ -380,11 +381,11 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Reads a message from its frame.
+    /// Decodes a message from its frame.
     ///
     /// # Errors
-    /// [`CursorError`] for a tag that no client sends (as a count out of range), a body that ends
-    /// too early, or bytes left over.
+    /// Returns [`CursorError`] for a tag that no client sends (as a count out of range), for a
+    /// truncated body, or for extra bytes.
     pub fn decode(frame: Frame<'a>) -> Result<Self, CursorError> {
         let mut body = Cursor::new(frame.body);
         let message = match frame.tag {
@@ -438,7 +439,7 @@ fn decode_bind<'a>(body: &mut Cursor<'a>) -> Result<Message<'a>, CursorError> {
     Ok(Message::Bind { portal, statement, parameter_format, parameters, result_format })
 }
 
-/// No code stands for text; several are taken where they are all the same.
+/// No code means text. Several codes are accepted if they are all equal.
 fn one_format(body: &mut Cursor<'_>) -> Result<Format, CursorError> {
     let mut found = None;
     for _ in 0..body.count()? {
@@ -452,10 +453,10 @@ fn one_format(body: &mut Cursor<'_>) -> Result<Format, CursorError> {
     Ok(found.unwrap_or(Format::Text))
 }
 
-/// Reads the parameters of a startup message, whose four length bytes were taken off already.
+/// Decodes the parameters of a startup message without its four length bytes.
 ///
 /// # Errors
-/// [`CursorError`] for another protocol version (as a count out of range) or a malformed body.
+/// Returns [`CursorError`] for another protocol version (as a count out of range) or a malformed body.
 pub fn decode_startup(body: &[u8]) -> Result<Vec<(&str, &str)>, CursorError> {
     let mut body = Cursor::new(body);
     let version = body.i32()?;
@@ -483,7 +484,7 @@ mod tests {
         "[^\0]{0,20}"
     }
 
-    /// Owned values from which any message can be made.
+    /// Owned values from which any message can be built.
     #[derive(Debug, Clone)]
     struct Parts {
         kind: u8,
@@ -541,7 +542,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn decode_of_encode_is_the_identity(parts in parts()) {
+        fn decoding_an_encoded_message_returns_the_message(parts in parts()) {
             let message = message_of(&parts);
             let mut bytes = Vec::new();
             message.encode(&mut bytes).unwrap();
@@ -551,7 +552,7 @@ mod tests {
         }
 
         #[test]
-        fn decode_of_an_encoded_startup_is_the_identity(
+        fn decoding_an_encoded_startup_message_returns_its_parameters(
             parameters in prop::collection::vec(("[^\0]{1,20}", name()), 0..6),
         ) {
             let borrowed: Vec<_> =
@@ -562,7 +563,7 @@ mod tests {
         }
 
         #[test]
-        fn the_short_bind_equals_the_general_one(
+        fn bind_bigints_equals_the_general_bind(
             statement in name(),
             parameters in prop::collection::vec(any::<i64>(), 0..6),
         ) {
@@ -584,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_with_a_zero_byte_is_refused_and_leaves_nothing_behind() {
+    fn rejects_a_string_with_a_zero_byte_and_appends_nothing() {
         let mut bytes = vec![1, 2];
         let refused = Message::Query("select 1\0; drop").encode(&mut bytes);
         assert!(matches!(refused, Err(EncodeError::ZeroByte(_))));

@@ -1,7 +1,7 @@
-//! Bodies for fuzzers, as plain functions: any bytes in, no panic, no unbounded memory.
+//! Fuzz targets as plain functions: arbitrary bytes must cause no panic and no unbounded memory use.
 //!
-//! The tests below run them over a corpus of whole conversations, every prefix of them, and every
-//! single corrupted byte; a coverage-guided fuzzer calls the same functions.
+//! The tests below run them on a corpus of complete conversations, on every prefix of it and with every
+//! single byte corrupted. A coverage-guided fuzzer calls the same functions.
 
 use crate::auth::AuthPolicy;
 use crate::backend::{self, ServerError};
@@ -10,13 +10,13 @@ use crate::frontend;
 use crate::pipeline::Pipeline;
 use crate::startup::{Credentials, Startup};
 
-/// Small, so that the limits themselves are reached.
+/// Small, to reach the limits themselves.
 const FRAME_LIMIT: usize = 4096;
 
-/// Reads bytes as a server's stream and touches everything that can be read of it.
+/// Decodes bytes as a server's stream and reads every field of each message.
 ///
 /// # Panics
-/// Where a promise of this crate is broken: that is the finding.
+/// If an invariant of this crate is violated; the panic is the finding.
 pub fn backend_stream(bytes: &[u8]) {
     let mut rest = bytes;
     while let Ok(Some((frame, later))) = frame::split(rest, FRAME_LIMIT) {
@@ -36,27 +36,27 @@ pub fn backend_stream(bytes: &[u8]) {
     }
 }
 
-/// Reads bytes as a client's stream.
+/// Decodes bytes as a client's stream.
 ///
 /// # Panics
-/// Where a promise of this crate is broken: that is the finding.
+/// If an invariant of this crate is violated; the panic is the finding.
 pub fn frontend_stream(bytes: &[u8]) {
     let mut rest = bytes;
     while let Ok(Some((frame, later))) = frame::split(rest, FRAME_LIMIT) {
         if let Ok(message) = frontend::Message::decode(frame) {
-            let mut again = Vec::new();
-            let encoded = message.encode(&mut again);
-            assert!(encoded.is_ok(), "a decoded message can be encoded: {message:?}");
+            let mut reencoded = Vec::new();
+            let encoded = message.encode(&mut reencoded);
+            assert!(encoded.is_ok(), "every decoded message can be encoded: {message:?}");
         }
         rest = later;
     }
     let _ = frontend::decode_startup(bytes);
 }
 
-/// Reads bytes as what a server sends to a client that connects and then waits for one statement.
+/// Decodes bytes as the replies of a server to a client that connects and then waits for one statement.
 ///
 /// # Panics
-/// Where a promise of this crate is broken: that is the finding.
+/// If an invariant of this crate is violated; the panic is the finding.
 pub fn conversation(bytes: &[u8]) {
     let credentials = Credentials {
         user: "riops".to_owned(),
@@ -84,7 +84,7 @@ pub fn conversation(bytes: &[u8]) {
             let Ok(message) = backend::Message::decode(frame) else {
                 return;
             };
-            let going_on = if ready {
+            let keep_going = if ready {
                 pipeline.receive(&message).is_ok()
             } else {
                 match startup.receive(&message, &mut out) {
@@ -95,7 +95,7 @@ pub fn conversation(bytes: &[u8]) {
                     Err(_) => false,
                 }
             };
-            if !going_on {
+            if !keep_going {
                 return;
             }
         }
@@ -110,7 +110,7 @@ mod tests {
     use crate::backend::{Authentication, CopyStart, Message, TransactionStatus};
     use proptest::prelude::*;
 
-    fn bodies(bytes: &[u8]) {
+    fn run_all_targets(bytes: &[u8]) {
         backend_stream(bytes);
         frontend_stream(bytes);
         conversation(bytes);
@@ -171,16 +171,16 @@ mod tests {
     }
 
     #[test]
-    fn the_corpus_cut_and_corrupted_at_every_byte_makes_no_body_panic() {
+    fn no_target_panics_on_a_corpus_truncated_or_corrupted_at_any_byte() {
         for corpus in [server_corpus(), sasl_corpus(), client_corpus()] {
             for cut in 0..=corpus.len() {
-                bodies(&corpus[..cut]);
+                run_all_targets(&corpus[..cut]);
             }
             for position in 0..corpus.len() {
                 for value in [0, 1, 0x7f, 0x80, 0xff, b'E', b'D'] {
                     let mut corrupted = corpus.clone();
                     corrupted[position] = value;
-                    bodies(&corrupted);
+                    run_all_targets(&corrupted);
                 }
             }
         }
@@ -188,12 +188,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_make_no_body_panic(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
-            bodies(&bytes);
+        fn no_target_panics_on_arbitrary_bytes(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
+            run_all_targets(&bytes);
         }
 
         #[test]
-        fn frames_that_lie_about_their_length_make_no_body_panic(
+        fn no_target_panics_on_frames_with_wrong_lengths(
             frames in prop::collection::vec(
                 (prop::sample::select(b"RSKZTDCEN123tnsIGdcfpPBQX".to_vec()), 0u32..300, prop::collection::vec(any::<u8>(), 0..60)),
                 0..10,
@@ -205,7 +205,7 @@ mod tests {
                 bytes.extend_from_slice(&length.to_be_bytes());
                 bytes.extend_from_slice(&body);
             }
-            bodies(&bytes);
+            run_all_targets(&bytes);
         }
     }
 }

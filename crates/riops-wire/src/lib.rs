@@ -1,14 +1,14 @@
 //! The PostgreSQL protocol (version 3.0) for load generation: bytes in, bytes out.
 //!
-//! This crate does no input or output, reads no clock and starts no thread. It turns values into
-//! bytes and bytes into borrowed values, for both sides of the wire: a client needs one half, the
+//! This crate performs no I/O, reads no clock and starts no thread. It encodes values into bytes and
+//! decodes bytes into borrowed values, for both sides of the protocol: the client needs one side, the
 //! fake servers of the tests need the other, and the property tests need both.
 //!
-//! Whatever the peer sends, nothing here panics and nothing here grows without a bound: every read
-//! is checked, and every buffer has a limit that its owner chose.
+//! Input from the peer never causes a panic or unbounded memory growth: every read is checked, and the
+//! owner of every buffer sets its limit.
 //!
-//! The message formats are those of "Message Formats" in the chapter "Frontend/Backend Protocol"
-//! of the PostgreSQL documentation.
+//! Message formats: PostgreSQL documentation, chapter "Frontend/Backend Protocol", section "Message
+//! Formats".
 
 pub mod auth;
 pub mod backend;

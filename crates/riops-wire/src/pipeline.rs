@@ -1,71 +1,70 @@
-//! Which reply belongs to which request, when several were sent before the first was answered.
+//! Assigns replies to requests when several requests are sent before the first reply arrives.
 //!
-//! A batch is what stands before one Sync (or one simple query); the server answers each batch
-//! with exactly one ReadyForQuery, and after an error skips the rest of that batch. This module
-//! counts; it looks at no statement and keeps no row.
+//! A batch is everything up to one Sync, or one simple query. The server answers each batch with
+//! exactly one ReadyForQuery and skips the rest of a batch after an error. This module only counts: it
+//! does not inspect statements or store rows.
 
 use crate::backend::{Fields, Message, Row, TransactionStatus};
 
-/// Batches that may be under way at once. More would only hide the server's latency from the one
-/// who waits for it.
+/// Maximum number of batches in flight. More would only hide the server's latency from the caller.
 pub const BATCHES_MAX: usize = 64;
 
-/// What a message from the server means for the requests under way.
+/// Meaning of a server message for the requests in flight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// A row of statement `statement` of the current batch, counted from 0.
+    /// A row of a statement in the current batch.
     Row {
-        /// Position of the statement in its batch.
+        /// Position of the statement in its batch, from 0.
         statement: u32,
         /// The row.
         row: Row<'a>,
     },
-    /// A statement is done; the text says how many rows it touched.
+    /// A statement completed.
     Complete {
-        /// Position of the statement in its batch.
+        /// Position of the statement in its batch, from 0.
         statement: u32,
-        /// `SELECT 1`, `UPDATE 5`, …; empty for an empty statement.
+        /// Command tag such as `SELECT 1` or `UPDATE 5`; empty for an empty statement.
         tag: &'a str,
     },
-    /// A statement failed; the rest of its batch is not run.
+    /// A statement failed; the server skips the rest of its batch.
     Failed {
-        /// Position of the statement in its batch.
+        /// Position of the statement in its batch, from 0.
         statement: u32,
-        /// What the server says about it.
+        /// Error fields sent by the server.
         fields: Fields<'a>,
     },
-    /// The current batch is over.
+    /// The current batch is complete.
     Ready(TransactionStatus),
-    /// A notice, a changed setting, a notification: no reply to anything.
-    Aside,
-    /// A step of a request that has no result of its own: Parse, Bind, Describe, Close, COPY.
+    /// An asynchronous message: a notice, a changed setting, or a notification.
+    Asynchronous,
+    /// A reply without a result: to Parse, Bind, Describe, Close, or COPY.
     Step,
 }
 
-/// The server's reply does not fit what was asked. The connection is of no further use.
+/// A server reply that does not match the requests. The connection cannot be used any further.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PipelineError {
-    /// A reply came while nothing was asked, or one too many, or one of a kind that was not asked.
-    #[error("the server sent {0} where none was due")]
-    NotDue(&'static str),
+    /// An unexpected reply: no request in flight, too many replies, or a reply of the wrong kind.
+    #[error("the server sent {0} unexpectedly")]
+    Unexpected(&'static str),
     /// The batch ended before all its statements were answered.
-    #[error("the server answered {answered} of {asked} statements")]
+    #[error("the server answered only {answered} of {sent} statements")]
     Missing {
-        /// Statements answered.
+        /// Number of statements answered.
         answered: u32,
-        /// Statements sent.
-        asked: u32,
+        /// Number of statements sent.
+        sent: u32,
     },
-    /// The caller sends too much at once.
-    #[error("more than {BATCHES_MAX} batches under way")]
+    /// Too many batches in flight.
+    #[error("more than {BATCHES_MAX} batches in flight")]
     TooMany,
 }
 
-/// Requests under way on one connection, oldest first.
+/// Requests in flight on one connection, oldest first.
 #[derive(Debug)]
 pub struct Pipeline {
-    /// Statements of each batch: a ring of fixed size.
-    asked: [u32; BATCHES_MAX],
+    /// Number of statements in each batch, as a ring buffer of fixed size.
+    statements: [u32; BATCHES_MAX],
     first: usize,
     batches: usize,
     answered: u32,
@@ -74,24 +73,24 @@ pub struct Pipeline {
 
 impl Default for Pipeline {
     fn default() -> Self {
-        Self { asked: [0; BATCHES_MAX], first: 0, batches: 0, answered: 0, failed: false }
+        Self { statements: [0; BATCHES_MAX], first: 0, batches: 0, answered: 0, failed: false }
     }
 }
 
 impl Pipeline {
-    /// Nothing under way.
+    /// Creates a pipeline without requests in flight.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Says that a batch of `statements` was sent, with its Sync.
+    /// Records that a batch of `statements` was sent, including its Sync.
     ///
     /// # Errors
-    /// [`PipelineError::TooMany`]
+    /// Returns [`PipelineError::TooMany`] if [`BATCHES_MAX`] batches are in flight.
     pub fn sent(&mut self, statements: u32) -> Result<(), PipelineError> {
         let position = (self.first + self.batches) % BATCHES_MAX;
-        match self.asked.get_mut(position) {
+        match self.statements.get_mut(position) {
             Some(slot) if self.batches < BATCHES_MAX => {
                 *slot = statements;
                 self.batches += 1;
@@ -101,22 +100,22 @@ impl Pipeline {
         }
     }
 
-    /// Whether every batch was answered.
+    /// Returns whether no batch is in flight.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.batches == 0
     }
 
-    /// Batches that were sent and are not over.
+    /// Returns the number of batches in flight.
     #[must_use]
     pub fn batches(&self) -> usize {
         self.batches
     }
 
-    /// Takes the next message of the server.
+    /// Processes the next message from the server.
     ///
     /// # Errors
-    /// [`PipelineError`] where the message answers nothing that was asked.
+    /// Returns [`PipelineError`] if the message does not match a request.
     pub fn receive<'a>(&mut self, message: &Message<'a>) -> Result<Event<'a>, PipelineError> {
         match message {
             Message::DataRow(row) => {
@@ -127,10 +126,10 @@ impl Pipeline {
             Message::EmptyQueryResponse => self.complete(""),
             Message::PortalSuspended => self.complete("SUSPENDED"),
             Message::ErrorResponse(fields) => {
-                // With nothing under way this is the server's farewell (57P01), which is an
-                // error of the connection and not of a statement.
+                // Without a request in flight, this is a shutdown message (57P01): an error of the
+                // connection, not of a statement.
                 if !self.is_idle() && self.failed {
-                    return Err(PipelineError::NotDue("a second error"));
+                    return Err(PipelineError::Unexpected("a second error"));
                 }
                 self.failed = true;
                 Ok(Event::Failed { statement: self.answered, fields: *fields })
@@ -138,7 +137,7 @@ impl Pipeline {
             Message::ReadyForQuery(status) => self.ready(*status),
             Message::NoticeResponse(_)
             | Message::ParameterStatus { .. }
-            | Message::NotificationResponse => Ok(Event::Aside),
+            | Message::NotificationResponse => Ok(Event::Asynchronous),
             Message::BindComplete
             | Message::ParseComplete
             | Message::CloseComplete
@@ -153,23 +152,23 @@ impl Pipeline {
             {
                 Ok(Event::Step)
             }
-            _ => Err(PipelineError::NotDue("a message of another conversation")),
+            _ => Err(PipelineError::Unexpected("a message that does not belong to any request")),
         }
     }
 
-    /// Statements of the batch that is being answered.
-    fn asked(&self) -> Option<u32> {
+    /// Returns the number of statements in the batch being answered.
+    fn current_batch(&self) -> Option<u32> {
         if self.is_idle() {
             return None;
         }
-        self.asked.get(self.first).copied()
+        self.statements.get(self.first).copied()
     }
 
-    /// The statement that is being answered, where one is.
+    /// Returns the position of the statement being answered, if any.
     fn current(&self, what: &'static str) -> Result<u32, PipelineError> {
-        match self.asked() {
-            Some(asked) if self.answered < asked && !self.failed => Ok(self.answered),
-            _ => Err(PipelineError::NotDue(what)),
+        match self.current_batch() {
+            Some(sent) if self.answered < sent && !self.failed => Ok(self.answered),
+            _ => Err(PipelineError::Unexpected(what)),
         }
     }
 
@@ -180,9 +179,9 @@ impl Pipeline {
     }
 
     fn ready<'a>(&mut self, status: TransactionStatus) -> Result<Event<'a>, PipelineError> {
-        let asked = self.asked().ok_or(PipelineError::NotDue("a ReadyForQuery"))?;
-        if !self.failed && self.answered < asked {
-            return Err(PipelineError::Missing { answered: self.answered, asked });
+        let sent = self.current_batch().ok_or(PipelineError::Unexpected("a ReadyForQuery"))?;
+        if !self.failed && self.answered < sent {
+            return Err(PipelineError::Missing { answered: self.answered, sent });
         }
         self.first = (self.first + 1) % BATCHES_MAX;
         self.batches -= 1;
@@ -205,7 +204,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_batch_is_answered_in_order_whatever_fails_in_it(
+        fn assigns_replies_to_batches_in_order_after_any_failure(
             batches in prop::collection::vec((0u32..5, 0u32..8), 1..BATCHES_MAX),
         ) {
             let mut pipeline = Pipeline::new();
@@ -230,16 +229,16 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_to_nothing_is_an_error() {
+    fn rejects_replies_without_a_request() {
         let mut pipeline = Pipeline::new();
         assert!(pipeline.receive(&READY).is_err());
         assert!(pipeline.receive(&Message::CommandComplete("SELECT 1")).is_err());
         pipeline.sent(1).unwrap();
-        assert_eq!(pipeline.receive(&READY), Err(PipelineError::Missing { answered: 0, asked: 1 }));
+        assert_eq!(pipeline.receive(&READY), Err(PipelineError::Missing { answered: 0, sent: 1 }));
     }
 
     #[test]
-    fn the_number_of_batches_under_way_is_bounded() {
+    fn limits_the_number_of_batches_in_flight() {
         let mut pipeline = Pipeline::new();
         for _ in 0..BATCHES_MAX {
             pipeline.sent(1).unwrap();

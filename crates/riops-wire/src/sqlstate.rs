@@ -1,48 +1,48 @@
-//! SQLSTATE, the five characters that name an error, and the few that riops acts on.
+//! SQLSTATE error codes, and the constants for the codes that riops handles.
 //!
-//! The list is appendix A of the PostgreSQL documentation.
+//! Source: PostgreSQL documentation, Appendix A.
 
 use std::fmt;
 
-/// An error code: five characters, of which the first two are its class.
+/// An SQLSTATE: five characters; the first two are its class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SqlState([u8; 5]);
 
 impl SqlState {
     /// Authentication failed.
     pub const INVALID_PASSWORD: Self = Self(*b"28P01");
-    /// No rule of the server lets the session in.
+    /// No rule in `pg_hba.conf` accepts the session.
     pub const INVALID_AUTHORIZATION: Self = Self(*b"28000");
     /// The database does not exist.
     pub const INVALID_CATALOG_NAME: Self = Self(*b"3D000");
     /// The disk is full.
     pub const DISK_FULL: Self = Self(*b"53100");
-    /// Somebody uses it.
+    /// The object is used by other sessions.
     pub const OBJECT_IN_USE: Self = Self(*b"55006");
-    /// The role may not do that.
+    /// The role lacks a privilege.
     pub const INSUFFICIENT_PRIVILEGE: Self = Self(*b"42501");
-    /// The server takes no more connections.
+    /// The server accepts no more connections.
     pub const TOO_MANY_CONNECTIONS: Self = Self(*b"53300");
-    /// Another transaction got in the way: run it again.
+    /// Serialization failure; retry the transaction.
     pub const SERIALIZATION_FAILURE: Self = Self(*b"40001");
-    /// Two transactions waited for each other: run it again.
+    /// Deadlock; retry the transaction.
     pub const DEADLOCK_DETECTED: Self = Self(*b"40P01");
-    /// A connection broke.
+    /// The connection failed.
     pub const CONNECTION_FAILURE: Self = Self(*b"08006");
-    /// No connection came about.
+    /// The connection could not be established.
     pub const CANNOT_CONNECT: Self = Self(*b"08001");
     /// The peer does not follow the protocol.
     pub const PROTOCOL_VIOLATION: Self = Self(*b"08P01");
-    /// The server starts, stops or recovers.
+    /// The server is starting up, shutting down or recovering.
     pub const CANNOT_CONNECT_NOW: Self = Self(*b"57P03");
-    /// The server does not have this.
+    /// The server does not support the feature.
     pub const FEATURE_NOT_SUPPORTED: Self = Self(*b"0A000");
-    /// Something went wrong inside the server.
+    /// Internal error of the server.
     pub const INTERNAL_ERROR: Self = Self(*b"XX000");
-    /// What stands where the server sent no code, or one that is not five printable characters.
+    /// Placeholder for a missing code, or one that is not five ASCII letters or digits.
     pub const UNKNOWN: Self = Self(*b"-----");
 
-    /// Takes the text of an error's field `C`; [`Self::UNKNOWN`] for anything malformed.
+    /// Parses the field `C` of an error; returns [`Self::UNKNOWN`] for a malformed code.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         match <[u8; 5]>::try_from(text.as_bytes()) {
@@ -51,24 +51,24 @@ impl SqlState {
         }
     }
 
-    /// Whether the server may let a session in a little later: it starts or stops, has no free
-    /// slot, or the connection broke. Anything else (a wrong password, a missing database) stays
-    /// as it is.
+    /// Returns whether a later connection attempt may succeed: the server is starting up or shutting
+    /// down, has no free connection slot, or the connection failed. All other errors, such as a wrong
+    /// password or a missing database, are permanent.
     #[must_use]
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         self.class() == "08"
             || self.class() == "57"
             || *self == Self::TOO_MANY_CONNECTIONS
             || *self == Self::UNKNOWN
     }
 
-    /// The five characters.
+    /// Returns the five characters.
     #[must_use]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or("-----")
     }
 
-    /// The class, the first two characters: `08` for a lost connection.
+    /// Returns the class, the first two characters: `08` for connection exceptions.
     #[must_use]
     pub fn class(&self) -> &str {
         self.as_str().get(..2).unwrap_or("--")
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_malformed_code_is_unknown() {
+    fn parses_a_malformed_code_as_unknown() {
         assert_eq!(SqlState::parse("53100"), SqlState::DISK_FULL);
         assert_eq!(SqlState::parse("53100").class(), "53");
         assert_eq!(SqlState::parse("5310"), SqlState::UNKNOWN);

@@ -1,35 +1,36 @@
-//! The conversation from the first byte to the first ReadyForQuery.
+//! The connection startup, from the first byte to the first ReadyForQuery.
 //!
-//! Sans-I/O: the owner sends what is appended and feeds what it receives.
+//! Sans-I/O: the caller sends the appended bytes and passes in the received messages.
 
 use crate::auth::{
-    AuthPolicy, Method, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, Scram, ScramError, md5_answer,
+    AuthPolicy, Method, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, Scram, ScramError, md5_response,
 };
 use crate::backend::{Authentication, Message, ServerError};
 use crate::frontend::{self, EncodeError};
 
-/// Settings that a server may report; PostgreSQL 18 reports 15.
+/// Maximum number of reported settings; PostgreSQL 18 reports 15.
 const PARAMETERS_MAX: usize = 128;
-/// Messages before the first ReadyForQuery; beyond that the server does not mean to end it.
+/// Maximum number of messages before the first ReadyForQuery. A server that sends more does not
+/// complete the startup.
 const MESSAGES_MAX: usize = 1_000;
 
-/// Who connects, to what, with which settings.
+/// User, database and session settings of a connection.
 #[derive(Clone, Default)]
 pub struct Credentials {
-    /// Name of the role.
+    /// Role name.
     pub user: String,
-    /// Its password, where there is one.
+    /// Password, if any.
     pub password: Option<String>,
-    /// Name of the database.
+    /// Database name.
     pub database: String,
-    /// Settings for the session, by name.
+    /// Session settings, by name.
     pub settings: Vec<(String, String)>,
-    /// What the server may ask for.
+    /// Accepted authentication methods.
     pub policy: AuthPolicy,
 }
 
 impl std::fmt::Debug for Credentials {
-    // A password is never printed.
+    // The password must not appear in logs.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Credentials")
@@ -40,89 +41,89 @@ impl std::fmt::Debug for Credentials {
     }
 }
 
-/// What the server told of itself.
+/// Session information that the server reports at startup.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Greeting {
-    /// Its settings, by name: `server_version`, `TimeZone`, …
+pub struct SessionInfo {
+    /// Reported settings, by name: `server_version`, `TimeZone`, …
     pub parameters: Vec<(String, String)>,
-    /// The process that serves this session.
+    /// Process ID of the backend.
     pub process: i32,
-    /// The secret that a cancel request has to name.
+    /// Secret key for cancel requests.
     pub secret: Vec<u8>,
 }
 
-impl Greeting {
-    /// The value of a setting that the server reported.
+impl SessionInfo {
+    /// Returns the value of a reported setting.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// Why no session came about.
+/// Failure to establish a session.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StartupError {
-    /// The server said no.
+    /// The server rejected the connection.
     #[error(transparent)]
     Server(Box<ServerError>),
-    /// The server wants a password and there is none.
-    #[error("the server asks for a password and none was given")]
+    /// The server requires a password, but none was given.
+    #[error("the server requires a password, but none was given")]
     PasswordMissing,
-    /// The server wants a method that riops does not offer.
-    #[error("the server asks for the authentication method {0}, which riops does not offer")]
+    /// The server requires an unsupported authentication method.
+    #[error("authentication method {0} requested by the server is not supported")]
     UnsupportedMethod(String),
-    /// The server wants the password as it is, over a connection that others may read.
+    /// The server requests the cleartext password over an unencrypted connection.
     #[error(
-        "the server asks for the password in cleartext over an unencrypted connection: use TLS (sslmode=require), or allow it by name (require_auth=password)"
+        "the server requests a cleartext password over an unencrypted connection; use TLS (sslmode=require) or allow it explicitly (require_auth=password)"
     )]
     CleartextRefused,
     /// The server uses a method that `require_auth` does not allow.
-    #[error("the server uses the authentication method {0}, which require_auth does not allow")]
+    #[error("authentication method {0} used by the server is not allowed by require_auth")]
     MethodRefused(&'static str),
-    /// `channel_binding=require` cannot be kept.
-    #[error("channel_binding=require cannot be kept: {0}")]
+    /// Channel binding is required but not possible.
+    #[error("channel binding is required (channel_binding=require), but {0}")]
     NoChannelBinding(&'static str),
-    /// SCRAM failed on this side.
+    /// SCRAM failed on the client side.
     #[error(transparent)]
     Scram(#[from] ScramError),
-    /// A name or a setting cannot be sent.
+    /// A name or a setting cannot be encoded.
     #[error(transparent)]
     Encode(#[from] EncodeError),
-    /// The server sends what does not belong here.
+    /// The server sent an unexpected message.
     #[error("the server sent an unexpected message while connecting: {0}")]
     Unexpected(String),
 }
 
-/// The state of the conversation.
+/// State of the startup.
 pub struct Startup {
     user: String,
     password: Option<String>,
     policy: AuthPolicy,
-    /// How the server made sure of the client; nothing as long as it did not ask.
+    /// Authentication method used by the server; `None` until it requests one.
     method: Method,
-    /// Whether the exchange was bound to the TLS channel.
+    /// Whether channel binding is used.
     bound: bool,
     scram: Option<Scram>,
-    /// Whether SCRAM has proved that the server knows the password: without that proof an
-    /// AuthenticationOk in the middle of the exchange would be accepted from anybody.
+    /// Whether SCRAM has proved that the server knows the password. Without that proof, an
+    /// AuthenticationOk during the exchange would be accepted from an impostor.
     scram_proved: bool,
     authenticated: bool,
-    greeting: Greeting,
+    session_info: SessionInfo,
     messages: usize,
 }
 
 impl std::fmt::Debug for Startup {
-    // It holds the password.
+    // The state contains the password.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Startup").field("user", &self.user).finish_non_exhaustive()
     }
 }
 
 impl Startup {
-    /// Begins a conversation: appends the startup message.
+    /// Starts a connection: appends the startup message.
     ///
     /// # Errors
-    /// [`StartupError::Encode`]
+    /// Returns [`StartupError::Encode`] if a name or a setting cannot be encoded.
     pub fn begin(credentials: &Credentials, out: &mut Vec<u8>) -> Result<Self, StartupError> {
         let mut parameters = vec![
             ("user", credentials.user.as_str()),
@@ -142,16 +143,16 @@ impl Startup {
             scram: None,
             scram_proved: false,
             authenticated: false,
-            greeting: Greeting::default(),
+            session_info: SessionInfo::default(),
             messages: 0,
         })
     }
 
-    /// Takes the next message and appends the answer, where one is due. Returns whether the
+    /// Processes the next message and appends the reply, if one is required. Returns whether the
     /// session is ready.
     ///
     /// # Errors
-    /// [`StartupError`]
+    /// Returns [`StartupError`] if the session cannot be established.
     pub fn receive(
         &mut self,
         message: &Message<'_>,
@@ -168,14 +169,14 @@ impl Startup {
             }
             Message::NoticeResponse(_) | Message::NegotiateProtocolVersion => Ok(false),
             Message::ParameterStatus { name, value } if self.authenticated => {
-                if self.greeting.parameters.len() < PARAMETERS_MAX {
-                    self.greeting.parameters.push(((*name).to_owned(), (*value).to_owned()));
+                if self.session_info.parameters.len() < PARAMETERS_MAX {
+                    self.session_info.parameters.push(((*name).to_owned(), (*value).to_owned()));
                 }
                 Ok(false)
             }
             Message::BackendKeyData { process, secret } if self.authenticated => {
-                self.greeting.process = *process;
-                self.greeting.secret = secret.to_vec();
+                self.session_info.process = *process;
+                self.session_info.secret = secret.to_vec();
                 Ok(false)
             }
             Message::ReadyForQuery(_) if self.authenticated => Ok(true),
@@ -183,10 +184,10 @@ impl Startup {
         }
     }
 
-    /// What the server told of itself, once the session is ready.
+    /// Returns the session information; complete once the session is ready.
     #[must_use]
-    pub fn into_greeting(self) -> Greeting {
-        self.greeting
+    pub fn into_session_info(self) -> SessionInfo {
+        self.session_info
     }
 
     fn authenticate(
@@ -199,7 +200,7 @@ impl Startup {
                 self.allow(self.method)?;
                 if self.policy.binding_required && !self.bound {
                     return Err(StartupError::NoChannelBinding(
-                        "the server let the session in without it",
+                        "the server accepted the session without it",
                     ));
                 }
                 self.authenticated = true;
@@ -217,7 +218,7 @@ impl Startup {
                 Ok(())
             }
             (Authentication::CleartextPassword, None) => {
-                self.note_method(Method::Password)?;
+                self.set_method(Method::Password)?;
                 if !self.policy.cleartext {
                     return Err(StartupError::CleartextRefused);
                 }
@@ -225,9 +226,9 @@ impl Startup {
                 send_password(&password, out)
             }
             (Authentication::Md5Password(salt), None) => {
-                self.note_method(Method::Md5)?;
+                self.set_method(Method::Md5)?;
                 let password = self.password()?;
-                send_password(&md5_answer(&self.user, password, *salt), out)
+                send_password(&md5_response(&self.user, password, *salt), out)
             }
             (Authentication::Other(code), _) => Err(unsupported(&other_method(*code))),
             (step, _) => Err(StartupError::Unexpected(format!("{step:?}"))),
@@ -239,11 +240,11 @@ impl Startup {
         if !plus && !mechanisms.contains(&SCRAM_SHA_256) {
             return Err(StartupError::UnsupportedMethod(mechanisms.join(", ")));
         }
-        self.note_method(Method::ScramSha256)?;
+        self.set_method(Method::ScramSha256)?;
         let end_point = self.policy.server_end_point.clone();
         if self.policy.binding_required && (!plus || end_point.is_none()) {
             return Err(StartupError::NoChannelBinding(if plus {
-                "the connection is not encrypted, or the server's certificate has no hash to bind to"
+                "the connection is not encrypted, or the server's certificate has no usable hash"
             } else {
                 "the server does not offer SCRAM-SHA-256-PLUS"
             }));
@@ -262,17 +263,17 @@ impl Startup {
         Ok(())
     }
 
-    /// A server asks once.
-    fn note_method(&mut self, method: Method) -> Result<(), StartupError> {
+    /// A server may request authentication only once.
+    fn set_method(&mut self, method: Method) -> Result<(), StartupError> {
         if self.method != Method::None || self.authenticated {
-            return Err(StartupError::Unexpected("a second authentication".to_owned()));
+            return Err(StartupError::Unexpected("a second authentication request".to_owned()));
         }
         self.method = method;
         self.allow(method)?;
-        // Nothing that a third party could use is sent before it is sure that there is none.
+        // Send no credentials before channel binding rules out a man in the middle.
         if self.policy.binding_required && method != Method::ScramSha256 {
             return Err(StartupError::NoChannelBinding(
-                "the server asks for a method that cannot be bound to the channel",
+                "the server requests a method without channel binding",
             ));
         }
         Ok(())
@@ -297,13 +298,13 @@ fn send_password(password: &str, out: &mut Vec<u8>) -> Result<(), StartupError> 
     Ok(())
 }
 
-/// The methods of "Authentication Request" in the message formats.
+/// Method names from "Authentication Request" in the message formats.
 fn other_method(code: i32) -> String {
     match code {
         2 => "Kerberos V5".to_owned(),
         7 | 8 => "GSSAPI".to_owned(),
         9 => "SSPI".to_owned(),
-        other => format!("number {other}"),
+        other => format!("number {other} (unknown)"),
     }
 }
 
@@ -313,7 +314,7 @@ fn unsupported(method: &str) -> StartupError {
 
 fn unexpected(message: &Message<'_>) -> StartupError {
     let mut text = format!("{message:?}");
-    // What the server sent may be megabytes.
+    // The message may be several megabytes long.
     if let Some((cut, _)) = text.char_indices().nth(100) {
         text.truncate(cut);
     }
@@ -336,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn trust_needs_no_password_and_collects_what_the_server_says() {
+    fn trust_authentication_needs_no_password_and_stores_reported_settings() {
         let mut out = Vec::new();
         let mut startup = Startup::begin(&credentials(None), &mut out).unwrap();
         out.clear();
@@ -351,13 +352,13 @@ mod tests {
         let ready = Message::ReadyForQuery(TransactionStatus::Idle);
         assert_eq!(startup.receive(&ready, &mut out), Ok(true));
         assert!(out.is_empty());
-        let greeting = startup.into_greeting();
-        assert_eq!(greeting.parameter("server_version"), Some("18.1"));
-        assert_eq!((greeting.process, greeting.secret), (7, vec![1, 2, 3, 4]));
+        let session_info = startup.into_session_info();
+        assert_eq!(session_info.parameter("server_version"), Some("18.1"));
+        assert_eq!((session_info.process, session_info.secret), (7, vec![1, 2, 3, 4]));
     }
 
     #[test]
-    fn a_server_that_skips_the_proof_is_not_believed() {
+    fn rejects_authentication_ok_before_the_scram_proof() {
         let mut out = Vec::new();
         let mut startup = Startup::begin(&credentials(Some("secret")), &mut out).unwrap();
         let sasl = Message::Authentication(Authentication::Sasl(vec![SCRAM_SHA_256]));
@@ -367,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_password_and_an_unknown_method_are_named() {
+    fn reports_a_missing_password_and_an_unsupported_method() {
         let mut out = Vec::new();
         let mut startup = Startup::begin(&credentials(None), &mut out).unwrap();
         let sasl = Message::Authentication(Authentication::Sasl(vec![SCRAM_SHA_256]));
@@ -379,8 +380,8 @@ mod tests {
         );
     }
 
-    /// What happens when a server asks for `step` and is content with the answer.
-    fn ask(policy: AuthPolicy, step: Authentication<'_>) -> Result<Vec<u8>, StartupError> {
+    /// Sends `step` from a server that accepts any reply, and returns the client's reply.
+    fn request(policy: AuthPolicy, step: Authentication<'_>) -> Result<Vec<u8>, StartupError> {
         let mut out = Vec::new();
         let credentials = Credentials { policy, ..credentials(Some("secret")) };
         let mut startup = Startup::begin(&credentials, &mut out).unwrap();
@@ -395,46 +396,47 @@ mod tests {
     }
 
     #[test]
-    fn md5_answers_with_the_salted_hash() {
+    fn md5_responds_with_the_salted_hash() {
         // 'md5' || md5(md5('secret' || 'riops') || salt), as md5sum computes it.
-        let answer = ask(AuthPolicy::default(), Authentication::Md5Password([1, 2, 3, 4])).unwrap();
+        let answer =
+            request(AuthPolicy::default(), Authentication::Md5Password([1, 2, 3, 4])).unwrap();
         assert_eq!(&answer[5..40], b"md50de3df0eeeadbdcfae16a7768ff578c9");
     }
 
     #[test]
-    fn a_cleartext_password_goes_only_where_it_was_allowed() {
-        let ask_with = |cleartext| {
-            ask(
+    fn sends_a_cleartext_password_only_if_allowed() {
+        let request_with = |cleartext| {
+            request(
                 AuthPolicy { cleartext, ..AuthPolicy::default() },
                 Authentication::CleartextPassword,
             )
         };
-        assert_eq!(ask_with(false), Err(StartupError::CleartextRefused));
-        assert_eq!(ask_with(true).unwrap(), b"p\0\0\0\x0bsecret\0");
+        assert_eq!(request_with(false), Err(StartupError::CleartextRefused));
+        assert_eq!(request_with(true).unwrap(), b"p\0\0\0\x0bsecret\0");
     }
 
     #[test]
-    fn a_method_that_is_not_allowed_is_refused() {
+    fn rejects_methods_that_are_not_allowed() {
         let only = |methods: &[Method]| AuthPolicy {
             allowed: Some(methods.to_vec()),
             ..AuthPolicy::default()
         };
         let md5 = || Authentication::Md5Password([0; 4]);
-        assert!(ask(only(&[Method::Md5]), md5()).is_ok());
+        assert!(request(only(&[Method::Md5]), md5()).is_ok());
         assert_eq!(
-            ask(only(&[Method::ScramSha256]), md5()),
+            request(only(&[Method::ScramSha256]), md5()),
             Err(StartupError::MethodRefused("md5"))
         );
-        // A server that asks for nothing is a method too: `none`.
+        // No request counts as the method `none`.
         assert_eq!(
-            ask(only(&[Method::ScramSha256]), Authentication::Ok),
+            request(only(&[Method::ScramSha256]), Authentication::Ok),
             Err(StartupError::MethodRefused("none"))
         );
-        assert!(ask(only(&[Method::None]), Authentication::Ok).is_ok());
+        assert!(request(only(&[Method::None]), Authentication::Ok).is_ok());
     }
 
     #[test]
-    fn channel_binding_is_used_where_both_sides_can_and_demanded_where_it_is_required() {
+    fn uses_channel_binding_if_both_sides_support_it_and_fails_if_required_but_impossible() {
         let both = || Authentication::Sasl(vec![SCRAM_SHA_256_PLUS, SCRAM_SHA_256]);
         let plain = || Authentication::Sasl(vec![SCRAM_SHA_256]);
         let policy = |end_point: Option<&[u8]>, binding_required| AuthPolicy {
@@ -442,16 +444,17 @@ mod tests {
             binding_required,
             ..AuthPolicy::default()
         };
-        let says = |result: Result<Vec<u8>, StartupError>, text: &[u8]| {
+        let contains = |result: Result<Vec<u8>, StartupError>, text: &[u8]| {
             result.unwrap().windows(text.len()).any(|window| window == text)
         };
-        assert!(says(ask(policy(Some(b"hash"), true), both()), b"SCRAM-SHA-256-PLUS"));
-        assert!(says(ask(policy(Some(b"hash"), true), both()), b"p=tls-server-end-point"));
-        // The client could, the server does not offer it: `y`, so that a removed offer is noticed.
-        assert!(says(ask(policy(Some(b"hash"), false), plain()), b"y,,"));
-        assert!(says(ask(policy(None, false), both()), b"n,,"));
+        assert!(contains(request(policy(Some(b"hash"), true), both()), b"SCRAM-SHA-256-PLUS"));
+        assert!(contains(request(policy(Some(b"hash"), true), both()), b"p=tls-server-end-point"));
+        // The client supports channel binding and the server does not offer it: `y` lets the server
+        // detect a removed offer.
+        assert!(contains(request(policy(Some(b"hash"), false), plain()), b"y,,"));
+        assert!(contains(request(policy(None, false), both()), b"n,,"));
         for (end_point, offer) in [(None, both()), (Some(b"hash".as_slice()), plain())] {
-            let refused = ask(policy(end_point, true), offer);
+            let refused = request(policy(end_point, true), offer);
             assert!(matches!(refused, Err(StartupError::NoChannelBinding(_))), "{refused:?}");
         }
         for step in [
@@ -460,13 +463,13 @@ mod tests {
             Authentication::CleartextPassword,
         ] {
             let policy = AuthPolicy { cleartext: true, ..policy(Some(b"hash"), true) };
-            let refused = ask(policy, step);
+            let refused = request(policy, step);
             assert!(matches!(refused, Err(StartupError::NoChannelBinding(_))), "{refused:?}");
         }
     }
 
     #[test]
-    fn a_second_question_is_refused() {
+    fn rejects_a_second_authentication_request() {
         let mut out = Vec::new();
         let policy = AuthPolicy { cleartext: true, ..AuthPolicy::default() };
         let credentials = Credentials { policy, ..credentials(Some("secret")) };
@@ -478,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_not_ready_before_it_is_authenticated() {
+    fn rejects_ready_for_query_before_authentication() {
         let mut out = Vec::new();
         let mut startup = Startup::begin(&credentials(None), &mut out).unwrap();
         let ready = Message::ReadyForQuery(TransactionStatus::Idle);
@@ -486,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_not_in_the_debug_text() {
+    fn debug_output_does_not_contain_the_password() {
         assert!(!format!("{:?}", credentials(Some("secret"))).contains("secret"));
     }
 }

@@ -1,7 +1,8 @@
 //! riops measures PostgreSQL-compatible databases.
 //!
-//! Data flows one way, and so do the modules: each uses only those above it.
-//! The library never prints and never exits; `plan`, `metrics`, `workload`, `record` and `report` are pure.
+//! Data flows in one direction: each module uses only the modules above it.
+//! The library never prints and never exits. `plan`, `metrics`, `workload`, `record` and `report` are
+//! pure.
 
 pub mod units;
 

@@ -1,26 +1,26 @@
-//! Quantities with their units, and how people write them.
+//! Quantities with units, and their text forms.
 //!
-//! Nothing here depends on what is counted or timed.
+//! Independent of what is counted or timed.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Why a text is no quantity.
+/// Failure to parse a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// Not a count.
+    /// Invalid count.
     #[error("`{0}` is not a whole number (examples: 1000, 1_000_000, 1e6, 2.5e6)")]
     Count(String),
-    /// Not a size.
-    #[error("`{0}` is not a size (examples: 65536 blocks as 65536, 256MB, 8GB, 1.5TB)")]
+    /// Invalid size.
+    #[error("`{0}` is not a size (examples: 256MB, 8GB, 1.5TB, or 65536 for a number of blocks)")]
     Size(String),
-    /// Not a duration.
+    /// Invalid duration.
     #[error("`{0}` is not a duration (examples: 30, 30s, 500ms, 5m, 1h, 1m30s)")]
     Duration(String),
 }
 
-/// A number of things: `1000`, `1_000_000`, `1e6`, `2.5e6`.
+/// A count: `1000`, `1_000_000`, `1e6`, `2.5e6`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Count(pub u64);
 
@@ -37,8 +37,8 @@ fn parse_count(text: &str) -> Option<u64> {
     digits.checked_mul(10u64.checked_pow(u32::try_from(power).ok()?)?)
 }
 
-/// The digits of a number and the power of ten that they are multiplied with: `2.5e6` is 25 and 5.
-/// Never a float, so that no count or size is rounded.
+/// Parses a number into its digits and a power of ten: `2.5e6` is 25 and 5. Avoids floating point, so
+/// that counts and sizes are exact.
 fn parse_decimal(text: &str) -> Option<(u64, i64)> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<u32>().ok()?),
@@ -57,16 +57,16 @@ fn parse_decimal(text: &str) -> Option<(u64, i64)> {
     Some((format!("{whole}{fraction}").parse().ok()?, power))
 }
 
-/// PostgreSQL's block, in bytes, unless somebody has built it otherwise.
+/// PostgreSQL's default block size, in bytes.
 pub const BLOCK_BYTES: u64 = 8192;
 
-/// A size: a number of blocks, or bytes with a unit as in PostgreSQL's settings, where each unit is
-/// 1024 times the one before: `256MB`, `8G`, `1.5GB`, `1TiB`.
+/// A size: a number of blocks, or bytes with a unit as in PostgreSQL's settings: `256MB`, `8G`,
+/// `1.5GB`, `1TiB`. Each unit is 1024 times the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size(u64);
 
 impl Size {
-    /// In blocks, rounded up.
+    /// Returns the size in blocks, rounded up.
     #[must_use]
     pub fn blocks(self) -> u64 {
         self.0
@@ -93,10 +93,10 @@ fn parse_size(text: &str) -> Option<u64> {
     u64::try_from(bytes).ok().map(|bytes| bytes.div_ceil(BLOCK_BYTES))
 }
 
-/// The number of a size and the bytes of its unit, if it has one. `None` if there is no such unit.
+/// Splits a size into its number and the bytes of its unit, if any. `None` for an unknown unit.
 ///
-/// The units are those of PostgreSQL's settings (`B`, `kB`, `MB`, `GB`, `TB`), in upper or lower
-/// case; `G`, `GB` and `GiB` are the same.
+/// The units are those of PostgreSQL's settings (`B`, `kB`, `MB`, `GB`, `TB`), case-insensitive; `G`,
+/// `GB` and `GiB` are equivalent.
 pub(crate) fn split_size(text: &str) -> Option<(&str, Option<u64>)> {
     let number = text.trim_end_matches(|character: char| character.is_ascii_alphabetic());
     let unit = text.strip_prefix(number)?.to_ascii_lowercase();
@@ -118,7 +118,7 @@ impl fmt::Display for Count {
     }
 }
 
-/// A length of time: `30` (seconds), `30s`, `500ms`, `250us`, `5m`, `1h`, `1m30s`.
+/// A duration: `30` (seconds), `30s`, `500ms`, `250us`, `5m`, `1h`, `1m30s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Duration);
 
@@ -161,7 +161,7 @@ fn parse_duration(text: &str) -> Option<Duration> {
 }
 
 impl fmt::Display for Span {
-    /// The shortest exact form among those that [`Span::from_str`] takes, to a millisecond.
+    /// Writes the shortest exact form that [`Span::from_str`] accepts, with millisecond precision.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let milliseconds = self.0.as_millis();
         if !milliseconds.is_multiple_of(1000) {
@@ -179,33 +179,33 @@ impl fmt::Display for Span {
     }
 }
 
-/// Nanoseconds: a length of time, or a point on the clock of one run.
+/// Nanoseconds: a duration, or a point in time on the clock of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// Farther away than any run lasts.
+    /// Longer than any run.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// The time from `earlier` to `self`, zero where that is negative.
+    /// Returns the time from `earlier` to `self`; zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
     }
 
-    /// The point `length` later.
+    /// Returns the point in time `length` later.
     #[must_use]
     pub fn after(self, length: Self) -> Self {
         Self(self.0.saturating_add(length.0))
     }
 
-    /// In microseconds.
+    /// Returns the value in microseconds.
     #[must_use]
     pub fn as_micros(self) -> f64 {
         self.0 as f64 / 1e3
     }
 
-    /// In seconds.
+    /// Returns the value in seconds.
     #[must_use]
     pub fn as_seconds(self) -> f64 {
         self.0 as f64 / 1e9
@@ -224,7 +224,7 @@ impl From<Nanos> for Duration {
     }
 }
 
-/// `1234567` as `1,234,567`.
+/// Formats `1234567` as `1,234,567`.
 #[must_use]
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_read_exactly() {
+    fn parses_counts_exactly() {
         let good = [
             ("0", 0),
             ("1_000_000", 1_000_000),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_blocks_or_bytes_with_a_unit() {
+    fn parses_sizes_as_blocks_or_bytes_with_a_unit() {
         let good = [
             ("1024", 1024),
             ("1e6", 1_000_000),
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn each_unit_of_size_is_1024_times_the_one_before_in_every_spelling() {
+    fn each_size_unit_is_1024_times_the_previous_one_in_every_spelling() {
         for (unit, bytes) in [("k", 1u64 << 10), ("m", 1 << 20), ("g", 1 << 30), ("t", 1 << 40)] {
             for suffix in ["", "b", "B", "ib", "iB"] {
                 for unit in [unit.to_owned(), unit.to_uppercase()] {
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_read_with_and_without_units() {
+    fn parses_durations_with_and_without_units() {
         let good = [
             ("30", 30_000),
             ("0", 0),
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_printed_duration_reads_back_the_same() {
+    fn formatted_durations_parse_to_the_same_value() {
         for text in ["1500ms", "30s", "5m", "2h", "0s", "90s"] {
             assert_eq!(text.parse::<Span>().unwrap().to_string(), text);
         }

@@ -1,9 +1,9 @@
-//! Records of earlier releases open, print and report forever.
+//! Every release can read, print and report the records of all earlier releases.
 //!
-//! Each file in `records/` was written by the release that its `client.riops_version` names, against a
-//! real server. They are never changed; a new release may add files.
+//! Each file in `records/` was written against a real server, by the release in its `client.riops_version`.
+//! The files never change; a new release may add files.
 
-#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected has to fail there")]
+#![expect(clippy::unwrap_used, reason = "a test panics on an unexpected error")]
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use riops::report;
 use riops::store::SqliteStore;
 use serde_json::Value;
 
-/// Every stored record with the name of its file.
+/// Returns the file name and JSON text of every stored record.
 fn stored() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records");
     let mut files: Vec<_> =
@@ -25,55 +25,55 @@ fn stored() -> Vec<(String, String)> {
     files.iter().map(|path| (path.display().to_string(), read(path))).collect()
 }
 
-fn opened() -> Vec<(String, Record)> {
-    let open = |(file, json): (String, String)| {
+fn parsed() -> Vec<(String, Record)> {
+    let parse = |(file, json): (String, String)| {
         let record = serde_json::from_str(&json)
-            .unwrap_or_else(|error| panic!("{file} does not open: {error}"));
+            .unwrap_or_else(|error| panic!("cannot parse {file}: {error}"));
         (file, record)
     };
-    stored().into_iter().map(open).collect()
+    stored().into_iter().map(parse).collect()
 }
 
-/// The first place where `new` lacks something of `old`, or has another value.
-fn missing(old: &Value, new: &Value, place: &str) -> Option<String> {
+/// Returns the first path at which `new` lacks a value of `old` or has a different one.
+fn difference(old: &Value, new: &Value, path: &str) -> Option<String> {
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => old.iter().find_map(|(key, value)| {
-            let place = format!("{place}.{key}");
+            let path = format!("{path}.{key}");
             match new.get(key) {
-                Some(new) => missing(value, new, &place),
-                None => Some(place),
+                Some(new) => difference(value, new, &path),
+                None => Some(path),
             }
         }),
         (Value::Array(old), Value::Array(new)) if old.len() == new.len() => old
             .iter()
             .zip(new)
             .enumerate()
-            .find_map(|(at, (old, new))| missing(old, new, &format!("{place}[{at}]"))),
+            .find_map(|(at, (old, new))| difference(old, new, &format!("{path}[{at}]"))),
         (Value::Number(old), Value::Number(new)) => {
             let (old, new) = (old.as_f64()?, new.as_f64()?);
-            ((old - new).abs() > 1e-12 * old.abs()).then(|| format!("{place}: {old} became {new}"))
+            ((old - new).abs() > 1e-12 * old.abs()).then(|| format!("{path}: {old} became {new}"))
         }
-        (old, new) => (old != new).then(|| format!("{place}: {old} became {new}")),
+        (old, new) => (old != new).then(|| format!("{path}: {old} became {new}")),
     }
 }
 
 #[test]
-fn a_stored_record_opens_and_keeps_every_field() {
-    for ((file, json), (_, record)) in stored().into_iter().zip(opened()) {
+fn a_stored_record_keeps_every_field_when_read_and_written() {
+    for ((file, json), (_, record)) in stored().into_iter().zip(parsed()) {
         let old: Value = serde_json::from_str(&json).unwrap();
         let new = serde_json::to_value(&record).unwrap();
-        assert_eq!(missing(&old, &new, ""), None, "{file}");
+        assert_eq!(difference(&old, &new, ""), None, "{file}");
     }
 }
 
 #[test]
-fn a_stored_record_prints_its_figures() {
-    for (file, record) in opened() {
-        let text = report::run_text(&record, "somewhere");
+fn a_stored_record_prints_its_rates() {
+    for (file, record) in parsed() {
+        let text = report::run_text(&record, "somewhere", usize::MAX);
         assert!(text.contains(&format!("riops run {}", record.workload)), "{file}: {text}");
         assert!(text.contains(&record.target.server_version), "{file}: {text}");
-        let looped = record.stages.iter().filter(|stage| stage.kind != "statement");
-        for stage in looped.filter(|stage| stage.rows > 0) {
+        let loops = record.stages.iter().filter(|stage| stage.kind != "statement");
+        for stage in loops.filter(|stage| stage.rows > 0) {
             let rows_per_s = report::rate(stage.throughput.rows_per_s);
             let transactions_per_s = report::rate(stage.throughput.transactions_per_s);
             let shown = text.contains(&rows_per_s) || text.contains(&transactions_per_s);
@@ -83,8 +83,8 @@ fn a_stored_record_prints_its_figures() {
 }
 
 #[test]
-fn a_stored_record_is_a_page_of_the_report() {
-    for (file, record) in opened() {
+fn a_stored_record_renders_as_an_html_report() {
+    for (file, record) in parsed() {
         let id = record.id.to_string();
         let page = report::html(&[record]).unwrap();
         assert!(page.contains(&id), "{file}");
@@ -92,18 +92,18 @@ fn a_stored_record_is_a_page_of_the_report() {
 }
 
 #[test]
-fn a_stored_record_returns_from_the_store_unchanged() {
+fn a_stored_record_survives_the_run_store_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(&folder.path().join("runs.sqlite")).unwrap();
-    for (file, record) in opened() {
+    for (file, record) in parsed() {
         store.save(&record).unwrap();
         assert_eq!(store.find(&record.id.to_string()).unwrap(), record, "{file}");
     }
 }
 
 #[test]
-fn a_stored_record_has_a_plan_that_can_be_repeated() {
-    for (file, record) in opened() {
+fn the_plan_of_a_stored_record_can_be_repeated() {
+    for (file, record) in parsed() {
         let plan = record.repeated_plan();
         assert_eq!(plan.validate(), Ok(()), "{file}");
         let json = serde_json::to_string(&plan).unwrap();

@@ -1,4 +1,4 @@
-//! The options of `cbc`.
+//! Options of `cbc`.
 
 use anyhow::Result;
 use clap::Args;
@@ -7,36 +7,35 @@ use riops::plan::{CbcPlace, CbcRun, CbcSize, Plan, Stop};
 use riops::units::{Count, Span};
 
 use super::parsers::{choice, or_default, or_named};
-use super::run::{KeepOptions, PictureOptions, RecordOptions, RunWorkload};
+use super::run::{GraphOptions, RecordOptions, ResultOptions, RunWorkload};
 use super::target::TargetOptions;
 
-/// Complete Block Check: bulk commands that push a whole table through the storage
+/// Measure whole-table block I/O with bulk commands (Complete Block Check)
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct RunCbc {
     #[arg(
         long,
         value_name = "SIZE",
-        help_heading = "Work",
-        help = or_default("Nominal size of the table: 20GB, 0.5, 500MB, or auto for three times the memory of the server's machine; its true size depends on the server's version", CbcRun::default().size_gb.to_string() + "GB")
+        help_heading = "Workload",
+        help = or_default("Nominal size of the table: 20GB, 0.5, 500MB, or auto (three times the memory of the server's machine)", CbcRun::default().size_gb.to_string() + "GB")
     )]
     size: Option<CbcSize>,
-    /// Then measure the selects by so many sessions at once; each number makes a stage of its own for
-    /// each of the three
-    #[arg(long, value_name = "N,…", value_delimiter = ',', help_heading = "Work")]
+    /// Then measure the three SELECTs with N concurrent sessions, one stage each
+    #[arg(long, value_name = "N,…", value_delimiter = ',', help_heading = "Workload")]
     query_sessions: Vec<Count>,
     #[arg(
         long,
         value_name = "TIME",
-        help_heading = "Work",
+        help_heading = "Workload",
         requires = "query_sessions",
-        help = or_default("Length of each of these stages", CbcRun::default().query_duration_s.to_string() + "s")
+        help = or_default("Duration of each of these stages", CbcRun::default().query_duration_s.to_string() + "s")
     )]
     query_duration: Option<Span>,
     #[arg(
         long,
-        help_heading = "Work",
-        help = "Empty the caches before SELECT_u1 and SELECT_u2: shared buffers (PostgreSQL 17 or later) and, where the server's files can be read, the page cache"
+        help_heading = "Workload",
+        help = "Empty shared buffers (PostgreSQL 17 or later) and, if the server's files are readable, the page cache before SELECT_u1 and SELECT_u2"
     )]
     cold: bool,
     #[arg(
@@ -44,19 +43,19 @@ pub(crate) struct RunCbc {
         value_name = "WHERE",
         help_heading = "Dataset",
         value_parser = choice::<CbcPlace>(&["database", "schema"]),
-        help = or_named("Where to make the table: in a database of its own, riops_cbc, or in the schema riops of the database that was named", CbcPlace::default())
+        help = or_named("Where to create the table; database: in a new database riops_cbc; schema: in the schema riops of --database", CbcPlace::default())
     )]
     place: Option<CbcPlace>,
-    /// Leave the table there (riops cleanup cbc drops it)
+    /// Keep the table (riops cleanup cbc drops it)
     #[arg(long, help_heading = "Dataset")]
     keep: bool,
-    /// Start even if the free disk space does not seem to be enough
+    /// Start even if free disk space seems insufficient
     #[arg(long, help_heading = "Dataset")]
     skip_space_check: bool,
     #[command(flatten)]
     record: RecordOptions,
     #[command(flatten)]
-    keep_options: KeepOptions,
+    keep_options: ResultOptions,
     #[command(flatten)]
     target: TargetOptions,
 }
@@ -92,11 +91,11 @@ impl RunWorkload for RunCbc {
         })
     }
 
-    fn keep(&self) -> &KeepOptions {
+    fn result_options(&self) -> &ResultOptions {
         &self.keep_options
     }
 
-    fn picture(&self) -> Option<&PictureOptions> {
+    fn graph_options(&self) -> Option<&GraphOptions> {
         None
     }
 

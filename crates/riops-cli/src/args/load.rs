@@ -1,4 +1,4 @@
-//! The options of `load`, and of the files that it reads.
+//! Options of `load`, and of the files that it reads.
 
 use std::path::PathBuf;
 
@@ -10,27 +10,27 @@ use riops::units::Count;
 use serde_json::Value;
 
 use super::parsers::or_default;
-use super::run::{KeepOptions, PictureOptions, RunOptions, RunWorkload};
+use super::run::{GraphOptions, ResultOptions, RunOptions, RunWorkload};
 use super::shared::{
     PrepareOptions, PrepareWorkload, RowSizeOptions, TextOptions, TransactionOptions, given,
 };
 use super::target::TargetOptions;
 use crate::failure::UsageError;
 
-/// What the table of the workloads load and point is
+/// The table of the workloads load and point
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct LoadTableOptions {
-    #[arg(short, long, value_name = "N", help = or_default("Rows of the table; their ids count from 0", LoadDataset::default().rows))]
+    #[arg(short, long, value_name = "N", help = or_default("Rows in the table; ids start at 0", LoadDataset::default().rows))]
     pub(crate) rows: Option<Count>,
-    #[arg(long, value_name = "NAME", help = or_default("Its name in the schema riops", LoadDataset::default().table_name))]
+    #[arg(long, value_name = "NAME", help = or_default("Name of the table in the schema riops", LoadDataset::default().table_name))]
     table_name: Option<String>,
-    #[arg(long, value_name = "N", help = format!("YugabyteDB: tablets of the table [default: {}, as in ysql-bench]", LoadDataset::TABLETS))]
+    #[arg(long, value_name = "N", help_heading = "YugabyteDB", help = format!("Tablets of the table [default: {}, as in ysql-bench]", LoadDataset::TABLETS))]
     tablets: Option<u32>,
 }
 
 impl LoadTableOptions {
-    /// The parameters that were given.
+    /// Returns the parameters that were given.
     pub(crate) fn given(&self) -> Parameters {
         given([
             ("rows", self.rows.map(|count| count.0.into())),
@@ -40,14 +40,14 @@ impl LoadTableOptions {
     }
 }
 
-/// The parameters of the table with those of its texts.
+/// Returns the given parameters of the table and of its text columns.
 fn given_with_texts(table: &LoadTableOptions, texts: &TextOptions) -> Parameters {
     let mut parameters = table.given();
     parameters.extend(given([("field_length", texts.field_length.map(Value::from))]));
     parameters
 }
 
-/// The table of the workloads load and point
+/// Create the table of the workloads load and point
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct PrepareLoad {
@@ -63,13 +63,13 @@ pub(crate) struct PrepareLoad {
 
 impl PrepareWorkload for PrepareLoad {
     fn order(&self) -> Result<Prepare> {
-        let mut wanted = given_with_texts(&self.table, &self.texts);
+        let mut requested = given_with_texts(&self.table, &self.texts);
         let non_transactional = self.transactions.non_transactional;
-        wanted.insert("non_transactional".to_owned(), non_transactional.into());
-        // A table that was loaded by other means is as good.
+        requested.insert("non_transactional".to_owned(), non_transactional.into());
+        // A table loaded by other means is accepted.
         let optional =
             [("contents", self.prepare.seed.is_some()), ("non_transactional", non_transactional)];
-        self.prepare.order(&LoadDataset::default().into(), wanted, &optional)
+        self.prepare.order(&LoadDataset::default().into(), requested, &optional)
     }
 
     fn options(&self) -> &PrepareOptions {
@@ -77,7 +77,7 @@ impl PrepareWorkload for PrepareLoad {
     }
 }
 
-/// Parallel loads into a table, by several methods
+/// Load a table in parallel, by one or several methods
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct RunLoad {
@@ -85,23 +85,23 @@ pub(crate) struct RunLoad {
         long,
         value_name = "METHOD,…",
         value_delimiter = ',',
-        help_heading = "Work",
-        help = or_default("How rows get into the table: insert, copy (copy_mem), copy-binary, copy-file, procedure, unnest; of several (insert,copy) each makes a stage of its own", LoadRun::default().method.as_str())
+        help_heading = "Workload",
+        help = or_default("Load method: insert, copy (copy_mem), copy-binary, copy-file, procedure, unnest; a list measures one stage each", LoadRun::default().method.as_str())
     )]
     method: Vec<Method>,
-    /// Rows of one statement, which is one commit
-    #[arg(short, long, visible_alias = "batch", value_name = "N", help_heading = "Work", default_value_t = Count(LoadRun::default().batch_size))]
+    /// Rows per statement and commit
+    #[arg(short, long, visible_alias = "batch", value_name = "N", help_heading = "Workload", default_value_t = Count(LoadRun::default().batch_size))]
     batch_size: Count,
     #[arg(
         long,
         value_name = "DIR",
-        help_heading = "Work",
-        help = or_default("With --method copy-file: the folder on the server with the files of riops generate csv", LoadRun::default().dir)
+        help_heading = "Workload",
+        help = or_default("With --method copy-file: directory on the server with the files of riops generate csv", LoadRun::default().dir)
     )]
     dir: Option<String>,
     #[command(flatten)]
     transactions: TransactionOptions,
-    /// Drop a table that is there already
+    /// Drop an existing table first
     #[arg(long, help_heading = "Dataset")]
     drop: bool,
     #[command(flatten)]
@@ -130,7 +130,7 @@ impl RunWorkload for RunLoad {
         };
         let reads_files = work.stages().iter().any(|stage| stage.method == Method::CopyFile);
         if self.dir.is_some() && !reads_files {
-            let text = "--dir goes with --method copy-file: the other methods read no files";
+            let text = "--dir requires --method copy-file";
             return Err(UsageError(text.to_owned()).into());
         }
         let rows = self.table.rows.map_or(LoadDataset::default().rows, |count| count.0);
@@ -141,12 +141,12 @@ impl RunWorkload for RunLoad {
         })
     }
 
-    fn keep(&self) -> &KeepOptions {
+    fn result_options(&self) -> &ResultOptions {
         &self.run.keep
     }
 
-    fn picture(&self) -> Option<&PictureOptions> {
-        Some(&self.run.picture)
+    fn graph_options(&self) -> Option<&GraphOptions> {
+        Some(&self.run.graph_options)
     }
 
     fn target(&self) -> &TargetOptions {
@@ -154,23 +154,23 @@ impl RunWorkload for RunLoad {
     }
 }
 
-/// CSV files for run load --method copy-file, one for each session
+/// Write CSV files for riops run load --method copy-file, one per session
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct GenerateCsv {
-    #[arg(short, long, value_name = "N", help = or_default("Rows of all files together; their ids count from 0", LoadDataset::default().rows))]
+    #[arg(short, long, value_name = "N", help = or_default("Total rows in all files; ids start at 0", LoadDataset::default().rows))]
     pub(crate) rows: Option<Count>,
-    /// Files: as many as the load will have sessions [default: the number of cores]
+    /// Number of files: the number of sessions of the load [default: number of cores]
     #[arg(short = 'c', long, visible_aliases = ["clients", "threads"], short_alias = 't', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) sessions: Option<u32>,
     #[command(flatten)]
     pub(crate) texts: TextOptions,
-    /// Random seed of the texts
+    /// Random seed of the contents
     #[arg(long, value_name = "N", default_value_t = LoadDataset::default().seed)]
     pub(crate) seed: u64,
-    #[arg(long, value_name = "DIR", help = or_default("The folder to write them to; it must exist", LoadRun::default().dir))]
+    #[arg(long, value_name = "DIR", help = or_default("Output directory; must exist", LoadRun::default().dir))]
     pub(crate) dir: Option<PathBuf>,
-    /// Replace files that are there
+    /// Overwrite existing files
     #[arg(long)]
     pub(crate) force: bool,
 }

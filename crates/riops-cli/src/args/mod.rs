@@ -1,4 +1,4 @@
-//! The command line as it is typed. What is left out stays `None`: defaults belong to the plan.
+//! The command line as typed. Options that are not given stay `None`, because the plan owns the defaults.
 
 mod cbc;
 mod load;
@@ -17,34 +17,36 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use riops::units::{Size, Span};
 
 pub(crate) use load::GenerateCsv;
-pub(crate) use run::{KeepOptions, PictureOptions, RunOutputOptions, RunWorkload};
+pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload};
 pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload};
 pub(crate) use target::{EmbeddedOptions, StoreOptions, TargetOptions};
 
-/// Measures PostgreSQL-compatible databases
+/// Benchmark PostgreSQL-compatible databases
 #[derive(Debug, Parser)]
 #[command(name = "riops", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// Print nothing but results and errors
+    /// Print only results and errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// Read options from a TOML file (their long names, without the dashes) or from a pgio.conf
+    /// Read options from a TOML file (long names without the dashes) or a pgio.conf
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    // What reading the options gave cause to say.
+    // Notices about the options that were read.
     #[arg(skip)]
     pub(crate) notices: Vec<String>,
 }
 
 const EXAMPLES: &str = "\
-Every option can also be set in the environment (RIOPS_SESSIONS=60) or in the file of --config;
-the command line wins over the environment, and the environment over the file.
+Every option can also be set in the environment (RIOPS_SESSIONS=60) or in a file (--config).
+The command line overrides the environment, and the environment overrides the file.
+
+Exit codes: 0 done, 1 failed, 2 usage error, 3 invalid result, 99 threshold breached, 130 interrupted.
 
 Examples:
-  riops run rows                          random row reads on a server of riops's own
-  riops run rows -c 32 --batch 1          32 sessions, one row a statement
+  riops run rows                          random row reads on the embedded server
+  riops run rows -c 32 --batch 1          32 sessions, one row per statement
   riops run load --rows 1e6 --method insert,copy-binary
   riops run point --op mixed:90/10 --graph latency.png
   riops run oltp read-only --tables 10 --table-size 100000
@@ -54,7 +56,7 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make the dataset of a workload
+    /// Create the dataset of a workload
     Prepare {
         #[command(subcommand)]
         workload: Prepare,
@@ -66,24 +68,24 @@ pub(crate) enum Command {
         #[command(subcommand)]
         workload: Verify,
     },
-    /// Drop what prepare made, and nothing else
+    /// Drop the objects that riops created
     Cleanup {
         #[command(subcommand)]
         workload: Cleanup,
     },
-    /// Make files for a load
+    /// Generate files for a load
     Generate {
         #[command(subcommand)]
         what: Generate,
     },
-    /// Stored runs: list, show, rerun
+    /// List, show or rerun stored runs
     Runs {
         #[command(subcommand)]
         action: Runs,
     },
-    /// Write stored runs as one page of HTML, with their counters over time
+    /// Write an HTML page with the results and time series of stored runs
     Report(Report),
-    /// Examine a server, its disk, or this client, before something is measured
+    /// Check a server, its disk or this client before a measurement
     Doctor(Box<Doctor>),
     /// Manage the embedded server
     Server {
@@ -92,7 +94,7 @@ pub(crate) enum Command {
     },
 }
 
-/// Declares the subcommands for workloads: a line each, and the common view of all.
+/// Declares an enum with one subcommand per workload, and access to the options they share.
 macro_rules! workloads {
     ($(#[$meta:meta])* $list:ident: $options:ident { $($(#[$each:meta])* $variant:ident($parameters:ty),)+ }) => {
         $(#[$meta])*
@@ -100,7 +102,7 @@ macro_rules! workloads {
         pub(crate) enum $list { $($(#[$each])* $variant(Box<$parameters>),)+ }
 
         impl $list {
-            /// Its options.
+            /// The options of the workload.
             pub(crate) fn options(&self) -> &dyn $options {
                 match self { $(Self::$variant(options) => options.as_ref(),)+ }
             }
@@ -128,50 +130,50 @@ workloads! {
     }
 }
 
-/// What to run
+/// The workload, or a plan from a file
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     #[command(subcommand)]
     pub(crate) workload: Option<RunList>,
-    /// Run the plan in this file: one that --dump-plan has printed
+    /// Run the plan in this file, as printed by --dump-plan
     #[arg(long, value_name = "FILE")]
     pub(crate) plan: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) again: AgainOptions,
+    pub(crate) again: PlanOptions,
 }
 
-/// How a plan that is there already is run
+/// How a stored plan is run
 #[derive(Debug, Args)]
-pub(crate) struct AgainOptions {
+pub(crate) struct PlanOptions {
     #[command(flatten)]
     pub(crate) prepare: PrepareFirst,
     #[command(flatten)]
-    pub(crate) keep: KeepOptions,
+    pub(crate) keep: ResultOptions,
     #[command(flatten)]
-    pub(crate) picture: PictureOptions,
+    pub(crate) graph_options: GraphOptions,
     #[command(flatten)]
     pub(crate) target: TargetOptions,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Generate {
-    /// CSV files for run load --method copy-file, one for each session
+    /// Write CSV files for riops run load --method copy-file, one per session
     Csv(GenerateCsv),
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verify {
-    /// Row count, key range, and the sum of all increments
+    /// Check row count, key range and the sum of all updates
     Rows(VerifyOptions),
-    /// Row count, distinct ids, lengths of the texts, and a checksum for each range of ids
+    /// Check row count, distinct ids, column lengths and a checksum per range of ids
     #[command(visible_alias = "point")]
     Load(VerifyOptions),
-    /// Row count, the sum of k where nothing was deleted, lengths of the texts
+    /// Check row count, column lengths and, if no row was deleted, the sum of k
     Oltp(VerifyOptions),
 }
 
 impl Verify {
-    /// The dataset's name, and the options.
+    /// Name of the dataset, and the options.
     pub(crate) fn named(&self) -> (&'static str, &VerifyOptions) {
         match self {
             Self::Rows(options) => ("rows", options),
@@ -191,19 +193,19 @@ pub(crate) struct VerifyOptions {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Cleanup {
-    /// The tables of the workload rows
+    /// Drop the tables of the workload rows
     Rows(TargetOptions),
-    /// The table of the workloads load and point
+    /// Drop the table of the workloads load and point
     #[command(visible_alias = "point")]
     Load(TargetOptions),
-    /// The tables of the workload oltp
+    /// Drop the tables of the workload oltp
     Oltp(TargetOptions),
-    /// The table of the workload cbc, and the database that it has of its own
+    /// Drop the table of the workload cbc, and its database
     Cbc(TargetOptions),
 }
 
 impl Cleanup {
-    /// The dataset's name, and which database.
+    /// Name of the dataset, and the server.
     pub(crate) fn named(&self) -> (&'static str, &TargetOptions) {
         match self {
             Self::Rows(target) => ("rows", target),
@@ -216,51 +218,49 @@ impl Cleanup {
 
 #[derive(Debug, Args)]
 pub(crate) struct OutputOptions {
-    /// What to print on standard output
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) output: Output,
 }
 
-/// Which runs, and where to
+/// Which runs, and the file to write
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// The beginning or the end of the id of each run, or `last`
+    /// Start or end of the id of each run, or `last`
     #[arg(default_value = "last", value_name = "RUN")]
     pub(crate) runs: Vec<String>,
-    /// The file; - is standard output [default: riops-ID.html, here]
+    /// Output file; - for standard output [default: riops-ID.html in the current directory]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) store: StoreOptions,
 }
 
-/// What to look at
+/// What to check
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Measure instead how much this client could do at most: against a server that does nothing
+    /// Measure the maximum throughput of this client, against a null server
     #[arg(long, conflicts_with = "disk")]
     pub(crate) client: bool,
-    /// Measure instead what the device of the server's data can do, with fio, and keep it: runs are held
-    /// against it
+    /// Measure the device of the server's data with fio, and store the result for later runs
     #[arg(long)]
     pub(crate) disk: bool,
-    /// With --client: connections [default: the number of cores]
+    /// With --client: number of connections [default: number of cores]
     #[arg(short = 'c', long, visible_aliases = ["clients", "threads"], value_name = "N", requires = "client", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) sessions: Option<u32>,
-    /// With --client: threads that drive them [default: the number of cores]
+    /// With --client: number of worker threads [default: number of cores]
     #[arg(short = 'j', long, value_name = "N", requires = "client")]
     pub(crate) workers: Option<u32>,
-    /// With --client: how long to measure [default: 3s]; with --disk: each of four times [default: 5s]
+    /// Duration of the measurement with --client [default: 3s], or of each of the four tests of --disk [default: 5s]
     #[arg(short = 't', long, visible_alias = "time", value_name = "TIME")]
     pub(crate) duration: Option<Span>,
-    /// With --disk: a folder on the device [default: beside the server's data, where the server runs on
-    /// this machine]
+    /// With --disk: directory on the device to test [default: the parent directory of a local server's data]
     #[arg(long, value_name = "DIR", requires = "disk")]
     pub(crate) disk_dir: Option<PathBuf>,
-    /// With --disk: the file that is written and read [default: 2GB]
+    /// With --disk: size of the test file [default: 2GB]
     #[arg(long, value_name = "SIZE", requires = "disk")]
     pub(crate) disk_size: Option<Size>,
-    /// With --disk: where it is kept
+    /// With --disk: where the result is stored
     #[command(flatten)]
     pub(crate) store: StoreOptions,
     #[command(flatten)]
@@ -269,20 +269,19 @@ pub(crate) struct Doctor {
     pub(crate) target: TargetOptions,
 }
 
-// A form of the result.
+// An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
-    // For people. No doc comments here: they would turn every --help into its long form.
+    // No doc comments here: clap would print them as long help.
     Text,
-    // One document, for programs.
     Json,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Runs {
-    /// The stored runs, newest first
+    /// List stored runs, newest first
     List {
-        /// How many at most
+        /// Maximum number of runs
         #[arg(long, default_value = "20", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
         #[command(flatten)]
@@ -290,9 +289,9 @@ pub(crate) enum Runs {
         #[command(flatten)]
         output: OutputOptions,
     },
-    /// One run, as it was printed at its end
+    /// Show the results of a stored run
     Show {
-        /// The beginning or the end of its id, or `last`
+        /// Start or end of the run id, or `last`
         #[arg(default_value = "last")]
         run: String,
         #[command(flatten)]
@@ -300,60 +299,60 @@ pub(crate) enum Runs {
         #[command(flatten)]
         output: RunOutputOptions,
         #[command(flatten)]
-        picture: PictureOptions,
+        graph_options: GraphOptions,
     },
-    /// Repeat a stored run with its plan and seed
+    /// Repeat a stored run with the same plan and seed
     Rerun {
-        /// The beginning or the end of its id, or `last`
+        /// Start or end of the run id, or `last`
         #[arg(default_value = "last")]
         run: String,
-        /// Another random seed than that of the stored run
+        /// Random seed [default: that of the stored run]
         #[arg(long, visible_alias = "rand-seed", value_name = "N")]
         seed: Option<u64>,
         #[command(flatten)]
-        again: Box<AgainOptions>,
+        again: Box<PlanOptions>,
     },
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Server {
-    /// Start it, and leave it running for any client
+    /// Start the server and leave it running
     Start(EmbeddedOptions),
-    /// Stop it
+    /// Stop the server
     Stop {
         #[command(flatten)]
         server: EmbeddedOptions,
-        /// Also where another riops is using it
+        /// Stop it even if another riops is using it
         #[arg(long)]
         force: bool,
     },
-    /// Whether it is running, and where its files are
+    /// Show whether the server is running, and its files
     Status(EmbeddedOptions),
-    /// Its address, as any client takes it
+    /// Print the connection URL of the server
     Url {
         #[command(flatten)]
         server: EmbeddedOptions,
-        /// The TCP address, with the password, instead of the socket
+        /// Print the TCP address with the password instead of the socket
         #[arg(long)]
         tcp: bool,
     },
-    /// Open psql on it
+    /// Connect with psql
     Psql {
         #[command(flatten)]
         server: EmbeddedOptions,
-        /// Arguments for psql, behind --
+        /// Arguments for psql, after --
         #[arg(last = true)]
         arguments: Vec<std::ffi::OsString>,
     },
-    /// Stop it and remove all its data
+    /// Stop the server and delete all its data
     Reset {
         #[command(flatten)]
         server: EmbeddedOptions,
-        /// Also where another riops is using it
+        /// Stop it even if another riops is using it
         #[arg(long)]
         force: bool,
     },
-    /// What runs beside the server; started by riops itself
+    /// Supervise the server; started by riops itself
     #[command(hide = true)]
     Keep,
 }

@@ -1,4 +1,4 @@
-//! The options of `oltp`: sysbench's, under sysbench's names.
+//! Options of `oltp`, with sysbench's names.
 
 use std::str::FromStr;
 
@@ -10,11 +10,11 @@ use riops::units::Count;
 use serde_json::Value;
 
 use super::parsers::or_default;
-use super::run::{KeepOptions, LoopOptions, PictureOptions, RunOptions, RunWorkload};
+use super::run::{GraphOptions, LoopOptions, ResultOptions, RunOptions, RunWorkload};
 use super::shared::{CacheOptions, PrepareFirst, PrepareOptions, PrepareWorkload, given};
 use super::target::TargetOptions;
 
-/// A switch that also says no: sysbench's `--range-selects=off`.
+/// A switch that can be turned off, as sysbench's `--range-selects=off`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Switch(pub(crate) bool);
 
@@ -25,7 +25,7 @@ impl FromStr for Switch {
         match text.to_ascii_lowercase().as_str() {
             "on" | "true" | "yes" | "1" => Ok(Self(true)),
             "off" | "false" | "no" | "0" => Ok(Self(false)),
-            _ => Err(format!("`{text}` is neither on nor off")),
+            _ => Err("expected on or off".to_owned()),
         }
     }
 }
@@ -36,43 +36,43 @@ impl std::fmt::Display for Switch {
     }
 }
 
-/// Sysbench's `zipfian` has an exponent of its own.
+/// Parses a distribution. sysbench's `zipfian` without an exponent means 0.8.
 fn distribution(text: &str) -> Result<Distribution, PlanError> {
     if text == "zipfian" { Ok(Distribution::Zipfian { theta: 0.8 }) } else { text.parse() }
 }
 
-/// What the tables are
+/// The tables
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct OltpOptions {
-    #[arg(long, value_name = "NAME", help = or_default("Schema of the tables; public for those of sysbench", OltpDataset::default().schema))]
+    #[arg(long, value_name = "NAME", help = or_default("Schema of the tables; public for tables of sysbench", OltpDataset::default().schema))]
     schema: Option<String>,
-    #[arg(long, value_name = "N", help = or_default("Tables, sbtest1 and on", OltpDataset::default().tables))]
+    #[arg(long, value_name = "N", help = or_default("Number of tables, from sbtest1", OltpDataset::default().tables))]
     tables: Option<u32>,
-    #[arg(long, value_name = "N", help = or_default("Rows of each table", OltpDataset::default().table_size))]
+    #[arg(long, value_name = "N", help = or_default("Rows per table", OltpDataset::default().table_size))]
     table_size: Option<Count>,
     #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help = or_default("Use auto-increment ids", Switch(OltpDataset::default().auto_inc)))]
     auto_inc: Option<Switch>,
-    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help = or_default("Make a plain index on id instead of the primary key", Switch(OltpDataset::default().secondary)))]
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help = or_default("Create a secondary index on id instead of the primary key", Switch(OltpDataset::default().secondary)))]
     secondary: Option<Switch>,
-    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help = or_default("Make an index on k", Switch(OltpDataset::default().create_secondary)))]
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help = or_default("Create an index on k", Switch(OltpDataset::default().create_secondary)))]
     create_secondary: Option<Switch>,
     #[arg(
         long,
         value_name = "N",
-        help = "Numbers of the id's sequence that a session takes at once [default: 1000 on YugabyteDB, else the server's]"
+        help = "Cache size of the id sequence per session [default: 1000 on YugabyteDB, otherwise the server's]"
     )]
     serial_cache_size: Option<u32>,
-    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help = or_default("YugabyteDB: shard by ranges of the id instead of its hash", Switch(OltpDataset::default().range_key_partitioning)))]
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help_heading = "YugabyteDB", help = or_default("Shard by ranges of id instead of its hash", Switch(OltpDataset::default().range_key_partitioning)))]
     range_key_partitioning: Option<Switch>,
-    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help = or_default("YugabyteDB: with ranges, split at equal steps", Switch(OltpDataset::default().manual_range_splitting)))]
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help_heading = "YugabyteDB", help = or_default("With range sharding: split at equal intervals", Switch(OltpDataset::default().manual_range_splitting)))]
     manual_range_splitting: Option<Switch>,
-    #[arg(long, value_name = "N", help = or_default("YugabyteDB: with ranges, tablets of a table", OltpDataset::default().num_table_splits))]
+    #[arg(long, value_name = "N", help_heading = "YugabyteDB", help = or_default("With range sharding: tablets per table", OltpDataset::default().num_table_splits))]
     num_table_splits: Option<u32>,
 }
 
 impl OltpOptions {
-    /// The parameters that were given.
+    /// Returns the parameters that were given.
     fn given(&self) -> Parameters {
         let switch = |given: Option<Switch>| given.map(|switch| Value::from(switch.0));
         given([
@@ -90,7 +90,7 @@ impl OltpOptions {
     }
 }
 
-/// Sysbench's tables
+/// Create sysbench's tables
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct PrepareOltp {
@@ -102,7 +102,7 @@ pub(crate) struct PrepareOltp {
 
 impl PrepareWorkload for PrepareOltp {
     fn order(&self) -> Result<Prepare> {
-        // How many numbers the id's sequence hands out by default depends on the server.
+        // The default depends on the server.
         let optional = [("serial_cache_size", self.dataset.serial_cache_size.is_some())];
         self.prepare.order(&OltpDataset::default().into(), self.dataset.given(), &optional)
     }
@@ -112,26 +112,25 @@ impl PrepareWorkload for PrepareOltp {
     }
 }
 
-/// Sysbench's transactions, on sysbench's tables
+/// Run sysbench's OLTP transactions on sysbench's tables
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct RunOltp {
     #[arg(
         value_name = "TEST",
-        help = or_default("Which test: read-write, read-only, write-only, point-select, update-index, update-non-index, insert, delete, multi-insert, multi-value-insert, random-points, random-ranges, sequential-scan, primarykey-scan, index-scan, sum-scan, join; or by sysbench's name (oltp_read_write)", OltpTest::default())
+        help = or_default("Test: read-write, read-only, write-only, point-select, update-index, update-non-index, insert, delete, multi-insert, multi-value-insert, random-points, random-ranges, sequential-scan, primarykey-scan, index-scan, sum-scan, join; sysbench's names work too (oltp_read_write)", OltpTest::default())
     )]
     test: Option<OltpTest>,
-    /// The same as an option
-    #[arg(long = "test", value_name = "TEST", conflicts_with = "test", help_heading = "Work")]
+    /// Test, as an option
+    #[arg(long = "test", value_name = "TEST", conflicts_with = "test", help_heading = "Workload")]
     named_test: Option<OltpTest>,
     #[command(flatten)]
     mix: MixOptions,
-    /// Which ids: uniform, zipfian:THETA, hotspot:KEYS%:ACCESSES%, or sysbench's special, gaussian,
-    /// pareto
-    #[arg(long, visible_alias = "rand-type", value_name = "KIND", help_heading = "Work", default_value_t = OltpRun::default().distribution, value_parser = distribution)]
+    /// Distribution of ids: uniform, zipfian:THETA, hotspot:KEYS%:ACCESSES%, special, gaussian, pareto
+    #[arg(long, visible_alias = "rand-type", value_name = "KIND", help_heading = "Workload", default_value_t = OltpRun::default().distribution, value_parser = distribution)]
     distribution: Distribution,
-    /// Send the statements of a transaction together instead of one after the other
-    #[arg(long, help_heading = "Work")]
+    /// Send all statements of a transaction at once
+    #[arg(long, help_heading = "Workload")]
     pipeline: bool,
     #[command(flatten)]
     caches: CacheOptions,
@@ -184,12 +183,12 @@ impl RunWorkload for RunOltp {
         })
     }
 
-    fn keep(&self) -> &KeepOptions {
+    fn result_options(&self) -> &ResultOptions {
         &self.run.keep
     }
 
-    fn picture(&self) -> Option<&PictureOptions> {
-        Some(&self.run.picture)
+    fn graph_options(&self) -> Option<&GraphOptions> {
+        Some(&self.run.graph_options)
     }
 
     fn target(&self) -> &TargetOptions {
@@ -197,40 +196,40 @@ impl RunWorkload for RunOltp {
     }
 }
 
-/// What a transaction is made of
+/// The statements of a transaction
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Work")]
+#[command(next_help_heading = "Workload")]
 struct MixOptions {
-    #[arg(long, value_name = "N", default_value_t = OltpRun::default().range_size, help = "Rows of each range query")]
+    #[arg(long, value_name = "N", default_value_t = OltpRun::default().range_size, help = "Rows per range query")]
     range_size: u32,
-    #[arg(long, value_name = "N", default_value_t = OltpRun::default().point_selects, help = "Selects of a row by its id in a transaction")]
+    #[arg(long, value_name = "N", default_value_t = OltpRun::default().point_selects, help = "Point selects per transaction")]
     point_selects: u32,
-    #[arg(long, value_name = "N", default_value_t = OltpRun::default().simple_ranges, help = "Selects of a range")]
+    #[arg(long, value_name = "N", default_value_t = OltpRun::default().simple_ranges, help = "Simple range selects per transaction")]
     simple_ranges: u32,
-    #[arg(long, value_name = "N", default_value_t = OltpRun::default().sum_ranges, help = "Sums over a range")]
+    #[arg(long, value_name = "N", default_value_t = OltpRun::default().sum_ranges, help = "SUM() range selects per transaction")]
     sum_ranges: u32,
-    #[arg(long, value_name = "N", default_value_t = OltpRun::default().order_ranges, help = "Selects of a range in the order of a text")]
+    #[arg(long, value_name = "N", default_value_t = OltpRun::default().order_ranges, help = "ORDER BY range selects per transaction")]
     order_ranges: u32,
-    #[arg(long, value_name = "N", default_value_t = OltpRun::default().distinct_ranges, help = "Selects of the different texts of a range")]
+    #[arg(long, value_name = "N", default_value_t = OltpRun::default().distinct_ranges, help = "DISTINCT range selects per transaction")]
     distinct_ranges: u32,
-    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", default_value_t = Switch(OltpRun::default().range_selects), help = "Send any of these four")]
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", default_value_t = Switch(OltpRun::default().range_selects), help = "Enable all four kinds of range selects")]
     range_selects: Switch,
-    #[arg(long, value_name = "N", default_value_t = OltpRun::default().index_updates, help = "Updates of the indexed column")]
+    #[arg(long, value_name = "N", default_value_t = OltpRun::default().index_updates, help = "Updates of the indexed column per transaction")]
     index_updates: u32,
-    #[arg(long, value_name = "N", default_value_t = OltpRun::default().non_index_updates, help = "Updates of a text")]
+    #[arg(long, value_name = "N", default_value_t = OltpRun::default().non_index_updates, help = "Updates of a non-indexed column per transaction")]
     non_index_updates: u32,
-    #[arg(long, value_name = "N", default_value_t = OltpRun::default().delete_inserts, help = "Rows that are deleted and inserted again")]
+    #[arg(long, value_name = "N", default_value_t = OltpRun::default().delete_inserts, help = "DELETE/INSERT pairs per transaction")]
     delete_inserts: u32,
-    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", default_value_t = Switch(OltpRun::default().skip_trx), help = "Commit every statement by itself")]
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", default_value_t = Switch(OltpRun::default().skip_trx), help = "Commit each statement separately")]
     skip_trx: Switch,
-    #[arg(long, value_name = "N", default_value_t = OltpRun::default().num_rows_in_insert, help = "Test multi-insert: inserts of a transaction")]
+    #[arg(long, value_name = "N", default_value_t = OltpRun::default().num_rows_in_insert, help = "Test multi-insert: INSERTs per transaction")]
     num_rows_in_insert: u32,
-    #[arg(long, value_name = "N", default_value_t = OltpRun::default().batch_insert_count, help = "Test multi-value-insert: rows of a statement")]
+    #[arg(long, value_name = "N", default_value_t = OltpRun::default().batch_insert_count, help = "Test multi-value-insert: rows per statement")]
     batch_insert_count: u32,
-    #[arg(long, value_name = "N", default_value_t = OltpRun::default().random_points, help = "Test random-points: values in the list")]
+    #[arg(long, value_name = "N", default_value_t = OltpRun::default().random_points, help = "Test random-points: values in the IN list")]
     random_points: u32,
-    #[arg(long, value_name = "N", default_value_t = OltpRun::default().number_of_ranges, help = "Test random-ranges: ranges in the condition")]
+    #[arg(long, value_name = "N", default_value_t = OltpRun::default().number_of_ranges, help = "Test random-ranges: ranges in the WHERE clause")]
     number_of_ranges: u32,
-    #[arg(long, value_name = "N", default_value_t = OltpRun::default().delta, help = "Test random-ranges: difference between the ends of a range")]
+    #[arg(long, value_name = "N", default_value_t = OltpRun::default().delta, help = "Test random-ranges: size of each range")]
     delta: u32,
 }

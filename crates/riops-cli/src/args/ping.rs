@@ -1,4 +1,4 @@
-//! The options of `ping`.
+//! Options of `ping`.
 
 use anyhow::Result;
 use clap::Args;
@@ -6,20 +6,20 @@ use riops::plan::Plan;
 use riops::plan::ping::{PingRun, PingStatement};
 
 use super::parsers::{choice, or_named};
-use super::run::{KeepOptions, LoopOptions, PictureOptions, RunOptions, RunWorkload};
+use super::run::{GraphOptions, LoopOptions, ResultOptions, RunOptions, RunWorkload};
 use super::shared::PipelineOptions;
 use super::target::TargetOptions;
 
-/// Round trips to a server, pooler or network path; needs no dataset
+/// Measure round trips to a server or pooler; needs no dataset
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct RunPing {
     #[arg(
         long,
-        value_name = "WHAT",
-        help_heading = "Work",
+        value_name = "KIND",
+        help_heading = "Workload",
         value_parser = choice::<PingStatement>(&["select1", "empty", "sync"]),
-        help = or_named("What makes a round trip: select 1, an empty query, or a lone Sync", PingStatement::default())
+        help = or_named("What to send: select 1, an empty query, or only a Sync message", PingStatement::default())
     )]
     statement: Option<PingStatement>,
     #[command(flatten)]
@@ -38,12 +38,12 @@ impl RunWorkload for RunPing {
         Ok(Plan { pipeline: self.pipeline.pipeline, ..self.run.looped(&self.drive, work.into())? })
     }
 
-    fn keep(&self) -> &KeepOptions {
+    fn result_options(&self) -> &ResultOptions {
         &self.run.keep
     }
 
-    fn picture(&self) -> Option<&PictureOptions> {
-        Some(&self.run.picture)
+    fn graph_options(&self) -> Option<&GraphOptions> {
+        Some(&self.run.graph_options)
     }
 
     fn target(&self) -> &TargetOptions {

@@ -1,27 +1,33 @@
-//! The options of `point`.
+//! Options of `point`.
 
 use anyhow::Result;
 use clap::Args;
 use riops::plan::{Plan, PointOperations, PointRun};
 
 use super::load::LoadTableOptions;
-use super::run::{KeepOptions, LoopOptions, PictureOptions, RunOptions, RunWorkload};
+use super::run::{GraphOptions, LoopOptions, ResultOptions, RunOptions, RunWorkload};
 use super::shared::{
     CacheOptions, KeyOptions, PipelineOptions, PrepareFirst, RowSizeOptions, TransactionOptions,
 };
 use super::target::TargetOptions;
 
-/// One row at a time by its primary key, on the table of load
+/// Select and update single rows by primary key, in the table of load
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct RunPoint {
-    /// Which statements: select, update, or mixed:SELECT%/UPDATE% (mixed:90/10)
-    #[arg(long, value_name = "OP", help_heading = "Work", default_value_t = PointOperations::default())]
+    /// Statements: select, update, or mixed:SELECT%/UPDATE% (mixed:90/10)
+    #[arg(long, value_name = "OP", help_heading = "Workload", default_value_t = PointOperations::default())]
     op: PointOperations,
     #[command(flatten)]
     keys: KeyOptions,
-    /// Characters of each text that an update writes [default: those of the table]
-    #[arg(short, long, visible_alias = "fields-length", value_name = "N", help_heading = "Work")]
+    /// Length of the text columns that an update writes, in characters [default: as in the table]
+    #[arg(
+        short,
+        long,
+        visible_alias = "fields-length",
+        value_name = "N",
+        help_heading = "Workload"
+    )]
     field_length: Option<u32>,
     #[command(flatten)]
     caches: CacheOptions,
@@ -61,12 +67,12 @@ impl RunWorkload for RunPoint {
         })
     }
 
-    fn keep(&self) -> &KeepOptions {
+    fn result_options(&self) -> &ResultOptions {
         &self.run.keep
     }
 
-    fn picture(&self) -> Option<&PictureOptions> {
-        Some(&self.run.picture)
+    fn graph_options(&self) -> Option<&GraphOptions> {
+        Some(&self.run.graph_options)
     }
 
     fn target(&self) -> &TargetOptions {

@@ -1,4 +1,4 @@
-//! The options of `rows`.
+//! Options of `rows`.
 
 use anyhow::Result;
 use clap::Args;
@@ -8,36 +8,36 @@ use riops::units::{Count, Size, Span};
 use serde_json::{Value, to_value};
 
 use super::parsers::{choice, or_default, or_named};
-use super::run::{KeepOptions, LoopOptions, PictureOptions, RunOptions, RunWorkload};
+use super::run::{GraphOptions, LoopOptions, ResultOptions, RunOptions, RunWorkload};
 use super::shared::{
     CacheOptions, KeyOptions, PipelineOptions, PrepareFirst, PrepareOptions, PrepareWorkload, given,
 };
 use super::target::TargetOptions;
 use crate::failure::UsageError;
 
-/// What the dataset is
+/// The dataset
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct DatasetOptions {
-    #[arg(long, value_name = "N", help = or_default("Tables", RowsDataset::default().tables))]
+    #[arg(long, value_name = "N", help = or_default("Number of tables", RowsDataset::default().tables))]
     tables: Option<u32>,
-    #[arg(long, value_name = "N", help = or_default("Rows of each table", RowsDataset::default().rows))]
+    #[arg(long, value_name = "N", help = or_default("Rows per table", RowsDataset::default().rows))]
     rows: Option<Count>,
     #[arg(
         long,
         value_name = "KIND",
         value_parser = choice::<Layout>(&["packed", "block"]),
-        help = or_named("How rows fill blocks: block puts one into each (SLOB, PGIO)", RowsDataset::default().layout)
+        help = or_named("Layout of rows in blocks; block: one row per block (SLOB, PGIO)", RowsDataset::default().layout)
     )]
     layout: Option<Layout>,
-    /// With --layout block: the size of each table instead of its rows, in blocks or as 256M, 8G
+    /// With --layout block: size of each table instead of --rows, in blocks or as 256MB, 8GB
     #[arg(long, value_name = "SIZE", conflicts_with = "rows")]
     size: Option<Size>,
     #[arg(
         long,
         value_name = "N",
         help = format!(
-            "Characters of a column that only makes rows larger [default: {}, with --layout block {}]",
+            "Length of a filler column, in characters [default: {}, with --layout block {}]",
             RowsDataset::default().filler,
             riops::plan::BLOCK_FILLER
         )
@@ -46,30 +46,25 @@ pub(crate) struct DatasetOptions {
     #[arg(
         long,
         value_name = "ORDER",
-        help = or_default("Where rows are in the table: scattered, key, hash, or an SQL expression over mykey and scratch by which each batch is sorted", RowsDataset::default().order)
+        help = or_default("Physical order of rows: scattered, key, hash, or an SQL expression over mykey and scratch that sorts each batch", RowsDataset::default().order)
     )]
     order: Option<Order>,
-    /// Make the key the primary key instead of an index beside the table
+    /// Use a primary key instead of a plain index
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     primary_key: Option<bool>,
-    /// YugabyteDB: tablets of each table [default: the server's]
-    #[arg(long, value_name = "N")]
+    /// Tablets per table [default: the server's]
+    #[arg(long, value_name = "N", help_heading = "YugabyteDB")]
     tablets: Option<u32>,
-    /// YugabyteDB: tablets of each index, or of each table with a primary key, split at equal steps of the
-    /// key [default: the server's, one]
-    #[arg(long, value_name = "N")]
+    /// Tablets per index, or per table with --primary-key, split at equal key intervals [default: the server's, one]
+    #[arg(long, value_name = "N", help_heading = "YugabyteDB")]
     index_tablets: Option<u32>,
 }
 
 impl DatasetOptions {
-    /// The parameters that were given.
+    /// Returns the parameters that were given.
     fn given(&self) -> Result<Parameters> {
         if self.size.is_some() && self.layout != Some(Layout::Block) {
-            return Err(UsageError(
-                "--size goes with --layout block, where each row has a block: use --rows"
-                    .to_owned(),
-            )
-            .into());
+            return Err(UsageError("--size requires --layout block; use --rows".to_owned()).into());
         }
         let rows = self.rows.map(|count| count.0).or(self.size.map(Size::blocks));
         Ok(given([
@@ -85,7 +80,7 @@ impl DatasetOptions {
     }
 }
 
-/// Tables whose rows are scattered behind an index
+/// Create tables with rows scattered relative to their index
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct PrepareRows {
@@ -95,11 +90,11 @@ pub(crate) struct PrepareRows {
         long,
         value_name = "N",
         help_heading = "Dataset",
-        help = or_default("Rows of one load transaction", RowsDataset::default().batch)
+        help = or_default("Rows per load transaction", RowsDataset::default().batch)
     )]
     batch: Option<Count>,
-    /// YugabyteDB: load without distributed transactions
-    #[arg(long, help_heading = "Dataset")]
+    /// Load without distributed transactions
+    #[arg(long, help_heading = "YugabyteDB")]
     non_transactional_writes: bool,
     #[command(flatten)]
     prepare: PrepareOptions,
@@ -107,14 +102,14 @@ pub(crate) struct PrepareRows {
 
 impl PrepareWorkload for PrepareRows {
     fn order(&self) -> Result<Prepare> {
-        let mut wanted = self.dataset.given()?;
+        let mut requested = self.dataset.given()?;
         let writes = self.non_transactional_writes;
-        wanted.insert("non_transactional".to_owned(), writes.into());
+        requested.insert("non_transactional".to_owned(), writes.into());
         if let Some(batch) = self.batch {
-            wanted.insert("batch".to_owned(), batch.0.into());
+            requested.insert("batch".to_owned(), batch.0.into());
         }
         let optional = [("batch", self.batch.is_some())];
-        self.prepare.order(&RowsDataset::default().into(), wanted, &optional)
+        self.prepare.order(&RowsDataset::default().into(), requested, &optional)
     }
 
     fn options(&self) -> &PrepareOptions {
@@ -130,48 +125,48 @@ pub(crate) struct RunRows {
         long,
         value_name = "N,…",
         value_delimiter = ',',
-        help_heading = "Work",
-        help = or_default("Rows that one read touches; of several (1,10,100) each makes a stage of its own", RowsRun::default().batch)
+        help_heading = "Workload",
+        help = or_default("Rows per read; a list (1,10,100) measures one stage each", RowsRun::default().batch)
     )]
     pub(crate) batch: Vec<Count>,
     #[arg(
         long = "loop",
         value_name = "SIDE,…",
         value_delimiter = ',',
-        help_heading = "Work",
+        help_heading = "Workload",
         value_parser = choice::<LoopSide>(&["client", "server"]),
-        help = or_named("Where the transaction loop runs: client sends each transaction, server makes one call a session to a procedure that repeats them; of both (client,server) each makes a stage of its own", RowsRun::default().loop_side)
+        help = or_named("Where the transaction loop runs; server: in a procedure, one call per session; client,server: one stage each", RowsRun::default().loop_side)
     )]
     loop_sides: Vec<LoopSide>,
-    /// Percent of the rows that are updated instead of read, 0 to 100
-    #[arg(long, value_name = "PERCENT", help_heading = "Work", default_value_t = RowsRun::default().update_percent, value_parser = clap::value_parser!(u8).range(0..=100))]
+    /// Percentage of rows that are updated, 0 to 100
+    #[arg(long, value_name = "PERCENT", help_heading = "Workload", default_value_t = RowsRun::default().update_percent, value_parser = clap::value_parser!(u8).range(0..=100))]
     update_percent: u8,
     #[arg(
         long,
         value_name = "OF",
-        help_heading = "Work",
+        help_heading = "Workload",
         value_parser = choice::<UpdateShare>(&["rows", "transactions"]),
-        help = or_named("What --update-percent is a share of", UpdateShare::default())
+        help = or_named("Unit of --update-percent", UpdateShare::default())
     )]
     update_share: Option<UpdateShare>,
-    /// Rows that one update touches [default: as --batch]
-    #[arg(long, value_name = "N", help_heading = "Work")]
+    /// Rows per update [default: as --batch]
+    #[arg(long, value_name = "N", help_heading = "Workload")]
     update_batch: Option<Count>,
-    /// Stay in the index: range scans instead of row reads
-    #[arg(long, help_heading = "Work")]
+    /// Index-only range scans instead of row reads
+    #[arg(long, help_heading = "Workload")]
     index_only: bool,
-    /// Let each session use one table only
-    #[arg(long, help_heading = "Work")]
+    /// Use one table per session
+    #[arg(long, help_heading = "Workload")]
     table_per_session: bool,
     #[command(flatten)]
     keys: KeyOptions,
     #[command(flatten)]
     caches: CacheOptions,
-    /// YugabyteDB: let followers answer reads, with data as old as this
-    #[arg(long, value_name = "TIME", help_heading = "Work")]
+    /// Read from followers, with this maximum staleness
+    #[arg(long, value_name = "TIME", help_heading = "YugabyteDB")]
     follower_reads: Option<Span>,
-    /// YugabyteDB: update without distributed transactions
-    #[arg(long, help_heading = "Work")]
+    /// Update without distributed transactions
+    #[arg(long, help_heading = "YugabyteDB")]
     non_transactional_writes: bool,
     #[command(flatten)]
     pub(crate) run: RunOptions,
@@ -191,7 +186,7 @@ impl RunRows {
     fn work(&self) -> RowsRun {
         let defaults = RowsRun::default();
         let batches: Vec<u64> = self.batch.iter().map(|count| count.0).collect();
-        // Several are a study; one is only the value itself.
+        // A list is stored only if it has several values.
         let several = |batches: &Vec<u64>| batches.len() > 1;
         RowsRun {
             batch: batches.first().copied().unwrap_or(defaults.batch),
@@ -200,7 +195,7 @@ impl RunRows {
             update_share: self.update_share.unwrap_or_default(),
             update_batch: self.update_batch.map(|count| count.0),
             index_only: self.index_only,
-            // A loop in the server has one table, and what it is compared with has the same.
+            // A server loop uses one table, and so do the client loops that it is compared with.
             table_per_session: self.table_per_session
                 || self.loop_sides.contains(&LoopSide::Server),
             distribution: self.keys.distribution,
@@ -216,7 +211,7 @@ impl RunRows {
         }
     }
 
-    /// Whether no stage is repeated by the client.
+    /// Whether all stages run in the server.
     fn in_server_only(&self) -> bool {
         !self.loop_sides.is_empty() && !self.loop_sides.contains(&LoopSide::Client)
     }
@@ -227,11 +222,7 @@ impl RunWorkload for RunRows {
         let plan = self.run.looped(&self.drive, self.work().into())?;
         let in_server = self.in_server_only();
         if in_server && self.run.workers.is_some() {
-            return Err(UsageError(
-                "--workers goes with --loop client: in the server each session drives itself"
-                    .to_owned(),
-            )
-            .into());
+            return Err(UsageError("--workers requires --loop client".to_owned()).into());
         }
         Ok(Plan {
             workers: if in_server { plan.sessions } else { plan.workers },
@@ -242,12 +233,12 @@ impl RunWorkload for RunRows {
         })
     }
 
-    fn keep(&self) -> &KeepOptions {
+    fn result_options(&self) -> &ResultOptions {
         &self.run.keep
     }
 
-    fn picture(&self) -> Option<&PictureOptions> {
-        Some(&self.run.picture)
+    fn graph_options(&self) -> Option<&GraphOptions> {
+        Some(&self.run.graph_options)
     }
 
     fn target(&self) -> &TargetOptions {

@@ -1,4 +1,4 @@
-//! Options that several commands share: each is defined once and flattened where it is used.
+//! Options that several commands share. Each is defined once and flattened into its commands.
 
 use anyhow::Result;
 use clap::Args;
@@ -12,37 +12,37 @@ use serde_json::Value;
 use super::parsers::or_default;
 use super::target::TargetOptions;
 
-/// The parameters that were given.
+/// Returns the parameters that were given.
 pub(crate) fn given<const N: usize>(parameters: [(&str, Option<Value>); N]) -> Parameters {
     let given = |(name, value): (&str, Option<Value>)| Some((name.to_owned(), value?));
     parameters.into_iter().filter_map(given).collect()
 }
 
-/// A seed from the operating system, small enough for every JSON reader.
+/// Returns a seed from the operating system that every JSON reader can represent.
 pub(crate) fn random_seed() -> Result<u64> {
     use anyhow::Context as _;
-    riops::host::random_seed().context("no random numbers from the operating system")
+    riops::host::random_seed().context("cannot read random numbers from the operating system")
 }
 
-/// Which keys
+/// Distribution of the keys
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Work")]
+#[command(next_help_heading = "Workload")]
 pub(crate) struct KeyOptions {
-    #[arg(long, value_name = "KIND", default_value_t = Distribution::default(), help = "Which keys: uniform, zipfian:THETA, or hotspot:KEYS%:ACCESSES%")]
+    #[arg(long, value_name = "KIND", default_value_t = Distribution::default(), help = "Distribution of the keys: uniform, zipfian:THETA, hotspot:KEYS%:ACCESSES%, special, gaussian, or pareto")]
     pub(crate) distribution: Distribution,
 }
 
 /// The caches before a stage
 #[derive(Debug, Clone, Copy, Args)]
-#[command(next_help_heading = "Work")]
+#[command(next_help_heading = "Workload")]
 pub(crate) struct CacheOptions {
     #[arg(
         long,
         conflicts_with = "warm",
-        help = "Empty the caches of the dataset before each stage: shared buffers (PostgreSQL 17 or later) and, where the server's files can be read, the page cache"
+        help = "Empty shared buffers (PostgreSQL 17 or later) and, if the server's files are readable, the page cache before each stage"
     )]
     cold: bool,
-    /// Read the dataset into the caches before each stage
+    /// Load the dataset into the caches before each stage
     #[arg(long)]
     warm: bool,
 }
@@ -57,20 +57,20 @@ impl CacheOptions {
     }
 }
 
-/// How many transactions at once
+/// Transactions in flight
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Run")]
 pub(crate) struct PipelineOptions {
-    /// Transactions that a session may have in flight at once
+    /// Maximum number of transactions in flight per session
     #[arg(long, value_name = "N", default_value_t = Plan::default().pipeline)]
     pub(crate) pipeline: u32,
 }
 
-/// What happens to a missing dataset
+/// Preparation of a missing dataset
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct PrepareFirst {
-    /// Prepare the dataset first if it is missing (always on the embedded server)
+    /// Prepare a missing dataset first (always on the embedded server); an existing one determines the defaults below
     #[arg(long)]
     prepare: bool,
 }
@@ -83,6 +83,7 @@ impl PrepareFirst {
 
 /// How a dataset is prepared
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Dataset")]
 pub(crate) struct PrepareOptions {
     /// Random seed of the contents [default: from the operating system]
     #[arg(long, visible_alias = "rand-seed", value_name = "N", help_heading = "Dataset")]
@@ -90,10 +91,10 @@ pub(crate) struct PrepareOptions {
     /// Drop an existing dataset first
     #[arg(long, visible_alias = "drop")]
     pub(crate) recreate: bool,
-    /// Parallel connections [default: the number of cores]
+    /// Number of parallel connections [default: number of cores]
     #[arg(long, visible_aliases = ["sessions", "threads"], short = 'c', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) connections: Option<u32>,
-    /// Keep trying to connect for this long
+    /// Retry failed connections for this long [default: no retry]
     #[arg(long, value_name = "TIME")]
     pub(crate) thread_init_timeout: Option<Span>,
     #[command(flatten)]
@@ -101,17 +102,17 @@ pub(crate) struct PrepareOptions {
 }
 
 impl PrepareOptions {
-    /// Prepares a dataset with the `wanted` parameters, or keeps one that has the same. The `optional` ones
-    /// have to be the same only where they were given.
+    /// Returns the order to prepare a dataset with the `requested` parameters, unless one with the same parameters
+    /// exists. The `optional` parameters are compared only if they were given.
     pub(crate) fn order(
         &self,
         default: &DatasetPlan,
-        mut wanted: Parameters,
+        mut requested: Parameters,
         optional: &[(&str, bool)],
     ) -> Result<Prepare> {
         let seed = self.seed.map_or_else(random_seed, Ok)?;
-        wanted.insert("seed".to_owned(), seed.into());
-        let dataset = default.with(&wanted)?;
+        requested.insert("seed".to_owned(), seed.into());
+        let dataset = default.with(&requested)?;
         dataset.spec().validate()?;
         let compared = dataset.parameters();
         let mut compared = compared.as_object().cloned().unwrap_or_default();
@@ -123,7 +124,7 @@ impl PrepareOptions {
     }
 }
 
-/// The texts of load's table
+/// The text columns of the table of load
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct TextOptions {
@@ -132,16 +133,16 @@ pub(crate) struct TextOptions {
         long,
         visible_alias = "fields-length",
         value_name = "N",
-        help = or_default("Characters of each of the four texts of a row", LoadDataset::default().field_length)
+        help = or_default("Length of each of the four text columns, in characters", LoadDataset::default().field_length)
     )]
     pub(crate) field_length: Option<u32>,
 }
 
 /// Transactions of YugabyteDB
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Work")]
+#[command(next_help_heading = "YugabyteDB")]
 pub(crate) struct TransactionOptions {
-    /// YugabyteDB: write without distributed transactions
+    /// Write without distributed transactions
     #[arg(short, long, visible_aliases = ["nontransactional", "non-transactional-writes"])]
     pub(crate) non_transactional: bool,
 }
@@ -150,16 +151,16 @@ pub(crate) struct TransactionOptions {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct RowSizeOptions {
-    /// Print the size of one row in bytes too
+    /// Also print the size of one row in bytes
     #[arg(long)]
     pub(crate) show_rowsize: bool,
 }
 
 /// The options of one workload of `riops prepare`.
 pub(crate) trait PrepareWorkload {
-    /// What is to be prepared.
+    /// What to prepare.
     fn order(&self) -> Result<Prepare>;
 
-    /// Those that all workloads have.
+    /// The options that all workloads share.
     fn options(&self) -> &PrepareOptions;
 }

@@ -12,7 +12,7 @@ use crate::args::Cleanup;
 use crate::target::Target;
 use crate::ui::Ui;
 
-/// Drops the dataset and says what was dropped.
+/// Drops the dataset and prints what was dropped.
 pub(crate) fn run(command: &Cleanup, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let (name, options) = command.named();
     let target = Target::open(options, interrupt, ui)?;
@@ -20,7 +20,7 @@ pub(crate) fn run(command: &Cleanup, interrupt: &Interrupt, ui: Ui) -> Result<Ex
     let dropped = cleanup(name, &target.server(), interrupt).map_err(RunError::from)?;
     target.close()?;
     if let Some(database) = dropped.foreign_database {
-        ui.notice(&format!("the database {database} was not made by riops, and stays"));
+        ui.notice(&format!("database \"{database}\" was not created by riops and was not dropped"));
     }
     crate::ui::print(&report::dropped_text(name, &dropped))?;
     Ok(ExitCode::SUCCESS)

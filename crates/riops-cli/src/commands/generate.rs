@@ -17,10 +17,10 @@ use riops::workload::load::{file_name, write_csv};
 use crate::args::GenerateCsv;
 use crate::ui::Ui;
 
-/// Bytes that are written at once.
+/// Size of the write buffer of a file, in bytes.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Writes the files in parallel. A file has its name only when it is whole.
+/// Writes the CSV files in parallel.
 pub(crate) fn csv(options: &GenerateCsv, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let dataset = LoadDataset {
         rows: options.rows.map_or(LoadDataset::default().rows, |count| count.0),
@@ -29,16 +29,16 @@ pub(crate) fn csv(options: &GenerateCsv, interrupt: &Interrupt, ui: Ui) -> Resul
         ..LoadDataset::default()
     };
     dataset.validate()?;
-    // Without options these are the files that run load looks for without options.
+    // The defaults are those of `run load`: without options, it reads the files written here.
     let cores = u32::try_from(machine::cpus()).unwrap_or(1);
     let files = options.sessions.unwrap_or(cores);
     let folder = options.dir.clone().unwrap_or_else(|| PathBuf::from(LoadRun::default().dir));
     let path =
         |number: u32| folder.join(file_name(files, dataset.rows, dataset.field_length, number));
     if !options.force
-        && let Some(there) = (1..=files).map(path).find(|path| path.exists())
+        && let Some(existing) = (1..=files).map(path).find(|path| path.exists())
     {
-        anyhow::bail!("{} is there already: replace it with --force", there.display());
+        anyhow::bail!("{} already exists: replace it with --force", existing.display());
     }
     let next = AtomicU32::new(1);
     let failure = Mutex::new(None);
@@ -50,15 +50,15 @@ pub(crate) fn csv(options: &GenerateCsv, interrupt: &Interrupt, ui: Ui) -> Resul
             }
             let path = path(number);
             write_one(&dataset, files, number, &path, interrupt)
-                .with_context(|| format!("{} was not written", path.display()))?;
-            ui.notice(&format!("written: {}", path.display()));
+                .with_context(|| format!("cannot write {}", path.display()))?;
+            ui.notice(&format!("wrote {}", path.display()));
         }
     };
     std::thread::scope(|scope| {
         for _ in 0..machine::cpus().clamp(1, files as usize) {
             scope.spawn(|| {
                 if let Err(error) = work() {
-                    // No further file is begun.
+                    // The other threads start no further file.
                     next.store(files + 1, Ordering::Relaxed);
                     if let Ok(mut failure) = failure.lock() {
                         failure.get_or_insert(error);
@@ -74,7 +74,7 @@ pub(crate) fn csv(options: &GenerateCsv, interrupt: &Interrupt, ui: Ui) -> Resul
         return Err(error);
     }
     crate::ui::print(&format!(
-        "wrote {} rows into {files} file{} in {}\n",
+        "wrote {} rows to {files} file{} in {}\n",
         report::count(dataset.rows),
         if files == 1 { "" } else { "s" },
         folder.display()
@@ -82,7 +82,7 @@ pub(crate) fn csv(options: &GenerateCsv, interrupt: &Interrupt, ui: Ui) -> Resul
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes one file beside its name, and gives it the name at the end: what looks whole is whole.
+/// Writes one file under a temporary name and renames it at the end: a file with its final name is complete.
 fn write_one(
     dataset: &LoadDataset,
     files: u32,
@@ -92,7 +92,8 @@ fn write_one(
 ) -> io::Result<()> {
     let unfinished = path.with_extension("csv.unfinished");
     let file = OpenOptions::new().write(true).create(true).truncate(true).open(&unfinished)?;
-    let mut writer = Stoppable { file: BufWriter::with_capacity(BUFFER_BYTES, file), interrupt };
+    let mut writer =
+        Interruptible { file: BufWriter::with_capacity(BUFFER_BYTES, file), interrupt };
     let written = write_csv(dataset, files, number, &mut writer)
         .and_then(|()| std::fs::rename(&unfinished, path));
     if written.is_err() {
@@ -101,13 +102,13 @@ fn write_one(
     written
 }
 
-/// A file whose writing ends when the user wants it to.
-struct Stoppable<'a> {
+/// A file whose writes fail once the user has interrupted riops.
+struct Interruptible<'a> {
     file: BufWriter<File>,
     interrupt: &'a Interrupt,
 }
 
-impl Write for Stoppable<'_> {
+impl Write for Interruptible<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.interrupt.requested() {
             return Err(io::Error::other("interrupted"));

@@ -1,9 +1,9 @@
-//! One file a command.
+//! The subcommands, one module each.
 
 mod cleanup;
 mod doctor;
 mod generate;
-mod picture;
+mod graph;
 mod prepare;
 mod report;
 mod run;
@@ -22,14 +22,14 @@ use crate::args::{Arguments, Command, Generate, Server};
 use crate::failure::INTERRUPTED;
 use crate::ui::Ui;
 
-/// Does what the command line says.
+/// Executes the parsed command.
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     let ui = Ui::new(arguments.quiet);
-    // The keeper has signals of its own, and nobody to talk to.
+    // The keeper uses the default signal handlers and prints no notices.
     if let Command::Server { action: Server::Keep } = arguments.command {
         return server::keep();
     }
-    let interrupt = heed_signals()?;
+    let interrupt = install_signal_handlers()?;
     ui.watch_downloads();
     for notice in &arguments.notices {
         ui.notice(notice);
@@ -49,25 +49,25 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     }
 }
 
-/// Ctrl-C and SIGTERM ask for an end in good order; the second time they end at once. SIGHUP is left
-/// as it was found: nohup has to keep its meaning.
-fn heed_signals() -> Result<Interrupt> {
+/// Handles Ctrl-C and SIGTERM: the first signal requests an orderly shutdown, the second one exits
+/// immediately. SIGHUP keeps its inherited disposition, so that nohup works.
+fn install_signal_handlers() -> Result<Interrupt> {
     let interrupt = Interrupt::new();
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let asked = interrupt.clone();
+    let shared = interrupt.clone();
     std::thread::Builder::new().name("riops-signals".to_owned()).spawn(move || {
         for _ in signals.forever() {
-            if asked.requested() {
-                exit_at_once();
+            if shared.requested() {
+                exit_immediately();
             }
-            asked.request();
+            shared.request();
         }
     })?;
     Ok(interrupt)
 }
 
-/// The user does not want to wait. The embedded server's keeper sees to the rest.
-#[expect(clippy::exit, reason = "the second Ctrl-C ends at once, whatever is under way")]
-fn exit_at_once() -> ! {
+/// Exits without cleanup. The keeper then stops the embedded server.
+#[expect(clippy::exit, reason = "the second Ctrl-C must not wait for work in progress")]
+fn exit_immediately() -> ! {
     std::process::exit(i32::from(INTERRUPTED))
 }

@@ -6,14 +6,14 @@ use anyhow::Result;
 use riops::host::Interrupt;
 use riops::record::Record;
 use riops::report;
-use riops::run::{Nothing, prepare};
+use riops::run::{NoHistory, prepare};
 
 use crate::args::{Prepare, PrepareOptions};
 use crate::screen::Screen;
 use crate::target::Target;
 use crate::ui::Ui;
 
-/// Prepares the dataset, or says that it is there.
+/// Prepares the dataset and prints the result, also if the dataset already exists.
 pub(crate) fn run(command: &Prepare, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let options = command.options();
     let order = options.order()?;
@@ -23,9 +23,9 @@ pub(crate) fn run(command: &Prepare, interrupt: &Interrupt, ui: Ui) -> Result<Ex
     let server = target.server();
     server.await_connection(thread_init_timeout.map(|span| span.0.as_secs_f64()), interrupt)?;
     let mut no_record = |_: &Record| {};
-    let mut screen = Screen::new(ui, &Nothing, &mut no_record);
+    let mut screen = Screen::new(ui, &NoHistory, &mut no_record);
     let prepared = prepare(&order, &server, interrupt, &mut screen)?;
     target.close()?;
-    crate::ui::print(&(report::prepared_text(&prepared) + "\n"))?;
+    crate::ui::print(&crate::ui::wrapped(&report::prepared_text(&prepared)))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `riops report`: kept runs as a page.
+//! `riops report`: writes stored runs as an HTML page.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use riops::store::{SqliteStore, StoreError, default_path};
 use crate::args::Report;
 use crate::ui::Ui;
 
-/// Writes the page of the runs that were named.
+/// Writes the page of the specified runs to a file or to standard output.
 pub(crate) fn write(options: &Report, ui: Ui) -> Result<ExitCode> {
     let path = options.store.store.clone().unwrap_or_else(default_path);
     if !path.exists() {
@@ -26,12 +26,12 @@ pub(crate) fn write(options: &Report, ui: Ui) -> Result<ExitCode> {
         crate::ui::print(&page)?;
     } else {
         std::fs::write(&file, page).with_context(|| format!("cannot write {}", file.display()))?;
-        ui.notice(&format!("written: {}", file.display()));
+        ui.notice(&format!("wrote {}", file.display()));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Named by the end of the first run's id, as the list shows it.
+/// Returns a file name with the last 8 characters of the first run's id, as shown by `runs list`.
 fn default_file(records: &[Record]) -> PathBuf {
     let id = records.first().map(|record| record.id.to_string()).unwrap_or_default();
     let short = id.get(id.len().saturating_sub(8)..).unwrap_or(&id);

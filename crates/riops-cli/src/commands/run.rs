@@ -1,4 +1,4 @@
-//! `riops run`: reads a plan from options, from a file or from a stored run, runs it, prints the record.
+//! `riops run`: executes a plan from options or a file, and stores and prints the record.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -9,51 +9,55 @@ use riops::host::Interrupt;
 use riops::plan::{Plan, PreparePolicy};
 use riops::record::{DiskLimit, Record, Status};
 use riops::report::{self, Extras, Form};
-use riops::run::{self, History, Nothing};
+use riops::run::{self, History, NoHistory};
 use riops::store::{SqliteStore, default_path};
 
-use super::picture::Graph;
-use crate::args::run::{KeepOptions, PictureOptions};
-use crate::args::{self, AgainOptions, TargetOptions};
+use super::graph::Graph;
+use crate::args::run::{GraphOptions, ResultOptions};
+use crate::args::{self, PlanOptions, TargetOptions};
 use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID, UsageError};
 use crate::screen::Screen;
 use crate::target::Target;
 use crate::ui::Ui;
 
-/// Measures, stores the record, prints it.
+/// Runs the plan of the options or of `--plan`.
 pub(crate) fn run(command: &args::Run, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     match (&command.workload, &command.plan) {
         (Some(workload), _) => {
             let options = workload.options();
-            let none = PictureOptions::default();
-            let picture = options.picture().unwrap_or(&none);
-            let command_options =
-                CommandOptions { keep: options.keep(), picture, target: options.target() };
+            let none = GraphOptions::default();
+            let graph_options = options.graph_options().unwrap_or(&none);
+            let command_options = CommandOptions {
+                keep: options.result_options(),
+                graph_options,
+                target: options.target(),
+            };
             perform(&options.plan()?, &command_options, (interrupt, ui)).map(|(code, _)| code)
         }
         (None, Some(file)) => {
             let plan = read_plan(file)?;
-            again(plan, &command.again, (interrupt, ui)).map(|(code, _)| code)
+            run_existing_plan(plan, &command.again, (interrupt, ui)).map(|(code, _)| code)
         }
         (None, None) => {
-            let text = "nothing to run: name a workload (riops run --help lists them) or a plan (--plan FILE)";
+            let text =
+                "nothing to run: specify a workload (see riops run --help) or a plan (--plan FILE)";
             Err(UsageError(text.to_owned()).into())
         }
     }
 }
 
-/// Runs a plan that is there already.
-pub(crate) fn again(
+/// Runs the plan of a file or of a stored run.
+pub(crate) fn run_existing_plan(
     mut plan: Plan,
-    options: &AgainOptions,
+    options: &PlanOptions,
     environment: (&Interrupt, Ui),
 ) -> Result<(ExitCode, Option<Record>)> {
-    let AgainOptions { prepare, keep, picture, target } = options;
-    plan.keep_samples |= picture.graph.is_some();
+    let PlanOptions { prepare, keep, graph_options, target } = options;
+    plan.keep_samples |= graph_options.graph.is_some();
     if prepare.policy() == PreparePolicy::IfMissing {
         plan.prepare = PreparePolicy::IfMissing;
     }
-    perform(&plan, &CommandOptions { keep, picture, target }, environment)
+    perform(&plan, &CommandOptions { keep, graph_options, target }, environment)
 }
 
 /// Reads a plan from a file.
@@ -61,33 +65,33 @@ fn read_plan(file: &Path) -> Result<Plan> {
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("cannot read the plan {}", file.display()))?;
     Plan::from_json(&text)
-        .map_err(|error| UsageError(format!("the plan {}: {error}", file.display())).into())
+        .map_err(|error| UsageError(format!("plan {}: {error}", file.display())).into())
 }
 
-/// What the command is told beside the plan.
+/// The options that are not part of the plan.
 struct CommandOptions<'a> {
-    keep: &'a KeepOptions,
-    picture: &'a PictureOptions,
+    keep: &'a ResultOptions,
+    graph_options: &'a GraphOptions,
     target: &'a TargetOptions,
 }
 
-/// Opens store and server, runs, stores the record, prints it.
+/// Opens the store and the server, runs the plan, and stores and prints the record.
 fn perform(
     plan: &Plan,
     command_options: &CommandOptions<'_>,
     (interrupt, ui): (&Interrupt, Ui),
 ) -> Result<(ExitCode, Option<Record>)> {
-    let CommandOptions { keep, picture, target } = command_options;
+    let CommandOptions { keep, graph_options, target } = command_options;
     plan.validate()?;
     if keep.dump_plan {
         crate::ui::print(&(serde_json::to_string_pretty(plan)? + "\n"))?;
         return Ok((ExitCode::SUCCESS, None));
     }
     let form = report::form(&keep.output.output, plan)?;
-    // What cannot be written is better known before the run than after it.
-    let graph = Graph::open(picture)?;
+    // Opened before the run, so that a file that cannot be written fails before the measurement.
+    let graph = Graph::open(graph_options)?;
     let runs = StoredRuns::open(keep)?;
-    // Before anything is started: the limit may be too low for the plan.
+    // Checked before any server is started: the limit on open files may be too low for the plan.
     run::allow_sessions(plan.sessions, plan.workers)?;
     let target = Target::open(target, interrupt, ui)?;
     target.announce(ui);
@@ -95,19 +99,19 @@ fn perform(
     let mut publish = |record: &Record| {
         let (text, result) = runs.save(record);
         stored = result;
-        printed = print(record, &text, form, picture);
+        printed = print(record, &text, form, graph_options);
     };
     let mut screen = Screen::new(ui, &runs, &mut publish);
     let record = run::run(plan, &target.server(), interrupt, &mut screen)?;
     let drawn = graph.map_or(Ok(()), |graph| graph.draw(&record, ui));
     target.close()?;
     printed?;
-    stored.context("the run was not stored")?;
+    stored.context("cannot store the run")?;
     let code = exit_code(&record);
     match drawn {
         Err(error) if code == ExitCode::SUCCESS => Err(error),
         drawn => {
-            // What became of the run matters more than its picture.
+            // The exit code of the run takes precedence over the failure of the graph.
             if let Err(error) = drawn {
                 ui.notice(&format!("{error:#}"));
             }
@@ -116,37 +120,37 @@ fn perform(
     }
 }
 
-/// The store of a run, and what it tells of earlier ones.
+/// The store of a run, which also provides the history of earlier runs.
 struct StoredRuns {
     path: PathBuf,
-    /// Where the run is stored, if it is.
+    /// Store that the run is saved to; `None` with `--no-store`.
     store: Option<SqliteStore>,
-    /// What earlier runs are known from where this one is not stored; opened when it is asked.
-    known: OnceCell<Option<SqliteStore>>,
+    /// Store for the history with `--no-store`, if the file exists; opened on first use.
+    history_only: OnceCell<Option<SqliteStore>>,
 }
 
 impl StoredRuns {
-    fn open(options: &KeepOptions) -> Result<Self> {
+    fn open(options: &ResultOptions) -> Result<Self> {
         let path = options.store.store.clone().unwrap_or_else(default_path);
         let store = if options.no_store { None } else { Some(SqliteStore::open(&path)?) };
-        Ok(Self { path, store, known: OnceCell::new() })
+        Ok(Self { path, store, history_only: OnceCell::new() })
     }
 
-    /// Stores the record; in words where, and whether that failed.
+    /// Saves the record. Returns a text for the output, the location or the error, and the result.
     fn save(&self, record: &Record) -> (String, Result<()>) {
         match self.store.as_ref().map(|store| store.save(record)) {
             None => ("no (--no-store)".to_owned(), Ok(())),
             Some(Ok(())) => (format!("{} in {}", record.id, self.path.display()), Ok(())),
-            // The result is worth more than the place where it was to be stored.
+            // A failed save must not prevent the result from being printed.
             Some(Err(error)) => (format!("NO: {error}"), Err(error.into())),
         }
     }
 
     fn history(&self) -> &dyn History {
         let existing = || self.path.exists().then(|| SqliteStore::open(&self.path).ok()).flatten();
-        match self.store.as_ref().or_else(|| self.known.get_or_init(existing).as_ref()) {
+        match self.store.as_ref().or_else(|| self.history_only.get_or_init(existing).as_ref()) {
             Some(store) => store,
-            None => &Nothing,
+            None => &NoHistory,
         }
     }
 }
@@ -161,14 +165,16 @@ impl History for StoredRuns {
     }
 }
 
-/// Prints a record in a form, and on standard error what that form has no place for.
+/// Prints a record in a form. If the form has no verdict, prints the reasons for an invalid run and the
+/// breached thresholds to standard error.
 pub(crate) fn print(
     record: &Record,
     stored: &str,
     form: &dyn Form,
-    picture: &PictureOptions,
+    graph_options: &GraphOptions,
 ) -> Result<()> {
-    let extras = Extras::stored(stored).with_histogram(picture.histogram());
+    let extras =
+        Extras::new(stored, crate::ui::output_columns()).with_histogram(graph_options.histogram());
     crate::ui::print(&form.print(record, &extras)?)?;
     if !form.has_verdict() {
         for reason in &record.verdict.reasons {

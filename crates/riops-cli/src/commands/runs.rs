@@ -7,8 +7,8 @@ use riops::host::Interrupt;
 use riops::report;
 use riops::store::{SqliteStore, StoreError, default_path};
 
-use super::picture::drawn;
-use super::run::{again as run_again, print};
+use super::graph::draw_stored;
+use super::run::{print, run_existing_plan};
 use crate::args::{Output, Runs, StoreOptions};
 use crate::ui::Ui;
 
@@ -17,27 +17,27 @@ pub(crate) fn run(action: &Runs, interrupt: &Interrupt, ui: Ui) -> Result<ExitCo
     match action {
         Runs::List { limit, store, output } => {
             let path = store.store.clone().unwrap_or_else(default_path);
-            // Listing makes no file.
+            // `list` must not create the file.
             let runs =
                 if path.exists() { SqliteStore::open(&path)?.list(*limit)? } else { Vec::new() };
             crate::ui::print(&match output.output {
-                Output::Text => report::runs_table(&runs),
+                Output::Text => report::runs_table(&runs, crate::ui::output_columns()),
                 Output::Json => serde_json::to_string_pretty(&runs)? + "\n",
             })?;
         }
-        Runs::Show { run, store, output, picture } => {
-            let store = opened(store)?;
+        Runs::Show { run, store, output, graph_options } => {
+            let store = open_existing(store)?;
             let record = store.find(run)?;
             let stored = format!("{} in {}", record.id, store.path().display());
             let form = report::form(&output.output, &record.plan)?;
-            print(&record, &stored, form, picture)?;
-            drawn(&record, picture, ui)?;
+            print(&record, &stored, form, graph_options)?;
+            draw_stored(&record, graph_options, ui)?;
         }
         Runs::Rerun { run, seed, again } => {
-            let stored = opened(&again.keep.store)?.find(run)?;
+            let stored = open_existing(&again.keep.store)?.find(run)?;
             let mut plan = stored.repeated_plan();
             plan.seed = seed.unwrap_or(plan.seed);
-            let (code, record) = run_again(plan, again, (interrupt, ui))?;
+            let (code, record) = run_existing_plan(plan, again, (interrupt, ui))?;
             for difference in record.iter().flat_map(|now| report::differences(&stored, now)) {
                 ui.notice(&difference);
             }
@@ -47,8 +47,8 @@ pub(crate) fn run(action: &Runs, interrupt: &Interrupt, ui: Ui) -> Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-/// The store, which has to be there.
-fn opened(options: &StoreOptions) -> Result<SqliteStore> {
+/// Opens the store. Fails if the file does not exist.
+fn open_existing(options: &StoreOptions) -> Result<SqliteStore> {
     let path = options.store.clone().unwrap_or_else(default_path);
     if !path.exists() {
         return Err(StoreError::Empty(path).into());

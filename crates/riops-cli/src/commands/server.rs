@@ -1,4 +1,4 @@
-//! `riops server …`: the embedded server, managed by hand.
+//! `riops server`: starts, stops and shows the embedded server.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -14,13 +14,13 @@ use crate::failure::{FAILED, UsageError};
 use crate::target::{embedded as acquire, embedded_options};
 use crate::ui::{self, Ui};
 
-/// Does what the subcommand says.
+/// Executes the subcommand.
 pub(crate) fn run(action: Server, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     match action {
         Server::Start(options) => start(&options, interrupt, ui),
         Server::Stop { server, force } => {
             let ran = embedded::stop(&embedded_options(&server), force)?;
-            ui::print(if ran { "stopped\n" } else { "it was not running\n" })?;
+            ui::print(if ran { "stopped\n" } else { "the server was not running\n" })?;
             Ok(ExitCode::SUCCESS)
         }
         Server::Status(options) => status(&options),
@@ -33,9 +33,9 @@ pub(crate) fn run(action: Server, interrupt: &Interrupt, ui: Ui) -> Result<ExitC
         Server::Reset { server, force } => {
             let existed = embedded::reset(&embedded_options(&server), force)?;
             ui::print(if existed {
-                "stopped, and all its data removed\n"
+                "stopped the server and removed its data\n"
             } else {
-                "there was nothing to remove\n"
+                "nothing to remove\n"
             })?;
             Ok(ExitCode::SUCCESS)
         }
@@ -43,10 +43,10 @@ pub(crate) fn run(action: Server, interrupt: &Interrupt, ui: Ui) -> Result<ExitC
     }
 }
 
-/// The body of the keeper process.
+/// Runs the keeper process.
 pub(crate) fn keep() -> Result<ExitCode> {
     embedded::run_keeper(&mut std::io::stdin().lock(), &mut std::io::stdout().lock())
-        .context("the keeper of the embedded server")?;
+        .context("the keeper of the embedded server failed")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -56,7 +56,7 @@ fn start(options: &EmbeddedOptions, interrupt: &Interrupt, ui: Ui) -> Result<Exi
     let state = server.state().clone();
     server.leave()?;
     ui::print(&format!(
-        "running: {}\nurl      {}\nstop it with: riops server stop\n",
+        "running: {}\nurl      {}\nstop with: riops server stop\n",
         state.version,
         state.url()
     ))?;
@@ -67,21 +67,21 @@ fn status(options: &EmbeddedOptions) -> Result<ExitCode> {
     let Some(Status { home, running, persistent, in_use }) =
         embedded::status(&embedded_options(options))?
     else {
-        ui::print("stopped; it has never been started\n")?;
+        ui::print("stopped (never started)\n")?;
         return Ok(ExitCode::from(FAILED));
     };
     let Some(state) = running else {
         ui::print(&format!("stopped\ndata     {}\n", home.data().display()))?;
         return Ok(ExitCode::from(FAILED));
     };
-    let stays = match (persistent, in_use) {
-        (true, _) => "stays until: riops server stop",
-        (false, _) => "stops when no riops uses it any more",
+    let stops = match (persistent, in_use) {
+        (true, _) => "runs until riops server stop",
+        (false, _) => "stops when no riops process uses it",
     };
     let settings: Vec<_> =
         state.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
     ui::print(&format!(
-        "running: {} (process {}), {stays}{}\nurl      {}\ntcp      127.0.0.1:{} (riops server url --tcp has the password)\nprograms {}\ndata     {}\nlog      {}\nsettings {}\n",
+        "running: {} (process {}), {stops}{}\nurl      {}\ntcp      127.0.0.1:{} (riops server url --tcp prints the URL with the password)\nprograms {}\ndata     {}\nlog      {}\nsettings {}\n",
         state.version,
         state.pid,
         if in_use { "; in use" } else { "" },
@@ -100,7 +100,7 @@ fn running(options: &EmbeddedOptions) -> Result<State> {
     Ok(status.and_then(|status| status.running).ok_or(EmbeddedError::NotRunning)?)
 }
 
-/// Becomes psql, which the downloaded server does not bring along.
+/// Replaces this process with psql. The downloaded server does not include psql.
 fn psql(state: &State, arguments: &[OsString]) -> Result<ExitCode> {
     let own = state.bin_dir.join("psql");
     let on_path = || {
@@ -110,7 +110,7 @@ fn psql(state: &State, arguments: &[OsString]) -> Result<ExitCode> {
     };
     let program: PathBuf = Some(own).filter(|program| program.is_file()).or_else(on_path).ok_or_else(|| {
         UsageError(format!(
-            "psql is not installed here (Debian: apt install postgresql-client); any other client takes this address: {}",
+            "psql is not installed (Debian: apt install postgresql-client); connect with another client to {}",
             state.url()
         ))
     })?;

@@ -1,5 +1,4 @@
-//! With something between riops and the server: `PgBouncer`, by session and by transaction, and
-//! `HAProxy`.
+//! Runs through `PgBouncer` (session and transaction pooling) and through `HAProxy`.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -11,35 +10,35 @@ use riops::server::{ConnInfo, Connection};
 
 use crate::certificates::Certificates;
 use crate::connect::TlsServer;
-use crate::fixture::{Database, Ran, command, database, folder, is_root, program};
+use crate::fixture::{CommandOutput, Database, command, database, folder, is_root, program};
 
-/// A program that listens on a port until it is dropped.
-struct Listening {
+/// A program that listens on a port until this is dropped.
+struct Listener {
     child: Child,
     port: u16,
 }
 
-impl Listening {
-    /// Starts it, and waits until it listens.
+impl Listener {
+    /// Starts the program and waits until it listens.
     fn start(command: &mut Command, port: u16) -> Self {
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let mut started = Self { child, port };
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(started.child.try_wait().unwrap().is_none(), "{command:?} has ended");
+            assert!(started.child.try_wait().unwrap().is_none(), "{command:?} has exited");
             std::thread::yield_now();
         }
         started
     }
 }
 
-impl Drop for Listening {
+impl Drop for Listener {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A port on which nobody listens now.
+/// Returns a port that is free at this time.
 fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
@@ -52,14 +51,14 @@ host all u_password 127.0.0.1/32 password
 hostssl all u_cert 127.0.0.1/32 cert
 ";
 
-/// Starts `PgBouncer` in front of a database; `None` where it is not installed.
+/// Starts `PgBouncer` in front of a database. Returns `None` if it is not installed.
 fn pgbouncer(
     folder: &Path,
     database: &Database,
     mode: &str,
     certificate: &str,
     certificates: &Certificates,
-) -> Option<Listening> {
+) -> Option<Listener> {
     let program = program("pgbouncer")?;
     let state: &State = &database.state;
     let port = free_port();
@@ -99,20 +98,20 @@ client_tls_ca_file = {ca}
     let mut command = Command::new(program);
     command.arg(&file);
     if is_root() {
-        // It refuses to run as root; who reads the server's data may read these keys too.
+        // PgBouncer refuses to run as root. The user of the server owns the keys.
         command.args(["-u", "postgres"]);
     }
-    Some(Listening::start(&mut command, port))
+    Some(Listener::start(&mut command, port))
 }
 
-/// A folder with certificates that the pooler's user can read.
-fn place(name: &str, database: &Database) -> (PathBuf, Certificates) {
+/// Creates a folder with certificates that the user of `PgBouncer` can read.
+fn folder_with_certificates(name: &str, database: &Database) -> (PathBuf, Certificates) {
     let folder = folder(name);
-    let made = folder.join("certificates");
-    std::fs::create_dir(&made).unwrap();
-    let certificates = Certificates::make(made);
+    let certificates = folder.join("certificates");
+    std::fs::create_dir(&certificates).unwrap();
+    let certificates = Certificates::create(certificates);
     if is_root() {
-        certificates.give_to_owner_of(&database.state.socket_dir);
+        certificates.chown_like(&database.state.socket_dir);
     }
     (folder, certificates)
 }
@@ -126,9 +125,9 @@ fn session(url: &str) -> Result<Connection, String> {
 }
 
 #[test]
-fn every_mode_and_method_through_pgbouncer() {
+fn tls_modes_and_authentication_methods_work_through_pgbouncer() {
     let database = database("pgbouncer_modes");
-    let (folder, certificates) = place("pgbouncer-modes", &database);
+    let (folder, certificates) = folder_with_certificates("pgbouncer-modes", &database);
     let url = |port: u16, user: &str, rest: &str| {
         format!("postgresql://{user}@localhost:{port}/pgbouncer_modes?hostaddr=127.0.0.1&{rest}")
     };
@@ -151,7 +150,7 @@ fn every_mode_and_method_through_pgbouncer() {
         ("sslmode=prefer", Ok(true)),
         ("sslmode=require", Ok(true)),
         (&full, Ok(true)),
-        ("sslmode=verify-full", Err("needs the certificate")),
+        ("sslmode=verify-full", Err("requires a root certificate")),
     ] {
         case("u_trust", rest, outcome);
     }
@@ -159,13 +158,13 @@ fn every_mode_and_method_through_pgbouncer() {
         case(user, "sslmode=disable&password=right", Ok(false));
         case(user, "sslmode=require&password=right", Ok(true));
         case(user, "sslmode=require&password=wrong", Err(""));
-        case(user, "sslmode=require", Err("asks for a password"));
+        case(user, "sslmode=require", Err("requires a password"));
     }
-    case("u_password", "sslmode=disable&password=right", Err("in cleartext"));
+    case("u_password", "sslmode=disable&password=right", Err("cleartext password"));
     case("u_password", "sslmode=require&password=right", Ok(true));
     case("u_password", "sslmode=disable&password=right&require_auth=password", Ok(false));
     let certificate = certificates.certificate("client");
-    // The key is the pooler's user's by now; root may read it all the same.
+    // The key now belongs to the user of PgBouncer. root can still read it.
     let key = certificates.key("client");
     let client = format!("sslcert={}&sslkey={}", certificate.display(), key.display());
     case("u_cert", &format!("{full}&{client}"), Ok(true));
@@ -182,9 +181,9 @@ fn every_mode_and_method_through_pgbouncer() {
 const WORK: &str = "--batch 1 --duration 300ms --warmup 0 --interval 100ms --output json";
 
 #[test]
-fn pgbouncer_by_transaction_takes_runs_that_prepare_nothing_and_keeps_nothing_of_them() {
+fn transaction_pooling_requires_an_unprepared_protocol_and_keeps_no_session_state() {
     let database = database("pgbouncer_tx");
-    let (folder, certificates) = place("pgbouncer-tx", &database);
+    let (folder, certificates) = folder_with_certificates("pgbouncer-tx", &database);
     let Some(pooler) = pgbouncer(&folder, &database, "transaction", "good", &certificates) else {
         return;
     };
@@ -193,20 +192,20 @@ fn pgbouncer_by_transaction_takes_runs_that_prepare_nothing_and_keeps_nothing_of
     let riops = |line: &str| {
         let mut command = command(line);
         command.env("RIOPS_DATABASE", &url).env("RIOPS_STORE", &database.store);
-        Ran::of(&mut command)
+        CommandOutput::of(&mut command)
     };
-    // This PgBouncer does not keep track of prepared statements; a newer one would.
-    riops(&format!("run rows {WORK}")).expect(2).says("--protocol extended or simple");
+    // This version of PgBouncer does not track prepared statements; newer versions do.
+    riops(&format!("run rows {WORK}")).expect(2).stderr_contains("--protocol extended or simple");
     for protocol in ["extended", "simple"] {
         let line = format!("run rows -c 40 -j 2 --update-percent 50 --protocol {protocol} {WORK}");
-        let ran = riops(&line).expect(0).says("transaction by transaction");
+        let ran = riops(&line).expect(0).stderr_contains("a connection pooler in transaction mode");
         let record = ran.json();
         assert_eq!(record["verdict"]["valid"], true);
-        assert!(record["target"]["pooler"].as_str().unwrap().contains("by transaction"));
+        assert!(record["target"]["pooler"].as_str().unwrap().contains("in transaction mode"));
         assert!(record["stages"][0]["transactions"].as_u64().unwrap() > 0);
     }
     for line in ["prepare rows --rows 100 --recreate", "verify rows", "cleanup rows"] {
-        riops(line).expect(2).says("need sessions of their own");
+        riops(line).expect(2).stderr_contains("requires dedicated server connections");
     }
     let left = "select count(*) from pg_locks where locktype = 'advisory' and database =
                 (select oid from pg_database where datname = current_database())";
@@ -219,9 +218,9 @@ fn pgbouncer_by_transaction_takes_runs_that_prepare_nothing_and_keeps_nothing_of
 }
 
 #[test]
-fn pgbouncer_by_session_is_like_the_server_itself() {
+fn session_pooling_behaves_like_a_direct_connection() {
     let database = database("pgbouncer_session");
-    let (folder, certificates) = place("pgbouncer-session", &database);
+    let (folder, certificates) = folder_with_certificates("pgbouncer-session", &database);
     let Some(pooler) = pgbouncer(&folder, &database, "session", "good", &certificates) else {
         return;
     };
@@ -229,42 +228,44 @@ fn pgbouncer_by_session_is_like_the_server_itself() {
     let line = format!(
         "run rows --prepare --rows 5000 -c 4 --update-percent 30 {WORK} -d {url} --no-store"
     );
-    let ran = Ran::of(&mut command(&line)).expect(0).says("session by session");
+    let ran = CommandOutput::of(&mut command(&line))
+        .expect(0)
+        .stderr_contains("a connection pooler in session mode");
     assert_eq!(ran.json()["verdict"]["valid"], true);
-    Ran::of(&mut command(&format!("verify rows -d {url}"))).expect(0);
+    CommandOutput::of(&mut command(&format!("verify rows -d {url}"))).expect(0);
     let diagnosis =
-        Ran::of(&mut command(&format!("doctor --output json -d {url}"))).expect(0).json();
+        CommandOutput::of(&mut command(&format!("doctor --output json -d {url}"))).expect(0).json();
     assert_eq!(diagnosis["pooler"]["by_transaction"], false);
 }
 
 #[test]
-fn a_thousand_sessions_on_two_workers_through_pgbouncer_need_little_memory() {
+fn nine_hundred_sessions_through_pgbouncer_use_less_than_200_mib() {
     let database = database("pgbouncer_many");
-    let (folder, certificates) = place("pgbouncer-many", &database);
+    let (folder, certificates) = folder_with_certificates("pgbouncer-many", &database);
     let Some(pooler) = pgbouncer(&folder, &database, "transaction", "good", &certificates) else {
         return;
     };
     database.riops("prepare rows --rows 5000").expect(0);
     let url = format!("postgresql://u_trust@127.0.0.1:{}/pgbouncer_many", pooler.port);
     let line = format!(
-        "run rows -c 1000 -j 2 --rate 200 --protocol extended --batch 1 --duration 1 --warmup 0 --no-store --output json -d {url}"
+        "run rows -c 900 -j 2 --rate 200 --protocol extended --batch 1 --duration 1 --warmup 0 --no-store --output json -d {url}"
     );
     let child = crate::fixture::until(&mut command(&line), "measuring");
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
     assert!(kilobytes < 200 * 1024, "{kilobytes} kB");
-    let output = Ran::from(child.wait_with_output().unwrap()).expect(0);
+    let output = CommandOutput::from(child.wait_with_output().unwrap()).expect(0);
     let stage = &output.json()["stages"][0];
     assert_eq!(
         (stage["sessions"].as_u64(), stage["schedule"]["intended"].as_u64()),
-        (Some(1000), Some(200))
+        (Some(900), Some(200))
     );
     assert_eq!(stage["outcomes"]["failed"], 0);
 }
 
 #[test]
-fn haproxy_passes_tls_through_and_a_run_survives_its_restart() {
+fn tls_passes_through_haproxy_and_a_run_survives_its_restart() {
     let Some(program) = program("haproxy") else {
         return;
     };
@@ -285,9 +286,9 @@ listen postgresql
     );
     let file = folder.join("haproxy.cfg");
     std::fs::write(&file, settings).unwrap();
-    let start = || Listening::start(Command::new(&program).arg("-f").arg(&file), port);
+    let start = || Listener::start(Command::new(&program).arg("-f").arg(&file), port);
     let proxy = start();
-    let root = server.own.certificate("ca");
+    let root = server.client_certs.certificate("ca");
     let url = |user: &str, rest: &str| {
         format!(
             "postgresql://{user}@localhost:{port}/postgres?hostaddr=127.0.0.1&sslrootcert={}&{rest}",
@@ -311,17 +312,17 @@ listen postgresql
     assert!(expired.contains("xpired"), "{expired}");
     server.use_certificate("good");
 
-    server.allow_creating("u_trust");
+    server.grant_create("u_trust");
     let target = url("u_trust", "sslmode=verify-full");
     let prepare = format!("prepare rows --rows 5000 -d {target}");
-    Ran::of(&mut command(&prepare)).expect(0);
+    CommandOutput::of(&mut command(&prepare)).expect(0);
     let line = format!(
         "run rows --batch 1 -c 4 --rate 500 --update-percent 50 --transactions 1000 --warmup 0 --interval 100ms --no-store --output json -d {target}"
     );
     let child = crate::fixture::until(&mut command(&line), " s  ");
     drop(proxy);
     let _again = start();
-    let ran = Ran::from(child.wait_with_output().unwrap()).expect(0);
+    let ran = CommandOutput::from(child.wait_with_output().unwrap()).expect(0);
     let record = ran.json();
     let stage = &record["stages"][0];
     assert!(stage["reconnects"].as_u64().unwrap() >= 1, "{stage}");

@@ -1,13 +1,15 @@
-//! Complete Block Check: its steps and what they prove, what it leaves behind (nothing), its three drivers,
-//! and the device that it is held against.
+//! Complete Block Check: steps and checks, cleanup, the drivers riops, psql and pgbench, and the comparison
+//! with the device.
 
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
-use crate::crash::{await_answer, kill};
-use crate::fixture::{Ran, binary, command, database, folder, is_root, program, tcp_url, until};
+use crate::crash::{await_value, kill};
+use crate::fixture::{
+    CommandOutput, binary, command, database, folder, is_root, program, tcp_url, until,
+};
 use crate::server::on;
 
 const STEPS: [&str; 9] = [
@@ -28,17 +30,17 @@ fn names(record: &Value) -> Vec<&str> {
     stages.iter().map(|stage| stage["name"].as_str().unwrap()).collect()
 }
 
-/// Whether the database of its own is there, on a server of the test's own.
+/// Whether the database `riops_cbc` exists on the server in this folder.
 fn has_database(home: &Path) -> bool {
-    let url = Ran::of(&mut on(home, "server url")).expect(0).stdout;
+    let url = CommandOutput::of(&mut on(home, "server url")).expect(0).stdout;
     let psql = program("psql").unwrap();
     let sql = "select count(*) from pg_database where datname = 'riops_cbc'";
-    let count = Ran::of(Command::new(psql).args(["-Atc", sql, url.trim()])).expect(0);
+    let count = CommandOutput::of(Command::new(psql).args(["-Atc", sql, url.trim()])).expect(0);
     count.stdout.trim() != "0"
 }
 
 #[test]
-fn each_step_is_a_stage_with_its_time_and_the_rows_are_those_of_the_definition() {
+fn each_step_is_a_stage_and_the_table_has_the_specified_rows() {
     let database = database("cbc_schema");
     let settings: u64 =
         database.value("select count(*) from pg_settings").unwrap().parse().unwrap();
@@ -46,7 +48,7 @@ fn each_step_is_a_stage_with_its_time_and_the_rows_are_those_of_the_definition()
     assert_eq!(names(&record), STEPS);
     assert_eq!(record["verdict"]["valid"], true, "{}", record["verdict"]);
     let cbc = &record["target"]["dataset"]["cbc"];
-    // 0.01 × 12,500, and the one with the number 0.
+    // 0.01 × 12,500 copies, and copy number 0.
     assert_eq!(
         (cbc["copies"].as_u64(), cbc["settings_rows"].as_u64()),
         (Some(126), Some(settings))
@@ -77,14 +79,14 @@ fn each_step_is_a_stage_with_its_time_and_the_rows_are_those_of_the_definition()
     let written = |stage: &Value| stage["database"]["wal"]["bytes"].as_u64().unwrap();
     assert!(written(&stages[0]) > 1_000_000, "{}", stages[0]["database"]);
     assert!(stages[0]["database"]["client_io"]["extend_bytes"].as_u64().unwrap() > 1_000_000);
-    // A check of the table, and of each select.
+    // One check of the table and one of each select.
     assert_eq!(record["checks"].as_array().unwrap().len(), 6);
-    let nothing = "select 1 from pg_namespace where nspname = 'riops'";
-    assert_eq!(database.value(nothing), None);
+    let schema = "select 1 from pg_namespace where nspname = 'riops'";
+    assert_eq!(database.value(schema), None);
 }
 
 #[test]
-fn the_collector_s_lines_come_in_the_known_order_and_units() {
+fn collector_output_has_the_expected_order_and_units() {
     let database = database("cbc_collector");
     let ran = database.riops(&format!("{SMALL} --place schema --no-store --output cbc")).expect(0);
     let lines: Vec<(&str, &str)> =
@@ -101,11 +103,13 @@ fn the_collector_s_lines_come_in_the_known_order_and_units() {
     }
     assert!(lines[10].1.parse::<u64>().is_ok() && lines[1].1.split_once('.').unwrap().1.len() == 3);
     let other = database.riops("run rows --prepare --rows 1000 --output cbc");
-    other.expect(2).says("--output cbc does not fit a run of rows; these do: text, json, pgio");
+    other.expect(2).stderr_contains(
+        "--output cbc is not supported for rows; supported forms: text, json, pgio",
+    );
 }
 
 #[test]
-fn psql_and_pgbench_make_the_same_table_from_the_same_statements() {
+fn psql_and_pgbench_create_the_same_table() {
     let (Some(psql), Some(pgbench)) = (program("psql"), program("pgbench")) else {
         return;
     };
@@ -113,7 +117,8 @@ fn psql_and_pgbench_make_the_same_table_from_the_same_statements() {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sql/cbc");
     let script = scripts.join("cbc.sql");
     let line = ["-X", "-v", "ON_ERROR_STOP=1", "-v", "scale=0.01", "-f"];
-    let ran = Ran::of(Command::new(psql).args(line).arg(&script).arg(&database.url)).expect(0);
+    let ran =
+        CommandOutput::of(Command::new(psql).args(line).arg(&script).arg(&database.url)).expect(0);
     for step in STEPS {
         assert!(ran.stdout.contains(&format!("{step}\n")), "{step} is not in:\n{}", ran.stdout);
     }
@@ -130,10 +135,11 @@ fn psql_and_pgbench_make_the_same_table_from_the_same_statements() {
     files.sort();
     assert_eq!(files.len(), 7);
     for file in files {
-        // The scale of pgbench itself is a whole number.
+        // Not --scale, which is an integer in pgbench.
         let line = ["-n", "-t", "1", "-c", "1", "-D", "scale=0.01", "-f"];
         let ran =
-            Ran::of(Command::new(&pgbench).args(line).arg(&file).arg(&database.url)).expect(0);
+            CommandOutput::of(Command::new(&pgbench).args(line).arg(&file).arg(&database.url))
+                .expect(0);
         assert!(
             ran.stdout.contains("number of transactions actually processed: 1/1"),
             "{}",
@@ -141,13 +147,13 @@ fn psql_and_pgbench_make_the_same_table_from_the_same_statements() {
         );
     }
     assert_eq!(database.value(table).unwrap(), by_psql);
-    // Theirs is in the schema public: riops makes its own beside it, and leaves theirs.
+    // This table is in the schema public. riops creates its own in another schema.
     database.riops(&format!("{SMALL} --place schema --no-store")).expect(0);
     assert_eq!(database.value(table).unwrap(), by_psql);
 }
 
 #[test]
-fn selects_by_several_sessions_are_loops_with_histograms() {
+fn selects_with_several_sessions_are_loops_with_histograms() {
     let database = database("cbc_queries");
     let line = format!(
         "{SMALL} --place schema --query-sessions 1,3 --query-duration 300ms --interval 100ms --output json"
@@ -166,66 +172,79 @@ fn selects_by_several_sessions_are_loops_with_histograms() {
         assert!(stage["transactions"].as_u64().unwrap() > 0 && stage["histogram"].is_string());
         assert!(stage["service_us"]["p99"].as_f64().unwrap() > 0.0);
     }
-    let held = |statement: &str| {
+    let as_expected = |statement: &str| {
         let accesses = record["accesses"].as_array().unwrap();
         let of = accesses.iter().filter(|access| access["statement"] == statement);
         of.filter(|access| access["held"] == true).count()
     };
-    // Before, in the middle and after, in each of two stages; the middle may not come.
-    assert!(held("t04-selectr") >= 4 && held("t06-iselect-max") >= 4, "{}", record["accesses"]);
+    // Checked before, during and after each of two stages. A short stage may end before the check during it.
+    assert!(
+        as_expected("t04-selectr") >= 4 && as_expected("t06-iselect-max") >= 4,
+        "{}",
+        record["accesses"]
+    );
 }
 
 #[test]
-fn a_database_of_its_own_is_made_and_dropped_and_one_of_somebody_else_stays() {
+fn creates_and_drops_its_own_database_and_no_other() {
     let home = folder("cbc-database");
-    let server = |line: &str| Ran::of(&mut on(&home, line));
+    let server = |line: &str| CommandOutput::of(&mut on(&home, line));
     server("server start").expect(0);
     let first = server(&format!("{SMALL} --output json")).expect(0).json();
     assert_eq!(first["target"]["database"], "riops_cbc");
     assert!(!has_database(&home));
     server(&format!("{SMALL} --keep")).expect(0);
     assert!(has_database(&home));
-    // What riops has left, it drops.
+    // A run drops the database that an earlier run kept.
     server(&format!("{SMALL} --keep")).expect(0);
     let cleaned = server("cleanup cbc").expect(0);
     assert_eq!(cleaned.stdout, "dropped the database riops_cbc\n");
     assert!(!has_database(&home));
     let psql = program("psql").unwrap();
     let url = server("server url").expect(0).stdout;
-    let sql = |text: &str| Ran::of(Command::new(&psql).args(["-Atc", text, url.trim()])).expect(0);
+    let sql = |text: &str| {
+        CommandOutput::of(Command::new(&psql).args(["-Atc", text, url.trim()])).expect(0)
+    };
     sql("create database riops_cbc");
-    server(SMALL).expect(1).says("was not made by riops").says("--place schema");
-    server("cleanup cbc").expect(1).says("was not made by riops");
+    server(SMALL)
+        .expect(1)
+        .stderr_contains("was not created by riops")
+        .stderr_contains("--place schema");
+    server("cleanup cbc").expect(1).stderr_contains("was not created by riops");
     assert!(has_database(&home));
-    // Beside it there is room, and what was made there can be dropped.
+    // `--place schema` still works, and cleanup drops its table.
     server(&format!("{SMALL} --place schema --keep")).expect(0);
     let cleaned = server("cleanup cbc").expect(0);
     assert_eq!(cleaned.stdout, "dropped 1 table\n");
     assert!(has_database(&home));
     sql("drop database riops_cbc");
-    // Somebody is in it: it is not taken away.
+    // A database with active connections is not dropped.
     server(&format!("{SMALL} --keep")).expect(0);
     let mut inside = Command::new(&psql)
         .args(["-c", "select pg_sleep(3600)", &url.trim().replace("/postgres?", "/riops_cbc?")])
         .spawn()
         .unwrap();
-    await_answer(
+    await_value(
         &home,
         "select 1 from pg_stat_activity where query like '%pg_sleep(3600)' and datname = 'riops_cbc'",
     );
-    server(SMALL).expect(1).says("somebody is connected to the database riops_cbc");
+    server(SMALL)
+        .expect(1)
+        .stderr_contains("cannot drop database \"riops_cbc\": other sessions are connected");
     sql("select pg_terminate_backend(pid) from pg_stat_activity where datname = 'riops_cbc'");
     inside.wait().unwrap();
     server(SMALL).expect(0);
     let inside = url.trim().replace("/postgres?", "/riops_cbc?");
     server(&format!("{SMALL} --keep")).expect(0);
-    server(&format!("{SMALL} -d {inside}")).expect(2).says("name another database");
-    // One that was killed before it had its name.
+    server(&format!("{SMALL} -d {inside}"))
+        .expect(2)
+        .stderr_contains("connect to another database");
+    // The database of a run that was killed before it renamed the database is dropped.
     sql("create database riops_cbc_0123456789abcdef0123456789abcdef");
     server(SMALL).expect(0);
     let count = "select count(*) from pg_database where datname like 'riops_cbc%'";
     assert_eq!(sql(count).stdout.trim(), "0");
-    // And one that only looks like it.
+    // A database with such a name is not dropped if riops did not create it.
     sql("create database riops_cbc_0123456789abcdef0123456789abcdef");
     sql("comment on database riops_cbc_0123456789abcdef0123456789abcdef is 'production'");
     server(SMALL).expect(0);
@@ -234,15 +253,15 @@ fn a_database_of_its_own_is_made_and_dropped_and_one_of_somebody_else_stays() {
 }
 
 #[test]
-fn interrupted_at_each_step_it_keeps_what_was_finished_and_leaves_nothing() {
+fn an_interrupt_keeps_the_finished_steps_and_drops_the_database() {
     let home = folder("cbc-interrupted");
-    Ran::of(&mut on(&home, "server start")).expect(0);
+    CommandOutput::of(&mut on(&home, "server start")).expect(0);
     for (position, step) in STEPS.iter().enumerate() {
         let line = "run cbc --size 0.05 --output json";
         let child = until(&mut on(&home, line), &format!("{step} …"));
         kill(child.id(), "-INT");
-        let ran = Ran::from(child.wait_with_output().unwrap());
-        // The step may have been over before the signal came; the last one then ends the run.
+        let ran = CommandOutput::from(child.wait_with_output().unwrap());
+        // The step may have finished before the signal. If it was the last one, the run is complete.
         match ran.code {
             Some(130) if ran.stdout.is_empty() => assert_eq!(position, 0, "{step}"),
             Some(130) => {
@@ -251,25 +270,26 @@ fn interrupted_at_each_step_it_keeps_what_was_finished_and_leaves_nothing() {
                 let finished = names(&record);
                 assert!(finished.len() >= position, "{step}: {finished:?}");
                 assert_eq!(finished, STEPS[..finished.len()]);
-                let list = Ran::of(&mut on(&home, "runs show last --output json")).expect(0);
+                let list =
+                    CommandOutput::of(&mut on(&home, "runs show last --output json")).expect(0);
                 assert_eq!(list.json()["id"], record["id"]);
             }
             code => assert!(code == Some(0) && position == 8, "{step}: {code:?}"),
         }
         assert!(!has_database(&home), "{step}");
     }
-    // A riops that was killed leaves the database, and the next one drops it.
+    // If riops is killed, its database remains, and the next run drops it.
     let mut child = until(&mut on(&home, "run cbc --size 0.05"), "CREATE_INDEX …");
     kill(child.id(), "-KILL");
     child.wait().unwrap();
-    let again = Ran::of(&mut on(&home, &format!("{SMALL} --output json"))).expect(0);
+    let again = CommandOutput::of(&mut on(&home, &format!("{SMALL} --output json"))).expect(0);
     assert_eq!(names(&again.json()), STEPS);
     assert!(!has_database(&home));
-    Ran::of(&mut on(&home, "server stop")).expect(0);
+    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
 }
 
 #[test]
-fn a_disk_that_gets_full_ends_it_with_a_clear_error_and_nothing_stays() {
+fn a_full_disk_is_reported_and_the_database_is_dropped() {
     if !is_root() {
         return;
     }
@@ -277,7 +297,8 @@ fn a_disk_that_gets_full_ends_it_with_a_clear_error_and_nothing_stays() {
         return;
     };
     let full = folder("cbc-full-disk");
-    // In a mount namespace of its own, so that the small file system goes with the shell. The log has room.
+    // A separate mount namespace, so the small file system is unmounted when the shell exits. The WAL is on
+    // another file system.
     let script = format!(
         "set -e; mount -t tmpfs -o size=40m none {full}; {riops} server start
          chown $(stat -c %u:%g {home}/data) {full}
@@ -296,35 +317,42 @@ fn a_disk_that_gets_full_ends_it_with_a_clear_error_and_nothing_stays() {
     );
     let mut shell = command("");
     shell = {
-        let mut own = Command::new("unshare");
-        own.args(["-m", "sh", "-c", &script]);
+        let mut unshare = Command::new("unshare");
+        unshare.args(["-m", "sh", "-c", &script]);
         for (name, value) in shell.get_envs() {
             match value {
-                Some(value) => own.env(name, value),
-                None => own.env_remove(name),
+                Some(value) => unshare.env(name, value),
+                None => unshare.env_remove(name),
             };
         }
-        own
+        unshare
     };
     shell.env("RIOPS_SERVER_DATA", &home).env("RIOPS_STORE", home.join("runs.sqlite"));
-    let ran = Ran::of(&mut shell).expect(0).says("CREATE_TABLE did not end").says("No space left");
+    let ran = CommandOutput::of(&mut shell)
+        .expect(0)
+        .stderr_contains("CREATE_TABLE failed")
+        .stderr_contains("No space left");
     for line in ["code 1\n", "databases 0\n", "left 0\n"] {
         assert!(ran.stdout.contains(line), "{line} is not in:\n{}\n{}", ran.stdout, ran.stderr);
     }
 }
 
 #[test]
-fn a_role_that_may_make_no_database_is_told_so_and_can_use_a_schema() {
+fn a_role_without_createdb_gets_a_hint_and_can_use_a_schema() {
     let database = database("cbc_role");
     database
         .connect()
         .execute("create role cbc_user login password 'secret'; grant create on database cbc_role to cbc_user")
         .unwrap();
-    let url = tcp_url().replace("/postgres", "/cbc_role");
-    let (_, behind) = url.split_once('@').unwrap();
-    let line = format!("{SMALL} --no-store -d postgresql://cbc_user:secret@{behind}");
-    Ran::of(&mut command(&line)).expect(1).says("createdb").says("--place schema");
-    let ran = Ran::of(&mut command(&format!("{line} --place schema --output json"))).expect(0);
+    let url = tcp_url("cbc_role");
+    let (_, address) = url.split_once('@').unwrap();
+    let line = format!("{SMALL} --no-store -d postgresql://cbc_user:secret@{address}");
+    CommandOutput::of(&mut command(&line))
+        .expect(1)
+        .stderr_contains("CREATEDB")
+        .stderr_contains("--place schema");
+    let ran =
+        CommandOutput::of(&mut command(&format!("{line} --place schema --output json"))).expect(0);
     // Such a role sees fewer settings than a superuser.
     let all = database.value("select count(*) from pg_settings").unwrap().parse::<u64>().unwrap();
     let seen = ran.json()["target"]["dataset"]["cbc"]["settings_rows"].as_u64().unwrap();
@@ -333,12 +361,12 @@ fn a_role_that_may_make_no_database_is_told_so_and_can_use_a_schema() {
 }
 
 #[test]
-fn what_the_device_can_do_is_measured_kept_and_stood_beside_the_steps() {
+fn device_limits_are_measured_stored_and_shown_with_the_steps() {
     if program("fio").is_none() {
         return;
     }
     let home = folder("cbc-disk");
-    let server = |line: &str| Ran::of(&mut on(&home, line));
+    let server = |line: &str| CommandOutput::of(&mut on(&home, line));
     let measured = server("doctor --disk --disk-size 64MB -t 1 --output json").expect(0).json();
     for figure in ["sequential_read", "sequential_write", "random_read", "random_write"] {
         assert!(measured[figure]["mb_s"].as_f64().unwrap() > 0.0, "{measured}");
@@ -351,38 +379,45 @@ fn what_the_device_can_do_is_measured_kept_and_stood_beside_the_steps() {
     );
     let ran = server(SMALL).expect(0);
     let device = format!("{}: ", measured["device"].as_str().unwrap());
-    for text in [device.as_str(), "written in a row", "  storage  "] {
+    for text in [device.as_str(), "sequential write ", "  storage  "] {
         assert!(ran.stdout.contains(text), "{text} is not in:\n{}", ran.stdout);
     }
     let record = server("runs show last --output json").expect(0).json();
     assert_eq!(record["target"]["disk_limit"], measured);
     let page = server("report last --file -").expect(0).stdout;
     assert!(page.contains("CREATE_TABLE") && page.contains("chart-0-0"));
-    server("doctor --disk --disk-dir /proc --disk-size 64MB").expect(1).says("no block device");
+    server("doctor --disk --disk-dir /proc --disk-size 64MB")
+        .expect(1)
+        .stderr_contains("is not on a block device");
     let mut without = on(&home, "doctor --disk --disk-size 64MB");
-    Ran::of(without.env("PATH", "/nonexistent")).expect(1).says("apt-get install fio");
-    server("doctor --disk --disk-dir /nowhere").expect(1).says("No such file");
-    server("doctor --disk -t 1ms").expect(2).says("between 1s and 1h");
-    server("doctor --disk -c 4").expect(2).says("--client");
-    server("doctor -t 3").expect(2).says("--client or --disk");
+    CommandOutput::of(without.env("PATH", "/nonexistent"))
+        .expect(1)
+        .stderr_contains("apt-get install fio");
+    server("doctor --disk --disk-dir /nowhere").expect(1).stderr_contains("No such file");
+    server("doctor --disk -t 1ms").expect(2).stderr_contains("between 1s and 1h");
+    server("doctor --disk -c 4").expect(2).stderr_contains("--client");
+    server("doctor -t 3").expect(2).stderr_contains("--client or --disk");
 }
 
 #[test]
-fn sizes_that_make_no_sense_are_refused_before_anything_is_made() {
+fn rejects_invalid_sizes_before_creating_anything() {
     let database = database("cbc_sizes");
     let schema = "--place schema --no-store";
     let too_large = database.riops(&format!("run cbc --size 90000GB {schema}")).expect(1);
-    too_large.says("GB are free").says("--skip-space-check");
+    too_large.stderr_contains("GB are free").stderr_contains("--skip-space-check");
     database
         .riops(&format!("run cbc --size 0.001 {schema}"))
         .expect(2)
-        .says("--size must be between");
-    database.riops(&format!("run cbc --size much {schema}")).expect(2).says("is no size");
+        .stderr_contains("--size must be between");
+    database
+        .riops(&format!("run cbc --size much {schema}"))
+        .expect(2)
+        .stderr_contains("invalid size");
     database
         .riops(&format!("{SMALL} {schema} --query-sessions 0"))
         .expect(2)
-        .says("--query-sessions");
+        .stderr_contains("--query-sessions");
     let alone = database.riops(&format!("{SMALL} {schema} --query-duration 1s"));
-    alone.expect(2).says("--query-sessions");
+    alone.expect(2).stderr_contains("--query-sessions");
     assert_eq!(database.value("select 1 from pg_namespace where nspname = 'riops'"), None);
 }

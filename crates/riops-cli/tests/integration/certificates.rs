@@ -1,4 +1,4 @@
-//! Certificates of every kind, made for one test and written where a server can read them.
+//! Valid and invalid certificates for one test, in files that a server can read.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use rcgen::{
     DnType, IsCa, Issuer, KeyIdMethod, KeyPair, RevokedCertParams, SerialNumber, date_time_ymd,
 };
 
-/// An authority and what it signed, in a folder.
+/// A folder with two certificate authorities and the certificates that they signed.
 pub(crate) struct Certificates {
     folder: PathBuf,
 }
 
-/// The names and addresses that a certificate is for.
+/// Host names and addresses in a certificate (subject alternative names).
 type Names<'a> = &'a [&'a str];
 
 fn parameters(common_name: &str, names: Names<'_>) -> CertificateParams {
@@ -31,37 +31,38 @@ fn authority(name: &str) -> (CertificateParams, KeyPair) {
 }
 
 impl Certificates {
-    /// Makes all of them: `good`, `expired`, `other-name`, `common-name` and `foreign` (by another
-    /// authority) for servers, `self-signed`, `client` and `foreign-client` for the user `u_cert`.
-    pub(crate) fn make(folder: PathBuf) -> Self {
-        let made = Self { folder };
+    /// Creates the server certificates `good`, `expired`, `revoked`, `other-name`, `common-name`, `foreign`
+    /// (signed by another authority) and `self-signed`, and the client certificates `client` and
+    /// `foreign-client` of the user `u_cert`.
+    pub(crate) fn create(folder: PathBuf) -> Self {
+        let created = Self { folder };
         let (ca, ca_key) = authority("riops test authority");
-        made.write("ca", &ca.self_signed(&ca_key).unwrap().pem(), None);
+        created.write("ca", &ca.self_signed(&ca_key).unwrap().pem(), None);
         let (other, other_key) = authority("another authority");
-        made.write("other-ca", &other.self_signed(&other_key).unwrap().pem(), None);
+        created.write("other-ca", &other.self_signed(&other_key).unwrap().pem(), None);
         let ca = Issuer::new(ca, ca_key);
         let other = Issuer::new(other, other_key);
         let local: Names<'_> = &["localhost", "127.0.0.1"];
-        made.signed("good", &parameters("riops", local), &ca);
-        made.signed("foreign", &parameters("riops", local), &other);
-        made.signed("other-name", &parameters("riops", &["db.example"]), &ca);
-        made.signed("common-name", &parameters("localhost", &[]), &ca);
+        created.signed("good", &parameters("riops", local), &ca);
+        created.signed("foreign", &parameters("riops", local), &other);
+        created.signed("other-name", &parameters("riops", &["db.example"]), &ca);
+        created.signed("common-name", &parameters("localhost", &[]), &ca);
         let mut expired = parameters("riops", local);
         expired.not_before = date_time_ymd(2020, 1, 1);
         expired.not_after = date_time_ymd(2021, 1, 1);
-        made.signed("expired", &expired, &ca);
+        created.signed("expired", &expired, &ca);
         let mut revoked = parameters("riops", local);
         revoked.serial_number = Some(SerialNumber::from(4711));
-        made.signed("revoked", &revoked, &ca);
-        made.signed("client", &parameters("u_cert", &[]), &ca);
-        made.signed("foreign-client", &parameters("u_cert", &[]), &other);
+        created.signed("revoked", &revoked, &ca);
+        created.signed("client", &parameters("u_cert", &[]), &ca);
+        created.signed("foreign-client", &parameters("u_cert", &[]), &other);
         let (itself, key) = authority("localhost");
-        made.write("self-signed", &itself.self_signed(&key).unwrap().pem(), Some(&key));
-        made.revocation_list(&ca);
-        made
+        created.write("self-signed", &itself.self_signed(&key).unwrap().pem(), Some(&key));
+        created.revocation_list(&ca);
+        created
     }
 
-    /// Those that lie in this folder already.
+    /// Uses the certificates in an existing folder.
     pub(crate) fn existing(folder: PathBuf) -> Self {
         Self { folder }
     }
@@ -99,18 +100,18 @@ impl Certificates {
         }
     }
 
-    /// The file of a certificate.
+    /// Returns the file of a certificate.
     pub(crate) fn certificate(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.crt"))
     }
 
-    /// The file of its key.
+    /// Returns the file of a certificate's private key.
     pub(crate) fn key(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.key"))
     }
 
-    /// Gives everything to the owner of `like`, who will read the keys.
-    pub(crate) fn give_to_owner_of(&self, like: &Path) {
+    /// Changes the owner of all files to the owner of `like`, who must be able to read the keys.
+    pub(crate) fn chown_like(&self, like: &Path) {
         use std::os::unix::fs::MetadataExt;
         let owner = std::fs::metadata(like).unwrap();
         for entry in self.folder.read_dir().unwrap() {

@@ -1,8 +1,8 @@
-//! Three nodes that have their data in common, as those of YugabyteDB do: embedded servers on 127.0.0.1,
-//! 127.0.0.2 and 127.0.0.3 with the same port, each with a `yb_servers()`.
+//! A cluster of three nodes with shared data, as in YugabyteDB: embedded servers on 127.0.0.1, 127.0.0.2
+//! and 127.0.0.3 with the same port, each with a `yb_servers()` function.
 //!
-//! The data lie on the first; the others reach them as foreign tables. So one of those can be killed
-//! and come back without anything being lost.
+//! The data is on the first node, and the other nodes access it through foreign tables. The second and
+//! third node can therefore be killed and restarted without loss of data.
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use riops::server::Connection;
 use riops::server::embedded::{Embedded, Options};
 
 use crate::crash::{kill, postmaster};
-use crate::fixture::{Ran, binary, command, folder};
+use crate::fixture::{CommandOutput, binary, command, folder};
 
 const HOSTS: [&str; 3] = ["127.0.0.1", "127.0.0.2", "127.0.0.3"];
 const PASSWORD: &str = "the same on all nodes";
@@ -25,7 +25,7 @@ pub(crate) struct Cluster {
     nodes: Vec<Embedded>,
 }
 
-/// A port that is free on all three addresses.
+/// Returns a port that is free on all three addresses.
 fn free_port() -> u16 {
     loop {
         let first = TcpListener::bind((HOSTS[0], 0)).unwrap();
@@ -86,7 +86,7 @@ impl Cluster {
         self.connect(node).query_value(sql).unwrap()
     }
 
-    /// How riops is told of these hosts, by their numbers.
+    /// Returns the connection string with these nodes as hosts.
     pub(crate) fn url(&self, hosts: &[usize]) -> String {
         let hosts: Vec<_> = hosts.iter().map(|&node| HOSTS[node]).collect();
         format!(
@@ -103,11 +103,11 @@ impl Cluster {
         command
     }
 
-    pub(crate) fn riops(&self, line: &str) -> Ran {
-        Ran::of(&mut self.command(line))
+    pub(crate) fn riops(&self, line: &str) -> CommandOutput {
+        CommandOutput::of(&mut self.command(line))
     }
 
-    /// Lets the second and the third node reach the first one's table of this name.
+    /// Creates foreign tables on the second and third node for this table of the first node.
     pub(crate) fn share(&self, table: &str) {
         for node in 1..3 {
             self.execute(node, &format!(
@@ -126,18 +126,18 @@ impl Cluster {
         }
     }
 
-    /// Sessions of a run on a node.
+    /// Returns the number of riops sessions on a node.
     pub(crate) fn sessions(&self, node: usize) -> u64 {
         let sql = "select count(distinct pid) from pg_stat_activity where application_name like 'riops/%'";
         self.value(node, sql).unwrap().parse().unwrap()
     }
 
-    /// SIGKILL to a node's server.
+    /// Sends SIGKILL to the postmaster of a node.
     pub(crate) fn kill(&self, node: usize) {
         kill(postmaster(&self.homes[node]), "-KILL");
     }
 
-    /// Starts a node that was killed.
+    /// Restarts a killed node.
     pub(crate) fn restart(&mut self, node: usize) {
         let running = self.run_node(node);
         drop(std::mem::replace(&mut self.nodes[node], running));

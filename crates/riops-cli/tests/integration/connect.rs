@@ -1,5 +1,5 @@
-//! Every way to connect, right and wrong: TLS modes, certificates, authentication methods, several
-//! hosts; against the embedded PostgreSQL and against an installed one.
+//! Valid and invalid ways to connect: TLS modes, certificates, authentication methods and host lists,
+//! against the embedded PostgreSQL and an installed one.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,14 @@ use riops::server::embedded::{Embedded, Options};
 use riops::server::{ConnInfo, Connection};
 
 use crate::certificates::Certificates;
-use crate::fixture::{Ran, binary, command, folder};
+use crate::fixture::{CommandOutput, binary, command, folder};
 
-/// A server with TLS and a user for each way to authenticate.
+/// A server with TLS and a user for each authentication method.
 pub(crate) struct TlsServer {
     server: Embedded,
     pub(crate) certificates: Certificates,
-    /// Of the same certificates, for clients: readable by this user only.
-    pub(crate) own: Certificates,
+    /// Copies of the certificates for clients, readable only by the current user.
+    pub(crate) client_certs: Certificates,
     pub(crate) port: u16,
 }
 
@@ -44,33 +44,33 @@ set password_encryption = 'md5';
 create role u_md5 login password 'right'";
 
 impl TlsServer {
-    /// Starts one: the embedded server, or the one installed in this folder.
+    /// Starts the embedded server, or the server installed in `server_dir`.
     pub(crate) fn start(name: &str, server_dir: Option<PathBuf>) -> Self {
         let home = folder(name);
         let options = Options { data: Some(home.clone()), server_dir, ..Options::default() };
         let server = Embedded::acquire(&options, binary(), &Interrupt::new(), &|_| {}).unwrap();
         let data = home.join("data");
-        let made = home.join("certificates");
-        std::fs::create_dir(&made).unwrap();
-        let own = home.join("own");
-        let certificates = Certificates::make(made.clone());
-        std::fs::create_dir(&own).unwrap();
-        for entry in made.read_dir().unwrap() {
+        let server_certs = home.join("certificates");
+        std::fs::create_dir(&server_certs).unwrap();
+        let client_certs = home.join("client-certificates");
+        let certificates = Certificates::create(server_certs.clone());
+        std::fs::create_dir(&client_certs).unwrap();
+        for entry in server_certs.read_dir().unwrap() {
             let path = entry.unwrap().path();
-            std::fs::copy(&path, own.join(path.file_name().unwrap())).unwrap();
+            std::fs::copy(&path, client_certs.join(path.file_name().unwrap())).unwrap();
         }
-        certificates.give_to_owner_of(&data);
+        certificates.chown_like(&data);
         let rules = data.join("pg_hba.conf");
         let existing = std::fs::read_to_string(&rules).unwrap();
         std::fs::write(&rules, format!("{RULES}{existing}")).unwrap();
         let state = server.state();
         let port = state.port;
         let mut admin = Connection::open(&state.conninfo(), &Interrupt::new()).unwrap();
-        // No multi-statement string: ALTER SYSTEM runs in no transaction block.
         for statement in USERS.split(';') {
             admin.execute(statement).unwrap();
         }
-        let started = Self { server, certificates, own: Certificates::existing(own), port };
+        let started =
+            Self { server, certificates, client_certs: Certificates::existing(client_certs), port };
         started.alter("ssl_ca_file", &started.certificates.certificate("ca"));
         started.use_certificate("good");
         admin.execute("alter system set ssl = on").unwrap();
@@ -87,27 +87,27 @@ impl TlsServer {
         self.admin().execute(&sql).unwrap();
     }
 
-    /// Lets the server show this certificate from now on.
+    /// Switches the server to this certificate.
     pub(crate) fn use_certificate(&self, name: &str) {
         self.alter("ssl_cert_file", &self.certificates.certificate(name));
         self.alter("ssl_key_file", &self.certificates.key(name));
         self.reload();
     }
 
-    /// Makes the settings count, and waits until they do for new sessions.
+    /// Reloads the configuration and waits until it applies to new sessions.
     fn reload(&self) {
         let mut admin = self.admin();
         let loaded = "select pg_conf_load_time()";
         let before = admin.query_value(loaded).unwrap();
         admin.execute("select pg_reload_conf()").unwrap();
-        // The postmaster reads them first, and it is the one that starts sessions.
+        // The postmaster reloads the configuration first, and new sessions inherit it from the postmaster.
         while self.admin().query_value(loaded).unwrap() == before {
             std::thread::yield_now();
         }
     }
 
-    /// Lets a user make schemas.
-    pub(crate) fn allow_creating(&self, user: &str) {
+    /// Allows a user to create schemas.
+    pub(crate) fn grant_create(&self, user: &str) {
         self.admin().execute(&format!("grant create on database postgres to {user}")).unwrap();
     }
 
@@ -116,7 +116,7 @@ impl TlsServer {
     }
 }
 
-/// Whether the session is encrypted; the error's text where there is none.
+/// Connects. Returns whether the session is encrypted, or the text of the error.
 fn connect(url: &str) -> Result<bool, String> {
     let info = ConnInfo::parse(url, |_| None).map_err(|error| error.to_string())?;
     let mut connection =
@@ -125,7 +125,7 @@ fn connect(url: &str) -> Result<bool, String> {
     Ok(connection.encryption().is_some())
 }
 
-/// What should come of it: a plain session, an encrypted one, or an error with this text.
+/// Expected outcome: an unencrypted session, an encrypted session, or an error that contains this text.
 #[derive(Debug, Clone, Copy)]
 enum Outcome {
     Plain,
@@ -138,7 +138,7 @@ fn expect(url: &str, outcome: Outcome) {
     match (connect(url), outcome) {
         (Ok(false), Plain) | (Ok(true), Encrypted) => {}
         (Err(error), Refused(text)) if error.contains(text) => {}
-        (found, _) => panic!("{url}: {outcome:?} expected, {found:?} found"),
+        (found, _) => panic!("{url}: expected {outcome:?}, got {found:?}"),
     }
 }
 
@@ -148,32 +148,32 @@ impl TlsServer {
         expect(&self.url(user, rest), outcome);
     }
 
-    /// Connects under a name that is not in the certificate.
-    fn elsewhere(&self, rest: &str, outcome: Outcome) {
-        let url = self.url("u_trust", rest).replace("@localhost", "@elsewhere.example");
+    /// Connects with a host name that is not in the certificate.
+    fn other_host(&self, rest: &str, outcome: Outcome) {
+        let url = self.url("u_trust", rest).replace("@localhost", "@other.example");
         expect(&url, outcome);
     }
 
     fn root(&self, name: &str) -> String {
-        format!("sslrootcert={}", self.own.certificate(name).display())
+        format!("sslrootcert={}", self.client_certs.certificate(name).display())
     }
 
     fn revocations(&self) -> String {
-        format!("sslcrl={}", self.own.certificate("revocations").display())
+        format!("sslcrl={}", self.client_certs.certificate("revocations").display())
     }
 }
 
-fn the_matrix(server: &TlsServer, direct: bool) {
-    each_mode_with_a_valid_certificate(server);
-    each_version_of_tls(server);
-    let negotiation = if direct { Encrypted } else { Refused("no TLS with") };
+fn tls_matrix(server: &TlsServer, direct: bool) {
+    ssl_modes_with_a_valid_certificate(server);
+    tls_versions(server);
+    let negotiation = if direct { Encrypted } else { Refused("cannot establish TLS with") };
     server.case("u_trust", "sslmode=require&sslnegotiation=direct", negotiation);
     rules_that_require_or_forbid_tls(server);
-    certificates_of_the_client(server);
+    client_certificates(server);
     invalid_certificates(server);
 }
 
-fn each_mode_with_a_valid_certificate(server: &TlsServer) {
+fn ssl_modes_with_a_valid_certificate(server: &TlsServer) {
     let (ca, other_ca) = (server.root("ca"), server.root("other-ca"));
     let case = |user: &str, rest: &str, outcome| server.case(user, rest, outcome);
     for (mode, outcome) in
@@ -184,19 +184,19 @@ fn each_mode_with_a_valid_certificate(server: &TlsServer) {
     for mode in ["verify-ca", "verify-full"] {
         case("u_trust", &format!("sslmode={mode}&{ca}"), Encrypted);
         case("u_trust", &format!("sslmode={mode}&{other_ca}"), Refused("UnknownIssuer"));
-        case("u_trust", &format!("sslmode={mode}"), Refused("needs the certificate"));
+        case("u_trust", &format!("sslmode={mode}"), Refused("requires a root certificate"));
     }
-    server.elsewhere(&format!("sslmode=verify-ca&{ca}"), Encrypted);
-    server.elsewhere(&format!("sslmode=verify-full&{ca}"), Refused("not valid for name"));
-    // With a root certificate at hand even `require` verifies, as libpq has it; `prefer` then does
-    // without TLS.
+    server.other_host(&format!("sslmode=verify-ca&{ca}"), Encrypted);
+    server.other_host(&format!("sslmode=verify-full&{ca}"), Refused("not valid for name"));
+    // With a root certificate, even `require` verifies the server, as in libpq. `prefer` then falls back to
+    // a session without TLS.
     case("u_trust", &format!("sslmode=require&{other_ca}"), Refused("UnknownIssuer"));
     case("u_trust", &format!("sslmode=prefer&{other_ca}"), Plain);
     let crl = server.revocations();
     case("u_trust", &format!("sslmode=verify-full&{ca}&{crl}"), Encrypted);
 }
 
-fn each_version_of_tls(server: &TlsServer) {
+fn tls_versions(server: &TlsServer) {
     for (version, name) in [("TLSv1.2", "TLS 1.2"), ("TLSv1.3", "TLS 1.3")] {
         let rest = format!(
             "sslmode=require&ssl_min_protocol_version={version}&ssl_max_protocol_version={version}"
@@ -221,23 +221,24 @@ fn rules_that_require_or_forbid_tls(server: &TlsServer) {
     }
 }
 
-fn certificates_of_the_client(server: &TlsServer) {
+fn client_certificates(server: &TlsServer) {
     let case = |user: &str, rest: &str, outcome| server.case(user, rest, outcome);
     let client = |name: &str| {
-        let (certificate, key) = (server.own.certificate(name), server.own.key(name));
+        let (certificate, key) =
+            (server.client_certs.certificate(name), server.client_certs.key(name));
         format!("sslmode=require&sslcert={}&sslkey={}", certificate.display(), key.display())
     };
     case("u_cert", &client("client"), Encrypted);
     case("u_cert", "sslmode=require", Refused("28000"));
-    case("u_cert", &client("foreign-client"), Refused("no TLS with"));
+    case("u_cert", &client("foreign-client"), Refused("cannot establish TLS with"));
     case("u_cert", &format!("{}&sslcertmode=disable", client("client")), Refused("28000"));
     case("u_trust", &client("client"), Encrypted);
 }
 
-/// Each certificate is invalid in one way.
+/// Each server certificate is invalid in one way.
 fn invalid_certificates(server: &TlsServer) {
     let (ca, crl) = (server.root("ca"), server.revocations());
-    let elsewhere = |rest: &str, outcome| server.elsewhere(rest, outcome);
+    let other_host = |rest: &str, outcome| server.other_host(rest, outcome);
     let with = |certificate: &str, cases: &[(&str, Outcome)]| {
         server.use_certificate(certificate);
         for (rest, outcome) in cases {
@@ -253,20 +254,20 @@ fn invalid_certificates(server: &TlsServer) {
     with("foreign", &[(&chain, Refused("UnknownIssuer")), ("sslmode=require", Encrypted)]);
     with("other-name", &[(&chain, Encrypted), (&full, Refused("not valid for name"))]);
     with("common-name", &[(&chain, Encrypted), (&full, Encrypted)]);
-    elsewhere(&full, Refused("not valid for name"));
+    other_host(&full, Refused("not valid for name"));
     let revoked = format!("{full}&{crl}");
     with("revoked", &[(&full, Encrypted), (&revoked, Refused("Revoked"))]);
-    // A self-signed certificate vouches for itself where it is the root, as in PostgreSQL's manual.
+    // A self-signed certificate is valid if it is also the root, as in the PostgreSQL documentation.
     let itself = format!("sslmode=verify-full&{}", server.root("self-signed"));
     with(
         "self-signed",
         &[(&full, Refused("nvalid")), (&itself, Encrypted), ("sslmode=require", Encrypted)],
     );
-    elsewhere(&itself, Refused("not valid for name"));
+    other_host(&itself, Refused("not valid for name"));
     server.use_certificate("good");
 }
 
-fn the_methods(server: &TlsServer) {
+fn authentication_methods(server: &TlsServer) {
     let case = |user: &str, rest: &str, outcome| expect(&server.url(user, rest), outcome);
     let (plain, tls) = ("sslmode=disable", "sslmode=require");
     for user in ["u_scram", "u_md5"] {
@@ -274,12 +275,12 @@ fn the_methods(server: &TlsServer) {
         case(user, &format!("{tls}&password=right"), Encrypted);
         case(user, &format!("{plain}&password=wrong"), Refused("28P01"));
         case(user, &format!("{tls}&password=wrong"), Refused("28P01"));
-        case(user, plain, Refused("asks for a password"));
+        case(user, plain, Refused("requires a password"));
     }
-    // A cleartext password: over TLS, or where it is named.
+    // A cleartext password is sent only over TLS or with require_auth=password.
     case("u_password", &format!("{tls}&password=right"), Encrypted);
     case("u_password", &format!("{tls}&password=wrong"), Refused("28P01"));
-    case("u_password", &format!("{plain}&password=right"), Refused("in cleartext"));
+    case("u_password", &format!("{plain}&password=right"), Refused("cleartext password"));
     case("u_password", &format!("{plain}&password=right&require_auth=password"), Plain);
     case(
         "u_password",
@@ -293,7 +294,7 @@ fn the_methods(server: &TlsServer) {
     case("u_md5", &format!("{tls}&{bound}"), Refused("channel_binding=require"));
     case("u_trust", &format!("{tls}&{bound}"), Refused("channel_binding=require"));
     case("u_scram", &format!("{tls}&password=right&channel_binding=disable"), Encrypted);
-    // Methods that are demanded.
+    // Required methods.
     case("u_trust", &format!("{plain}&require_auth=scram-sha-256"), Refused("not allow"));
     case("u_trust", &format!("{plain}&require_auth=none"), Plain);
     case("u_scram", &format!("{plain}&password=right&require_auth=md5,!none"), Refused("negated"));
@@ -306,7 +307,7 @@ fn the_methods(server: &TlsServer) {
     case("u_nobody", &format!("{plain}&password=any"), Refused("28P01"));
 }
 
-fn the_hosts(server: &TlsServer) {
+fn host_lists(server: &TlsServer) {
     let port = server.port;
     let several = |hosts: &str, ports: &str, rest: &str| {
         format!("host={hosts} port={ports} user=u_trust dbname=postgres sslmode=disable {rest}")
@@ -316,8 +317,11 @@ fn the_hosts(server: &TlsServer) {
         &several("127.0.0.1,127.0.0.1", &format!("1,{port}"), "load_balance_hosts=random"),
         Plain,
     );
-    expect(&several("127.0.0.1,127.0.0.1", "1,2", ""), Refused("no server lets a session in"));
-    // Who is refused by name is refused everywhere: no second attempt.
+    expect(
+        &several("127.0.0.1,127.0.0.1", "1,2", ""),
+        Refused("no server accepted the connection"),
+    );
+    // An authentication failure is final: the next host is not tried.
     let refused = several("127.0.0.1,127.0.0.1", &port.to_string(), "user=u_reject");
     let error = connect(&refused.replace("user=u_trust ", "")).unwrap_err();
     assert!(error.contains("28000") && !error.contains("no server"), "{error}");
@@ -343,14 +347,14 @@ fn the_hosts(server: &TlsServer) {
     assert_eq!(connection.query_value("show work_mem").unwrap().as_deref(), Some("7MB"));
 }
 
-/// What was asked to be cancelled ends on the server too, over TLS as without.
-fn cancelling(server: &TlsServer) {
+/// An interrupt also cancels the statement on the server, with and without TLS.
+fn cancellation(server: &TlsServer) {
     for mode in ["disable", "require"] {
         let info =
             ConnInfo::parse(&server.url("u_trust", &format!("sslmode={mode}")), |_| None).unwrap();
         let interrupt = Interrupt::new();
         let mut connection = Connection::open(&info, &interrupt).unwrap();
-        let process = connection.greeting().process;
+        let process = connection.session_info().process;
         interrupt.request();
         let error = connection.query("select pg_sleep(3600)").unwrap_err();
         assert_eq!(error.to_string(), "interrupted");
@@ -362,31 +366,31 @@ fn cancelling(server: &TlsServer) {
     }
 }
 
-fn everything(server: &TlsServer, direct: bool) {
-    the_matrix(server, direct);
-    the_methods(server);
-    the_hosts(server);
-    cancelling(server);
+fn all_cases(server: &TlsServer, direct: bool) {
+    tls_matrix(server, direct);
+    authentication_methods(server);
+    host_lists(server);
+    cancellation(server);
 }
 
 #[test]
-fn every_mode_certificate_and_method_against_the_embedded_server() {
-    everything(&TlsServer::start("tls-embedded", None), true);
+fn tls_modes_certificates_and_methods_work_with_the_embedded_server() {
+    all_cases(&TlsServer::start("tls-embedded", None), true);
 }
 
 #[test]
-fn every_mode_certificate_and_method_against_an_installed_server() {
+fn tls_modes_certificates_and_methods_work_with_an_installed_server() {
     let Some(installed) = crate::fixture::installed_postgresql() else {
         return;
     };
-    everything(&TlsServer::start("tls-installed", Some(installed)), false);
+    all_cases(&TlsServer::start("tls-installed", Some(installed)), false);
 }
 
 #[test]
-fn a_run_over_tls_measures_the_same_work_and_shows_no_password() {
+fn runs_over_tls_without_printing_the_password() {
     let server = TlsServer::start("tls-run", None);
-    server.allow_creating("u_scram");
-    let ca = server.own.certificate("ca");
+    server.grant_create("u_scram");
+    let ca = server.client_certs.certificate("ca");
     let url = server.url(
         "u_scram:right",
         &format!("sslmode=verify-full&sslrootcert={}&channel_binding=require", ca.display()),
@@ -394,42 +398,45 @@ fn a_run_over_tls_measures_the_same_work_and_shows_no_password() {
     let line = format!(
         "run rows --prepare --rows 5000 --batch 10 -c 3 -j 2 --update-percent 20 --duration 300ms --warmup 0 --interval 100ms --no-store --output json -d {url}"
     );
-    let ran = Ran::of(&mut command(&line)).expect(0);
+    let ran = CommandOutput::of(&mut command(&line)).expect(0);
     assert!(!ran.stdout.contains("right") && !ran.stderr.contains("right"));
     let record = ran.json();
     assert_eq!(record["verdict"]["valid"], true);
     assert!(record["target"]["encryption"].as_str().unwrap().starts_with("TLS 1.3"));
     assert!(record["stages"][0]["transactions"].as_u64().unwrap() > 0);
-    // A batch that is far larger than what TLS and socket take at once.
+    // A batch far larger than the TLS and socket buffers.
     let load = format!(
         "run load --method copy-binary --rows 40000 --batch-size 20000 -c 1 --no-store -d {url}"
     );
-    Ran::of(&mut command(&load)).expect(0);
-    // The roots of the system: here a file that stands for them.
+    CommandOutput::of(&mut command(&load)).expect(0);
+    // `SSL_CERT_FILE` replaces the root certificates of the system.
     let system = format!("doctor -d {}", url.replace(&ca.display().to_string(), "system"));
-    Ran::of(command(&system).env("SSL_CERT_FILE", &ca)).expect(0);
-    let other = server.own.certificate("other-ca");
-    Ran::of(command(&system).env("SSL_CERT_FILE", other)).expect(1).says("UnknownIssuer");
+    CommandOutput::of(command(&system).env("SSL_CERT_FILE", &ca)).expect(0);
+    let other = server.client_certs.certificate("other-ca");
+    CommandOutput::of(command(&system).env("SSL_CERT_FILE", other))
+        .expect(1)
+        .stderr_contains("UnknownIssuer");
 }
 
 #[test]
-fn a_password_is_not_in_the_process_title() {
+fn removes_the_password_from_the_process_title_of_a_run() {
     let server = TlsServer::start("tls-title", None);
     let url = server.url("u_scram:right", "sslmode=disable");
-    server.allow_creating("u_scram");
+    server.grant_create("u_scram");
     let line = format!(
         "run rows --prepare --rows 2000 --batch 10 --duration 1h --warmup 0 --no-store --database={url}"
     );
     let child = crate::fixture::until(&mut command(&line), "measuring");
     let title = std::fs::read_to_string(format!("/proc/{}/cmdline", child.id())).unwrap();
     assert!(title.contains("rows") && !title.contains("right"), "{title}");
-    let asked = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(asked.unwrap().success());
+    let signaled =
+        std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(signaled.unwrap().success());
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
 }
 
 #[test]
-fn copied_rows_come_out_as_they_went_in() {
+fn copies_rows_in_and_out_and_continues_after_a_failed_copy() {
     let server = TlsServer::start("tls-copy", None);
     let info = ConnInfo::parse(&server.url("u_trust", "sslmode=require"), |_| None).unwrap();
     let mut connection = Connection::open(&info, &Interrupt::new()).unwrap();

@@ -1,5 +1,5 @@
-//! SIGKILL of riops, of the server, and of both, during prepare and during run: the next run works
-//! and measures no half-made dataset.
+//! SIGKILL of riops, of the server and of both, during prepare and during a run. The next run must succeed
+//! and must not measure an incomplete dataset.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use riops::host::Interrupt;
 use riops::server::Connection;
 use riops::server::embedded::State;
 
-use crate::fixture::{Ran, folder, until};
+use crate::fixture::{CommandOutput, folder, until};
 use crate::server::{on, processes};
 
-/// Large enough to be still loading when the kill comes.
+/// Large enough that the load is still in progress at the time of the kill.
 const LONG_PREPARE: &str =
     "run rows --rows 3000000 --batch 10 --duration 200ms --warmup 0 --interval 100ms";
 const SMALL: &str = "run rows --rows 2000 --batch 10 --warmup 0 --interval 100ms";
-/// Ends long after the test would.
+/// Runs far longer than the test.
 const LONG_RUN: &str =
     "run rows --batch 10 --update-percent 30 --duration 1h --warmup 0 --interval 100ms";
 
@@ -24,17 +24,17 @@ pub(crate) fn kill(pid: u32, signal: &str) {
     assert!(killed.success());
 }
 
-/// Waits until the dataset is being loaded: registered, and with rows.
+/// Waits until the dataset is registered and its table contains rows.
 fn await_loading(home: &Path) {
-    await_answer(
+    await_value(
         home,
         "select 1 from riops.dataset, (select from riops.rows_0001 limit 1) as loaded
           where state = 'loading'",
     );
 }
 
-/// Waits until a query has an answer.
-pub(crate) fn await_answer(home: &Path, sql: &str) {
+/// Waits until a query returns a value.
+pub(crate) fn await_value(home: &Path, sql: &str) {
     let state = std::fs::read(home.join("state.json")).unwrap();
     let state: State = serde_json::from_slice(&state).unwrap();
     let mut connection = Connection::open(&state.conninfo(), &Interrupt::new()).unwrap();
@@ -43,31 +43,31 @@ pub(crate) fn await_answer(home: &Path, sql: &str) {
     }
 }
 
-/// The process in postmaster.pid.
+/// Returns the process id in postmaster.pid.
 pub(crate) fn postmaster(home: &Path) -> u32 {
     let text = std::fs::read_to_string(home.join("data/postmaster.pid")).unwrap();
     text.lines().next().unwrap().parse().unwrap()
 }
 
-/// After riops was killed nothing of the server may be left; it takes the keeper a moment.
+/// Waits until all processes of the server have exited. The keeper stops them after riops was killed.
 fn await_no_process(home: &Path) {
     let start = std::time::Instant::now();
     while !processes(home).is_empty() {
-        assert!(start.elapsed().as_secs() < 30, "still there: {:?}", processes(home));
+        assert!(start.elapsed().as_secs() < 30, "still running: {:?}", processes(home));
         std::thread::yield_now();
     }
 }
 
-/// The dataset is whole, as the registry says and as its rows say.
+/// Asserts that a run is valid and that the dataset passes verification.
 fn assert_works_again(home: &Path, line: &str) {
-    let run = Ran::of(&mut on(home, &format!("{line} --output json"))).expect(0);
+    let run = CommandOutput::of(&mut on(home, &format!("{line} --output json"))).expect(0);
     assert_eq!(run.json()["verdict"]["valid"], true);
-    Ran::of(&mut on(home, "verify rows")).expect(0);
+    CommandOutput::of(&mut on(home, "verify rows")).expect(0);
     assert_eq!(processes(home), [0; 0]);
 }
 
 #[test]
-fn riops_killed_during_prepare() {
+fn recovers_if_riops_is_killed_during_prepare() {
     let home = folder("kill-prepare");
     let mut child = until(&mut on(&home, LONG_PREPARE), "target:");
     await_loading(&home);
@@ -81,7 +81,7 @@ fn riops_killed_during_prepare() {
 }
 
 #[test]
-fn the_server_killed_during_prepare() {
+fn recovers_if_the_server_is_killed_during_prepare() {
     let home = folder("kill-server-prepare");
     let mut child = until(&mut on(&home, LONG_PREPARE), "target:");
     await_loading(&home);
@@ -94,7 +94,7 @@ fn the_server_killed_during_prepare() {
 }
 
 #[test]
-fn both_killed_during_prepare() {
+fn recovers_if_riops_and_the_server_are_killed_during_prepare() {
     let home = folder("kill-both-prepare");
     let mut child = until(&mut on(&home, LONG_PREPARE), "target:");
     await_loading(&home);
@@ -108,45 +108,44 @@ fn both_killed_during_prepare() {
 }
 
 #[test]
-fn riops_killed_during_run() {
+fn recovers_if_riops_is_killed_during_a_run() {
     let home = folder("kill-run");
-    Ran::of(&mut on(&home, &format!("{SMALL} --duration 100ms"))).expect(0);
+    CommandOutput::of(&mut on(&home, &format!("{SMALL} --duration 100ms"))).expect(0);
     let mut child = until(&mut on(&home, LONG_RUN), " s  ");
     kill(child.id(), "-KILL");
     child.wait().unwrap();
     await_no_process(&home);
-    // The killed run's updates were never reported: the proof says so and goes on.
+    // The killed run did not report its updates. The verification states this and succeeds.
     assert_works_again(&home, "run rows --batch 10 --duration 200ms --warmup 0 --interval 100ms");
-    let verified = Ran::of(&mut on(&home, "verify rows")).expect(0);
-    assert!(verified.stdout.contains("since a run did not report"), "{}", verified.stdout);
+    let verified = CommandOutput::of(&mut on(&home, "verify rows")).expect(0);
+    assert!(verified.stdout.contains("a run did not report its changes"), "{}", verified.stdout);
 }
 
 #[test]
-fn the_server_killed_during_run() {
+fn recovers_if_the_server_is_killed_during_a_run() {
     let home = folder("kill-server-run");
-    Ran::of(&mut on(&home, &format!("{SMALL} --duration 100ms"))).expect(0);
-    let patient = format!("{LONG_RUN} --reconnect-timeout 1s");
-    let child = until(&mut on(&home, &patient), " s  ");
+    CommandOutput::of(&mut on(&home, &format!("{SMALL} --duration 100ms"))).expect(0);
+    let line = format!("{LONG_RUN} --reconnect-timeout 1s");
+    let child = until(&mut on(&home, &line), " s  ");
     kill(postmaster(&home), "-KILL");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
-        text.contains("NO: a broken connection could not be replaced")
-            || text.contains("NO: the statement failed"),
+        text.contains("NO: reconnect failed") || text.contains("NO: statement failed"),
         "{text}"
     );
     assert_works_again(&home, "run rows --batch 10 --duration 200ms --warmup 0 --interval 100ms");
-    // What was acknowledged before the server died is known from the record, and is proved.
-    let verified = Ran::of(&mut on(&home, "verify rows")).expect(0);
+    // The record contains the updates acknowledged before the crash, so they are verified.
+    let verified = CommandOutput::of(&mut on(&home, "verify rows")).expect(0);
     assert!(!verified.stdout.contains("did not report"), "{}", verified.stdout);
     assert!(!verified.stdout.contains("increments of scratch: expected 0"), "{}", verified.stdout);
 }
 
 #[test]
-fn both_killed_during_run() {
+fn recovers_if_riops_and_the_server_are_killed_during_a_run() {
     let home = folder("kill-both-run");
-    Ran::of(&mut on(&home, &format!("{SMALL} --duration 100ms"))).expect(0);
+    CommandOutput::of(&mut on(&home, &format!("{SMALL} --duration 100ms"))).expect(0);
     let mut child = until(&mut on(&home, LONG_RUN), " s  ");
     kill(postmaster(&home), "-KILL");
     kill(child.id(), "-KILL");
@@ -155,9 +154,9 @@ fn both_killed_during_run() {
 }
 
 #[test]
-fn the_keeper_killed_takes_the_server_along() {
+fn the_server_stops_if_the_keeper_is_killed() {
     let home = folder("kill-keeper");
-    Ran::of(&mut on(&home, "server start")).expect(0);
+    CommandOutput::of(&mut on(&home, "server start")).expect(0);
     let status = std::fs::read_to_string(format!("/proc/{}/status", postmaster(&home))).unwrap();
     let keeper =
         status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim().parse().unwrap();
@@ -170,26 +169,26 @@ fn the_keeper_killed_takes_the_server_along() {
 }
 
 #[test]
-fn ctrl_c_and_sigterm_keep_what_was_measured() {
+fn ctrl_c_and_sigterm_end_a_run_and_store_its_record() {
     for (name, signal) in [("interrupt-int", "-INT"), ("interrupt-term", "-TERM")] {
         let home = folder(name);
-        Ran::of(&mut on(&home, &format!("{SMALL} --duration 100ms"))).expect(0);
+        CommandOutput::of(&mut on(&home, &format!("{SMALL} --duration 100ms"))).expect(0);
         let child = until(&mut on(&home, LONG_RUN), " s  ");
         kill(child.id(), signal);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130));
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.contains("RIOPS") && text.contains("interrupted"), "{text}");
-        let shown = Ran::of(&mut on(&home, "runs show --output json")).expect(0).json();
+        let shown = CommandOutput::of(&mut on(&home, "runs show --output json")).expect(0).json();
         assert_eq!(shown["status"], "interrupted");
         assert!(shown["stages"][0]["transactions"].as_u64().unwrap() > 0);
         assert_eq!(processes(&home), [0; 0]);
-        Ran::of(&mut on(&home, "verify rows")).expect(0);
+        CommandOutput::of(&mut on(&home, "verify rows")).expect(0);
     }
 }
 
 #[test]
-fn ctrl_c_during_prepare_leaves_nothing_that_looks_whole() {
+fn ctrl_c_during_prepare_leaves_no_complete_dataset() {
     let home = folder("interrupt-prepare");
     let mut child = until(&mut on(&home, LONG_PREPARE), "target:");
     await_loading(&home);

@@ -1,4 +1,4 @@
-//! One embedded server for all tests, a database for each, and ways to run the command.
+//! Test fixtures: one embedded server for all tests, a database for each test, and helpers to run riops.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -11,16 +11,16 @@ use riops::server::embedded::{Embedded, Options, State};
 use riops::server::{ConnInfo, Connection};
 use serde_json::Value;
 
-/// The command under test.
+/// Returns the path of the riops binary.
 pub(crate) fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_riops"))
 }
 
-/// A folder for this test that the server's unprivileged user can reach, empty.
+/// Creates an empty folder for a test, accessible to the server's unprivileged user.
 pub(crate) fn folder(name: &str) -> PathBuf {
-    let uid = rustix_uid();
+    let uid = current_uid();
     let folder = PathBuf::from(format!("/var/tmp/riops-test-{uid}")).join(name);
-    // Left over from a test that was killed.
+    // A killed test may have left the folder behind.
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     for open in [folder.parent().unwrap(), &folder] {
@@ -29,25 +29,25 @@ pub(crate) fn folder(name: &str) -> PathBuf {
     folder
 }
 
-fn rustix_uid() -> u32 {
+fn current_uid() -> u32 {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").unwrap().uid()
 }
 
 pub(crate) fn is_root() -> bool {
-    rustix_uid() == 0
+    current_uid() == 0
 }
 
-/// A program that a test needs beside riops; `None`, with a word about it, where it is not
-/// installed. The gate installs them all and lets nothing be left out.
+/// Returns the path of an external program. If it is not installed, prints a message and returns `None`;
+/// the test is then skipped. `.ci/run` sets `RIOPS_TEST_ALL`; a missing program is then an error.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let folders = ["/usr/sbin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"];
     let found =
         folders.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.exists());
-    missing(found, name)
+    or_skip(found, name)
 }
 
-/// The newest PostgreSQL that the system has installed.
+/// Returns the folder of the newest installed PostgreSQL.
 pub(crate) fn installed_postgresql() -> Option<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").ok();
     let newest = versions
@@ -56,24 +56,24 @@ pub(crate) fn installed_postgresql() -> Option<PathBuf> {
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
         .max();
     let found = newest.map(|version| PathBuf::from(format!("/usr/lib/postgresql/{version}")));
-    missing(found.filter(|path| path.join("bin/initdb").exists()), "PostgreSQL")
+    or_skip(found.filter(|path| path.join("bin/initdb").exists()), "PostgreSQL")
 }
 
-fn missing(found: Option<PathBuf>, name: &str) -> Option<PathBuf> {
+fn or_skip(found: Option<PathBuf>, name: &str) -> Option<PathBuf> {
     if found.is_none() {
         assert!(std::env::var_os("RIOPS_TEST_ALL").is_none(), "{name} is not installed");
         let mut out = std::io::stderr();
         std::io::Write::write_all(
             &mut out,
-            format!("left out: {name} is not installed\n").as_bytes(),
+            format!("skipped: {name} is not installed\n").as_bytes(),
         )
         .unwrap();
     }
     found
 }
 
-/// The server that the tests share. It is never left: when the test process ends, however it
-/// ends, the server's keeper stops it.
+/// Returns the server that all tests share. No test stops it: the server's keeper stops it when the test
+/// process exits, even after SIGKILL.
 fn shared() -> &'static Embedded {
     static SERVER: OnceLock<Embedded> = OnceLock::new();
     SERVER.get_or_init(|| {
@@ -87,7 +87,7 @@ fn shared() -> &'static Embedded {
     })
 }
 
-/// A database of a test's own.
+/// A database for one test.
 pub(crate) struct Database {
     pub(crate) conninfo: ConnInfo,
     pub(crate) state: State,
@@ -95,7 +95,7 @@ pub(crate) struct Database {
     pub(crate) store: PathBuf,
 }
 
-/// Makes an empty database on the shared server.
+/// Creates an empty database on the shared server.
 pub(crate) fn database(name: &str) -> Database {
     let state = shared().state();
     let mut admin = Connection::open(&state.conninfo(), &Interrupt::new()).unwrap();
@@ -107,13 +107,15 @@ pub(crate) fn database(name: &str) -> Database {
     Database { conninfo, state: state.clone(), url, store }
 }
 
-/// The shared server's TCP address, with its password.
-pub(crate) fn tcp_url() -> String {
-    shared().state().url_tcp()
+/// Returns the TCP URL of a database of the shared server, with the password.
+pub(crate) fn tcp_url(database: &str) -> String {
+    let url = shared().state().url_tcp();
+    let (server, _) = url.rsplit_once('/').unwrap();
+    format!("{server}/{database}")
 }
 
 impl Database {
-    /// A connection for looking behind the command's back.
+    /// Opens a connection to check or change the database independently of riops.
     pub(crate) fn connect(&self) -> Connection {
         Connection::open(&self.conninfo, &Interrupt::new()).unwrap()
     }
@@ -122,7 +124,7 @@ impl Database {
         self.connect().query_value(sql).unwrap()
     }
 
-    /// The command on this database.
+    /// Returns the command with this database as its target.
     pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = command(line);
         command.env("RIOPS_DATABASE", &self.url).env("RIOPS_STORE", &self.store);
@@ -130,12 +132,12 @@ impl Database {
     }
 
     /// Runs the command on this database.
-    pub(crate) fn riops(&self, line: &str) -> Ran {
-        Ran::of(&mut self.command(line))
+    pub(crate) fn riops(&self, line: &str) -> CommandOutput {
+        CommandOutput::of(&mut self.command(line))
     }
 }
 
-/// The command with these words, in an environment of its own.
+/// Returns the command with these arguments, without the `PG*` and `RIOPS_*` environment variables.
 pub(crate) fn command(line: &str) -> Command {
     let mut command = Command::new(binary());
     command.args(line.split_whitespace());
@@ -147,14 +149,14 @@ pub(crate) fn command(line: &str) -> Command {
     command
 }
 
-/// What a command did.
-pub(crate) struct Ran {
+/// Exit code and output of a finished command.
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Ran {
+impl CommandOutput {
     pub(crate) fn of(command: &mut Command) -> Self {
         Self::from(command.output().unwrap())
     }
@@ -167,15 +169,19 @@ impl Ran {
         }
     }
 
-    /// Fails the test unless the command ended with this code.
+    /// Fails the test unless the command exited with this code.
     pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
 
-    /// Fails the test unless standard error says this.
-    pub(crate) fn says(self, text: &str) -> Self {
-        assert!(self.stderr.contains(text), "`{text}` is not in:\n{}", self.stderr);
+    /// Fails the test unless standard error contains this text.
+    pub(crate) fn stderr_contains(self, text: &str) -> Self {
+        assert!(
+            self.stderr.contains(text),
+            "standard error does not contain `{text}`:\n{}",
+            self.stderr
+        );
         self
     }
 
@@ -184,12 +190,15 @@ impl Ran {
     }
 }
 
-/// Starts the command and waits for a line on its standard error that contains this.
+/// Starts the command and waits until a line on its standard error contains this text.
 pub(crate) fn until(command: &mut Command, text: &str) -> Child {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().contains(text)), "`{text}` never came");
-    // Somebody has to read the rest, or the command ends by a broken pipe.
+    assert!(
+        lines.any(|line| line.unwrap().contains(text)),
+        "no line on standard error contains `{text}`"
+    );
+    // If the rest is not read, the command fails with a broken pipe.
     std::thread::spawn(move || lines.for_each(drop));
     child
 }

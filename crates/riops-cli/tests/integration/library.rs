@@ -1,29 +1,29 @@
-//! A run without the command: the library is called with a plan and a server.
+//! Runs through the library API, with a plan and a server.
 
 use riops::host::Interrupt;
 use riops::metrics::Point;
 use riops::plan::{Plan, PreparePolicy, RowsRun, Stop};
 use riops::record::{Record, Status};
-use riops::run::{self, ErrorKind, Nothing, Observer};
+use riops::run::{self, ErrorKind, NoHistory, Observer};
 use riops::server::Server;
 
 use crate::fixture::{Database, database};
 
-/// Keeps what it is told.
+/// Records the events of a run.
 #[derive(Default)]
-struct Told {
+struct Recorder {
     notices: Vec<String>,
     prepared: u32,
     stages: u32,
     points: u64,
     complete: Option<Record>,
-    /// What it does when it is told of a stage, which it counts from 1.
+    /// Called at the start of each stage, with the number of the stage from 1.
     on_stage: Option<Box<dyn Fn(u32)>>,
-    /// What it does when the record is complete.
+    /// Called when the record is complete.
     on_complete: Option<Box<dyn Fn()>>,
 }
 
-impl riops::engine::Observer for Told {
+impl riops::engine::Observer for Recorder {
     fn connected(&mut self, sessions: usize) {
         assert_eq!(sessions, 2);
     }
@@ -35,7 +35,7 @@ impl riops::engine::Observer for Told {
     }
 }
 
-impl Observer for Told {
+impl Observer for Recorder {
     fn notice(&mut self, text: &str) {
         self.notices.push(text.to_owned());
     }
@@ -77,29 +77,29 @@ fn server(database: &Database) -> Server {
 }
 
 #[test]
-fn a_run_is_one_call_and_tells_an_observer_what_happens() {
+fn a_run_is_one_call_and_notifies_the_observer() {
     let database = database("library_run");
-    let mut told = Told::default();
+    let mut recorder = Recorder::default();
     let plan = Plan { prepare: PreparePolicy::IfMissing, ..plan() };
-    let record = run::run(&plan, &server(&database), &Interrupt::new(), &mut told).unwrap();
+    let record = run::run(&plan, &server(&database), &Interrupt::new(), &mut recorder).unwrap();
     assert_eq!(record.status, Status::Done);
-    assert_eq!((told.prepared, told.stages), (1, 2));
+    assert_eq!((recorder.prepared, recorder.stages), (1, 2));
     let measured: u64 = record.stages.iter().map(|stage| stage.transactions).sum();
     assert_eq!(measured, 80);
-    assert_eq!(told.points, measured);
-    assert_eq!(told.complete.as_ref(), Some(&record));
+    assert_eq!(recorder.points, measured);
+    assert_eq!(recorder.complete.as_ref(), Some(&record));
     assert_eq!(record.plan, plan);
 }
 
 #[test]
-fn a_dataset_that_is_missing_is_an_error_where_the_plan_prepares_none() {
+fn a_missing_dataset_is_an_error_if_the_plan_does_not_prepare_it() {
     let database = database("library_missing");
-    let mut told = Told::default();
-    let run = run::run(&plan(), &server(&database), &Interrupt::new(), &mut told);
+    let mut recorder = Recorder::default();
+    let run = run::run(&plan(), &server(&database), &Interrupt::new(), &mut recorder);
     let error = run.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Failed, "{error}");
     assert!(error.to_string().contains("riops prepare rows"), "{error}");
-    assert!(told.complete.is_none());
+    assert!(recorder.complete.is_none());
     assert_eq!(
         database.value("select count(*)::text from pg_namespace where nspname = 'riops'"),
         Some("0".to_owned())
@@ -107,20 +107,20 @@ fn a_dataset_that_is_missing_is_an_error_where_the_plan_prepares_none() {
 }
 
 #[test]
-fn an_interrupt_between_two_stages_keeps_the_first_one_and_its_verification() {
+fn an_interrupt_between_two_stages_keeps_and_verifies_the_first() {
     let database = database("library_interrupt");
     let interrupt = Interrupt::new();
     let user = interrupt.clone();
-    let mut told = Told {
+    let mut recorder = Recorder {
         on_stage: Some(Box::new(move |stage| {
             if stage == 2 {
                 user.request();
             }
         })),
-        ..Told::default()
+        ..Recorder::default()
     };
     let plan = Plan { prepare: PreparePolicy::IfMissing, ..plan() };
-    let record = run::run(&plan, &server(&database), &interrupt, &mut told).unwrap();
+    let record = run::run(&plan, &server(&database), &interrupt, &mut recorder).unwrap();
     assert_eq!(record.status, Status::Interrupted);
     assert!(record.stages[0].transactions == 40 && record.stages.len() <= 2);
     assert!(record.checks.len() >= 3 && record.checks.iter().all(|check| check.held));
@@ -129,18 +129,18 @@ fn an_interrupt_between_two_stages_keeps_the_first_one_and_its_verification() {
 }
 
 #[test]
-fn nothing_of_the_dataset_is_locked_any_more_when_the_record_is_complete() {
+fn the_dataset_is_unlocked_when_the_record_is_complete() {
     let database = database("library_locks");
     let server = server(&database);
     let other = server.clone();
-    let mut told = Told {
+    let mut recorder = Recorder {
         on_complete: Some(Box::new(move || {
-            let checks = run::verify("rows", &other, &Interrupt::new(), &Nothing).unwrap();
+            let checks = run::verify("rows", &other, &Interrupt::new(), &NoHistory).unwrap();
             assert!(checks.iter().all(|check| check.held));
         })),
-        ..Told::default()
+        ..Recorder::default()
     };
     let plan = Plan { prepare: PreparePolicy::IfMissing, ..plan() };
-    run::run(&plan, &server, &Interrupt::new(), &mut told).unwrap();
-    assert!(told.complete.is_some());
+    run::run(&plan, &server, &Interrupt::new(), &mut recorder).unwrap();
+    assert!(recorder.complete.is_some());
 }

@@ -1,16 +1,16 @@
 //! `generate csv`, `run load`, `prepare load`, `verify load` and `cleanup load`.
 
-use crate::fixture::{Database, Ran, command, database, folder, tcp_url, until};
+use crate::fixture::{CommandOutput, Database, command, database, folder, tcp_url, until};
 
 const ALL: &str = "insert,copy_mem,copy-binary,procedure,unnest";
 
-fn csv(folder: &std::path::Path, options: &str) -> Ran {
+fn csv(folder: &std::path::Path, options: &str) -> CommandOutput {
     let line = format!("generate csv {options} --dir {}", folder.display());
-    Ran::of(&mut command(&line)).expect(0)
+    CommandOutput::of(&mut command(&line)).expect(0)
 }
 
-/// What is in the table, from behind riops's back: rows, distinct ids, smallest, largest, and rows
-/// whose texts have not all this length.
+/// Queries the table directly. Returns the numbers of rows and of distinct ids, the smallest and largest id,
+/// and the number of rows with a text of another length.
 fn table(database: &Database, length: u32) -> String {
     let sql = format!(
         "select concat_ws(' ', count(*), count(distinct id), min(id), max(id),
@@ -22,7 +22,7 @@ fn table(database: &Database, length: u32) -> String {
 }
 
 #[test]
-fn every_method_loads_every_row_once_whatever_the_remainders() {
+fn every_method_loads_every_row_exactly_once() {
     let database = database("load_methods");
     for (options, rows, length) in [
         ("--rows 10003 -c 7", 10_003, 24),
@@ -52,11 +52,11 @@ fn every_method_loads_every_row_once_whatever_the_remainders() {
 }
 
 #[test]
-fn a_load_from_files_has_their_rows_and_nothing_else() {
+fn copy_file_loads_exactly_the_rows_of_the_files() {
     let database = database("load_files");
     let folder = folder("load-files");
     let written = csv(&folder, "--rows 1003 -c 3 --field-length 5");
-    assert!(written.stdout.contains("wrote 1,003 rows into 3 files"), "{}", written.stdout);
+    assert!(written.stdout.contains("wrote 1,003 rows to 3 files"), "{}", written.stdout);
     let mut names: Vec<_> = std::fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -74,15 +74,15 @@ fn a_load_from_files_has_their_rows_and_nothing_else() {
     assert!(record["stages"][0].get("batch").is_none());
     assert_eq!(table(&database, 5), "1003 1003 0 1002 0");
     database.riops("verify load").expect(0);
-    // Files are not replaced by a slip.
+    // Existing files are replaced only with --force.
     let again =
         format!("generate csv --rows 1003 -c 3 --field-length 5 --dir {}", folder.display());
-    Ran::of(&mut command(&again)).expect(1).says("is there already");
-    Ran::of(&mut command(&format!("{again} --force"))).expect(0);
+    CommandOutput::of(&mut command(&again)).expect(1).stderr_contains("already exists");
+    CommandOutput::of(&mut command(&format!("{again} --force"))).expect(0);
 }
 
 #[test]
-fn a_file_that_is_missing_is_told_before_anything_is_dropped() {
+fn a_missing_file_is_reported_before_the_table_is_dropped() {
     let database = database("load_no_file");
     let folder = folder("load-no-file");
     database.riops("run load --rows 100").expect(0);
@@ -91,13 +91,13 @@ fn a_file_that_is_missing_is_told_before_anything_is_dropped() {
     database
         .riops(&line)
         .expect(1)
-        .says("ysql_bench-t1-r7-f24--nr1.csv")
-        .says("riops generate csv");
+        .stderr_contains("ysql_bench-t1-r7-f24--nr1.csv")
+        .stderr_contains("riops generate csv");
     database.riops("verify load").expect(0);
 }
 
 #[test]
-fn a_role_that_may_not_read_files_is_told_how_it_may() {
+fn a_role_without_pg_read_server_files_gets_a_hint() {
     let database = database("load_role");
     database
         .connect()
@@ -105,17 +105,21 @@ fn a_role_that_may_not_read_files_is_told_how_it_may() {
         .unwrap();
     let folder = folder("load-role");
     csv(&folder, "--rows 50 -c 1");
-    let url = tcp_url().replace("/postgres", "/load_role");
-    let (_, behind) = url.split_once('@').unwrap();
+    let url = tcp_url("load_role");
+    let (_, address) = url.split_once('@').unwrap();
     let line = format!(
-        "run load --method copy-file --rows 50 -c 1 --no-store --dir {} -d postgresql://load_reader:secret@{behind}",
+        "run load --method copy-file --rows 50 -c 1 --no-store --dir {} -d postgresql://load_reader:secret@{address}",
         folder.display()
     );
-    Ran::of(&mut command(&line)).expect(1).says("grant pg_read_server_files to load_reader");
-    database.connect().execute("grant pg_read_server_files to load_reader").unwrap();
-    Ran::of(&mut command(&line)).expect(0);
+    CommandOutput::of(&mut command(&line))
+        .expect(1)
+        .stderr_contains("GRANT pg_read_server_files TO load_reader");
+    database.connect().execute("GRANT pg_read_server_files TO load_reader").unwrap();
+    CommandOutput::of(&mut command(&line)).expect(0);
     let missing = line.replace("--rows 50", "--rows 51");
-    Ran::of(&mut command(&format!("{missing} --drop"))).expect(1).says("riops generate csv");
+    CommandOutput::of(&mut command(&format!("{missing} --drop")))
+        .expect(1)
+        .stderr_contains("riops generate csv");
     assert_eq!(database.value("select count(*) from riops.test_table").as_deref(), Some("50"));
     database
         .connect()
@@ -124,10 +128,14 @@ fn a_role_that_may_not_read_files_is_told_how_it_may() {
 }
 
 #[test]
-fn a_table_that_is_filled_is_not_loaded_into_and_not_dropped_unless_that_is_wanted() {
+fn a_loaded_table_is_replaced_only_with_the_drop_option() {
     let database = database("load_filled");
     database.riops("run load --rows 300").expect(0);
-    database.riops("run load --rows 300").expect(1).says("duplicate keys").says("--drop");
+    database
+        .riops("run load --rows 300")
+        .expect(1)
+        .stderr_contains("duplicate keys")
+        .stderr_contains("--drop");
     database.riops("verify load").expect(0);
     database.riops("run load --rows 400 --drop").expect(0);
     assert_eq!(table(&database, 24), "400 400 0 399 0");
@@ -137,25 +145,28 @@ fn a_table_that_is_filled_is_not_loaded_into_and_not_dropped_unless_that_is_want
 }
 
 #[test]
-fn a_table_of_somebody_else_is_neither_filled_nor_dropped() {
+fn a_table_not_created_by_riops_is_neither_loaded_nor_dropped() {
     let database = database("load_foreign");
     database
         .connect()
         .execute("create schema riops; create table riops.test_table (a int); insert into riops.test_table values (7)")
         .unwrap();
-    database.riops("run load --rows 10 --drop").expect(1).says("was not made by riops");
+    database
+        .riops("run load --rows 10 --drop")
+        .expect(1)
+        .stderr_contains("was not created by riops");
     assert_eq!(database.value("select a from riops.test_table").as_deref(), Some("7"));
     database.riops("run load --rows 10 --table-name other_table").expect(0);
     assert_eq!(database.value("select count(*) from riops.other_table").as_deref(), Some("10"));
 }
 
 #[test]
-fn rows_that_were_lost_added_or_changed_behind_riops_s_back_are_found() {
+fn verify_detects_lost_added_and_changed_rows() {
     let database = database("load_verify");
     database.riops("run load --rows 1000 --method copy-binary").expect(0);
     for (change, found) in [
-        ("update riops.test_table set f3 = f2 where id = 700", "from id 700 on"),
-        ("update riops.test_table set f1 = f1 || 'x' where id = 3", "has not 24 characters"),
+        ("update riops.test_table set f3 = f2 where id = 700", "the first at id 700"),
+        ("update riops.test_table set f1 = f1 || 'x' where id = 3", "not 24 characters long"),
         ("delete from riops.test_table where id = 999", "largest id"),
         ("insert into riops.test_table values (5000, '', '', '', '')", "5000"),
     ] {
@@ -168,76 +179,76 @@ fn rows_that_were_lost_added_or_changed_behind_riops_s_back_are_found() {
 }
 
 #[test]
-fn what_the_server_made_is_compared_with_what_was_there_after_the_load() {
+fn verify_compares_server_generated_rows_with_the_baseline_of_the_load() {
     let database = database("load_baseline");
     database.riops("run load --rows 1000 --method procedure").expect(0);
     database.riops("verify load").expect(0);
     database.connect().execute("update riops.test_table set f3 = f2 where id = 700").unwrap();
     let verified = database.riops("verify load").expect(3);
-    assert!(verified.stdout.contains("from id 700 on"), "{}", verified.stdout);
+    assert!(verified.stdout.contains("the first at id 700"), "{}", verified.stdout);
 }
 
 #[test]
-fn a_duplicate_key_in_the_middle_ends_the_load_and_verify_tells_what_is_there() {
+fn a_duplicate_key_ends_the_load_and_verify_reports_the_loaded_rows() {
     let database = database("load_duplicate");
-    // Somebody else's row comes with the table.
+    // An event trigger inserts a row as soon as the table is created.
     database
         .connect()
         .execute(
-            "create function public.intrude() returns event_trigger language plpgsql as $$
+            "create function public.insert_duplicate() returns event_trigger language plpgsql as $$
              begin
                if exists (select from pg_event_trigger_ddl_commands() where object_identity = 'riops.test_table') then
                  execute 'insert into riops.test_table values (150, repeat(''a'', 24), repeat(''a'', 24), repeat(''a'', 24), repeat(''a'', 24))';
                end if;
              end $$;
-             create event trigger intrude on ddl_command_end when tag in ('CREATE TABLE') execute function public.intrude()",
+             create event trigger insert_duplicate on ddl_command_end when tag in ('CREATE TABLE') execute function public.insert_duplicate()",
         )
         .unwrap();
-    // In the middle of a batch that is far larger than a socket takes, the server hears to its end
-    // what it has refused.
+    // The error occurs in the middle of a batch far larger than the socket buffer. The server reads and
+    // discards the rest.
     let copy = "run load --rows 200000 -c 2 --batch-size 100000 --method copy-binary";
     let run = database.riops(copy).expect(1);
     assert!(run.stdout.contains("23505"), "{}", run.stdout);
     let run = database.riops("run load --rows 1000 -c 1 --batch-size 100 --drop").expect(1);
     let text = &run.stdout;
     assert!(text.contains("23505") && text.contains("duplicate key"), "{text}");
-    assert!(text.contains("another client writes into riops.test_table"), "{text}");
-    assert!(text.contains("next       riops verify load"), "{text}");
-    // The first batch and the foreign row.
+    assert!(text.contains("another client writes to table \"riops.test_table\""), "{text}");
+    assert!(text.contains("riops verify load"), "{text}");
+    // The first batch and the row inserted by the trigger.
     let verified = database.riops("verify load").expect(3);
     assert!(verified.stdout.contains("expected 100, found 101"), "{}", verified.stdout);
-    assert!(verified.stdout.contains("which is not whole: expected 1000"), "{}", verified.stdout);
-    database.riops("run point --transactions 5").expect(1).says("incomplete");
-    database.connect().execute("drop event trigger intrude").unwrap();
-    database.riops("run load --rows 1000").expect(1).says("an interrupted load has left");
+    assert!(verified.stdout.contains("(load incomplete): expected 1000"), "{}", verified.stdout);
+    database.riops("run point --transactions 5").expect(1).stderr_contains("incomplete");
+    database.connect().execute("drop event trigger insert_duplicate").unwrap();
+    database.riops("run load --rows 1000").expect(1).stderr_contains("rows of an interrupted load");
     database.riops("run load --rows 1000 --drop").expect(0);
 }
 
 #[test]
-fn a_stage_that_does_not_come_about_leaves_those_before_it() {
+fn a_stage_that_fails_to_start_keeps_the_earlier_stages() {
     let database = database("load_next_stage");
     database.riops("run load --rows 300").expect(0);
     database
         .connect()
         .execute("create function riops.load_batch() returns int language sql as 'select 1'")
         .unwrap();
-    // Before anything is dropped.
+    // The error comes before anything is dropped.
     database
         .riops("run load --rows 200 --method insert,procedure --drop")
         .expect(1)
-        .says("riops.load_batch exists");
+        .stderr_contains("\"riops.load_batch\" exists");
     assert_eq!(table(&database, 24), "300 300 0 299 0");
     database
         .connect()
         .execute(
             "drop function riops.load_batch();
-             create table public.made (n int); insert into public.made values (0);
-             create function public.refuse() returns event_trigger language plpgsql as $$
+             create table public.table_count (n int); insert into public.table_count values (0);
+             create function public.reject_second_table() returns event_trigger language plpgsql as $$
              begin
-               update public.made set n = n + 1;
-               if (select n from public.made) > 1 then raise exception 'no second table'; end if;
+               update public.table_count set n = n + 1;
+               if (select n from public.table_count) > 1 then raise exception 'no second table'; end if;
              end $$;
-             create event trigger refuse on ddl_command_end when tag in ('CREATE TABLE') execute function public.refuse()",
+             create event trigger reject_second_table on ddl_command_end when tag in ('CREATE TABLE') execute function public.reject_second_table()",
         )
         .unwrap();
     let run =
@@ -247,18 +258,18 @@ fn a_stage_that_does_not_come_about_leaves_those_before_it() {
     assert_eq!(record["stages"][0]["rows"], 200);
     let failure = record["failure"].as_str().unwrap();
     assert!(failure.contains("no second table"), "{failure}");
-    database.connect().execute("drop event trigger refuse").unwrap();
+    database.connect().execute("drop event trigger reject_second_table").unwrap();
     database.riops("run load --rows 100").expect(0);
 }
 
 #[test]
-fn ctrl_c_ends_a_load_and_what_was_acknowledged_is_there() {
+fn ctrl_c_ends_a_load_and_acknowledged_rows_are_present() {
     let database = database("load_interrupted");
     let mut line = database
         .command("run load --rows 100000000 -c 2 --batch-size 500 --interval 100ms --output json");
     let child = until(&mut line, " rows/s");
     crate::crash::kill(child.id(), "-INT");
-    let ran = Ran::from(child.wait_with_output().unwrap()).expect(130);
+    let ran = CommandOutput::from(child.wait_with_output().unwrap()).expect(130);
     let record = ran.json();
     assert_eq!(
         (&record["status"], &record["verdict"]["valid"]),
@@ -268,16 +279,16 @@ fn ctrl_c_ends_a_load_and_what_was_acknowledged_is_there() {
         record["verdict"]["reasons"][0]
             .as_str()
             .unwrap()
-            .ends_with("of 100000000 rows were loaded")
+            .ends_with("of 100,000,000 rows were loaded")
     );
     let verified = database.riops("verify load").expect(3);
     let wrong = verified.stdout.lines().filter(|line| line.starts_with("WRONG")).count();
     assert_eq!(wrong, 1, "{}", verified.stdout);
-    assert!(verified.stdout.contains("that were acknowledged"), "{}", verified.stdout);
+    assert!(verified.stdout.contains("acknowledged rows of riops."), "{}", verified.stdout);
 }
 
 #[test]
-fn a_server_that_is_killed_in_a_load_is_an_error_and_verify_tells_what_is_there() {
+fn a_load_fails_if_the_server_is_killed_and_verify_reports_the_loaded_rows() {
     let home = folder("load-kill");
     let store = home.join("runs.sqlite");
     let on = |line: &str| {
@@ -285,29 +296,29 @@ fn a_server_that_is_killed_in_a_load_is_an_error_and_verify_tells_what_is_there(
         command.env("RIOPS_STORE", &store);
         command
     };
-    // The table of the first stage is gone, and its rows do not count in the second one's account.
+    // The second stage has replaced the table of the first, whose rows no longer count.
     let mut run = on("run load --rows 300000 -c 2 --method unnest,copy --output json");
     let child = until(&mut run, "stage: load, unnest");
-    crate::crash::await_answer(
+    crate::crash::await_value(
         &home,
         "select 1 from pg_stat_activity, (select from riops.test_table limit 1) as loaded
           where query like 'copy riops%'",
     );
     crate::crash::kill(crate::crash::postmaster(&home), "-KILL");
-    let ran = Ran::from(child.wait_with_output().unwrap()).expect(1);
+    let ran = CommandOutput::from(child.wait_with_output().unwrap()).expect(1);
     let record = ran.json();
     assert_eq!(record["status"], "failed");
     assert!(record["failure"].as_str().unwrap().contains("connection"), "{}", record["failure"]);
-    let verified = Ran::of(&mut on("verify load")).expect(3);
+    let verified = CommandOutput::of(&mut on("verify load")).expect(3);
     let wrong: Vec<_> = verified.stdout.lines().filter(|line| line.starts_with("WRONG")).collect();
     assert_eq!(wrong.len(), 1, "{}", verified.stdout);
-    assert!(wrong[0].contains("which is not whole"), "{}", verified.stdout);
-    Ran::of(&mut on("run load --rows 500 --drop")).expect(0);
-    Ran::of(&mut on("verify load")).expect(0);
+    assert!(wrong[0].contains("(load incomplete)"), "{}", verified.stdout);
+    CommandOutput::of(&mut on("run load --rows 500 --drop")).expect(0);
+    CommandOutput::of(&mut on("verify load")).expect(0);
 }
 
 #[test]
-fn the_text_has_ysql_bench_s_block_a_histogram_and_the_bytes_of_a_row() {
+fn text_output_has_the_ysql_bench_block_a_histogram_and_the_row_size() {
     let database = database("load_text");
     let run = database
         .riops("run load --rows 2000 -c 2 --print-histogram --histogram-buckets 4 --show-rowsize")
@@ -321,42 +332,45 @@ fn the_text_has_ysql_bench_s_block_a_histogram_and_the_bytes_of_a_row() {
         "non-transactional       false",
         "wallclock time per row",
         "database time per row",
-        "bytes of a row          128",
+        "bytes per row           128",
         "histogram is per batch (200 rows)",
         "# samples            = 10",
     ] {
         assert!(run.stdout.contains(line), "`{line}` is not in:\n{}", run.stdout);
     }
     assert_eq!(run.stdout.lines().filter(|line| line.contains("]:")).count(), 4);
-    // A record that was kept is shown in the same way.
+    // A stored run is shown in the same way.
     let shown = database.riops("runs show last --print-histogram=log").expect(0);
     assert!(shown.stdout.contains("histogram is per batch (200 rows)"), "{}", shown.stdout);
-    database.riops("runs show last --graph /tmp/x.png").expect(2).says("without --graph");
+    database
+        .riops("runs show last --graph /tmp/x.png")
+        .expect(2)
+        .stderr_contains("without --graph");
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_is_made() {
+fn rejects_invalid_options_before_creating_anything() {
     let database = database("load_refused");
     for (line, message) in [
         ("run load --rows 0", "--rows must be at least 1"),
-        ("run load --sessions 5000", "max_connections"),
+        ("run load --sessions 600", "max_connections"),
         ("run load --rows 3e9", "the key is an int"),
-        ("run load --method bulk", "none of insert"),
+        ("run load --method bulk", "expected insert"),
         ("run load --batch-size 0", "--batch-size must be at least 1"),
         ("run load --batch-size 13108", "65540 parameters"),
         ("run load --field-length 0", "--field-length must be at least 1"),
-        ("run load --table-name Robert'); --", "is no name"),
-        ("run load --dir /tmp", "--dir goes with --method copy-file"),
-        ("run load --method copy-file --dir data", "no absolute path"),
-        ("run load --non-transactional", "--non-transactional is for YugabyteDB"),
-        ("run load --tablets 3", "--tablets is for YugabyteDB"),
+        ("run load --table-name Robert'); --", "--table-name must consist"),
+        ("run load --dir /tmp", "--dir requires --method copy-file"),
+        ("run load --method copy-file --dir data", "absolute path"),
+        ("run load --non-transactional", "--non-transactional is not supported by PostgreSQL"),
+        ("run load --tablets 3", "--tablets is not supported by PostgreSQL"),
         ("run load --duration 5", "unexpected argument"),
-        ("run load --output pgio", "does not fit a run of load; these do: text, json"),
+        ("run load --output pgio", "is not supported for load; supported forms: text, json"),
         ("run load --histogram-buckets 5", "--print-histogram"),
-        ("run load --graph /nonexistent/x.png", "cannot be written"),
+        ("run load --graph /nonexistent/x.png", "cannot write --graph"),
     ] {
         let code = if line.contains("nonexistent") { 1 } else { 2 };
-        database.riops(line).expect(code).says(message);
+        database.riops(line).expect(code).stderr_contains(message);
     }
     assert_eq!(database.value("select 1 from pg_namespace where nspname = 'riops'"), None);
 }

@@ -1,9 +1,9 @@
-//! The built command against a real PostgreSQL: the embedded one.
+//! Integration tests: the riops binary against the embedded PostgreSQL server.
 
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    reason = "a test that meets the unexpected has to fail there"
+    reason = "a test panics at the first unexpected value"
 )]
 
 mod bad_input;

@@ -1,4 +1,4 @@
-//! Runs on several nodes: the spread, the loss of a node and its return, figures of each.
+//! Runs on several nodes: session placement, failure and restart of a node, metrics per node.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use crate::fixture::until;
 
 const INSERTS: &str = "run oltp insert -c 9 -j 2 --warmup 0 --interval 200ms";
 
-fn of_each(record: &Value, field: &str) -> Vec<u64> {
+fn per_node(record: &Value, field: &str) -> Vec<u64> {
     let nodes = record["stages"][0]["nodes"].as_array().unwrap();
     nodes.iter().map(|node| node[field].as_u64().unwrap()).collect()
 }
@@ -24,12 +24,12 @@ fn prepared(name: &str) -> Cluster {
 }
 
 #[test]
-fn a_killed_node_s_sessions_go_on_elsewhere_and_come_home_when_it_is_back() {
+fn sessions_of_a_killed_node_move_to_other_nodes_and_return_after_its_restart() {
     let mut cluster = prepared("killed-node");
     let spread = cluster.riops(&format!("{INSERTS} --transactions 300 --output json"));
-    let spread = spread.expect(0).says("127.0.0.3").json();
-    assert_eq!(of_each(&spread, "sessions"), [3, 3, 3]);
-    assert_eq!(of_each(&spread, "transactions").iter().sum::<u64>(), 300);
+    let spread = spread.expect(0).stderr_contains("127.0.0.3").json();
+    assert_eq!(per_node(&spread, "sessions"), [3, 3, 3]);
+    assert_eq!(per_node(&spread, "transactions").iter().sum::<u64>(), 300);
     assert_eq!(spread["stages"][0]["nodes"][1]["placement"], "cloud.region.zone2");
 
     let line = format!("{INSERTS} -t 1h --on-error continue --rebalance --reconnect-timeout 1m");
@@ -42,7 +42,7 @@ fn a_killed_node_s_sessions_go_on_elsewhere_and_come_home_when_it_is_back() {
     while cluster.sessions(1) < 3 {
         std::thread::yield_now();
     }
-    // They work there again.
+    // The restarted node executes transactions again.
     let inserted = |cluster: &Cluster| cluster.value(1, "select last_value from riops.ids");
     let before = inserted(&cluster);
     while inserted(&cluster) == before {
@@ -52,7 +52,7 @@ fn a_killed_node_s_sessions_go_on_elsewhere_and_come_home_when_it_is_back() {
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(130), "{}", String::from_utf8_lossy(&ended.stdout));
     let record = cluster.riops("runs show last --output json").expect(0).json();
-    assert_eq!(of_each(&record, "sessions"), [3, 3, 3], "{}", record["stages"][0]["nodes"]);
+    assert_eq!(per_node(&record, "sessions"), [3, 3, 3], "{}", record["stages"][0]["nodes"]);
     let node = &record["stages"][0]["nodes"][1];
     assert!(node["errors"].as_u64() >= Some(3), "{node}");
     let outages = node["outages"].as_array().unwrap();
@@ -60,9 +60,9 @@ fn a_killed_node_s_sessions_go_on_elsewhere_and_come_home_when_it_is_back() {
         outages.iter().any(|outage| outage["without_success_s"].as_f64() > Some(0.0)),
         "{node}"
     );
-    // Whoever lost a session got another one; those that went home were not broken.
+    // Only lost connections count as reconnects, not the sessions that --rebalance moved back.
     let stage = &record["stages"][0];
-    assert_eq!(stage["reconnects"].as_u64(), Some(of_each(&record, "reconnects").iter().sum()));
+    assert_eq!(stage["reconnects"].as_u64(), Some(per_node(&record, "reconnects").iter().sum()));
     assert!(stage["reconnects"].as_u64() >= Some(3));
     let verified = cluster.riops("verify oltp").expect(0);
     assert!(!verified.stdout.contains("did not report"), "{}", verified.stdout);
@@ -72,51 +72,54 @@ fn a_killed_node_s_sessions_go_on_elsewhere_and_come_home_when_it_is_back() {
 }
 
 #[test]
-fn each_spread_goes_where_it_says() {
+fn each_spread_policy_selects_the_expected_nodes() {
     let cluster = prepared("spreads");
     let ran = |options: &str| {
         let line = format!("{INSERTS} --transactions 90 --output json {options}");
         cluster.riops(&line).expect(0).json()
     };
-    // Nodes that the spread leaves out are none of the run's.
+    // Nodes that the spread excludes are not part of the run.
     let near = ran("--spread topology:cloud.region.zone2:1,cloud.region.*:2");
-    assert_eq!(of_each(&near, "sessions"), [9]);
+    assert_eq!(per_node(&near, "sessions"), [9]);
     assert_eq!(near["stages"][0]["nodes"][0]["placement"], "cloud.region.zone2");
-    let fewest = of_each(&ran("--spread least-connections"), "sessions");
+    let fewest = per_node(&ran("--spread least-connections"), "sessions");
     assert_eq!((fewest.len(), fewest.iter().sum::<u64>()), (3, 9));
     let primary = ran("--spread primary");
-    assert_eq!(of_each(&primary, "sessions"), [3, 3, 3]);
-    // One server's counters say nothing of three.
+    assert_eq!(per_node(&primary, "sessions"), [3, 3, 3]);
+    // The counters of one server do not cover three nodes.
     assert_eq!(primary["stages"][0]["database"], Value::Null);
-    cluster.riops(&format!("{INSERTS} --cold")).expect(2).says("one server");
-    cluster.riops(&format!("{INSERTS} --spread replica")).expect(1).says("no node of the cluster");
-    // As through a service that does not balance: one node does all, and the result says so.
+    cluster.riops(&format!("{INSERTS} --cold")).expect(2).stderr_contains("several nodes");
+    cluster
+        .riops(&format!("{INSERTS} --spread replica"))
+        .expect(1)
+        .stderr_contains("no node of the cluster");
+    // Like a service without load balancing: one node does all the work, and the result warns about it.
     let off = cluster.riops(&format!("{INSERTS} --spread off --transactions 90")).expect(0);
     assert!(off.stdout.contains("WARNING: 127.0.0.1"), "{}", off.stdout);
     let record = cluster.riops("runs show last --output json").expect(0).json();
-    assert_eq!(of_each(&record, "sessions"), [9, 0, 0]);
+    assert_eq!(per_node(&record, "sessions"), [9, 0, 0]);
     assert_eq!(record["stages"][0]["imbalance"], 3.0);
 }
 
 #[test]
-fn a_node_that_is_down_at_the_start_is_left_out_and_hosts_by_hand_are_nodes_too() {
+fn skips_a_node_that_is_down_at_the_start_and_uses_the_host_list_as_nodes() {
     let cluster = prepared("down-at-start");
     cluster.execute(0, "alter function yb_servers() rename to no_servers");
     cluster.kill(1);
     let line = format!("{INSERTS} --transactions 90 --output json");
-    let mut by_hand = cluster.command(&line);
-    by_hand.env("RIOPS_DATABASE", cluster.url(&[0, 1, 2]));
-    let ran = crate::fixture::Ran::of(&mut by_hand).expect(0);
-    let record = ran.says("gets no sessions for now").json();
-    // Two workers connect at once: which of the two gets the odd one is a matter of luck.
-    let sessions = of_each(&record, "sessions");
+    let mut with_hosts = cluster.command(&line);
+    with_hosts.env("RIOPS_DATABASE", cluster.url(&[0, 1, 2]));
+    let ran = crate::fixture::CommandOutput::of(&mut with_hosts).expect(0);
+    let record = ran.stderr_contains("gets no sessions for now").json();
+    // Two workers connect concurrently, so the odd session can be on either node.
+    let sessions = per_node(&record, "sessions");
     assert!([[5, 0, 4], [4, 0, 5]].iter().any(|even| sessions == *even), "{sessions:?}");
 }
 
 #[test]
-fn what_the_nodes_tell_over_http_stands_beside_them() {
+fn reports_the_metrics_that_each_node_serves_over_http() {
     let cluster = prepared("http");
-    // Two readings of the second node; on the others nobody listens.
+    // Two scrapes of the second node. On the other nodes, the port is closed.
     let listener = TcpListener::bind("127.0.0.2:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = std::thread::spawn(move || {

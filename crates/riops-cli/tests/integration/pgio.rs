@@ -1,6 +1,6 @@
-//! An existing pgio.conf, taken as it is.
+//! Runs with an existing pgio.conf.
 
-use crate::fixture::{Database, Ran, database, folder};
+use crate::fixture::{CommandOutput, Database, database, folder};
 
 fn conf(name: &str, update_pct: u8, extra: &str) -> String {
     let path = folder(&format!("conf-{name}")).join("pgio.conf");
@@ -15,14 +15,17 @@ fn conf(name: &str, update_pct: u8, extra: &str) -> String {
 fn prepared(name: &str) -> Database {
     let database = database(name);
     let conf = conf(name, 0, "");
-    database.riops(&format!("prepare rows --config {conf}")).expect(0).says("CREATE_BASE_TABLE");
+    database
+        .riops(&format!("prepare rows --config {conf}"))
+        .expect(0)
+        .stderr_contains("CREATE_BASE_TABLE");
     database
 }
 
 #[test]
-fn its_tables_have_one_row_to_a_block() {
+fn tables_have_one_row_per_block() {
     let database = prepared("pgio_tables");
-    // The server may have added some empty blocks at the end.
+    // The server may have extended the tables by some empty blocks.
     let sizes = "select bool_and(pg_relation_size(oid) / 8192 between 1024 and 1100) from pg_class where relname in ('rows_0001', 'rows_0002')";
     assert_eq!(database.value(sizes).as_deref(), Some("t"));
     let blocks = "select count(distinct split_part(ctid::text, ',', 1)) from riops.rows_0001";
@@ -31,7 +34,7 @@ fn its_tables_have_one_row_to_a_block() {
 }
 
 #[test]
-fn the_report_is_complete_and_its_blocks_are_those_of_pg_stat_io() {
+fn report_is_complete_and_its_block_counts_match_pg_stat_io() {
     let database = prepared("pgio_report");
     for update_pct in [0, 20, 70, 100] {
         let conf = conf("pgio_report", update_pct, "");
@@ -65,11 +68,11 @@ fn the_report_is_complete_and_its_blocks_are_those_of_pg_stat_io() {
             .iter()
             .map(|name| blocks[name].as_f64().unwrap())
             .sum();
-        // Beside the sessions' own there are only those of transactions in the drain.
+        // All other block accesses come from transactions during the drain.
         let drained = stage["drained"]["transactions"].as_f64().unwrap() * 200.0;
         assert!((touched - counted).abs() <= counted * 0.02 + drained, "{touched} {counted}");
         let io = &stage["database"]["client_io"];
-        // Other tests use the same server, so there may be more, and never less.
+        // Other tests use the same server, so the server's counters may be higher but not lower.
         assert!(
             io["hits"].as_f64().unwrap() + io["reads"].as_f64().unwrap()
                 >= touched * 0.98 - drained
@@ -80,7 +83,7 @@ fn the_report_is_complete_and_its_blocks_are_those_of_pg_stat_io() {
 }
 
 #[test]
-fn the_command_line_wins_and_nothing_is_ignored_in_silence() {
+fn command_line_overrides_the_file_and_unknown_lines_are_reported() {
     let database = prepared("pgio_wins");
     let conf = conf("pgio_wins", 50, "OUTPUT_DIR=/tmp\n");
     let run = database
@@ -88,26 +91,26 @@ fn the_command_line_wins_and_nothing_is_ignored_in_silence() {
             "run rows --config {conf} --update-percent 0 --transactions 20 --output json"
         ))
         .expect(0)
-        .says("OUTPUT_DIR is no variable of PGIO");
+        .stderr_contains("OUTPUT_DIR is not a variable of PGIO");
     let plan = &run.json()["plan"];
     assert_eq!((&plan["rows"]["update_percent"], &plan["sessions"]), (&0.into(), &4.into()));
     assert_eq!(plan["stop"]["transactions"], 20);
-    for (line, said) in [
+    for (line, message) in [
         ("SCALE=100", "SCALE=100"),
-        ("RUN_TIME=$TIME", "RUN_TIME has no plain value"),
-        ("if true; then", "is no assignment"),
+        ("RUN_TIME=$TIME", "RUN_TIME must have a literal value"),
+        ("if true; then", "is not a variable assignment"),
     ] {
         let bad = folder("conf-bad").join("pgio.conf");
         std::fs::write(&bad, format!("UPDATE_PCT=10\n{line}\n")).unwrap();
         let run = database.riops(&format!("run rows --config {}", bad.display()));
-        run.expect(2).says(said);
+        run.expect(2).stderr_contains(message);
     }
 }
 
 #[test]
-fn without_d_the_connect_string_says_where() {
+fn uses_the_connect_string_if_no_database_is_given() {
     let mut run =
         crate::fixture::command(&format!("run rows --config {}", conf("pgio_where", 0, "")));
     run.env("PGHOST", "/nowhere");
-    Ran::of(&mut run).expect(1).says("database pg10");
+    CommandOutput::of(&mut run).expect(1).stderr_contains("database pg10");
 }

@@ -3,7 +3,7 @@
 use crate::fixture::database;
 
 #[test]
-fn every_statement_is_answered_by_every_protocol_and_needs_nothing_in_the_database() {
+fn every_statement_works_with_every_protocol_and_creates_no_objects() {
     let database = database("ping_statements");
     for (statement, rows) in [("select1", 300), ("empty", 0), ("sync", 0)] {
         for protocol in ["prepared", "extended", "simple"] {
@@ -13,7 +13,7 @@ fn every_statement_is_answered_by_every_protocol_and_needs_nothing_in_the_databa
             );
             let ran = database.riops(&line);
             if (statement, protocol) == ("sync", "simple") {
-                ran.expect(2).says("the simple protocol has no Sync");
+                ran.expect(2).stderr_contains("the simple query protocol has no Sync message");
                 continue;
             }
             let record = ran.expect(0).json();
@@ -25,18 +25,18 @@ fn every_statement_is_answered_by_every_protocol_and_needs_nothing_in_the_databa
     }
     let schemas = "select count(*)::text from pg_namespace where nspname = 'riops'";
     assert_eq!(database.value(schemas).as_deref(), Some("0"));
-    database.riops("run ping --rows 5").expect(2).says("unexpected argument '--rows'");
-    database.riops("verify ping").expect(2).says("unrecognized subcommand");
+    database.riops("run ping --rows 5").expect(2).stderr_contains("unexpected argument '--rows'");
+    database.riops("verify ping").expect(2).stderr_contains("unrecognized subcommand");
 }
 
 #[test]
-fn the_options_of_all_workloads_apply_and_a_run_can_be_repeated() {
+fn accepts_the_common_options_and_can_be_rerun() {
     let database = database("ping_options");
     let line = "run ping -c 3 --pipeline 4 --warmup 0 --rate 2000 --transactions 200 \
                 --threshold errors=0 --latency-limit 1s --label path";
     let text = database.riops(line).expect(0).stdout;
-    assert!(text.contains("round trips of select 1"), "{text}");
-    assert!(text.contains("valid      yes: every reply had its row"), "{text}");
+    assert!(text.contains("round trips of SELECT 1"), "{text}");
+    assert!(text.contains("valid        yes: every statement returned its row"), "{text}");
     let again = database.riops("runs rerun --output json").expect(0).json();
     assert_eq!(again["label"], "path");
     assert_eq!(again["stages"][0]["transactions"], 200);

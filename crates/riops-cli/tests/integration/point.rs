@@ -1,4 +1,4 @@
-//! `run point`, on the table of `load`.
+//! `run point` on the table that `load` creates.
 
 use crate::fixture::{Database, database, folder};
 
@@ -11,7 +11,7 @@ fn loaded(name: &str, options: &str) -> Database {
 }
 
 #[test]
-fn selects_and_updates_are_counted_and_their_access_paths_proved() {
+fn counts_selects_and_updates_and_checks_their_access_paths() {
     let database = loaded("point_ops", "--rows 5000");
     for (op, operations) in [
         ("select", vec!["select"]),
@@ -47,12 +47,12 @@ fn selects_and_updates_are_counted_and_their_access_paths_proved() {
         }
     }
     let updates = database.value("select sum(rows_changed) from riops.run").unwrap();
-    // 400 and 100, three times; each of three sessions is off by less than one.
+    // 400 and 100 updates with each of three protocols. Each of the three sessions is off by less than one.
     assert!(updates.parse::<u64>().unwrap() > 1_490, "{updates}");
 }
 
 #[test]
-fn updates_may_write_texts_of_another_length_and_selects_know_it() {
+fn updates_may_change_the_field_length_and_selects_accept_both_lengths() {
     let database = loaded("point_length", "--rows 20000");
     database.riops(&format!("run point --op mixed:50/50 --field-length 30 {SHORT}")).expect(0);
     let lengths = database.value("select count(distinct length(f1)) from riops.test_table");
@@ -62,11 +62,11 @@ fn updates_may_write_texts_of_another_length_and_selects_know_it() {
     assert!(verified.stdout.contains("not 24 or 30 characters"), "{}", verified.stdout);
     database.connect().execute("update riops.test_table set f2 = 'x' where id < 10000").unwrap();
     database.riops(&format!("run point {SHORT}")).expect(3);
-    database.riops("run point --field-length 30").expect(2).says("--op update or mixed");
+    database.riops("run point --field-length 30").expect(2).stderr_contains("--op update or mixed");
 }
 
 #[test]
-fn a_row_that_is_missing_makes_a_run_invalid() {
+fn a_missing_row_makes_a_run_invalid() {
     let database = loaded("point_missing", "--rows 20");
     database.connect().execute("delete from riops.test_table where id = 7").unwrap();
     for op in ["select", "update"] {
@@ -76,38 +76,45 @@ fn a_row_that_is_missing_makes_a_run_invalid() {
 }
 
 #[test]
-fn the_table_is_loaded_first_where_that_is_wanted_and_its_options_are_compared() {
+fn prepare_option_loads_the_table_and_load_options_must_match_it() {
     let database = database("point_prepare");
-    database.riops("run point").expect(1).says("riops prepare load").says("--prepare");
+    database
+        .riops("run point")
+        .expect(1)
+        .stderr_contains("riops prepare load")
+        .stderr_contains("--prepare");
     database.riops(&format!("run point --prepare --rows 700 {SHORT}")).expect(0);
     assert_eq!(database.value("select count(*) from riops.test_table").as_deref(), Some("700"));
-    database.riops(&format!("run point --rows 800 {SHORT}")).expect(2).says("--rows 700, not 800");
+    database
+        .riops(&format!("run point --rows 800 {SHORT}"))
+        .expect(2)
+        .stderr_contains("--rows 700, not 800");
     let again = database.riops("prepare load --rows 700").expect(0);
-    assert!(again.stdout.contains("kept"), "{}", again.stdout);
+    assert!(again.stdout.contains("nothing to do"), "{}", again.stdout);
 }
 
 #[test]
-fn a_plan_that_reads_the_whole_table_is_not_measured() {
+fn a_sequential_scan_is_not_measured() {
     let database = loaded("point_flip", "--rows 1000");
     database
         .connect()
         .execute("alter table riops.test_table drop constraint test_table_pkey")
         .unwrap();
-    database.riops(&format!("run point {SHORT}")).expect(3).says("test_table_pkey");
+    database.riops(&format!("run point {SHORT}")).expect(3).stderr_contains("test_table_pkey");
 }
 
 #[test]
-fn the_picture_shows_each_transaction_and_can_be_drawn_again() {
+fn the_graph_of_a_run_can_be_redrawn_from_the_stored_record() {
     let database = loaded("point_graph", "--rows 1000");
     let folder = folder("point-graph");
     let (first, second) = (folder.join("first.png"), folder.join("second.png"));
     let line = format!("run point --transactions 500 --warmup 0 -c 2 --graph {}", first.display());
     let run = database.riops(&line).expect(0);
-    assert!(run.stderr.contains("drawn: "), "{}", run.stderr);
+    assert!(run.stderr.contains(&format!("wrote {}", first.display())), "{}", run.stderr);
     database.riops(&format!("runs show last --graph {}", second.display())).expect(0);
     let (first, second) = (std::fs::read(first).unwrap(), std::fs::read(second).unwrap());
     assert!(first.starts_with(b"\x89PNG\r\n") && first == second);
-    // What cannot be drawn leaves nothing behind.
+    // A rejected run leaves no graph file.
     let third = folder.join("third.png");
     let line = format!("run point --rows 5 {SHORT} --graph {}", third.display());
     database.riops(&line).expect(2);
@@ -117,19 +124,19 @@ fn the_picture_shows_each_transaction_and_can_be_drawn_again() {
             "run rows --prepare --rows 100 --batch 1 --loop server {SHORT} --graph x.png"
         ))
         .expect(2)
-        .says("--loop client");
+        .stderr_contains("--loop client");
 }
 
 #[test]
-fn what_an_interrupted_load_has_left_is_kept_for_its_verification() {
+fn keeps_the_rows_of_an_interrupted_load_for_verification() {
     let database = database("point_interrupted");
     database.riops("run load --rows 3000").expect(0);
-    // As a load leaves it that was killed.
+    // The state that a killed load leaves.
     let mut connection = database.connect();
     connection.execute("update riops.dataset set state = 'loading'").unwrap();
     let run = "run point -c 1 --warmup 0 --transactions 20";
     for line in [run.to_owned(), format!("{run} --prepare")] {
-        database.riops(&line).expect(1).says("is incomplete");
+        database.riops(&line).expect(1).stderr_contains("is incomplete");
         let rows = database.value("select count(*)::text from riops.test_table");
         assert_eq!(rows.as_deref(), Some("3000"));
     }

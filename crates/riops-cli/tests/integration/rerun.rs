@@ -1,13 +1,14 @@
-//! Plans as files, and stored runs that are repeated.
+//! Runs from plan files and reruns of stored runs.
 
 use std::path::Path;
 
 use riops_testkit::{Fault, PORT, Proxy};
 use serde_json::Value;
 
-use crate::fixture::{Database, Ran, database, folder};
+use crate::fixture::{CommandOutput, Database, database, folder};
 
-/// A fixed number of reads and updates by one session: of several, the faster ones would make more of them.
+/// A fixed number of reads and updates in one session. With several sessions, the faster ones would run more
+/// transactions, and the statements would differ between runs.
 const SHORT: &str = "run rows --rows 2000 --batch 3 --update-percent 40 -c 1 --warmup 0 \
                      --transactions 60 --seed 11 --interval 100ms --output json";
 
@@ -17,8 +18,8 @@ fn prepared(name: &str) -> Database {
     database
 }
 
-/// The command on the database through the proxy.
-fn through(proxy: &Proxy, database: &Database, line: &str) -> Ran {
+/// Runs the command on the database through the proxy.
+fn through(proxy: &Proxy, database: &Database, line: &str) -> CommandOutput {
     let conninfo = &database.conninfo;
     let url = format!(
         "host={} port={PORT} user={} dbname={}",
@@ -28,15 +29,15 @@ fn through(proxy: &Proxy, database: &Database, line: &str) -> Ran {
     );
     let mut command = database.command(line);
     command.env("RIOPS_DATABASE", url);
-    Ran::of(&mut command)
+    CommandOutput::of(&mut command)
 }
 
-/// The Bind messages of a connection: the statement's name and the values of its parameters.
+/// Returns the Bind messages of a connection: statement names and parameter values.
 fn binds(sent: &[u8]) -> Vec<Vec<u8>> {
     let length = |at: usize| {
         sent.get(at..at + 4).map(|bytes| u32::from_be_bytes(bytes.try_into().unwrap()) as usize)
     };
-    // The startup message has no type.
+    // The startup message has no type byte.
     let mut at = length(0).unwrap_or(0);
     let mut binds = Vec::new();
     while let (Some(&kind), Some(length)) = (sent.get(at), length(at + 1)) {
@@ -48,13 +49,13 @@ fn binds(sent: &[u8]) -> Vec<Vec<u8>> {
     binds
 }
 
-/// What the session of each run sent.
+/// Returns the Bind messages of the session of each run.
 fn transactions(proxy: &Proxy) -> Vec<Vec<Vec<u8>>> {
     proxy.sent().iter().map(|sent| binds(sent)).filter(|binds| binds.len() >= 60).collect()
 }
 
 #[test]
-fn a_rerun_sends_the_same_statements_byte_for_byte() {
+fn rerun_sends_the_same_statements_byte_for_byte() {
     let database = prepared("rerun_bytes");
     let proxy = Proxy::to(Path::new(&database.conninfo.address()), |_| Fault::None).unwrap();
     let first = through(&proxy, &database, SHORT).expect(0).json();
@@ -67,19 +68,19 @@ fn a_rerun_sends_the_same_statements_byte_for_byte() {
     assert_eq!(without_dataset(&again.json()), without_dataset(&first));
     assert_eq!(again.json()["plan"]["dataset"]["rows"], 2000);
     assert_ne!(again.json()["id"], first["id"]);
-    assert!(!again.stderr.contains("different from the stored run"), "{}", again.stderr);
+    assert!(!again.stderr.contains("differs from the stored run"), "{}", again.stderr);
     let other = through(&proxy, &database, "runs rerun --seed 12 --output json").expect(0);
     assert!(other.stderr.contains("seed: 11, now 12"), "{}", other.stderr);
     let runs = transactions(&proxy);
     let [first, again, other] = runs.as_slice() else { panic!("{} runs", runs.len()) };
     assert_eq!(first.len(), 60);
-    // Not by assert_eq: it would print all of them.
-    assert!(first == again, "the rerun sent other statements");
-    assert!(first != other, "another seed sent the same statements");
+    // assert_eq would print all statements.
+    assert!(first == again, "the rerun sent different statements");
+    assert!(first != other, "a run with another seed sent the same statements");
 }
 
 #[test]
-fn a_dumped_plan_is_run_from_its_file_with_the_same_statements() {
+fn run_from_a_dumped_plan_sends_the_same_statements() {
     let database = prepared("rerun_file");
     let proxy = Proxy::to(Path::new(&database.conninfo.address()), |_| Fault::None).unwrap();
     let plan = database.riops(&format!("{SHORT} --dump-plan")).expect(0);
@@ -95,7 +96,7 @@ fn a_dumped_plan_is_run_from_its_file_with_the_same_statements() {
 }
 
 #[test]
-fn a_plan_that_cannot_be_run_is_refused_by_what_is_wrong_with_it() {
+fn rejects_invalid_plans_with_the_reason() {
     let database = database("rerun_refused");
     let plan = database.riops("run rows --seed 1 --dump-plan").expect(0).json();
     let file = folder("bad_plan").join("plan.json");
@@ -108,57 +109,62 @@ fn a_plan_that_cannot_be_run_is_refused_by_what_is_wrong_with_it() {
         plan[key] = value;
         plan
     };
-    run(&changed("sesions", 5.into())).says("a plan has no `sesions`");
-    run(&changed("sessions", 0.into())).says("--sessions must be at least 1");
-    run(&changed("sessions", "many".into())).says("not a plan");
-    run(&changed("dataset", serde_json::json!({"colour": 5}))).says("no parameter colour");
-    run(&changed("rows", serde_json::json!({"batch": 5}))).says("not a plan");
-    run(&Value::Null).says("has those of none");
-    run(&changed("oltp", serde_json::json!({}))).says("has those of rows and oltp");
+    run(&changed("sesions", 5.into())).stderr_contains("unknown key \"sesions\"");
+    run(&changed("sessions", 0.into())).stderr_contains("--sessions must be at least 1");
+    run(&changed("sessions", "many".into())).stderr_contains("invalid plan");
+    run(&changed("dataset", serde_json::json!({"colour": 5})))
+        .stderr_contains("no parameter \"colour\"");
+    run(&changed("rows", serde_json::json!({"batch": 5}))).stderr_contains("invalid plan");
+    run(&Value::Null).stderr_contains("has those of none");
+    run(&changed("oltp", serde_json::json!({}))).stderr_contains("has those of rows and oltp");
     let mut work = plan["rows"].clone();
     work["batches"] = serde_json::json!([10, 100]);
-    run(&changed("rows", work)).says("`batch` of a plan is not the first one");
+    run(&changed("rows", work))
+        .stderr_contains("\"batch\" differs from its value in the first stage");
     let load = database.riops("run load --rows 1000 --seed 1 --dump-plan").expect(0).json();
     for (key, value, message) in [
-        ("pipeline", 5.into(), "--pipeline is for workloads that repeat"),
-        ("warmup_s", 1.into(), "--warmup is for workloads that repeat"),
-        ("stop", serde_json::json!({"rows": 5}), "`stop` says otherwise"),
+        ("pipeline", 5.into(), "--pipeline is not supported by load"),
+        ("warmup_s", 1.into(), "--warmup is not supported by load"),
+        ("stop", serde_json::json!({"rows": 5}), "contradicts `stop`"),
     ] {
         let mut plan = load.clone();
         plan[key] = value;
-        run(&plan).says(message);
+        run(&plan).stderr_contains(message);
     }
-    database.riops("run --plan /nowhere/plan.json").expect(1).says("cannot read the plan");
-    database.riops("run").expect(2).says("nothing to run");
+    database
+        .riops("run --plan /nowhere/plan.json")
+        .expect(1)
+        .stderr_contains("cannot read the plan");
+    database.riops("run").expect(2).stderr_contains("nothing to run");
     let misplaced = database.riops("run --no-store rows").expect(2);
-    misplaced.says("--no-store must follow the workload");
-    database.riops("runs rerun 00000000").expect(1).says("has no runs yet");
+    misplaced.stderr_contains("--no-store must follow the workload");
+    database.riops("runs rerun 00000000").expect(1).stderr_contains("has no runs yet");
 }
 
 #[test]
-fn what_differs_from_the_stored_run_is_refused_or_printed() {
+fn rerun_rejects_or_prints_differences_from_the_stored_run() {
     let database = prepared("rerun_differs");
     database.riops(SHORT).expect(0);
     database.riops("prepare rows --rows 3000 --seed 1 --recreate").expect(0);
-    database.riops("runs rerun").expect(2).says("--rows 3000, not 2000");
+    database.riops("runs rerun").expect(2).stderr_contains("--rows 3000, not 2000");
     database.riops("prepare rows --rows 2000 --filler 9 --seed 1 --recreate").expect(0);
-    database.riops("runs rerun").expect(2).says("--filler 9, not 1");
+    database.riops("runs rerun").expect(2).stderr_contains("--filler 9, not 1");
     database.riops("prepare rows --rows 2000 --seed 2 --recreate").expect(0);
     let again = database.riops("runs rerun").expect(0);
-    assert!(again.stderr.contains("different from the stored run: dataset: "), "{}", again.stderr);
+    assert!(again.stderr.contains("differs from the stored run: dataset: "), "{}", again.stderr);
 }
 
 #[test]
-fn a_run_is_repeated_on_a_dataset_of_the_same_parameters() {
+fn rerun_prepares_a_dataset_with_the_same_parameters() {
     let database = prepared("rerun_prepares");
     database.riops("run rows -c 1 --warmup 0 --transactions 20").expect(0);
     database.riops("cleanup rows").expect(0);
-    database.riops("runs rerun").expect(1).says("--prepare");
+    database.riops("runs rerun").expect(1).stderr_contains("--prepare");
     let again = database.riops("runs rerun --prepare --output json").expect(0).json();
     assert_eq!(again["target"]["dataset"]["rows"]["rows"], 2000);
 }
 
-/// Runs the command, and what it has stored once more; the two records.
+/// Runs the command, reruns the stored run, and returns both records.
 fn twice(database: &Database, line: &str) -> (Value, Value) {
     let first = database.riops(&format!("{line} --output json")).expect(0).json();
     let again = database.riops("runs rerun --output json").expect(0).json();
@@ -166,12 +172,12 @@ fn twice(database: &Database, line: &str) -> (Value, Value) {
 }
 
 #[test]
-fn every_workload_can_be_repeated() {
+fn every_workload_can_be_rerun() {
     let database = database("rerun_all");
     let short = "-c 1 --warmup 0 --transactions 20";
     let (first, again) = twice(&database, "run load --rows 3000 --method copy --drop");
     assert_eq!(again["stages"][0]["rows"], first["stages"][0]["rows"]);
-    // The table stays, and another load finds it there.
+    // The loaded table remains, so the next load has to drop it.
     database.riops("run load --rows 3000 --method copy --drop --seed 4").expect(0);
     let (first, again) = twice(&database, &format!("run point {short} --op mixed:50/50"));
     assert_eq!(again["point"], first["point"]);
@@ -187,5 +193,5 @@ fn every_workload_can_be_repeated() {
     database.riops("runs rerun last").expect(0);
     database.riops("cleanup load").expect(0);
     database.riops("run load --rows 3000 --seed 9").expect(0);
-    database.riops("runs rerun").expect(1).says("riops cleanup load");
+    database.riops("runs rerun").expect(1).stderr_contains("riops cleanup load");
 }

@@ -1,13 +1,13 @@
-//! `riops server`, and the life of the embedded server.
+//! `riops server` and the lifecycle of the embedded server.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::fixture::{Ran, binary, command, folder, is_root};
+use crate::fixture::{CommandOutput, binary, command, folder, is_root};
 
-/// The command on a server of the test's own.
+/// Returns the command with a dedicated embedded server in this folder.
 pub(crate) fn on(home: &Path, line: &str) -> Command {
     let mut command = command(line);
     command
@@ -17,7 +17,7 @@ pub(crate) fn on(home: &Path, line: &str) -> Command {
     command
 }
 
-/// The processes that work in this server's data folder.
+/// Returns the processes whose working directory is the data folder of this server.
 pub(crate) fn processes(home: &Path) -> Vec<u32> {
     let data = home.join("data");
     std::fs::read_dir("/proc")
@@ -33,61 +33,65 @@ pub(crate) fn processes(home: &Path) -> Vec<u32> {
 const RUN: &str = "run rows --rows 2000 --batch 10 --duration 200ms --warmup 0 --interval 100ms";
 
 #[test]
-fn start_url_status_stop_and_reset_do_what_they_say() {
+fn start_url_status_stop_and_reset_manage_the_server() {
     let home = folder("lifecycle");
-    Ran::of(&mut on(&home, "server url")).expect(1).says("riops server start");
-    Ran::of(&mut on(&home, "server status")).expect(1);
-    let started = Ran::of(&mut on(&home, "server start")).expect(0);
+    CommandOutput::of(&mut on(&home, "server url")).expect(1).stderr_contains("riops server start");
+    CommandOutput::of(&mut on(&home, "server status")).expect(1);
+    let started = CommandOutput::of(&mut on(&home, "server start")).expect(0);
     assert!(started.stdout.contains("running: postgres (PostgreSQL) 18"), "{}", started.stdout);
-    let again = Ran::of(&mut on(&home, "server start")).expect(0);
-    let url = Ran::of(&mut on(&home, "server url")).expect(0).stdout;
+    let again = CommandOutput::of(&mut on(&home, "server start")).expect(0);
+    let url = CommandOutput::of(&mut on(&home, "server url")).expect(0).stdout;
     assert!(again.stdout.contains(url.trim()));
-    let tcp = Ran::of(&mut on(&home, "server url --tcp")).expect(0).stdout;
+    let tcp = CommandOutput::of(&mut on(&home, "server url --tcp")).expect(0).stdout;
     for address in [&url, &tcp] {
         let mut run = command(&format!("{RUN} --prepare --no-store --database {}", address.trim()));
-        Ran::of(&mut run).expect(0);
+        CommandOutput::of(&mut run).expect(0);
     }
-    let status = Ran::of(&mut on(&home, "server status")).expect(0).stdout;
+    let status = CommandOutput::of(&mut on(&home, "server status")).expect(0).stdout;
     assert!(
-        status.contains("stays until: riops server stop") && status.contains("shared_buffers=32MB"),
+        status.contains("runs until riops server stop") && status.contains("shared_buffers=32MB"),
         "{status}"
     );
-    // A run on a server that is to stay leaves it running.
-    Ran::of(&mut on(&home, RUN)).expect(0);
+    // A run does not stop a server that `riops server start` started.
+    CommandOutput::of(&mut on(&home, RUN)).expect(0);
     assert!(!processes(&home).is_empty());
-    Ran::of(&mut on(&home, "server stop")).expect(0);
+    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
     assert_eq!(processes(&home), [0; 0]);
-    assert_eq!(Ran::of(&mut on(&home, "server stop")).expect(0).stdout, "it was not running\n");
+    assert_eq!(
+        CommandOutput::of(&mut on(&home, "server stop")).expect(0).stdout,
+        "the server was not running\n"
+    );
     assert!(home.join("data/PG_VERSION").exists());
-    Ran::of(&mut on(&home, "server reset")).expect(0);
+    CommandOutput::of(&mut on(&home, "server reset")).expect(0);
     assert!(!home.join("data").exists());
 }
 
 #[test]
-fn a_run_starts_the_server_and_stops_it_and_the_dataset_stays() {
+fn a_run_starts_and_stops_the_server_and_keeps_the_dataset() {
     let home = folder("run-alone");
-    let first = Ran::of(&mut on(&home, RUN))
+    let first = CommandOutput::of(&mut on(&home, RUN))
         .expect(0)
-        .says("making the data folder")
-        .says("prepared 2,000 rows");
+        .stderr_contains("initializing the data directory")
+        .stderr_contains("prepared 2,000 rows");
     assert!(
-        first.stdout.contains("(embedded)") && first.stdout.contains("held: Index Scan"),
+        first.stdout.contains("(embedded)")
+            && first.stdout.contains("(as expected; checked before, during and after the run)"),
         "{}",
         first.stdout
     );
     assert_eq!(processes(&home), [0; 0]);
-    let second = Ran::of(&mut on(&home, RUN)).expect(0);
+    let second = CommandOutput::of(&mut on(&home, RUN)).expect(0);
     assert!(!second.stderr.contains("prepared"), "{}", second.stderr);
     assert_eq!(processes(&home), [0; 0]);
     let log = std::fs::read_to_string(home.join("server.log")).unwrap();
     assert!(
         log.contains("database system was shut down at"),
-        "a clean shutdown leaves nothing to recover:\n{log}"
+        "the server was not shut down cleanly:\n{log}"
     );
 }
 
 #[test]
-fn two_runs_at_once_share_a_fresh_server_without_harm() {
+fn concurrent_runs_share_a_new_server() {
     let home = folder("run-twice");
     let start =
         |line: &str| on(&home, line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -100,76 +104,85 @@ fn two_runs_at_once_share_a_fresh_server_without_harm() {
 }
 
 #[test]
-fn other_settings_for_a_running_server_are_refused() {
+fn rejects_other_settings_for_a_running_server() {
     let home = folder("other-settings");
-    Ran::of(&mut on(&home, "server start --server-set work_mem=5MB")).expect(0);
+    CommandOutput::of(&mut on(&home, "server start --server-set work_mem=5MB")).expect(0);
     let other = format!("{RUN} --server-set work_mem=6MB");
-    Ran::of(&mut on(&home, &other)).expect(1).says("already running").says("riops server stop");
+    CommandOutput::of(&mut on(&home, &other))
+        .expect(1)
+        .stderr_contains("already running")
+        .stderr_contains("riops server stop");
     let same = format!("{RUN} --server-set work_mem=5MB --output json");
-    let run = Ran::of(&mut on(&home, &same)).expect(0);
+    let run = CommandOutput::of(&mut on(&home, &same)).expect(0);
     assert_eq!(run.json()["target"]["settings"]["work_mem"], "5MB");
-    Ran::of(&mut on(&home, "server stop")).expect(0);
+    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
 }
 
 #[test]
-fn a_setting_that_the_server_refuses_shows_the_end_of_its_log() {
+fn an_invalid_setting_shows_the_end_of_the_server_log() {
     let home = folder("bad-setting");
-    Ran::of(&mut on(&home, "server start --server-set shared_buffers=lots"))
+    CommandOutput::of(&mut on(&home, "server start --server-set shared_buffers=lots"))
         .expect(1)
-        .says("invalid value for parameter \"shared_buffers\"");
-    Ran::of(&mut on(&home, "server start --server-set =5")).expect(2);
+        .stderr_contains("invalid value for parameter \"shared_buffers\"");
+    CommandOutput::of(&mut on(&home, "server start --server-set =5")).expect(2);
     assert_eq!(processes(&home), [0; 0]);
 }
 
 #[test]
-fn a_fixed_port_that_is_taken_is_told_with_the_servers_log() {
+fn a_port_in_use_shows_the_end_of_the_server_log() {
     let home = folder("taken-port");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let line = format!("server start --server-port {port}");
-    Ran::of(&mut on(&home, &line)).expect(1).says("Address already in use");
+    CommandOutput::of(&mut on(&home, &line)).expect(1).stderr_contains("Address already in use");
 }
 
 #[test]
-fn a_server_in_use_is_not_stopped_under_somebodys_feet() {
+fn stops_a_server_in_use_only_with_force() {
     let home = folder("in-use");
-    Ran::of(&mut on(&home, "server start")).expect(0);
+    CommandOutput::of(&mut on(&home, "server start")).expect(0);
     let users = std::fs::File::options().write(true).open(home.join("users.lock")).unwrap();
     users.lock_shared().unwrap();
-    Ran::of(&mut on(&home, "server stop")).expect(1).says("in use by another riops");
-    Ran::of(&mut on(&home, "server reset")).expect(1).says("in use by another riops");
+    CommandOutput::of(&mut on(&home, "server stop"))
+        .expect(1)
+        .stderr_contains("in use by another riops");
+    CommandOutput::of(&mut on(&home, "server reset"))
+        .expect(1)
+        .stderr_contains("in use by another riops");
     assert!(!processes(&home).is_empty());
-    Ran::of(&mut on(&home, "server stop --force")).expect(0);
+    CommandOutput::of(&mut on(&home, "server stop --force")).expect(0);
     assert_eq!(processes(&home), [0; 0]);
 }
 
 #[test]
-fn an_installed_server_can_be_used_and_a_folder_without_one_is_named() {
+fn uses_an_installed_server_and_rejects_a_folder_without_one() {
     let home = folder("installed");
-    Ran::of(&mut on(&home, "server start")).expect(0);
-    let status = Ran::of(&mut on(&home, "server status")).expect(0).stdout;
-    Ran::of(&mut on(&home, "server stop")).expect(0);
+    CommandOutput::of(&mut on(&home, "server start")).expect(0);
+    let status = CommandOutput::of(&mut on(&home, "server status")).expect(0).stdout;
+    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
     let programs =
         status.lines().find_map(|line| line.strip_prefix("programs ")).unwrap().to_owned();
     let other = folder("installed-other");
     let line = format!("{RUN} --server-dir {programs} --server-data {}", other.display());
-    Ran::of(&mut on(&other, &line)).expect(0).says("making the data folder");
-    Ran::of(&mut on(&home, "server start --server-dir /etc"))
+    CommandOutput::of(&mut on(&other, &line))
+        .expect(0)
+        .stderr_contains("initializing the data directory");
+    CommandOutput::of(&mut on(&home, "server start --server-dir /etc"))
         .expect(1)
-        .says("/etc holds no PostgreSQL server");
+        .stderr_contains("no PostgreSQL server in \"/etc\"");
 }
 
 #[test]
-fn a_cache_that_cannot_be_written_is_told() {
+fn reports_a_cache_folder_that_cannot_be_written() {
     let home = folder("bad-cache");
     std::fs::write(home.join("file"), b"").unwrap();
     let mut start = command("server start");
-    Ran::of(start.env("RIOPS_CACHE_DIR", home.join("file/cache")))
+    CommandOutput::of(start.env("RIOPS_CACHE_DIR", home.join("file/cache")))
         .expect(1)
-        .says("RIOPS_CACHE_DIR");
+        .stderr_contains("RIOPS_CACHE_DIR");
 }
 
-/// Nobody listens there: what a machine without a network answers.
+/// Simulates a machine without a network: the proxy's port is closed.
 fn without_network(command: &mut Command) -> &mut Command {
     for variable in ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"] {
         command.env(variable, "http://127.0.0.1:1");
@@ -178,31 +191,31 @@ fn without_network(command: &mut Command) -> &mut Command {
 }
 
 #[test]
-fn once_downloaded_it_works_without_a_network() {
+fn works_without_a_network_after_the_download() {
     let (first, second) = (folder("online"), folder("offline"));
-    Ran::of(&mut on(&first, RUN)).expect(0);
-    Ran::of(without_network(&mut on(&second, RUN))).expect(0);
+    CommandOutput::of(&mut on(&first, RUN)).expect(0);
+    CommandOutput::of(without_network(&mut on(&second, RUN))).expect(0);
 }
 
 #[test]
-fn a_download_that_fails_says_why_and_leaves_nothing_behind() {
+fn a_failed_download_reports_the_cause_and_leaves_no_partial_files() {
     let cache = folder("no-network");
     let mut start = command("server start");
     start.env("RIOPS_CACHE_DIR", &cache);
-    Ran::of(without_network(&mut start))
+    CommandOutput::of(without_network(&mut start))
         .expect(1)
-        .says("cannot download PostgreSQL")
-        .says("--server-dir")
-        .says("HTTPS_PROXY");
+        .stderr_contains("cannot download PostgreSQL")
+        .stderr_contains("--server-dir")
+        .stderr_contains("HTTPS_PROXY");
     let left: Vec<_> =
         std::fs::read_dir(&cache).unwrap().flatten().map(|entry| entry.file_name()).collect();
     assert_eq!(left, ["download.lock"]);
 }
 
 #[test]
-fn an_ordinary_user_without_a_home_runs_it_too() {
+fn runs_as_an_ordinary_user_without_a_home_folder() {
     if !is_root() {
-        // The other tests have shown it already.
+        // The other tests already run as an ordinary user.
         return;
     }
     let home = folder("ordinary");
@@ -218,6 +231,6 @@ fn an_ordinary_user_without_a_home_runs_it_too() {
         .current_dir("/")
         .uid(65_534)
         .gid(65_534);
-    Ran::of(&mut run).expect(0);
+    CommandOutput::of(&mut run).expect(0);
     assert_eq!(processes(&home.join("server")), [0; 0]);
 }

@@ -1,9 +1,9 @@
-//! `run rows --loop server`: the record has what the client's loop gives, and nothing is lost.
+//! `run rows --loop server`: the record has the same fields as with the client loop, and no update is lost.
 
 use serde_json::Value;
 
 use crate::crash::{kill, postmaster};
-use crate::fixture::{Database, Ran, database, folder, until};
+use crate::fixture::{CommandOutput, Database, database, folder, until};
 use crate::server::on;
 
 const SHORT: &str = "--duration 400ms --warmup 100ms --interval 100ms";
@@ -14,7 +14,7 @@ fn prepared(name: &str, options: &str) -> Database {
     database
 }
 
-/// The record of a run that was valid.
+/// Runs the server loop and returns the record of the run, which must be valid.
 fn valid(database: &Database, options: &str) -> Value {
     let run = database.riops(&format!("run rows --loop server --output json {options}")).expect(0);
     let record = run.json();
@@ -27,7 +27,7 @@ fn sum(values: &Value, field: &str) -> u64 {
 }
 
 #[test]
-fn reads_updates_and_both_have_the_same_fields_as_the_client_s_loop() {
+fn the_record_has_the_same_fields_as_with_the_client_loop() {
     let database = prepared("loop_fields", "--rows 3000 --tables 2");
     for (options, kinds) in [
         ("--batch 10", 1),
@@ -52,16 +52,19 @@ fn reads_updates_and_both_have_the_same_fields_as_the_client_s_loop() {
         assert!(percentiles.is_sorted(), "{percentiles:?}");
         assert_eq!(stage["session_details"].as_array().unwrap().len(), 3);
         for moment in ["before", "middle", "after"] {
-            let looked =
-                record["accesses"].as_array().unwrap().iter().any(|look| look["moment"] == moment);
-            assert!(looked, "{options}: nobody looked {moment} the run");
+            let checked = record["accesses"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|access| access["moment"] == moment);
+            assert!(checked, "{options}: no access path check with moment {moment}");
         }
     }
     database.riops("verify rows").expect(0);
 }
 
 #[test]
-fn a_number_of_transactions_or_rows_is_kept_over_all_sessions() {
+fn transaction_and_row_limits_apply_to_all_sessions_together() {
     let database = prepared("loop_numbers", "--rows 2000");
     let stage = &valid(&database, "--transactions 100 -c 3 --batch 10 --warmup 0")["stages"][0];
     assert_eq!((&stage["transactions"], &stage["rows"]), (&100.into(), &1000.into()));
@@ -78,7 +81,7 @@ fn a_number_of_transactions_or_rows_is_kept_over_all_sessions() {
 }
 
 #[test]
-fn the_share_of_updates_is_that_of_rows_or_of_transactions() {
+fn update_percent_is_a_share_of_rows_or_of_transactions() {
     let database = prepared("loop_shares", "--rows 2000");
     let share = |options: &str, field: &str| {
         let record = valid(
@@ -100,7 +103,7 @@ fn the_share_of_updates_is_that_of_rows_or_of_transactions() {
 }
 
 #[test]
-fn both_loops_are_compared_in_one_run_with_a_line_and_a_bar_each() {
+fn one_run_compares_both_loops_with_a_line_and_a_bar_each() {
     let database = prepared("loop_study", "--rows 2000");
     let run = database
         .riops("run rows --loop client,server --batch 1,100 --duration 200ms --warmup 0 --interval 100ms --update-percent 30 --threshold errors=0")
@@ -131,85 +134,85 @@ fn both_loops_are_compared_in_one_run_with_a_line_and_a_bar_each() {
         ]
     );
     assert_eq!(shown["thresholds"].as_array().unwrap().len(), 4);
-    // The updates of all stages are in the ledger.
+    // The ledger contains the updates of all stages.
     database.riops("verify rows").expect(0);
 }
 
 #[test]
-fn a_plan_that_flips_during_the_call_is_found_by_its_own_look() {
+fn a_plan_change_during_the_call_is_detected_within_the_call() {
     let database = prepared("loop_flip", "--rows 2000");
     let run =
         &mut database.command("run rows --loop server --duration 2s --warmup 0 -c 1 --batch 10");
     let child = until(run, "measuring");
     database.connect().execute("drop index riops.rows_0001_asc_mykey").unwrap();
-    let run = Ran::from(child.wait_with_output().unwrap()).expect(3);
+    let run = CommandOutput::from(child.wait_with_output().unwrap()).expect(3);
     assert!(
-        run.stdout.contains("plan middle:") && run.stdout.contains("Seq Scan"),
+        run.stdout.contains("plan during the run:") && run.stdout.contains("Seq Scan"),
         "{}",
         run.stdout
     );
 }
 
 #[test]
-fn an_error_of_the_server_ends_the_run_with_its_reason() {
+fn a_server_error_ends_the_run_with_its_message() {
     let database = prepared("loop_error", "--rows 2000");
     let run = &mut database.command(
         "run rows --loop server --duration 1h --warmup 0 -c 2 --batch 10 --update-percent 50",
     );
     let child = until(run, "measuring");
-    let refuse = "create function pg_temp_refuse() returns trigger language plpgsql as $$ begin raise 'no more' using errcode = '53100'; end $$;
-        create trigger refuse before update on riops.rows_0001 execute function pg_temp_refuse()";
+    let refuse = "create function reject_update() returns trigger language plpgsql as $$ begin raise 'no more' using errcode = '53100'; end $$;
+        create trigger reject_update before update on riops.rows_0001 execute function reject_update()";
     database.connect().execute(refuse).unwrap();
-    let run = Ran::from(child.wait_with_output().unwrap()).expect(1);
+    let run = CommandOutput::from(child.wait_with_output().unwrap()).expect(1);
     assert!(run.stdout.contains("53100") && run.stdout.contains("no more"), "{}", run.stdout);
-    database.connect().execute("drop trigger refuse on riops.rows_0001").unwrap();
-    // What was committed since the last report is unknown, and within what was announced.
+    database.connect().execute("drop trigger reject_update on riops.rows_0001").unwrap();
+    // Commits since the last report are unknown, but within the announced number.
     let verified = database.riops("verify rows").expect(0);
     assert!(verified.stdout.contains(" to "), "{}", verified.stdout);
 }
 
 #[test]
-fn the_server_killed_in_the_middle_of_the_calls_leaves_the_sum_within_the_unknown() {
+fn the_sum_is_within_the_unknown_range_if_the_server_is_killed_during_the_calls() {
     let home = folder("kill-server-loop");
-    Ran::of(&mut on(&home, "prepare rows --rows 2000")).expect(0);
+    CommandOutput::of(&mut on(&home, "prepare rows --rows 2000")).expect(0);
     let long = "run rows --loop server --batch 10 --update-percent 30 --duration 1h --warmup 0 --interval 100ms -c 3 --reconnect-timeout 1s";
     let child = until(&mut on(&home, long), " s  ");
     kill(postmaster(&home), "-KILL");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stdout));
-    let shown = Ran::of(&mut on(&home, "runs show --output json")).expect(0).json();
+    let shown = CommandOutput::of(&mut on(&home, "runs show --output json")).expect(0).json();
     assert!(shown["stages"][0]["unknown_commits"].as_u64().unwrap() > 0);
     // The next run settles the ledger from the record.
-    let run = Ran::of(&mut on(
+    let run = CommandOutput::of(&mut on(
         &home,
         "run rows --loop server --batch 10 --update-percent 30 --transactions 50 --warmup 0",
     ));
     run.expect(0);
-    let verified = Ran::of(&mut on(&home, "verify rows")).expect(0);
+    let verified = CommandOutput::of(&mut on(&home, "verify rows")).expect(0);
     let increments = verified.stdout.lines().find(|line| line.contains("increments")).unwrap();
     assert!(increments.contains(" to ") && !increments.contains("did not report"), "{increments}");
 }
 
 #[test]
-fn ctrl_c_ends_the_calls_and_keeps_what_was_measured() {
+fn ctrl_c_ends_the_calls_and_stores_the_measurement() {
     let home = folder("interrupt-loop");
-    Ran::of(&mut on(&home, "prepare rows --rows 2000")).expect(0);
+    CommandOutput::of(&mut on(&home, "prepare rows --rows 2000")).expect(0);
     let long = "run rows --loop server --batch 10 --update-percent 30 --duration 1h --warmup 0 --interval 100ms -c 3";
     let child = until(&mut on(&home, long), " s  ");
     kill(child.id(), "-INT");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stdout));
-    let shown = Ran::of(&mut on(&home, "runs show --output json")).expect(0).json();
+    let shown = CommandOutput::of(&mut on(&home, "runs show --output json")).expect(0).json();
     assert!(shown["stages"][0]["transactions"].as_u64().unwrap() > 0);
     assert_eq!(shown["verdict"]["valid"], true, "{}", shown["verdict"]);
-    Ran::of(&mut on(&home, "verify rows")).expect(0);
+    CommandOutput::of(&mut on(&home, "verify rows")).expect(0);
 }
 
 #[test]
-fn what_is_decided_for_each_transaction_needs_the_client_s_loop() {
+fn options_applied_per_transaction_require_the_client_loop() {
     let database = prepared("loop_refused", "--rows 500");
-    for (options, said) in [
-        ("--rate 100", "--rate goes with --loop client"),
+    for (options, message) in [
+        ("--rate 100", "--rate requires --loop client"),
         ("--pipeline 4", "--pipeline"),
         ("--reconnect 10", "--reconnect"),
         ("--protocol extended", "--protocol extended"),
@@ -219,17 +222,17 @@ fn what_is_decided_for_each_transaction_needs_the_client_s_loop() {
         database
             .riops(&format!("run rows --loop server --batch 10 {options}"))
             .expect(2)
-            .says(said);
+            .stderr_contains(message);
     }
 }
 
 #[test]
-fn the_routines_are_made_once_and_go_with_the_dataset() {
+fn routines_are_created_once_and_dropped_with_the_dataset() {
     let database = prepared("loop_routines", "--rows 500");
     let routines = "select string_agg(proname, ',' order by proname) from pg_proc join pg_namespace n on n.oid = pronamespace where nspname = 'riops'";
     valid(&database, "--batch 10 --transactions 10 --warmup 0");
     assert_eq!(database.value(routines).as_deref(), Some("ybio_loop,ybio_report"));
-    // An older riops left another one.
+    // A routine that an older riops created.
     database
         .connect()
         .execute("comment on routine riops.ybio_loop is 'riops routine old'")
@@ -248,11 +251,11 @@ fn the_routines_are_made_once_and_go_with_the_dataset() {
     database
         .riops("run rows --loop server --batch 10 --transactions 10")
         .expect(1)
-        .says("riops.ybio_loop exists and was not made by riops");
+        .stderr_contains("\"riops.ybio_loop\" exists and was not created by riops");
 }
 
 #[test]
-fn a_timeout_that_is_meant_for_statements_does_not_end_the_loop() {
+fn statement_timeout_does_not_end_the_loop() {
     let database = prepared("loop_timeout", "--rows 500");
     database
         .connect()
@@ -273,9 +276,9 @@ fn a_breached_threshold_ends_the_calls() {
 }
 
 #[test]
-fn nothing_of_the_warm_up_is_measured_however_much_it_reports() {
+fn excludes_the_warmup_from_the_measurement() {
     let database = prepared("loop_warmup", "--rows 500");
-    // Far more than a thousand updates before the measurement: each thousand is announced.
+    // Far more than 1,000 updates before the measurement. The loop announces every 1,000 updates.
     let record = valid(
         &database,
         "--transactions 50 -c 1 --batch 1 --update-percent 100 --warmup 1500ms --interval 100ms",
@@ -289,17 +292,17 @@ fn nothing_of_the_warm_up_is_measured_however_much_it_reports() {
 }
 
 #[test]
-fn any_role_may_run_it_whatever_its_name_and_isolation() {
+fn runs_as_any_role_with_any_default_isolation_level() {
     let database = prepared("loop_role", "--rows 500");
     let mut connection = database.connect();
     connection.execute("create role loop_role_user login superuser; alter role loop_role_user set default_transaction_isolation = 'repeatable read'").unwrap();
     let url = database.url.replace("riops@", "loop_role_user@");
     let mut command = database.command("run rows --loop server -c 4 --batch 250 --update-percent 100 --transactions 200 --warmup 0 --output json");
     command.env("RIOPS_DATABASE", url);
-    let record = Ran::of(&mut command).expect(0).json();
+    let record = CommandOutput::of(&mut command).expect(0).json();
     let stage = &record["stages"][0];
     assert_eq!((&record["verdict"]["valid"], &stage["transactions"]), (&true.into(), &200.into()));
-    // Half of the table each: they cannot but meet, and each attempt needs a new snapshot.
+    // Each session updates half of the table, so conflicts are certain. Each attempt needs a new snapshot.
     let retries = stage["retries"].as_u64().unwrap();
     let counted: u64 = stage["errors"]
         .as_array()
@@ -312,7 +315,7 @@ fn any_role_may_run_it_whatever_its_name_and_isolation() {
 }
 
 #[test]
-fn a_view_that_a_killed_loop_has_left_keeps_no_table() {
+fn a_view_left_by_a_killed_loop_does_not_prevent_dropping_the_table() {
     let database = prepared("loop_leftover", "--rows 500");
     let mut killed = database.connect();
     killed
@@ -326,18 +329,18 @@ fn a_view_that_a_killed_loop_has_left_keeps_no_table() {
 }
 
 #[test]
-fn a_session_that_is_ended_by_somebody_calls_again() {
+fn a_terminated_session_reconnects_and_calls_again() {
     let database = prepared("loop_ended", "--rows 2000");
     let run = &mut database.command("run rows --loop server --duration 2s --warmup 0 -c 2 --batch 10 --update-percent 50 --output json");
     let child = until(run, "measuring");
     let mut connection = database.connect();
     let ended = connection.query_value("select pg_terminate_backend(pid) from pg_stat_activity where datname = 'loop_ended' and query like 'call %' limit 1").unwrap();
     assert_eq!(ended.as_deref(), Some("t"));
-    let run = Ran::from(child.wait_with_output().unwrap()).expect(0);
+    let run = CommandOutput::from(child.wait_with_output().unwrap()).expect(0);
     let stage = &run.json()["stages"][0];
     assert_eq!(stage["reconnects"], 1);
     assert!(stage["unknown_commits"].as_u64().unwrap() > 0);
-    // Blocks per row would be wrong where not all rows are known.
+    // Blocks per row would be wrong because not all rows are known.
     assert_eq!(stage["io"]["blocks_per_row"], Value::Null);
     database.riops("verify rows").expect(0);
 }

@@ -1,8 +1,8 @@
-//! Where the rows came from, and the caches before a run.
+//! Sources of the rows read (shared buffers, page cache, device), and the state of the caches before a run.
 
 use serde_json::Value;
 
-use crate::fixture::{Database, Ran, database, folder};
+use crate::fixture::{CommandOutput, Database, database, folder};
 use crate::server::on;
 
 fn record(database: &Database, options: &str) -> Value {
@@ -15,7 +15,7 @@ fn share(stage: &Value, name: &str) -> f64 {
 }
 
 #[test]
-fn block_accesses_are_counted_exactly_and_per_row() {
+fn counts_block_accesses_exactly_and_per_row() {
     let database = database("sources_exact");
     database.riops("prepare rows --rows 4096 --layout block").expect(0);
     let record = record(&database, "--transactions 300 -c 2");
@@ -23,7 +23,7 @@ fn block_accesses_are_counted_exactly_and_per_row() {
     let blocks = &stage["database"]["blocks"];
     let heap =
         blocks["heap_blks_hit"].as_u64().unwrap() + blocks["heap_blks_read"].as_u64().unwrap();
-    // 300 transactions of 100 rows, each in a block of its own.
+    // 300 transactions of 100 rows, with one row per block.
     assert_eq!(heap, 30_000);
     let per_row = stage["io"]["blocks_per_row"].as_f64().unwrap();
     assert!((1.0..1.1).contains(&per_row), "{per_row}");
@@ -33,9 +33,9 @@ fn block_accesses_are_counted_exactly_and_per_row() {
 }
 
 #[test]
-fn cold_rows_come_from_below_and_warm_ones_from_shared_buffers() {
+fn cold_runs_miss_and_warm_runs_hit_shared_buffers() {
     let database = database("sources_cold");
-    // 32 MB, a quarter of the shared buffers.
+    // 32 MB is a quarter of shared_buffers.
     database.riops("prepare rows --size 32M --layout block").expect(0);
     let cold = record(&database, "--transactions 20 -c 1 --cold");
     let stage = &cold["stages"][0];
@@ -45,7 +45,7 @@ fn cold_rows_come_from_below_and_warm_ones_from_shared_buffers() {
         "{}",
         stage["caches"]
     );
-    // 2,000 of 4,096 blocks at random: about 440 twice.
+    // 2,000 random reads of 4,096 blocks: about 440 hit a block that was read before.
     let buffers = share(stage, "buffers_share");
     assert!((0.05..0.45).contains(&buffers), "{buffers}");
     let sum: f64 = ["buffers_share", "page_cache_share", "device_share"]
@@ -57,15 +57,15 @@ fn cold_rows_come_from_below_and_warm_ones_from_shared_buffers() {
     let stage = &warm["stages"][0];
     assert_eq!(stage["caches"]["reached"], true, "{}", stage["caches"]);
     assert!(share(stage, "buffers_share") > 0.99);
-    // What was read to warm them is not what the sessions read.
+    // Blocks read to warm the caches are not counted for the sessions.
     let per_row = stage["io"]["blocks_per_row"].as_f64().unwrap();
     assert!((1.0..1.1).contains(&per_row), "{per_row}");
-    // Nothing of what it takes stays behind.
+    // The extensions that --cold and --warm create are dropped.
     assert_eq!(database.value("select count(*) from pg_extension where extname in ('pg_prewarm', 'pg_buffercache')").as_deref(), Some("0"));
 }
 
 #[test]
-fn what_is_not_permitted_is_said() {
+fn warns_if_the_role_may_not_evict_the_caches() {
     let database = database("sources_denied");
     database.riops("prepare rows --rows 1000").expect(0);
     let mut connection = database.connect();
@@ -74,23 +74,26 @@ fn what_is_not_permitted_is_said() {
     let mut command =
         database.command("run rows --batch 10 --transactions 10 --warmup 0 --cold --no-store");
     command.env("RIOPS_DATABASE", url);
-    let run = Ran::of(&mut command).expect(0).says("the caches are not as cold as wanted");
+    let run = CommandOutput::of(&mut command)
+        .expect(0)
+        .stderr_contains("the caches are not as cold as requested");
     assert!(run.stdout.contains("NOT evicted"), "{}", run.stdout);
 }
 
 #[test]
-fn the_doctor_says_what_the_dataset_fits() {
+fn doctor_reports_whether_the_dataset_fits_in_shared_buffers_or_memory() {
     let home = folder("doctor-fit");
-    let said = |options: &str| {
-        let ran = Ran::of(&mut on(&home, &format!("doctor {options}"))).expect(0);
+    let dataset_line = |options: &str| {
+        let ran = CommandOutput::of(&mut on(&home, &format!("doctor {options}"))).expect(0);
         ran.stdout.lines().find(|line| line.contains("dataset")).unwrap_or_default().to_owned()
     };
-    assert_eq!(said(""), "");
-    Ran::of(&mut on(&home, "prepare rows --rows 2000 --layout block")).expect(0);
-    assert!(said("").contains("fits shared_buffers"), "{}", said(""));
+    assert_eq!(dataset_line(""), "");
+    CommandOutput::of(&mut on(&home, "prepare rows --rows 2000 --layout block")).expect(0);
+    assert!(dataset_line("").contains("fits in shared_buffers"), "{}", dataset_line(""));
     assert!(
-        said("--server-set shared_buffers=8MB").contains("fits memory, not shared_buffers"),
+        dataset_line("--server-set shared_buffers=8MB")
+            .contains("fits in memory, but not in shared_buffers"),
         "{}",
-        said("--server-set shared_buffers=8MB")
+        dataset_line("--server-set shared_buffers=8MB")
     );
 }

@@ -5,8 +5,8 @@ use std::net::TcpListener;
 use crate::fixture::{command, until};
 
 #[test]
-fn no_form_of_the_database_option_leaves_its_password_in_the_title() {
-    // Takes connections and never answers, so that riops waits while its title is read.
+fn removes_the_password_from_the_title_for_every_form_of_the_database_option() {
+    // Accepts connections and never responds, so riops still waits when its title is read.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     for form in ["-nd ", "-nd", "-nd=", "-d ", "--database ", "--database="] {

@@ -1,26 +1,27 @@
-//! `sql/ybio.sql`, as its users call it: by psql.
+//! The procedures of `sql/ybio.sql`, called through psql.
 
 use std::process::Command;
 
 use riops::server::Connection;
 
-use crate::fixture::{Database, Ran, database, program};
+use crate::fixture::{CommandOutput, Database, database, program};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sql/ybio.sql");
 
-/// A database with the procedures in a schema of its own; `None` without psql.
+/// A database with the procedures installed.
 struct Ybio {
     database: Database,
     connection: Connection,
 }
 
 impl Ybio {
+    /// Creates the database and installs the procedures. Returns `None` without psql.
     fn installed(name: &str) -> Option<Self> {
         program("psql")?;
         let database = database(name);
         let connection = database.connect();
         let ybio = Self { database, connection };
-        Ran::of(ybio.psql().args(["-f", FILE])).expect(0);
+        CommandOutput::of(ybio.psql().args(["-f", FILE])).expect(0);
         Some(ybio)
     }
 
@@ -30,9 +31,9 @@ impl Ybio {
         psql
     }
 
-    /// Notices of a call, without their first word.
+    /// Returns the notices of a call, without the prefix `NOTICE:`.
     fn notices(&self, call: &str) -> Vec<String> {
-        let ran = Ran::of(self.psql().args(["-c", call])).expect(0);
+        let ran = CommandOutput::of(self.psql().args(["-c", call])).expect(0);
         ran.stderr.lines().map(|line| line.replacen("NOTICE:  ", "", 1)).collect()
     }
 
@@ -42,7 +43,7 @@ impl Ybio {
 }
 
 #[test]
-fn the_examples_of_the_page_give_its_columns_and_notices() {
+fn documented_examples_give_the_documented_columns_and_notices() {
     let Some(mut ybio) = Ybio::installed("ybio_page") else {
         return;
     };
@@ -57,7 +58,7 @@ fn the_examples_of_the_page_give_its_columns_and_notices() {
         Some("Table bench0001 Progress:   100.00 % (10000 rows)")
     );
     let run = ybio.notices("call runit(tab_prefix=>'bench',tab_num=>1,tab_rows=>1e4::int,run_duration=>interval '1500 ms',pct_update=>42,batch_size=>1e3::int);");
-    // At most once a second, and one at the end.
+    // At most one notice per second, and one at the end.
     assert!((2..=3).contains(&run.len()), "{run:?}");
     let (rate, rest) =
         run.last().unwrap().split_once(" rows/s on bench0001, job:      1 batch#: ").unwrap();
@@ -86,7 +87,7 @@ fn the_examples_of_the_page_give_its_columns_and_notices() {
 }
 
 #[test]
-fn keys_are_exactly_1_to_rows_with_a_remainder_and_with_batch_equal_to_rows() {
+fn keys_are_exactly_1_to_rows_for_every_batch_size() {
     let Some(mut ybio) = Ybio::installed("ybio_keys") else {
         return;
     };
@@ -103,7 +104,7 @@ fn keys_are_exactly_1_to_rows_with_a_remainder_and_with_batch_equal_to_rows() {
         assert_eq!(notices[0], format!("Inserting {rows} rows in {batches} batches of {batch}"));
         let found = ybio.value("select count(*) || ' ' || min(mykey) || ' ' || max(mykey) || ' ' || count(distinct mykey) || ' ' || (min(scratch) >= 0 and max(scratch) <= count(*)) from bench0007");
         assert_eq!(found, format!("{rows} 1 {rows} {rows} true"));
-        // The whole table is the only range.
+        // A batch larger than the table is reduced to one range with all rows.
         ybio.notices(&format!(
             "call runit(tab_num=>7, tab_rows=>{rows}, batch_size=>{}, run_duration=>interval '0')",
             rows * 5
@@ -114,7 +115,7 @@ fn keys_are_exactly_1_to_rows_with_a_remainder_and_with_batch_equal_to_rows() {
 }
 
 #[test]
-fn without_recreate_rows_are_added_and_what_is_there_stays() {
+fn setup_without_recreate_adds_rows_to_the_table() {
     let Some(mut ybio) = Ybio::installed("ybio_added") else {
         return;
     };
@@ -127,7 +128,7 @@ fn without_recreate_rows_are_added_and_what_is_there_stays() {
 }
 
 #[test]
-fn every_share_of_updates_is_kept_and_every_increment_is_there() {
+fn updates_the_requested_share_of_rows_and_loses_no_increment() {
     let Some(mut ybio) = Ybio::installed("ybio_updates") else {
         return;
     };
@@ -158,12 +159,12 @@ fn every_share_of_updates_is_kept_and_every_increment_is_there() {
 }
 
 #[test]
-fn keys_beyond_two_billion_are_drawn_over_their_whole_range() {
+fn draws_keys_above_two_billion_from_the_whole_range() {
     let Some(mut ybio) = Ybio::installed("ybio_large") else {
         return;
     };
     ybio.notices("call setup(tab_rows=>10, batch_size=>10)");
-    // The table has ten rows; the keys that are drawn are those of the notices.
+    // The table has only ten rows. The notices show which keys were drawn.
     let mut keys = Vec::new();
     for _ in 0..40 {
         let notices = ybio.notices(
@@ -176,7 +177,7 @@ fn keys_beyond_two_billion_are_drawn_over_their_whole_range() {
         assert!(first >= 1 && last <= 3_000_000_000);
         keys.push(first);
     }
-    // 40 draws: none in either half has a probability of 2^-39.
+    // With 40 draws, the probability that one half gets none is 2^-39.
     assert!(
         keys.iter().any(|&key| key > 1_500_000_000) && keys.iter().any(|&key| key <= 1_500_000_000)
     );
@@ -187,7 +188,7 @@ fn keys_beyond_two_billion_are_drawn_over_their_whole_range() {
 }
 
 #[test]
-fn nothing_is_left_in_the_session_and_a_failed_run_is_seen() {
+fn restores_the_session_and_reports_a_missing_index_or_table() {
     let Some(ybio) = Ybio::installed("ybio_session") else {
         return;
     };
@@ -198,19 +199,19 @@ fn nothing_is_left_in_the_session_and_a_failed_run_is_seen() {
                (select count(*) from pg_prepared_statements), (select count(*) from pg_class where relnamespace = pg_my_temp_schema());
         drop index bench0001_asc_mykey;
         call runit(tab_rows=>100, batch_size=>5, run_duration=>interval '0');";
-    let ran = Ran::of(ybio.psql().args(["-c", "select 1"]).args(
+    let ran = CommandOutput::of(ybio.psql().args(["-c", "select 1"]).args(
         script.split(';').filter(|part| !part.trim().is_empty()).flat_map(|part| ["-c", part]),
     ))
     .expect(0);
     assert!(ran.stdout.contains("off|on|auto|0|0"), "{}", ran.stdout);
-    // Without its index the path is another one, and that is said.
-    ran.says("are reached by Seq Scan, not by an Index Scan");
-    let missing = Ran::of(ybio.psql().args(["-c", "call runit(tab_num=>9)"])).expect(1);
-    missing.says("there is no table bench0009: make it with call setup");
+    // Without the index, the access path changes and the call prints a warning.
+    ran.stderr_contains("access path of table \"bench0001\" is Seq Scan, expected Index Scan");
+    let missing = CommandOutput::of(ybio.psql().args(["-c", "call runit(tab_num=>9)"])).expect(1);
+    missing.stderr_contains("table \"bench0009\" does not exist: create it with call setup");
 }
 
 #[test]
-fn a_call_that_the_server_runs_again_goes_on_from_its_last_report() {
+fn a_retried_call_continues_from_its_last_report() {
     let Some(mut ybio) = Ybio::installed("ybio_again") else {
         return;
     };
@@ -233,10 +234,10 @@ fn a_call_that_the_server_runs_again_goes_on_from_its_last_report() {
             report["lost_rows"].clone(),
         )
     };
-    // One more batch; up to 40 rows of the first attempt, and 5 of one before it, are unknown.
+    // One more batch. Up to 40 rows of the first attempt and 5 rows of an earlier attempt are unknown.
     let again = ybio.value(&call("x"));
     assert_eq!(counts(&again), (31.into(), 310.into(), 45.into()));
-    // Another call knows nothing of it.
+    // Another call starts from zero.
     let other = ybio.value(&call("y"));
     assert_eq!(counts(&other), (1.into(), 10.into(), 0.into()));
 }

@@ -1,16 +1,17 @@
-//! The whole command on a server that says it is YugabyteDB. No YugabyteDB takes part: what is proved is
-//! what riops sends, and what it does about what YugabyteDB would answer.
+//! The command on a fake server that reports the version of YugabyteDB. The tests check the statements that
+//! riops sends and how it handles the responses. They need no YugabyteDB, and do not prove that YugabyteDB
+//! responds in this way.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use riops_testkit::{Answer, Asked, FakeYugabyteDb, VERSION};
+use riops_testkit::{Answer, FakeYugabyteDb, SentStatement, VERSION};
 use serde_json::{Value, json};
 
-use crate::fixture::{Ran, command, folder};
+use crate::fixture::{CommandOutput, command, folder};
 
 const ROWS: u64 = 100;
 
-/// The parameters that `prepare oltp --table-size 100 --seed 1` registers.
+/// Returns the parameters that `prepare oltp --table-size 100 --seed 1` registers.
 fn parameters() -> String {
     json!({"schema": "riops", "tables": 1, "table_size": ROWS, "auto_inc": true, "secondary": false,
         "create_secondary": true, "serial_cache_size": 0, "range_key_partitioning": false,
@@ -18,7 +19,8 @@ fn parameters() -> String {
     .to_string()
 }
 
-/// EXPLAIN (ANALYZE, DIST, FORMAT JSON) of a statement: the promised path, one request to the storage.
+/// Returns the EXPLAIN (ANALYZE, DIST, FORMAT JSON) output of a statement: the expected access path with one
+/// storage request.
 fn plan(sql: &str) -> Answer {
     let statement = sql.split('"').nth(1).unwrap_or_default();
     let scan = json!({"Node Type": "Index Scan", "Relation Name": "sbtest1",
@@ -37,11 +39,12 @@ fn plan(sql: &str) -> Answer {
     Answer::row(&[&document.to_string()])
 }
 
-/// What a YugabyteDB with riops's tables in it would answer; `complete` says whether they are there.
-fn usual(asked: &Asked<'_>, complete: bool) -> Answer {
+/// Returns the response that YugabyteDB would send. `complete`: whether the dataset exists and is complete.
+fn default_answer(asked: &SentStatement<'_>, complete: bool) -> Answer {
     let sql = asked.sql.trim();
     let has = |text: &str| sql.contains(text);
-    let there = |yes: bool, answer: Answer| if yes { answer } else { Answer::nothing() };
+    let only_if =
+        |condition: bool, answer: Answer| if condition { answer } else { Answer::nothing() };
     if asked.prepared && !has("$1") && (sql == "commit") {
         return Answer::Done("COMMIT", None);
     }
@@ -55,7 +58,7 @@ fn usual(asked: &Asked<'_>, complete: bool) -> Answer {
         "update" if has("returning 1") => Answer::row(&["1"]),
         "update" => Answer::Done("UPDATE", Some(1)),
         "show" => Answer::row(&["x"]),
-        // PostgreSQL 15 has it, and probes need not wait for its statistics.
+        // PostgreSQL 15 has this function, so probes do not wait for the statistics.
         "select" if has("to_regproc('pg_stat_force_next_flush')") => Answer::row(&["t"]),
         "select" if has("version()") => Answer::row(&[&format!("PostgreSQL {VERSION}")]),
         "select" if has("advisory") => Answer::Error {
@@ -64,7 +67,7 @@ fn usual(asked: &Asked<'_>, complete: bool) -> Answer {
             fatal: false,
         },
         "select" if has("proname = 'yb_servers'") => Answer::nothing(),
-        "select" if has("id, state, parameters") => there(
+        "select" if has("id, state, parameters") => only_if(
             complete,
             Answer::row(&[
                 "the-dataset",
@@ -77,7 +80,7 @@ fn usual(asked: &Asked<'_>, complete: bool) -> Answer {
             let registry =
                 matches!(asked.parameters, [_, table] if table == "dataset" || table == "run");
             let comment = if registry { "riops registry 1" } else { "riops dataset oltp" };
-            there(complete, Answer::row(&[comment]))
+            only_if(complete, Answer::row(&[comment]))
         }
         "select" if has("count(*) filter (where id between") => {
             Answer::row(&["100", "100", "5000", "0"])
@@ -92,30 +95,30 @@ fn usual(asked: &Asked<'_>, complete: bool) -> Answer {
     }
 }
 
-fn riops(server: &FakeYugabyteDb, store: &str, line: &str) -> Ran {
+fn riops(server: &FakeYugabyteDb, store: &str, line: &str) -> CommandOutput {
     let mut command = command(line);
     let url = format!("host=127.0.0.1 port={} user=u dbname=d sslmode=disable", server.port());
     command.env("RIOPS_DATABASE", url);
     command.env("RIOPS_STORE", folder(&format!("yb-{store}")).join("runs.sqlite"));
-    Ran::of(&mut command)
+    CommandOutput::of(&mut command)
 }
 
 #[test]
-fn every_statement_of_a_preparation() {
-    let server = FakeYugabyteDb::start(|asked| usual(asked, false)).unwrap();
+fn prepare_sends_the_expected_statements() {
+    let server = FakeYugabyteDb::start(|asked| default_answer(asked, false)).unwrap();
     let line = "prepare oltp --table-size 100 --seed 1 --connections 1";
     let ran = riops(&server, "prepare", line).expect(0);
     assert!(ran.stdout.starts_with("prepared 100 rows"), "{}", ran.stdout);
-    insta::assert_snapshot!(server.heard().join("\n"));
+    insta::assert_snapshot!(server.statements().join("\n"));
 }
 
-/// A run of one session on the tables that are there.
+/// A run with one session on existing tables.
 const RUN: &str = "run oltp -c 1 --warmup 0 --seed 1 --range-selects=off --point-selects 2 \
                    --interval 100ms --max-retries 3 --output json --no-verify --transactions";
 
 #[test]
-fn every_statement_of_a_run() {
-    let server = FakeYugabyteDb::start(|asked| usual(asked, true)).unwrap();
+fn run_sends_the_expected_statements() {
+    let server = FakeYugabyteDb::start(|asked| default_answer(asked, true)).unwrap();
     let run = riops(&server, "run", &format!("{RUN} 3")).expect(0).json();
     assert_eq!(
         (&run["target"]["flavour"], &run["verdict"]["valid"]),
@@ -123,24 +126,30 @@ fn every_statement_of_a_run() {
     );
     assert_eq!(run["target"]["server_version"], VERSION);
     assert_eq!(run["stages"][0]["queries"], json!({"read": 6, "write": 12, "other": 6}));
-    // What the requests to the storage were is in the looks.
+    // The access paths include the number of storage requests.
     assert_eq!(run["accesses"][0]["storage"]["reads"], 1);
-    // Sessions and probes speak at the same time: in no order, and each once.
-    let mut heard = server.heard();
-    heard.sort_unstable();
-    heard.dedup();
-    insta::assert_snapshot!(heard.join("\n"));
+    // Sessions and probes send statements concurrently, so the order and the number of repetitions vary.
+    let mut statements = server.statements();
+    statements.sort_unstable();
+    statements.dedup();
+    insta::assert_snapshot!(statements.join("\n"));
 }
 
-/// A run in which the n-th execution of a statement that begins so is answered otherwise.
-fn with(name: &str, statement: &'static str, nth: u64, answer: Answer, line: &str) -> Ran {
+/// Runs with `answer` as the response to the n-th execution of statements with this prefix.
+fn run_with(
+    name: &str,
+    statement: &'static str,
+    nth: u64,
+    answer: Answer,
+    line: &str,
+) -> CommandOutput {
     let count = AtomicU64::new(0);
     let server = FakeYugabyteDb::start(move |asked| {
-        let meant = asked.prepared && asked.sql.starts_with(statement);
-        if meant && count.fetch_add(1, Ordering::Relaxed) + 1 == nth {
+        let matches = asked.prepared && asked.sql.starts_with(statement);
+        if matches && count.fetch_add(1, Ordering::Relaxed) + 1 == nth {
             answer.clone()
         } else {
-            usual(asked, true)
+            default_answer(asked, true)
         }
     })
     .unwrap();
@@ -152,7 +161,7 @@ fn error(sqlstate: &'static str, message: &'static str) -> Answer {
 }
 
 #[test]
-fn errors_of_the_list_send_the_whole_transaction_again() {
+fn retryable_errors_repeat_the_whole_transaction() {
     for (name, statement, sqlstate, message) in [
         ("restart", "select c from", "40001", "Restart read required at: read: { days: 1 }"),
         ("conflict", "update", "40001", "could not serialize access due to concurrent update"),
@@ -177,7 +186,7 @@ fn errors_of_the_list_send_the_whole_transaction_again() {
             "Try again (yb/tserver/service_util.h:1): Leader not ready",
         ),
     ] {
-        let run = with(name, statement, 2, error(sqlstate, message), "4").expect(0).json();
+        let run = run_with(name, statement, 2, error(sqlstate, message), "4").expect(0).json();
         let stage = &run["stages"][0];
         assert_eq!((&stage["transactions"], &stage["retries"]), (&4.into(), &1.into()), "{name}");
         assert_eq!(stage["errors"][0]["sqlstate"], sqlstate, "{name}");
@@ -187,7 +196,7 @@ fn errors_of_the_list_send_the_whole_transaction_again() {
 }
 
 #[test]
-fn a_node_that_goes_costs_a_session_which_comes_back() {
+fn a_lost_connection_costs_one_transaction_and_is_reconnected() {
     let fatal = |sqlstate, message| Answer::Error { sqlstate, message, fatal: true };
     for (name, statement, answer, unknown) in [
         (
@@ -197,10 +206,10 @@ fn a_node_that_goes_costs_a_session_which_comes_back() {
             0,
         ),
         ("broken", "update", Answer::Close, 0),
-        // Nobody knows whether it was committed.
+        // The outcome of the commit is unknown.
         ("commit", "commit", Answer::Close, 1),
     ] {
-        let run = with(name, statement, 2, answer, "4").expect(0).json();
+        let run = run_with(name, statement, 2, answer, "4").expect(0).json();
         let stage = &run["stages"][0];
         assert_eq!(
             (&stage["reconnects"], &stage["unknown_commits"]),
@@ -216,16 +225,17 @@ fn a_node_that_goes_costs_a_session_which_comes_back() {
 }
 
 #[test]
-fn any_other_error_ends_the_run_with_its_text() {
+fn other_errors_end_the_run_with_their_message() {
     for (name, sqlstate, message) in [
         ("not-supported", "0A000", "this is not yet supported"),
         ("aborted", "25P02", "current transaction is aborted"),
         ("internal", "XX000", "something else is wrong"),
     ] {
-        let ran = with(name, "update", 2, error(sqlstate, message), "4").expect(1);
+        let ran = run_with(name, "update", 2, error(sqlstate, message), "4").expect(1);
         assert!(ran.stdout.contains(message) && ran.stdout.contains(sqlstate), "{}", ran.stdout);
         let counted =
-            with(name, "update", 2, error(sqlstate, message), "4 --on-error continue").expect(0);
+            run_with(name, "update", 2, error(sqlstate, message), "4 --on-error continue")
+                .expect(0);
         assert_eq!(counted.json()["stages"][0]["outcomes"]["failed"], 1, "{name}");
     }
 }

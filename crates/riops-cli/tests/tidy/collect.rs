@@ -8,7 +8,7 @@ use syn::{Attribute, Item, Meta, Token, UseTree, punctuated::Punctuated};
 
 use crate::modules::{Contents, Reference, Use};
 
-/// What a file defines and uses.
+/// Returns the items, `use` declarations and paths of a file.
 pub(crate) fn collect(file: &syn::File) -> Contents {
     let mut collector = Collector::default();
     if !is_test(&file.attrs) {
@@ -20,7 +20,7 @@ pub(crate) fn collect(file: &syn::File) -> Contents {
 #[derive(Default)]
 struct Collector {
     contents: Contents,
-    /// Names bound by patterns in the functions around the current place.
+    /// Names bound by patterns in the enclosing functions.
     bound: Vec<BTreeSet<String>>,
 }
 
@@ -33,7 +33,7 @@ impl Collector {
         self.bound.iter().any(|names| names.contains(name))
     }
 
-    /// Visits a function, in which a local name hides an item.
+    /// Visits a function with local names that shadow items.
     fn within(&mut self, bound: BTreeSet<String>, visit: impl FnOnce(&mut Self)) {
         self.bound.push(bound);
         visit(self);
@@ -50,7 +50,7 @@ impl Collector {
             UseTree::Group(group) => {
                 return group.items.iter().for_each(|tree| self.add_use(prefix, tree, exported));
             }
-            // `a::{self}` is `a`.
+            // `a::{self}` imports `a`.
             UseTree::Name(name) if name.ident == "self" && !prefix.is_empty() => {
                 (prefix.last().cloned(), prefix.to_vec(), name.ident.span())
             }
@@ -68,7 +68,7 @@ impl Collector {
         self.contents.uses.push(Use { name, path, exported, line: span.start().line });
     }
 
-    /// Collects the paths in the arguments of a macro, which the parser leaves as tokens.
+    /// Collects the paths in the arguments of a macro, which the parser does not parse further.
     fn scan(&mut self, tokens: &TokenStream, singles: bool) {
         let tokens: Vec<TokenTree> = tokens.clone().into_iter().collect();
         let mut at = 0;
@@ -77,7 +77,7 @@ impl Collector {
                 TokenTree::Group(group) => self.scan(&group.stream(), singles),
                 TokenTree::Ident(first) => {
                     let path = path_at(&tokens[at..]);
-                    // Two colons and a name for each further segment.
+                    // Each further segment is two colons and a name.
                     let end = at + 3 * (path.len() - 1);
                     let begins = !continues(&tokens[..at]);
                     let counts = path.len() > 1 || (singles && self.is_item(first, &tokens[at..]));
@@ -92,7 +92,7 @@ impl Collector {
         }
     }
 
-    /// Whether a name alone can be that of an item: a type, a constant or what is called.
+    /// Whether a single name can refer to an item: a type, a constant or a called function.
     fn is_item(&self, name: &Ident, tokens: &[TokenTree]) -> bool {
         let name = name.to_string();
         let called = matches!(tokens.get(1), Some(TokenTree::Group(group))
@@ -101,7 +101,7 @@ impl Collector {
     }
 }
 
-/// The segments of the path that begins here.
+/// Returns the segments of the path at the start of the tokens.
 fn path_at(tokens: &[TokenTree]) -> Vec<String> {
     let mut path = Vec::new();
     let mut rest = tokens;
@@ -116,7 +116,7 @@ fn path_at(tokens: &[TokenTree]) -> Vec<String> {
     path
 }
 
-/// Whether a name after these tokens is a field, a method, a lifetime or the rest of a path.
+/// Whether a name after these tokens is a field, a method, a lifetime or a later segment of a path.
 fn continues(before: &[TokenTree]) -> bool {
     match before {
         [.., colon, last] if is_punct(last, ':') => is_punct(colon, ':'),
@@ -203,7 +203,7 @@ impl<'ast> Visit<'ast> for Collector {
         visit::visit_path(self, path);
     }
 
-    /// In a pattern a constant reads like a new name.
+    /// In a pattern, a constant has the same syntax as a new binding.
     fn visit_pat_ident(&mut self, pattern: &'ast syn::PatIdent) {
         if is_upper(&pattern.ident.to_string()) {
             self.refer(vec![pattern.ident.to_string()], pattern.ident.span());
@@ -216,7 +216,7 @@ impl<'ast> Visit<'ast> for Collector {
         visit::visit_macro(self, call);
     }
 
-    /// The words of an attribute are no names of items, its paths are.
+    /// Single words in an attribute do not name items, but paths do.
     fn visit_attribute(&mut self, attribute: &'ast Attribute) {
         if let Meta::List(list) = &attribute.meta {
             self.scan(&list.tokens, false);
@@ -224,7 +224,7 @@ impl<'ast> Visit<'ast> for Collector {
     }
 }
 
-/// The attributes of an item and the name that it defines.
+/// Returns the attributes of an item and the name that it defines.
 fn head(item: &Item) -> (&[Attribute], Option<&Ident>) {
     match item {
         Item::Const(item) => (&item.attrs, Some(&item.ident)),
@@ -244,7 +244,7 @@ fn head(item: &Item) -> (&[Attribute], Option<&Ident>) {
     }
 }
 
-/// Whether code with these attributes is compiled for tests only.
+/// Whether code with these attributes is compiled only for tests.
 fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let path = attribute.path();
@@ -254,7 +254,7 @@ fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Whether a condition is false outside tests.
+/// Whether a `cfg` condition is false outside tests.
 fn needs_test(condition: &Meta) -> bool {
     match condition {
         Meta::Path(path) => path.is_ident("test"),
@@ -265,7 +265,7 @@ fn needs_test(condition: &Meta) -> bool {
     }
 }
 
-/// The names that the patterns of a function bind.
+/// Returns the names bound by the patterns of a function.
 fn bound_names(visit: impl FnOnce(&mut Bound)) -> BTreeSet<String> {
     let mut bound = Bound(BTreeSet::new());
     visit(&mut bound);

@@ -1,11 +1,11 @@
-//! Cycles among the imports of files.
+//! Import cycles between files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::imports::Imports;
 
-/// Each strongly connected component of more than one file, with the imports within it.
+/// Returns the strongly connected components of more than one file, each with its internal imports.
 pub(crate) fn violations(imports: &Imports) -> Vec<String> {
     let mut left: BTreeSet<&str> =
         imports.keys().map(|(importing, _)| importing.as_str()).collect();
@@ -26,7 +26,8 @@ pub(crate) fn violations(imports: &Imports) -> Vec<String> {
     found
 }
 
-/// The files to which the imports of a file lead; itself only by way of another.
+/// Returns the files that a file imports directly or indirectly. Contains the file itself only if it is
+/// part of a cycle.
 fn reachable<'a>(imports: &'a Imports, file: &str) -> BTreeSet<&'a str> {
     let mut reached = BTreeSet::new();
     let mut open = vec![file];
@@ -57,7 +58,7 @@ mod tests {
     use crate::imports::imports;
     use crate::modules::Tree;
 
-    /// The cycles of a crate with these files.
+    /// Returns the import cycles of a crate with these files.
     fn cycles(files: &[(&str, &str)]) -> Vec<String> {
         let read = |name: &str| {
             files.iter().find(|(file, _)| *file == name).map(|(_, text)| (*text).to_owned())
@@ -66,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_a_child_that_takes_what_its_parent_defines() {
+    fn finds_a_cycle_between_child_and_parent() {
         let found = cycles(&[
             ("src/lib.rs", "mod a;"),
             ("src/a/mod.rs", "mod child;\nuse child::Child;\npub struct Parent(Child);"),
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_no_declaration_for_an_import() {
+    fn ignores_module_declarations() {
         let found = cycles(&[
             ("src/lib.rs", "mod a;"),
             ("src/a/mod.rs", "mod child; pub struct Parent;"),
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_no_re_export_for_an_import_unless_its_name_is_used() {
+    fn ignores_re_exports_unless_the_name_is_used() {
         let child = ("src/a/child.rs", "use super::Parent; pub struct Child(Parent);");
         let re_export = "mod child; pub use child::Child; pub struct Parent;";
         let found = cycles(&[("src/lib.rs", "mod a;"), ("src/a/mod.rs", re_export), child]);
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn ignores_tests() {
+    fn ignores_test_code() {
         let found = cycles(&[
             ("src/lib.rs", "mod a; mod b;"),
             ("src/a.rs", "pub struct A(crate::b::B);"),
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_no_local_name_for_an_item() {
+    fn ignores_local_names() {
         let found = cycles(&[
             ("src/lib.rs", "mod a;"),
             ("src/a/mod.rs", "mod run; pub use run::run; pub fn f(run: u8) -> u8 { run }"),

@@ -1,4 +1,4 @@
-//! What the documents have to name: every option of the command, every module.
+//! Completeness of the documentation: every option in the reference, every module in ARCHITECTURE.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -6,11 +6,11 @@ use std::process::Command;
 use crate::modules::Tree;
 use crate::workspace::{files, read};
 
-/// The options of every command that the reference does not mention.
+/// Returns the options that the reference does not mention, each with a command that has it.
 pub(crate) fn undocumented_options() -> Vec<String> {
     let mut options = BTreeMap::new();
     walk(&mut Vec::new(), &mut options);
-    assert!(options.len() > 50, "the help texts were not understood: {options:?}");
+    assert!(options.len() > 50, "cannot parse the help texts: {options:?}");
     let (file, reference) = reference();
     options
         .iter()
@@ -19,7 +19,7 @@ pub(crate) fn undocumented_options() -> Vec<String> {
         .collect()
 }
 
-/// The reference, in one file or a folder of them.
+/// Returns the name and the text of the reference, which is one file or a folder of files.
 fn reference() -> (String, String) {
     let single = "docs/reference.md".to_owned();
     if let Some(text) = read(&single) {
@@ -55,17 +55,17 @@ fn help(command: &[String]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The long options of a help text. `--help` and `--version` need no documentation.
+/// Returns the long options of a help text except `--help` and `--version`.
 fn options_in(help: &str) -> BTreeSet<String> {
     help.lines()
         .filter(|line| indentation(line) <= 6 && line.trim_start().starts_with('-'))
         .filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")))
-        .map(|word| word.chars().take_while(|&sign| is_of_option(sign)).collect::<String>())
+        .map(|word| word.chars().take_while(|&c| is_option_char(c)).collect::<String>())
         .filter(|option| !["--help", "--version"].contains(&option.as_str()))
         .collect()
 }
 
-/// The subcommands of a help text.
+/// Returns the subcommands of a help text.
 fn subcommands_in(help: &str) -> Vec<String> {
     help.lines()
         .skip_while(|line| *line != "Commands:")
@@ -82,21 +82,21 @@ fn indentation(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-fn is_of_option(sign: char) -> bool {
-    sign.is_ascii_alphanumeric() || sign == '-'
+fn is_option_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '-'
 }
 
-/// Whether a text has this option and not only a longer one.
+/// Whether a text contains this option, and not only as the start of a longer one.
 fn mentions(text: &str, option: &str) -> bool {
     text.match_indices(option).any(|(at, _)| {
         let before = text[..at].chars().next_back();
         let after = text[at + option.len()..].chars().next();
-        !before.is_some_and(is_of_option) && !after.is_some_and(is_of_option)
+        !before.is_some_and(is_option_char) && !after.is_some_and(is_option_char)
     })
 }
 
-/// The modules that ARCHITECTURE.md does not name in backticks. In the library these are the top-level
-/// modules and what is directly below them, in the other crates all files.
+/// Returns the modules that ARCHITECTURE.md does not name in backticks. It must name the top-level modules
+/// of the library with their direct children, and all modules of the other crates.
 pub(crate) fn unnamed_modules(trees: &[Tree]) -> Vec<String> {
     let text = read("ARCHITECTURE.md").unwrap();
     let named = names_in(&text);
@@ -116,7 +116,7 @@ pub(crate) fn unnamed_modules(trees: &[Tree]) -> Vec<String> {
     missing.into_iter().collect()
 }
 
-/// The names in backticks: `name`, `name.rs`, `folder/`, `folder/name`.
+/// Returns the names in backticks: `name`, `name.rs`, `folder/`, `folder/name`.
 fn names_in(text: &str) -> BTreeSet<&str> {
     let mut fenced = false;
     let mut names = BTreeSet::new();
@@ -157,19 +157,19 @@ Options:
 ";
 
     #[test]
-    fn reads_options_and_subcommands_of_a_help_text() {
+    fn parses_options_and_subcommands_of_a_help_text() {
         assert_eq!(Vec::from_iter(options_in(HELP)), ["--sessions", "--warmup"]);
         assert_eq!(subcommands_in(HELP), ["run"]);
     }
 
     #[test]
-    fn a_longer_option_does_not_mention_a_shorter_one() {
+    fn ignores_longer_options_that_contain_the_name() {
         assert!(mentions("`--rate 5`", "--rate"));
         assert!(!mentions("`--rate-limit`, `----rate`", "--rate"));
     }
 
     #[test]
-    fn finds_names_in_backticks_outside_of_code_blocks() {
+    fn finds_names_in_backticks_outside_code_blocks() {
         let text = "`a`, b, `c.rs`\n`d/` `e/f`\n\n```\n`g`\n\n`h`\n```\n\n`i`";
         assert_eq!(Vec::from_iter(names_in(text)), ["a", "c", "d", "f", "i"]);
     }

@@ -1,11 +1,11 @@
-//! The length of functions, from the signature to the closing brace, in macros too.
+//! Function lengths, from the signature to the closing brace, including functions in macros.
 
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 
 use crate::workspace::read;
 
-/// The functions of a file that are longer than this.
+/// Returns the functions of a file with more than `lines_max` lines.
 pub(crate) fn above(lines_max: usize, file: &str) -> Vec<String> {
     let text = read(file).unwrap();
     let syntax = syn::parse_file(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
@@ -95,7 +95,7 @@ mod tests {
     use super::{Function, functions};
 
     #[test]
-    fn counts_methods_nested_functions_and_those_in_macros() {
+    fn counts_lines_of_methods_nested_functions_and_functions_in_macros() {
         let text = "\
 /// Not counted.
 #[inline]

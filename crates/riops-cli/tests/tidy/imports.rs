@@ -1,19 +1,19 @@
-//! Which file imports from which: each path leads to the file that defines the item.
+//! Imports between files. Each path is resolved to the file that defines the item.
 //!
-//! A declaration (`mod child;`) and a re-export (`pub use child::Item`) are no imports of the file that
-//! has them; whoever takes the item through the re-export imports it from the defining file.
+//! A declaration (`mod child;`) or a re-export (`pub use child::Item`) is not an import. A file that uses
+//! an item through a re-export imports it from the defining file.
 
 use std::collections::BTreeMap;
 
 use crate::modules::Tree;
 
-/// Re-exports behind each other, and `*` through `*`: more is a loop.
+/// Maximum length of a chain of re-exports and glob imports. A longer chain is a loop.
 const DEPTH_MAX: usize = 32;
 
-/// By importing and defining file: the first line that imports, and its path.
+/// The first importing line and its path, by importing and defining file.
 pub(crate) type Imports = BTreeMap<(String, String), (usize, String)>;
 
-/// Where a path leads, as the position of a module in the tree.
+/// What a path refers to, as the index of a module in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Target {
     Module(usize),
@@ -21,7 +21,7 @@ enum Target {
     Item(usize),
 }
 
-/// The imports between the files of a crate.
+/// Returns the imports between the files of a crate.
 pub(crate) fn imports(tree: &Tree) -> Imports {
     let mut imports = Imports::new();
     for (position, module) in tree.modules.iter().enumerate() {
@@ -44,7 +44,7 @@ pub(crate) fn imports(tree: &Tree) -> Imports {
     imports
 }
 
-/// Follows a path from a module; `None` if it leaves the crate or names something local.
+/// Resolves a path from a module. Returns `None` if the path leaves the crate or is a local name.
 fn resolve(tree: &Tree, from: usize, path: &[String], depth: usize) -> Option<Target> {
     if depth > DEPTH_MAX {
         return None;
@@ -56,8 +56,8 @@ fn resolve(tree: &Tree, from: usize, path: &[String], depth: usize) -> Option<Ta
             "self" => {}
             "super" => at = tree.modules[at].parent?,
             name => {
-                let leads_on = !tail.is_empty();
-                match look_up(tree, at, name, leads_on, depth)? {
+                let has_more = !tail.is_empty();
+                match look_up(tree, at, name, has_more, depth)? {
                     Target::Module(module) => at = module,
                     item @ Target::Item(_) => return Some(item),
                 }
@@ -68,16 +68,16 @@ fn resolve(tree: &Tree, from: usize, path: &[String], depth: usize) -> Option<Ta
     Some(Target::Module(at))
 }
 
-/// What a name means in a module. A module and an item may share a name: a path that leads on means the
-/// module, one that ends means the item.
-fn look_up(tree: &Tree, at: usize, name: &str, leads_on: bool, depth: usize) -> Option<Target> {
+/// Resolves a name in a module. If a module and an item have the same name, the name means the module if
+/// more segments follow, and otherwise the item.
+fn look_up(tree: &Tree, at: usize, name: &str, has_more: bool, depth: usize) -> Option<Target> {
     let module = &tree.modules[at];
     let child = module
         .children
         .iter()
         .find(|child| tree.modules[**child].path.last().is_some_and(|own| own == name));
     let child = child.map(|child| Target::Module(*child));
-    if leads_on && child.is_some() {
+    if has_more && child.is_some() {
         return child;
     }
     if module.contents.items.contains(name) {
@@ -94,7 +94,7 @@ fn look_up(tree: &Tree, at: usize, name: &str, leads_on: bool, depth: usize) -> 
         let mut sources = globs.filter_map(|glob| resolve(tree, at, &glob.path, depth + 1));
         sources.find_map(|source| match source {
             Target::Module(source) if source != at && depth < DEPTH_MAX => {
-                look_up(tree, source, name, leads_on, depth + 1)
+                look_up(tree, source, name, has_more, depth + 1)
             }
             _ => None,
         })

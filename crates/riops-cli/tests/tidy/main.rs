@@ -1,14 +1,14 @@
-//! The style of the workspace as tests, after `tidy.zig` of `TigerBeetle`.
+//! Style checks of the workspace, modeled on `tidy.zig` of `TigerBeetle`.
 //!
-//! Each test prints its figure and lists every violation as `file:line: what`:
-//! `cargo test -p riops-cli --test tidy -- --nocapture` is the report.
+//! Each test prints the number of violations and lists each one as `file:line: description`.
+//! `cargo test -p riops-cli --test tidy -- --nocapture` prints the report.
 
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stdout,
-    reason = "a test reports to standard output and fails where the source cannot be read"
+    reason = "the tests print a report and panic if a source file cannot be read"
 )]
 
 mod collect;
@@ -23,27 +23,28 @@ mod workspace;
 use modules::Tree;
 use workspace::{read, rust_files};
 
-/// The roots of the crates; the library comes first.
+/// Root files of the crates, the library first.
 const ROOTS: [&str; 4] = [
     "crates/riops/src/lib.rs",
     "crates/riops-cli/src/main.rs",
     "crates/riops-wire/src/lib.rs",
     "crates/riops-testkit/src/lib.rs",
 ];
-/// The files in which a `match` on workloads is allowed, below a crate's `src`.
+/// Files below a crate's `src` in which a `match` on the workload is allowed.
 const DISPATCH: [&str; 1] = ["plan/work.rs"];
 const FUNCTION_LINES_MAX: usize = 70;
 const FILE_LINES_MAX: usize = 600;
-/// A command parses options, calls one library function and prints: larger means logic in the binary.
+/// A command only parses options, calls one library function and prints the result. More lines would mean
+/// that logic has moved into the binary.
 const COMMAND_LINES_MAX: usize = 1_200;
 
 #[test]
-fn a_module_uses_only_modules_declared_above_it() {
+fn modules_use_only_modules_declared_above_them() {
     report("module order violations", &order::violations(&tree(ROOTS[0])));
 }
 
 #[test]
-fn files_import_each_other_without_cycles() {
+fn imports_between_files_have_no_cycles() {
     let cycles: Vec<String> =
         ROOTS.iter().flat_map(|root| cycles::violations(&imports::imports(&tree(root)))).collect();
     report("import cycles", &cycles);
@@ -67,14 +68,14 @@ fn files_have_at_most_600_lines() {
 }
 
 #[test]
-fn the_reference_documents_every_option() {
-    report("options missing in the reference", &documents::undocumented_options());
+fn reference_documents_every_option() {
+    report("options missing from the reference", &documents::undocumented_options());
 }
 
 #[test]
-fn the_architecture_names_every_module() {
+fn architecture_document_names_every_module() {
     let trees: Vec<Tree> = ROOTS.iter().map(|root| tree(root)).collect();
-    report("modules missing in ARCHITECTURE.md", &documents::unnamed_modules(&trees));
+    report("modules missing from ARCHITECTURE.md", &documents::unnamed_modules(&trees));
 }
 
 #[test]
@@ -85,11 +86,11 @@ fn only_dispatch_files_match_on_workloads() {
         .filter(|(file, _)| !DISPATCH.iter().any(|known| file.ends_with(&format!("/src/{known}"))))
         .map(|(file, violation)| format!("{file}:{violation}"))
         .collect();
-    report("dispatches on the workload outside DISPATCH", &outside);
+    report("matches on the workload outside DISPATCH", &outside);
 }
 
 #[test]
-fn the_commands_of_the_binary_are_small() {
+fn commands_have_at_most_1200_lines() {
     let folder = "crates/riops-cli/src/commands";
     let lines: usize =
         rust_files(folder).iter().map(|file| read(file).unwrap().lines().count()).sum();
@@ -97,18 +98,18 @@ fn the_commands_of_the_binary_are_small() {
     assert!(lines <= COMMAND_LINES_MAX, "{folder}:1: {lines} lines, at most {COMMAND_LINES_MAX}");
 }
 
-/// The modules of a crate.
+/// Returns the modules of a crate.
 fn tree(root: &str) -> Tree {
     Tree::load(root, &read)
 }
 
-/// Every Rust file of the workspace, tests included.
+/// Returns all Rust files of the workspace, including tests.
 fn sources() -> impl Iterator<Item = String> {
     rust_files("crates").into_iter().chain(rust_files("bench"))
 }
 
-/// Prints a figure and fails with the list behind it.
-fn report(figure: &str, violations: &[String]) {
-    println!("{figure}: {}", violations.len());
-    assert!(violations.is_empty(), "{figure}: {}\n{}", violations.len(), violations.join("\n"));
+/// Prints the number of violations, and fails with the list if there are any.
+fn report(title: &str, violations: &[String]) {
+    println!("{title}: {}", violations.len());
+    assert!(violations.is_empty(), "{title}: {}\n{}", violations.len(), violations.join("\n"));
 }

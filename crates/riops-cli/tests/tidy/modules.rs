@@ -4,37 +4,37 @@ use std::collections::BTreeSet;
 
 use crate::collect::collect;
 
-/// A module: a file, or a part of one.
+/// A module in a separate file or inline in its parent's file.
 #[derive(Debug)]
 pub(crate) struct Module {
-    /// From the crate root, which is empty.
+    /// Path from the crate root; empty for the root.
     pub(crate) path: Vec<String>,
     pub(crate) file: String,
-    /// Whether it is written inside its parent's file.
+    /// Whether it is inline in its parent's file.
     pub(crate) inline: bool,
     pub(crate) parent: Option<usize>,
-    /// In the order of their declaration.
+    /// Indexes of the child modules, in the order of declaration.
     pub(crate) children: Vec<usize>,
     pub(crate) contents: Contents,
 }
 
-/// What a module defines and what it uses.
+/// Items that a module defines, and names that it uses.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     pub(crate) items: BTreeSet<String>,
     pub(crate) uses: Vec<Use>,
     pub(crate) references: Vec<Reference>,
-    /// Declared modules; those inside this file come with their contents.
+    /// Declared modules, with their contents if they are inline.
     pub(crate) modules: Vec<(String, Option<Contents>)>,
 }
 
-/// One name of a `use` declaration.
+/// One imported name of a `use` declaration.
 #[derive(Debug)]
 pub(crate) struct Use {
-    /// The name it gets in this module; `None` for `*`.
+    /// Name in this module; `None` for `*`.
     pub(crate) name: Option<String>,
     pub(crate) path: Vec<String>,
-    /// Whether it has a visibility of its own: a re-export.
+    /// Whether it is a re-export, that is, has a visibility.
     pub(crate) exported: bool,
     pub(crate) line: usize,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Reference {
     pub(crate) line: usize,
 }
 
-/// All modules of a crate; the root comes first.
+/// All modules of a crate, the root first.
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) modules: Vec<Module>,
@@ -62,7 +62,7 @@ impl Tree {
         tree
     }
 
-    /// Adds a module and everything below it.
+    /// Adds a module and its descendants.
     fn add(
         &mut self,
         path: &[String],
@@ -94,7 +94,7 @@ impl Tree {
     }
 }
 
-/// Where a module is written and where its children are.
+/// The file of a module and the folder of its children.
 struct Place {
     file: String,
     folder: String,
@@ -120,7 +120,7 @@ impl Place {
     }
 }
 
-/// The folder of the modules that a root file declares.
+/// Returns the folder of the modules that a root file declares.
 fn folder_of(root: &str) -> String {
     root.rsplit_once('/').map_or_else(|| ".".to_owned(), |(folder, _)| folder.to_owned())
 }

@@ -1,13 +1,13 @@
-//! Which modules use which: top-level modules in the order of lib.rs, and dispatches on the workload.
+//! Dependencies between top-level modules, in the order of lib.rs, and matches on the workload.
 
 use std::collections::BTreeSet;
 
 use crate::modules::{Module, Tree};
 
-/// The enums with a variant for each workload.
+/// Enums with a variant for each workload.
 const ENUMS: [&str; 2] = ["WorkPlan", "DatasetPlan"];
 
-/// Paths to a top-level module that is declared below the own one.
+/// Returns the paths to a top-level module that is declared below the module that uses it.
 pub(crate) fn violations(tree: &Tree) -> Vec<String> {
     let top: Vec<&String> = tree.modules[0]
         .children
@@ -30,7 +30,7 @@ pub(crate) fn violations(tree: &Tree) -> Vec<String> {
     found.iter().map(|(file, line, violation)| format!("{file}:{line}: {violation}")).collect()
 }
 
-/// Each file that names a variant of an enum of workloads, with `line: what`.
+/// Returns each file that names a variant of a workload enum, with the line and the path.
 pub(crate) fn dispatches(tree: &Tree) -> Vec<(String, String)> {
     let mut found = BTreeSet::new();
     for module in &tree.modules {
@@ -43,19 +43,19 @@ pub(crate) fn dispatches(tree: &Tree) -> Vec<(String, String)> {
     found.into_iter().map(|(file, line, path)| (file, format!("{line}: `{path}`"))).collect()
 }
 
-/// Whether a path names a variant of one of the enums, and not a function of it.
+/// Whether a path names a variant of one of the enums, and not an associated function.
 fn is_variant(parent: &str, name: &str) -> bool {
     ENUMS.contains(&parent) && name.starts_with(|first: char| first.is_uppercase())
 }
 
-/// All paths of a module, those of re-exports included.
+/// Returns all paths of a module, including those of re-exports.
 fn paths(module: &Module) -> impl Iterator<Item = (&[String], usize)> {
     let uses = module.contents.uses.iter().map(|import| (import.path.as_slice(), import.line));
     let references = &module.contents.references;
     uses.chain(references.iter().map(|path| (path.path.as_slice(), path.line)))
 }
 
-/// The first segment of a path after the crate root; `None` if it does not come by the root.
+/// Returns the first segment of a path after the crate root, or `None` if the path does not pass the root.
 fn top_level<'a>(module: &Module, path: &'a [String]) -> Option<&'a String> {
     let mut depth = module.path.len();
     for segment in path {
@@ -96,13 +96,13 @@ mod tests {
     }
 
     #[test]
-    fn allows_modules_above_and_tests() {
+    fn allows_uses_of_modules_above_and_in_test_code() {
         let found = violations(&tree("#[cfg(test)] mod tests { use crate::second::WorkPlan; }"));
         assert!(found.is_empty(), "{found:?}");
     }
 
     #[test]
-    fn finds_variants_of_a_plan() {
+    fn finds_variants_of_the_plan_enums() {
         let found = dispatches(&tree("use crate::second::WorkPlan;\nfn f() { WorkPlan::Rows; }"));
         assert_eq!(found, [("src/first/inner.rs".to_owned(), "2: `WorkPlan::Rows`".to_owned())]);
     }

@@ -1,18 +1,18 @@
-//! The files of the workspace, named from its root with `/`.
+//! Files of the workspace, by path from its root with `/` as the separator.
 
 use std::path::{Path, PathBuf};
 
-/// A file or folder of the workspace on this machine.
+/// Returns the file system path of a file or folder of the workspace.
 pub(crate) fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
 }
 
-/// The text of a file; `None` if it does not exist.
+/// Returns the text of a file, or `None` if it does not exist.
 pub(crate) fn read(name: &str) -> Option<String> {
     std::fs::read_to_string(path(name)).ok()
 }
 
-/// The names in a folder, sorted; none if it does not exist.
+/// Returns the sorted names in a folder; empty if the folder does not exist.
 fn entries(folder: &str) -> Vec<String> {
     let entries = std::fs::read_dir(path(folder)).into_iter().flatten();
     let mut names: Vec<String> =
@@ -21,7 +21,7 @@ fn entries(folder: &str) -> Vec<String> {
     names
 }
 
-/// All files below a folder with this extension, sorted.
+/// Returns all files below a folder with this extension, sorted.
 pub(crate) fn files(folder: &str, extension: &str) -> Vec<String> {
     let mut found = Vec::new();
     for name in entries(folder) {
@@ -35,7 +35,7 @@ pub(crate) fn files(folder: &str, extension: &str) -> Vec<String> {
     found
 }
 
-/// All Rust files below a folder, sorted.
+/// Returns all Rust files below a folder, sorted.
 pub(crate) fn rust_files(folder: &str) -> Vec<String> {
     files(folder, "rs")
 }

@@ -1,5 +1,5 @@
-//! Datasets whose account begins anew: tables that somebody else has made, and those on which a run did
-//! not report.
+//! Datasets with a new baseline: tables that were not created by riops, and tables on which a run ended
+//! without reporting its changes.
 
 use serde_json::Value;
 
@@ -8,11 +8,10 @@ use super::lock::LOCK_SPACE;
 use super::registry::{Entry, Registry, forget, register};
 
 impl Registry<'_> {
-    /// Registers tables that somebody else has made as a whole dataset, in the place of what was
-    /// registered.
+    /// Registers existing tables as a complete dataset. Replaces the entry of the workload.
     ///
     /// # Errors
-    /// [`DatasetError`]
+    /// [`DatasetError`] if a statement fails.
     pub fn adopt(
         &mut self,
         parameters: &Value,
@@ -28,12 +27,13 @@ impl Registry<'_> {
         self.complete(&id, baseline)
     }
 
-    /// Takes what is there now for what was loaded, and forgets all runs until now: one of them did not
-    /// report, and nothing can be proved any more. False where somebody else is using the dataset.
+    /// Replaces the baseline by the current contents and deletes all runs from the ledger. This is for a
+    /// dataset on which a run did not report its changes, so that earlier changes can no longer be
+    /// verified. Returns false if another session is using the dataset.
     ///
     /// # Errors
-    /// [`DatasetError`]
-    pub fn count_anew(
+    /// [`DatasetError`] if a statement fails.
+    pub fn reset_baseline(
         &mut self,
         entry: &mut Entry,
         queries: &[String],
@@ -49,7 +49,7 @@ impl Registry<'_> {
         })?;
         self.complete(&id, &baseline)?;
         entry.baseline = baseline;
-        // The shared lock stays.
+        // The shared lock of this session remains.
         let sql =
             format!("select pg_advisory_unlock({LOCK_SPACE}, hashtext('{}'))", self.workload());
         self.connection().query_value(&sql)?;

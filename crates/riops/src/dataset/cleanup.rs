@@ -1,4 +1,4 @@
-//! Drops what riops made, and nothing else.
+//! Drops the objects that riops created, and nothing else.
 
 use super::database::{drop_leftovers, lock};
 use super::error::DatasetError;
@@ -8,32 +8,32 @@ use crate::plan::DatasetPlan;
 use crate::server::{Connection, Server};
 use crate::workload::cbc;
 
-/// What was dropped.
+/// The objects that were dropped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// The names of the tables.
+    /// Names of the dropped tables.
     pub tables: Vec<String>,
-    /// Whether a database of riops's own was dropped.
+    /// Whether the dedicated database was dropped.
     pub database: bool,
-    /// A database that has the name of riops's own, was made by somebody else, and stays.
+    /// Name of a database that has the name of the dedicated one, was not created by riops, and is kept.
     pub foreign_database: Option<&'static str>,
-    /// The schema whose tables are forgotten: somebody else made them, and they stay.
-    pub forgotten: Option<String>,
+    /// Schema of adopted tables whose registration was removed. The tables are kept.
+    pub unregistered_schema: Option<String>,
 }
 
-/// Drops the dataset of this name.
+/// Drops the dataset with this name.
 ///
 /// # Errors
-/// [`DatasetError`]
+/// [`DatasetError`] if the dataset is in use, or if a statement fails.
 pub fn cleanup(
     name: &'static str,
     server: &Server,
     interrupt: &Interrupt,
 ) -> Result<Dropped, DatasetError> {
-    server.require_own_sessions(interrupt)?;
+    server.require_dedicated_sessions(interrupt)?;
     let mut control = Connection::open(&server.conninfo, interrupt)?;
     let dataset = DatasetPlan::default_of(name);
-    let database = if dataset.is_some_and(|dataset| dataset.spec().may_have_a_database()) {
+    let database = if dataset.is_some_and(|dataset| dataset.spec().may_use_dedicated_database()) {
         control.execute(&cbc::session_sql())?;
         lock(&mut control)?;
         drop_leftovers(&mut control)
@@ -43,16 +43,16 @@ pub fn cleanup(
     let mut registry = Registry::new(&mut control, name);
     registry.lock(true)?;
     let adopted = registry.entry()?.and_then(|entry| {
-        let of_others = entry.parameters.get("adopted") == Some(&true.into());
+        let is_adopted = entry.parameters.get("adopted") == Some(&true.into());
         let schema = entry.parameters.get("schema").and_then(|name| name.as_str());
-        schema.filter(|_| of_others).map(str::to_owned)
+        schema.filter(|_| is_adopted).map(str::to_owned)
     });
     let tables = registry.drop_dataset()?;
     registry.drop_registry_if_empty()?;
-    // Somebody else's database does not keep the table in the schema from being dropped.
+    // A foreign database of that name is no error if the table in the schema was dropped.
     let (database, foreign_database) = match database {
         Err(DatasetError::ForeignDatabase(name)) if !tables.is_empty() => (false, Some(name)),
         other => (other?, None),
     };
-    Ok(Dropped { tables, database, foreign_database, forgotten: adopted })
+    Ok(Dropped { tables, database, foreign_database, unregistered_schema: adopted })
 }

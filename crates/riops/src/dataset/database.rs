@@ -1,4 +1,4 @@
-//! The database of `cbc`'s own: made, known by its comment, dropped.
+//! The dedicated database of `cbc`: creates it, identifies it by its comment, and drops it.
 
 use std::time::{Duration, Instant};
 
@@ -9,33 +9,36 @@ use super::lock::LOCK_SPACE;
 use crate::server::{Connection, ConnectionError};
 use crate::workload::cbc::DATABASE;
 
-/// How the comment begins; the run's id follows.
+/// Prefix of the comment, followed by the id of the run.
 const MARK: &str = "made by riops";
-/// The sessions of a killed riops end within this time.
-const PATIENCE: Duration = Duration::from_secs(5);
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Timeout for the lock and for other sessions. The server ends the sessions of a killed riops within this
+/// time.
+const TIMEOUT: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Keeps other riopses from making or dropping the database until the connection ends.
+/// Locks the database against creation and removal by other riops processes until the connection is closed.
 ///
 /// # Errors
-/// [`DatasetError::DatabaseInUse`]
+/// [`DatasetError::DatabaseInUse`] if another session holds the lock until the timeout.
 pub fn lock(connection: &mut Connection) -> Result<(), DatasetError> {
     let sql = format!("select pg_try_advisory_lock({LOCK_SPACE}, hashtext('{DATABASE}'))");
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while connection.query_value(&sql)?.as_deref() != Some("t") {
         if Instant::now() >= deadline {
             return Err(DatasetError::DatabaseInUse(DATABASE));
         }
-        std::thread::sleep(LOOK_AGAIN);
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }
 
-/// Drops what earlier runs have left: the database where its comment says that riops made it, and those
-/// of this role that were killed before they could give theirs comment and name. False where there is none.
+/// Drops the databases of earlier runs: the one whose comment identifies it as created by riops, and those
+/// with a temporary name that runs of this role left when they were killed before renaming them. Returns
+/// whether a database was dropped.
 ///
 /// # Errors
-/// [`DatasetError::ForeignDatabase`], [`DatasetError::DatabaseInUse`]
+/// [`DatasetError::ForeignDatabase`] if the database was not created by riops,
+/// [`DatasetError::DatabaseInUse`] if other sessions are connected to it until the timeout.
 pub fn drop_leftovers(connection: &mut Connection) -> Result<bool, DatasetError> {
     let mut dropped = false;
     let sql = format!(
@@ -43,9 +46,9 @@ pub fn drop_leftovers(connection: &mut Connection) -> Result<bool, DatasetError>
           where datname ~ '^{DATABASE}_[0-9a-f]{{32}}$' and pg_get_userbyid(datdba) = current_user
             and coalesce(shobj_description(oid, 'pg_database'), '{MARK}') like '{MARK}%'"
     );
-    for unnamed in connection.query(&sql)?.into_iter().flatten().flatten() {
-        // One that somebody is in is somebody's.
-        match connection.execute(&format!("drop database {unnamed}")) {
+    for temporary in connection.query(&sql)?.into_iter().flatten().flatten() {
+        // A database with active connections may belong to a run in progress: keep it.
+        match connection.execute(&format!("drop database {temporary}")) {
             Ok(()) => dropped = true,
             Err(ConnectionError::Server(_)) => {}
             Err(error) => return Err(error.into()),
@@ -58,7 +61,7 @@ pub fn drop_leftovers(connection: &mut Connection) -> Result<bool, DatasetError>
         }
         Some(_) => {}
     }
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         match connection.execute(&format!("drop database {DATABASE}")) {
             Ok(()) => return Ok(true),
@@ -66,17 +69,17 @@ pub fn drop_leftovers(connection: &mut Connection) -> Result<bool, DatasetError>
                 if Instant::now() >= deadline {
                     return Err(DatasetError::DatabaseInUse(DATABASE));
                 }
-                std::thread::sleep(LOOK_AGAIN);
+                std::thread::sleep(POLL_INTERVAL);
             }
             Err(error) => return Err(error.into()),
         }
     }
 }
 
-/// Drops the database that this run has made, and ends what is still in it; another run's stays.
+/// Drops the database of this run and terminates its remaining sessions. The database of another run is kept.
 ///
 /// # Errors
-/// [`DatasetError::Connection`]
+/// [`DatasetError::Connection`] if a statement fails.
 pub fn drop_own(connection: &mut Connection, run: &str) -> Result<(), DatasetError> {
     if comment(connection)?.as_deref() != Some(&mark(run)) {
         return Ok(());
@@ -87,39 +90,41 @@ pub fn drop_own(connection: &mut Connection, run: &str) -> Result<(), DatasetErr
     Ok(connection.execute(&format!("drop database {DATABASE}{force}"))?)
 }
 
-/// Makes the database, empty, for a run. It has its name only when it has its comment.
+/// Creates the empty database of a run. It gets its final name only after its comment, so that a database
+/// of that name can always be identified.
 ///
 /// # Errors
-/// [`DatasetError::Connection`], with a hint where the role may not make one.
-pub fn make_database(connection: &mut Connection, run: &str) -> Result<(), DatasetError> {
-    let unnamed = format!("{DATABASE}_{}", run.replace('-', ""));
-    // Not template1, which may have somebody's session in it.
-    let made = connection.execute(&format!("create database {unnamed} template template0"));
-    if let Err(ConnectionError::Server(mut error)) = made {
+/// [`DatasetError::Connection`], with a hint if the role lacks the privilege.
+pub fn create_database(connection: &mut Connection, run: &str) -> Result<(), DatasetError> {
+    let temporary = format!("{DATABASE}_{}", run.replace('-', ""));
+    // Not template1: CREATE DATABASE fails while other sessions are connected to its template.
+    let created = connection.execute(&format!("create database {temporary} template template0"));
+    if let Err(ConnectionError::Server(mut error)) = created {
         if error.sqlstate == SqlState::INSUFFICIENT_PRIVILEGE {
             error.hint.get_or_insert_with(|| {
-                "let a superuser grant it (alter role … createdb), or use --place schema".to_owned()
+                "have a superuser grant the privilege (ALTER ROLE … CREATEDB), or use --place schema".to_owned()
             });
         }
         return Err(ConnectionError::Server(error).into());
     }
-    made?;
-    let named =
-        connection.execute(&format!("comment on database {unnamed} is '{}'", mark(run))).and_then(
-            |()| connection.execute(&format!("alter database {unnamed} rename to {DATABASE}")),
-        );
-    if named.is_err() {
-        // What it was made for does not come about; a broken connection leaves it to the next run.
-        let _ = connection.execute(&format!("drop database {unnamed}"));
+    created?;
+    let renamed = connection
+        .execute(&format!("comment on database {temporary} is '{}'", mark(run)))
+        .and_then(|()| {
+            connection.execute(&format!("alter database {temporary} rename to {DATABASE}"))
+        });
+    if renamed.is_err() {
+        // The run fails. If the connection is lost, the next run drops the database.
+        let _ = connection.execute(&format!("drop database {temporary}"));
     }
-    Ok(named?)
+    Ok(renamed?)
 }
 
 fn mark(run: &str) -> String {
     format!("{MARK} {run}")
 }
 
-/// The comment of the database; empty where it has none.
+/// Returns the comment of the database, which may be empty, or `None` if the database does not exist.
 fn comment(connection: &mut Connection) -> Result<Option<String>, ConnectionError> {
     let found = connection.query_with(
         "select coalesce(shobj_description(oid, 'pg_database'), '') from pg_database where datname = $1",

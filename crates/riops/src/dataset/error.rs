@@ -1,75 +1,75 @@
-//! Why a dataset cannot be prepared, used or dropped.
+//! Errors of preparing, using and dropping a dataset.
 
 use crate::server::{ConnectionError, Flavor, ServerError};
 
-/// Why a dataset cannot be made, used or dropped.
+/// The error of preparing, using or dropping a dataset.
 #[derive(Debug, thiserror::Error)]
 pub enum DatasetError {
     /// The connection or a statement failed.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
-    /// Session locks cannot be relied on.
+    /// Session-level locks are not reliable on this connection.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// Tables that somebody else has made cannot be measured.
+    /// Existing tables cannot be adopted.
     #[error("{0}")]
     Unadoptable(String),
-    /// Somebody else's table has the name.
-    #[error("the table {0} exists and was not made by riops: rename or drop it first")]
+    /// A table or index with the required name exists that was not created by riops.
+    #[error("relation \"{0}\" exists and was not created by riops: rename or drop it first")]
     Foreign(String),
-    /// Somebody else's database has the name.
+    /// A database with the required name exists that was not created by riops.
     #[error(
-        "the database {0} exists and was not made by riops: rename or drop it first, or use --place schema"
+        "database \"{0}\" exists and was not created by riops: rename or drop it first, or use --place schema"
     )]
     ForeignDatabase(&'static str),
-    /// Somebody is in a database that is to be dropped.
+    /// The database to be dropped has active connections.
     #[error(
-        "somebody is connected to the database {0}, which is to be dropped: another riops run cbc, or a session in what an earlier one has left; wait for it, or end it"
+        "cannot drop database \"{0}\": other sessions are connected, of another riops run cbc or another client; wait until they have disconnected, or terminate them"
     )]
     DatabaseInUse(&'static str),
-    /// Somebody else's routine has the name.
-    #[error("the routine riops.{0} exists and was not made by riops: rename or drop it first")]
+    /// A routine with the required name exists that was not created by riops.
+    #[error("routine \"riops.{0}\" exists and was not created by riops: rename or drop it first")]
     ForeignRoutine(&'static str),
-    /// An option that only another relative of PostgreSQL has.
-    #[error("{option} is for YugabyteDB: the target is {flavor}")]
+    /// An option that the flavor of the server does not support.
+    #[error("{option} is not supported by {flavor}: it requires YugabyteDB")]
     Unsupported {
         /// The option.
         option: &'static str,
-        /// The target.
+        /// Flavor of the server.
         flavor: Flavor,
     },
-    /// There is no dataset.
+    /// The dataset does not exist.
     #[error(
-        "there is no dataset for the workload {workload} in {target}: make one there with: \
-         riops prepare {workload}, or let the run do it with --prepare"
+        "no dataset for the workload {workload} in {target}: create it with riops prepare {workload} and the \
+         same connection options, or with riops run … --prepare"
     )]
     Missing {
         /// Name of the workload.
         workload: &'static str,
-        /// Where.
+        /// Connection settings of the database.
         target: String,
     },
-    /// The dataset was not loaded to its end.
+    /// The load of the dataset did not complete.
     #[error(
-        "the dataset for the workload {0} is incomplete (its preparation or load did not end): make it \
-         anew with: riops prepare {0}"
+        "the dataset for the workload {0} is incomplete (its preparation or load was interrupted): create it \
+         again with: riops prepare {0}"
     )]
     Incomplete(&'static str),
-    /// A table of it is not there any more, or is another one.
+    /// A table of the dataset is missing or was replaced.
     #[error(
-        "the table {table} is gone, or not the one that riops made: make the dataset anew \
-         with: riops prepare {workload} --recreate"
+        "table \"{table}\" is missing or was not created by riops: create the dataset again with: \
+         riops prepare {workload} --recreate"
     )]
     Gone {
         /// Name of the workload.
         workload: &'static str,
-        /// The table.
+        /// Name of the table.
         table: String,
     },
-    /// The dataset has other parameters.
+    /// The dataset has different parameters.
     #[error(
         "the dataset for the workload {workload} was prepared with {option} {found}, not {wanted}; \
-         to replace it, prepare it with --recreate and all the options that it is to have"
+         to replace it, run riops prepare {workload} --recreate with all its options"
     )]
     Differs {
         /// Name of the workload.
@@ -78,18 +78,18 @@ pub enum DatasetError {
         option: String,
         /// Its value in the registry.
         found: String,
-        /// The value asked for.
+        /// The requested value.
         wanted: String,
     },
-    /// Somebody uses it, or makes it.
+    /// Another riops uses or prepares the dataset.
     #[error(
-        "another riops is using the dataset for the workload {0} in this database: wait for it to end"
+        "another riops is using the dataset for the workload {0} in this database: wait until it has finished"
     )]
     InUse(&'static str),
-    /// The registry has entries that cannot be read.
-    #[error("the registry riops.dataset is damaged: {0}")]
+    /// The registry contains invalid entries.
+    #[error("table \"riops.dataset\" contains invalid data: {0}")]
     Damaged(String),
-    /// What was loaded is not what was sent.
-    #[error("the loaded data are wrong: {0}")]
+    /// The loaded data are not as expected.
+    #[error("verification of the loaded data failed: {0}")]
     Wrong(String),
 }

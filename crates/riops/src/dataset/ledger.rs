@@ -1,25 +1,25 @@
-//! The ledger in the target, `riops.run`: which runs changed a dataset, and how many rows of it.
+//! The ledger in the database, `riops.run`: the runs that changed a dataset, and how many rows they changed.
 
 use super::error::DatasetError;
 use super::registry::{Registry, row_of_numbers};
 use crate::workload::check::Ledger;
 use crate::workload::transaction::Effects;
 
-/// What one run was told.
+/// The changes of one run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Rows whose change was acknowledged.
+    /// Rows with acknowledged changes.
     pub rows: u64,
-    /// Rows whose change may have happened beside those, at most.
+    /// Maximum number of additional rows that may have changed (unknown outcome).
     pub rows_unknown: u64,
-    /// The same, as effects, for workloads that count them.
+    /// Effects of acknowledged changes, for workloads that count effects.
     pub effects: Effects,
-    /// What may have happened beside those, at most.
+    /// Maximum additional effects of changes with an unknown outcome.
     pub effects_unknown: Effects,
 }
 
 impl Changes {
-    /// Both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -32,10 +32,10 @@ impl Changes {
 }
 
 impl Registry<'_> {
-    /// Notes that a run is about to change rows.
+    /// Enters a run before it changes rows.
     ///
     /// # Errors
-    /// [`DatasetError`]
+    /// [`DatasetError`] if a statement fails.
     pub fn begin_run(&mut self, run: &str, dataset: &str) -> Result<(), DatasetError> {
         self.connection().query_with(
             "insert into riops.run (id, dataset) values ($1, $2)",
@@ -44,10 +44,10 @@ impl Registry<'_> {
         Ok(())
     }
 
-    /// Notes what a run changed.
+    /// Enters the changes of a run and closes its entry.
     ///
     /// # Errors
-    /// [`DatasetError`]
+    /// [`DatasetError`] if a statement fails.
     pub fn end_run(&mut self, run: &str, changes: &Changes) -> Result<(), DatasetError> {
         if !changes.effects.is_none() || !changes.effects_unknown.is_none() {
             let both = [changes.effects, changes.effects_unknown];
@@ -57,7 +57,7 @@ impl Registry<'_> {
                 &[Some(run), Some(&effects)],
             )?;
         }
-        // Only now it has reported.
+        // Last, because this closes the entry.
         self.connection().query_with(
             "update riops.run set ended_at = now(), rows_changed = $2::bigint, rows_unknown = $3::bigint where id = $1",
             &[Some(run), Some(&changes.rows.to_string()), Some(&changes.rows_unknown.to_string())],
@@ -65,19 +65,19 @@ impl Registry<'_> {
         Ok(())
     }
 
-    /// Forgets a run whose changes are part of the dataset itself: its load.
+    /// Deletes the entry of a run whose changes are the dataset itself: its load.
     ///
     /// # Errors
-    /// [`DatasetError`]
+    /// [`DatasetError`] if a statement fails.
     pub fn forget_run(&mut self, run: &str) -> Result<(), DatasetError> {
         self.connection().query_with("delete from riops.run where id = $1", &[Some(run)])?;
         Ok(())
     }
 
-    /// Ids of the runs on a dataset that never reported.
+    /// Returns the ids of the runs on a dataset that have not reported their changes.
     ///
     /// # Errors
-    /// [`DatasetError`]
+    /// [`DatasetError`] if a statement fails.
     pub fn open_runs(&mut self, dataset: &str) -> Result<Vec<String>, DatasetError> {
         let rows = self.connection().query_with(
             "select id from riops.run where dataset = $1 and ended_at is null",
@@ -86,10 +86,10 @@ impl Registry<'_> {
         Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
     }
 
-    /// What all runs on a dataset were told.
+    /// Returns the sum of the changes of all runs on a dataset.
     ///
     /// # Errors
-    /// [`DatasetError`]
+    /// [`DatasetError`] if a statement fails or an entry is invalid.
     pub fn history(&mut self, dataset: &str) -> Result<Ledger, DatasetError> {
         let rows = self.connection().query_with(
             "select coalesce(sum(rows_changed), 0), coalesce(sum(rows_unknown), 0),
@@ -98,7 +98,7 @@ impl Registry<'_> {
             &[Some(dataset)],
         )?;
         let numbers = rows.first().map(|row| row_of_numbers(row)).transpose()?.unwrap_or_default();
-        let damaged = || DatasetError::Damaged("riops.run cannot be summed".to_owned());
+        let damaged = || DatasetError::Damaged("invalid counts in table \"riops.run\"".to_owned());
         let [rows_changed, rows_unknown, open_runs] = *numbers.as_slice() else {
             return Err(damaged());
         };
@@ -108,7 +108,7 @@ impl Registry<'_> {
             open_runs: u64::try_from(open_runs).unwrap_or(0),
             ..Ledger::default()
         };
-        // An older riops has made the table without this column.
+        // Older versions of riops created the table without this column.
         let rows = self.connection().query_with(
             "select to_jsonb(run) ->> 'effects' from riops.run as run
               where dataset = $1 and to_jsonb(run) ->> 'effects' is not null",

@@ -1,11 +1,12 @@
-//! Drops what riops made in a server beside tables: routines, and views that a killed loop has left.
+//! Drops the objects that riops created besides tables: routines, and views left by killed server-side loops.
 //!
-//! Its own is what has its comment: anything else of the same name is not dropped.
+//! Only routines with the comment of riops are dropped, never others of the same name.
 
 use crate::server::{Connection, ConnectionError};
 use crate::workload::routines::ROUTINE_MARK;
 
-/// Drops the views that loops in a server that was killed have left on a table, and that would keep it.
+/// Drops the temporary views on a table that server-side loops left when their server was killed. They would
+/// prevent the table from being dropped.
 pub(super) fn drop_leftover_views(
     connection: &mut Connection,
     table: &str,
@@ -22,7 +23,7 @@ pub(super) fn drop_leftover_views(
     Ok(())
 }
 
-/// Drops the routines of these names that riops has made; without a name, all of them.
+/// Drops the routines with these names that riops created, or all of them if no names are given.
 pub(super) fn drop_routines(
     connection: &mut Connection,
     names: &[&str],

@@ -1,7 +1,7 @@
-//! Datasets in a server: made, found, locked, accounted for, verified and dropped.
+//! Datasets in a database: creates, registers, locks, verifies and drops them.
 //!
-//! Everything lies in the schema `riops`, apart from adopted tables. Workloads describe datasets; this
-//! module talks to the server.
+//! Everything is in the schema `riops`, except adopted tables. Workloads describe datasets; this module
+//! sends the statements.
 
 mod adopted;
 mod cleanup;

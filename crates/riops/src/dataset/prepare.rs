@@ -1,7 +1,7 @@
-//! Making a dataset: tables, parallel loading, indexes, a count of what arrived, and only then the
-//! word "complete" in the registry.
+//! Preparation of a dataset: tables, parallel load, indexes, verification, and only then the state
+//! "complete" in the registry.
 //!
-//! Whatever interrupts this, the registry says "loading", and the next preparation starts anew.
+//! After an interruption the state is still "loading", and the next preparation starts from the beginning.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,66 +17,66 @@ use crate::workload::Workload;
 use crate::workload::check::{Check, Ledger};
 use crate::workload::tables::{Dataset, Job, Table, Zero};
 
-/// What the preparation is doing, for a progress bar.
+/// The progress of a preparation, for a progress bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// This many rows of the total are loaded.
+    /// Rows are being loaded.
     Loaded {
-        /// Rows so far.
+        /// Rows loaded so far.
         rows: u64,
-        /// Rows in all.
+        /// Total rows.
         total: u64,
     },
-    /// Indexes and statistics are being made.
+    /// Indexes and statistics are being created.
     Finishing,
-    /// The rows are being counted.
+    /// The loaded rows are being verified.
     Checking,
 }
 
-/// How a preparation ended.
+/// The result of a preparation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prepared {
-    /// The same dataset was there already.
-    Kept,
-    /// It was made.
-    Made {
-        /// Its rows.
+    /// The dataset existed with the same parameters.
+    Unchanged,
+    /// The dataset was created.
+    Created {
+        /// Rows of the dataset.
         rows: u64,
-        /// The time that loading took, without indexes and checks.
+        /// Duration of the load, without indexes and verification.
         loading: Duration,
-        /// The whole time.
+        /// Total duration.
         total: Duration,
     },
 }
 
-/// What the preparation needs from its caller.
+/// The input of a preparation.
 pub struct Preparation<'a> {
-    /// Where.
+    /// Connection settings of the database.
     pub target: &'a ConnInfo,
-    /// What.
+    /// Workload that describes the dataset.
     pub workload: &'a dyn Workload,
-    /// The parameters, by their names in the registry, that an existing dataset has to share.
+    /// Parameters that an existing dataset must match, by their names in the registry.
     pub compared: &'a Parameters,
-    /// Drop an existing dataset first.
+    /// Whether an existing dataset is dropped first.
     pub recreate: bool,
-    /// Parallel connections.
+    /// Number of parallel connections.
     pub connections: u32,
-    /// The user's wish to end.
+    /// Interrupt by the user.
     pub interrupt: &'a Interrupt,
-    /// Told about progress, from several threads.
+    /// Callback for progress, called from several threads.
     pub progress: &'a (dyn Fn(Progress) + Sync),
 }
 
-/// Makes sure that the dataset of this name has all of the `wanted` parameters.
+/// Checks that the dataset with this name has all of the `wanted` parameters.
 ///
 /// # Errors
-/// [`DatasetError::Differs`] with the first that it has not.
+/// [`DatasetError::Differs`] with the first parameter that differs.
 pub fn same_parameters(
     name: &'static str,
     entry: &Entry,
     wanted: &Parameters,
 ) -> Result<(), DatasetError> {
-    // An older riops has written fewer parameters: those that it did not know have their defaults.
+    // Older versions of riops wrote fewer parameters: missing ones have their defaults.
     let found = match DatasetPlan::of_parameters(name, entry.parameters.clone()) {
         Ok(dataset) => dataset.parameters(),
         Err(_) => entry.parameters.clone(),
@@ -89,7 +89,7 @@ pub fn same_parameters(
     }
 }
 
-/// The first parameter in which two datasets differ, as an option, with its two values.
+/// Returns the first parameter that differs, as an option, with the existing and the wanted value.
 fn difference(found: &serde_json::Value, wanted: &Parameters) -> Option<(String, String, String)> {
     wanted.iter().find_map(|(name, value)| {
         let existing = found.get(name).unwrap_or(&serde_json::Value::Null);
@@ -103,38 +103,39 @@ fn plain(value: &serde_json::Value) -> String {
 }
 
 impl Preparation<'_> {
-    /// Makes the dataset, or keeps the one that is there with the same parameters.
+    /// Creates the dataset, or keeps an existing one with the same parameters.
     ///
     /// # Errors
-    /// [`DatasetError`]; then nothing that looks whole is left, and what was made is dropped
-    /// again where the server still answers.
+    /// [`DatasetError`]. The tables are then dropped if the server is still available; otherwise they remain
+    /// registered as "loading", never as complete.
     pub fn run(&self) -> Result<Prepared, DatasetError> {
         let start = Instant::now();
         let mut connection = Connection::open(self.target, self.interrupt)?;
-        let version = connection.greeting().parameter("server_version").unwrap_or("").to_owned();
+        let version =
+            connection.session_info().parameter("server_version").unwrap_or("").to_owned();
         let flavor = Flavor::from_server_version(&version);
         if let Some(option) = self.workload.unsupported(flavor) {
             return Err(DatasetError::Unsupported { option, flavor });
         }
         let dataset = self.workload.dataset(flavor);
         let mut registry = Registry::new(&mut connection, self.workload.name());
-        let enough = |entry: &Entry| {
+        let sufficient = |entry: &Entry| {
             !self.recreate && same_parameters(self.workload.name(), entry, self.compared).is_ok()
         };
-        if !registry.lock_to_make(enough, self.interrupt)? {
-            return Ok(Prepared::Kept);
+        if !registry.lock_to_prepare(sufficient, self.interrupt)? {
+            return Ok(Prepared::Unchanged);
         }
         registry.ensure()?;
         match registry.entry()? {
             Some(entry) if entry.state == State::Complete && !self.recreate => {
                 same_parameters(self.workload.name(), &entry, self.compared)?;
                 registry.require(&self.workload.table_names(), self.workload.is_adopted())?;
-                return Ok(Prepared::Kept);
+                return Ok(Prepared::Unchanged);
             }
             _ => {}
         }
         for probe in &dataset.probes {
-            // One statement only, whatever an expression contains.
+            // Extended protocol: only one statement, even if an expression contains a semicolon.
             if let Err(error) = registry.connection().query_with(probe, &[]) {
                 registry.drop_registry_if_empty()?;
                 return Err(error.into());
@@ -149,7 +150,7 @@ impl Preparation<'_> {
         }
         let id = registry.begin(&dataset)?;
         match self.fill(&mut registry, &dataset, &id) {
-            Ok(loading) => Ok(Prepared::Made {
+            Ok(loading) => Ok(Prepared::Created {
                 rows: dataset.tables.iter().map(|table| table.rows).sum(),
                 loading,
                 total: start.elapsed(),
@@ -162,14 +163,14 @@ impl Preparation<'_> {
         }
     }
 
-    /// Frees what a failed preparation made. Where the server does not answer any more, the
-    /// registry's "loading" has to be enough.
+    /// Drops the tables of a failed preparation. If the server is not available, they remain, registered as
+    /// "loading".
     fn undo(&self, id: &str) {
         let Ok(mut connection) = Connection::open(self.target, &Interrupt::new()) else {
             return;
         };
         let mut registry = Registry::new(&mut connection, self.workload.name());
-        // Somebody who waited for the lock may have made a whole dataset meanwhile.
+        // Another session that waited for the lock may have created a complete dataset meanwhile.
         let _ = registry.lock(true).and_then(|()| registry.drop_unfinished(id));
     }
 
@@ -208,36 +209,36 @@ impl Preparation<'_> {
         Ok(loading)
     }
 
-    /// The answers to the workload's queries, all at once; and a checkpoint meanwhile: the dataset's own
-    /// dirty pages shall not be written while something else is measured.
+    /// Runs the contents queries of the workload in parallel, together with a checkpoint, so that the dirty
+    /// pages of the dataset are not written during a later measurement.
     fn baseline(&self) -> Result<Vec<Vec<i128>>, DatasetError> {
         let queries = self.workload.contents_sql();
-        let answers: Vec<Mutex<Vec<TextRow>>> = queries.iter().map(|_| Mutex::default()).collect();
-        // One more than usual: the checkpoint waits for the device and takes no processor.
+        let replies: Vec<Mutex<Vec<TextRow>>> = queries.iter().map(|_| Mutex::default()).collect();
+        // One more connection than usual: the checkpoint waits for the device and needs little CPU.
         let connections = self.connections.saturating_add(1);
         let jobs = queries.len() as u64 + 1;
         self.in_parallel((jobs, connections), &[], |connection, number| {
             let number = usize::try_from(number).unwrap_or(usize::MAX);
             let Some(query) = number.checked_sub(1) else {
                 return match connection.execute("checkpoint") {
-                    // Only some roles may ask for that.
+                    // CHECKPOINT requires a privilege that the role may lack.
                     Ok(()) | Err(ConnectionError::Server(_)) => Ok(()),
                     Err(error) => Err(error),
                 };
             };
-            if let Some((sql, answer)) = queries.get(query).zip(answers.get(query)) {
+            if let Some((sql, reply)) = queries.get(query).zip(replies.get(query)) {
                 let rows = connection.query(sql)?;
-                *answer.lock().unwrap_or_else(PoisonError::into_inner) = rows;
+                *reply.lock().unwrap_or_else(PoisonError::into_inner) = rows;
             }
             Ok(())
         })?;
-        let numbers = |answer: Mutex<Vec<TextRow>>| {
-            row_of_numbers(&answer.into_inner().unwrap_or_else(PoisonError::into_inner).concat())
+        let numbers = |reply: Mutex<Vec<TextRow>>| {
+            row_of_numbers(&reply.into_inner().unwrap_or_else(PoisonError::into_inner).concat())
         };
-        answers.into_iter().map(numbers).collect()
+        replies.into_iter().map(numbers).collect()
     }
 
-    /// Runs the jobs of all tables over the connections.
+    /// Runs the load jobs of all tables on parallel connections.
     fn load(&self, tables: &[Table], settings: &[String]) -> Result<(), DatasetError> {
         let total: u64 = tables.iter().map(|table| table.rows).sum();
         let loaded = AtomicU64::new(0);
@@ -253,7 +254,7 @@ impl Preparation<'_> {
                     rows
                 }
                 Job::Sql { sql, rows } => {
-                    // One statement only, whatever an expression in it contains.
+                    // Extended protocol: only one statement, even if an expression contains a semicolon.
                     connection.query_with(&sql, &[])?;
                     rows
                 }
@@ -264,8 +265,8 @@ impl Preparation<'_> {
         })
     }
 
-    /// Runs `work` for the numbers below `count`, each once, over so many connections. The first error
-    /// ends all of it.
+    /// Runs `work` once for each number below `count`, on parallel connections. The first error stops all
+    /// of them.
     fn in_parallel(
         &self,
         (count, connections): (u64, u32),
@@ -295,7 +296,7 @@ impl Preparation<'_> {
             for _ in 0..connections {
                 scope.spawn(|| {
                     if let Err(error) = one() {
-                        // No further job is handed out.
+                        // Assign no further jobs.
                         next.store(count, Ordering::Relaxed);
                         if let Ok(mut failure) = failure.lock() {
                             failure.get_or_insert(error);
@@ -311,7 +312,7 @@ impl Preparation<'_> {
     }
 }
 
-/// The table of a job numbered over all tables, and its number within that table.
+/// Returns the table of a job that is numbered over all tables, and the number of the job within that table.
 fn nth_job(tables: &[Table], mut number: u64) -> Option<(&Table, u64)> {
     for table in tables {
         if number < table.jobs {
@@ -328,7 +329,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_first_parameter_that_differs_is_named_with_both_values() {
+    fn reports_the_first_differing_parameter_with_both_values() {
         let found = json!({"tables": 1, "order": "scattered", "seed": 5});
         let difference =
             |found, wanted: serde_json::Value| difference(found, wanted.as_object().unwrap());
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_are_numbered_over_all_tables() {
+    fn numbers_jobs_across_all_tables() {
         let table = |name: &str, jobs| Table {
             name: name.to_owned(),
             create: String::new(),

@@ -1,7 +1,7 @@
-//! Datasets in a target: what one consists of, and the registry that knows which are there.
+//! The registry of the datasets in a database, `riops.dataset`.
 //!
-//! Everything lies in the schema `riops`. A table is riops's own only when its comment says so:
-//! what riops did not make it neither measures nor drops.
+//! Everything is in the schema `riops`. Tables that riops created are identified by their comment. Other
+//! tables are neither measured nor dropped, except that adopted tables are measured.
 
 use serde_json::Value;
 
@@ -14,29 +14,29 @@ use crate::workload::tables::Dataset;
 const CREATE_REGISTRY: &str = include_str!("../../../../sql/dataset/create_registry.sql");
 const SCHEMA_MARK: &str = "made by riops";
 
-/// Whether a dataset can be measured.
+/// The state of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Being loaded, or its loading was interrupted.
+    /// Being loaded, or the load was interrupted.
     Loading,
-    /// Whole and checked.
+    /// Complete and verified.
     Complete,
 }
 
-/// What the registry knows of a dataset.
+/// An entry of the registry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// A UUID of this making of it.
+    /// Dataset generation id, a UUID.
     pub id: String,
-    /// Whether it can be measured.
+    /// State of the dataset.
     pub state: State,
-    /// The parameters that made it.
+    /// Parameters that created it.
     pub parameters: Value,
-    /// The answers to the workload's contents queries, just after loading.
+    /// Results of the contents queries of the workload, directly after the load.
     pub baseline: Vec<Vec<i128>>,
 }
 
-/// The registry in one target, through a connection that also holds its locks.
+/// The registry in a database, accessed through a connection that also holds its locks.
 #[derive(Debug)]
 pub struct Registry<'a> {
     connection: &'a mut Connection,
@@ -44,26 +44,26 @@ pub struct Registry<'a> {
 }
 
 impl<'a> Registry<'a> {
-    /// The registry's entries for one workload.
+    /// Returns a handle to the registry for one workload.
     #[must_use]
     pub fn new(connection: &'a mut Connection, workload: &'static str) -> Self {
         Self { connection, workload }
     }
 
-    /// The name of the workload.
+    /// Returns the name of the workload.
     pub(super) fn workload(&self) -> &'static str {
         self.workload
     }
 
-    /// The connection, for statements of the caller's own.
+    /// Returns the connection, for other statements of the caller.
     pub fn connection(&mut self) -> &mut Connection {
         self.connection
     }
 
-    /// Makes schema and registry where they are missing.
+    /// Creates the schema and the registry if they are missing.
     ///
     /// # Errors
-    /// [`DatasetError`]
+    /// [`DatasetError`] if a statement fails.
     pub fn ensure(&mut self) -> Result<(), DatasetError> {
         if self
             .connection
@@ -75,11 +75,11 @@ impl<'a> Registry<'a> {
             ))?;
         }
         if !self.exists()? {
-            // One query is one transaction: both tables or none.
+            // A multi-statement query is one transaction: both tables or none.
             self.connection.execute(CREATE_REGISTRY)?;
             return Ok(());
         }
-        // What a registry of an older riops does not have.
+        // Registries of older versions of riops lack this column.
         let column = "select 1 from pg_attribute
                        where attrelid = 'riops.run'::regclass and attname = 'effects'";
         if self.connection.query_value(column)?.is_none() {
@@ -88,10 +88,10 @@ impl<'a> Registry<'a> {
         Ok(())
     }
 
-    /// Whether the registry is there.
+    /// Whether the registry exists.
     ///
     /// # Errors
-    /// [`DatasetError::Foreign`] where a table of its name is somebody else's.
+    /// [`DatasetError::Foreign`] if a table of its name was not created by riops.
     pub fn exists(&mut self) -> Result<bool, DatasetError> {
         match self.comment_of("riops.dataset")? {
             None => Ok(false),
@@ -100,8 +100,8 @@ impl<'a> Registry<'a> {
         }
     }
 
-    /// The comment of a table, named with its schema; `None` where there is no table, empty where it
-    /// has no comment.
+    /// Returns the comment of a schema-qualified table, which may be empty, or `None` if the table does not
+    /// exist.
     fn comment_of(&mut self, table: &str) -> Result<Option<String>, DatasetError> {
         let (schema, name) = table.split_once('.').unwrap_or(("riops", table));
         let rows = self.connection.query_with(
@@ -113,20 +113,19 @@ impl<'a> Registry<'a> {
         Ok(rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
     }
 
-    /// Whether the table was made by riops; `None` where there is none.
+    /// Whether the table was created by riops, or `None` if it does not exist.
     ///
     /// # Errors
-    /// [`DatasetError::Connection`]
+    /// [`DatasetError::Connection`] if the query fails.
     pub fn owns(&mut self, table: &str) -> Result<Option<bool>, DatasetError> {
         let mark = self.mark();
         Ok(self.comment_of(table)?.map(|comment| comment == mark))
     }
 
-    /// Makes sure that all tables of the dataset are there, and are riops's own unless they are
-    /// `adopted`.
+    /// Checks that all tables of the dataset exist and, unless they are `adopted`, were created by riops.
     ///
     /// # Errors
-    /// [`DatasetError::Gone`]
+    /// [`DatasetError::Gone`] with the first table for which this does not hold.
     pub fn require(&mut self, tables: &[String], adopted: bool) -> Result<(), DatasetError> {
         for table in tables {
             let owned = self.owns(table)?;
@@ -141,10 +140,10 @@ impl<'a> Registry<'a> {
         format!("riops dataset {}", self.workload)
     }
 
-    /// What is registered for the workload.
+    /// Returns the entry of the workload.
     ///
     /// # Errors
-    /// [`DatasetError`]
+    /// [`DatasetError`] if the query fails or the entry is invalid.
     pub fn entry(&mut self) -> Result<Option<Entry>, DatasetError> {
         if !self.exists()? {
             return Ok(None);
@@ -158,7 +157,7 @@ impl<'a> Registry<'a> {
         };
         let damaged = |what: &str| DatasetError::Damaged(what.to_owned());
         let [Some(id), Some(state), Some(parameters), Some(baseline)] = row.as_slice() else {
-            return Err(damaged("an entry has empty fields"));
+            return Err(damaged("an entry contains nulls"));
         };
         let baseline: Vec<Vec<String>> =
             serde_json::from_str(baseline).map_err(|error| damaged(&error.to_string()))?;
@@ -171,15 +170,15 @@ impl<'a> Registry<'a> {
                 .iter()
                 .map(|numbers| numbers.iter().map(|number| number.parse()).collect())
                 .collect::<Result<_, _>>()
-                .map_err(|_| damaged("its baseline has something else than numbers"))?,
+                .map_err(|_| damaged("the baseline contains non-numeric values"))?,
         }))
     }
 
-    /// Registers a dataset as being loaded and makes its empty tables, all or nothing. Returns the
-    /// id of this making of it.
+    /// Creates the empty tables of a dataset and registers it as being loaded, in one transaction. Returns
+    /// the dataset generation id.
     ///
     /// # Errors
-    /// [`DatasetError`]
+    /// [`DatasetError`] if a statement fails.
     pub fn begin(&mut self, dataset: &Dataset) -> Result<String, DatasetError> {
         let mark = self.mark();
         let workload = self.workload;
@@ -195,7 +194,7 @@ impl<'a> Registry<'a> {
         Ok(id)
     }
 
-    /// All or nothing.
+    /// Runs `work` in a transaction.
     pub(super) fn in_transaction(
         &mut self,
         work: impl FnOnce(&mut Connection) -> Result<(), ConnectionError>,
@@ -204,19 +203,19 @@ impl<'a> Registry<'a> {
         match work(self.connection) {
             Ok(()) => Ok(self.connection.execute("commit")?),
             Err(error) => {
-                // A broken connection has rolled back already.
+                // On a lost connection the server has already rolled back.
                 let _ = self.connection.execute("rollback");
                 Err(error.into())
             }
         }
     }
 
-    /// Registers this making of the dataset as whole.
+    /// Registers this generation of the dataset as complete.
     ///
     /// # Errors
-    /// [`DatasetError::InUse`] where somebody has made another one meanwhile.
+    /// [`DatasetError::InUse`] if another session has replaced it meanwhile.
     pub fn complete(&mut self, id: &str, baseline: &[Vec<i128>]) -> Result<(), DatasetError> {
-        // As text: the sum of a billion rows does not fit into JSON's numbers.
+        // As text, because the sum of a billion rows does not fit into a JSON number.
         let baseline: Vec<Vec<String>> = baseline
             .iter()
             .map(|numbers| numbers.iter().map(ToString::to_string).collect())
@@ -233,18 +232,17 @@ impl<'a> Registry<'a> {
         Ok(())
     }
 
-    /// Drops the dataset's tables and its entry, and where nothing else is left, registry and
-    /// schema. Returns the names of the dropped tables.
+    /// Drops the tables of the dataset and its entry. Returns the names of the dropped tables.
     ///
     /// # Errors
-    /// [`DatasetError`]
+    /// [`DatasetError`] if a statement fails.
     pub fn drop_dataset(&mut self) -> Result<Vec<String>, DatasetError> {
         if !self.exists()? {
             return Ok(Vec::new());
         }
         let mark = self.mark();
         let workload = self.workload;
-        // In the schema of the dataset, which is riops's own where nothing else was said.
+        // In the schema of the dataset, which defaults to `riops`.
         let tables: Vec<String> = self
             .connection
             .query_with(
@@ -270,23 +268,24 @@ impl<'a> Registry<'a> {
         Ok(tables)
     }
 
-    /// Drops a making of the dataset that came to nothing; another one, and one that is whole, stays.
+    /// Drops this generation of the dataset if it is incomplete. Other generations and complete datasets
+    /// are kept.
     ///
     /// # Errors
-    /// [`DatasetError`]
+    /// [`DatasetError`] if a statement fails.
     pub fn drop_unfinished(&mut self, id: &str) -> Result<(), DatasetError> {
-        let ours = |entry: &Entry| entry.id == id && entry.state == State::Loading;
-        if self.entry()?.as_ref().is_some_and(ours) {
+        let is_unfinished = |entry: &Entry| entry.id == id && entry.state == State::Loading;
+        if self.entry()?.as_ref().is_some_and(is_unfinished) {
             self.drop_dataset()?;
             self.drop_registry_if_empty()?;
         }
         Ok(())
     }
 
-    /// Drops registry and schema where nothing else is in them.
+    /// Drops the registry if it has no entries, and the schema if it contains no other objects.
     ///
     /// # Errors
-    /// [`DatasetError`]
+    /// [`DatasetError`] if a statement fails.
     pub fn drop_registry_if_empty(&mut self) -> Result<(), DatasetError> {
         if !self.exists()?
             || self.connection.query_value("select 1 from riops.dataset limit 1")?.is_some()
@@ -299,7 +298,7 @@ impl<'a> Registry<'a> {
             "select obj_description(oid, 'pg_namespace') from pg_namespace where nspname = 'riops'",
         )?;
         if mark.as_deref() == Some(SCHEMA_MARK) {
-            // Somebody else's objects in it keep it alive.
+            // Fails if the schema contains objects of other users.
             match self.connection.execute("drop schema riops restrict") {
                 Err(ConnectionError::Server(_)) | Ok(()) => {}
                 Err(error) => return Err(error.into()),
@@ -308,11 +307,11 @@ impl<'a> Registry<'a> {
         Ok(())
     }
 
-    /// Changes the parameters of the dataset from what they were to what a run is about to make of
-    /// them; false where somebody else has changed them meanwhile.
+    /// Updates the parameters of the dataset before a run changes it. Returns false if another session has
+    /// changed them meanwhile.
     ///
     /// # Errors
-    /// [`DatasetError`]
+    /// [`DatasetError`] if a statement fails.
     pub fn note_parameters(&mut self, found: &Value, now: &Value) -> Result<bool, DatasetError> {
         let changed = self.connection.query_with(
             "update riops.dataset set parameters = $2 where workload = $1 and parameters::jsonb = $3::jsonb returning 1",
@@ -321,11 +320,11 @@ impl<'a> Registry<'a> {
         Ok(!changed.is_empty())
     }
 
-    /// What the dataset fits into, given the memory of the server's machine where that is known;
-    /// `None` where there is no whole dataset, or the server does not tell its size.
+    /// Returns the size of the dataset relative to shared buffers and, if known, to the memory of the
+    /// server host. `None` if there is no complete dataset or its size cannot be queried.
     ///
     /// # Errors
-    /// [`DatasetError`]
+    /// [`DatasetError`] if a statement fails.
     pub fn fit(&mut self, memory_bytes: Option<u64>) -> Result<Option<DatasetFit>, DatasetError> {
         if self.entry()?.is_none_or(|entry| entry.state != State::Complete) {
             return Ok(None);
@@ -348,10 +347,10 @@ impl<'a> Registry<'a> {
         }))
     }
 
-    /// Asks the workload's contents queries.
+    /// Runs the contents queries of the workload.
     ///
     /// # Errors
-    /// [`DatasetError`]
+    /// [`DatasetError`] if a query fails or returns anything but integers.
     pub fn contents(&mut self, queries: &[String]) -> Result<Vec<Vec<i128>>, DatasetError> {
         queries
             .iter()
@@ -363,7 +362,7 @@ impl<'a> Registry<'a> {
     }
 }
 
-/// Deletes what is registered for a workload, with its ledger.
+/// Deletes the entry of a workload, with its ledger.
 pub(super) fn forget(connection: &mut Connection, workload: &str) -> Result<(), ConnectionError> {
     connection.query_with(
         "delete from riops.run where dataset in
@@ -393,5 +392,5 @@ pub(super) fn row_of_numbers(row: &[Option<String>]) -> Result<Vec<i128>, Datase
     row.iter()
         .map(|value| value.as_deref().unwrap_or("").parse())
         .collect::<Result<_, _>>()
-        .map_err(|_| DatasetError::Damaged(format!("{row:?} are no whole numbers")))
+        .map_err(|_| DatasetError::Damaged(format!("expected integers, found {row:?}")))
 }

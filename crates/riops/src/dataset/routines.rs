@@ -1,6 +1,6 @@
-//! Makes the routines that run a workload's loop in the server.
+//! Creates the routines that run the loop of a workload in the server.
 //!
-//! Its own is what has its comment: anything else of the same name is not replaced.
+//! Only routines with the comment of riops are replaced, never others of the same name.
 
 use riops_wire::sqlstate::SqlState;
 
@@ -12,10 +12,10 @@ use crate::server::ConnectionError;
 use crate::workload::routines::{ROUTINE_MARK, Routines};
 
 impl Registry<'_> {
-    /// Makes sure that these routines are in the schema, as this riops has them.
+    /// Creates the routines in the schema, unless they exist in the version of this riops.
     ///
     /// # Errors
-    /// [`DatasetError::ForeignRoutine`] where somebody else's has the name of one.
+    /// [`DatasetError::ForeignRoutine`] if a routine of the same name was not created by riops.
     pub fn install(&mut self, routines: &Routines) -> Result<(), DatasetError> {
         let mark = routines.mark();
         let sql = "select p.proname, coalesce(obj_description(p.oid, 'pg_proc'), '')
@@ -38,7 +38,7 @@ impl Registry<'_> {
             return Ok(());
         }
         self.in_transaction(|connection| {
-            // Two runs may want to make them at the same time.
+            // Two runs may create them at the same time.
             let lock = format!("select pg_advisory_xact_lock({LOCK_SPACE}, hashtext('routines'))");
             match connection.query_value(&format!("savepoint lock; {lock}")) {
                 Err(ConnectionError::Server(error))

@@ -1,5 +1,5 @@
-//! Tables that sysbench prepared: found, examined, and registered, so that a run knows what it measures and
-//! what has to be there afterwards. They are never dropped.
+//! Adoption of tables that sysbench prepared: finds, examines and registers them, so that runs on them can be
+//! verified. Adopted tables are never dropped.
 
 use super::error::DatasetError;
 use super::registry::{Registry, State};
@@ -8,10 +8,10 @@ use crate::plan::{DatasetPlan, OltpDataset, Parameters};
 use crate::server::{Connection, Server};
 use crate::units::count;
 use crate::workload;
-use crate::workload::oltp::{NAME, found_sql, whole_until_sql};
+use crate::workload::oltp::{NAME, found_sql, last_contiguous_id_sql};
 
-/// One of sysbench's tables as it was found.
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+/// The properties of an existing sysbench table.
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent property")]
 struct Found {
     number: u32,
     primary_key: bool,
@@ -19,14 +19,14 @@ struct Found {
     auto_inc: bool,
     columns: u32,
     comment: String,
-    by_ranges: bool,
+    range_sharded: bool,
 }
 
-/// Registers the tables of the schema that `wanted` names, where riops has not made them. They are examined
-/// before every run: whoever else uses them does not tell. Other datasets are not adopted.
+/// Registers the tables in the schema of `wanted` if riops did not create them. They are examined before
+/// every run, because other programs may have changed them. Only sysbench tables are adopted.
 ///
 /// # Errors
-/// [`DatasetError::Unadoptable`] where they are not sysbench's, or not as large as was given.
+/// [`DatasetError::Unadoptable`] if they are not sysbench tables, or smaller than given.
 pub fn adopt_where_needed(
     wanted: &DatasetPlan,
     given: &Parameters,
@@ -38,17 +38,17 @@ pub fn adopt_where_needed(
         return Ok(());
     };
     let schema = wanted.schema.as_str();
-    // The lock below needs a session of its own.
-    server.require_own_sessions(interrupt)?;
+    // The lock below is a session-level lock.
+    server.require_dedicated_sessions(interrupt)?;
     let mut connection = Connection::open(&server.conninfo, interrupt)?;
     let mut registry = Registry::new(&mut connection, NAME);
     registry.lock(true)?;
-    if has_own(&mut registry, schema)? {
+    if created_by_riops(&mut registry, schema)? {
         return Ok(());
     }
     let found = found(&mut registry, schema)?;
     if found.is_empty() {
-        // Then they have to be made.
+        // No tables to adopt: they must be prepared.
         return Ok(());
     }
     let dataset = examine(&mut registry, &found, wanted, given)?;
@@ -57,11 +57,11 @@ pub fn adopt_where_needed(
         && !registry.open_runs(&entry.id)?.is_empty()
     {
         notice(
-            "warning: a run on these tables did not report: what it has changed is taken as it is found now, and not verified",
+            "warning: an earlier run on these tables did not report its changes: the current contents become the new baseline, and the earlier changes are not verified",
         );
     }
     let found = format!(
-        "found {} table{} of sysbench in schema {schema}, each with at least {} rows",
+        "found {} sysbench table{} in schema \"{schema}\" with at least {} rows each",
         count(dataset.tables.into()),
         if dataset.tables == 1 { "" } else { "s" },
         count(dataset.table_size)
@@ -74,8 +74,8 @@ pub fn adopt_where_needed(
     Ok(())
 }
 
-/// Whether riops has made the tables of this schema itself.
-fn has_own(registry: &mut Registry<'_>, schema: &str) -> Result<bool, DatasetError> {
+/// Whether riops created the tables in this schema.
+fn created_by_riops(registry: &mut Registry<'_>, schema: &str) -> Result<bool, DatasetError> {
     let Some(entry) = registry.entry()? else {
         return Ok(false);
     };
@@ -87,7 +87,7 @@ fn has_own(registry: &mut Registry<'_>, schema: &str) -> Result<bool, DatasetErr
     };
     if own.schema != schema && state == State::Complete {
         return refuse(format!(
-            "riops's own tables are in schema {}, and it keeps account of one dataset of a kind: run without --schema, or drop them first with: riops cleanup oltp",
+            "the registered dataset for the workload oltp is in schema \"{}\", and only one can be registered: run without --schema, or drop it first with: riops cleanup oltp",
             own.schema
         ));
     }
@@ -98,7 +98,7 @@ fn refuse<T>(text: String) -> Result<T, DatasetError> {
     Err(DatasetError::Unadoptable(text))
 }
 
-/// Sysbench's tables of a schema that riops has not made, in the order of their numbers.
+/// Returns the sysbench tables in a schema that riops did not create, by number.
 fn found(registry: &mut Registry<'_>, schema: &str) -> Result<Vec<Found>, DatasetError> {
     let rows = registry.connection().query(&found_sql(schema))?;
     let mut tables: Vec<Found> = rows
@@ -113,7 +113,7 @@ fn found(registry: &mut Registry<'_>, schema: &str) -> Result<Vec<Found>, Datase
                 auto_inc: yes(3),
                 columns: text(4)?.parse().ok()?,
                 comment: text(5)?,
-                by_ranges: yes(6),
+                range_sharded: yes(6),
             })
         })
         .collect();
@@ -121,7 +121,7 @@ fn found(registry: &mut Registry<'_>, schema: &str) -> Result<Vec<Found>, Datase
     Ok(tables)
 }
 
-/// What a run has to know of the tables.
+/// Derives the parameters of the dataset from the tables.
 fn examine(
     registry: &mut Registry<'_>,
     found: &[Found],
@@ -130,16 +130,16 @@ fn examine(
 ) -> Result<OltpDataset, DatasetError> {
     let schema = &wanted.schema;
     let consecutive = (1..).zip(found).take_while(|(number, table)| table.number == *number);
-    let there = u32::try_from(consecutive.count()).unwrap_or(u32::MAX);
-    let tables = if given.contains_key("tables") { wanted.tables } else { there };
-    if there == 0 {
+    let existing = u32::try_from(consecutive.count()).unwrap_or(u32::MAX);
+    let tables = if given.contains_key("tables") { wanted.tables } else { existing };
+    if existing == 0 {
         return refuse(format!(
-            "the schema {schema} has tables named as sysbench's, but no sbtest1, with which they begin"
+            "schema \"{schema}\" has tables with sysbench names, but no table sbtest1"
         ));
     }
-    if tables == 0 || tables > there {
+    if tables == 0 || tables > existing {
         return refuse(format!(
-            "--tables {tables}: the schema {schema} has {there} tables of sysbench, from sbtest1 on"
+            "invalid value \"{tables}\" for --tables: schema \"{schema}\" has {existing} consecutive sysbench tables, from sbtest1 on"
         ));
     }
     let found = found.get(..tables as usize).unwrap_or_default();
@@ -150,10 +150,10 @@ fn examine(
         auto_inc: found.iter().all(|table| table.auto_inc),
         secondary: !found.iter().all(|table| table.primary_key),
         create_secondary: found.iter().all(|table| table.index_on_k),
-        range_key_partitioning: found.iter().all(|table| table.by_ranges),
+        range_key_partitioning: found.iter().all(|table| table.range_sharded),
         adopted: true,
         seed: 0,
-        // What the tables do not tell is as their user says.
+        // Properties that cannot be derived from the tables are taken from the options.
         ..wanted.clone()
     };
     dataset.table_size = rows_of_each(registry, &dataset, wanted, given)?;
@@ -163,27 +163,28 @@ fn examine(
 fn require_sysbench(schema: &str, found: &[Found]) -> Result<(), DatasetError> {
     if let Some(odd) = found.iter().find(|table| table.columns != 4) {
         return refuse(format!(
-            "the table {schema}.sbtest{} is not sysbench's: it lacks one of the columns id, k, c and pad",
+            "table \"{schema}.sbtest{}\" is not a sysbench table: it lacks one of the columns id, k, c and pad",
             odd.number
         ));
     }
     if let Some(odd) = found.iter().find(|table| !table.comment.is_empty()) {
         return refuse(format!(
-            "the table {schema}.sbtest{} has the comment `{}`: sysbench gives its tables none, so it may be somebody else's",
+            "table \"{schema}.sbtest{}\" has the comment \"{}\": sysbench tables have no comment, so it may belong to another program",
             odd.number, odd.comment
         ));
     }
     Ok(())
 }
 
-/// The rows that every table has with the ids from 1 on, or as many as were given, if all have those.
+/// Returns the number of rows, with ids from 1, that every table has, or the given number if every table
+/// has that many.
 fn rows_of_each(
     registry: &mut Registry<'_>,
     dataset: &OltpDataset,
     wanted: &OltpDataset,
     given: &Parameters,
 ) -> Result<u64, DatasetError> {
-    // Without a primary key an id may be there twice.
+    // Without a primary key, ids may be duplicated.
     let ids = if dataset.secondary { "distinct id" } else { "*" };
     let mut smallest = u64::MAX;
     for table in dataset.table_names() {
@@ -196,10 +197,10 @@ fn rows_of_each(
         let sql = format!("select count({ids}) from {table} where id between 1 and {size}");
         let rows = registry.connection().query_value(&sql)?;
         if size == 0 || rows.as_deref() != Some(size.to_string().as_str()) {
-            let whole = registry.connection().query_value(&whole_until_sql(&table))?;
-            let whole = whole.unwrap_or_else(|| "0".to_owned());
+            let gapless = registry.connection().query_value(&last_contiguous_id_sql(&table))?;
+            let gapless = gapless.unwrap_or_else(|| "0".to_owned());
             return refuse(format!(
-                "the table {table} has {} of the ids 1 to {size}, and all of them up to {whole}: run on those with --table-size {whole}, or prepare it anew",
+                "table \"{table}\" has {} of the ids 1 to {size}, without gaps up to {gapless}: use --table-size {gapless}, or prepare the table again",
                 rows.unwrap_or_default()
             ));
         }
@@ -207,9 +208,9 @@ fn rows_of_each(
     Ok(size)
 }
 
-/// How to run on sysbench's tables, where a dataset is missing and those may be meant.
+/// Returns a hint if the dataset is missing but the schema public has sysbench tables.
 pub fn hint(registry: &mut Registry<'_>, error: &DatasetError) -> Option<&'static str> {
-    let meant = matches!(error, DatasetError::Missing { workload, .. } if *workload == NAME);
-    let there = meant && found(registry, "public").is_ok_and(|found| !found.is_empty());
-    there.then_some("the schema public has tables of sysbench: to run on them, add --schema public")
+    let is_missing = matches!(error, DatasetError::Missing { workload, .. } if *workload == NAME);
+    let exist = is_missing && found(registry, "public").is_ok_and(|found| !found.is_empty());
+    exist.then_some("schema \"public\" has sysbench tables: to run on them, add --schema public")
 }

@@ -1,21 +1,22 @@
-//! Proof that nothing was lost: what the database acknowledged against what it holds.
+//! Verification of the data: compares the acknowledged changes with the contents of the database.
 
 use super::error::DatasetError;
 use super::registry::{Entry, Registry, State};
 use crate::workload::Workload;
 use crate::workload::check::Check;
 
-/// Reads the data and checks them against everything that was acknowledged since they were loaded.
+/// Reads the data and compares them with all changes acknowledged since the load.
 ///
 /// # Errors
-/// [`DatasetError`]
+/// [`DatasetError`] if the data cannot be read, or if an incomplete dataset cannot be verified.
 pub fn verify(
     registry: &mut Registry<'_>,
     workload: &dyn Workload,
     entry: &Entry,
 ) -> Result<Vec<Check>, DatasetError> {
-    // One snapshot of data and ledger: a run that is open in it may have changed more, a run that
-    // has ended in it has changed all it says, whatever other riops do meanwhile.
+    // One snapshot of data and ledger, so that runs of other riops processes do not interfere: a run that
+    // is open in the snapshot may have changed more rows, a closed one has changed exactly what it
+    // reported.
     registry.connection().execute("begin isolation level repeatable read, read only")?;
     let contents = registry.contents(&workload.contents_sql())?;
     let ledger = registry.history(&entry.id)?;
@@ -23,7 +24,7 @@ pub fn verify(
     Ok(match entry.state {
         State::Complete => workload.checks(&contents, &entry.baseline, &ledger),
         State::Loading => workload
-            .checks_of_part(&contents, &ledger)
+            .checks_of_incomplete_load(&contents, &ledger)
             .ok_or(DatasetError::Incomplete(workload.name()))?,
     })
 }

@@ -1,4 +1,5 @@
-//! A timer that wakes a poll to the nanosecond, where the poll's own time-out counts milliseconds.
+//! A timer that wakes a poller with nanosecond resolution. The poller's own timeout
+//! has a resolution of one millisecond.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,16 +13,16 @@ use rustix::time::{
 
 use crate::units::Nanos;
 
-/// One timer, set anew each time.
+/// A one-shot timer that can be set again.
 #[derive(Debug)]
 pub(super) struct Alarm {
     timer: OwnedFd,
-    /// When it will ring; `None` where it will not.
+    /// Time at which the timer fires; `None` before it is first set.
     set_for: Option<Nanos>,
 }
 
 impl Alarm {
-    /// A timer that rings as `token`.
+    /// Creates a timer that wakes the poller with `token`.
     pub(super) fn new(registry: &Registry, token: Token) -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
@@ -29,13 +30,13 @@ impl Alarm {
         Ok(Self { timer, set_for: None })
     }
 
-    /// Rings at `at`, of which `now` is the present; does nothing where that is set already.
+    /// Sets the timer to fire at `at`. Does nothing if it is already set to a future `at`.
     pub(super) fn set(&mut self, at: Nanos, now: Nanos) -> io::Result<()> {
         if self.set_for == Some(at) && at > now {
             return Ok(());
         }
         self.set_for = Some(at);
-        // Zero would switch it off.
+        // Zero would disarm the timer.
         let wait = at.since(now).0.max(1);
         let nanos = |nanos: u64| nanos.try_into().unwrap_or(i64::MAX);
         let value = Itimerspec {

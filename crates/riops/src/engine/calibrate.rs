@@ -1,4 +1,4 @@
-//! What this client could do at most: the engine itself against a server that does nothing.
+//! Calibration: measures the maximum throughput of this client with the null server.
 
 use serde::Serialize;
 
@@ -12,30 +12,30 @@ use crate::workload::transaction::{Outcome, Reply, Transaction};
 use crate::workload::values::BIGINT_OID;
 use crate::workload::{Generator, SessionPlan, Stage, Statement, Work};
 
-/// What the client did against the null server, on this machine.
+/// Performance of the client against the null server on this machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Calibration {
-    /// Connections.
+    /// Number of connections.
     pub sessions: u32,
-    /// Threads that drove them.
+    /// Number of worker threads.
     pub workers: u32,
-    /// Length of the measurement.
+    /// Length of the measurement, in seconds.
     pub seconds: f64,
-    /// What client and null server reached together on this machine.
+    /// Throughput of the client and the null server together on this machine, in transactions per second.
     pub transactions_per_s: f64,
-    /// CPU of the workers alone for each transaction, in microseconds.
+    /// CPU time of the workers per transaction, in microseconds, without the null server.
     pub cpu_us_per_transaction: f64,
-    /// What one processor could do if it did nothing else.
+    /// Throughput that one CPU could drive, in transactions per second.
     pub transactions_per_s_and_cpu: f64,
-    /// Service times, in microseconds: the floor that every latency stands on.
+    /// Service times, in microseconds: the lower bound of every measured latency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_us: Option<LatencySummary>,
-    /// How long a worker was away from its poll each time.
+    /// Poll-loop stalls: periods in which a worker did not poll its sockets, in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub away_us: Option<LatencySummary>,
 }
 
-/// One-row reads, as the workload `rows` has them.
+/// Generates one-row reads like those of the workload `rows`.
 struct OneRow;
 
 impl Generator for OneRow {
@@ -48,7 +48,7 @@ impl Generator for OneRow {
 
     fn reply(&mut self, tx: &Transaction, reply: &Reply<'_>, outcome: &mut Outcome) {
         outcome.rows += 1;
-        outcome.wrong |= reply.first_bigint() != Some(tx.rows_asked().cast_signed());
+        outcome.wrong |= reply.first_bigint() != Some(tx.expected_rows().cast_signed());
     }
 }
 
@@ -60,10 +60,10 @@ impl Observer for Silent {
     fn point(&mut self, _point: &Point) {}
 }
 
-/// Measures for `seconds`, after a short warm-up.
+/// Measures the client for `seconds`, after a warm-up of 0.5 s.
 ///
 /// # Errors
-/// [`EngineError`]
+/// Returns [`EngineError`] if the null server cannot be started or the measurement fails.
 pub fn calibrate(
     sessions: u32,
     workers: u32,
@@ -128,7 +128,7 @@ fn calibration(plan: &Plan, result: &StageResult) -> Calibration {
         cpu_us_per_transaction: cpu_us,
         transactions_per_s_and_cpu: 1e6 / cpu_us.max(f64::MIN_POSITIVE),
         service_us: operations.first().and_then(|totals| totals.service.summary()),
-        away_us: result.recorder.away.summary(),
+        away_us: result.recorder.poll_stalls.summary(),
     }
 }
 
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_null_server_answers_and_the_client_s_cost_is_told() {
+    fn reports_throughput_and_cpu_cost_against_the_null_server() {
         let found = calibrate(3, 2, 0.2, &Interrupt::new()).unwrap();
         assert!(found.transactions_per_s > 0.0 && found.cpu_us_per_transaction > 0.0);
         let product = found.transactions_per_s_and_cpu * found.cpu_us_per_transaction;

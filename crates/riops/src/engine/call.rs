@@ -1,6 +1,6 @@
-//! A session whose loop runs in the server: one call, whose reports are booked as they come.
+//! Sessions with a server-side loop: one CALL per session, whose reports are counted as they arrive.
 //!
-//! A thread for each session, which sleeps in a read: it has nothing to do but once an interval.
+//! Each session has its own thread, which blocks in a read and wakes up only once per interval.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use super::clock::Clock;
 use super::error::EngineError;
 use super::findings::{Moment, merge, note};
 use super::limit::Limit;
-use super::opening::{Recipe, look_at_plans, make_ready_somewhere};
+use super::opening::{Recipe, check_access_paths, prepare_on_any_node};
 use super::session::{SessionError, SessionTally, Tally};
-use super::shared::{Caller, Go, Shared, WorkerHandle};
+use super::shared::{Go, Shared, Signal, WorkerHandle};
 use super::worker::{IntervalLink, WorkerEvent, WorkerReport};
 use crate::host::Interrupt;
 use crate::metrics::{Counter, Failure, IntervalPart, Origin, Recorder};
@@ -27,30 +27,30 @@ use crate::server::{Connection, ConnectionError};
 use crate::units::Nanos;
 use crate::workload::{Call, LoopReport, ServerLoop, SessionPlan, Work};
 
-/// What stands for the message of an error that only the loop in the server has seen.
-const RUN_AGAIN: &str = "run again by the loop in the server";
-/// Rows beyond every bound, where a loop went on after its connection had broken.
+/// Message of an error that was handled within the server-side loop. Its original text is unknown.
+const RETRIED_IN_SERVER: &str = "retried by the server-side loop";
+/// Stands for an unbounded number of rows, if a loop continued after its connection was lost.
 const ROWS_UNBOUNDED: u64 = 1_000_000_000_000_000;
-/// How long the server may take to end such a session.
-const END_PATIENCE: Duration = Duration::from_secs(5);
-/// The pause between two attempts to connect.
+/// Maximum wait for the server to terminate the backend of such a loop.
+const TERMINATE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pause before a call is repeated and between two connection attempts.
 const PAUSE: Duration = Duration::from_millis(100);
-/// A call's thread reads reports and little else; there may be thousands.
+/// Stack size of a call's thread. There may be thousands of them, and each does little but read reports.
 const CALL_STACK_BYTES: usize = 512 * 1024;
 
-/// What the thread of a session is started with.
+/// Input of a session's thread.
 struct CallAssignment {
     /// The session's number in the stage, from 0.
     number: usize,
     recipe: Recipe,
     server_loop: Box<dyn ServerLoop>,
-    /// The main thread's wish that the call ends before its time.
+    /// Cancellation of the call by the main thread.
     end_early: Interrupt,
     go: Receiver<Go>,
     spares: Receiver<Box<IntervalPart>>,
 }
 
-/// Starts a thread for each session whose loop runs in the server.
+/// Starts a thread for each session with a server-side loop.
 pub(super) fn start_calls(
     sessions: Vec<SessionPlan>,
     shared: &Arc<Shared>,
@@ -77,21 +77,21 @@ pub(super) fn start_calls(
             .name(format!("riops-call-{number}"))
             .stack_size(CALL_STACK_BYTES)
             .spawn(move || work(assignment, &shared))?;
-        handles.push(WorkerHandle { caller: Caller::Call(end_early), go, spares, thread });
+        handles.push(WorkerHandle { signal: Signal::Cancel(end_early), go, spares, thread });
     }
     Ok(handles)
 }
 
-/// The body of the thread.
+/// Body of a session's thread.
 fn work(assignment: CallAssignment, shared: &Shared) {
     let CallAssignment { number, recipe, server_loop, end_early, go, spares } = assignment;
     let send = |event| {
         let _ = shared.events.send((number, event));
     };
     let mut node = 0;
-    let opened = shared.in_time(|| {
+    let opened = shared.retry_until_init_timeout(|| {
         let place = (number as u64, &mut node);
-        make_ready_somewhere(&recipe, &shared.nodes, place, &shared.interrupt)
+        prepare_on_any_node(&recipe, &shared.nodes, place, &shared.interrupt)
     });
     let (mut connection, findings) = match opened {
         Ok(opened) => opened,
@@ -123,9 +123,9 @@ fn work(assignment: CallAssignment, shared: &Shared) {
         server_epoch_s,
         link,
         interval: 0,
-        booked: LoopReport::default(),
+        counted: LoopReport::default(),
         before_this_call: 0,
-        process: connection.greeting().process,
+        process: connection.session_info().process,
         tallies: vec![Tally::default(); shared.operations],
         report: WorkerReport::new(recorder, shared.operations, limit.measure_start()),
     };
@@ -138,7 +138,7 @@ fn work(assignment: CallAssignment, shared: &Shared) {
 
 struct CallSession<'a> {
     number: u64,
-    /// The node that it is connected to.
+    /// Number of the node that it is connected to.
     node: usize,
     recipe: &'a Recipe,
     server_loop: &'a dyn ServerLoop,
@@ -146,13 +146,13 @@ struct CallSession<'a> {
     end_early: Interrupt,
     start: Nanos,
     limit: &'a Arc<Limit>,
-    /// The server's clock at the zero of ours.
+    /// The server's clock at the zero of the local clock, in seconds since 1970.
     server_epoch_s: f64,
     link: IntervalLink,
     interval: usize,
-    /// What of the current call is counted already.
-    booked: LoopReport,
-    /// Transactions, or rows, that earlier calls of the session have measured.
+    /// The part of the current call that has been counted.
+    counted: LoopReport,
+    /// Transactions or rows that earlier calls of the session have completed.
     before_this_call: u64,
     process: i32,
     tallies: Vec<Tally>,
@@ -163,27 +163,28 @@ struct CallSession<'a> {
 enum CallEnd {
     /// As planned.
     Done,
-    /// Before its time, since somebody wanted that.
-    GivenUp,
-    /// The server refused something; the connection is as good as before.
+    /// Canceled by the main thread.
+    Canceled,
+    /// The server returned an error. The connection is still usable.
     Failed(Box<riops_wire::backend::ServerError>),
-    /// The connection is gone.
-    Broken(ConnectionError),
+    /// The connection was lost.
+    ConnectionLost(ConnectionError),
 }
 
 impl CallSession<'_> {
-    /// Calls until the time or the number is reached.
+    /// Repeats the call until the duration or the count is reached.
     fn run(&mut self, connection: Connection) {
         let mut connection = connection;
-        // Calls in a row that came to nothing.
-        let mut vain = 0;
-        while let Some((transactions, rows)) = self.left() {
+        // Consecutive calls without progress.
+        let mut stalled_calls = 0;
+        while let Some((transactions, rows)) = self.remaining() {
             let ended = self.call(&mut connection, transactions, rows);
-            vain = if self.booked == LoopReport::default() { vain + 1 } else { 0 };
+            stalled_calls =
+                if self.counted == LoopReport::default() { stalled_calls + 1 } else { 0 };
             let error = match ended {
-                CallEnd::Done => return self.look_for_the_last_time(&mut connection),
-                CallEnd::GivenUp => {
-                    self.lose();
+                CallEnd::Done => return self.check_plans_after_run(&mut connection),
+                CallEnd::Canceled => {
+                    self.count_unknown();
                     if let Some(seconds) = self.limit.aborted_after_s() {
                         self.fail(SessionError::Drain(seconds));
                     }
@@ -191,26 +192,26 @@ impl CallSession<'_> {
                 }
                 CallEnd::Failed(error) => {
                     let policy = self.shared.plan.errors;
-                    let again = vain <= policy.max_retries;
-                    let retry = error.is_retryable() && again;
+                    let retries_left = stalled_calls <= policy.max_retries;
+                    let retry = error.is_retryable() && retries_left;
                     let now = self.shared.clock.now();
                     self.note_error(error.sqlstate, &error.to_string(), retry, now);
-                    self.lose();
-                    if !retry && (policy.on_error == OnError::Stop || !again) {
+                    self.count_unknown();
+                    if !retry && (policy.on_error == OnError::Stop || !retries_left) {
                         return self.fail(SessionError::Server(error));
                     }
                     std::thread::sleep(PAUSE);
                     continue;
                 }
-                CallEnd::Broken(error) => error,
+                CallEnd::ConnectionLost(error) => error,
             };
             let now = self.shared.clock.now();
             self.note_error(error.sqlstate(), &error.to_string(), false, now);
-            self.lose();
-            let reopened = if vain > self.shared.plan.errors.max_retries {
+            self.count_unknown();
+            let reopened = if stalled_calls > self.shared.plan.errors.max_retries {
                 Err(error)
             } else {
-                self.connect_again()
+                self.reconnect()
             };
             match reopened {
                 Ok(Some(reopened)) => connection = reopened,
@@ -223,9 +224,9 @@ impl CallSession<'_> {
         }
     }
 
-    /// The numbers of transactions and rows that are still to be done, where a number decides;
-    /// `None` where nothing is.
-    fn left(&self) -> Option<(Option<u64>, Option<u64>)> {
+    /// Returns the remaining transactions or rows of a run that stops by count; both are `None` if it stops
+    /// after a duration. Returns `None` if nothing remains to be done.
+    fn remaining(&self) -> Option<(Option<u64>, Option<u64>)> {
         let now = self.shared.clock.now();
         if self.end_early.requested() || now >= self.limit.end() {
             return None;
@@ -233,11 +234,11 @@ impl CallSession<'_> {
         let sessions = self.shared.total_sessions as u64;
         let share = |count: u64| count / sessions + u64::from(self.number < count % sessions);
         let done = self.before_this_call;
-        let rest = |count: u64| Some(share(count).saturating_sub(done)).filter(|&rest| rest > 0);
+        let left = |count: u64| Some(share(count).saturating_sub(done)).filter(|&left| left > 0);
         match self.shared.plan.stop {
             Stop::DurationS(_) => Some((None, None)),
-            Stop::Transactions(count) => rest(count).map(|rest| (Some(rest), None)),
-            Stop::Rows(count) => rest(count).map(|rest| (None, Some(rest))),
+            Stop::Transactions(count) => left(count).map(|left| (Some(left), None)),
+            Stop::Rows(count) => left(count).map(|left| (None, Some(left))),
         }
     }
 
@@ -247,60 +248,60 @@ impl CallSession<'_> {
         transactions: Option<u64>,
         rows: Option<u64>,
     ) -> CallEnd {
-        self.booked = LoopReport::default();
+        self.counted = LoopReport::default();
         let on_server = |at: Nanos| self.server_epoch_s + at.as_seconds();
-        let looks: Vec<String> =
+        let explains: Vec<String> =
             self.recipe.checks.iter().map(|(_, explain)| explain.clone()).collect();
         let call = Call {
             id: Uuid::now_v7().to_string(),
             start_s: on_server(self.start),
             measure_s: on_server(self.limit.measure_start()),
-            until_s: (!self.limit.is_by_number()).then(|| on_server(self.limit.end())),
+            until_s: (!self.limit.stops_by_count()).then(|| on_server(self.limit.end())),
             transactions,
             rows,
             report_s: self.link.length.as_seconds(),
-            looks: &looks,
+            explain_statements: &explains,
         };
         let sql = self.server_loop.call_sql(&call);
         let server_loop = self.server_loop;
-        let mut heard = |notice: Notice<'_>| {
+        let mut on_notice = |notice: Notice<'_>| {
             if let Some(report) = notice.detail.and_then(|report| server_loop.read(report)) {
-                self.book(report);
+                self.count_report(report);
             }
         };
-        match connection.query_with_notices(&sql, &mut heard) {
+        match connection.query_with_notices(&sql, &mut on_notice) {
             Ok(Answer { rows, .. }) => match rows
                 .first()
                 .and_then(|row| row.first()?.as_deref())
                 .and_then(|last| server_loop.read(last))
             {
                 Some(report) => {
-                    self.book_last(report);
+                    self.count_last_report(report);
                     CallEnd::Done
                 }
-                None => CallEnd::Broken(ConnectionError::Protocol(
-                    "the loop in the server gave no report".to_owned(),
+                None => CallEnd::ConnectionLost(ConnectionError::Protocol(
+                    "the server-side loop returned no report".to_owned(),
                 )),
             },
-            Err(_) if self.end_early.requested() => CallEnd::GivenUp,
+            Err(_) if self.end_early.requested() => CallEnd::Canceled,
             Err(ConnectionError::Server(error)) => CallEnd::Failed(error),
-            Err(error) => CallEnd::Broken(error),
+            Err(error) => CallEnd::ConnectionLost(error),
         }
     }
 
-    /// Counts what a report has more than the last one.
-    fn book(&mut self, report: LoopReport) {
-        let former = std::mem::take(&mut self.booked);
+    /// Counts the difference between a report and the previous one. Reports are cumulative.
+    fn count_report(&mut self, report: LoopReport) {
+        let previous = std::mem::take(&mut self.counted);
         let nothing = crate::workload::LoopCounts::default();
         for (operation, counts) in report.measured.iter().enumerate() {
-            let before = former.measured.get(operation).unwrap_or(&nothing);
-            let known: BTreeMap<Nanos, u64> = before.latencies.iter().copied().collect();
+            let before = previous.measured.get(operation).unwrap_or(&nothing);
+            let counted: BTreeMap<Nanos, u64> = before.latencies.iter().copied().collect();
             let more: Vec<(Nanos, u64)> = counts
                 .latencies
                 .iter()
                 .map(|&(latency, count)| {
-                    // A bucket's middle may be beyond the longest, which is exact.
-                    let more = count.saturating_sub(known.get(&latency).copied().unwrap_or(0));
+                    // The middle of a bucket may exceed `longest`, which is exact.
+                    let more = count.saturating_sub(counted.get(&latency).copied().unwrap_or(0));
                     (latency.min(counts.longest), more)
                 })
                 .collect();
@@ -314,11 +315,11 @@ impl CallSession<'_> {
         }
         let now = self.shared.clock.now();
         for (sqlstate, count, before) in [
-            (SqlState::SERIALIZATION_FAILURE, report.conflicts, former.conflicts),
-            (SqlState::DEADLOCK_DETECTED, report.deadlocks, former.deadlocks),
+            (SqlState::SERIALIZATION_FAILURE, report.conflicts, previous.conflicts),
+            (SqlState::DEADLOCK_DETECTED, report.deadlocks, previous.deadlocks),
         ] {
             for _ in before..count {
-                self.note_error(sqlstate, RUN_AGAIN, true, now);
+                self.note_error(sqlstate, RETRIED_IN_SERVER, true, now);
             }
         }
         let at = self
@@ -328,16 +329,16 @@ impl CallSession<'_> {
         self.report.recorder.gaps.success(at);
         self.report.last_end = self.report.last_end.max(at);
         self.end_intervals(report.intervals);
-        self.booked = report;
+        self.counted = report;
     }
 
-    /// Hands in the intervals that are over; the last one stays until the end.
-    fn end_intervals(&mut self, over: usize) {
+    /// Sends the completed intervals to the main thread. The last one is part of the final report.
+    fn end_intervals(&mut self, completed: usize) {
         let start = self.limit.measure_start();
         let end_of = |interval: usize| {
             start.after(Nanos(self.link.length.0.saturating_mul(interval as u64 + 1)))
         };
-        while self.interval < over && end_of(self.interval) < self.limit.window_end() {
+        while self.interval < completed && end_of(self.interval) < self.limit.window_end() {
             let spare = self.link.spares.try_recv().ok();
             let Some(spare) = spare.or_else(|| IntervalPart::new(false).ok().map(Box::new)) else {
                 return;
@@ -348,49 +349,50 @@ impl CallSession<'_> {
         }
     }
 
-    /// Counts the report at a call's end, after which nothing is unknown.
-    fn book_last(&mut self, mut report: LoopReport) {
-        for ((access, _), json) in self.recipe.checks.iter().zip(&report.looks) {
+    /// Counts the report that a call returns at its end. No outcome is unknown after it, unless the server
+    /// ran the call twice.
+    fn count_last_report(&mut self, mut report: LoopReport) {
+        for ((access, _), json) in self.recipe.checks.iter().zip(&report.plans) {
             let finding = access.judge(json);
-            note(&mut self.report.findings, &access.statement, Moment::Middle, finding, 1);
+            note(&mut self.report.findings, &access.statement, Moment::During, finding, 1);
         }
-        let lost = std::mem::take(&mut report.transactions_unknown);
+        let transactions = std::mem::take(&mut report.transactions_unknown);
         if let Some(drained) = report.drained {
             self.report.drained += 1;
             self.report.drained_max = self.report.drained_max.max(drained);
         }
-        self.book(report);
-        // Only a call that the server has run twice has lost sight of some.
-        let rows = std::mem::take(&mut self.booked.rows_unknown);
-        self.close(lost, rows);
-    }
-
-    /// The call ended without a last word: what it did since its last report is unknown.
-    fn lose(&mut self) {
-        if self.booked == LoopReport::default() {
-            let (transactions, rows) = self.server_loop.before_first_report();
-            return self.close(transactions, rows);
-        }
-        let (transactions, rows) = (self.booked.transactions_unknown, self.booked.rows_unknown);
+        self.count_report(report);
+        // Nonzero only if the server ran the call twice.
+        let rows = std::mem::take(&mut self.counted.rows_unknown);
         self.close(transactions, rows);
     }
 
-    /// Adds up what the database has acknowledged in a call that is over.
+    /// Counts the work since the last report of an incomplete call as unknown.
+    fn count_unknown(&mut self) {
+        if self.counted == LoopReport::default() {
+            let (transactions, rows) = self.server_loop.before_first_report();
+            return self.close(transactions, rows);
+        }
+        let (transactions, rows) = (self.counted.transactions_unknown, self.counted.rows_unknown);
+        self.close(transactions, rows);
+    }
+
+    /// Adds the acknowledged and the unknown work of a finished call to the report.
     fn close(&mut self, transactions_unknown: u64, rows_unknown: u64) {
-        let booked = std::mem::take(&mut self.booked);
+        let counted = std::mem::take(&mut self.counted);
         for (acknowledged, (transactions, rows)) in
-            self.report.acknowledged.iter_mut().zip(&booked.committed)
+            self.report.acknowledged.iter_mut().zip(&counted.committed)
         {
             acknowledged.transactions += transactions;
             acknowledged.rows += rows;
         }
-        self.report.wrong_replies += booked.wrong_replies;
+        self.report.wrong_replies += counted.wrong_replies;
         let by_rows = matches!(self.shared.plan.stop, Stop::Rows(_));
         let done =
-            booked.measured.iter().map(|each| if by_rows { each.rows } else { each.transactions });
+            counted.measured.iter().map(|each| if by_rows { each.rows } else { each.transactions });
         self.before_this_call += done.sum::<u64>();
-        let changing = self.shared.changes.iter().position(|&changes| changes);
-        if let (Some(operation), true) = (changing, rows_unknown > 0) {
+        let writing = self.shared.changes.iter().position(|&changes| changes);
+        if let (Some(operation), true) = (writing, rows_unknown > 0) {
             let unknown = [(Counter::Unknown, transactions_unknown)];
             self.report.recorder.count(Origin::operation(operation), unknown);
             if let Some(acknowledged) = self.report.acknowledged.get_mut(operation) {
@@ -400,10 +402,10 @@ impl CallSession<'_> {
         }
     }
 
-    fn look_for_the_last_time(&mut self, connection: &mut Connection) {
-        match look_at_plans(self.recipe, connection, Moment::After, |_| {}) {
+    fn check_plans_after_run(&mut self, connection: &mut Connection) {
+        match check_access_paths(self.recipe, connection, Moment::After, |_| {}) {
             Ok(findings) => merge(&mut self.report.findings, findings),
-            // What was measured stands; that the look failed is told.
+            // The measurement remains valid; the error is reported.
             Err(error) => {
                 let now = self.shared.clock.now();
                 self.note_error(error.sqlstate(), &error.to_string(), false, now);
@@ -411,22 +413,22 @@ impl CallSession<'_> {
         }
     }
 
-    /// A new connection in the place of a broken one; `None` where it is not needed any more.
-    fn connect_again(&mut self) -> Result<Option<Connection>, ConnectionError> {
+    /// Replaces a lost connection; returns `None` if the run is complete.
+    fn reconnect(&mut self) -> Result<Option<Connection>, ConnectionError> {
         let start = Instant::now();
-        let patience = Duration::from_secs_f64(self.shared.plan.errors.reconnect_timeout_s);
-        self.shared.nodes.left(self.node);
+        let timeout = Duration::from_secs_f64(self.shared.plan.errors.reconnect_timeout_s);
+        self.shared.nodes.session_closed(self.node);
         loop {
-            if self.left().is_none() {
+            if self.remaining().is_none() {
                 return Ok(None);
             }
             let place = (self.number, &mut self.node);
             let nodes = &self.shared.nodes;
-            match make_ready_somewhere(self.recipe, nodes, place, &self.end_early) {
+            match prepare_on_any_node(self.recipe, nodes, place, &self.end_early) {
                 Ok((mut connection, findings)) => {
                     connection.set_interrupt(&self.end_early);
-                    self.end_survivor(&mut connection)?;
-                    self.process = connection.greeting().process;
+                    self.terminate_old_backend(&mut connection)?;
+                    self.process = connection.session_info().process;
                     merge(&mut self.report.findings, findings);
                     let origin = Origin::node(self.node);
                     self.report.recorder.count(origin, [(Counter::Reconnects, 1)]);
@@ -434,32 +436,36 @@ impl CallSession<'_> {
                     return Ok(Some(connection));
                 }
                 Err(_) if self.end_early.requested() => return Ok(None),
-                Err(error) if error.is_final() || start.elapsed() >= patience => return Err(error),
+                Err(error) if error.is_final() || start.elapsed() >= timeout => return Err(error),
                 Err(_) => std::thread::sleep(PAUSE),
             }
         }
     }
 
-    /// Where only the connection broke, the loop may have gone on without it: then it has to end, and
-    /// what it did meanwhile has no bound.
-    fn end_survivor(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
-        let of_it = format!(
+    /// Terminates the backend of the lost connection if it is still alive. Its loop may have continued, so
+    /// there is no upper bound on the rows with an unknown outcome.
+    fn terminate_old_backend(
+        &mut self,
+        connection: &mut Connection,
+    ) -> Result<(), ConnectionError> {
+        let old_backend = format!(
             "from pg_stat_activity where pid = {} and application_name = current_setting('application_name')",
             self.process
         );
-        let alive = connection.query_value(&format!("select pg_terminate_backend(pid) {of_it}"))?;
+        let alive =
+            connection.query_value(&format!("select pg_terminate_backend(pid) {old_backend}"))?;
         if alive.is_none() {
             return Ok(());
         }
-        let changing = self.shared.changes.iter().position(|&changes| changes);
+        let writing = self.shared.changes.iter().position(|&changes| changes);
         if let Some(acknowledged) =
-            changing.and_then(|operation| self.report.acknowledged.get_mut(operation))
+            writing.and_then(|operation| self.report.acknowledged.get_mut(operation))
             && acknowledged.rows_unknown > 0
         {
             acknowledged.rows_unknown = ROWS_UNBOUNDED;
         }
-        let deadline = Instant::now() + END_PATIENCE;
-        while connection.query_value(&format!("select 1 {of_it}"))?.is_some()
+        let deadline = Instant::now() + TERMINATE_TIMEOUT;
+        while connection.query_value(&format!("select 1 {old_backend}"))?.is_some()
             && Instant::now() < deadline
         {
             std::thread::sleep(PAUSE);
@@ -479,7 +485,7 @@ impl CallSession<'_> {
 
     fn finish(mut self) -> WorkerReport {
         for (operation, tally) in self.tallies.iter().enumerate() {
-            self.report.recorder.correct_longest(operation, tally.longest);
+            self.report.recorder.set_exact_max_service(operation, tally.longest);
         }
         self.report.sessions = vec![SessionTally {
             number: self.number,

@@ -1,12 +1,12 @@
-//! The clock of a run, as a value: tests bring their own.
+//! The clock of a run, a trait that tests implement with a virtual clock.
 
 use std::time::Instant;
 
 use crate::units::Nanos;
 
-/// Tells the time since some moment that all who share it agree on.
+/// A monotonic clock. All clones have the same origin.
 pub trait Clock: Clone + Send + 'static {
-    /// Never goes back.
+    /// Returns the time since the origin. Never decreases.
     fn now(&self) -> Nanos;
 }
 
@@ -17,13 +17,13 @@ pub struct MonotonicClock {
 }
 
 impl MonotonicClock {
-    /// Zero is now.
+    /// Starts a clock at zero.
     #[must_use]
     pub fn start() -> Self {
         Self { origin: Instant::now() }
     }
 
-    /// When it was zero.
+    /// Returns the instant at which the clock was zero.
     pub(super) fn started(self) -> Instant {
         self.origin
     }

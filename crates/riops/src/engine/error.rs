@@ -1,40 +1,40 @@
-//! Why a stage gave no result.
+//! Errors of a stage without a result.
 
 use crate::metrics::HistogramError;
 use crate::server::ConnectionError;
 
-/// Why a stage gave no result at all. What ends it later is part of the result.
+/// Error of a stage that produced no result. An error during the measurement is part of the result instead.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// A session could not be opened or made ready.
-    #[error("session {session} of {sessions} could not be opened: {source}")]
+    /// A session could not be opened or set up.
+    #[error("cannot open session {session} of {sessions}: {source}")]
     Connect {
-        /// Which, from 1.
+        /// Number of the session, from 1.
         session: usize,
-        /// Of how many.
+        /// Number of sessions of the stage.
         sessions: usize,
-        /// Why.
+        /// Error of the connection.
         source: ConnectionError,
     },
-    /// The operating system refused a thread or a poller.
-    #[error("a worker could not be started: {0}")]
+    /// The operating system could not create a thread or a poller.
+    #[error("cannot start a worker thread: {0}")]
     Worker(#[from] std::io::Error),
-    /// Memory for the histograms.
+    /// The memory for the histograms could not be allocated.
     #[error(transparent)]
     Histogram(#[from] HistogramError),
-    /// A statement does not take the access path that it promises, before anything was measured.
+    /// A statement does not use its expected access path before the run.
     #[error(
-        "the access path of {statement} is not kept: promised {expected}; the server would do this instead, so nothing was measured:\n{found}"
+        "nothing was measured: statement \"{statement}\" does not use the expected access path ({expected}); the server's plan is:\n{found}"
     )]
     AccessPath {
         /// Name of the prepared statement.
         statement: String,
-        /// The promise.
+        /// Expected access path.
         expected: String,
-        /// The plan, one node a line.
+        /// The server's plan, one node per line.
         found: String,
     },
-    /// A worker ended without its report.
-    #[error("a worker ended unexpectedly")]
+    /// A worker thread exited without a report.
+    #[error("a worker thread exited unexpectedly")]
     WorkerLost,
 }

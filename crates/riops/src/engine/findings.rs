@@ -1,32 +1,32 @@
-//! What looks at plans have shown, over all sessions.
+//! Findings of plan checks, aggregated over all sessions.
 
 use crate::workload::access::Finding;
 
-/// When a plan was looked at.
+/// When a plan was checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Moment {
     /// Before the first transaction.
     Before,
-    /// In the middle of the measurement.
-    Middle,
+    /// During the measurement.
+    During,
     /// After the last transaction.
     After,
 }
 
-/// A look at one plan.
+/// Finding of a plan check that one or more sessions made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessFinding {
     /// Name of the statement.
     pub statement: String,
-    /// When.
+    /// Time of the check.
     pub moment: Moment,
-    /// What was seen.
+    /// Plan of the statement, and whether it is as expected.
     pub finding: Finding,
-    /// In how many sessions.
+    /// Number of sessions with this finding.
     pub sessions: u32,
 }
 
-/// Adds a finding to those that are equal to it, or as a new one.
+/// Adds a finding to the equal one in the list, or appends it.
 pub(super) fn note(
     findings: &mut Vec<AccessFinding>,
     statement: &str,

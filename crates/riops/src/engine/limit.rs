@@ -1,6 +1,6 @@
-//! When a measurement starts and ends: on the clock, or after a number of transactions or rows.
+//! Start and end of a measurement: after a duration, or after a number of transactions or rows.
 //!
-//! The one thing that the workers of a stage share.
+//! It is the only mutable state that the workers of a stage share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,17 +8,17 @@ use std::time::Duration;
 use crate::plan::Stop;
 use crate::units::Nanos;
 
-/// How long transactions may take to end after the measurement has.
+/// Maximum time for transactions in flight to finish after the end of the measurement.
 const DRAIN: Duration = Duration::from_mins(1);
-/// The same after a failure: sessions of a server that was killed may never answer.
+/// The same after a failure. Sessions of a killed server may never receive a reply.
 const DRAIN_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// Whether a session may start a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Permission {
-    /// Yes. `claimed` says that it is one of those that are counted by number.
+    /// Yes. `claimed`: the transaction counts toward the requested number of transactions or rows.
     Start { claimed: bool },
-    /// No, and none after it.
+    /// No, and no later one either.
     End,
 }
 
@@ -27,13 +27,13 @@ pub(super) enum Permission {
 pub(super) struct Limit {
     stop: Stop,
     measure_start: Nanos,
-    /// On the clock; `u64::MAX` while a number decides.
+    /// End of the measurement; `u64::MAX` if the run stops by count and has not reached it.
     end: AtomicU64,
-    /// Transactions claimed, or rows done, where a number decides.
+    /// Transactions claimed or rows completed, if the run stops by count.
     done: AtomicU64,
-    /// A session has failed: what else is under way is not worth a long wait.
+    /// Whether a session has failed. The drain then has the shorter timeout.
     failed: AtomicBool,
-    /// Seconds after which the drain was given up, plus one; 0 as long as it was not.
+    /// Seconds after which the drain was aborted, plus one; 0 if it was not aborted.
     aborted: AtomicU64,
 }
 
@@ -63,40 +63,40 @@ impl Limit {
         Nanos(self.end.load(Ordering::Relaxed))
     }
 
-    /// Where the window ends in which everything is measured: a number decides only with its last
-    /// transaction, which may end long after the last one has started.
+    /// Returns the end of the measured window. A run that stops by count has no end in advance: its last
+    /// transaction may finish long after it has started.
     pub(super) fn window_end(&self) -> Nanos {
-        if self.is_by_number() { Nanos::MAX } else { self.end() }
+        if self.stops_by_count() { Nanos::MAX } else { self.end() }
     }
 
-    /// Ends the measurement now, unless it has ended already.
+    /// Ends the measurement now. Has no effect if it has ended already.
     pub(super) fn end_now(&self, now: Nanos) {
         self.end.fetch_min(now.0, Ordering::Relaxed);
     }
 
-    /// Ends the measurement since a session has failed.
+    /// Ends the measurement after the failure of a session.
     pub(super) fn fail(&self, now: Nanos) {
         self.failed.store(true, Ordering::Relaxed);
         self.end_now(now);
     }
 
-    /// How long what is under way at the end may still take.
-    pub(super) fn patience(&self) -> Duration {
+    /// Returns the maximum time for transactions in flight at the end to finish.
+    pub(super) fn drain_timeout(&self) -> Duration {
         if self.failed.load(Ordering::Relaxed) { DRAIN_AFTER_FAILURE } else { DRAIN }
     }
 
-    /// Gives up the transactions that are still under way.
+    /// Aborts the transactions that are still in flight.
     pub(super) fn abort(&self, waited: Duration) {
         let seconds = waited.as_secs() + 1;
         let _ = self.aborted.compare_exchange(0, seconds, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// How long was waited before, where it was given up.
+    /// Returns the seconds after which the drain was aborted; `None` if it was not.
     pub(super) fn aborted_after_s(&self) -> Option<u64> {
         self.aborted.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// Whether a session has failed.
+    /// Returns whether a session has failed.
     pub(super) fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
@@ -118,7 +118,8 @@ impl Limit {
         Permission::End
     }
 
-    /// Whether a transaction that ended at `ended` counts; one that was claimed always does.
+    /// Returns whether a transaction that ended at `ended` is part of the measurement. A claimed
+    /// transaction always is.
     pub(super) fn counts(&self, claimed: bool, ended: Nanos, rows: u64) -> bool {
         match self.stop {
             Stop::DurationS(_) => ended >= self.measure_start && ended < self.end(),
@@ -132,13 +133,13 @@ impl Limit {
         }
     }
 
-    /// Whether what happens now is part of the measurement.
+    /// Returns whether an event at `now` is part of the measurement.
     pub(super) fn is_measured(&self, now: Nanos) -> bool {
         now >= self.measure_start && now < self.window_end()
     }
 
-    /// Whether half of the measurement is over.
-    pub(super) fn half_is_over(&self, now: Nanos) -> bool {
+    /// Returns whether the first half of the measurement has passed.
+    pub(super) fn is_past_half(&self, now: Nanos) -> bool {
         match self.stop {
             Stop::DurationS(_) => {
                 now.since(self.measure_start).0 >= self.end().since(self.measure_start).0 / 2
@@ -150,8 +151,8 @@ impl Limit {
         }
     }
 
-    /// Whether a number decides, and not the clock.
-    pub(super) fn is_by_number(&self) -> bool {
+    /// Returns whether the run stops after a number of transactions or rows instead of a duration.
+    pub(super) fn stops_by_count(&self) -> bool {
         !matches!(self.stop, Stop::DurationS(_))
     }
 }
@@ -163,7 +164,7 @@ mod tests {
     const START: Nanos = Nanos(1_000);
 
     #[test]
-    fn on_the_clock_what_ends_within_the_window_counts() {
+    fn counts_transactions_that_end_within_the_time_window() {
         let limit = Limit::new(Stop::DurationS(1e-6), START);
         assert_eq!(limit.end(), Nanos(2_000));
         for (ended, counts) in [(999, false), (1_000, true), (1_999, true), (2_000, false)] {
@@ -171,12 +172,12 @@ mod tests {
         }
         assert_eq!(limit.permit(Nanos(0)), Permission::Start { claimed: false });
         assert_eq!(limit.permit(Nanos(2_000)), Permission::End);
-        assert!(!limit.half_is_over(Nanos(500)) && !limit.half_is_over(Nanos(1_499)));
-        assert!(limit.half_is_over(Nanos(1_500)));
+        assert!(!limit.is_past_half(Nanos(500)) && !limit.is_past_half(Nanos(1_499)));
+        assert!(limit.is_past_half(Nanos(1_500)));
     }
 
     #[test]
-    fn a_number_of_transactions_is_kept_exactly_and_the_warm_up_is_free() {
+    fn permits_exactly_the_requested_transactions_after_an_unlimited_warmup() {
         let limit = Limit::new(Stop::Transactions(3), START);
         assert_eq!(limit.permit(Nanos(5)), Permission::Start { claimed: false });
         let started =
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_rows_ends_with_the_transaction_that_reaches_it() {
+    fn stops_after_the_transaction_that_reaches_the_row_limit() {
         let limit = Limit::new(Stop::Rows(25), START);
         let mut started = 0;
         while limit.permit(START) == (Permission::Start { claimed: true }) {
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn ending_early_never_moves_the_end_back() {
+    fn a_second_early_end_does_not_extend_the_measurement() {
         let limit = Limit::new(Stop::DurationS(1e-6), START);
         limit.end_now(Nanos(1_500));
         limit.end_now(Nanos(1_800));

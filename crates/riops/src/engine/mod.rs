@@ -1,7 +1,7 @@
 //! The engine: drives the sessions of a stage, from connecting to the last reply.
 //!
-//! Names no workload. The loop itself is in `worker`; this is what happens around it: connect all
-//! and wait for all, warm up, measure, drain, merge.
+//! It must not depend on any particular workload. The transaction loop is in `worker`; this module does
+//! everything around it: connect all sessions, warm up, measure, drain, merge the reports.
 
 mod alarm;
 mod calibrate;
@@ -46,22 +46,23 @@ use crate::workload::access::Access;
 use crate::workload::{Stage, Work};
 use call::start_calls;
 use opening::Connectors;
-use shared::{Caller, Shared, WorkerHandle};
+use shared::{Shared, Signal, WorkerHandle};
 use stage::StageRun;
 use threads::start_workers;
 
-/// Between "all are connected" and the first transaction: time for every worker to hear of it.
+/// Delay between the last session's connect and the first transaction; gives every worker time to receive
+/// the start signal.
 const HEAD_START: Duration = Duration::from_millis(5);
-/// The same for calls, each of which the server has to make ready before its loop can start.
+/// The same for server-side loops. The server has to set up each call before its loop can start.
 const CALL_HEAD_START: Duration = Duration::from_millis(100);
 const CALL_HEAD_START_EACH: Duration = Duration::from_millis(5);
-/// How often the server is asked for its time.
-const CLOCK_QUESTIONS: usize = 5;
+/// Number of times the server's clock is read.
+const CLOCK_SAMPLES: usize = 5;
 
-/// Runs a stage of a plan on the nodes of a target. The measurement is bracketed by `probe`.
+/// Runs a stage of a plan on the nodes of a server. `probe` samples before and after the measurement.
 ///
 /// # Errors
-/// [`EngineError`] where it did not come to a measurement.
+/// Returns [`EngineError`] if the stage failed before it produced a result.
 pub fn run_stage(
     stage: Stage,
     accesses: Vec<Access>,
@@ -77,11 +78,11 @@ pub fn run_stage(
     // One thread for each call.
     let workers = if in_server { total_sessions } else { worker_count(plan, total_sessions) };
     let (events, received) = sync_channel(workers * 4 + 16);
-    // Connections that are still being made at the end are given up with it.
-    let over = Interrupt::new();
-    let _at_the_end = AtTheEnd(over.clone());
+    // Cancels connection attempts that are still in progress when the stage ends.
+    let shutdown = Interrupt::new();
+    let _shutdown_guard = RequestOnDrop(shutdown.clone());
     let shared = Arc::new(Shared {
-        connectors: Connectors::new(nodes, &over, plan.seed),
+        connectors: Connectors::new(nodes, &shutdown, plan.seed),
         explain_by_name,
         exact,
         retried,
@@ -119,97 +120,98 @@ pub fn run_stage(
     }
     require_access_paths(&before, &shared.accesses)?;
     observer.connected(total_sessions);
-    let keeper = keep_nodes(nodes, &run.handles, &over)?;
+    let monitor = start_node_monitor(nodes, &run.handles, &shutdown)?;
     let result = run.measure(name, operations, before, probe, observer)?;
-    over.request();
-    if let Some(keeper) = keeper {
-        keeper.join().map_err(|_| EngineError::WorkerLost)?;
+    shutdown.request();
+    if let Some(monitor) = monitor {
+        monitor.join().map_err(|_| EngineError::WorkerLost)?;
     }
     let processes: Vec<i32> = result.sessions.iter().map(|session| session.process).collect();
     probe.close(&processes);
     Ok(result)
 }
 
-/// The workers of a plan: at least one, at most one per session.
+/// Returns the number of workers: at least one, at most one per session.
 fn worker_count(plan: &Plan, sessions: usize) -> usize {
     usize::try_from(plan.workers).unwrap_or(1).clamp(1, sessions.max(1))
 }
 
-/// Every statement has to take the promised access path before anything is measured.
+/// Fails unless every statement uses its expected access path. Called before anything is measured.
 fn require_access_paths(found: &[AccessFinding], accesses: &[Access]) -> Result<(), EngineError> {
-    let Some(broken) = found.iter().find(|found| !found.finding.held) else {
+    let Some(unexpected) = found.iter().find(|found| !found.finding.held) else {
         return Ok(());
     };
-    let promised = accesses.iter().find(|access| access.statement == broken.statement);
+    let access = accesses.iter().find(|access| access.statement == unexpected.statement);
     Err(EngineError::AccessPath {
-        statement: broken.statement.clone(),
-        expected: promised.map(|access| access.expected.to_string()).unwrap_or_default(),
-        found: broken.finding.outline.clone(),
+        statement: unexpected.statement.clone(),
+        expected: access.map(|access| access.expected.to_string()).unwrap_or_default(),
+        found: unexpected.finding.outline.clone(),
     })
 }
 
-/// Starts the thread that keeps up with a cluster's nodes, where there is anything to keep up with. The
-/// workers hear of it when one has come.
-fn keep_nodes(
+/// Starts the thread that monitors the nodes of a cluster; returns `None` if monitoring is not needed. The
+/// thread wakes the workers when a node has joined or come back.
+fn start_node_monitor(
     nodes: &Nodes,
     handles: &[WorkerHandle],
-    over: &Interrupt,
+    shutdown: &Interrupt,
 ) -> Result<Option<std::thread::JoinHandle<()>>, EngineError> {
-    if !nodes.need_a_keeper() {
+    if !nodes.needs_monitoring() {
         return Ok(None);
     }
     let wakers: Vec<_> = handles
         .iter()
-        .filter_map(|handle| match &handle.caller {
-            Caller::Poll(waker) => Some(Arc::clone(waker)),
-            Caller::Call(_) => None,
+        .filter_map(|handle| match &handle.signal {
+            Signal::Wake(waker) => Some(Arc::clone(waker)),
+            Signal::Cancel(_) => None,
         })
         .collect();
-    let (nodes, over) = (nodes.clone(), over.clone());
-    let keep = move || {
-        nodes.keep(&over, &|| {
+    let (nodes, shutdown) = (nodes.clone(), shutdown.clone());
+    let monitor = move || {
+        nodes.monitor(&shutdown, &|| {
             for waker in &wakers {
-                // A worker that has ended needs no call.
+                // Fails only for a worker that has exited.
                 let _ = waker.wake();
             }
         });
     };
-    let thread = std::thread::Builder::new().name("riops-nodes".to_owned()).spawn(keep)?;
+    let thread = std::thread::Builder::new().name("riops-nodes".to_owned()).spawn(monitor)?;
     Ok(Some(thread))
 }
 
-/// Says that the stage is over, whatever ends it.
-struct AtTheEnd(Interrupt);
+/// Requests the shutdown on every return path of a stage, including errors.
+struct RequestOnDrop(Interrupt);
 
-impl Drop for AtTheEnd {
+impl Drop for RequestOnDrop {
     fn drop(&mut self) {
         self.0.request();
     }
 }
 
-/// The server's clock at the zero of ours: the question that was answered fastest tells it best.
+/// Returns the server's clock at the zero of the local clock, in seconds since 1970. Uses the sample with
+/// the shortest round trip, which has the smallest error.
 fn server_epoch_s(shared: &Shared) -> Result<f64, EngineError> {
-    let ask = || -> Result<f64, ConnectionError> {
+    let sample = || -> Result<f64, ConnectionError> {
         let choice = shared.nodes.choose(0);
-        shared.nodes.left(choice.node);
+        shared.nodes.session_closed(choice.node);
         let mut connection = Connection::open(&choice.conninfo, &shared.interrupt)?;
         let mut best = (Nanos::MAX, 0.0);
-        for _ in 0..CLOCK_QUESTIONS {
-            let asked = shared.clock.now();
+        for _ in 0..CLOCK_SAMPLES {
+            let sent = shared.clock.now();
             let answer = connection.query_value("select date_part('epoch', clock_timestamp())")?;
-            let took = shared.clock.now().since(asked);
-            let server_s: f64 = answer
-                .and_then(|text| text.parse().ok())
-                .ok_or_else(|| ConnectionError::Protocol("a clock that is no number".to_owned()))?;
-            let zero_s = server_s - asked.as_seconds() - took.as_seconds() / 2.0;
-            if took < best.0 {
-                best = (took, zero_s);
+            let round_trip = shared.clock.now().since(sent);
+            let server_s: f64 = answer.and_then(|text| text.parse().ok()).ok_or_else(|| {
+                ConnectionError::Protocol("clock_timestamp() is not a number".to_owned())
+            })?;
+            let zero_s = server_s - sent.as_seconds() - round_trip.as_seconds() / 2.0;
+            if round_trip < best.0 {
+                best = (round_trip, zero_s);
             }
         }
         Ok(best.1)
     };
     let sessions = shared.total_sessions;
-    ask().map_err(|source| EngineError::Connect { session: sessions, sessions, source })
+    sample().map_err(|source| EngineError::Connect { session: sessions, sessions, source })
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! A server that does nothing: it answers every statement with the same row at once. What a run
-//! against it reaches is what this client could do at most.
+//! The null server: returns the same row for every statement immediately. A run against it measures the
+//! maximum throughput of the client on this machine.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -8,23 +8,23 @@ use riops_wire::backend::{Authentication, Message, TransactionStatus, data_row};
 use riops_wire::frame::{FRAME_BYTES_MAX, FrameBuffer};
 use riops_wire::frontend::EncodeError;
 
-/// A listening null server: one thread a session, until its client goes.
+/// A listening null server with one thread per session. Each thread exits when its client disconnects.
 #[derive(Debug)]
 pub struct NullServer {
     address: SocketAddr,
 }
 
 impl NullServer {
-    /// Listens on a free port of the loopback address, for this many sessions.
+    /// Listens on a free port of the loopback address and accepts `sessions` connections.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Returns the error of the operating system if the port or the thread cannot be created.
     pub fn start(sessions: usize) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
         std::thread::Builder::new().name("riops-null-server".to_owned()).spawn(move || {
             for stream in listener.incoming().take(sessions).flatten() {
-                // A session that ends early ends its client's run too, which then says why.
+                // If a session fails, its client's run fails too and reports the reason.
                 let _ = std::thread::Builder::new()
                     .name("riops-null-session".to_owned())
                     .spawn(move || serve(stream));
@@ -33,7 +33,7 @@ impl NullServer {
         Ok(Self { address })
     }
 
-    /// How riops connects to it.
+    /// Returns the connection string of the null server.
     #[must_use]
     pub fn conninfo(&self) -> String {
         format!(
@@ -76,12 +76,12 @@ fn serve(mut stream: TcpStream) -> io::Result<()> {
             if frame.tag == b'X' {
                 return Ok(());
             }
-            answer(frame.tag, &mut out).map_err(invalid)?;
+            reply(frame.tag, &mut out).map_err(invalid)?;
         }
     }
 }
 
-fn answer(tag: u8, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+fn reply(tag: u8, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     match tag {
         b'P' => Message::ParseComplete.encode(out),
         b'B' => Message::BindComplete.encode(out),

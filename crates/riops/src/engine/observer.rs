@@ -1,15 +1,15 @@
-//! Who sees a stage while it runs.
+//! The interface through which a running stage reports its progress.
 
 use crate::metrics::Point;
 
-/// Sees a stage while it runs.
+/// Receives the progress of a running stage.
 pub trait Observer {
-    /// All sessions are connected.
+    /// Called when all sessions are connected.
     fn connected(&mut self, sessions: usize);
-    /// The warm-up is over, or there was none.
+    /// Called when the measurement starts.
     fn measuring(&mut self);
-    /// An interval is over.
+    /// Called for each completed interval.
     fn point(&mut self, point: &Point);
-    /// The measurement is over, and some transactions are still under way.
+    /// Called when the measurement has ended and transactions are still in flight.
     fn draining(&mut self) {}
 }

@@ -1,6 +1,6 @@
-//! A stage that is one statement, run once on a connection that is there already.
+//! A stage that consists of one statement, run once on an existing connection.
 //!
-//! Names no workload: what the answer means is the caller's business.
+//! It must not interpret the result; that is the caller's task.
 
 use std::time::{Duration, Instant};
 
@@ -8,28 +8,28 @@ use crate::probe::Probe;
 use crate::server::connection::{Answer, Notice};
 use crate::server::{Connection, ConnectionError};
 
-/// Notices that are kept; a statement of riops's has a handful.
+/// Maximum number of stored notices. Statements of riops send only a few.
 const NOTICES_MAX: usize = 1_000;
 
-/// How long a session of an older server keeps its counters to itself.
-const HAND_IN: Duration = Duration::from_millis(600);
+/// Minimum time between two statistics reports of a session before PostgreSQL 15, plus a margin.
+const STATISTICS_DELAY: Duration = Duration::from_millis(600);
 
-/// What came of a statement.
+/// Result of a statement.
 #[derive(Debug)]
 pub struct OnceResult {
-    /// From the send to the end of the reply.
+    /// Time from the send to the end of the reply.
     pub seconds: f64,
-    /// Its rows and tags.
+    /// Rows and command tags.
     pub answer: Answer,
-    /// The texts of its notices.
+    /// Texts of the notices.
     pub notices: Vec<String>,
 }
 
-/// Runs a statement between the two ends of a probe.
+/// Runs a statement once; `probe` samples before and after it.
 ///
 /// # Errors
-/// [`ConnectionError`]; [`ConnectionError::Interrupted`] where the user did not want to wait. The probe is
-/// closed in any case.
+/// Returns [`ConnectionError`] if the statement failed, and [`ConnectionError::Interrupted`] if the user
+/// interrupted it. The probe is closed in either case.
 pub fn run_once(
     connection: &mut Connection,
     sql: &str,
@@ -38,32 +38,32 @@ pub fn run_once(
     let mut notices = Vec::new();
     probe.open();
     probe.start();
-    // The server's process has been idle while the probes looked: it is woken, as it would be where statements
-    // follow each other.
+    // The backend was idle while the probe sampled. The extra statement wakes it, so that the measured one
+    // does not include the wake-up.
     let woken = connection.execute("select 1");
     let start = Instant::now();
-    let mut hear = |notice: Notice<'_>| {
+    let mut on_notice = |notice: Notice<'_>| {
         if notices.len() < NOTICES_MAX {
             notices.push(notice.message.to_owned());
         }
     };
-    let answer = woken.and_then(|()| connection.query_with_notices(sql, &mut hear));
+    let answer = woken.and_then(|()| connection.query_with_notices(sql, &mut on_notice));
     let seconds = start.elapsed().as_secs_f64();
     probe.end();
     if answer.is_ok() {
-        hand_in(connection, probe.can_flush());
+        flush_statistics(connection, probe.can_flush());
     }
     probe.close(&[]);
     answer.map(|answer| OnceResult { seconds, answer, notices })
 }
 
-/// A session hands in what it has counted when it feels like it: it is asked to, where it can be. Before
-/// PostgreSQL 15 it does so at the end of a transaction, half a second after it did so last.
-fn hand_in(connection: &mut Connection, can_flush: bool) {
+/// Makes the session report its pending statistics, which it otherwise delays. PostgreSQL before version 15
+/// cannot be asked to: it reports at the end of a transaction, at most every half second.
+fn flush_statistics(connection: &mut Connection, can_flush: bool) {
     if !can_flush {
-        std::thread::sleep(HAND_IN);
+        std::thread::sleep(STATISTICS_DELAY);
     }
     let sql = if can_flush { "select pg_stat_force_next_flush()" } else { "select 1" };
-    // Where it fails, the next statement says so.
+    // If the connection is lost here, the next statement reports it.
     let _ = connection.execute(sql);
 }

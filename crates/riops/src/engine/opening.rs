@@ -1,7 +1,7 @@
-//! From a recipe to a session that is ready: connect, settings, statements, a look at the plans.
+//! Opening of sessions: connect, apply the settings, prepare the statements, check the plans.
 //!
-//! Blocking, and therefore never on a worker's loop: the workers open their sessions before it, and
-//! the connectors open them anew beside it.
+//! Everything here blocks and must not run in a worker's loop. Workers open their sessions before the loop
+//! starts; connector threads reopen them while it runs.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -20,49 +20,49 @@ use crate::workload::access::Access;
 use crate::workload::keys::{Purpose, stream};
 use crate::workload::transaction::Statements;
 
-/// Connections that are made anew at the same time.
+/// Maximum number of concurrent reconnects.
 const CONNECTORS_MAX: usize = 64;
-/// The pause after the first vain attempt to connect; it doubles with each.
-const PAUSE_FIRST: Duration = Duration::from_millis(10);
-/// The longest pause.
-const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// Backoff after the first failed connection attempt; doubles with each further one.
+const BACKOFF_MIN: Duration = Duration::from_millis(10);
+/// Maximum backoff.
+const BACKOFF_MAX: Duration = Duration::from_secs(1);
 
-/// How a session is made ready, the first time and after each loss.
+/// Instructions for opening a session, used for the first connection and for every reconnect.
 #[derive(Debug)]
 pub(super) struct Recipe {
     pub(super) settings: Vec<String>,
     pub(super) statements: Arc<Statements>,
-    /// The promises of its statements, with the SQL that shows whether they are kept.
+    /// Expected access paths of its statements, each with the EXPLAIN statement that checks it.
     pub(super) checks: Vec<(Access, String)>,
 }
 
-/// The parts of a connection that is ready for its first transaction.
+/// Parts of a connection that is ready for its first transaction.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) stream: Stream,
     pub(super) received: FrameBuffer,
     pub(super) findings: Vec<AccessFinding>,
-    /// The server's process.
+    /// Process id of the backend.
     pub(super) process: i32,
-    /// How long it took; with an order, from when it was given.
+    /// Time to open the connection; for a reconnect, from the request.
     pub(super) took: Nanos,
-    /// On which node, from 0.
+    /// Number of the node, from 0.
     pub(super) node: usize,
 }
 
-/// Opens a session on the first node that lets it in, its home before all others.
-pub(super) fn open_somewhere(
+/// Opens a session on the first node that accepts it, its home node first.
+pub(super) fn open_on_any_node(
     recipe: &Recipe,
     session: u64,
-    look: bool,
+    check_plans: bool,
     nodes: &Nodes,
     interrupt: &Interrupt,
 ) -> Result<Opened, ConnectionError> {
-    somewhere(nodes, session, |choice| open(recipe, look, nodes, choice, interrupt))
+    on_any_node(nodes, session, |choice| open(recipe, check_plans, nodes, choice, interrupt))
 }
 
-/// Tries node after node, each once.
-fn somewhere<T>(
+/// Tries each node once until an attempt succeeds.
+fn on_any_node<T>(
     nodes: &Nodes,
     session: u64,
     mut attempt: impl FnMut(&Choice) -> Result<T, ConnectionError>,
@@ -72,14 +72,14 @@ fn somewhere<T>(
         let choice = nodes.choose(session);
         tried.push(choice.node);
         match attempt(&choice) {
-            Ok(done) => return Ok(done),
+            Ok(value) => return Ok(value),
             Err(error) => {
                 if error.is_final() {
-                    nodes.left(choice.node);
+                    nodes.session_closed(choice.node);
                 } else {
                     nodes.failed(choice.node);
                 }
-                // What would be next has failed already.
+                // The next choice has failed already.
                 if error.is_final() || tried.contains(&nodes.next(session)) {
                     return Err(error);
                 }
@@ -88,68 +88,69 @@ fn somewhere<T>(
     }
 }
 
-/// The same for a session that blocks, which remembers its node in `place`.
-pub(super) fn make_ready_somewhere(
+/// The same for a session with a blocking connection; stores the number of its node in `node`.
+pub(super) fn prepare_on_any_node(
     recipe: &Recipe,
     nodes: &Nodes,
     (session, node): (u64, &mut usize),
     interrupt: &Interrupt,
 ) -> Result<(Connection, Vec<AccessFinding>), ConnectionError> {
-    somewhere(nodes, session, |choice| {
+    on_any_node(nodes, session, |choice| {
         *node = choice.node;
-        make_ready(recipe, true, &choice.conninfo, interrupt)
+        connect_and_prepare(recipe, true, &choice.conninfo, interrupt)
     })
 }
 
-/// Opens a session, within the time that the target allows for connecting and for the rest.
+/// Opens a session. The connect timeout applies to connecting and to each statement of the setup.
 fn open(
     recipe: &Recipe,
-    look: bool,
+    check_plans: bool,
     nodes: &Nodes,
     choice: &Choice,
     interrupt: &Interrupt,
 ) -> Result<Opened, ConnectionError> {
     let start = Instant::now();
-    let (mut connection, findings) = make_ready(recipe, look, &choice.conninfo, interrupt)?;
+    let (mut connection, findings) =
+        connect_and_prepare(recipe, check_plans, &choice.conninfo, interrupt)?;
     let node = nodes.node_of(&mut connection, choice.node)?;
-    let process = connection.greeting().process;
+    let process = connection.session_info().process;
     let (stream, received) = connection.into_parts();
     stream.set_nonblocking(true).map_err(ConnectionError::Io)?;
     Ok(Opened { stream, received, findings, process, took: start.elapsed().into(), node })
 }
 
-/// A connection on which all is said that has to be said before the first transaction.
-fn make_ready(
+/// Opens a connection and runs everything that precedes the first transaction.
+fn connect_and_prepare(
     recipe: &Recipe,
-    look: bool,
+    check_plans: bool,
     target: &ConnInfo,
     interrupt: &Interrupt,
 ) -> Result<(Connection, Vec<AccessFinding>), ConnectionError> {
     let mut connection = Connection::open(target, interrupt)?;
-    // Each statement has the time that connecting has.
-    let wait_no_longer = |connection: &mut Connection| {
+    // The connect timeout applies to each statement too.
+    let reset_deadline = |connection: &mut Connection| {
         connection.set_deadline(Some(Instant::now() + target.connect_timeout));
     };
     if !recipe.settings.is_empty() {
-        wait_no_longer(&mut connection);
+        reset_deadline(&mut connection);
         connection.execute(&recipe.settings.join("; "))?;
     }
     if recipe.statements.protocol() == Protocol::Prepared {
         for statement in recipe.statements.iter() {
-            wait_no_longer(&mut connection);
+            reset_deadline(&mut connection);
             connection.prepare(&statement.name, &statement.sql, &statement.parameter_types)?;
         }
     }
     let mut findings = Vec::new();
-    if look {
-        findings = look_at_plans(recipe, &mut connection, Moment::Before, wait_no_longer)?;
+    if check_plans {
+        findings = check_access_paths(recipe, &mut connection, Moment::Before, reset_deadline)?;
     }
     connection.set_deadline(None);
     Ok((connection, findings))
 }
 
-/// What the session would do now.
-pub(super) fn look_at_plans(
+/// Runs EXPLAIN for every statement of the session that has an expected access path.
+pub(super) fn check_access_paths(
     recipe: &Recipe,
     connection: &mut Connection,
     moment: Moment,
@@ -165,67 +166,68 @@ pub(super) fn look_at_plans(
     Ok(findings)
 }
 
-/// The wish for a new connection of a session.
-pub(super) struct Order {
+/// A request for a new connection of a session.
+pub(super) struct ConnectRequest {
     /// The session's number at its worker.
     pub(super) number: usize,
-    /// Its number in the stage.
+    /// The session's number in the stage.
     pub(super) session: u64,
-    /// The node that it has left.
+    /// Number of the node of the previous connection.
     pub(super) left: usize,
     pub(super) recipe: Arc<Recipe>,
-    /// Whether to look at the plans.
-    pub(super) look: bool,
-    /// Whether the old connection was given up on purpose.
+    /// Whether to check the plans.
+    pub(super) check_plans: bool,
+    /// Whether riops closed the previous connection on purpose.
     pub(super) planned: bool,
-    /// Until when to try again.
-    pub(super) patience: Duration,
-    /// When it was asked for: waiting for a free connector is part of how long it takes.
-    pub(super) ordered: Instant,
-    /// Who is told.
+    /// Time after which a failed attempt is not repeated.
+    pub(super) timeout: Duration,
+    /// Time of the request. The reported connect time includes the wait for a free connector.
+    pub(super) requested_at: Instant,
+    /// Channel for the result.
     pub(super) reply: Sender<Reopened>,
     pub(super) waker: Arc<mio::Waker>,
 }
 
-/// What became of it.
+/// Result of a [`ConnectRequest`].
 pub(super) struct Reopened {
     pub(super) number: usize,
     pub(super) planned: bool,
     pub(super) result: Result<Opened, ConnectionError>,
 }
 
-/// Threads that connect, so that no worker has to wait for it. They are started with the first
-/// order and end when nobody can order any more.
+/// Threads that open connections on behalf of the workers, which must not block. Each request starts one
+/// more thread, up to the maximum. The threads exit when all senders of requests are dropped.
 #[derive(Clone)]
 pub(super) struct Connectors {
-    orders: Sender<Order>,
+    requests: Sender<ConnectRequest>,
     pool: Arc<Pool>,
 }
 
 struct Pool {
-    queue: Mutex<Receiver<Order>>,
+    queue: Mutex<Receiver<ConnectRequest>>,
     threads: Mutex<usize>,
     nodes: Nodes,
-    /// Set when the stage is over.
-    over: Interrupt,
+    /// Requested when the stage has ended.
+    shutdown: Interrupt,
     seed: u64,
 }
 
 impl Connectors {
-    pub(super) fn new(nodes: &Nodes, over: &Interrupt, seed: u64) -> Self {
-        let (orders, queue) = channel();
+    pub(super) fn new(nodes: &Nodes, shutdown: &Interrupt, seed: u64) -> Self {
+        let (requests, queue) = channel();
         let pool = Pool {
             queue: Mutex::new(queue),
             threads: Mutex::new(0),
             nodes: nodes.clone(),
-            over: over.clone(),
+            shutdown: shutdown.clone(),
             seed,
         };
-        Self { orders, pool: Arc::new(pool) }
+        Self { requests, pool: Arc::new(pool) }
     }
 
-    /// Asks for a connection; the answer comes to the order's sender, with a call of its waker.
-    pub(super) fn order(&self, order: Order) -> std::io::Result<()> {
+    /// Queues a request for a connection. The result is sent to the request's `reply` channel, followed by
+    /// a call of its waker.
+    pub(super) fn request(&self, request: ConnectRequest) -> std::io::Result<()> {
         if let Ok(mut threads) = self.pool.threads.lock()
             && *threads < CONNECTORS_MAX
         {
@@ -236,46 +238,51 @@ impl Connectors {
                 .spawn(move || pool.work(number))?;
             *threads += 1;
         }
-        self.orders.send(order).map_err(|_| std::io::ErrorKind::BrokenPipe.into())
+        self.requests.send(request).map_err(|_| std::io::ErrorKind::BrokenPipe.into())
     }
 }
 
 impl Pool {
     fn work(&self, number: u64) {
-        // The workers have the numbers from 0.
+        // The workers use the stream numbers from 0.
         let mut rng = stream(self.seed, Purpose::Backoff, u64::from(u32::MAX) + number);
         loop {
-            let Ok(Ok(order)) = self.queue.lock().map(|queue| queue.recv()) else {
+            let Ok(Ok(request)) = self.queue.lock().map(|queue| queue.recv()) else {
                 return;
             };
             let result = self
-                .keep_trying(&order, &mut rng)
-                .map(|opened| Opened { took: order.ordered.elapsed().into(), ..opened });
-            // Where nobody listens any more, nobody needs it.
-            let (number, planned) = (order.number, order.planned);
-            let _ = order.reply.send(Reopened { number, planned, result });
-            let _ = order.waker.wake();
+                .open_with_retries(&request, &mut rng)
+                .map(|opened| Opened { took: request.requested_at.elapsed().into(), ..opened });
+            // Sending fails only if the worker has exited.
+            let (number, planned) = (request.number, request.planned);
+            let _ = request.reply.send(Reopened { number, planned, result });
+            let _ = request.waker.wake();
         }
     }
 
-    fn keep_trying(
+    fn open_with_retries(
         &self,
-        order: &Order,
+        request: &ConnectRequest,
         rng: &mut impl rand::Rng,
     ) -> Result<Opened, ConnectionError> {
-        self.nodes.left(order.left);
-        let deadline = Instant::now() + order.patience;
-        let mut pause = PAUSE_FIRST;
+        self.nodes.session_closed(request.left);
+        let deadline = Instant::now() + request.timeout;
+        let mut backoff = BACKOFF_MIN;
         loop {
-            match open_somewhere(&order.recipe, order.session, order.look, &self.nodes, &self.over)
-            {
+            match open_on_any_node(
+                &request.recipe,
+                request.session,
+                request.check_plans,
+                &self.nodes,
+                &self.shutdown,
+            ) {
                 Err(error) if !error.is_final() && Instant::now() < deadline => {
-                    // Sessions that broke together shall not come back together.
-                    let wait = pause.mul_f64(rng.random_range(0.5..1.5));
+                    // Jitter: sessions that lost their connections together must not reconnect together.
+                    let wait = backoff.mul_f64(rng.random_range(0.5..1.5));
                     let left = deadline.saturating_duration_since(Instant::now());
                     std::thread::sleep(wait.min(left));
-                    pause = (pause * 2).min(PAUSE_MAX);
-                    if self.over.requested() {
+                    backoff = (backoff * 2).min(BACKOFF_MAX);
+                    if self.shutdown.requested() {
                         return Err(ConnectionError::Interrupted);
                     }
                 }

@@ -1,4 +1,4 @@
-//! What a stage gives: the reports of its workers, merged.
+//! The result of a stage: the merged reports of its workers.
 
 use super::error::EngineError;
 use super::findings::{self, AccessFinding};
@@ -10,53 +10,53 @@ use crate::plan::Threshold;
 use crate::server::nodes::Node;
 use crate::units::Nanos;
 
-/// What was measured of a stage.
+/// Result of a stage.
 #[derive(Debug)]
 pub struct StageResult {
-    /// The stage's name.
+    /// Name of the stage.
     pub name: String,
-    /// Names of the operations, in the order of the recorder's.
+    /// Names of the operations, in the order of the recorder.
     pub operations: Vec<&'static str>,
-    /// Length of the measurement.
+    /// Length of the measurement, in seconds.
     pub seconds: f64,
     /// Counts and histograms of all workers.
     pub recorder: Recorder,
-    /// What the database acknowledged in all phases, by operation.
+    /// Work that the database acknowledged, by operation, including the warm-up and the drain.
     pub acknowledged: Vec<Acknowledged>,
-    /// Replies that were not what was asked for, in all phases.
+    /// Number of replies with unexpected contents, including the warm-up and the drain.
     pub wrong_replies: u64,
-    /// What the plans showed, before, in the middle and after.
+    /// Findings of the plan checks before, during and after the run.
     pub findings: Vec<AccessFinding>,
-    /// What each session did, in the order of their numbers.
+    /// Work of each session, ordered by session number.
     pub sessions: Vec<SessionTally>,
-    /// Transactions that ended after the measurement.
+    /// Number of transactions that succeeded after the end of the measurement.
     pub drained: u64,
-    /// The longest of them.
+    /// Longest service time of these.
     pub drained_max: Nanos,
-    /// Transactions that were under way at its end, and failed or are unknown.
+    /// Number of transactions in flight at the end that failed or have an unknown outcome.
     pub drained_lost: u64,
-    /// CPU seconds of each worker during the measurement.
+    /// CPU time of each worker during the measurement, in seconds.
     pub worker_cpu_s: Vec<f64>,
-    /// What became of the starts that a rate intended; only where one is set.
+    /// Intended starts; only with a rate.
     pub starts: Option<Starts>,
-    /// The threshold that ended it early, where one did.
+    /// Threshold whose breach ended the stage early.
     pub breached: Option<Threshold>,
-    /// The time series.
+    /// Time series with one point per interval.
     pub series: Vec<Point>,
-    /// Why it ended early, where it did.
+    /// Error that ended the stage early.
     pub failure: Option<SessionError>,
-    /// Whether the user ended it.
+    /// Whether the user interrupted the stage.
     pub interrupted: bool,
-    /// Single transactions, where they were kept.
+    /// Samples of individual transactions, if they were recorded.
     pub samples: Option<SampleSet>,
-    /// The nodes, by their numbers.
+    /// Nodes, indexed by their numbers.
     pub nodes: Vec<Node>,
-    /// Of each node, by SQLSTATE, what errors did to it.
+    /// Outages of each node, with the SQLSTATE of the errors that caused them.
     pub node_outages: Vec<Vec<(String, Outage)>>,
 }
 
-/// With `to_last_end` the measurement ends with the last transaction that is known of, else where its
-/// limit does.
+/// Merges the reports of the workers. With `to_last_end` the measurement ends with the last counted
+/// transaction, otherwise at the end of its limit.
 pub(super) fn merge_reports(
     reports: Vec<WorkerReport>,
     limit: &Limit,
@@ -64,7 +64,7 @@ pub(super) fn merge_reports(
 ) -> Result<StageResult, EngineError> {
     let last_end = reports.iter().map(|report| report.last_end).max().unwrap_or_default();
     let end = if to_last_end { last_end } else { limit.end() };
-    // A worker that has had no success for a while has had none until the common end.
+    // A gap without success at the end of a worker's report lasts until the common end.
     let mut samples = Vec::new();
     let mut reports = reports.into_iter().map(|mut report| {
         report.recorder.gaps.success(end);
@@ -124,7 +124,8 @@ pub(super) fn merge_reports(
     Ok(result)
 }
 
-/// Adds to each kind of error how long nothing succeeded around it.
+/// Adds the outages to the error entries and to the nodes: how long no transaction succeeded, and how long
+/// throughput was reduced.
 pub(super) fn note_outages(result: &mut StageResult, start: Nanos) {
     let recorder = &mut result.recorder;
     let (times, gaps) = (recorder.error_times.clone(), recorder.gaps.clone());

@@ -1,7 +1,7 @@
-//! When transactions are meant to start, whatever happens to those before.
+//! Intended start times of transactions, independent of the progress of earlier transactions.
 //!
-//! Each worker has its share of the stage's starts; any of its sessions that is free takes the next
-//! one that is due. So a session that hangs holds up itself and nobody's start.
+//! Each worker has its share of the stage's starts, and its next free session takes the next due start. A
+//! session that hangs therefore does not delay the starts of other sessions.
 
 use rand::RngExt;
 use rand_distr::Exp1;
@@ -10,36 +10,36 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::plan::Schedule;
 use crate::units::Nanos;
 
-/// Which of a stage's sessions a worker drives: dealt out like cards, so that the workers' starts
-/// are spread as evenly as the stage's.
+/// The sessions of a stage that one worker drives. They are assigned round-robin, so that the starts of each
+/// worker are spread as evenly as those of the stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Share {
-    /// The worker's number, from 0, which is also that of its first session.
+    /// Number of the worker, from 0; also the number of its first session.
     pub(super) worker: u32,
-    /// How many workers there are.
+    /// Number of workers.
     pub(super) workers: u32,
-    /// How many sessions the stage has.
+    /// Number of sessions of the stage.
     pub(super) sessions: u32,
 }
 
 impl Share {
-    /// How many sessions the worker drives.
+    /// Returns the number of sessions that the worker drives.
     pub(super) fn count(self) -> u32 {
         self.own(u64::from(self.sessions)).try_into().unwrap_or(u32::MAX)
     }
 
-    /// The stage's number of the worker's session at this position.
+    /// Returns the number in the stage of the worker's session at `position`.
     pub(super) fn number(self, position: u64) -> u64 {
         u64::from(self.worker) + position * u64::from(self.workers)
     }
 
-    /// How many of the first `dealt` cards are the worker's, within one round of the sessions.
-    fn own(self, dealt: u64) -> u64 {
-        dealt.saturating_sub(u64::from(self.worker)).div_ceil(u64::from(self.workers.max(1)))
+    /// Returns how many of the first `assigned` sessions belong to the worker, within one round of sessions.
+    fn own(self, assigned: u64) -> u64 {
+        assigned.saturating_sub(u64::from(self.worker)).div_ceil(u64::from(self.workers.max(1)))
     }
 }
 
-/// The intended starts of one worker, in order.
+/// Intended start times of one worker, in order.
 #[derive(Debug, Clone)]
 pub(super) struct Arrivals {
     source: Source,
@@ -48,25 +48,25 @@ pub(super) struct Arrivals {
 
 #[derive(Debug, Clone)]
 enum Source {
-    /// Number `k` of the stage is at `anchor + k / rate`, exactly: nothing adds up. Before the
+    /// Start `k` of the stage is at `anchor + k / rate`, so rounding errors do not accumulate. Before the
     /// measurement starts, `k` is negative.
     Constant { per_s: f64, anchor: Nanos, share: Share, first_number: i64, taken: u64 },
     Poisson {
-        /// Nanoseconds between two starts of this worker, on average.
+        /// Mean time between two starts of this worker, in nanoseconds.
         mean: f64,
         rng: Xoshiro256PlusPlus,
-        /// The same stream, run ahead to the present: counts what is due.
+        /// Copy of the same random stream, advanced to the current time to count the due starts.
         ahead: Xoshiro256PlusPlus,
         ahead_next: Nanos,
-        /// Starts that were due at the last look.
+        /// Number of starts that were due at the last call.
         due: u64,
         taken: u64,
     },
 }
 
 impl Arrivals {
-    /// The starts from `start` on, so that one of the stage falls on `anchor`, where the
-    /// measurement starts. `None` for the closed loop, which has none.
+    /// Creates the arrivals from `start` on. At a constant rate, one start of the stage falls on `anchor`,
+    /// where the measurement starts. Returns `None` for the closed loop, which has no intended starts.
     #[must_use]
     pub(super) fn new(
         schedule: Schedule,
@@ -100,13 +100,13 @@ impl Arrivals {
         Some(arrivals)
     }
 
-    /// The next intended start: in the future, or in the past where nobody was free to take it.
+    /// Returns the next intended start. It is in the past if no session was free to take it.
     #[must_use]
     pub(super) fn next(&self) -> Nanos {
         self.next
     }
 
-    /// Takes the next intended start.
+    /// Takes the next intended start and returns it.
     pub(super) fn take(&mut self) -> Nanos {
         let taken_at = self.next;
         match &mut self.source {
@@ -116,7 +116,7 @@ impl Arrivals {
         taken_at
     }
 
-    /// How many starts are due at `now` and were not taken.
+    /// Returns the number of starts that are due at `now` and have not been taken.
     pub(super) fn backlog(&mut self, now: Nanos) -> u64 {
         let due = self.due(now);
         match &self.source {
@@ -126,7 +126,7 @@ impl Arrivals {
         }
     }
 
-    /// How many starts there were up to `now`, which never goes back.
+    /// Returns the number of starts up to `now`. `now` must not decrease between calls.
     pub(super) fn due(&mut self, now: Nanos) -> u64 {
         match &mut self.source {
             Source::Constant { per_s, anchor, share, first_number, .. } => {
@@ -135,7 +135,8 @@ impl Arrivals {
                 } else {
                     -(anchor.since(now).0 as f64)
                 };
-                // The last number of the stage that is due: its time is rounded to a nanosecond.
+                // Number of the last due start of the stage. Adds half a nanosecond because start times
+                // are rounded to nanoseconds.
                 #[expect(clippy::cast_possible_truncation, reason = "a number of starts")]
                 let last = ((since_anchor + 0.5) * *per_s / 1e9).floor() as i64;
                 own(*share, u64::try_from(last - *first_number + 1).unwrap_or(0))
@@ -176,13 +177,13 @@ impl Arrivals {
     }
 }
 
-/// Of the first `due` starts of the stage, those of this share.
+/// Returns how many of the first `due` starts of the stage belong to this share.
 fn own(share: Share, due: u64) -> u64 {
     let sessions = u64::from(share.sessions.max(1));
     due / sessions * u64::from(share.count()) + share.own(due % sessions)
 }
 
-/// The distance to the next start of a Poisson process: exponentially distributed.
+/// Returns a random, exponentially distributed time to the next start of a Poisson process.
 fn distance(mean: f64, rng: &mut Xoshiro256PlusPlus) -> Nanos {
     let factor: f64 = rng.sample(Exp1);
     #[expect(
@@ -205,7 +206,7 @@ mod tests {
         Arrivals::new(schedule, share, START, anchor, rng).unwrap()
     }
 
-    /// The starts before `end` of all workers, in order.
+    /// Returns the starts of all workers before `end`, in order.
     fn all(
         schedule: Schedule,
         (sessions, workers): (u32, u32),
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_are_dealt_out_like_cards() {
+    fn sessions_are_assigned_round_robin() {
         for (sessions, workers) in [(1, 1), (7, 3), (8, 3), (1_000, 2), (5, 5)] {
             let mut numbers: Vec<u64> = (0..workers)
                 .map(|worker| Share { worker, workers, sessions })
@@ -237,19 +238,19 @@ mod tests {
     }
 
     #[test]
-    fn the_closed_loop_has_no_starts() {
+    fn closed_loop_has_no_arrivals() {
         let share = Share { worker: 0, workers: 1, sessions: 1 };
         let rng = stream(7, Purpose::Arrivals, 0);
         assert!(Arrivals::new(Schedule::Closed, share, START, START, rng).is_none());
     }
 
     #[test]
-    fn in_the_measurement_there_are_exactly_rate_times_time_starts() {
+    fn measurement_contains_exactly_rate_times_duration_starts() {
         for (per_s, seconds) in
             [(1_000.0, 4), (3.0, 7), (7_777.0, 10), (1e6, 1), (0.5, 10), (33_333.0, 3)]
         {
             for counts in [(1, 1), (7, 3), (1_000, 2)] {
-                // Any warm-up, and an anchor that is no multiple of anything.
+                // An anchor that is not a multiple of any interval.
                 let anchor = START.after(Nanos(1_234_567_891));
                 let end = anchor.after(Nanos(seconds * 1_000_000_000));
                 let starts = all(Schedule::Constant { per_s }, counts, anchor, end);
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_stay_on_the_clock_however_long_the_run() {
+    fn constant_rate_starts_do_not_drift() {
         let share = Share { worker: 0, workers: 1, sessions: 1 };
         let mut arrivals = arrivals(Schedule::Constant { per_s: 3.0 }, share, START);
         for number in 0..300_000u64 {
@@ -272,12 +273,12 @@ mod tests {
     }
 
     #[test]
-    fn random_starts_have_the_rate_and_the_spread_of_a_poisson_process() {
+    fn poisson_starts_match_the_rate_and_variance() {
         let end = START.after(Nanos(20_000_000_000));
         let starts = all(Schedule::Poisson { per_s: 5_000.0 }, (3, 2), START, end);
         // 100,000 expected, standard deviation 316.
         assert!((98_500..=101_500).contains(&starts.len()), "{}", starts.len());
-        // Counts in windows of 10 ms have their mean as their variance.
+        // In a Poisson process the variance of the counts per 10 ms equals their mean.
         let mut counts = vec![0.0f64; 2_000];
         for start in &starts {
             counts[usize::try_from((start - START.0) / 10_000_000).unwrap()] += 1.0;
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_backlog_is_what_is_due_and_was_not_taken() {
+    fn backlog_equals_due_starts_minus_taken_ones() {
         for schedule in [Schedule::Constant { per_s: 999.0 }, Schedule::Poisson { per_s: 999.0 }] {
             for share in [
                 Share { worker: 0, workers: 1, sessions: 1 },

@@ -1,6 +1,6 @@
-//! One session of a stage: its connection, the transactions under way on it, what came back.
+//! One session of a stage: its connection, its transactions in flight and their replies.
 //!
-//! Knows the protocol and the workload's generator; knows neither poller nor schedule.
+//! It uses the wire protocol and the workload's generator. It must not depend on the poller or the schedule.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -22,60 +22,60 @@ use crate::workload::Generator;
 use crate::workload::access::Finding;
 use crate::workload::transaction::{Outcome, Transaction};
 
-/// What a session is doing.
+/// Current activity of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Activity {
-    /// Transactions of the workload, or nothing.
+    /// Running transactions of the workload, or idle.
     Work,
-    /// The plan of its statement of this number is being asked.
+    /// Waiting for the EXPLAIN of the check with this number.
     Check(usize),
-    /// It waits for a new connection.
+    /// Waiting for a new connection.
     Connect,
-    /// It is over.
+    /// Ended for good.
     Ended,
 }
 
-/// Why a session cannot go on.
+/// Error that ends a session or its connection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
-    /// The server refused a statement.
-    #[error("the statement failed: {0}")]
+    /// The server returned an error for a statement.
+    #[error("statement failed: {0}")]
     Server(Box<ServerError>),
-    /// The server refused to show a plan.
-    #[error("the look at the plan of {statement} failed: {error}")]
-    Look {
-        /// The statement.
+    /// The server returned an error for an EXPLAIN.
+    #[error("EXPLAIN of statement \"{statement}\" failed: {error}")]
+    Explain {
+        /// Name of the statement.
         statement: String,
-        /// Why.
+        /// Error of the server.
         error: Box<ServerError>,
     },
-    /// The connection broke.
-    #[error("the server closed the connection in the middle of the run{}", .0.as_ref().map_or_else(String::new, |error| format!(": {error}")))]
+    /// The server closed the connection.
+    #[error("server closed the connection during the run{}", .0.as_ref().map_or_else(String::new, |error| format!(": {error}")))]
     Closed(Option<Box<ServerError>>),
     /// Reading or writing failed.
-    #[error("the connection to the server broke in the middle of the run: {0}")]
+    #[error("connection to the server was lost during the run: {0}")]
     Io(String),
-    /// What the server sends is not the protocol.
-    #[error("the server does not follow the protocol: {0}")]
+    /// The server violated the wire protocol.
+    #[error("protocol violation by the server: {0}")]
     Protocol(String),
-    /// There was no new connection in the place of a broken one.
-    #[error("a broken connection could not be replaced: {message}")]
+    /// A lost connection could not be replaced.
+    #[error("reconnect failed: {message}")]
     Reconnect {
-        /// The server's code, or one of class 08.
+        /// SQLSTATE of the server's error, or one of class 08.
         sqlstate: SqlState,
-        /// Why not.
+        /// Error of the last attempt.
         message: String,
     },
-    /// A transaction did not end in time.
-    #[error("a transaction did not end within {0} s after the end of the measurement")]
+    /// A transaction did not finish within the drain timeout.
+    #[error("transaction did not finish within {0} s after the end of the measurement")]
     Drain(u64),
 }
 
 impl SessionError {
-    /// The server's code, where it sent one; class 08 stands for a broken connection.
+    /// Returns the SQLSTATE of the server's error, or one of class 08 for a lost connection.
     pub(super) fn sqlstate(&self) -> SqlState {
         match self {
-            Self::Server(error) | Self::Look { error, .. } | Self::Closed(Some(error)) => {
+            Self::Server(error) | Self::Explain { error, .. } | Self::Closed(Some(error)) => {
                 error.sqlstate
             }
             Self::Closed(None) | Self::Io(_) => SqlState::CONNECTION_FAILURE,
@@ -90,36 +90,37 @@ impl SessionError {
     }
 }
 
-/// A transaction from its intended start to its end, over all attempts.
+/// A transaction in flight, from its intended start to its end, including all attempts.
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct InFlight {
     pub(super) tx: Transaction,
     pub(super) outcome: Outcome,
-    /// When it was meant to start, and when it was sent for the first time.
+    /// Intended start time.
     pub(super) intended: Nanos,
+    /// Time of the first send.
     pub(super) started: Nanos,
-    /// Whether it is one of those that are counted by number.
+    /// Whether it counts toward the requested number of transactions or rows.
     pub(super) claimed: bool,
-    /// How often it was sent again.
+    /// Number of retries.
     pub(super) retries: u32,
-    /// When it was sent the last time.
+    /// Time of the last send.
     pub(super) attempt_started: Nanos,
-    /// Which of its steps is under way.
+    /// Number of the current step.
     pub(super) step: usize,
-    /// Its statements that were answered, in all attempts.
+    /// Completed statements of all attempts.
     pub(super) queries: Queries,
 }
 
-impl Flight {
-    /// Leaves out the statement that failed, where each is committed by itself; whether there is
-    /// another one.
+impl InFlight {
+    /// Skips the failed statement of a transaction whose statements commit separately. Returns whether
+    /// another statement follows.
     pub(super) fn skip_step(&mut self) -> bool {
         self.step += 1;
         self.outcome.complete += 1;
         self.step < self.tx.steps()
     }
 
-    /// Whether what was sent may have been committed though nobody heard of it.
+    /// Returns whether the transaction may have been committed without an acknowledgment.
     pub(super) fn may_be_committed(&self) -> bool {
         if self.tx.is_autocommit() {
             return self.tx.step_effects(self.step).is_some();
@@ -128,112 +129,112 @@ impl Flight {
     }
 }
 
-/// What one session did of one operation, within the measurement.
+/// Work of one session for one operation within the measurement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Transactions.
+    /// Number of transactions.
     pub transactions: u64,
-    /// Their rows.
+    /// Number of rows.
     pub rows: u64,
-    /// The longest service time.
+    /// Longest service time, in nanoseconds.
     pub longest: Nanos,
-    /// The sum of all.
+    /// Sum of the service times, in nanoseconds.
     pub busy: Nanos,
 }
 
-/// What one session did.
+/// Work of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionTally {
-    /// Its number in the stage, from 0.
+    /// Number of the session in the stage, from 0.
     pub number: u64,
-    /// The node that it was connected to last, from 0.
+    /// Number of the node of its last connection, from 0.
     pub node: usize,
-    /// The server's process that served it last.
+    /// Process id of the backend of its last connection.
     pub process: i32,
-    /// By operation.
+    /// Work by operation.
     pub operations: Vec<Tally>,
 }
 
 impl SessionTally {
-    /// Transactions of all kinds.
+    /// Returns the number of transactions of all operations.
     #[must_use]
     pub fn transactions(&self) -> u64 {
         self.operations.iter().map(|tally| tally.transactions).sum()
     }
 }
 
-/// What has come to an end on a session.
+/// A completed request of a session.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// A transaction, with what its reply said.
-    Transaction(Flight),
-    /// The look at a plan.
+    /// A transaction that succeeded.
+    Transaction(InFlight),
+    /// A plan check, with its number and finding.
     Check(usize, Finding),
-    /// A transaction, with an error.
-    Failed(Flight, Box<ServerError>),
-    /// The look at a plan, with an error.
+    /// A transaction that failed.
+    Failed(InFlight, Box<ServerError>),
+    /// A plan check that failed.
     CheckFailed(usize, Box<ServerError>),
 }
 
-/// How far sending has come.
+/// Result of writing to the socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flushed {
     /// Everything is sent.
     All,
-    /// The socket takes no more for now.
+    /// The socket's send buffer is full.
     Blocked,
-    /// Nobody will read it; what the peer said before is still to be read.
-    PeerGone,
+    /// The peer has closed the connection. Bytes that it sent before are still to be read.
+    PeerClosed,
 }
 
-/// A connection, with what is on its way in and out.
+/// A connection with its receive and send buffers.
 struct Link {
     stream: Stream,
     received: FrameBuffer,
     pipeline: Pipeline,
-    /// What is to be sent, and how much of it was.
+    /// Bytes to send.
     out: Vec<u8>,
+    /// Number of bytes of `out` that have been sent.
     sent: usize,
 }
 
-/// A session of a stage, over all its connections.
+/// A session of a stage. It outlives its connections.
 pub(super) struct Session {
     pub(super) recipe: Arc<Recipe>,
     generator: Box<dyn Generator>,
     link: Option<Link>,
-    /// Sent and not answered, the oldest first.
-    under_way: VecDeque<Flight>,
-    /// Answered with an error, and to be sent again in a moment.
+    /// Transactions that wait for their reply, oldest first.
+    in_flight: VecDeque<InFlight>,
+    /// Number of transactions that wait for their retry.
     pub(super) postponed: usize,
-    /// Memory of transactions that have ended.
-    spare: Vec<Flight>,
+    /// Memory of completed transactions, for reuse.
+    spare: Vec<InFlight>,
     failed: Option<Box<ServerError>>,
-    /// Why the transaction that is being rolled back failed.
+    /// Error of the transaction that is being rolled back.
     rolled_back: Option<Box<ServerError>>,
     plan_text: String,
     pub(super) activity: Activity,
-    /// Whether it waits for its worker's next start.
+    /// Whether the session waits for the worker's next start.
     pub(super) parked: bool,
-    /// The next look at the plans.
+    /// Time of the next plan check.
     pub(super) next_check: Option<Moment>,
-    /// What was counted, by operation.
+    /// Counted work by operation.
     pub(super) tallies: Vec<Tally>,
-    /// The server's process, where it has said so.
+    /// Process id of the backend; 0 if the server did not send it.
     pub(super) process: i32,
-    /// Transactions on this connection.
+    /// Number of transactions on this connection.
     pub(super) since_connect: u64,
-    /// The node that it is connected to, from 0.
+    /// Number of the node that it is connected to, from 0.
     pub(super) node: usize,
-    /// Whether it shall go home to another node.
-    pub(super) moves: bool,
+    /// Whether the session must reconnect to its home node.
+    pub(super) moving_home: bool,
 }
 
-/// Longer plans than any statement of riops has are not kept.
+/// Maximum stored length of a plan, longer than the plan of any statement of riops.
 const PLAN_BYTES_MAX: usize = 256 * 1024;
 
 impl Session {
-    /// A session with its first connection, on which up to `depth` transactions of so many kinds
-    /// are under way.
+    /// Creates a session with its first connection and up to `depth` transactions in flight.
     pub(super) fn new(
         recipe: Arc<Recipe>,
         generator: Box<dyn Generator>,
@@ -241,7 +242,7 @@ impl Session {
         operations: usize,
         opened: Opened,
     ) -> Self {
-        let flight = || Flight {
+        let flight = || InFlight {
             tx: Transaction::new(Arc::clone(&recipe.statements)),
             outcome: Outcome::default(),
             intended: Nanos(0),
@@ -257,28 +258,28 @@ impl Session {
             recipe,
             generator,
             link: None,
-            under_way: VecDeque::with_capacity(depth),
+            in_flight: VecDeque::with_capacity(depth),
             postponed: 0,
             failed: None,
             rolled_back: None,
             plan_text: String::new(),
             activity: Activity::Work,
             parked: false,
-            next_check: Some(Moment::Middle),
+            next_check: Some(Moment::During),
             tallies: vec![Tally::default(); operations],
             process: 0,
             since_connect: 0,
             node: 0,
-            moves: false,
+            moving_home: false,
         };
         session.attach(opened);
         session
     }
 
-    /// Goes on with this connection.
+    /// Attaches a new connection.
     pub(super) fn attach(&mut self, opened: Opened) {
         let Opened { stream, received, process, node, .. } = opened;
-        (self.process, self.node, self.moves) = (process, node, false);
+        (self.process, self.node, self.moving_home) = (process, node, false);
         self.link = Some(Link {
             stream,
             received,
@@ -292,53 +293,52 @@ impl Session {
         self.activity = Activity::Work;
     }
 
-    /// Gives the connection up, with a goodbye for which nobody waits; what was under way on it
-    /// comes out.
-    pub(super) fn detach(&mut self) -> std::collections::vec_deque::Drain<'_, Flight> {
-        self.say_goodbye();
+    /// Closes the connection and returns the transactions that were in flight on it.
+    pub(super) fn detach(&mut self) -> std::collections::vec_deque::Drain<'_, InFlight> {
+        self.close_connection();
         self.activity = Activity::Connect;
-        self.under_way.drain(..)
+        self.in_flight.drain(..)
     }
 
-    /// Why the server has refused the transaction that is under way, where its rollback is not answered
-    /// yet.
-    pub(super) fn take_refused(&mut self) -> Option<Box<ServerError>> {
+    /// Takes the error of the transaction whose rollback has not been answered yet.
+    pub(super) fn take_rejected(&mut self) -> Option<Box<ServerError>> {
         self.rolled_back.take()
     }
 
     /// Ends the session for good.
     pub(super) fn end(&mut self) {
-        self.say_goodbye();
+        self.close_connection();
         self.activity = Activity::Ended;
     }
 
-    fn say_goodbye(&mut self) {
+    /// Sends a Terminate message without waiting, and closes the socket.
+    fn close_connection(&mut self) {
         let Some(mut link) = self.link.take() else {
             return;
         };
-        let mut goodbye = Vec::new();
-        if frontend::Message::Terminate.encode(&mut goodbye).is_ok() {
-            let _ = link.stream.write(&goodbye);
+        let mut terminate = Vec::new();
+        if frontend::Message::Terminate.encode(&mut terminate).is_ok() {
+            let _ = link.stream.write(&terminate);
         }
         link.stream.close();
     }
 
-    /// The socket, for the poller.
+    /// Returns the file descriptor of the socket, for the poller.
     pub(super) fn descriptor(&self) -> Option<i32> {
         self.link.as_ref().map(|link| link.stream.as_raw_fd())
     }
 
-    /// Whether another transaction may be sent.
-    pub(super) fn has_room(&self) -> bool {
+    /// Returns whether another transaction may be sent.
+    pub(super) fn has_free_slot(&self) -> bool {
         !self.spare.is_empty()
     }
 
-    /// Whether nothing is under way, and nothing waits to be sent again.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.under_way.is_empty() && self.postponed == 0
+    /// Returns whether no transaction is in flight or waits for its retry.
+    pub(super) fn is_idle(&self) -> bool {
+        self.in_flight.is_empty() && self.postponed == 0
     }
 
-    /// Puts the next transaction into what is to be sent; false where there is none any more.
+    /// Appends the next transaction to the send buffer; returns false if the generator has no more.
     pub(super) fn begin(
         &mut self,
         intended: Nanos,
@@ -366,25 +366,25 @@ impl Session {
         self.queue(flight, now).map(|()| true)
     }
 
-    /// Puts a transaction into what is to be sent; one that failed from its beginning on, the same
-    /// bytes once more. Where each step is committed by itself, it goes on with the one that failed.
-    pub(super) fn queue(&mut self, mut flight: Flight, now: Nanos) -> Result<(), SessionError> {
+    /// Appends a transaction to the send buffer. A retry sends the same bytes again from the first step, or
+    /// from the failed step if each step commits separately.
+    pub(super) fn queue(&mut self, mut flight: InFlight, now: Nanos) -> Result<(), SessionError> {
         flight.attempt_started = now;
         if !flight.tx.is_autocommit() {
             flight.step = 0;
             flight.outcome = Outcome::default();
         }
-        // Rows of a statement that failed half-way come again.
+        // The retry returns all rows of a partly executed statement again.
         flight.outcome.rows -= flight.outcome.returned.min(flight.outcome.rows);
         flight.outcome.returned = 0;
         flight.tx.rewind();
-        self.under_way.push_back(flight);
+        self.in_flight.push_back(flight);
         self.send_step()
     }
 
-    /// Puts the step that is due of the transaction that was begun last into what is to be sent.
+    /// Appends the current step of the newest transaction to the send buffer.
     fn send_step(&mut self) -> Result<(), SessionError> {
-        let Some((link, flight)) = self.link.as_mut().zip(self.under_way.back()) else {
+        let Some((link, flight)) = self.link.as_mut().zip(self.in_flight.back()) else {
             return Err(SessionError::Closed(None));
         };
         let (bytes, statements) = flight.tx.step(flight.step);
@@ -392,7 +392,7 @@ impl Session {
         link.pipeline.sent(statements).map_err(|error| SessionError::protocol(&error))
     }
 
-    /// Ends a transaction that failed and is still open on the server.
+    /// Rolls back a failed transaction that is still open on the server.
     fn roll_back(&mut self, error: Box<ServerError>) -> Result<(), SessionError> {
         self.rolled_back = Some(error);
         let Some(link) = &mut self.link else {
@@ -404,12 +404,12 @@ impl Session {
         link.pipeline.sent(1).map_err(|error| SessionError::protocol(&error))
     }
 
-    /// Keeps the memory of a transaction that has ended.
-    pub(super) fn recycle(&mut self, flight: Flight) {
+    /// Stores the memory of a completed transaction for reuse.
+    pub(super) fn recycle(&mut self, flight: InFlight) {
         self.spare.push(flight);
     }
 
-    /// Asks for the plan of the statement of this number.
+    /// Appends the EXPLAIN of check `number` to the send buffer.
     pub(super) fn start_check(&mut self, number: usize) -> Result<(), SessionError> {
         let sql = self.recipe.checks.get(number).map_or("", |(_, explain)| explain.as_str());
         let Some(link) = &mut self.link else {
@@ -423,7 +423,7 @@ impl Session {
         link.pipeline.sent(1).map_err(|error| SessionError::protocol(&error))
     }
 
-    /// Sends what is to be sent.
+    /// Writes the send buffer to the socket.
     pub(super) fn flush(&mut self) -> Result<Flushed, SessionError> {
         let Some(link) = &mut self.link else {
             return Ok(Flushed::All);
@@ -433,17 +433,17 @@ impl Session {
         }
         loop {
             if link.sent == link.out.len()
-                && let Some(flight) = self.under_way.back_mut()
+                && let Some(flight) = self.in_flight.back_mut()
                 && flight.tx.next_row().is_some()
             {
-                // Made only when the socket has taken what stands before it.
+                // COPY data is generated only after the socket has accepted all earlier bytes.
                 link.out.clear();
                 link.sent = 0;
                 self.generator.piece(&mut flight.tx, &mut link.out);
             }
             let rest = link.out.get(link.sent..).unwrap_or_default();
             let done = rest.is_empty();
-            // With TLS the last bytes may still wait to go out.
+            // With TLS, the last bytes may still be buffered.
             let written =
                 if done { link.stream.flush().map(|()| 0) } else { link.stream.write(rest) };
             match written {
@@ -461,7 +461,7 @@ impl Session {
                 {
                     link.out.clear();
                     link.sent = 0;
-                    return Ok(Flushed::PeerGone);
+                    return Ok(Flushed::PeerClosed);
                 }
                 Err(error) => return Err(SessionError::Io(error.to_string())),
             }
@@ -471,20 +471,20 @@ impl Session {
         Ok(Flushed::All)
     }
 
-    /// Reads once; false where nothing is left to read for now.
+    /// Reads from the socket once; returns false if no more bytes are available for now.
     pub(super) fn fill(&mut self) -> Result<bool, SessionError> {
         let Some(link) = &mut self.link else {
             return Ok(false);
         };
         let space = link.received.space().map_err(|error| SessionError::protocol(&error))?;
-        let room = space.len();
+        let available = space.len();
         match link.stream.read(space) {
             Ok(0) => Err(SessionError::Closed(self.failed.take())),
             Ok(count) => {
                 link.received.filled(count);
-                // A short read has emptied a plain socket: asking again would cost a call for
-                // nothing. With TLS it says nothing of the socket.
-                Ok(count == room || link.stream.is_encrypted())
+                // After a short read a plain socket is empty, which saves another system call. With TLS
+                // bytes may remain.
+                Ok(count == available || link.stream.is_encrypted())
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
@@ -495,8 +495,8 @@ impl Session {
         }
     }
 
-    /// Takes messages out of what was read, up to the end of what is under way; `None` where more
-    /// has to be read first.
+    /// Decodes received messages up to the end of the oldest request. Returns `None` if more bytes are
+    /// needed.
     pub(super) fn take_end(&mut self) -> Result<Option<Ended>, SessionError> {
         loop {
             let Some(link) = &mut self.link else {
@@ -509,7 +509,7 @@ impl Session {
             };
             let message = Message::decode(frame).map_err(|error| SessionError::protocol(&error))?;
             match link.pipeline.receive(&message).map_err(|error| SessionError::protocol(&error))? {
-                Event::Row { row, .. } => match self.under_way.front_mut() {
+                Event::Row { row, .. } => match self.in_flight.front_mut() {
                     Some(flight) => {
                         let reply = flight.tx.reply(row);
                         self.generator.reply(&flight.tx, &reply, &mut flight.outcome);
@@ -533,29 +533,29 @@ impl Session {
                 }
                 Event::Complete { tag, .. } => {
                     if self.rolled_back.is_none()
-                        && let Some(flight) = self.under_way.front_mut()
+                        && let Some(flight) = self.in_flight.front_mut()
                     {
                         flight.queries.note(tag);
                         self.generator.complete(&flight.tx, tag, &mut flight.outcome);
                     }
                 }
-                Event::Aside | Event::Step => {}
+                Event::Asynchronous | Event::Step => {}
             }
         }
     }
 
-    /// What has ended with an answer; `None` where more has to be sent first.
+    /// Returns the request that a `ReadyForQuery` completes; `None` if another step or a rollback follows.
     fn finish(&mut self, status: TransactionStatus) -> Result<Option<Ended>, SessionError> {
         let failed = self.failed.take();
         if let Some(error) = self.rolled_back.take() {
             if let Some(refused) = failed {
-                let text = format!("a rollback was refused: {refused}");
+                let text = format!("rollback failed: {refused}");
                 return Err(SessionError::Protocol(text));
             }
-            let flight = self.under_way.pop_front();
+            let flight = self.in_flight.pop_front();
             return Ok(flight.map(|flight| Ended::Failed(flight, error)));
         }
-        if let Some(flight) = self.under_way.front_mut() {
+        if let Some(flight) = self.in_flight.front_mut() {
             match failed {
                 Some(error) if status != TransactionStatus::Idle => {
                     self.roll_back(error)?;
@@ -569,7 +569,7 @@ impl Session {
                 _ => {}
             }
         }
-        if let Some(flight) = self.under_way.pop_front() {
+        if let Some(flight) = self.in_flight.pop_front() {
             return Ok(Some(match failed {
                 Some(error) => Ended::Failed(flight, error),
                 None => Ended::Transaction(flight),

@@ -1,4 +1,4 @@
-//! What the main thread and the workers of a stage have in common.
+//! Data that the main thread and the workers of a stage share.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,34 +21,34 @@ use crate::workload::Statement;
 use crate::workload::access::Access;
 use crate::workload::transaction::Statements;
 
-/// Between two attempts to open a session within `--thread-init-timeout`.
-const CONNECT_AGAIN: Duration = Duration::from_millis(100);
+/// Pause between two attempts to open a session within `--thread-init-timeout`.
+const CONNECT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// The main thread's side of one worker.
 pub(super) struct WorkerHandle {
-    pub(super) caller: Caller,
+    pub(super) signal: Signal,
     pub(super) go: SyncSender<Go>,
     pub(super) spares: SyncSender<Box<IntervalPart>>,
     pub(super) thread: JoinHandle<()>,
 }
 
-/// How the main thread gets a worker's attention.
-pub(super) enum Caller {
-    /// It waits in its poll.
-    Poll(Arc<mio::Waker>),
-    /// It waits for the end of a call, which can only be given up.
-    Call(Interrupt),
+/// How the main thread interrupts a worker's wait.
+pub(super) enum Signal {
+    /// Wakes a worker that waits in its poll.
+    Wake(Arc<mio::Waker>),
+    /// Cancels a server-side loop, which cannot be interrupted in any other way.
+    Cancel(Interrupt),
 }
 
-/// The word to start, and when.
+/// The start signal to a worker.
 pub(super) struct Go {
     pub(super) start: Nanos,
     pub(super) limit: Arc<Limit>,
-    /// The server's clock, in seconds since 1970, at the zero of ours; only where it matters.
+    /// The server's clock at the zero of the local clock, in seconds since 1970; only for server-side loops.
     pub(super) server_epoch_s: f64,
 }
 
-/// What all workers of a stage have in common.
+/// Data that all workers of a stage share.
 pub(super) struct Shared {
     pub(super) nodes: Nodes,
     pub(super) accesses: Vec<Access>,
@@ -56,11 +56,11 @@ pub(super) struct Shared {
     pub(super) operations: usize,
     pub(super) total_sessions: usize,
     pub(super) plan: Plan,
-    /// Whether EXPLAIN may name a prepared statement.
+    /// Whether EXPLAIN may refer to a prepared statement by name.
     pub(super) explain_by_name: bool,
-    /// Whether a transaction that is lost ends the stage.
+    /// Whether the stage fails when a connection with transactions in flight is lost.
     pub(super) exact: bool,
-    /// Errors, beside those that every workload retries, after which a transaction is sent again.
+    /// SQLSTATEs that are retried in addition to those retried for every workload.
     pub(super) retried: Vec<SqlState>,
     pub(super) interval: Nanos,
     pub(super) clock: MonotonicClock,
@@ -70,26 +70,26 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Tries what may pass again, as long as all sessions together may take.
-    pub(super) fn in_time<T>(
+    /// Repeats an attempt after transient errors until `--thread-init-timeout` has passed. The timeout
+    /// applies to all sessions together.
+    pub(super) fn retry_until_init_timeout<T>(
         &self,
         mut attempt: impl FnMut() -> Result<T, ConnectionError>,
     ) -> Result<T, ConnectionError> {
-        let patience = self.plan.connect_within_s.unwrap_or(0.0);
+        let timeout_s = self.plan.connect_within_s.unwrap_or(0.0);
         let deadline =
-            self.clock.started() + Duration::try_from_secs_f64(patience).unwrap_or_default();
+            self.clock.started() + Duration::try_from_secs_f64(timeout_s).unwrap_or_default();
         loop {
             match attempt() {
                 Err(error) if !error.is_final() && Instant::now() < deadline => {
-                    std::thread::sleep(CONNECT_AGAIN);
+                    std::thread::sleep(CONNECT_RETRY_PAUSE);
                 }
                 other => return other,
             }
         }
     }
 
-    /// How a session with these statements is made ready. It looks at the plans of those that are
-    /// `watched`.
+    /// Builds the recipe of a session. `watched` are the positions of the statements whose plans it checks.
     pub(super) fn recipe(
         &self,
         settings: Vec<String>,

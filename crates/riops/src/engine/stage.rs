@@ -1,5 +1,6 @@
-//! A stage from "all are connected" to the last report: the main thread's part, which calls the
-//! workers when the time for something has come and touches no transaction.
+//! The main thread's part of a stage, from the last connect to the last report.
+//!
+//! It wakes the workers when an interval or the measurement ends. It must not run transactions.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -11,7 +12,7 @@ use super::findings::{self, AccessFinding};
 use super::limit::Limit;
 use super::observer::Observer;
 use super::result::{StageResult, merge_reports, note_outages};
-use super::shared::{Caller, Go, Shared, WorkerHandle};
+use super::shared::{Go, Shared, Signal, WorkerHandle};
 use super::worker::{WorkerEvent, WorkerReport};
 use crate::host::Interrupt;
 use crate::metrics::{Figures, Timeline};
@@ -19,10 +20,10 @@ use crate::plan::{Plan, Schedule, Threshold};
 use crate::probe::Probe;
 use crate::units::Nanos;
 
-/// How often the main thread looks at the user's wishes.
-const LOOK: Duration = Duration::from_millis(50);
-/// A drain that takes longer is told of.
-const DRAIN_TOLD: Duration = Duration::from_secs(1);
+/// Maximum time between two checks for an interrupt by the user.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// A drain that takes longer is shown to the user.
+const DRAIN_NOTICE_AFTER: Duration = Duration::from_secs(1);
 
 /// A stage whose workers have been started.
 pub(super) struct StageRun<'a> {
@@ -31,33 +32,33 @@ pub(super) struct StageRun<'a> {
     pub(super) handles: Vec<WorkerHandle>,
     pub(super) received: Receiver<(usize, WorkerEvent)>,
     pub(super) interrupt: &'a Interrupt,
-    /// Between "all are connected" and the first transaction.
+    /// Delay between the last session's connect and the first transaction.
     pub(super) head_start: Duration,
-    /// The server's clock at the zero of ours, for loops in the server.
+    /// The server's clock at the zero of the local clock, in seconds since 1970; only for server-side loops.
     pub(super) server_epoch_s: f64,
 }
 
-/// What the main thread knows of a stage between its start and the last report.
-struct Watch {
+/// State of a running stage on the main thread.
+struct Progress {
     reports: Vec<WorkerReport>,
     breached: Option<Threshold>,
-    /// When the workers have to end their interval.
-    next_call: Nanos,
+    /// End of the current interval, when the workers must be woken.
+    next_wake_up: Nanos,
     measuring: bool,
-    /// From the end of the measurement on.
+    /// `Some` from the end of the measurement on.
     drain: Option<Drain>,
 }
 
 /// The wait for the transactions that are in flight at the end.
 struct Drain {
-    /// Whether the user had interrupted the stage before.
+    /// Whether the user interrupted the stage before the drain.
     interrupted_before: bool,
-    /// Whether the observer has heard of it.
+    /// Whether the observer has been notified.
     shown: bool,
 }
 
 impl StageRun<'_> {
-    /// Waits until every session of every worker is ready; the first failure ends all.
+    /// Waits until every session of every worker is ready. The first failure aborts the stage.
     pub(super) fn await_connected(&self) -> Result<Vec<AccessFinding>, EngineError> {
         let mut findings = Vec::new();
         for _ in &self.handles {
@@ -96,17 +97,18 @@ impl StageRun<'_> {
         let mut timeline =
             Timeline::new(self.handles.len(), self.plan.interval_s, self.plan.percentile);
         if self.plan.abort_on_threshold {
-            timeline.sum_up(self.plan.schedule != Schedule::Closed)?;
+            timeline.enable_total(self.plan.schedule != Schedule::Closed)?;
         }
-        let (reports, breached) = self.watch(&limit, &mut timeline, probe, observer)?;
-        let in_server = self.handles.iter().any(|handle| matches!(handle.caller, Caller::Call(_)));
+        let (reports, breached) = self.supervise(&limit, &mut timeline, probe, observer)?;
+        let in_server =
+            self.handles.iter().any(|handle| matches!(handle.signal, Signal::Cancel(_)));
         for handle in self.handles {
             handle.thread.join().map_err(|_| EngineError::WorkerLost)?;
         }
         let interrupted = self.interrupt.requested();
-        // A call that was given up has said nothing since its last report.
-        let given_up = in_server && (interrupted || breached.is_some() || limit.has_failed());
-        let mut result = merge_reports(reports, &limit, limit.is_by_number() || given_up)?;
+        // A canceled call has reported nothing since its last interval.
+        let canceled = in_server && (interrupted || breached.is_some() || limit.has_failed());
+        let mut result = merge_reports(reports, &limit, limit.stops_by_count() || canceled)?;
         result.name = name;
         result.operations = operations;
         result.interrupted = interrupted;
@@ -117,7 +119,7 @@ impl StageRun<'_> {
         result.series = series;
         result.breached = breached;
         result.nodes = self.shared.nodes.list();
-        // Successes in the server are known only by the interval.
+        // Server-side loops report successes only per interval, too coarse for outages.
         if !in_server {
             note_outages(&mut result, limit.measure_start());
         }
@@ -128,41 +130,41 @@ impl StageRun<'_> {
         Ok(result)
     }
 
-    /// Calls the workers when the time for something has come, and collects what they say, until
-    /// all have ended.
-    fn watch(
+    /// Wakes the workers at the end of each interval and of the measurement, and collects their events
+    /// until all have sent their reports.
+    fn supervise(
         &self,
         limit: &Limit,
         timeline: &mut Timeline,
         probe: &mut Probe<'_>,
         observer: &mut dyn Observer,
     ) -> Result<(Vec<WorkerReport>, Option<Threshold>), EngineError> {
-        let mut watch = Watch {
+        let mut progress = Progress {
             reports: Vec::new(),
             breached: None,
-            next_call: limit.measure_start(),
+            next_wake_up: limit.measure_start(),
             measuring: false,
             drain: None,
         };
-        while watch.reports.len() < self.handles.len() {
-            let end = if watch.drain.is_some() { Nanos::MAX } else { limit.end() };
-            let next = watch.next_call.min(end);
-            let wait = Duration::from(next.since(self.shared.clock.now())).min(LOOK);
-            self.receive(wait, timeline, &mut watch, observer)?;
-            self.advance(limit, &mut watch, probe, observer)?;
+        while progress.reports.len() < self.handles.len() {
+            let end = if progress.drain.is_some() { Nanos::MAX } else { limit.end() };
+            let next = progress.next_wake_up.min(end);
+            let wait = Duration::from(next.since(self.shared.clock.now())).min(POLL_INTERVAL);
+            self.receive(wait, timeline, &mut progress, observer)?;
+            self.advance(limit, &mut progress, probe, observer)?;
         }
-        if watch.drain.is_none() || limit.is_by_number() {
+        if progress.drain.is_none() || limit.stops_by_count() {
             probe.end();
         }
-        Ok((watch.reports, watch.breached))
+        Ok((progress.reports, progress.breached))
     }
 
-    /// Waits for the next event of a worker, at most this long.
+    /// Waits for the next event of a worker, for at most `wait`.
     fn receive(
         &self,
         wait: Duration,
         timeline: &mut Timeline,
-        watch: &mut Watch,
+        progress: &mut Progress,
         observer: &mut dyn Observer,
     ) -> Result<(), EngineError> {
         match self.received.recv_timeout(wait) {
@@ -170,8 +172,8 @@ impl StageRun<'_> {
                 for point in timeline.add(&part)? {
                     observer.point(&point);
                 }
-                if watch.breached.is_none() {
-                    watch.breached = self.breached(timeline);
+                if progress.breached.is_none() {
+                    progress.breached = self.breached(timeline);
                 }
                 if let Some(handle) = self.handles.get(worker) {
                     let _ = handle.spares.try_send(part);
@@ -179,7 +181,7 @@ impl StageRun<'_> {
             }
             Ok((_, WorkerEvent::Ended(report))) => {
                 timeline.add_last(report.recorder.interval())?;
-                watch.reports.push(*report);
+                progress.reports.push(*report);
             }
             Ok((_, WorkerEvent::Ready(_))) | Err(RecvTimeoutError::Timeout) => {}
             Ok((_, WorkerEvent::Lost)) | Err(RecvTimeoutError::Disconnected) => {
@@ -189,45 +191,45 @@ impl StageRun<'_> {
         Ok(())
     }
 
-    /// Starts and ends what is due: the measurement, an interval, the drain.
+    /// Starts and ends the measurement, the intervals and the drain when they are due.
     fn advance(
         &self,
         limit: &Limit,
-        watch: &mut Watch,
+        progress: &mut Progress,
         probe: &mut Probe<'_>,
         observer: &mut dyn Observer,
     ) -> Result<(), EngineError> {
         let now = self.shared.clock.now();
-        if self.interrupt.requested() || watch.breached.is_some() || limit.has_failed() {
+        if self.interrupt.requested() || progress.breached.is_some() || limit.has_failed() {
             limit.end_now(now);
-            if watch.drain.is_none() {
-                self.give_up_calls();
+            if progress.drain.is_none() {
+                self.cancel_calls();
             }
         }
-        if !watch.measuring && now >= limit.measure_start() {
-            watch.measuring = true;
+        if !progress.measuring && now >= limit.measure_start() {
+            progress.measuring = true;
             probe.start();
             observer.measuring();
         }
-        if watch.drain.is_none() && now >= limit.end() {
+        if progress.drain.is_none() && now >= limit.end() {
             let interrupted = self.interrupt.requested();
-            watch.drain = Some(Drain { interrupted_before: interrupted, shown: false });
-            if !limit.is_by_number() {
+            progress.drain = Some(Drain { interrupted_before: interrupted, shown: false });
+            if !limit.stops_by_count() {
                 probe.end();
             }
-            self.call_workers()?;
+            self.wake_workers()?;
         }
-        if now >= watch.next_call {
-            watch.next_call = watch.next_call.after(self.shared.interval);
-            self.call_workers()?;
+        if now >= progress.next_wake_up {
+            progress.next_wake_up = progress.next_wake_up.after(self.shared.interval);
+            self.wake_workers()?;
         }
-        match &mut watch.drain {
+        match &mut progress.drain {
             Some(drain) => self.drain(limit, drain, now, observer),
             None => Ok(()),
         }
     }
 
-    /// Shows a long drain, and aborts it when it takes too long or the user interrupts it.
+    /// Shows a long drain, and aborts it after the timeout or when the user interrupts it.
     fn drain(
         &self,
         limit: &Limit,
@@ -236,43 +238,43 @@ impl StageRun<'_> {
         observer: &mut dyn Observer,
     ) -> Result<(), EngineError> {
         let waited: Duration = now.since(limit.end()).into();
-        if !drain.shown && waited >= DRAIN_TOLD {
+        if !drain.shown && waited >= DRAIN_NOTICE_AFTER {
             drain.shown = true;
             observer.draining();
         }
-        // An interrupt from before the end has ended the measurement and not the drain.
-        let unwanted = drain.shown && self.interrupt.requested() && !drain.interrupted_before;
-        if waited >= limit.patience() || unwanted {
+        // An interrupt before the drain ended the measurement; only a later one aborts the drain.
+        let canceled = drain.shown && self.interrupt.requested() && !drain.interrupted_before;
+        if waited >= limit.drain_timeout() || canceled {
             limit.abort(waited);
-            self.give_up_calls();
-            self.call_workers()?;
+            self.cancel_calls();
+            self.wake_workers()?;
         }
         Ok(())
     }
 
-    /// The threshold that the measurement has breached so far, where that ends it.
+    /// Returns a threshold that is already breached, if a breach ends the run.
     fn breached(&self, timeline: &Timeline) -> Option<Threshold> {
         let (total, seconds) = timeline.total()?;
         let figures = Figures::so_far(total, seconds);
-        let breaks = |threshold: &&Threshold| {
+        let is_breached = |threshold: &&Threshold| {
             figures.get(threshold.metric).is_some_and(|found| threshold.is_clearly_breached(found))
         };
-        self.plan.thresholds.iter().find(breaks).cloned()
+        self.plan.thresholds.iter().find(is_breached).cloned()
     }
 
-    fn call_workers(&self) -> Result<(), EngineError> {
+    fn wake_workers(&self) -> Result<(), EngineError> {
         for handle in &self.handles {
-            if let Caller::Poll(waker) = &handle.caller {
+            if let Signal::Wake(waker) = &handle.signal {
                 waker.wake()?;
             }
         }
         Ok(())
     }
 
-    /// A loop in the server knows only the end that it was told.
-    fn give_up_calls(&self) {
+    /// Cancels the calls of server-side loops, which otherwise run to the end that was set at their start.
+    fn cancel_calls(&self) {
         for handle in &self.handles {
-            if let Caller::Call(end_early) = &handle.caller {
+            if let Signal::Cancel(end_early) = &handle.signal {
                 end_early.request();
             }
         }

@@ -1,4 +1,4 @@
-//! The engine against a fake server: what it counts, and what it does when things go wrong.
+//! Tests of the engine against a fake server: counters, error handling, interrupts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ mod open_loop;
 mod virtual_time;
 mod yugabytedb;
 
-/// Reads of one row; every fourth transaction is an update, where that is wanted.
+/// Generates reads; with `updates`, every fourth transaction is an update.
 struct Reads {
     number: u64,
     updates: bool,
@@ -39,7 +39,7 @@ impl Generator for Reads {
     fn reply(&mut self, tx: &Transaction, reply: &RowReply<'_>, outcome: &mut Outcome) {
         let count = reply.first_bigint();
         outcome.rows += count.unwrap_or(0).cast_unsigned();
-        outcome.wrong |= count != Some(tx.rows_asked().cast_signed());
+        outcome.wrong |= count != Some(tx.expected_rows().cast_signed());
     }
 }
 
@@ -89,8 +89,8 @@ fn plan_json(node: &str) -> Reply {
     Reply::Row(vec![Some(json.into_bytes())])
 }
 
-/// What a well-behaved server answers.
-fn well(request: &Request<'_>) -> Reply {
+/// Returns the reply of a server without errors.
+fn normal_reply(request: &Request<'_>) -> Reply {
     match request {
         Request::Query(sql) if sql.starts_with("explain") => plan_json("Index Scan"),
         Request::Query(_) | Request::Parse(_) => Reply::Done,
@@ -99,12 +99,12 @@ fn well(request: &Request<'_>) -> Reply {
 }
 
 #[derive(Default)]
-struct Seen {
+struct RecordingObserver {
     points: Vec<Point>,
     connected: usize,
 }
 
-impl Observer for Seen {
+impl Observer for RecordingObserver {
     fn connected(&mut self, sessions: usize) {
         self.connected = sessions;
     }
@@ -123,7 +123,7 @@ fn run(
     run_on(server.folder(), plan, updates)
 }
 
-/// The same on a server with a socket in this folder.
+/// Runs the stage on a server whose socket is in `folder`.
 fn run_on(
     folder: &std::path::Path,
     plan: &Plan,
@@ -136,7 +136,7 @@ fn run_on(
         &Nodes::single(&ConnInfo::unix(folder, PORT, "riops", "test")),
         &Interrupt::new(),
         &mut Probe::machine(None),
-        &mut Seen::default(),
+        &mut RecordingObserver::default(),
     )
 }
 
@@ -149,10 +149,10 @@ fn transactions(result: &StageResult) -> u64 {
 }
 
 #[test]
-fn a_number_of_transactions_is_run_exactly_over_all_sessions_and_workers() {
+fn runs_exactly_the_requested_number_of_transactions() {
     for (count, sessions, workers) in [(1, 1, 1), (1, 7, 3), (1_001, 7, 3), (500, 2, 2)] {
         let plan = plan(Stop::Transactions(count), sessions, workers);
-        let result = run(&plan, true, |_, request| well(request)).unwrap();
+        let result = run(&plan, true, |_, request| normal_reply(request)).unwrap();
         assert_eq!(transactions(&result), count);
         assert_eq!(result.acknowledged.iter().map(|each| each.transactions).sum::<u64>(), count);
         assert_eq!(result.sessions.iter().map(SessionTally::transactions).sum::<u64>(), count);
@@ -164,30 +164,32 @@ fn a_number_of_transactions_is_run_exactly_over_all_sessions_and_workers() {
 }
 
 #[test]
-fn a_number_of_rows_ends_with_the_transaction_that_reaches_it() {
-    let result = run(&plan(Stop::Rows(995), 1, 1), false, |_, request| well(request)).unwrap();
+fn stops_after_the_transaction_that_reaches_the_row_limit() {
+    let result =
+        run(&plan(Stop::Rows(995), 1, 1), false, |_, request| normal_reply(request)).unwrap();
     assert_eq!(counted(&result, Counter::Rows), 1_000);
 }
 
 #[test]
-fn on_the_clock_the_counted_transactions_are_those_of_the_series() {
+fn timed_run_counts_the_same_transactions_as_its_time_series() {
     let mut plan = plan(Stop::DurationS(0.25), 3, 2);
     plan.warmup_s = 0.05;
-    let result = run(&plan, false, |_, request| well(request)).unwrap();
+    let result = run(&plan, false, |_, request| normal_reply(request)).unwrap();
     assert_eq!(result.seconds, 0.25);
     assert_eq!(result.series.len(), 3);
     assert_eq!(
         result.series.iter().map(|point| point.transactions).sum::<u64>(),
         transactions(&result)
     );
-    // The warm-up and the drain are acknowledged and not counted.
+    // Transactions of the warm-up and the drain are acknowledged but not counted.
     assert!(result.acknowledged[0].transactions > transactions(&result));
 }
 
 #[test]
-fn every_session_is_looked_at_before_in_the_middle_and_after() {
+fn checks_the_plans_of_every_session_before_during_and_after_the_run() {
     let result =
-        run(&plan(Stop::Transactions(5_000), 3, 2), false, |_, request| well(request)).unwrap();
+        run(&plan(Stop::Transactions(5_000), 3, 2), false, |_, request| normal_reply(request))
+            .unwrap();
     let seen: Vec<_> = result
         .findings
         .iter()
@@ -195,36 +197,36 @@ fn every_session_is_looked_at_before_in_the_middle_and_after() {
         .collect();
     assert_eq!(
         seen,
-        [(Moment::Before, 3, true), (Moment::Middle, 3, true), (Moment::After, 3, true)]
+        [(Moment::Before, 3, true), (Moment::During, 3, true), (Moment::After, 3, true)]
     );
 }
 
 #[test]
-fn a_plan_that_flips_in_the_middle_is_found() {
+fn detects_a_plan_change_during_the_run() {
     let explained = AtomicU64::new(0);
     let result =
         run(&plan(Stop::Transactions(100), 1, 1), false, move |_, request| match request {
             Request::Query(sql) if sql.starts_with("explain") => {
-                // Before: as promised; in the middle: another one; after: as promised again.
+                // As expected before and after the run, another plan during the run.
                 match explained.fetch_add(1, Ordering::Relaxed) {
                     1 => plan_json("Seq Scan"),
                     _ => plan_json("Index Scan"),
                 }
             }
-            other => well(other),
+            other => normal_reply(other),
         })
         .unwrap();
     let held: Vec<_> =
         result.findings.iter().map(|found| (found.moment, found.finding.held)).collect();
-    assert_eq!(held, [(Moment::Before, true), (Moment::Middle, false), (Moment::After, true)]);
+    assert_eq!(held, [(Moment::Before, true), (Moment::During, false), (Moment::After, true)]);
 }
 
 #[test]
-fn replies_with_too_few_rows_are_counted() {
+fn counts_replies_with_too_few_rows() {
     let result =
         run(&plan(Stop::Transactions(20), 2, 1), false, |session, request| match request {
             Request::Execute { .. } if session == 0 => Reply::numbers(9, 1),
-            other => well(other),
+            other => normal_reply(other),
         })
         .unwrap();
     assert!(result.wrong_replies > 0);
@@ -232,13 +234,13 @@ fn replies_with_too_few_rows_are_counted() {
 }
 
 #[test]
-fn an_error_ends_the_run_and_is_counted_by_its_code() {
+fn error_stops_the_run_and_is_counted_by_sqlstate() {
     let executed = AtomicU64::new(0);
     let result = run(&plan(Stop::DurationS(60.0), 2, 2), false, move |_, request| match request {
         Request::Execute { .. } if executed.fetch_add(1, Ordering::Relaxed) == 50 => {
             Reply::Error { sqlstate: "53100", message: "could not extend file" }
         }
-        other => well(other),
+        other => normal_reply(other),
     })
     .unwrap();
     let entry = &result.recorder.errors().entries()[0];
@@ -249,18 +251,18 @@ fn an_error_ends_the_run_and_is_counted_by_its_code() {
 }
 
 #[test]
-fn garbage_from_the_server_ends_the_run_without_a_panic() {
-    let garbage: [&[u8]; 4] = [
+fn invalid_protocol_bytes_stop_the_run_without_a_panic() {
+    let invalid: [&[u8]; 4] = [
         b"HTTP/1.1 400 Bad Request\r\n\r\n",
         &[b'D', 0, 0, 0, 2],
         &[b'Z', 0, 0, 0, 5, b'?'],
         &[b'C', 0x7f, 0xff, 0xff, 0xff],
     ];
-    for bytes in garbage {
+    for bytes in invalid {
         let result =
             run(&plan(Stop::DurationS(60.0), 1, 1), false, move |_, request| match request {
                 Request::Execute { .. } => Reply::Raw(bytes.to_vec()),
-                other => well(other),
+                other => normal_reply(other),
             })
             .unwrap();
         assert!(matches!(result.failure, Some(SessionError::Protocol(_))), "{:?}", result.failure);
@@ -269,34 +271,34 @@ fn garbage_from_the_server_ends_the_run_without_a_panic() {
 }
 
 #[test]
-fn a_session_that_cannot_be_made_ready_ends_the_stage() {
+fn failed_session_setup_aborts_the_stage() {
     let error = run(&plan(Stop::DurationS(60.0), 4, 2), false, |session, request| match request {
         Request::Parse(_) if session == 3 => {
             Reply::Error { sqlstate: "42P01", message: "relation does not exist" }
         }
-        other => well(other),
+        other => normal_reply(other),
     })
     .unwrap_err();
     assert!(error.to_string().contains("relation does not exist"), "{error}");
 }
 
 #[test]
-fn an_interrupt_ends_the_run_in_good_order() {
+fn interrupt_stops_the_run_cleanly() {
     let interrupt = Interrupt::new();
-    let wish = interrupt.clone();
+    let trigger = interrupt.clone();
     let executed = AtomicU64::new(0);
     let server = FakeServer::start(move |_, request| {
         if matches!(request, Request::Execute { .. })
             && executed.fetch_add(1, Ordering::Relaxed) == 100
         {
-            wish.request();
+            trigger.request();
         }
-        well(request)
+        normal_reply(request)
     })
     .unwrap();
     let target = Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test"));
     let plan = plan(Stop::DurationS(3_600.0), 2, 2);
-    let mut seen = Seen::default();
+    let mut observer = RecordingObserver::default();
     let result = run_stage(
         stage(2, false),
         vec![access()],
@@ -304,10 +306,10 @@ fn an_interrupt_ends_the_run_in_good_order() {
         &target,
         &interrupt,
         &mut Probe::machine(None),
-        &mut seen,
+        &mut observer,
     )
     .unwrap();
     assert!(result.interrupted && result.failure.is_none());
     assert!(result.seconds < 3_600.0 && transactions(&result) > 0);
-    assert_eq!(seen.connected, 2);
+    assert_eq!(observer.connected, 2);
 }

@@ -1,4 +1,4 @@
-//! The worker threads: started, their sessions opened, their loops run.
+//! The worker threads: they open their sessions, run their loops and send their reports.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel, sync_channel};
@@ -9,7 +9,7 @@ use super::findings::{self, AccessFinding};
 use super::opening;
 use super::schedule::{Arrivals, Share};
 use super::session::Session;
-use super::shared::{Caller, Go, Shared, WorkerHandle};
+use super::shared::{Go, Shared, Signal, WorkerHandle};
 use super::worker::{IntervalLink, ReconnectLink, Rules, WAKE, Worker, WorkerEvent, WorkerSetup};
 use crate::metrics::{HistogramError, IntervalPart, Recorder, Samples};
 use crate::plan::Schedule;
@@ -17,7 +17,7 @@ use crate::server::ConnectionError;
 use crate::workload::keys::{Purpose, stream};
 use crate::workload::{SessionPlan, Work};
 
-/// What a worker thread is started with.
+/// Input of a worker thread.
 struct Assignment {
     worker: usize,
     share: Share,
@@ -28,7 +28,7 @@ struct Assignment {
     spares: Receiver<Box<IntervalPart>>,
 }
 
-/// Starts the workers, among which the sessions are dealt out like cards.
+/// Starts the workers. Sessions are assigned to them round-robin.
 pub(super) fn start_workers(
     sessions: Vec<SessionPlan>,
     workers: usize,
@@ -36,13 +36,13 @@ pub(super) fn start_workers(
 ) -> Result<Vec<WorkerHandle>, EngineError> {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let total = number(sessions.len());
-    let mut dealt: Vec<Vec<SessionPlan>> = (0..workers).map(|_| Vec::new()).collect();
+    let mut assigned: Vec<Vec<SessionPlan>> = (0..workers).map(|_| Vec::new()).collect();
     for (position, session) in sessions.into_iter().enumerate() {
-        if let Some(own) = dealt.get_mut(position % workers) {
+        if let Some(own) = assigned.get_mut(position % workers) {
             own.push(session);
         }
     }
-    dealt
+    assigned
         .into_iter()
         .enumerate()
         .map(|(worker, sessions)| {
@@ -63,16 +63,15 @@ pub(super) fn start_workers(
             let thread = std::thread::Builder::new()
                 .name(format!("riops-worker-{worker}"))
                 .spawn(move || work(assignment, &shared))?;
-            Ok(WorkerHandle { caller: Caller::Poll(waker), go, spares, thread })
+            Ok(WorkerHandle { signal: Signal::Wake(waker), go, spares, thread })
         })
         .collect()
 }
 
-/// The body of a worker thread. What it has to say goes through the channel; where nobody listens
-/// any more, nobody needs it.
+/// Body of a worker thread. Its events go through the channel, which is closed only if the stage has failed.
 fn work(assignment: Assignment, shared: &Shared) {
     let worker = assignment.worker;
-    let mut bye = Bye { worker, shared, said: false };
+    let mut guard = LostGuard { worker, shared, reported: false };
     let send = |event| {
         let _ = shared.events.send((worker, event));
     };
@@ -80,7 +79,7 @@ fn work(assignment: Assignment, shared: &Shared) {
     let (mut sessions, findings) = match open_sessions(sessions, share, shared) {
         Ok(opened) => opened,
         Err(error) => {
-            bye.said = true;
+            guard.reported = true;
             return send(WorkerEvent::Ready(Err(error)));
         }
     };
@@ -89,14 +88,14 @@ fn work(assignment: Assignment, shared: &Shared) {
     };
     send(WorkerEvent::Ready(Ok(findings)));
     let Ok(Go { start, limit, .. }) = go.recv() else {
-        bye.said = true;
+        guard.reported = true;
         return sessions.iter_mut().for_each(Session::end);
     };
     recorder.samples = shared
         .plan
         .keep_samples
         .then(|| Samples::new(share.workers as usize, limit.measure_start()));
-    // All workers start at the same moment, however long each took to hear of it.
+    // All workers start at the same time, no matter when each received the signal.
     std::thread::sleep(start.since(shared.clock.now()).into());
     let (reply, reopened) = channel();
     let random = |purpose| stream(shared.plan.seed, purpose, worker as u64);
@@ -127,11 +126,12 @@ fn work(assignment: Assignment, shared: &Shared) {
         rng: random(Purpose::Backoff),
     };
     let report = Worker::new(setup).run();
-    bye.said = true;
+    guard.reported = true;
     send(WorkerEvent::Ended(Box::new(report)));
 }
 
-/// Opens the sessions of a worker and collects what their plans show; on failure, which session failed.
+/// Opens the sessions of a worker and collects the findings of their plan checks. An error includes the
+/// number of the session that failed.
 fn open_sessions(
     sessions: Vec<SessionPlan>,
     share: Share,
@@ -148,31 +148,31 @@ fn open_sessions(
     Ok((opened, findings))
 }
 
-/// The counters of a worker, with all memory that they need.
+/// Creates the counters of a worker and allocates all their memory.
 fn recorder(shared: &Shared) -> Result<Recorder, HistogramError> {
     let open_loop = shared.plan.schedule != Schedule::Closed;
     let mut recorder = Recorder::new(shared.operations, open_loop)?;
-    recorder.count_nodes(shared.nodes.most())?;
+    recorder.count_nodes(shared.nodes.max_nodes())?;
     Ok(recorder)
 }
 
-/// Tells the main thread of a worker that ends without its report, by a panic for example: it would
-/// wait for ever.
-struct Bye<'a> {
+/// Notifies the main thread when a worker exits without a report, for example after a panic. Otherwise the
+/// main thread would wait forever.
+struct LostGuard<'a> {
     worker: usize,
     shared: &'a Shared,
-    said: bool,
+    reported: bool,
 }
 
-impl Drop for Bye<'_> {
+impl Drop for LostGuard<'_> {
     fn drop(&mut self) {
-        if !self.said {
+        if !self.reported {
             let _ = self.shared.events.send((self.worker, WorkerEvent::Lost));
         }
     }
 }
 
-/// Connects a session, makes it ready, and looks at its plans for the first time.
+/// Opens a session and makes the first check of its plans.
 fn open_session(
     plan: SessionPlan,
     number: u64,
@@ -181,12 +181,12 @@ fn open_session(
 ) -> Result<Session, ConnectionError> {
     let SessionPlan { settings, statements, watched, work } = plan;
     let Work::Client(generator) = work else {
-        let mixed = "a stage has sessions of two kinds".to_owned();
+        let mixed = "a stage cannot mix client-side and server-side loops".to_owned();
         return Err(ConnectionError::Protocol(mixed));
     };
     let recipe = Arc::new(shared.recipe(settings, statements, watched));
-    let mut opened = shared.in_time(|| {
-        opening::open_somewhere(&recipe, number, true, &shared.nodes, &shared.interrupt)
+    let mut opened = shared.retry_until_init_timeout(|| {
+        opening::open_on_any_node(&recipe, number, true, &shared.nodes, &shared.interrupt)
     })?;
     findings::merge(findings, std::mem::take(&mut opened.findings));
     Ok(Session::new(recipe, generator, shared.plan.pipeline as usize, shared.operations, opened))

@@ -1,25 +1,25 @@
-//! The wish of the user to end early: Ctrl-C or SIGTERM, as a value that everything long can ask.
+//! Interruption by the user: Ctrl-C or SIGTERM, as a flag that all long operations check.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Shared by all who may set it and all who have to obey it.
+/// Interrupt flag, shared by the signal handler and all long operations.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Nobody has asked yet.
+    /// Creates a flag that is not set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks everything to end.
+    /// Requests the interruption of all operations.
     pub fn request(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether somebody has asked.
+    /// Returns whether an interruption was requested.
     #[must_use]
     pub fn requested(&self) -> bool {
         self.0.load(Ordering::Acquire)

@@ -1,4 +1,4 @@
-//! The machine that riops itself runs on, and with it often the server.
+//! The client machine, which is often the server's machine as well.
 
 use std::fs;
 use std::path::Path;
@@ -6,36 +6,36 @@ use std::path::Path;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 
-/// What the record keeps of the client's machine. What cannot be told is absent.
+/// Facts about the client machine in the record. Unknown values are absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct MachineFacts {
-    /// Its name.
+    /// Host name.
     pub host: String,
     /// Operating system, release and architecture.
     pub kernel: String,
-    /// Processors that riops may use.
+    /// Number of processors available to riops.
     pub cpus: usize,
-    /// Memory that riops may use, in bytes.
+    /// Memory available to riops, in bytes.
     pub memory_bytes: u64,
-    /// What the processors call themselves.
+    /// Processor model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_model: Option<String>,
-    /// How their frequency is governed: `performance`, `powersave`, …
+    /// CPU frequency governor: `performance`, `powersave`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_governor: Option<String>,
-    /// CPU time that the control group grants, in processors.
+    /// CPU limit of the control group, in processors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cgroup_cpus: Option<f64>,
-    /// Memory that the control group grants, in bytes.
+    /// Memory limit of the control group, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cgroup_memory_bytes: Option<u64>,
-    /// What the machine runs in: a hypervisor, a container.
+    /// Virtualization: hypervisor or container runtime.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub virtualization: Option<String>,
 }
 
 impl MachineFacts {
-    /// Asks the operating system.
+    /// Reads the facts from the operating system.
     #[must_use]
     pub fn read() -> Self {
         let system = rustix::system::uname();
@@ -65,17 +65,17 @@ fn read(path: &str) -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// Processors that this process may use; 1 where that cannot be told.
+/// Returns the number of processors available to this process; 1 if unknown.
 #[must_use]
 pub fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// Raises this process's limit on open files to at least `count`, as far as it may.
+/// Raises this process's limit on open files to at least `count`, if permitted.
 ///
 /// # Errors
-/// The highest number that it may have, where that is lower.
-pub fn allow_files(count: u64) -> Result<(), u64> {
+/// Returns the highest permitted limit if it is lower than `count`.
+pub fn raise_open_file_limit(count: u64) -> Result<(), u64> {
     let limits = getrlimit(Resource::Nofile);
     if limits.current.is_none_or(|current| current >= count) {
         return Ok(());
@@ -87,15 +87,15 @@ pub fn allow_files(count: u64) -> Result<(), u64> {
     setrlimit(Resource::Nofile, raised).map_err(|_| limits.current.unwrap_or(0))
 }
 
-/// Bytes that an unprivileged process may still write to the file system of `path`.
+/// Returns the free space for unprivileged processes in the file system of `path`, in bytes.
 #[must_use]
 pub fn free_bytes(path: &Path) -> Option<u64> {
     let system = rustix::fs::statvfs(path).ok()?;
     system.f_bavail.checked_mul(system.f_frsize)
 }
 
-/// The machine's memory, or the limit of the control group where that is lower; 0 where neither
-/// can be told.
+/// Returns the machine's memory or the control group's limit, whichever is lower, in bytes; 0 if
+/// unknown.
 #[must_use]
 pub fn memory_bytes() -> u64 {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -103,8 +103,8 @@ pub fn memory_bytes() -> u64 {
     cgroup_memory_bytes().map_or(machine, |limit| limit.min(machine))
 }
 
-/// The files of the control group, version 2 and version 1. `max` is no number, and the largest
-/// number of version 1 is no limit.
+/// Reads the memory limit from the files of control groups version 2 and version 1. `max` is not a
+/// number and means no limit; so do values from 2^62 on in version 1.
 fn cgroup_memory_bytes() -> Option<u64> {
     ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
         .iter()
@@ -121,14 +121,14 @@ fn cgroup_cpus() -> Option<f64> {
     })
 }
 
-/// Microseconds of CPU time in each period of so many microseconds; `max` and -1 mean no limit.
+/// Parses a quota and a period in microseconds; `max` and -1 mean no limit.
 fn cpu_max(text: &str) -> Option<f64> {
     let (quota, period) = text.split_once(' ')?;
     let (quota, period): (f64, f64) = (quota.parse().ok()?, period.trim().parse().ok()?);
     (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
 
-/// The line `model name`, or on ARM `CPU part`, of the text of /proc/cpuinfo.
+/// Returns the line `model name`, or `CPU part` on ARM, of /proc/cpuinfo.
 fn cpu_model(cpuinfo: &str) -> Option<String> {
     let field = |name: &str| {
         let line = cpuinfo.lines().find(|line| line.starts_with(name))?;
@@ -137,27 +137,27 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
     field("model name").or_else(|| field("CPU part").map(|part| format!("ARM part {part}")))
 }
 
-/// The hypervisor's or the container's mark, as far as files show it.
+/// Detects a hypervisor or a container runtime from files.
 fn virtualization(cpuinfo: &str) -> Option<String> {
     let container = read("/run/systemd/container").or_else(|| {
-        let marks = [("/.dockerenv", "docker"), ("/run/.containerenv", "podman")];
-        let mark = marks.iter().find(|(path, _)| Path::new(path).exists())?;
-        Some(mark.1.to_owned())
+        let markers = [("/.dockerenv", "docker"), ("/run/.containerenv", "podman")];
+        let marker = markers.iter().find(|(path, _)| Path::new(path).exists())?;
+        Some(marker.1.to_owned())
     });
-    let flagged = cpuinfo
+    let is_virtual = cpuinfo
         .lines()
         .find(|line| line.starts_with("flags"))
         .is_some_and(|line| line.split_whitespace().any(|flag| flag == "hypervisor"));
     let product = read("/sys/class/dmi/id/sys_vendor")
-        .filter(|_| flagged)
-        .or_else(|| flagged.then(|| "a hypervisor".to_owned()));
+        .filter(|_| is_virtual)
+        .or_else(|| is_virtual.then(|| "a hypervisor".to_owned()));
     match (container, product) {
         (Some(container), Some(product)) => Some(format!("{container} on {product}")),
         (container, product) => container.or(product),
     }
 }
 
-/// `MemTotal` of the text of /proc/meminfo, in bytes.
+/// Returns `MemTotal` of /proc/meminfo, in bytes.
 fn meminfo_bytes(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -169,21 +169,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_total_memory_is_read_in_bytes() {
+    fn parses_total_memory_in_bytes() {
         let text = "MemFree: 5 kB\nMemTotal:       24576 kB\n";
         assert_eq!(meminfo_bytes(text), Some(24576 * 1024));
         assert_eq!(meminfo_bytes("MemTotal: much"), None);
     }
 
     #[test]
-    fn a_control_group_grants_a_part_of_the_processors_or_all() {
+    fn parses_cpu_limits_of_control_groups() {
         assert_eq!(cpu_max("150000 100000"), Some(1.5));
         assert_eq!(cpu_max("max 100000"), None);
         assert_eq!(cpu_max("-1 100000"), None);
     }
 
     #[test]
-    fn the_processor_is_named_by_its_model_or_its_part() {
+    fn reads_the_processor_model_or_part_number() {
         let intel = "processor\t: 0\nmodel name\t: Intel(R) Xeon(R) CPU @ 2.20GHz\n";
         assert_eq!(cpu_model(intel).as_deref(), Some("Intel(R) Xeon(R) CPU @ 2.20GHz"));
         assert_eq!(cpu_model("CPU part\t: 0xd0c\n").as_deref(), Some("ARM part 0xd0c"));
@@ -191,17 +191,17 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_on_files_is_raised_as_far_as_it_may_be() {
-        assert_eq!(allow_files(1), Ok(()));
+    fn raises_the_open_file_limit_up_to_the_hard_limit() {
+        assert_eq!(raise_open_file_limit(1), Ok(()));
         if let Some(maximum) = getrlimit(Resource::Nofile).maximum {
-            assert_eq!(allow_files(maximum), Ok(()));
+            assert_eq!(raise_open_file_limit(maximum), Ok(()));
             assert_eq!(getrlimit(Resource::Nofile).current, Some(maximum));
-            assert_eq!(allow_files(maximum + 1), Err(maximum));
+            assert_eq!(raise_open_file_limit(maximum + 1), Err(maximum));
         }
     }
 
     #[test]
-    fn the_machine_of_the_test_has_a_name_and_processors() {
+    fn reads_the_facts_of_the_test_machine() {
         let facts = MachineFacts::read();
         assert!(facts.cpus > 0 && facts.memory_bytes > 0 && !facts.kernel.is_empty());
     }

@@ -1,6 +1,6 @@
-//! The client machine: what it is, what it allows, its random numbers, and the user's interrupt.
+//! The client machine: its properties and limits, random seeds, and interruption by the user.
 //!
-//! Knows no server and no benchmark.
+//! Independent of servers and benchmarks.
 
 mod interrupt;
 pub mod machine;

@@ -1,10 +1,9 @@
-//! Random numbers of the operating system.
+//! Random seeds from the operating system.
 
-/// A seed for a run whose user gave none. Below 2^53, so that every reader of the record's JSON
-/// gets it back exactly.
+/// Returns a random seed for a run without `--seed`. Below 2^53, so every JSON parser reads it exactly.
 ///
 /// # Errors
-/// Where the operating system has no random numbers.
+/// Returns an error if the operating system's random number generator is not available.
 pub fn random_seed() -> std::io::Result<u64> {
     use rand::TryRng;
     rand::rngs::SysRng

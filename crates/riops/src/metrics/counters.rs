@@ -1,9 +1,9 @@
-//! What is counted, as one list. A new counter is one line in it; whatever holds [`Counters`] then
-//! merges and clears it.
+//! The list of counters. To add a counter, add one line; all users of [`Counters`] then merge and clear
+//! it.
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)+) => {
-        /// What is counted within the measurement.
+        /// Kind of count within the measurement.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Counter { $($(#[$doc])* $name,)+ }
 
@@ -15,31 +15,31 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Transactions that succeeded.
+    /// Successful transactions.
     Transactions,
-    /// Rows that they read or wrote, counted from the replies.
+    /// Rows read or written by them, counted from the replies.
     Rows,
-    /// Their statements.
+    /// Statements of successful transactions.
     Statements,
     /// Answered statements that return rows, in all attempts of all transactions.
     ReadQueries,
     /// Answered statements that changed at least one row.
     WriteQueries,
-    /// All other answered statements: BEGIN, COMMIT, and changes that met no row.
+    /// Other answered statements: BEGIN, COMMIT, and data changes that affected no row.
     OtherQueries,
-    /// Transactions that failed, and were not sent again.
+    /// Failed transactions that were not retried.
     Failed,
-    /// Transactions whose connection broke before their outcome was known.
+    /// Transactions with an unknown outcome: the connection was lost before the reply.
     Unknown,
-    /// Transactions that succeeded with a response time beyond the limit.
+    /// Successful transactions whose response time exceeds the limit.
     Late,
-    /// Starts that were left out since they could only become late.
+    /// Starts that were skipped because they could only become late.
     Skipped,
     /// Errors.
     Errors,
-    /// Transactions that were sent again.
+    /// Retries of transactions.
     Retries,
-    /// Broken connections that were replaced.
+    /// Lost connections that were replaced.
     Reconnects,
 }
 
@@ -48,13 +48,13 @@ counters! {
 pub struct Counters([u64; Counter::ALL.len()]);
 
 impl Counters {
-    /// The number of one kind.
+    /// Returns the count of one kind.
     #[must_use]
     pub fn get(&self, counter: Counter) -> u64 {
         self.0.get(counter as usize).copied().unwrap_or_default()
     }
 
-    /// Adds so many of each kind. With constant kinds these are plain additions.
+    /// Adds to the counts of these kinds. With constant kinds, these are plain additions.
     #[inline]
     pub fn add<const KINDS: usize>(&mut self, counts: [(Counter, u64); KINDS]) {
         for (counter, count) in counts {
@@ -64,14 +64,14 @@ impl Counters {
         }
     }
 
-    /// Adds all numbers of `other`.
+    /// Adds all counts of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
             *mine += theirs;
         }
     }
 
-    /// Sets all numbers to 0.
+    /// Sets all counts to 0.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_counter_has_a_number_of_its_own_that_is_merged_and_cleared() {
+    fn merges_and_clears_every_counter_independently() {
         for &counter in Counter::ALL {
             let mut five = Counters::default();
             five.add([(counter, 5)]);

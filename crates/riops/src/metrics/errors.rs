@@ -1,41 +1,42 @@
-//! Errors by SQLSTATE, with a few messages of each kind; bounded.
+//! Error counts by SQLSTATE, with a few sample messages of each; bounded.
 
 use riops_wire::sqlstate::SqlState;
 
 use crate::units::Nanos;
 
-/// Different SQLSTATEs that are told apart; the rest is counted together under the last one.
+/// Maximum number of distinct SQLSTATEs; further ones are added to the last entry.
 const ERRORS_MAX: usize = 64;
 
-/// Further messages of one kind that are kept, beside the first.
+/// Maximum number of sample messages per SQLSTATE, besides the first.
 const SAMPLES_MAX: usize = 4;
 
-/// One kind of error: how often, and what the server said.
+/// Count and sample messages of one SQLSTATE.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ErrorEntry {
-    /// Five characters.
+    /// SQLSTATE, five characters.
     pub sqlstate: String,
-    /// How often.
+    /// Number of errors.
     pub count: u64,
-    /// How often the transaction was then sent again.
+    /// Number of errors after which the transaction was retried.
     pub retried: u64,
-    /// Time of all sessions that went into attempts which ended so, in seconds.
+    /// Total time of failed attempts in all sessions, in seconds.
     pub attempts_s: f64,
-    /// The first message of this kind.
+    /// First message of this kind.
     pub sample: String,
-    /// Up to four more that differ.
+    /// Up to four other messages.
     pub more_samples: Vec<String>,
-    /// The longest time around such an error in which no transaction succeeded, in seconds.
+    /// Longest period without a successful transaction that overlaps such an error, in seconds.
     pub without_success_s: Option<f64>,
-    /// How long intervals around that time stayed below 90 % of the former rate, in seconds.
+    /// Total length of the intervals with less than 90 % of the previous rate around that period, in
+    /// seconds.
     pub below_90_percent_s: Option<f64>,
-    /// From the last success before that time to the end of the first interval that reached 90 %
-    /// of the former rate, in seconds; absent where none did.
+    /// Time from the last success before that period to the end of the first interval with 90 % of the
+    /// previous rate, in seconds; absent if no interval reached it.
     pub until_90_percent_s: Option<f64>,
 }
 
 impl ErrorEntry {
-    fn keep_sample(&mut self, sample: &str) {
+    fn add_sample(&mut self, sample: &str) {
         let known = self.sample == sample || self.more_samples.iter().any(|known| known == sample);
         if !known && self.more_samples.len() < SAMPLES_MAX {
             self.more_samples.push(sample.to_owned());
@@ -43,13 +44,13 @@ impl ErrorEntry {
     }
 }
 
-/// Errors by SQLSTATE, in the order of their first appearance; bounded.
+/// Error counts by SQLSTATE, in order of first appearance; bounded.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ErrorCounts(Vec<ErrorEntry>);
 
 impl ErrorCounts {
-    /// Counts one error, and the time of the attempt that ended so; `retried` says that the
-    /// transaction is sent again.
+    /// Counts one error and the duration of the failed attempt. `retried` states whether the
+    /// transaction is retried.
     pub fn add(&mut self, sqlstate: SqlState, message: &str, retried: bool, attempt: Nanos) {
         self.merge_entry(&ErrorEntry {
             sqlstate: sqlstate.as_str().to_owned(),
@@ -72,7 +73,7 @@ impl ErrorCounts {
             entry.retried += new.retried;
             entry.attempts_s += new.attempts_s;
             for sample in std::iter::once(&new.sample).chain(&new.more_samples) {
-                entry.keep_sample(sample);
+                entry.add_sample(sample);
             }
         }
     }
@@ -82,12 +83,12 @@ impl ErrorCounts {
         other.0.iter().for_each(|entry| self.merge_entry(entry));
     }
 
-    /// The kinds, to be completed with what only the whole stage knows.
+    /// Returns the entries, for adding values that are known only for the whole stage.
     pub fn entries_mut(&mut self) -> &mut [ErrorEntry] {
         &mut self.0
     }
 
-    /// The kinds, in the order of their first appearance.
+    /// Returns the entries in order of first appearance.
     #[must_use]
     pub fn entries(&self) -> &[ErrorEntry] {
         &self.0
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_counted_by_code_and_bounded() {
+    fn counts_errors_by_sqlstate_and_limits_entries_and_samples() {
         let mut counts = ErrorCounts::default();
         for number in 0..200 {
             let code = format!("{number:05}");

@@ -1,4 +1,4 @@
-//! The figures by which a result is judged, while it is made and when it is done.
+//! Metric values for thresholds, during a stage and at its end.
 
 use super::counters::{Counter, Counters};
 use super::histogram::Histogram;
@@ -6,25 +6,25 @@ use super::interval::IntervalPart;
 use super::recorder::Recorder;
 use crate::plan::{Metric, Quantity, TimeKind};
 
-/// Counts and latencies up to some moment.
+/// Counters and latencies of a stage up to a point in time.
 #[derive(Debug, Clone, Copy)]
 pub struct Figures<'a> {
-    /// Length of the measurement so far.
+    /// Length of the measurement so far, in seconds.
     pub seconds: f64,
-    /// What was counted.
+    /// Counters.
     pub counters: Counters,
-    /// Starts that never got their turn, where a rate is set and that is known already.
+    /// Starts still waiting for a session; only with a target rate, and once known.
     pub waiting: Option<u64>,
-    /// Whether the stage is over: only then are reconnects and unknown outcomes judged.
+    /// Whether the stage is over. Reconnects and unknown outcomes are available only then.
     pub is_final: bool,
     /// Service times.
     pub service: &'a Histogram,
-    /// Response times, where a rate is set.
+    /// Response times; only with a target rate.
     pub response: Option<&'a Histogram>,
 }
 
 impl<'a> Figures<'a> {
-    /// Those of the intervals up to now.
+    /// Returns the values of all intervals so far.
     #[must_use]
     pub fn so_far(sum: &'a IntervalPart, seconds: f64) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl<'a> Figures<'a> {
         }
     }
 
-    /// Those of a whole stage, whose latencies were merged over its operations.
+    /// Returns the values of a whole stage, with latencies merged over its operations.
     #[must_use]
     pub fn of_stage(
         recorder: &Recorder,
@@ -55,7 +55,8 @@ impl<'a> Figures<'a> {
         }
     }
 
-    /// The metric's figure: microseconds for latencies. `None` where there is none (yet).
+    /// Returns the value of a metric, in microseconds for latencies. `None` if it is not available
+    /// (yet).
     #[must_use]
     pub fn get(&self, metric: Metric) -> Option<f64> {
         let sum = |of: &[Counter]| of.iter().map(|&each| self.counters.get(each)).sum::<u64>();
@@ -103,7 +104,7 @@ mod tests {
     use crate::units::Nanos;
 
     #[test]
-    fn each_metric_has_its_figure() {
+    fn returns_the_value_of_each_metric() {
         let mut sum = IntervalPart::new(true).unwrap();
         sum.counters.add([
             (Counter::Transactions, 90),
@@ -118,9 +119,9 @@ mod tests {
         sum.service.record(Nanos(1_000_000));
         sum.response.as_mut().unwrap().record(Nanos(5_000_000));
         let figures = Figures::so_far(&sum, 2.0);
-        let held = |text: &str| {
+        let is_met = |text: &str| {
             let threshold: Threshold = text.parse().unwrap();
-            threshold.is_held_by(figures.get(threshold.metric).unwrap())
+            threshold.is_met_by(figures.get(threshold.metric).unwrap())
         };
         for text in [
             "riops=450",
@@ -134,10 +135,10 @@ mod tests {
             "response.max<6ms",
             "service.mean>900us",
         ] {
-            assert!(held(text), "{text}");
+            assert!(is_met(text), "{text}");
         }
         for metric in [Metric::Reconnects, Metric::Unknown] {
-            assert_eq!(figures.get(metric), None, "{metric:?} is judged at the end");
+            assert_eq!(figures.get(metric), None, "{metric:?} is available only at the end");
         }
         let figures = Figures { is_final: true, ..figures };
         assert_eq!(figures.get(Metric::Reconnects), Some(7.0));

@@ -1,5 +1,5 @@
-//! Latencies in an HDR histogram: fixed bounds and a fixed relative error, so that it neither
-//! grows during a run nor averages what must not be averaged.
+//! Latencies in an HDR histogram with fixed bounds and a fixed relative error: it does not grow during
+//! a run, and percentiles come from merged histograms, never from averages.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -8,47 +8,48 @@ use serde::Serialize;
 
 use crate::units::Nanos;
 
-/// The longest latency that is told apart, in nanoseconds: one hour. Longer ones count as this.
+/// Longest distinguishable latency, in nanoseconds: one hour. Longer latencies are recorded as one
+/// hour.
 const HIGHEST_NS: u64 = 3_600_000_000_000;
-/// Relative error 10^−3 for what is kept: the figures have three honest digits.
+/// Relative error of stored histograms: 10^−3, three significant digits.
 const DIGITS: u8 = 3;
-/// Relative error 10^−2 for one interval of the series, which is kept only as percentiles.
+/// Relative error of the histogram of one interval: 10^−2. It is stored only as percentiles.
 const INTERVAL_DIGITS: u8 = 2;
 
-/// Why a histogram could not be written or read.
+/// Failure to create, encode or decode a histogram.
 #[derive(Debug, thiserror::Error)]
 pub enum HistogramError {
-    /// The bytes are no histogram.
-    #[error("the histogram in the record is damaged: {0}")]
+    /// The data is not a valid histogram.
+    #[error("cannot decode the histogram in the record: {0}")]
     Damaged(String),
-    /// It could not be made or written.
-    #[error("the histogram could not be made: {0}")]
+    /// The histogram could not be created, merged or encoded.
+    #[error("cannot create or encode the histogram: {0}")]
     Unusable(String),
 }
 
-/// Latencies of one kind.
+/// A histogram of latencies.
 #[derive(Debug, Clone)]
 pub struct Histogram {
     hdr: hdrhistogram::Histogram<u64>,
-    /// Exact, where buckets would give their borders and middles.
+    /// Exact minimum and maximum, instead of bucket boundaries.
     min: Nanos,
     max: Nanos,
     total_ns: u128,
 }
 
 impl Histogram {
-    /// An empty histogram for what is kept: three digits, 1 ns to 1 h, about 270 kB.
+    /// Creates an empty histogram for a stage: three significant digits, 1 ns to 1 h, about 270 kB.
     ///
     /// # Errors
-    /// [`HistogramError::Unusable`]
+    /// Returns [`HistogramError::Unusable`] if the histogram cannot be created or encoded.
     pub fn new() -> Result<Self, HistogramError> {
         Self::with_digits(DIGITS)
     }
 
-    /// An empty histogram for one interval: two digits, about 36 kB.
+    /// Creates an empty histogram for one interval: two significant digits, about 36 kB.
     ///
     /// # Errors
-    /// [`HistogramError::Unusable`]
+    /// Returns [`HistogramError::Unusable`] if the histogram cannot be created or encoded.
     pub fn for_interval() -> Result<Self, HistogramError> {
         Self::with_digits(INTERVAL_DIGITS)
     }
@@ -67,7 +68,7 @@ impl Histogram {
         self.total_ns += u128::from(latency.0);
     }
 
-    /// Adds as many latencies as this of the same length. Never allocates.
+    /// Adds `count` latencies of the same length. Never allocates.
     pub fn record_many(&mut self, latency: Nanos, count: u64) {
         self.hdr.saturating_record_n(latency.0.max(1), count);
         if count > 0 {
@@ -77,17 +78,17 @@ impl Histogram {
         }
     }
 
-    /// Sets the longest latency, where what was recorded is known only to a bucket and this exactly.
-    pub fn correct_max(&mut self, longest: Nanos) {
+    /// Sets the exact longest latency, if the recorded values were only bucket boundaries.
+    pub fn set_exact_max(&mut self, longest: Nanos) {
         if self.count() > 0 {
             self.max = longest;
         }
     }
 
-    /// Adds all latencies of `other`, which has the same bounds.
+    /// Adds all latencies of `other`, which must have the same bounds.
     ///
     /// # Errors
-    /// [`HistogramError::Unusable`] where the bounds differ.
+    /// Returns [`HistogramError::Unusable`] if the bounds differ.
     pub fn merge(&mut self, other: &Self) -> Result<(), HistogramError> {
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
@@ -95,7 +96,7 @@ impl Histogram {
         self.hdr.add(&other.hdr).map_err(|error| HistogramError::Unusable(error.to_string()))
     }
 
-    /// Forgets all latencies and keeps the memory.
+    /// Removes all latencies without releasing the memory.
     pub fn clear(&mut self) {
         self.hdr.reset();
         self.min = Nanos::MAX;
@@ -103,31 +104,31 @@ impl Histogram {
         self.total_ns = 0;
     }
 
-    /// How many latencies there are.
+    /// Returns the number of latencies.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.hdr.len()
     }
 
-    /// The latency that `quantile` (0 to 1) of all do not exceed.
+    /// Returns the latency that a share `quantile` (0 to 1) of all latencies does not exceed.
     #[must_use]
     pub fn quantile(&self, quantile: f64) -> Nanos {
         Nanos(self.hdr.value_at_quantile(quantile)).max(self.min).min(self.max())
     }
 
-    /// The sum of all latencies, in seconds.
+    /// Returns the sum of all latencies, in seconds.
     #[must_use]
     pub fn total_s(&self) -> f64 {
         self.total_ns as f64 / 1e9
     }
 
-    /// The longest latency.
+    /// Returns the longest latency.
     #[must_use]
     pub fn max(&self) -> Nanos {
         self.max.min(Nanos(HIGHEST_NS))
     }
 
-    /// The figures that a record shows, in microseconds; `None` where nothing was recorded.
+    /// Returns the summary statistics of a record, in microseconds; `None` without latencies.
     #[must_use]
     pub fn summary(&self) -> Option<LatencySummary> {
         (self.count() > 0).then(|| LatencySummary {
@@ -144,18 +145,18 @@ impl Histogram {
         })
     }
 
-    /// Each latency that was recorded, from the shortest, and how often. It is known to the
-    /// histogram's relative error.
+    /// Returns each recorded latency and its frequency, in ascending order. Latencies have the relative
+    /// error of the histogram.
     pub fn recorded(&self) -> impl Iterator<Item = (Nanos, u64)> {
         self.hdr
             .iter_recorded()
             .map(|value| (Nanos(value.value_iterated_to()), value.count_since_last_iteration()))
     }
 
-    /// The histogram in the format "HDR V2, compressed", as base64. Values are nanoseconds.
+    /// Encodes the histogram in the format "HDR V2, compressed", as base64. Values are nanoseconds.
     ///
     /// # Errors
-    /// [`HistogramError::Unusable`]
+    /// Returns [`HistogramError::Unusable`] if the histogram cannot be created or encoded.
     pub fn to_base64(&self) -> Result<String, HistogramError> {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new()
@@ -164,10 +165,10 @@ impl Histogram {
         Ok(BASE64.encode(bytes))
     }
 
-    /// Reads what [`Self::to_base64`] wrote.
+    /// Decodes the output of [`Self::to_base64`].
     ///
     /// # Errors
-    /// [`HistogramError::Damaged`]
+    /// Returns [`HistogramError::Damaged`] if the text is not a valid histogram.
     pub fn from_base64(text: &str) -> Result<Self, HistogramError> {
         let bytes =
             BASE64.decode(text).map_err(|error| HistogramError::Damaged(error.to_string()))?;
@@ -186,9 +187,9 @@ impl Histogram {
     }
 }
 
-/// The figures of a histogram, in microseconds.
+/// Summary statistics of a histogram, in microseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the names say it: count, moments and percentiles")]
+#[expect(missing_docs, reason = "self-explanatory names: count, moments and percentiles")]
 pub struct LatencySummary {
     pub count: u64,
     pub min: f64,
@@ -226,7 +227,7 @@ mod tests {
         }
 
         #[test]
-        fn merging_equals_recording_into_one(
+        fn merging_equals_recording_into_one_histogram(
             first in prop::collection::vec(1u64..1_000_000_000, 0..100),
             second in prop::collection::vec(1u64..1_000_000_000, 0..100),
         ) {
@@ -245,21 +246,21 @@ mod tests {
     }
 
     #[test]
-    fn a_written_histogram_reads_back_the_same() {
+    fn round_trips_through_base64() {
         let mut histogram = Histogram::new().unwrap();
         (1..2_000).for_each(|value| histogram.record(Nanos(value * value)));
         let text = histogram.to_base64().unwrap();
-        let again = Histogram::from_base64(&text).unwrap();
-        // Read back, the maximum is that of its bucket.
+        let decoded = Histogram::from_base64(&text).unwrap();
+        // After decoding, the maximum is that of its bucket.
         let max = |summary: Option<LatencySummary>| summary.unwrap().max;
-        assert!((max(again.summary()) / max(histogram.summary()) - 1.0).abs() < 1e-3);
-        assert_eq!(again.count(), histogram.count());
-        assert_eq!(again.quantile(0.9), histogram.quantile(0.9));
+        assert!((max(decoded.summary()) / max(histogram.summary()) - 1.0).abs() < 1e-3);
+        assert_eq!(decoded.count(), histogram.count());
+        assert_eq!(decoded.quantile(0.9), histogram.quantile(0.9));
         assert!(Histogram::from_base64("AAAA").is_err());
     }
 
     #[test]
-    fn a_latency_above_an_hour_counts_as_an_hour() {
+    fn records_a_latency_above_one_hour_as_one_hour() {
         let mut histogram = Histogram::new().unwrap();
         histogram.record(Nanos::MAX);
         assert_eq!(histogram.count(), 1);
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_histogram_has_no_figures() {
+    fn an_empty_histogram_has_no_summary() {
         assert_eq!(Histogram::new().unwrap().summary(), None);
     }
 }

@@ -1,31 +1,31 @@
-//! What one worker counted in one interval, and the point of the series that all make together.
+//! Counters of one worker in one interval, and the time series point merged from all workers.
 
 use super::counters::Counters;
 use super::histogram::{Histogram, HistogramError};
 use super::point::Point;
 
-/// What one worker counted in one interval of the series.
+/// Counters of one worker in one interval of the time series.
 #[derive(Debug, Clone)]
 pub struct IntervalPart {
     /// Position of the interval, from 0.
     pub index: usize,
-    /// What was counted in it.
+    /// Counters.
     pub counters: Counters,
-    /// Starts that were due at its end and had not happened; only where a schedule sets them.
+    /// Number of overdue starts at the end of the interval; only with a schedule.
     pub backlog: u64,
-    /// Transactions of each node, where there are several.
+    /// Transactions per node; empty for a single node.
     pub nodes: Vec<u64>,
     /// Service times.
     pub service: Histogram,
-    /// Response times; only where a schedule sets an intended start.
+    /// Response times; only with a schedule, which sets the intended start.
     pub response: Option<Histogram>,
 }
 
 impl IntervalPart {
-    /// Nothing counted yet.
+    /// Creates an empty part.
     ///
     /// # Errors
-    /// [`HistogramError::Unusable`]
+    /// Returns [`HistogramError::Unusable`] if a histogram cannot be created or merged.
     pub fn new(open_loop: bool) -> Result<Self, HistogramError> {
         Ok(Self {
             index: 0,
@@ -48,10 +48,10 @@ impl IntervalPart {
         }
     }
 
-    /// Adds what another worker counted in the same interval.
+    /// Adds the counters of another worker in the same interval.
     ///
     /// # Errors
-    /// [`HistogramError::Unusable`]
+    /// Returns [`HistogramError::Unusable`] if a histogram cannot be created or merged.
     pub fn merge(&mut self, other: &Self) -> Result<(), HistogramError> {
         self.counters.merge(&other.counters);
         self.backlog += other.backlog;
@@ -68,8 +68,8 @@ impl IntervalPart {
         Ok(())
     }
 
-    /// The interval as a point of the series: it ends at `t_s` and is `seconds` long. `percentile` is
-    /// the one, in percent, that its user asked for.
+    /// Returns the interval as a point of the time series that ends at `t_s` and is `seconds` long.
+    /// `percentile` is the percentile selected by the user, in percent.
     #[must_use]
     pub fn point(&self, t_s: f64, seconds: f64, percentile: f64) -> Point {
         let service = Some(&self.service).filter(|histogram| histogram.count() > 0);
@@ -83,7 +83,7 @@ impl IntervalPart {
             seconds,
             backlog: self.response.as_ref().map(|_| self.backlog),
             nodes: self.nodes.clone(),
-            // What a user waits, where that is another time.
+            // Response time if measured: the time that a user waits.
             percentile_us: at(response.or(service), percentile / 100.0),
             p50_us: at(service, 0.50),
             p99_us: at(service, 0.99),

@@ -1,5 +1,5 @@
-//! What is counted and timed: recorded by each worker alone, merged when an interval or a stage
-//! ends. Pure: values in, values out.
+//! Counters and latencies: each worker records its own, and they are merged at the end of an interval
+//! or a stage. Pure: no I/O, no clock.
 
 mod counters;
 mod errors;

@@ -1,28 +1,28 @@
-//! What one worker counts of one node of the target. Only where there are several.
+//! Counters of one node of a server with several nodes, collected by one worker.
 
 use super::counters::Counters;
 use super::histogram::{Histogram, HistogramError};
 use super::outage::{ErrorTimes, Gaps};
 use crate::units::Nanos;
 
-/// The counters of one node.
+/// Counters of one node.
 #[derive(Debug, Clone)]
 pub struct NodeTotals {
-    /// What was counted of it; transactions whose outcome is unknown, in all phases.
+    /// Counters; transactions with an unknown outcome are counted in all phases.
     pub counters: Counters,
-    /// From the first send to the end of the last reply.
+    /// Service times: from the first send to the end of the last reply.
     pub service: Histogram,
-    /// When nothing succeeded on it.
+    /// Periods without a success on this node.
     pub gaps: Gaps,
-    /// When which errors occurred on it.
+    /// Times of errors on this node, by SQLSTATE.
     pub error_times: ErrorTimes,
 }
 
 impl NodeTotals {
-    /// Nothing counted yet.
+    /// Creates empty counters.
     ///
     /// # Errors
-    /// [`HistogramError::Unusable`]
+    /// Returns [`HistogramError::Unusable`] if a histogram cannot be created or merged.
     pub fn new() -> Result<Self, HistogramError> {
         Ok(Self {
             counters: Counters::default(),
@@ -32,16 +32,16 @@ impl NodeTotals {
         })
     }
 
-    /// Notes how long a transaction took that ended now.
+    /// Records the service time of a transaction that ended at `now`.
     pub(super) fn success(&mut self, service: Nanos, now: Nanos) {
         self.service.record(service);
         self.gaps.success(now);
     }
 
-    /// Adds what another worker counted of the same node.
+    /// Adds the counters of the same node from another worker.
     ///
     /// # Errors
-    /// [`HistogramError::Unusable`]
+    /// Returns [`HistogramError::Unusable`] if a histogram cannot be created or merged.
     pub fn merge(&mut self, other: &Self) -> Result<(), HistogramError> {
         self.counters.merge(&other.counters);
         self.service.merge(&other.service)?;
@@ -51,8 +51,9 @@ impl NodeTotals {
     }
 }
 
-/// How unevenly the work is spread: the busiest node's transactions over those of an even share. 1 is
-/// even; with n nodes, n means that one does all. `None` where there are none.
+/// Returns the imbalance between nodes: the transactions of the busiest node divided by the mean per
+/// node. 1 means an even distribution; with n nodes, n means that one node runs all transactions.
+/// `None` without transactions.
 #[must_use]
 pub fn imbalance(transactions: &[u64]) -> Option<f64> {
     let total: u64 = transactions.iter().sum();
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_even_spread_has_the_imbalance_one_and_one_busy_node_their_number() {
+    fn imbalance_is_one_for_an_even_distribution_and_n_if_one_of_n_nodes_runs_everything() {
         assert_eq!(imbalance(&[10, 10, 10]), Some(1.0));
         assert_eq!(imbalance(&[30, 0, 0]), Some(3.0));
         assert_eq!(imbalance(&[20, 10]), Some(2.0 * 20.0 / 30.0));
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn only_when_no_worker_had_a_success_on_a_node_had_it_none() {
+    fn merging_intersects_the_gaps_of_all_workers() {
         let second = |number: u64| Nanos(number * 1_000_000_000);
         let mut first = NodeTotals::new().unwrap();
         let mut other = NodeTotals::new().unwrap();

@@ -1,31 +1,32 @@
-//! How long nothing succeeded, and how long it took until the former rate was back.
+//! Outages: periods without a success, and the time until the previous rate was reached again.
 //!
-//! Each worker notes when it had no success; only when all workers had none had the run none.
+//! Each worker records its own periods without a success. The run had no success only while all workers
+//! had none.
 
 use riops_wire::sqlstate::SqlState;
 
 use super::point::Point;
 use crate::units::Nanos;
 
-/// A shorter time without a success is not told apart from the time that transactions take.
+/// Minimum length of a gap. Shorter gaps cannot be distinguished from transaction durations.
 const GAP_MIN: Nanos = Nanos(10_000_000);
-/// Gaps that one worker keeps: the longest.
+/// Maximum number of gaps stored per worker; the longest are stored.
 const GAPS_MAX: usize = 256;
-/// Errors of one kind that are no farther apart than this are one burst.
+/// Errors of one kind at most this far apart form one burst.
 const BURST: Nanos = Nanos(1_000_000_000);
-/// Bursts of one kind that are kept; later errors count as part of the last.
+/// Maximum number of bursts stored per kind; later errors extend the last burst.
 const BURSTS_MAX: usize = 64;
-/// Kinds of errors whose times are kept.
+/// Maximum number of error kinds whose times are stored.
 const KINDS_MAX: usize = 64;
-/// Intervals before an outage by which the former rate is judged.
-const FORMER_INTERVALS: usize = 10;
-/// The share of the former rate from which on it counts as back.
-const RECOVERED: f64 = 0.9;
+/// Number of intervals before an outage that determine the previous rate.
+const BASELINE_INTERVALS: usize = 10;
+/// Share of the previous rate at which the rate counts as recovered.
+const RECOVERED_SHARE: f64 = 0.9;
 
-/// A time from, and to.
+/// Start and end of a period.
 type Range = (Nanos, Nanos);
 
-/// Times without a success.
+/// Periods without a success.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Gaps {
     last_success: Nanos,
@@ -33,21 +34,21 @@ pub struct Gaps {
 }
 
 impl Gaps {
-    /// Begins at `start`, without a success so far.
+    /// Starts recording at `start`, without a success so far.
     pub fn begin(&mut self, start: Nanos) {
         self.last_success = start;
         self.ranges = Vec::with_capacity(GAPS_MAX + 1);
     }
 
-    /// Notes a success, or the end of the measurement.
+    /// Records a success, or the end of the measurement.
     pub fn success(&mut self, now: Nanos) {
         if now.since(self.last_success) >= GAP_MIN {
-            self.keep((self.last_success, now));
+            self.store((self.last_success, now));
         }
         self.last_success = now;
     }
 
-    fn keep(&mut self, range: Range) {
+    fn store(&mut self, range: Range) {
         self.ranges.push(range);
         if self.ranges.len() > GAPS_MAX {
             let length = |range: &Range| range.1.since(range.0);
@@ -58,13 +59,13 @@ impl Gaps {
         }
     }
 
-    /// The longest, in seconds, where there is any.
+    /// Returns the length of the longest period, in seconds, if any.
     #[must_use]
     pub fn longest_s(&self) -> Option<f64> {
         self.ranges.iter().map(|range| range.1.since(range.0)).max().map(Nanos::as_seconds)
     }
 
-    /// Keeps the times in which `other` had no success either.
+    /// Retains only the periods in which `other` had no success either.
     pub fn intersect(&mut self, other: &Self) {
         let mut both = Vec::new();
         for &(from, to) in &self.ranges {
@@ -79,12 +80,12 @@ impl Gaps {
     }
 }
 
-/// When errors occurred, by kind.
+/// Times of errors, by SQLSTATE.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ErrorTimes(Vec<(SqlState, Vec<Range>)>);
 
 impl ErrorTimes {
-    /// Notes an error of `now`.
+    /// Records an error at `now`.
     pub fn add(&mut self, sqlstate: SqlState, now: Nanos) {
         self.add_range(sqlstate, (now, now));
     }
@@ -118,7 +119,7 @@ impl ErrorTimes {
         }
     }
 
-    /// The kinds that occurred.
+    /// Returns the SQLSTATEs that occurred.
     pub fn kinds(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(sqlstate, _)| sqlstate.as_str())
     }
@@ -131,7 +132,7 @@ impl ErrorTimes {
     }
 }
 
-/// Ranges in order, with those made one that are no farther apart than a burst.
+/// Sorts periods and merges those that are at most [`BURST`] apart.
 fn coalesced(mut ranges: Vec<Range>) -> Vec<Range> {
     ranges.sort_unstable();
     let mut bursts: Vec<Range> = Vec::new();
@@ -144,18 +145,18 @@ fn coalesced(mut ranges: Vec<Range>) -> Vec<Range> {
     bursts
 }
 
-/// The rate of one interval of the series.
+/// Rate of one interval of the time series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
-    /// The interval's end, in seconds since counting started.
+    /// End of the interval, in seconds since counting started.
     pub t_s: f64,
-    /// Its length.
+    /// Length of the interval, in seconds.
     pub seconds: f64,
     /// Transactions per second.
     pub per_s: f64,
 }
 
-/// The rates of a run: of all nodes, or of the one of this number.
+/// Returns the rates of a run: of all nodes, or of one node.
 #[must_use]
 pub fn rates(series: &[Point], node: Option<usize>) -> Vec<Rate> {
     series
@@ -170,20 +171,21 @@ pub fn rates(series: &[Point], node: Option<usize>) -> Vec<Rate> {
         .collect()
 }
 
-/// What an error did to the run.
+/// Effect of an error on the run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outage {
-    /// The longest time around such an error in which nothing succeeded, in seconds.
+    /// Longest period without a success that overlaps such an error, in seconds.
     pub without_success_s: f64,
-    /// Intervals from then on whose rate was below 90 % of the former one, until it was back or the
-    /// end, in seconds.
+    /// Total length of the intervals with a rate below 90 % of the previous rate, from the start of
+    /// that period until recovery or the end of the run, in seconds.
     pub below_90_percent_s: Option<f64>,
-    /// From its start to the end of the first interval with 90 % of the former rate, in seconds.
+    /// Time from the start of that period to the end of the first interval with 90 % of the previous
+    /// rate, in seconds.
     pub until_90_percent_s: Option<f64>,
 }
 
-/// The longest outage around errors of one kind; `None` where no error of this kind stopped all
-/// success for as long as can be told. `start` is when counting started.
+/// Returns the longest outage around errors of one kind. `None` if no error of this kind caused a
+/// measurable gap. `start` is the time at which counting started.
 #[must_use]
 pub fn outage(
     sqlstate: &str,
@@ -197,29 +199,33 @@ pub fn outage(
     let gap = gaps.ranges.iter().filter(touches).max_by_key(|gap| gap.1.since(gap.0))?;
     let from_s = gap.0.since(start).as_seconds();
     let to_s = gap.1.since(start).as_seconds();
-    let wanted = wanted(series, from_s);
-    // The first interval that reached it after the outage.
-    let back = wanted.and_then(|wanted| {
-        series.iter().find(|rate| rate.t_s > to_s && rate.per_s >= wanted).map(|rate| rate.t_s)
+    let recovered_rate = recovered_rate(series, from_s);
+    // First interval after the outage with a recovered rate.
+    let recovered_s = recovered_rate.and_then(|recovered_rate| {
+        series
+            .iter()
+            .find(|rate| rate.t_s > to_s && rate.per_s >= recovered_rate)
+            .map(|rate| rate.t_s)
     });
-    let below = wanted.map(|wanted| {
-        let until = back.unwrap_or(f64::INFINITY);
-        let meant = |rate: &&Rate| rate.t_s > from_s && rate.t_s <= until && rate.per_s < wanted;
-        // Not a sum of nothing, which is a negative zero.
-        series.iter().filter(meant).fold(0.0, |sum, rate| sum + rate.seconds)
+    let below = recovered_rate.map(|recovered_rate| {
+        let until = recovered_s.unwrap_or(f64::INFINITY);
+        let is_below =
+            |rate: &&Rate| rate.t_s > from_s && rate.t_s <= until && rate.per_s < recovered_rate;
+        // `fold` from 0.0: the sum of an empty iterator is a negative zero.
+        series.iter().filter(is_below).fold(0.0, |sum, rate| sum + rate.seconds)
     });
     Some(Outage {
         without_success_s: to_s - from_s,
         below_90_percent_s: below,
-        until_90_percent_s: back.map(|end_s| end_s - from_s),
+        until_90_percent_s: recovered_s.map(|end_s| end_s - from_s),
     })
 }
 
-/// The rate from which on the former one counts as back.
-fn wanted(series: &[Rate], from_s: f64) -> Option<f64> {
-    let former = series.iter().filter(|rate| rate.t_s <= from_s).map(|rate| rate.per_s);
-    let last: Vec<f64> = former.rev().take(FORMER_INTERVALS).collect();
-    (!last.is_empty()).then(|| RECOVERED * last.iter().sum::<f64>() / last.len() as f64)
+/// Returns the rate that counts as recovered after an outage at `from_s`.
+fn recovered_rate(series: &[Rate], from_s: f64) -> Option<f64> {
+    let before = series.iter().filter(|rate| rate.t_s <= from_s).map(|rate| rate.per_s);
+    let last: Vec<f64> = before.rev().take(BASELINE_INTERVALS).collect();
+    (!last.is_empty()).then(|| RECOVERED_SHARE * last.iter().sum::<f64>() / last.len() as f64)
 }
 
 #[cfg(test)]
@@ -257,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn only_when_no_worker_had_a_success_had_the_run_none() {
+    fn intersects_the_gaps_of_all_workers() {
         let mut all = gaps(&[5, 1_000, 1_005, 2_000]);
         all.intersect(&gaps(&[400, 405, 1_500, 1_502, 3_000]));
         assert_eq!(
@@ -272,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_gaps_are_kept() {
+    fn stores_the_longest_gaps() {
         let mut all = Gaps::default();
         all.begin(Nanos(0));
         let mut now = 0;
@@ -285,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_lasts_from_success_to_success_and_recovery_to_the_former_rate() {
+    fn measures_an_outage_between_successes_and_recovery_to_90_percent_of_the_previous_rate() {
         let broken = SqlState::CONNECTION_FAILURE;
         let mut times = ErrorTimes::default();
         times.add(broken, ms(3_100));
@@ -296,12 +302,12 @@ mod tests {
         let found = outage("08006", &times, &gaps, &series, Nanos(0)).unwrap();
         let expected = Outage {
             without_success_s: 1.5,
-            // The fourth to the sixth interval; the seventh reached 90.
+            // Intervals four to six; the rate recovered in the seventh (90 per second).
             below_90_percent_s: Some(3.0),
             until_90_percent_s: Some(4.0),
         };
         assert_eq!(found, expected);
-        // A gap at the end in which no error fell is no outage of any error.
+        // A gap without an error is not an outage.
         assert_eq!(outage("57P01", &times, &gaps, &series, Nanos(0)), None);
         let never = super::tests::series(&[100, 100, 100, 0, 5]);
         let found = outage("08006", &times, &gaps, &never, Nanos(0)).unwrap();
@@ -309,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn merged_bursts_stay_apart() {
+    fn merging_keeps_bursts_separate() {
         let at = |seconds: [u64; 2]| {
             let mut times = ErrorTimes::default();
             for second in seconds {
@@ -324,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn the_times_of_errors_are_bounded() {
+    fn limits_the_stored_times_of_errors() {
         let mut times = ErrorTimes::default();
         for second in 0..1_000 {
             times.add(SqlState::DISK_FULL, ms(second * 2_000));

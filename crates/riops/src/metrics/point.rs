@@ -1,4 +1,4 @@
-//! One point of the series: an interval of a run, over all workers.
+//! One point of the time series: an interval of a run, over all workers.
 
 use super::counters::{Counter, Counters};
 use super::queries::Queries;
@@ -6,51 +6,51 @@ use super::queries::Queries;
 /// One interval of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Point {
-    /// The interval's end, in seconds since counting started.
+    /// End of the interval, in seconds since counting started.
     pub t_s: f64,
-    /// Its length.
+    /// Length of the interval, in seconds.
     pub seconds: f64,
-    /// Transactions that ended in it.
+    /// Successful transactions that ended in the interval.
     pub transactions: u64,
-    /// Their rows.
+    /// Rows of these transactions.
     pub rows: u64,
-    /// Errors in it.
+    /// Errors in the interval.
     pub errors: u64,
-    /// Transactions that failed in it or whose outcome is unknown.
+    /// Transactions that failed or whose outcome is unknown.
     pub failed: u64,
-    /// Transactions that were late.
+    /// Transactions whose response time exceeds the limit.
     pub late: u64,
-    /// Starts that were left out since they could only become late.
+    /// Starts that were skipped because they could only become late.
     pub skipped: u64,
-    /// Transactions that were sent again.
+    /// Retries of transactions.
     pub retries: u64,
-    /// Starts that were due at its end and had not happened; only where a rate is set.
+    /// Overdue starts at the end of the interval; only with a target rate.
     pub backlog: Option<u64>,
-    /// Broken connections that were replaced in it.
+    /// Lost connections that were replaced.
     pub reconnects: u64,
-    /// Statements that were answered, of the transactions that ended in it.
+    /// Answered statements of the transactions that ended in the interval.
     pub queries: Queries,
-    /// Transactions of each node, where there are several.
+    /// Transactions per node; empty for a single node.
     pub nodes: Vec<u64>,
-    /// The percentile that the plan names, in microseconds: of the response time where a rate is set,
-    /// else of the service time.
+    /// Percentile selected in the plan, in microseconds: of the response time with a target rate,
+    /// otherwise of the service time.
     pub percentile_us: Option<f64>,
-    /// Median service time in microseconds; absent where nothing ended in the interval.
+    /// Median service time in microseconds; absent if no transaction ended in the interval.
     pub p50_us: Option<f64>,
-    /// 99th percentile of it.
+    /// 99th percentile of the service time, in microseconds.
     pub p99_us: Option<f64>,
-    /// The longest.
+    /// Longest service time, in microseconds.
     pub max_us: Option<f64>,
-    /// Median response time in microseconds; only where a rate is set.
+    /// Median response time in microseconds; only with a target rate.
     pub response_p50_us: Option<f64>,
-    /// 99th percentile of it.
+    /// 99th percentile of the response time, in microseconds.
     pub response_p99_us: Option<f64>,
-    /// The longest.
+    /// Longest response time, in microseconds.
     pub response_max_us: Option<f64>,
 }
 
 impl Point {
-    /// Adds the counts that the series has.
+    /// Adds the counts that are part of the time series.
     pub(super) fn count(&mut self, counters: &Counters) {
         for &counter in Counter::ALL {
             let number = match counter {

@@ -1,31 +1,31 @@
-//! Statements by what they do, told by the tag with which the server ends them, as sysbench does.
+//! Statements by kind, derived from the command tag as in sysbench.
 
 use super::counters::{Counter, Counters};
 
-/// Statements that were answered, whatever became of their transaction.
+/// Answered statements, regardless of the outcome of their transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Queries {
-    /// Statements that return rows.
+    /// Number of statements that return rows.
     pub read: u64,
-    /// Statements that changed at least one row.
+    /// Number of statements that changed at least one row.
     pub write: u64,
-    /// All others: BEGIN, COMMIT, and changes that met no row.
+    /// Number of other statements: BEGIN, COMMIT, and data changes that affected no row.
     pub other: u64,
 }
 
 impl Queries {
-    /// Counts a statement by its tag: `SELECT 1`, `UPDATE 5`, `COMMIT`.
+    /// Counts a statement by its command tag: `SELECT 1`, `UPDATE 5`, `COMMIT`.
     pub fn note(&mut self, tag: &str) {
         match tag.as_bytes().first() {
             Some(b'S') => self.read += 1,
             Some(b'U' | b'I' | b'D') if !tag.ends_with(" 0") => self.write += 1,
-            // COPY 5, but COMMIT.
+            // `COPY 5` writes rows; `COMMIT` does not.
             Some(b'C') if tag.starts_with("COPY ") => self.write += 1,
             _ => self.other += 1,
         }
     }
 
-    /// The number of each kind, by its counter.
+    /// Returns the number of statements of each kind, with its counter.
     #[inline]
     #[must_use]
     pub fn counts(self) -> [(Counter, u64); 3] {
@@ -36,7 +36,7 @@ impl Queries {
         ]
     }
 
-    /// All of them.
+    /// Returns the total number of statements.
     #[must_use]
     pub fn total(self) -> u64 {
         self.read + self.write + self.other
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_tells_what_a_statement_did() {
+    fn classifies_statements_by_their_command_tag() {
         let mut queries = Queries::default();
         for tag in ["SELECT 1", "SELECT 0", "UPDATE 1", "UPDATE 10", "UPDATE 0", "INSERT 0 1"] {
             queries.note(tag);

@@ -1,4 +1,4 @@
-//! What one worker counts. Workers share nothing; their recorders are merged at a stage's end.
+//! Counters of one worker. Workers share no state; their recorders are merged at the end of a stage.
 
 use riops_wire::sqlstate::SqlState;
 
@@ -12,114 +12,114 @@ use super::queries::Queries;
 use super::samples::Samples;
 use crate::units::Nanos;
 
-/// What was measured of one operation of a workload.
+/// Measurements of one operation of a workload.
 #[derive(Debug, Clone)]
 pub struct OperationTotals {
-    /// What was counted of it.
+    /// Counters.
     pub counters: Counters,
-    /// From the (first) send to the end of the (last) reply.
+    /// Service times: from the first send to the end of the last reply.
     pub service: Histogram,
-    /// From the intended start to the end of the reply; only where a schedule sets one.
+    /// Response times: from the intended start to the end of the reply; only with a schedule.
     pub response: Option<Histogram>,
 }
 
-/// Operation and node of an event, where known.
+/// Operation and node of an event, if known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The operation, from 0.
+    /// Operation, from 0.
     pub operation: Option<usize>,
-    /// The node, from 0.
+    /// Node, from 0.
     pub node: Option<usize>,
 }
 
 impl Origin {
-    /// An operation, on no particular node.
+    /// Returns the origin of an event of an operation on an unspecified node.
     #[must_use]
     pub fn operation(operation: usize) -> Self {
         Self { operation: Some(operation), node: None }
     }
 
-    /// A node, of no particular operation.
+    /// Returns the origin of an event on a node without a specific operation.
     #[must_use]
     pub fn node(node: usize) -> Self {
         Self { operation: None, node: Some(node) }
     }
 }
 
-/// What is known of one transaction when it has succeeded.
+/// Measurements of one successful transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Measured {
-    /// Its operation, from 0.
+    /// Operation, from 0.
     pub operation: usize,
-    /// Its node, from 0.
+    /// Node, from 0.
     pub node: usize,
-    /// From the send to the end of the reply.
+    /// Service time: from the send to the end of the reply.
     pub service: Nanos,
-    /// From the intended start to the end of the reply.
+    /// Response time: from the intended start to the end of the reply.
     pub response: Nanos,
-    /// Rows, counted from the reply.
+    /// Number of rows, counted from the reply.
     pub rows: u64,
-    /// Statements.
+    /// Number of statements.
     pub statements: u32,
-    /// Statements that were answered, in all attempts.
+    /// Answered statements, in all attempts.
     pub queries: Queries,
-    /// Whether the response time is beyond the limit.
+    /// Whether the response time exceeds the limit.
     pub late: bool,
-    /// When it ended.
+    /// End of the transaction.
     pub now: Nanos,
 }
 
-/// What is known of an error.
+/// An error of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failure<'a> {
-    /// Its code.
+    /// SQLSTATE.
     pub sqlstate: SqlState,
-    /// What the server said.
+    /// Message from the server.
     pub message: &'a str,
-    /// Whether the transaction is sent again.
+    /// Whether the transaction is retried.
     pub retried: bool,
-    /// How long the attempt took that ended so.
+    /// Duration of the failed attempt.
     pub attempt: Nanos,
-    /// On which node, from 0.
+    /// Node, from 0.
     pub node: usize,
-    /// When.
+    /// Time of the error.
     pub now: Nanos,
 }
 
-/// The counters of one worker. All memory is taken when it is made, but for the first error of
-/// each kind.
+/// Counters of one worker. All memory is allocated at creation, except for the first error of each
+/// kind.
 #[derive(Debug)]
 pub struct Recorder {
     operations: Vec<OperationTotals>,
     errors: ErrorCounts,
     interval: Box<IntervalPart>,
-    /// Counts of no operation.
+    /// Counts that belong to no operation.
     counters: Counters,
-    /// How long single attempts took, whatever came of them; a transaction that was sent again has
-    /// several.
+    /// Durations of single attempts, regardless of their outcome; a retried transaction has several
+    /// attempts.
     pub attempts: Histogram,
-    /// The nodes of the target, where there are several.
+    /// Counters per node; empty for a single node.
     pub nodes: Vec<NodeTotals>,
-    /// How long connections took that were made during the measurement.
+    /// Durations of connection attempts during the measurement.
     pub connects: Histogram,
-    /// How late a start was for which a session was free: the client's own lateness.
+    /// Start delays while a session was idle: delays caused by the client.
     pub start_lag: Option<Histogram>,
-    /// How long the worker was away from its poll each time: what arrives meanwhile waits up to as
-    /// long before it is seen.
-    pub away: Histogram,
-    /// When nothing succeeded.
+    /// Poll-loop stalls: the periods in which the worker did not poll its sockets. A reply that arrives
+    /// during a stall waits up to that long before it is read.
+    pub poll_stalls: Histogram,
+    /// Periods without a success.
     pub gaps: Gaps,
-    /// When which errors occurred.
+    /// Times of errors, by SQLSTATE.
     pub error_times: ErrorTimes,
-    /// Single transactions, where they are wanted.
+    /// Sampled transactions, if requested.
     pub samples: Option<Samples>,
 }
 
 impl Recorder {
-    /// Counters for this many operations; with `open_loop` response times are kept too.
+    /// Creates counters for this many operations; with `open_loop`, also histograms of response times.
     ///
     /// # Errors
-    /// [`HistogramError::Unusable`]
+    /// Returns [`HistogramError::Unusable`] if a histogram cannot be created.
     pub fn new(operations: usize, open_loop: bool) -> Result<Self, HistogramError> {
         let operations = (0..operations)
             .map(|_| {
@@ -139,17 +139,17 @@ impl Recorder {
             nodes: Vec::new(),
             connects: Histogram::for_interval()?,
             start_lag: open_loop.then(Histogram::for_interval).transpose()?,
-            away: Histogram::for_interval()?,
+            poll_stalls: Histogram::for_interval()?,
             gaps: Gaps::default(),
             error_times: ErrorTimes::default(),
             samples: None,
         })
     }
 
-    /// Counts for so many nodes apart; for one node the totals are its own.
+    /// Counts `nodes` nodes separately. A single node needs no separate counters.
     ///
     /// # Errors
-    /// [`HistogramError::Unusable`]
+    /// Returns [`HistogramError::Unusable`] if a histogram cannot be created.
     pub fn count_nodes(&mut self, nodes: usize) -> Result<(), HistogramError> {
         if nodes > 1 {
             self.nodes = (0..nodes).map(|_| NodeTotals::new()).collect::<Result<_, _>>()?;
@@ -158,14 +158,14 @@ impl Recorder {
         Ok(())
     }
 
-    /// Counting begins.
+    /// Starts counting at `start`.
     pub fn begin(&mut self, start: Nanos) {
         self.gaps.begin(start);
         self.nodes.iter_mut().for_each(|node| node.gaps.begin(start));
     }
 
-    /// Adds to the current interval, to the operation or else the stage, and to the node, where nodes
-    /// are counted apart.
+    /// Adds counts to the current interval, to the operation (or to the stage without an operation),
+    /// and to the node if nodes are counted separately.
     #[inline]
     pub fn count<const KINDS: usize>(&mut self, origin: Origin, counts: [(Counter, u64); KINDS]) {
         self.interval.counters.add(counts);
@@ -176,7 +176,7 @@ impl Recorder {
         }
     }
 
-    /// Counts a transaction that succeeded within the measurement.
+    /// Counts a successful transaction of the measurement.
     pub fn transaction(&mut self, measured: Measured) {
         let Measured { operation, node, service, response, now, .. } = measured;
         let origin = Origin { operation: Some(operation), node: Some(node) };
@@ -206,8 +206,8 @@ impl Recorder {
         }
     }
 
-    /// Counts transactions of one statement each that somebody else has counted: `rows` in all, and
-    /// how often each service time occurred.
+    /// Adds single-statement transactions that were counted elsewhere: the total number of rows, and
+    /// the frequency of each service time.
     pub fn transactions(&mut self, operation: usize, rows: u64, latencies: &[(Nanos, u64)]) {
         let transactions: u64 = latencies.iter().map(|(_, count)| count).sum();
         let counts = [
@@ -225,10 +225,11 @@ impl Recorder {
         }
     }
 
-    /// Says how long the longest service time of an operation was, where only that is exact.
-    pub fn correct_longest(&mut self, operation: usize, longest: Nanos) {
+    /// Sets the exact longest service time of an operation, if the recorded values were only bucket
+    /// boundaries.
+    pub fn set_exact_max_service(&mut self, operation: usize, longest: Nanos) {
         if let Some(totals) = self.operations.get_mut(operation) {
-            totals.service.correct_max(longest);
+            totals.service.set_exact_max(longest);
         }
     }
 
@@ -244,33 +245,33 @@ impl Recorder {
         }
     }
 
-    /// Says how many starts were due and had not happened when the current interval ended.
-    pub fn note_backlog(&mut self, backlog: u64) {
+    /// Records the number of overdue starts at the end of the current interval.
+    pub fn set_backlog(&mut self, backlog: u64) {
         self.interval.backlog = backlog;
     }
 
-    /// Hands out the current interval and goes on in `spare`, which becomes interval `index`.
+    /// Returns the current interval and continues in `spare`, which becomes interval `index`.
     pub fn next_interval(
         &mut self,
         mut spare: Box<IntervalPart>,
         index: usize,
     ) -> Box<IntervalPart> {
         spare.clear(index);
-        // Only new memory does not know how many nodes there are.
+        // Newly allocated parts do not have the number of nodes yet.
         spare.nodes.resize(self.interval.nodes.len(), 0);
         std::mem::replace(&mut self.interval, spare)
     }
 
-    /// The current interval.
+    /// Returns the current interval.
     #[must_use]
     pub fn interval(&self) -> &IntervalPart {
         &self.interval
     }
 
-    /// Adds all that `other` counted but its current interval.
+    /// Adds all counters of `other` except its current interval.
     ///
     /// # Errors
-    /// [`HistogramError::Unusable`] where the two were made for different stages.
+    /// Returns [`HistogramError::Unusable`] if the histograms have different bounds.
     pub fn merge(&mut self, other: &Self) -> Result<(), HistogramError> {
         self.errors.merge(&other.errors);
         self.counters.merge(&other.counters);
@@ -279,7 +280,7 @@ impl Recorder {
             mine.merge(theirs)?;
         }
         self.connects.merge(&other.connects)?;
-        self.away.merge(&other.away)?;
+        self.poll_stalls.merge(&other.poll_stalls)?;
         if let (Some(mine), Some(theirs)) = (&mut self.start_lag, &other.start_lag) {
             mine.merge(theirs)?;
         }
@@ -295,7 +296,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// What was counted of the whole stage.
+    /// Returns the counters of the whole stage.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let mut counters = self.counters;
@@ -303,18 +304,18 @@ impl Recorder {
         counters
     }
 
-    /// The operations, in the order of their stage.
+    /// Returns the operations, in the order of their stage.
     #[must_use]
     pub fn operations(&self) -> &[OperationTotals] {
         &self.operations
     }
 
-    /// The errors, to be completed with what only the whole stage knows.
+    /// Returns the errors, for adding values that are known only for the whole stage.
     pub fn errors_mut(&mut self) -> &mut ErrorCounts {
         &mut self.errors
     }
 
-    /// The errors.
+    /// Returns the errors.
     #[must_use]
     pub fn errors(&self) -> &ErrorCounts {
         &self.errors
@@ -339,12 +340,12 @@ mod tests {
         }
     }
 
-    fn some(numbers: &Counters) -> Vec<(Counter, u64)> {
+    fn nonzero(numbers: &Counters) -> Vec<(Counter, u64)> {
         let number = |&counter: &Counter| (counter, numbers.get(counter));
         Counter::ALL.iter().map(number).filter(|&(_, number)| number > 0).collect()
     }
 
-    /// What [`measured`] counts for so many transactions.
+    /// Returns the counts of this many transactions from [`measured`].
     fn reads(transactions: u64, rows: u64) -> [(Counter, u64); 4] {
         [
             (Counter::Transactions, transactions),
@@ -355,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn every_counter_is_merged_and_handed_from_its_interval_to_the_point() {
+    fn merges_every_counter_and_copies_it_from_the_interval_to_the_point() {
         for &counter in Counter::ALL {
             let mut first = Recorder::new(1, false).unwrap();
             let mut second = Recorder::new(1, false).unwrap();
@@ -367,7 +368,7 @@ mod tests {
             }
             let mut part = first.interval().clone();
             part.merge(second.interval()).unwrap();
-            assert_eq!(some(&part.counters), [(counter, 6)]);
+            assert_eq!(nonzero(&part.counters), [(counter, 6)]);
             let point = part.point(1.0, 1.0, 95.0);
             let in_point = match counter {
                 Counter::Transactions => point.transactions,
@@ -381,35 +382,35 @@ mod tests {
                 Counter::Errors => point.errors,
                 Counter::Retries => point.retries,
                 Counter::Reconnects => point.reconnects,
-                // Not in the series.
+                // Not part of the time series.
                 Counter::Statements => 6,
             };
             assert_eq!(in_point, 6, "{counter:?}");
             part.clear(1);
-            assert_eq!(some(&part.counters), []);
+            assert_eq!(nonzero(&part.counters), []);
             first.merge(&second).unwrap();
-            assert_eq!(some(&first.counters()), [(counter, 6)]);
-            assert_eq!(some(&first.operations()[0].counters), [(counter, 4)]);
-            assert_eq!(some(&first.nodes[0].counters), []);
-            assert_eq!(some(&first.nodes[1].counters), [(counter, 4)]);
+            assert_eq!(nonzero(&first.counters()), [(counter, 6)]);
+            assert_eq!(nonzero(&first.operations()[0].counters), [(counter, 4)]);
+            assert_eq!(nonzero(&first.nodes[0].counters), []);
+            assert_eq!(nonzero(&first.nodes[1].counters), [(counter, 4)]);
         }
     }
 
     #[test]
-    fn a_transaction_counts_for_its_operation_its_node_and_its_interval() {
+    fn counts_a_transaction_for_its_operation_its_node_and_its_interval() {
         let mut recorder = Recorder::new(2, true).unwrap();
         recorder.count_nodes(2).unwrap();
         recorder.transaction(Measured { node: 1, ..measured(1, 10, 20, 5) });
-        assert_eq!(some(&recorder.counters()), reads(1, 5));
-        assert_eq!(some(&recorder.interval().counters), reads(1, 5));
+        assert_eq!(nonzero(&recorder.counters()), reads(1, 5));
+        assert_eq!(nonzero(&recorder.interval().counters), reads(1, 5));
         assert_eq!(recorder.interval().nodes, [0, 1]);
         let [other, operation] = recorder.operations() else { panic!("two operations") };
-        let [elsewhere, node] = recorder.nodes.as_slice() else { panic!("two nodes") };
+        let [other_node, node] = recorder.nodes.as_slice() else { panic!("two nodes") };
         for (counters, service, counted) in [
             (&operation.counters, &operation.service, 1),
             (&node.counters, &node.service, 1),
             (&other.counters, &other.service, 0),
-            (&elsewhere.counters, &elsewhere.service, 0),
+            (&other_node.counters, &other_node.service, 0),
         ] {
             assert_eq!(counters.get(Counter::Transactions), counted);
             assert_eq!(counters.get(Counter::Rows), 5 * counted);
@@ -418,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn merged_recorders_hold_what_both_counted() {
+    fn merging_adds_the_counters_of_both_recorders() {
         let mut first = Recorder::new(2, true).unwrap();
         let mut second = Recorder::new(2, true).unwrap();
         first.transaction(measured(0, 10, 20, 5));
@@ -434,39 +435,39 @@ mod tests {
         });
         first.merge(&second).unwrap();
         let [selects, updates] = first.operations() else { panic!("two operations") };
-        assert_eq!(some(&selects.counters), reads(2, 12));
+        assert_eq!(nonzero(&selects.counters), reads(2, 12));
         assert_eq!(selects.service.max(), Nanos(30));
         assert_eq!(selects.response.as_ref().unwrap().max(), Nanos(40));
-        assert_eq!(some(&updates.counters), reads(1, 1));
+        assert_eq!(nonzero(&updates.counters), reads(1, 1));
         assert_eq!(first.counters().get(Counter::Errors), 1);
         assert_eq!(first.errors().entries()[0].count, 1);
     }
 
     #[test]
-    fn counts_of_a_server_are_added_to_totals_and_interval() {
+    fn adds_counts_of_a_server_side_loop_to_totals_and_interval() {
         let mut recorder = Recorder::new(2, false).unwrap();
         recorder.transactions(1, 50, &[(Nanos(1_000), 3), (Nanos(2_000), 2)]);
-        recorder.correct_longest(1, Nanos(1_990));
+        recorder.set_exact_max_service(1, Nanos(1_990));
         let updates = &recorder.operations()[1];
         let counted = [(Counter::Transactions, 5), (Counter::Rows, 50), (Counter::Statements, 5)];
-        assert_eq!(some(&updates.counters), counted);
+        assert_eq!(nonzero(&updates.counters), counted);
         assert_eq!(updates.service.count(), 5);
         assert_eq!(
             (updates.service.max(), updates.service.quantile(0.99)),
             (Nanos(1_990), Nanos(1_990))
         );
-        assert_eq!(some(&recorder.interval().counters), counted);
+        assert_eq!(nonzero(&recorder.interval().counters), counted);
     }
 
     #[test]
-    fn an_interval_is_handed_out_with_its_own_counts() {
+    fn returns_each_interval_with_its_own_counts() {
         let mut recorder = Recorder::new(1, false).unwrap();
         recorder.transaction(measured(0, 10, 10, 5));
         let spare = Box::new(IntervalPart::new(false).unwrap());
         let part = recorder.next_interval(spare, 1);
-        assert_eq!((part.index, some(&part.counters)), (0, reads(1, 5).to_vec()));
+        assert_eq!((part.index, nonzero(&part.counters)), (0, reads(1, 5).to_vec()));
         let part = recorder.next_interval(part, 2);
-        assert_eq!((part.index, some(&part.counters)), (1, vec![]));
+        assert_eq!((part.index, nonzero(&part.counters)), (1, vec![]));
         assert_eq!(part.service.count(), 0);
     }
 }

@@ -1,27 +1,27 @@
-//! Single transactions, for a picture of a run: a bounded selection, however long the run is.
+//! A bounded sample of single transactions, for plots of a run of any length.
 //!
-//! Two selections beside each other: every n-th transaction, where n doubles whenever there are too
-//! many, so that the density of the picture is that of the run; and the longest and the shortest of
-//! each slot of time, where slots double in length whenever there are too many, so that no outlier is
-//! lost between them.
+//! Two selections are combined. One contains every n-th transaction; n doubles whenever the sample is
+//! full, so the density of the plot matches that of the run. The other contains the longest and the
+//! shortest transactions of each time slot; slots double in length whenever there are too many, so no
+//! outlier is lost.
 
 use crate::units::Nanos;
 
-/// Transactions that all workers together keep of every n-th.
-const KEPT_MAX: usize = 65_536;
-/// Slots of time that have extremes: more than a picture has columns.
+/// Maximum number of transactions in the n-th selection, over all workers.
+const SAMPLES_MAX: usize = 65_536;
+/// Number of time slots with extremes: more than a plot has columns.
 const SLOTS_MAX: usize = 2_048;
-/// The length of a slot at first.
+/// Initial length of a slot.
 const SLOT_FIRST: Nanos = Nanos(10_000_000);
-/// The longest transactions that a slot keeps: when a server stands still, each session has one.
+/// Number of the longest transactions stored per slot: when a server stalls, each session has one.
 const LONGEST: usize = 16;
 
 /// One transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Sample {
-    /// Its number at its worker.
+    /// Sequence number at its worker.
     number: u64,
-    /// Its end, since the measurement started.
+    /// End of the transaction, since the start of the measurement.
     at: Nanos,
     latency: Nanos,
     session: u32,
@@ -38,10 +38,10 @@ impl Sample {
     }
 }
 
-/// The extremes of a slot of time; without transactions, all of them have latency 0.
+/// Extremes of a time slot; without transactions, all latencies are 0.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
-    /// From the longest.
+    /// In descending order.
     longest: [Sample; LONGEST],
     shortest: Option<Sample>,
 }
@@ -70,12 +70,13 @@ impl Slot {
     }
 
     fn merge(&mut self, other: &Self) {
-        // The shortest may be among the longest, and shall not take two of their places.
+        // Merge the shortest separately: it may also be among the longest, and must not occupy two of
+        // their places.
         other.longest.into_iter().for_each(|sample| self.add_longest(sample));
         other.shortest.into_iter().for_each(|sample| self.add_shortest(sample));
     }
 
-    /// The longest and the shortest, each once.
+    /// Returns the longest and the shortest, without duplicates.
     fn samples(&self) -> impl Iterator<Item = Sample> {
         let longest = self.longest;
         let shortest = self.shortest.filter(move |shortest| !longest.contains(shortest));
@@ -83,46 +84,46 @@ impl Slot {
     }
 }
 
-/// What one worker keeps. All memory is taken when it is made.
+/// Samples of one worker. All memory is allocated at creation.
 #[derive(Debug)]
 pub struct Samples {
     start: Nanos,
     seen: u64,
     every: u64,
-    kept: Vec<Sample>,
-    kept_max: usize,
+    regular: Vec<Sample>,
+    capacity: usize,
     slot: Nanos,
     slots: Vec<Slot>,
 }
 
 impl Samples {
-    /// For one of so many workers, and a measurement that starts now.
+    /// Creates the samples of one of `workers` workers, for a measurement that starts at `start`.
     #[must_use]
     pub fn new(workers: usize, start: Nanos) -> Self {
-        let kept_max = (KEPT_MAX / workers.max(1)).max(2);
+        let capacity = (SAMPLES_MAX / workers.max(1)).max(2);
         Self {
             start,
             seen: 0,
             every: 1,
-            kept: Vec::with_capacity(kept_max),
-            kept_max,
+            regular: Vec::with_capacity(capacity),
+            capacity,
             slot: SLOT_FIRST,
             slots: vec![Slot::default(); SLOTS_MAX],
         }
     }
 
-    /// Takes a transaction of a session that ended at `end`. Never allocates.
+    /// Records a transaction of a session that ended at `end`. Never allocates.
     pub fn record(&mut self, session: u32, end: Nanos, latency: Nanos) {
         let sample = Sample { number: self.seen, at: end.since(self.start), latency, session };
         self.seen += 1;
         if sample.number.is_multiple_of(self.every) {
-            if self.kept.len() == self.kept_max {
+            if self.regular.len() == self.capacity {
                 self.every *= 2;
                 let every = self.every;
-                self.kept.retain(|sample| sample.number.is_multiple_of(every));
+                self.regular.retain(|sample| sample.number.is_multiple_of(every));
             }
             if sample.number.is_multiple_of(self.every) {
-                self.kept.push(sample);
+                self.regular.push(sample);
             }
         }
         let slot = loop {
@@ -137,7 +138,7 @@ impl Samples {
         }
     }
 
-    /// Makes one slot of two.
+    /// Merges pairs of slots, which doubles the slot length.
     fn widen(&mut self) {
         self.slot = Nanos(self.slot.0 * 2);
         for slot in 0..SLOTS_MAX {
@@ -150,7 +151,7 @@ impl Samples {
         }
     }
 
-    /// What all workers have kept, of a measurement of this length.
+    /// Merges the samples of all workers, for a measurement of this length in seconds.
     #[must_use]
     pub fn merge(workers: Vec<Self>, seconds: f64) -> SampleSet {
         let every = workers.iter().map(|worker| worker.every).max().unwrap_or(1);
@@ -165,7 +166,7 @@ impl Samples {
             }
             points.extend(
                 worker
-                    .kept
+                    .regular
                     .iter()
                     .filter(|sample| chosen(sample))
                     .map(|sample| sample.point(false)),
@@ -187,33 +188,33 @@ impl Samples {
     }
 }
 
-/// One transaction of a picture.
+/// One sampled transaction of a plot.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SamplePoint {
-    /// Its end, in seconds since the measurement started.
+    /// End of the transaction, in seconds since the measurement started.
     pub t_s: f64,
-    /// How long it took.
+    /// Latency, in microseconds.
     pub latency_us: f64,
-    /// Its session, from 0.
+    /// Session, from 0.
     pub session: u32,
-    /// Whether it is here only since it is one of the longest or the shortest of its time.
+    /// Whether it was selected only as one of the longest or the shortest of its slot.
     pub extreme: bool,
 }
 
-/// The transactions that were kept of a stage.
+/// Sampled transactions of a stage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleSet {
-    /// Of how many.
+    /// Total number of transactions.
     pub transactions: u64,
-    /// Every n-th is here.
+    /// Sampling interval n: every n-th transaction is included.
     pub every: u64,
-    /// And of each slot of this length the shortest and
+    /// Length of the slots with extremes, in seconds.
     pub slot_s: f64,
-    /// so many of the longest.
+    /// Number of the longest transactions per slot, besides the shortest.
     pub longest: usize,
-    /// Length of the measurement.
+    /// Length of the measurement, in seconds.
     pub seconds: f64,
-    /// The transactions.
+    /// Sampled transactions.
     pub points: Vec<SamplePoint>,
 }
 
@@ -222,8 +223,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A worker's samples of so many transactions of 1 ms, every `step`; those of `outliers` take
-    /// half a second.
+    /// Returns the samples of one worker for `count` transactions of 1 ms, one every `step`; those in
+    /// `outliers` take 500 ms.
     fn samples(workers: usize, count: u64, step: Nanos, outliers: &[u64]) -> Samples {
         let mut samples = Samples::new(workers, Nanos(0));
         for number in 0..count {
@@ -235,20 +236,20 @@ mod tests {
     }
 
     #[test]
-    fn a_short_run_is_kept_whole() {
+    fn stores_all_transactions_of_a_short_run() {
         let set = Samples::merge(vec![samples(1, 1_000, Nanos(1_000_000), &[])], 1.0);
         assert_eq!((set.every, set.transactions, set.points.len()), (1, 1_000, 1_000));
         assert!(set.points.iter().all(|point| point.session == 3 && !point.extreme));
     }
 
     #[test]
-    fn memory_is_bounded_and_no_outlier_is_lost() {
-        // Three days, a million transactions.
+    fn limits_memory_without_losing_outliers() {
+        // Three days, one million transactions.
         let outliers = [1, 77_777, 500_001, 999_999];
         let step = Nanos(3 * 86_400_000_000_000 / 1_000_000);
         let whole = samples(2, 1_000_000, step, &outliers);
-        assert!(whole.kept.len() <= KEPT_MAX / 2 && whole.slots.len() == SLOTS_MAX);
-        assert_eq!(whole.kept.capacity(), KEPT_MAX / 2);
+        assert!(whole.regular.len() <= SAMPLES_MAX / 2 && whole.slots.len() == SLOTS_MAX);
+        assert_eq!(whole.regular.capacity(), SAMPLES_MAX / 2);
         let set = Samples::merge(vec![whole, samples(2, 10, step, &[])], 259_200.0);
         assert!(set.every > 1);
         let long = set.points.iter().filter(|point| point.latency_us > 400_000.0).count();
@@ -259,7 +260,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_slot_keeps_its_longest_and_its_shortest(
+        fn each_slot_stores_its_longest_and_its_shortest(
             latencies in prop::collection::vec(1u64..1_000_000, 1..300),
         ) {
             let mut slot = Slot::default();
@@ -277,13 +278,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_often_slots_widen_the_longest_and_the_shortest_of_each_are_drawn(
+        fn widening_slots_preserves_the_longest_and_the_shortest(
             transactions in prop::collection::vec((0u64..200_000, 1u64..1_000_000), 1..200),
             workers in 1usize..4,
         ) {
             let mut all: Vec<_> = (0..workers).map(|_| Samples::new(workers, Nanos(0))).collect();
             for (number, (at_ms, latency)) in transactions.iter().enumerate() {
-                // Of no worker every transaction is chosen.
+                // Disable the selection of every n-th transaction.
                 let worker = &mut all[number % workers];
                 worker.every = 1 << 40;
                 worker.seen += 1;
@@ -300,15 +301,15 @@ mod tests {
                     .map(|(_, latency)| *latency as f64 / 1e3)
                     .collect();
                 sent.sort_by(|a, b| b.total_cmp(a));
-                let mut drawn: Vec<_> = set.points
+                let mut plotted: Vec<_> = set.points
                     .iter()
                     .filter(|point| slot(point.t_s) == here)
                     .map(|point| point.latency_us)
                     .collect();
-                drawn.sort_by(|a, b| b.total_cmp(a));
-                prop_assert!(drawn.iter().zip(&sent).take(LONGEST).all(|(a, b)| a == b), "{drawn:?} {sent:?}");
-                prop_assert_eq!(drawn.last(), sent.last());
-                prop_assert_eq!(drawn.len(), sent.len().min(LONGEST + 1));
+                plotted.sort_by(|a, b| b.total_cmp(a));
+                prop_assert!(plotted.iter().zip(&sent).take(LONGEST).all(|(a, b)| a == b), "{plotted:?} {sent:?}");
+                prop_assert_eq!(plotted.last(), sent.last());
+                prop_assert_eq!(plotted.len(), sent.len().min(LONGEST + 1));
             }
         }
     }

@@ -1,6 +1,7 @@
-//! The time series: the workers' parts of an interval, merged into one point when all are there.
+//! The time series: the workers' parts of an interval, merged into one point once all parts have
+//! arrived.
 //!
-//! Percentiles come from the merged histogram of the interval; none is an average of percentiles.
+//! Percentiles come from the merged histogram of the interval, never from averaged percentiles.
 
 use std::collections::VecDeque;
 
@@ -9,33 +10,34 @@ use super::interval::IntervalPart;
 use super::point::Point;
 use crate::plan::SERIES_POINTS_MAX;
 
-/// Below this an interval is no interval: rates over it mean nothing.
-const SLIVER_S: f64 = 1e-6;
+/// Minimum length of an interval, in seconds: rates over shorter intervals are meaningless.
+const INTERVAL_MIN_S: f64 = 1e-6;
 
-/// An interval of which parts are still missing.
+/// An interval with missing parts.
 #[derive(Debug)]
 struct Open {
     parts: usize,
     sum: IntervalPart,
 }
 
-/// The points of a stage as they become complete.
+/// Collects the points of a stage as they become complete.
 #[derive(Debug)]
 pub struct Timeline {
     workers: usize,
-    /// The last interval of each worker that has ended.
+    /// Last interval of each worker that has finished.
     ended: Vec<usize>,
     interval_s: f64,
     percentile: f64,
     open: VecDeque<Open>,
     closed: usize,
     points: Vec<Point>,
-    /// All closed intervals together, once somebody has asked for it.
+    /// Sum of all closed intervals, if requested.
     total: Option<IntervalPart>,
 }
 
 impl Timeline {
-    /// Expects one part of each of `workers` for every interval, whose points have this percentile.
+    /// Creates a time series that expects one part per worker in every interval. `percentile` is the
+    /// selected percentile of the points.
     #[must_use]
     pub fn new(workers: usize, interval_s: f64, percentile: f64) -> Self {
         Self {
@@ -50,26 +52,26 @@ impl Timeline {
         }
     }
 
-    /// Sums up the intervals that are complete from now on.
+    /// Starts summing up the intervals that become complete.
     ///
     /// # Errors
-    /// [`HistogramError::Unusable`]
-    pub fn sum_up(&mut self, open_loop: bool) -> Result<(), HistogramError> {
+    /// Returns [`HistogramError::Unusable`] if a histogram cannot be created or merged.
+    pub fn enable_total(&mut self, open_loop: bool) -> Result<(), HistogramError> {
         self.total = Some(IntervalPart::new(open_loop)?);
         Ok(())
     }
 
-    /// The complete intervals together, and their length in seconds; only after
-    /// [`Self::sum_up`].
+    /// Returns the sum of the complete intervals and their length in seconds; only after
+    /// [`Self::enable_total`].
     #[must_use]
     pub fn total(&self) -> Option<(&IntervalPart, f64)> {
         Some((self.total.as_ref()?, self.closed as f64 * self.interval_s))
     }
 
-    /// Adds a worker's part; returns the points that became complete with it.
+    /// Adds a worker's part; returns the points that became complete.
     ///
     /// # Errors
-    /// [`HistogramError::Unusable`]
+    /// Returns [`HistogramError::Unusable`] if a histogram cannot be created or merged.
     pub fn add(&mut self, part: &IntervalPart) -> Result<Vec<Point>, HistogramError> {
         self.merge(part)?;
         let mut complete = Vec::new();
@@ -79,7 +81,7 @@ impl Timeline {
         Ok(complete)
     }
 
-    /// How many workers have a part in this interval.
+    /// Returns the number of workers that contribute to this interval.
     fn expected(&self, interval: usize) -> usize {
         self.workers - self.ended.iter().filter(|&&last| last < interval).count()
     }
@@ -99,29 +101,30 @@ impl Timeline {
         Ok(())
     }
 
-    /// Adds the part in which a worker's counting ended: others may go on. How long it is where all
-    /// have ended, [`Self::finish`] says.
+    /// Adds the last part of a worker, while other workers may continue. [`Self::finish`] sets its
+    /// length.
     ///
     /// # Errors
-    /// [`HistogramError::Unusable`]
+    /// Returns [`HistogramError::Unusable`] if a histogram cannot be created or merged.
     pub fn add_last(&mut self, part: &IntervalPart) -> Result<(), HistogramError> {
         self.ended.push(part.index);
         self.merge(part)
     }
 
-    /// Closes what is still open; the last interval ends `end_s` seconds after counting started.
-    /// Returns all points, and how many of them were open until now.
+    /// Closes the remaining intervals; the last one ends `end_s` seconds after counting started.
+    /// Returns all points and the number of points closed now.
     #[must_use]
     pub fn finish(mut self, end_s: f64) -> (Vec<Point>, usize) {
         let mut closed = 0;
         while !self.open.is_empty() {
             let start_s = self.closed as f64 * self.interval_s;
             let seconds = (end_s - start_s).min(self.interval_s);
-            if seconds > SLIVER_S {
+            if seconds > INTERVAL_MIN_S {
                 self.close(seconds);
                 closed += 1;
             } else if let Some((open, last)) = self.open.pop_front().zip(self.points.last_mut()) {
-                // What ended exactly at a border, which is the end: it belongs to the point before.
+                // Transactions that ended exactly at the end of the measurement belong to the last
+                // point.
                 last.count(&open.sum.counters);
                 for (mine, theirs) in last.nodes.iter_mut().zip(&open.sum.nodes) {
                     *mine += theirs;
@@ -136,7 +139,7 @@ impl Timeline {
         let start_s = self.closed as f64 * self.interval_s;
         self.closed += 1;
         if let Some(total) = &mut self.total {
-            // Both were made with the same bounds.
+            // Both have the same bounds, so merging cannot fail.
             let _ = total.merge(&sum);
         }
         let point = sum.point(start_s + seconds, seconds, self.percentile);
@@ -164,17 +167,17 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_has_ended_is_not_waited_for() {
+    fn does_not_wait_for_parts_of_finished_workers() {
         let mut timeline = Timeline::new(2, 1.0, 95.0);
         timeline.add_last(&part(1, &[10])).unwrap();
-        assert_eq!(timeline.add(&part(0, &[10])).unwrap(), [], "its first part is still to come");
+        assert_eq!(timeline.add(&part(0, &[10])).unwrap(), [], "one part is missing");
         assert_eq!(timeline.add(&part(0, &[10])).unwrap().len(), 1);
         assert_eq!(timeline.add(&part(1, &[10])).unwrap()[0].transactions, 2);
         assert_eq!(timeline.add(&part(2, &[10])).unwrap()[0].transactions, 1);
     }
 
     #[test]
-    fn a_point_is_complete_when_every_worker_has_handed_in_its_part() {
+    fn completes_a_point_when_the_parts_of_all_workers_have_arrived() {
         let mut timeline = Timeline::new(2, 1.0, 95.0);
         assert_eq!(timeline.add(&part(0, &[10, 20])).unwrap(), []);
         assert_eq!(timeline.add(&part(1, &[10])).unwrap(), []);
@@ -195,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_exactly_at_the_last_border_belongs_to_the_point_before() {
+    fn transactions_at_the_end_of_the_last_interval_belong_to_its_point() {
         let mut timeline = Timeline::new(1, 1.0, 95.0);
         timeline.add(&part(0, &[1, 2])).unwrap();
         timeline.add_last(&part(1, &[3])).unwrap();
@@ -204,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_interval_ends_where_counting_ended() {
+    fn the_last_interval_ends_when_counting_ended() {
         let mut timeline = Timeline::new(2, 1.0, 95.0);
         timeline.add(&part(0, &[1])).unwrap();
         timeline.add(&part(0, &[1])).unwrap();

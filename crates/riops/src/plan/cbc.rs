@@ -1,5 +1,5 @@
-//! The parameters of the workload `cbc`: how large its table is to be, where it is made, and what is asked
-//! of it by several sessions at once.
+//! The parameters of the workload `cbc`: the size and place of its table, and the queries that run in several
+//! sessions at once.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,25 +13,25 @@ use crate::units::split_size;
 
 /// The workload's name.
 const NAME: &str = "cbc";
-/// Below it the query over the table has a limit of no row at all.
+/// Below this size the LIMIT of the query over the table is 0.
 const SIZE_MIN_GB: f64 = 0.01;
-/// The copies of the settings are counted in an `integer`.
+/// The number of copies of the settings must fit into an `integer`.
 const SIZE_MAX_GB: f64 = 100_000.0;
-/// One query stage at most.
+/// Maximum duration of one query stage: one day.
 const QUERY_DURATION_S_MAX: f64 = 86_400.0;
-/// Copies of the settings for each gigabyte: part of the benchmark's definition.
+/// Copies of the settings per gigabyte, as defined by the benchmark.
 const COPIES_PER_GB: u128 = 12_500;
-/// A size has 10 decimals: as many as a number of MB in GB can have.
+/// Sizes are rounded to 10 decimal places, which represents any number of MB in GB exactly.
 const DECIMALS: f64 = 1e10;
-/// As for every size that is typed.
+/// As for every size on the command line.
 const BYTES_PER_GB: f64 = (1u64 << 30) as f64;
 
-/// How large the table is to be.
+/// The size of the table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CbcSize {
     /// Nominal gigabytes.
     Gigabytes(f64),
-    /// Three times the memory of the server's machine.
+    /// Three times the memory of the server host.
     Auto,
 }
 
@@ -48,24 +48,26 @@ impl FromStr for CbcSize {
         });
         match gigabytes {
             Some(gigabytes) if gigabytes.is_finite() => Ok(Self::Gigabytes(rounded(gigabytes))),
-            _ => refuse(format!("`{text}` is no size (examples: 20GB, 0.5, 500MB, 1TB, auto)")),
+            _ => refuse(format!(
+                "invalid size \"{text}\": expected a size such as 20GB, 0.5, 500MB or 1TB, or auto"
+            )),
         }
     }
 }
 
-/// To [`DECIMALS`].
+/// Rounds to [`DECIMALS`].
 fn rounded(gigabytes: f64) -> f64 {
     (gigabytes * DECIMALS).round() / DECIMALS
 }
 
-/// Where the table is made.
+/// Where the table is created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CbcPlace {
-    /// In a database of its own, `riops_cbc`.
+    /// In a dedicated database, `riops_cbc`.
     #[default]
     Database,
-    /// In the schema `riops` of the database that was named.
+    /// In the schema `riops` of the given database.
     Schema,
 }
 
@@ -78,29 +80,29 @@ impl fmt::Display for CbcPlace {
     }
 }
 
-/// What a run of `cbc` does.
+/// The parameters of `run cbc`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option")]
 pub struct CbcRun {
-    /// Nominal gigabytes; the table's true size depends on the server's version.
+    /// Nominal size in gigabytes. The actual size of the table depends on the server version.
     pub size_gb: f64,
-    /// Whether that was chosen by the memory.
+    /// Whether the size was derived from the memory.
     #[serde(default)]
     pub auto_size: bool,
-    /// Where the table is made.
+    /// Where the table is created.
     pub place: CbcPlace,
-    /// Whether the caches are emptied before each of the two selects that are meant to find none.
+    /// Whether the caches are emptied before each of the two selects that are meant to run uncached.
     #[serde(default)]
     pub cold: bool,
-    /// Sessions of each stage of queries; none where there is no such stage.
+    /// Sessions of each query stage; empty: no query stages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub query_sessions: Vec<u32>,
-    /// Length of each.
+    /// Duration of each query stage, in seconds.
     pub query_duration_s: f64,
-    /// Whether the table stays.
+    /// Whether the table is kept after the run.
     #[serde(default)]
     pub keep: bool,
-    /// Whether the run starts even if the free disk space does not seem to be enough.
+    /// Whether the run starts even if the free disk space seems insufficient.
     #[serde(default)]
     pub skip_space_check: bool,
 }
@@ -133,27 +135,27 @@ impl CbcRun {
         }
         if !(self.query_duration_s > 0.0 && self.query_duration_s <= QUERY_DURATION_S_MAX) {
             return refuse(format!(
-                "--query-duration must be above 0 and at most 1 day, not {} s",
+                "--query-duration must be greater than 0 and at most 1 day, not {} s",
                 self.query_duration_s
             ));
         }
         Ok(())
     }
 
-    /// Copies of the settings that the table is made of.
+    /// Returns the number of copies of the settings in the table.
     #[must_use]
     pub fn copies(&self) -> u64 {
         copies(self.size_gb)
     }
 }
 
-/// Copies of the settings for a nominal size: as `(size * 12500)::integer` rounds it, and the one with the
-/// number 0.
+/// Returns the number of copies of the settings for a nominal size: `(size * 12500)::integer`, plus the copy
+/// with number 0.
 #[must_use]
 pub fn copies(size_gb: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "validated size")]
     let (size, unit) = ((size_gb * DECIMALS).round() as u128, DECIMALS as u128);
-    // Integers, since a float would not round 12.5 as PostgreSQL's numeric does.
+    // Integer arithmetic, because floating-point rounding differs from PostgreSQL's numeric for 12.5.
     let copies = (size * COPIES_PER_GB + unit / 2) / unit + 1;
     u64::try_from(copies).unwrap_or(u64::MAX)
 }
@@ -161,22 +163,22 @@ pub fn copies(size_gb: f64) -> u64 {
 /// The table of a run of `cbc`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CbcDataset {
-    /// Its nominal size in gigabytes.
+    /// Nominal size in gigabytes.
     pub size_gb: f64,
-    /// Rows of `pg_settings`, as the role sees it.
+    /// Rows of `pg_settings` that are visible to the role.
     pub settings_rows: u64,
-    /// How many copies of them the table has.
+    /// Number of copies of these rows in the table.
     pub copies: u64,
-    /// `pg_relation_size` of the table in the end, where it came to that.
+    /// Final `pg_relation_size` of the table; absent if the run did not get that far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table_bytes: Option<u64>,
-    /// The same of its index.
+    /// Final `pg_relation_size` of its index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_bytes: Option<u64>,
 }
 
 impl CbcDataset {
-    /// Rows of the table.
+    /// Returns the number of rows of the table.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.copies * self.settings_rows
@@ -192,7 +194,7 @@ impl DatasetSpec for CbcDataset {
         Ok(())
     }
 
-    fn may_have_a_database(&self) -> bool {
+    fn may_use_dedicated_database(&self) -> bool {
         true
     }
 }
@@ -204,11 +206,11 @@ impl Spec for CbcRun {
 
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
         self.validate_alone()?;
-        common.require_no_repetition(NAME)?;
+        common.refuse_repetition_options(NAME)?;
         match common.stop {
             Stop::DurationS(seconds) if seconds == self.query_duration_s => Ok(()),
             _ => refuse(format!(
-                "the queries of {NAME} end after --query-duration, {} s, and nothing else ends them",
+                "the query stages of {NAME} stop after --query-duration ({} s): no other limit is supported",
                 self.query_duration_s
             )),
         }
@@ -223,7 +225,7 @@ impl Spec for CbcRun {
     }
 
     fn repeated(&self) -> Self {
-        // The size that was chosen is in `size_gb`; another machine would choose another one.
+        // `size_gb` holds the chosen size; another machine would choose a different one.
         Self { auto_size: false, ..self.clone() }
     }
 
@@ -231,17 +233,17 @@ impl Spec for CbcRun {
         format!("{NAME} {} GB", self.size_gb)
     }
 
-    fn needs_own_sessions(&self) -> bool {
+    fn needs_dedicated_sessions(&self) -> bool {
         true
     }
 
-    fn may_end_without_transactions(&self) -> bool {
-        // A select over a whole table may take longer than its stage: that is a result.
+    fn allows_no_transactions(&self) -> bool {
+        // A select over a whole table may take longer than its stage, which is a valid result.
         true
     }
 
     fn wrong_replies(&self) -> &'static str {
-        "no row, or more than one"
+        "no row or more than one row"
     }
 }
 
@@ -250,17 +252,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_copies_of_each_size_are_those_of_the_definition() {
+    fn copies_match_the_benchmark_definition() {
         let of = |size_gb: f64| CbcRun { size_gb, ..CbcRun::default() }.copies();
         assert_eq!([0.1, 0.5, 1.0, 2.5].map(of), [1_251, 6_251, 12_501, 31_251]);
-        // 12.5 is rounded away from zero, as PostgreSQL rounds a numeric.
+        // PostgreSQL rounds a numeric of 12.5 away from zero.
         assert_eq!((of(0.001), of(20.0)), (14, 250_001));
         // 500MB and the largest size.
         assert_eq!((of(500.0 / 1024.0), of(SIZE_MAX_GB)), (6_105, 1_250_000_001));
     }
 
     #[test]
-    fn sizes_are_read_with_and_without_units() {
+    fn parses_sizes_with_and_without_units() {
         let pairs = [
             ("20", 20.0),
             ("20GB", 20.0),

@@ -1,6 +1,6 @@
-//! Why a plan is refused.
+//! The error of an invalid plan.
 
-/// Why a plan cannot be run.
+/// The reason why a plan is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PlanError(pub(crate) String);
@@ -16,7 +16,7 @@ pub(super) fn at_least_one(option: &str, value: u64) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Fails where a parameter is not the first of those of several stages, which would be run in its place.
+/// Fails if a parameter differs from the first value of a list of stages: the list would override it.
 pub(super) fn require_first<T: PartialEq>(
     field: &str,
     single: &T,
@@ -25,5 +25,5 @@ pub(super) fn require_first<T: PartialEq>(
     if several.first().is_none_or(|first| first == single) {
         return Ok(());
     }
-    refuse(format!("`{field}` of a plan is not the first one of those of its stages"))
+    refuse(format!("invalid plan: \"{field}\" differs from its value in the first stage"))
 }

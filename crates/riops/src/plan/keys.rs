@@ -1,4 +1,4 @@
-//! Which keys the sessions touch.
+//! The distribution of the accessed keys.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,43 +7,44 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, refuse};
 
-/// Which keys a session touches.
+/// The distribution of the accessed keys.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Distribution {
-    /// Every range as often as every other.
+    /// All ranges with the same frequency.
     #[default]
     Uniform,
-    /// The range of rank r about r^−θ times as often as the first, ranks scattered over the keys.
+    /// The range of rank r with a frequency of about r^−θ times that of the first. Ranks are scattered over
+    /// the keys.
     Zipfian {
-        /// θ: 0 is uniform, 1 the classic.
+        /// θ: 0 is uniform, 1 is Zipf's law.
         theta: f64,
     },
-    /// A share of the keys gets a share of the accesses; both are uniform within.
+    /// A share of the keys gets a share of the accesses. Accesses are uniform within and outside that share.
     Hotspot {
-        /// Percent of the keys, those in front.
+        /// Percentage of the keys, from the lowest key.
         keys_percent: f64,
-        /// Percent of the accesses that go to them.
+        /// Percentage of the accesses to these keys.
         accesses_percent: f64,
     },
-    /// Sysbench's `special`, with its defaults: 75 % of the accesses go to the 1 % of the keys in the
-    /// middle, the others are the mean of twelve random keys.
+    /// sysbench's `special` with its defaults: 75 % of the accesses go to the middle 1 % of the keys, the
+    /// other keys are the mean of twelve random keys.
     Special,
-    /// Sysbench's `gaussian`: the mean of twelve random keys.
+    /// sysbench's `gaussian`: the mean of twelve random keys.
     Gaussian,
-    /// Sysbench's `pareto` with its default: 80 % of the accesses go to the first 20 % of the keys, and
-    /// so on within.
+    /// sysbench's `pareto` with its default: 80 % of the accesses go to the first 20 % of the keys,
+    /// recursively.
     Pareto,
 }
 
-const DISTRIBUTIONS: &str = "uniform, zipfian:THETA (0.01 to 10), hotspot:KEYS%:ACCESSES% (hotspot:20:80), or sysbench's special, gaussian, pareto";
+const DISTRIBUTIONS: &str = "uniform, zipfian:THETA (0.01 to 10), hotspot:KEYS%:ACCESSES% (for example, hotspot:20:80), or sysbench's special, gaussian or pareto";
 
 impl FromStr for Distribution {
     type Err = PlanError;
 
     fn from_str(text: &str) -> Result<Self, PlanError> {
         parse_distribution(text).map_or_else(
-            || refuse(format!("--distribution `{text}` is none of {DISTRIBUTIONS}")),
+            || refuse(format!("unknown distribution \"{text}\": expected {DISTRIBUTIONS}")),
             Ok,
         )
     }
@@ -106,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distributions_are_read_and_printed_alike() {
+    fn distributions_round_trip_through_text() {
         for text in ["uniform", "zipfian:0.99", "hotspot:20:80", "hotspot:0.5:99.5"] {
             assert_eq!(text.parse::<Distribution>().unwrap().to_string(), text);
         }

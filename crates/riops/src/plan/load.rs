@@ -1,5 +1,4 @@
-//! The parameters of the workloads `load` and `point`: of the table that one fills and the other
-//! reads and updates, and of a run of each.
+//! The parameters of the workload `load`, and of the table that `load` fills and `point` reads and updates.
 
 use std::str::FromStr;
 
@@ -9,52 +8,52 @@ use super::error::{PlanError, at_least_one, refuse, require_first};
 use super::policy::{Protocol, Stop};
 use super::spec::{Common, DatasetSpec, Spec, StageFacts, overlaid};
 
-/// The workload's name, and that of its dataset.
+/// Name of the workload and of its dataset.
 const NAME: &str = "load";
-/// Rows that a table may have: as many as an `int` key counts from 0.
+/// Maximum number of rows of a table: the key is an `int` and starts at 0.
 const ROWS_MAX: u64 = 1 << 31;
-/// Characters of one text field.
+/// Maximum length of a text field, in characters.
 const FIELD_LENGTH_MAX: u32 = 1_000_000;
-/// Bytes of a batch that is sent as one message: a quarter of what the server takes.
+/// Maximum size of a batch that is sent as one message, in bytes: a quarter of the server's limit.
 const BATCH_BYTES_MAX: u64 = 256 << 20;
-/// The most parameters that a statement can have: the protocol counts them in two bytes.
+/// Maximum number of parameters of a statement: the protocol counts them in two bytes.
 const PARAMETERS_MAX: u64 = 65_535;
-/// Columns of the table: a key and four texts.
+/// Columns of the table: a key and four text fields.
 const COLUMNS: u64 = 5;
-/// Tablets of the table, far more than a cluster takes.
+/// Maximum number of tablets of the table, far more than a cluster supports.
 const TABLETS_MAX: u32 = 10_000;
-/// PostgreSQL cuts longer names.
+/// Maximum length of a table name, in bytes. PostgreSQL truncates names longer than 63 bytes.
 const NAME_BYTES_MAX: usize = 48;
 
-/// Where the texts of a table come from.
+/// The origin of the texts of a table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Contents {
-    /// From riops, by the seed and the key: what has to be there can be computed again.
+    /// Derived by riops from the seed and the key: the expected contents can be recomputed.
     #[default]
     Seed,
-    /// From the server, or from files: only what was there after the load is known.
+    /// From the server or from files: only the contents found after the load are known.
     Unknown,
 }
 
 /// The table that `run load` fills.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadDataset {
-    /// Its name in the schema `riops`.
+    /// Name of the table in the schema `riops`.
     pub table_name: String,
-    /// Its rows; the keys are 0…rows−1.
+    /// Number of rows. The keys are 0 to `rows` − 1.
     pub rows: u64,
-    /// Characters of each of its four texts.
+    /// Length of each of the four text fields, in characters.
     pub field_length: u32,
-    /// Tablets, where the server has such; 0 is [`Self::TABLETS`].
+    /// Number of tablets, if the server has tablets; 0: [`Self::TABLETS`].
     pub tablets: u32,
-    /// Whether it was loaded without transactions, where the server can do that.
+    /// Whether it was loaded without transactions, if the server supports it.
     pub non_transactional: bool,
-    /// Where its texts come from.
+    /// Origin of the texts.
     pub contents: Contents,
-    /// From which they are derived.
+    /// Random seed of the texts.
     pub seed: u64,
-    /// Other lengths that updates have given to texts.
+    /// Other text lengths written by updates, in characters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub updated_lengths: Vec<u32>,
 }
@@ -75,24 +74,27 @@ impl Default for LoadDataset {
 }
 
 impl LoadDataset {
-    /// Tablets where none are asked for, as in ysql-bench.
+    /// Default number of tablets, as in ysql-bench.
     pub const TABLETS: u32 = 3;
 
-    /// Checks what can be checked without a target.
+    /// Checks everything that can be checked without a server.
     ///
     /// # Errors
-    /// [`PlanError`] that names the option, its value and what is allowed.
+    /// [`PlanError`] with the option, its value and the allowed values.
     pub fn validate(&self) -> Result<(), PlanError> {
         at_least_one("--rows", self.rows)?;
         if self.rows > ROWS_MAX {
             return refuse(format!(
-                "--rows {} is more than {ROWS_MAX}: the key is an int",
+                "--rows {} exceeds the maximum of {ROWS_MAX}: the key is an int",
                 self.rows
             ));
         }
         validate_field_length(self.field_length)?;
         if self.tablets > TABLETS_MAX {
-            return refuse(format!("--tablets {} is more than {TABLETS_MAX}", self.tablets));
+            return refuse(format!(
+                "--tablets {} exceeds the maximum of {TABLETS_MAX}",
+                self.tablets
+            ));
         }
         let name = &self.table_name;
         let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
@@ -101,17 +103,17 @@ impl LoadDataset {
                 .all(|each| each.is_ascii_lowercase() || each.is_ascii_digit() || each == '_');
         if !is_plain || name.len() > NAME_BYTES_MAX {
             return refuse(format!(
-                "--table-name `{name}` is no name of at most {NAME_BYTES_MAX} small letters, digits and underscores"
+                "--table-name must consist of at most {NAME_BYTES_MAX} lowercase letters, digits and underscores, not \"{name}\""
             ));
         }
-        // The registry's own tables, and those of the other workload.
+        // The tables of the registry and of the workload `rows`.
         if ["dataset", "run"].contains(&name.as_str()) || name.starts_with("rows_") {
-            return refuse(format!("--table-name {name} is a table of riops itself"));
+            return refuse(format!("--table-name \"{name}\" is reserved for riops"));
         }
         Ok(())
     }
 
-    /// Every length that a text may have.
+    /// Returns all lengths that a text may have, in characters.
     #[must_use]
     pub fn lengths(&self) -> Vec<u32> {
         std::iter::once(self.field_length).chain(self.updated_lengths.iter().copied()).collect()
@@ -121,32 +123,34 @@ impl LoadDataset {
 pub(super) fn validate_field_length(length: u32) -> Result<(), PlanError> {
     at_least_one("--field-length", u64::from(length))?;
     if length > FIELD_LENGTH_MAX {
-        return refuse(format!("--field-length {length} is more than {FIELD_LENGTH_MAX}"));
+        return refuse(format!(
+            "--field-length {length} exceeds the maximum of {FIELD_LENGTH_MAX}"
+        ));
     }
     Ok(())
 }
 
-/// How rows get into the table.
+/// The load method.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// INSERT with a list of rows.
+    /// INSERT with a VALUES list.
     #[default]
     Insert,
-    /// COPY FROM STDIN as text.
+    /// COPY FROM STDIN in text format.
     Copy,
-    /// COPY FROM STDIN in the binary format.
+    /// COPY FROM STDIN in binary format.
     CopyBinary,
-    /// COPY of a file on the server, one for each session.
+    /// COPY FROM a file on the server, one file per session.
     CopyFile,
-    /// A procedure in the server that makes the rows itself.
+    /// A procedure that generates the rows in the server.
     Procedure,
-    /// INSERT of an array for each column.
+    /// INSERT … SELECT FROM unnest, with one array per column.
     Unnest,
 }
 
 impl Method {
-    /// As it is typed.
+    /// Returns the name on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -159,7 +163,7 @@ impl Method {
         }
     }
 
-    /// Where the texts come from.
+    /// Returns the origin of the texts.
     #[must_use]
     pub fn contents(self) -> Contents {
         match self {
@@ -168,8 +172,8 @@ impl Method {
         }
     }
 
-    /// Whether a batch is made whole before it is sent.
-    fn makes_whole_batches(self) -> bool {
+    /// Whether a batch is sent as a single message.
+    fn buffers_whole_batches(self) -> bool {
         matches!(self, Self::Insert | Self::Unnest)
     }
 }
@@ -187,28 +191,28 @@ impl FromStr for Method {
             "unnest" => Self::Unnest,
             _ => {
                 return refuse(format!(
-                    "--method `{text}` is none of insert, copy (copy_mem), copy-binary, copy-file, procedure and unnest"
+                    "unknown method \"{text}\": expected insert, copy (or copy_mem), copy-binary, copy-file, procedure or unnest"
                 ));
             }
         })
     }
 }
 
-/// What the sessions of `run load` do.
+/// The parameters of `run load`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadRun {
-    /// How rows get into the table.
+    /// Load method.
     pub method: Method,
-    /// The methods of a comparison, each a stage of its own; empty: only `method`.
+    /// Methods to compare, one stage for each; empty: only `method`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub methods: Vec<Method>,
-    /// Rows of one statement, which is one transaction.
+    /// Rows per statement. Each statement is one transaction.
     pub batch_size: u64,
-    /// Where the files of `copy-file` are on the server.
+    /// Directory of the files of `copy-file` on the server.
     pub dir: String,
     /// Whether rows are loaded without a distributed transaction (YugabyteDB).
     pub non_transactional: bool,
-    /// Whether a table that is there already is dropped first.
+    /// Whether an existing table is dropped first.
     pub drop: bool,
 }
 
@@ -230,15 +234,18 @@ impl LoadRun {
         require_first("method", &self.method, &self.methods)?;
         at_least_one("--batch-size", self.batch_size)?;
         if !self.dir.starts_with('/') || self.dir.chars().any(char::is_control) {
-            return refuse(format!("--dir `{}` is no absolute path on the server", self.dir));
+            return refuse(format!(
+                "--dir must be an absolute path on the server, not \"{}\"",
+                self.dir
+            ));
         }
         Ok(())
     }
 
-    /// Checks the run against the table that it is to fill, and the protocol that it uses.
+    /// Checks the run against its table and the protocol.
     ///
     /// # Errors
-    /// [`PlanError`] where a batch is larger than a statement can be.
+    /// [`PlanError`] if a batch does not fit into a statement.
     pub fn validate_for(&self, dataset: &LoadDataset, protocol: Protocol) -> Result<(), PlanError> {
         let batch = self.batch_size.min(dataset.rows);
         let bytes = batch.saturating_mul(4 * u64::from(dataset.field_length) + 64);
@@ -246,14 +253,14 @@ impl LoadRun {
             let bound = stage.method == Method::Insert && protocol != Protocol::Simple;
             if bound && batch > PARAMETERS_MAX / COLUMNS {
                 return refuse(format!(
-                    "--batch-size {batch} makes {} parameters, and a statement can have {PARAMETERS_MAX}: use at most {}, or another --method, or --protocol simple",
+                    "--batch-size {batch} requires {} parameters, but a statement can have at most {PARAMETERS_MAX}: use a batch size of at most {}, another --method, or --protocol simple",
                     batch.saturating_mul(COLUMNS),
                     PARAMETERS_MAX / COLUMNS
                 ));
             }
-            if stage.method.makes_whole_batches() && bytes > BATCH_BYTES_MAX {
+            if stage.method.buffers_whole_batches() && bytes > BATCH_BYTES_MAX {
                 return refuse(format!(
-                    "--batch-size {batch} makes a statement of about {} MB: use a smaller one, or --method copy, which sends a batch piece by piece",
+                    "--batch-size {batch} gives a statement of about {} MB: use a smaller batch size, or --method copy, which streams a batch",
                     bytes / 1_000_000
                 ));
             }
@@ -261,7 +268,7 @@ impl LoadRun {
         Ok(())
     }
 
-    /// What each stage does, in the order in which they are run.
+    /// Returns the parameters of each stage, in execution order.
     #[must_use]
     pub fn stages(&self) -> Vec<Self> {
         let methods =
@@ -287,7 +294,7 @@ impl DatasetSpec for LoadDataset {
     }
 
     fn stays_when_interrupted(&self) -> bool {
-        // A load was measured: its rows were acknowledged, and can be verified.
+        // The rows of an interrupted load were measured and acknowledged, and can be verified.
         true
     }
 }
@@ -299,11 +306,11 @@ impl Spec for LoadRun {
 
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
         self.validate_alone()?;
-        common.require_no_repetition(NAME)?;
+        common.refuse_repetition_options(NAME)?;
         let table = overlaid(&LoadDataset::default(), common.dataset)?;
         if common.stop != Stop::Rows(table.rows) {
             return refuse(format!(
-                "a load ends with the last of its {} rows (`dataset.rows`), and `stop` says otherwise",
+                "invalid plan: a load stops after all {} rows (`dataset.rows`), which contradicts `stop`",
                 table.rows
             ));
         }
@@ -320,7 +327,7 @@ impl Spec for LoadRun {
 
     fn facts(&self) -> StageFacts {
         StageFacts {
-            // A file is one statement, however many rows it has.
+            // A file is loaded with one statement, regardless of its number of rows.
             batch: (self.method != Method::CopyFile).then_some(self.batch_size),
             method: Some(self.method.as_str().to_owned()),
             ..StageFacts::default()
@@ -335,7 +342,7 @@ impl Spec for LoadRun {
         true
     }
 
-    fn needs_own_sessions(&self) -> bool {
+    fn needs_dedicated_sessions(&self) -> bool {
         true
     }
 
@@ -354,7 +361,7 @@ mod tests {
     use crate::plan::Protocol;
 
     #[test]
-    fn methods_are_read_under_both_names() {
+    fn parses_methods_by_all_their_names() {
         assert_eq!("copy_mem".parse(), Ok(Method::Copy));
         assert_eq!("copy_file".parse(), Ok(Method::CopyFile));
         for method in ["insert", "copy", "copy-binary", "copy-file", "procedure", "unnest"] {
@@ -364,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_has_at_most_as_many_rows_as_parameters_allow() {
+    fn rejects_a_batch_with_too_many_parameters() {
         let dataset = LoadDataset::default();
         let run = |batch_size, method| LoadRun { method, batch_size, ..LoadRun::default() };
         let prepared = Protocol::Prepared;
@@ -373,13 +380,13 @@ mod tests {
         assert!(refused.to_string().contains("65540 parameters"), "{refused}");
         assert_eq!(run(13_108, Method::Insert).validate_for(&dataset, Protocol::Simple), Ok(()));
         assert_eq!(run(13_108, Method::Unnest).validate_for(&dataset, prepared), Ok(()));
-        // A table that is smaller than a batch makes smaller batches.
+        // The batch size is limited to the number of rows of the table.
         let small = LoadDataset { rows: 10, ..LoadDataset::default() };
         assert_eq!(run(1_000_000, Method::Insert).validate_for(&small, prepared), Ok(()));
     }
 
     #[test]
-    fn a_batch_that_does_not_fit_into_a_message_is_refused() {
+    fn rejects_a_batch_that_does_not_fit_into_a_message() {
         let dataset = LoadDataset { field_length: 1_000_000, ..LoadDataset::default() };
         let run = |method| LoadRun { method, ..LoadRun::default() };
         for method in [Method::Insert, Method::Unnest] {
@@ -389,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_name_is_plain_and_not_one_of_riops_itself() {
+    fn rejects_table_names_that_need_quotes_or_are_reserved() {
         let named =
             |name: &str| LoadDataset { table_name: name.to_owned(), ..LoadDataset::default() };
         for good in ["test_table", "t1", "_x"] {

@@ -1,6 +1,6 @@
-//! What to run: plain data, as it is stored in the record and read back from it.
+//! The plan of a run: plain data, stored in the record and read back from it.
 //!
-//! Reads no command line, no file and no clock.
+//! Reads no command line, file or clock.
 
 pub mod cbc;
 mod error;

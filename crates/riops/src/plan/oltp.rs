@@ -1,4 +1,4 @@
-//! Parameters of the workload `oltp`: sysbench's, under sysbench's names.
+//! The parameters of the workload `oltp`: those of sysbench, with the same names.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,20 +10,20 @@ use super::keys::Distribution;
 use super::policy::{Caches, Protocol};
 use super::spec::{Common, DatasetSpec, Spec};
 
-/// The workload's name, and that of its dataset.
+/// Name of the workload and of its dataset.
 const NAME: &str = "oltp";
-/// Names are numbered from 1 with as many digits as they need.
+/// Maximum number of tables.
 const TABLES_MAX: u32 = 10_000;
-/// `id` is an `integer`; what inserts add has to fit too.
+/// `id` is an `integer`, and inserts need some of its range.
 const TABLE_SIZE_MAX: u64 = 2_000_000_000;
-/// Statements of one kind in a transaction.
+/// Maximum number of statements of one kind in a transaction.
 const STATEMENTS_MAX: u32 = 10_000;
-/// Parameters of one statement that the protocol can count.
+/// Maximum number of parameters of a statement in the wire protocol.
 const PARAMETERS_MAX: u32 = 65_535;
-/// Tablets of one table, far more than a cluster takes.
+/// Maximum number of tablets of a table, far more than a cluster supports.
 const SPLITS_MAX: u32 = 10_000;
 
-/// Which of sysbench's tests.
+/// The tests of sysbench.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names are sysbench's")]
@@ -48,7 +48,7 @@ pub enum OltpTest {
     Join,
 }
 
-/// Each test, its name, and that of its file in sysbench.
+/// Each test, with its name and the name of its file in sysbench.
 const TESTS: [(OltpTest, &str, &str); 17] = [
     (OltpTest::ReadWrite, "read-write", "oltp_read_write"),
     (OltpTest::ReadOnly, "read-only", "oltp_read_only"),
@@ -70,13 +70,13 @@ const TESTS: [(OltpTest, &str, &str); 17] = [
 ];
 
 impl OltpTest {
-    /// As it is typed.
+    /// Returns the name on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         TESTS.iter().find(|(test, ..)| *test == self).map_or("", |(_, name, _)| name)
     }
 
-    /// The name of its file in sysbench.
+    /// Returns the name of its file in sysbench.
     #[must_use]
     pub fn sysbench_name(self) -> &'static str {
         TESTS.iter().find(|(test, ..)| *test == self).map_or("", |(.., name)| name)
@@ -94,7 +94,7 @@ impl FromStr for OltpTest {
             || {
                 let names: Vec<_> = TESTS.iter().map(|(_, name, _)| *name).collect();
                 refuse(format!(
-                    "the test `{text}` is none of {}, nor one of sysbench's names for them (oltp_read_write)",
+                    "unknown test \"{text}\": expected {}, or a sysbench name such as oltp_read_write",
                     names.join(", ")
                 ))
             },
@@ -109,34 +109,34 @@ impl fmt::Display for OltpTest {
     }
 }
 
-/// What `prepare oltp` makes.
+/// The parameters of the dataset of `prepare oltp`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of sysbench")]
 pub struct OltpDataset {
-    /// Where the tables are.
+    /// Schema of the tables.
     pub schema: String,
-    /// Tables: `sbtest1`…
+    /// Number of tables: `sbtest1`…
     pub tables: u32,
-    /// Rows of each, with the ids from 1 on.
+    /// Rows per table, with ids from 1.
     pub table_size: u64,
-    /// Whether the server counts the ids.
+    /// Whether the ids are auto-increment.
     pub auto_inc: bool,
-    /// Whether the id has a plain index instead of a primary key.
+    /// Whether `id` has a secondary index instead of a primary key.
     pub secondary: bool,
-    /// Whether there is an index on `k`.
+    /// Whether `k` is indexed.
     pub create_secondary: bool,
-    /// Numbers of the id's sequence that a session takes at once; 0 leaves it to the server.
+    /// Cache size of the sequence of `id`; 0: the default of the server.
     pub serial_cache_size: u32,
-    /// `YugabyteDB`: whether the id is range-sharded instead of hashed.
+    /// Whether `id` is range-sharded instead of hash-sharded (`YugabyteDB`).
     pub range_key_partitioning: bool,
-    /// `YugabyteDB`: whether such a table is split at equal steps of the id.
+    /// Whether a range-sharded table is split at equal steps of `id` (`YugabyteDB`).
     pub manual_range_splitting: bool,
-    /// `YugabyteDB`: into how many tablets.
+    /// Number of tablets of such a table (`YugabyteDB`).
     pub num_table_splits: u32,
-    /// Whether somebody else made the tables: then they are never dropped.
+    /// Whether the tables were not created by riops. Such tables are never dropped.
     pub adopted: bool,
-    /// From which the contents are derived.
+    /// Random seed of the contents.
     pub seed: u64,
 }
 
@@ -159,7 +159,7 @@ impl Default for OltpDataset {
     }
 }
 
-/// Whether a name needs no quotes, in no dialect.
+/// Whether a name needs no quotes in any dialect.
 pub(super) fn is_plain_name(name: &str) -> bool {
     let starts_well = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
     let rest = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
@@ -167,25 +167,25 @@ pub(super) fn is_plain_name(name: &str) -> bool {
 }
 
 impl OltpDataset {
-    /// Checks what can be checked without a target.
+    /// Checks everything that can be checked without a server.
     ///
     /// # Errors
-    /// [`PlanError`] that names the option, its value and what is allowed.
+    /// [`PlanError`] with the option, its value and the allowed values.
     pub fn validate(&self) -> Result<(), PlanError> {
         if !is_plain_name(&self.schema) {
             return refuse(format!(
-                "--schema `{}` has to be of small letters, digits and underscores",
+                "--schema must consist of lowercase letters, digits and underscores, not \"{}\"",
                 self.schema
             ));
         }
         at_least_one("--tables", u64::from(self.tables))?;
         at_least_one("--table-size", self.table_size)?;
         if self.tables > TABLES_MAX {
-            return refuse(format!("--tables {} is more than {TABLES_MAX}", self.tables));
+            return refuse(format!("--tables {} exceeds the maximum of {TABLES_MAX}", self.tables));
         }
         if self.table_size > TABLE_SIZE_MAX {
             return refuse(format!(
-                "--table-size {} is more than {TABLE_SIZE_MAX}: ids are of the type integer",
+                "--table-size {} exceeds the maximum of {TABLE_SIZE_MAX}: the type of id is integer",
                 self.table_size
             ));
         }
@@ -195,7 +195,7 @@ impl OltpDataset {
                 || u64::from(self.num_table_splits) > self.table_size
             {
                 return refuse(format!(
-                    "--num-table-splits {} is more than {SPLITS_MAX} or than --table-size {}",
+                    "--num-table-splits {} exceeds the maximum of {SPLITS_MAX} or --table-size {}",
                     self.num_table_splits, self.table_size
                 ));
             }
@@ -203,55 +203,55 @@ impl OltpDataset {
         Ok(())
     }
 
-    /// The tables, from the first, with their schema.
+    /// Returns the schema-qualified names of the tables.
     pub fn table_names(&self) -> impl Iterator<Item = String> {
         (1..=self.tables).map(|number| format!("{}.sbtest{number}", self.schema))
     }
 }
 
-/// What the sessions of `run oltp` do.
+/// The parameters of `run oltp`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OltpRun {
-    /// Which test.
+    /// Test.
     pub test: OltpTest,
-    /// Rows of each range query.
+    /// Rows per range query.
     pub range_size: u32,
-    /// Selects of a row by its id in a transaction.
+    /// Selects by id per transaction.
     pub point_selects: u32,
-    /// Selects of a range of rows.
+    /// Range selects per transaction.
     pub simple_ranges: u32,
-    /// Sums over one.
+    /// Range selects with a sum.
     pub sum_ranges: u32,
-    /// Selects of one in the order of a text.
+    /// Range selects ordered by a text column.
     pub order_ranges: u32,
-    /// Selects of its different texts.
+    /// Range selects of distinct texts.
     pub distinct_ranges: u32,
-    /// Whether there are any of these four.
+    /// Whether a transaction contains these four kinds of range selects.
     pub range_selects: bool,
-    /// Updates of the indexed column.
+    /// Updates of the indexed column per transaction.
     pub index_updates: u32,
-    /// Updates of a text.
+    /// Updates of a text column per transaction.
     pub non_index_updates: u32,
-    /// Rows that are deleted and inserted again.
+    /// Rows per transaction that are deleted and inserted again.
     pub delete_inserts: u32,
-    /// Whether every statement is committed by itself.
+    /// Whether every statement is a separate transaction (autocommit).
     pub skip_trx: bool,
-    /// Inserts of a transaction of `multi-insert`.
+    /// Inserts per transaction of `multi-insert`.
     pub num_rows_in_insert: u32,
-    /// Rows of a statement of `multi-value-insert`.
+    /// Rows per statement of `multi-value-insert`.
     pub batch_insert_count: u32,
     /// Values in the list of `random-points`.
     pub random_points: u32,
     /// Ranges in the condition of `random-ranges`.
     pub number_of_ranges: u32,
-    /// By how much their ends differ.
+    /// Difference between the bounds of each such range.
     pub delta: u32,
-    /// Whether the statements of a transaction are sent together.
+    /// Whether the statements of a transaction are pipelined.
     pub pipeline: bool,
-    /// Which ids are touched.
+    /// Distribution of the ids.
     pub distribution: Distribution,
-    /// In which state the caches are at the start.
+    /// State of the caches at the start.
     pub caches: Caches,
 }
 
@@ -296,7 +296,7 @@ impl OltpRun {
             ("--num-rows-in-insert", self.num_rows_in_insert),
         ];
         if let Some((option, count)) = counts.iter().find(|(_, count)| *count > STATEMENTS_MAX) {
-            return refuse(format!("{option} {count} is more than {STATEMENTS_MAX}"));
+            return refuse(format!("{option} {count} exceeds the maximum of {STATEMENTS_MAX}"));
         }
         at_least_one("--range-size", u64::from(self.range_size))?;
         at_least_one("--random-points", u64::from(self.random_points))?;
@@ -309,20 +309,20 @@ impl OltpRun {
         ] {
             if values > PARAMETERS_MAX {
                 return refuse(format!(
-                    "{option} makes {values} parameters, and a statement has at most {PARAMETERS_MAX}"
+                    "{option} requires {values} parameters, but a statement can have at most {PARAMETERS_MAX}"
                 ));
             }
         }
         if self.reads() == 0 && self.writes() == 0 {
-            return refuse(format!("the test {} has no statement left", self.test));
+            return refuse(format!("the test {} has no statements: every count is 0", self.test));
         }
         Ok(())
     }
 
-    /// Checks it against a dataset and the protocol.
+    /// Checks the run against a dataset and the protocol.
     ///
     /// # Errors
-    /// [`PlanError`]
+    /// [`PlanError`] if the dataset or the protocol does not support the statements of the test.
     pub fn validate_for(&self, dataset: &OltpDataset, protocol: Protocol) -> Result<(), PlanError> {
         let ranges = self.range_statements() > 0
             || matches!(
@@ -334,7 +334,7 @@ impl OltpRun {
             );
         if ranges && u64::from(self.range_size) > dataset.table_size {
             return refuse(format!(
-                "--range-size {} is more than the {} rows of a table",
+                "--range-size {} exceeds the {} rows of each table",
                 self.range_size, dataset.table_size
             ));
         }
@@ -344,7 +344,7 @@ impl OltpRun {
         );
         if on_k && !dataset.create_secondary {
             return refuse(format!(
-                "the test {} needs the index on k: prepare the tables with --create-secondary true",
+                "the test {} requires the index on k: prepare the tables with --create-secondary true",
                 self.test
             ));
         }
@@ -355,21 +355,21 @@ impl OltpRun {
             && parameters > PARAMETERS_MAX
         {
             return refuse(format!(
-                "--batch-insert-count {} makes {parameters} parameters, and a statement has at most {PARAMETERS_MAX}: use fewer rows or --protocol simple",
+                "--batch-insert-count {} requires {parameters} parameters, but a statement can have at most {PARAMETERS_MAX}: use fewer rows or --protocol simple",
                 self.batch_insert_count
             ));
         }
         Ok(())
     }
 
-    /// Whether a transaction begins and commits by statements of its own.
+    /// Whether transactions use explicit BEGIN and COMMIT statements.
     #[must_use]
     pub fn is_explicit(&self) -> bool {
-        let of_several = matches!(
+        let has_several_statements = matches!(
             self.test,
             OltpTest::ReadWrite | OltpTest::ReadOnly | OltpTest::WriteOnly | OltpTest::MultiInsert
         );
-        of_several && !self.skip_trx
+        has_several_statements && !self.skip_trx
     }
 
     fn range_statements(&self) -> u32 {
@@ -381,7 +381,7 @@ impl OltpRun {
         }
     }
 
-    /// Statements of a transaction that read.
+    /// Returns the number of reading statements per transaction.
     #[must_use]
     pub fn reads(&self) -> u32 {
         match self.test {
@@ -400,7 +400,7 @@ impl OltpRun {
         }
     }
 
-    /// Statements of a transaction that change rows.
+    /// Returns the number of writing statements per transaction.
     #[must_use]
     pub fn writes(&self) -> u32 {
         match self.test {
@@ -417,13 +417,14 @@ impl OltpRun {
         }
     }
 
-    /// Whether rows are deleted and inserted again: then a statement may meet a row that is gone.
+    /// Whether rows are deleted and inserted again, so that another session's statement may find a row
+    /// missing.
     #[must_use]
     pub fn replaces(&self) -> bool {
         matches!(self.test, OltpTest::ReadWrite | OltpTest::WriteOnly) && self.delete_inserts > 0
     }
 
-    /// Whether rows are added.
+    /// Whether the test only inserts rows.
     #[must_use]
     pub fn inserts(&self) -> bool {
         matches!(self.test, OltpTest::Insert | OltpTest::MultiInsert | OltpTest::MultiValueInsert)
@@ -453,13 +454,13 @@ impl Spec for OltpRun {
         self.validate_alone()?;
         if common.pipeline > 1 {
             return refuse(
-                "--pipeline of oltp sends the statements of one transaction together, and takes no number"
+                "--pipeline takes no number for oltp: it pipelines the statements of one transaction"
                     .to_owned(),
             );
         }
         if self.pipeline && self.skip_trx {
             return refuse(
-                "--pipeline and --skip-trx contradict each other: what is sent together is one transaction"
+                "--pipeline cannot be combined with --skip-trx: it pipelines the statements of one transaction"
                     .to_owned(),
             );
         }
@@ -483,7 +484,7 @@ impl Spec for OltpRun {
     }
 
     fn wrong_replies(&self) -> &'static str {
-        "fewer or more rows than were asked for, or a text of a wrong length: rows of the load are missing"
+        "fewer or more rows than requested, or a text of the wrong length: loaded rows are missing"
     }
 }
 
@@ -492,7 +493,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_test_is_read_under_its_own_and_under_sysbench_s_name() {
+    fn parses_tests_by_name_and_by_sysbench_name() {
         for (test, name, sysbench) in TESTS {
             assert_eq!(name.parse(), Ok(test));
             assert_eq!(sysbench.parse(), Ok(test));
@@ -504,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn the_counts_of_statements_are_those_of_sysbench_s_tests() {
+    fn statement_counts_match_sysbench() {
         let of = |test| OltpRun { test, ..OltpRun::default() };
         let read_write = of(OltpTest::ReadWrite);
         assert_eq!((read_write.reads(), read_write.writes()), (14, 4));
@@ -517,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_by_the_name_of_its_option() {
+    fn rejects_invalid_values_with_the_name_of_the_option() {
         type Change = fn(&mut OltpDataset);
         let run = OltpRun::default();
         let dataset = OltpDataset::default();

@@ -1,60 +1,62 @@
-//! `pgio.conf`: the shell variables that PGIO is configured with, as options of riops. Pure.
+//! `pgio.conf`: converts the shell variables that configure PGIO to options of riops. Pure.
 
 use std::collections::BTreeMap;
 
 use super::error::{PlanError, refuse};
 use crate::units::Size;
 
-/// The variables, each a number but for the last four.
+/// Variables with a number.
 const NUMBERS: [&str; 6] =
     ["UPDATE_PCT", "RUN_TIME", "NUM_SCHEMAS", "NUM_THREADS", "WORK_UNIT", "UPDATE_WORK_UNIT"];
+/// Variables with a text.
 const TEXTS: [&str; 4] = ["SCALE", "DBNAME", "CONNECT_STRING", "CREATE_BASE_TABLE"];
-/// PGIO's smallest table.
+/// Minimum size of a table in PGIO, in blocks.
 const BLOCKS_MIN: u64 = 1024;
 
-/// What a file says.
+/// The contents of a `pgio.conf`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PgioConf {
     values: BTreeMap<String, String>,
-    /// Variables that PGIO does not have, in the order of the file.
+    /// Names of the variables that PGIO does not have, in file order.
     pub unknown: Vec<String>,
 }
 
-/// What the options are for: not every variable matters to both.
+/// The command that the options are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// `riops prepare`
     Prepare,
     /// `riops run`
     Run,
-    /// Any other command: only the database matters.
+    /// Any other command: only the database is used.
     Other,
 }
 
-/// Whether a file sets shell variables in capitals, which no file of riops's own does.
+/// Whether a file sets shell variables with uppercase names, which a riops configuration file never does.
 #[must_use]
 pub fn is_pgio(text: &str) -> bool {
     text.lines().any(|line| assignment(line).is_some())
 }
 
-/// The name and the rest of a line `NAME=…` or `export NAME=…`.
+/// Returns the name and the unparsed value of a line `NAME=…` or `export NAME=…`.
 fn assignment(line: &str) -> Option<(&str, &str)> {
     let line = line.trim_start();
     let line = line.strip_prefix("export ").map_or(line, str::trim_start);
     let (name, value) = line.split_once('=')?;
-    let capitals = |character: char| {
+    let is_uppercase_name = |character: char| {
         character.is_ascii_uppercase() || character.is_ascii_digit() || character == '_'
     };
-    (name.starts_with(|first: char| first.is_ascii_uppercase()) && name.chars().all(capitals))
-        .then_some((name, value))
+    (name.starts_with(|first: char| first.is_ascii_uppercase())
+        && name.chars().all(is_uppercase_name))
+    .then_some((name, value))
 }
 
 impl PgioConf {
-    /// Reads a file.
+    /// Parses the text of a file.
     ///
     /// # Errors
-    /// [`PlanError`] with the number of the line that is no assignment of a plain value, or with
-    /// the variable whose value makes no sense.
+    /// [`PlanError`] with the number of the line that is not an assignment of a literal value, or with the
+    /// variable whose value is invalid.
     pub fn parse(text: &str) -> Result<Self, PlanError> {
         let mut found = Self::default();
         for (number, line) in (1..).zip(text.lines()) {
@@ -62,12 +64,12 @@ impl PgioConf {
                 continue;
             }
             let Some((name, value)) = assignment(line) else {
-                return refuse(format!("line {number} is no assignment of a variable"));
+                return refuse(format!("line {number} is not a variable assignment"));
             };
-            // Without the value, which may hold a password.
+            // Not with the value, which may contain a password.
             let Some(words) = shell_words(value) else {
                 return refuse(format!(
-                    "line {number}: {name} has no plain value; riops runs no shell, so write out what it stands for"
+                    "line {number}: {name} must have a literal value: riops does not expand shell variables or commands"
                 ));
             };
             let value = words.into_iter().next().unwrap_or_default();
@@ -75,7 +77,7 @@ impl PgioConf {
                 found.unknown.push(name.to_owned());
             } else if NUMBERS.contains(&name) && !is_in_range(name, &value) {
                 return refuse(format!(
-                    "{name}={value} is not a whole number from 1 on (UPDATE_PCT: from 0 to 100)"
+                    "{name}={value} must be an integer of at least 1 (UPDATE_PCT: 0 to 100)"
                 ));
             } else {
                 found.values.insert(name.to_owned(), value);
@@ -86,7 +88,7 @@ impl PgioConf {
                 Ok(size) if size.blocks() >= BLOCKS_MIN => {}
                 _ => {
                     return refuse(format!(
-                        "SCALE={scale} is neither a number of blocks nor a size with M, G or T, or it is less than {BLOCKS_MIN} blocks"
+                        "SCALE={scale} must be a number of blocks or a size with the unit M, G or T, and at least {BLOCKS_MIN} blocks"
                     ));
                 }
             }
@@ -99,7 +101,7 @@ impl PgioConf {
         self.values.get(name)?.parse().ok()
     }
 
-    /// Whether it says how large a table is.
+    /// Whether the file sets the size of the tables.
     #[must_use]
     pub fn has_scale(&self) -> bool {
         self.values.contains_key("SCALE")
@@ -109,17 +111,17 @@ impl PgioConf {
         self.values.get("DBNAME").map(String::as_str)
     }
 
-    /// Variables that say nothing to riops, each with the reason.
+    /// Returns a notice for each variable that has no effect in riops.
     #[must_use]
     pub fn without_effect(&self) -> Vec<String> {
         let mut notices: Vec<String> = self
             .unknown
             .iter()
-            .map(|name| format!("{name} is no variable of PGIO: not used"))
+            .map(|name| format!("{name} is not a variable of PGIO and has no effect"))
             .collect();
         if self.values.contains_key("CREATE_BASE_TABLE") {
             notices.push(
-                "CREATE_BASE_TABLE has no effect: riops makes the rows without a seed table"
+                "CREATE_BASE_TABLE has no effect: riops generates rows without a seed table"
                     .to_owned(),
             );
         }
@@ -127,13 +129,13 @@ impl PgioConf {
             (self.database_name(), self.values.contains_key("CONNECT_STRING"))
         {
             notices.push(format!(
-                "DBNAME={name} is only a name here: CONNECT_STRING or -d says which database is measured"
+                "DBNAME={name} has no effect: CONNECT_STRING or -d sets the database"
             ));
         }
         notices
     }
 
-    /// The options by their long names, with values as they would be typed.
+    /// Returns the options by their long names, with values as on the command line.
     #[must_use]
     pub fn options(&self, purpose: Purpose) -> Vec<(&'static str, String)> {
         let mut options = Vec::new();
@@ -166,21 +168,22 @@ impl PgioConf {
         options
     }
 
-    /// What follows `psql` in PGIO, as a connection string; else the database's name.
+    /// Returns the connection string: from the arguments that PGIO passes to `psql`, otherwise from the
+    /// name of the database.
     fn database(&self) -> Result<Option<String>, PlanError> {
         let Some(text) = self.values.get("CONNECT_STRING") else {
             return Ok(self.database_name().map(|name| format!("dbname={}", quoted(name))));
         };
         let refused = || {
             PlanError(
-                "CONNECT_STRING cannot be read: give a URL, a connection string, or psql's -h, -p, -U, -d and the database".to_owned(),
+                "cannot parse CONNECT_STRING: use a URL, a connection string, or the options -h, -p, -U and -d of psql".to_owned(),
             )
         };
         if text.contains("://") && !text.contains(char::is_whitespace) {
             return Ok(Some(text.clone()));
         }
         let words = shell_words(text).ok_or_else(refused)?;
-        // A connection string in PGIO's own quotes has lost them with the assignment.
+        // The quotes around a connection string were removed with those of the assignment.
         if words.iter().all(|word| word.contains('=') && !word.starts_with('-')) {
             return Ok(Some(text.clone()));
         }
@@ -216,19 +219,19 @@ impl PgioConf {
     }
 }
 
-/// Whether the value of a variable that is a number makes sense.
+/// Whether the value of a numeric variable is in its range.
 fn is_in_range(name: &str, value: &str) -> bool {
     let range = if name == "UPDATE_PCT" { 0..=100 } else { 1..=u32::MAX };
     value.parse().is_ok_and(|number| range.contains(&number))
 }
 
-/// A value of a connection string.
+/// Quotes a value of a connection string.
 fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// The words of a line of shell, without its comment; `None` where it is not plain text: a variable,
-/// a command, an open quote.
+/// Splits a line of shell into words, without its comment. Returns `None` if it is not literal text: a
+/// variable, a command, or an unterminated quote.
 fn shell_words(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -269,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_becomes_the_options_of_each_command() {
+    fn converts_a_file_to_the_options_of_each_command() {
         assert!(is_pgio(FILE));
         assert_eq!(
             options(FILE, Purpose::Run),
@@ -302,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_ignored_in_silence() {
+    fn reports_every_variable_without_effect() {
         let read = PgioConf::parse(&format!("{FILE}OUTPUT_DIR=/tmp\n")).unwrap();
         assert_eq!(read.unknown, ["OUTPUT_DIR"]);
         let notices = read.without_effect().join("\n");
@@ -312,8 +315,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_plain_is_refused_with_its_line() {
-        for (text, said) in [
+    fn rejects_lines_without_a_literal_value() {
+        for (text, expected) in [
             ("A=1\nif true", "line 2"),
             ("DBNAME=$USER", "line 1: DBNAME"),
             ("RUN_TIME=\"ten\"", "RUN_TIME=ten"),
@@ -324,12 +327,12 @@ mod tests {
             ("CONNECT_STRING=\"-x 5\"", "CONNECT_STRING"),
         ] {
             let error = PgioConf::parse(text).unwrap_err().to_string();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 
     #[test]
-    fn the_connection_is_read_as_psql_would() {
+    fn parses_the_connection_as_psql_does() {
         for (text, database) in [
             ("postgresql://a@b/c?x=y", "postgresql://a@b/c?x=y"),
             ("host=h dbname=d", "host=h dbname=d"),
@@ -344,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn no_error_repeats_what_may_be_a_password() {
+    fn errors_do_not_repeat_possible_passwords() {
         for text in
             ["CONNECT_STRING='-x secret'", "CONNECT_STRING=\"$secret\"", "PGPASSWORD secret"]
         {
@@ -354,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_riops_are_told_apart() {
+    fn detects_pgio_files() {
         assert!(!is_pgio("sessions = 8\nbatch = 10\n# A=1\n"));
         assert!(is_pgio("  export SCALE=1G"));
     }

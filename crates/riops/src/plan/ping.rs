@@ -6,21 +6,21 @@ use super::error::{PlanError, refuse};
 use super::policy::{Protocol, Stop};
 use super::spec::{Common, Spec};
 
-/// What makes one round trip.
+/// The statement of one round trip.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PingStatement {
-    /// `select 1`: a statement that is executed and returns a row, and touches no table.
+    /// `select 1`: a statement that returns a row and reads no table.
     #[default]
     Select1,
-    /// An empty query: the server parses nothing and returns no row.
+    /// An empty query: nothing to parse, no row.
     Empty,
-    /// A lone Sync: no query at all, only the two ends of the protocol.
+    /// A lone Sync message: no query, only the protocol round trip.
     Sync,
 }
 
 impl PingStatement {
-    /// As it is typed.
+    /// Returns the name on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -31,10 +31,10 @@ impl PingStatement {
     }
 }
 
-/// What the sessions of `run ping` do.
+/// The parameters of `run ping`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PingRun {
-    /// What they send.
+    /// Statement of each round trip.
     pub statement: PingStatement,
 }
 
@@ -46,13 +46,13 @@ impl Spec for PingRun {
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
         if self.statement == PingStatement::Sync && common.protocol == Protocol::Simple {
             return refuse(
-                "--statement sync goes with --protocol prepared or extended: the simple protocol has no Sync"
+                "--statement sync requires --protocol prepared or extended: the simple query protocol has no Sync message"
                     .to_owned(),
             );
         }
         if matches!(common.stop, Stop::Rows(_)) && self.statement != PingStatement::Select1 {
             return refuse(format!(
-                "--total-rows goes with --statement select1: {} returns no rows",
+                "--total-rows requires --statement select1: {} returns no rows",
                 self.statement.as_str()
             ));
         }
@@ -68,7 +68,7 @@ impl Spec for PingRun {
     }
 
     fn wrong_replies(&self) -> &'static str {
-        "no row, or more than one"
+        "no row or more than one row"
     }
 }
 
@@ -78,7 +78,7 @@ mod tests {
     use crate::plan::Plan;
 
     #[test]
-    fn a_lone_sync_needs_the_extended_protocol_and_returns_no_rows() {
+    fn sync_requires_the_extended_protocol_and_returns_no_rows() {
         let sync = PingRun { statement: PingStatement::Sync };
         let plan = Plan { work: sync.into(), ..Plan::default() };
         assert_eq!(plan.validate(), Ok(()));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_without_a_dataset_takes_no_parameters_of_one() {
+    fn rejects_dataset_parameters_without_a_dataset() {
         let mut plan = Plan { work: PingRun::default().into(), ..Plan::default() };
         plan.dataset.insert("rows".to_owned(), 5.into());
         assert!(plan.validate().unwrap_err().to_string().contains("has no dataset"));

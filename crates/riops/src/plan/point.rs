@@ -11,11 +11,11 @@ use super::load::validate_field_length;
 use super::policy::Caches;
 use super::spec::{Common, Spec};
 
-/// Which statements the sessions of `run point` send; selects, where nothing else is said.
+/// The mix of statements of `run point`; the default is selects only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PointOperations {
-    /// Percent of them that are updates; the others are selects.
+    /// Percentage of updates; the other statements are selects.
     pub update_percent: u8,
 }
 
@@ -36,7 +36,7 @@ impl FromStr for PointOperations {
         match update_percent {
             Some(update_percent) => Ok(Self { update_percent }),
             None => refuse(format!(
-                "--op `{text}` is none of select, update and mixed:SELECT%/UPDATE% whose shares make 100 (mixed:90/10)"
+                "unknown operation \"{text}\": expected select, update, or mixed:SELECT%/UPDATE% with percentages that add up to 100 (for example, mixed:90/10)"
             )),
         }
     }
@@ -66,19 +66,19 @@ impl From<PointOperations> for String {
     }
 }
 
-/// What the sessions of `run point` do.
+/// The parameters of `run point`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PointRun {
-    /// Which statements they send.
+    /// Mix of statements.
     pub op: PointOperations,
-    /// Which keys are touched.
+    /// Distribution of the keys.
     pub distribution: Distribution,
-    /// Characters of each text that an update writes; absent: those of the table.
+    /// Length of each text that an update writes, in characters; absent: the length in the table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_length: Option<u32>,
-    /// In which state the caches are at the start.
+    /// State of the caches at the start.
     pub caches: Caches,
-    /// Whether updates are made without a distributed transaction (YugabyteDB).
+    /// Whether updates run without a distributed transaction (YugabyteDB).
     pub non_transactional: bool,
 }
 
@@ -98,20 +98,20 @@ impl PointRun {
     fn validate_alone(&self) -> Result<(), PlanError> {
         if self.field_length.is_some() && !self.updates() {
             return refuse(
-                "--field-length goes with --op update or mixed: it is what updates write"
+                "--field-length requires --op update or mixed: it is the length of the texts that updates write"
                     .to_owned(),
             );
         }
         self.field_length.map_or(Ok(()), validate_field_length)
     }
 
-    /// Whether any statement selects.
+    /// Whether any statement is a select.
     #[must_use]
     pub fn selects(&self) -> bool {
         self.op.update_percent < 100
     }
 
-    /// Whether any statement updates.
+    /// Whether any statement is an update.
     #[must_use]
     pub fn updates(&self) -> bool {
         self.op.update_percent > 0
@@ -144,7 +144,7 @@ impl Spec for PointRun {
     }
 
     fn wrong_replies(&self) -> &'static str {
-        "no row, more than one, or a text of a wrong length"
+        "no row, more than one row, or a text of the wrong length"
     }
 }
 
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operations_are_read_and_printed_alike() {
+    fn operations_round_trip_through_text() {
         for text in ["select", "update", "mixed:90/10", "mixed:1/99"] {
             assert_eq!(text.parse::<PointOperations>().unwrap().to_string(), text);
         }

@@ -1,44 +1,44 @@
-//! Decisions that are the same for every workload: when transactions start and when they end, how they are
-//! sent, what happens after an error.
+//! Policies that apply to every workload: when transactions start, when a run stops, how statements are sent,
+//! and how errors are handled.
 
 use serde::{Deserialize, Serialize};
 
-/// Sessions that one client may open: far more than a server takes without a pooler.
+/// Maximum number of sessions: far more than a server accepts without a pooler.
 pub const SESSIONS_MAX: u32 = 10_000;
 
-/// When a measurement ends.
+/// When the measurement stops.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// After this many seconds on the clock.
+    /// After this many seconds.
     DurationS(f64),
-    /// After exactly this many transactions, over all sessions.
+    /// After exactly this many transactions, summed over all sessions.
     Transactions(u64),
-    /// With the transaction that brings the rows, over all sessions, to at least this many.
+    /// After the transaction with which the number of rows, summed over all sessions, reaches this value.
     Rows(u64),
 }
 
-/// Which intended start each transaction has.
+/// The intended start times of transactions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Schedule {
-    /// The next one starts when the last one has ended: the closed loop.
+    /// Closed loop: a transaction starts when the previous one has ended.
     #[default]
     Closed,
-    /// Starts at even distances on the clock, over all sessions.
+    /// Open loop with evenly spaced starts, over all sessions.
     Constant {
-        /// Transactions per second, above 0.
+        /// Transactions per second, greater than 0.
         per_s: f64,
     },
-    /// Starts at random distances, over all sessions: as many independent users make them.
+    /// Open loop with a Poisson process, over all sessions: the arrivals of many independent users.
     Poisson {
-        /// Transactions per second on average, above 0.
+        /// Average transactions per second, greater than 0.
         per_s: f64,
     },
 }
 
 impl Schedule {
-    /// Transactions per second, where a rate is set.
+    /// Returns the transactions per second, or `None` for a closed loop.
     #[must_use]
     pub fn per_s(self) -> Option<f64> {
         match self {
@@ -52,17 +52,17 @@ impl Schedule {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {
-    /// Parsed once for each session, then executed by name with binary values.
+    /// Extended query protocol with named prepared statements: parsed once per session, binary parameters.
     #[default]
     Prepared,
-    /// Parsed, bound and executed each time, with binary values.
+    /// Extended query protocol with the unnamed statement: parsed each time, binary parameters.
     Extended,
-    /// As text with the values in it.
+    /// Simple query protocol, with the values in the statement text.
     Simple,
 }
 
 impl Protocol {
-    /// As it is typed.
+    /// Returns the name on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -73,26 +73,26 @@ impl Protocol {
     }
 }
 
-/// What happens after an error that a retry cannot mend.
+/// The reaction to an error that is not retried.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnError {
-    /// The run ends; what was measured is kept.
+    /// The run stops. The results until then are stored.
     #[default]
     Stop,
-    /// The transaction is counted as failed, and the session goes on with the next.
+    /// The transaction is counted as failed, and the session continues with the next one.
     Continue,
 }
 
-/// How errors are met.
+/// The handling of errors.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ErrorPolicy {
-    /// How often a transaction is sent again after a serialization failure or a deadlock.
+    /// Maximum number of retries of a transaction after serialization failures and deadlocks.
     pub max_retries: u32,
-    /// What happens after any other error of a statement, and when the retries are used up.
+    /// Reaction to any other statement error, and to the failure of the last retry.
     pub on_error: OnError,
-    /// How long a session whose connection broke tries to get another one, in seconds.
+    /// Timeout for reconnecting a session after its connection was lost, in seconds.
     pub reconnect_timeout_s: f64,
 }
 
@@ -102,23 +102,23 @@ impl Default for ErrorPolicy {
     }
 }
 
-/// When a transaction is late, and what happens to it then.
+/// The latency limit, and the handling of late transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LatencyLimit {
-    /// A longer response time is late, in seconds.
+    /// Maximum response time, in seconds. A transaction above it is late.
     pub limit_s: f64,
-    /// Whether a transaction that could only become late is not sent at all.
+    /// Whether transactions that are already late before they are sent are skipped.
     pub skip: bool,
 }
 
-/// In which state the caches are when a stage starts.
+/// The state of the caches at the start of a stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Caches {
-    /// As they are.
+    /// Unchanged.
     #[default]
     AsFound,
-    /// Without the dataset, as far as that can be done.
+    /// Without the dataset if possible.
     Cold,
     /// With as much of the dataset as fits.
     Warm,
@@ -128,7 +128,7 @@ pub enum Caches {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PreparePolicy {
-    /// On the embedded server only: a database that somebody named is not filled without being asked.
+    /// Only on the embedded server: a database named by the user is not filled without their consent.
     #[default]
     Embedded,
     /// On every server.

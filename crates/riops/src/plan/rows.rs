@@ -1,4 +1,4 @@
-//! The parameters of the workload `rows`: of its dataset, and of a run on it.
+//! The parameters of the workload `rows`: of its dataset and of its runs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,17 +11,16 @@ use super::keys::Distribution;
 use super::policy::{Caches, Protocol, Schedule};
 use super::spec::{Common, DatasetSpec, Spec, StageFacts};
 
-/// The workload's name, and that of its dataset.
+/// Name of the workload and of its dataset.
 const NAME: &str = "rows";
 
-/// The order in which rows are inserted, which is where they lie in a heap table.
+/// The insert order of rows, which is their physical order in a heap table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Order {
-    /// A pseudo-random permutation of all keys: neighbours in the index are strangers in the
-    /// table.
+    /// A pseudo-random permutation of all keys: neighbors in the index are far apart in the table.
     Scattered,
-    /// In the order of the keys.
+    /// By key.
     Key,
     /// By the hash of the key, within each batch.
     Hash,
@@ -68,19 +67,19 @@ impl From<Order> for String {
     }
 }
 
-/// How rows fill the blocks of a heap table.
+/// The number of rows per block of a heap table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layout {
-    /// As many rows to a block as fit.
+    /// As many rows per block as fit.
     #[default]
     Packed,
-    /// One row to a block, so that one row read is one block read: SLOB's layout.
+    /// One row per block, so that one row read is one block read, as in SLOB.
     Block,
 }
 
 impl Layout {
-    /// As it is typed.
+    /// Returns the name on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -90,49 +89,49 @@ impl Layout {
     }
 }
 
-/// What `prepare rows` makes.
+/// The parameters of the dataset of `prepare rows`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowsDataset {
-    /// Tables.
+    /// Number of tables.
     pub tables: u32,
-    /// Rows of each table; the keys are 1…rows.
+    /// Rows per table. The keys are 1 to `rows`.
     pub rows: u64,
-    /// Rows of one load transaction.
+    /// Rows per transaction of the load.
     pub batch: u64,
-    /// Characters of the column that makes rows larger.
+    /// Length of the filler column, in characters.
     pub filler: u32,
-    /// Where the rows lie.
+    /// Physical order of the rows.
     pub order: Order,
-    /// How they fill the blocks.
+    /// Rows per block.
     #[serde(default)]
     pub layout: Layout,
-    /// Whether the key is the primary key, instead of an index beside the table.
+    /// Whether the key is the primary key instead of a secondary index.
     pub primary_key: bool,
-    /// Tablets of the table, where the server has such; 0 leaves it to the server.
+    /// Tablets of each table, if the server has tablets; 0: the default of the server.
     #[serde(default)]
     pub tablets: u32,
-    /// Tablets of the index, split at equal distances of the key; 0 leaves it to the server.
+    /// Tablets of the index, split at equal steps of the key; 0: the default of the server.
     #[serde(default)]
     pub index_tablets: u32,
-    /// Whether rows are loaded without transactions, where the server can do that.
+    /// Whether rows are loaded without transactions, if the server supports it.
     #[serde(default)]
     pub non_transactional: bool,
-    /// From which the contents are derived.
+    /// Random seed of the contents.
     pub seed: u64,
 }
 
-/// With a fill factor of 10 % a block of 8 kB takes a second row unless the first has more than 396
-/// bytes: two rows have to leave 90 % of it free. The rest of a row has about 60 bytes.
+/// With a fill factor of 10 % a block of 8 kB accepts a second row unless the first is longer than 396
+/// bytes: two rows must leave 90 % of it free. A row without its filler has about 60 bytes.
 const BLOCK_FILLER_MIN: u32 = 400;
-/// What makes a row fill its block in the layout `block`, as in PGIO.
+/// Default length of the filler in the layout `block`, as in PGIO: a row then fills its block.
 pub const BLOCK_FILLER: u32 = 1024;
-/// Tablets of one table, far more than a cluster takes.
+/// Maximum number of tablets of a table, far more than a cluster supports.
 const TABLETS_MAX: u32 = 10_000;
-/// A row has to fit into one page of 8 kB, uncompressed.
+/// A row must fit into one page of 8 kB, uncompressed.
 const FILLER_MAX: u32 = 8_000;
-/// As many as the four digits of a table's name can count.
+/// The name of a table has four digits.
 const TABLES_MAX: u32 = 9_999;
-/// Keys are `bigint`; a tenth of its range leaves room for every sum and product made of them.
+/// Keys are `bigint`. A limit far below its maximum leaves room for sums and products of keys.
 const ROWS_MAX: u64 = 1_000_000_000_000_000;
 
 impl Default for RowsDataset {
@@ -154,30 +153,30 @@ impl Default for RowsDataset {
 }
 
 impl RowsDataset {
-    /// Checks what can be checked without a target.
+    /// Checks everything that can be checked without a server.
     ///
     /// # Errors
-    /// [`PlanError`] that names the option, its value and what is allowed.
+    /// [`PlanError`] with the option, its value and the allowed values.
     pub fn validate(&self) -> Result<(), PlanError> {
         at_least_one("--tables", u64::from(self.tables))?;
         at_least_one("--rows", self.rows)?;
         at_least_one("--batch", self.batch)?;
         at_least_one("--filler", u64::from(self.filler))?;
         if self.tables > TABLES_MAX {
-            return refuse(format!("--tables {} is more than {TABLES_MAX}", self.tables));
+            return refuse(format!("--tables {} exceeds the maximum of {TABLES_MAX}", self.tables));
         }
         if self.rows > ROWS_MAX {
-            return refuse(format!("--rows {} is more than {ROWS_MAX}", self.rows));
+            return refuse(format!("--rows {} exceeds the maximum of {ROWS_MAX}", self.rows));
         }
         if self.filler > FILLER_MAX {
             return refuse(format!(
-                "--filler {} is more than {FILLER_MAX}: a row has to fit into one page",
+                "--filler {} exceeds the maximum of {FILLER_MAX}: a row must fit into one page",
                 self.filler
             ));
         }
         if self.layout == Layout::Block && self.filler < BLOCK_FILLER_MIN {
             return refuse(format!(
-                "--filler {} is less than {BLOCK_FILLER_MIN}: with --layout block a second row would fit into the block",
+                "--filler must be at least {BLOCK_FILLER_MIN} with --layout block, not {}: a second row would fit into the block",
                 self.filler
             ));
         }
@@ -186,7 +185,7 @@ impl RowsDataset {
         {
             if tablets > TABLETS_MAX || u64::from(tablets) > self.rows {
                 return refuse(format!(
-                    "{option} {tablets} is more than {TABLETS_MAX}, or than there are rows"
+                    "{option} {tablets} exceeds the maximum of {TABLETS_MAX} or the number of rows"
                 ));
             }
         }
@@ -194,30 +193,30 @@ impl RowsDataset {
     }
 }
 
-/// Of what `--update-percent` is a share.
+/// The unit that `--update-percent` refers to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UpdateShare {
-    /// Of the rows: ybio's way.
+    /// Percentage of the rows, as in ybio.
     #[default]
     Rows,
-    /// Of the transactions: PGIO's way.
+    /// Percentage of the transactions, as in PGIO.
     Transactions,
 }
 
-/// Who repeats the transactions of a session.
+/// Where the transaction loop of a session runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoopSide {
-    /// riops sends each of them.
+    /// In the client: riops sends each transaction.
     #[default]
     Client,
-    /// A procedure in the server, which each session calls once.
+    /// In the server: a procedure that each session calls once.
     Server,
 }
 
 impl LoopSide {
-    /// As it is typed.
+    /// Returns the name on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -227,40 +226,40 @@ impl LoopSide {
     }
 }
 
-/// What the sessions of `run rows` do.
+/// The parameters of `run rows`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RowsRun {
-    /// Rows that one read touches.
+    /// Rows per read.
     pub batch: u64,
-    /// The batch sizes of a study, each a stage of its own; empty: only `batch`.
+    /// Batch sizes to compare, one stage for each; empty: only `batch`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub batches: Vec<u64>,
-    /// Percent of the rows, or of the transactions, that are updated instead of read.
+    /// Percentage of rows or transactions that are updated instead of read.
     pub update_percent: u8,
-    /// Of which of the two.
+    /// Unit of `update_percent`.
     #[serde(default)]
     pub update_share: UpdateShare,
-    /// Rows that one update touches; absent: as many as a read.
+    /// Rows per update; absent: as many as per read.
     pub update_batch: Option<u64>,
-    /// Whether reads stay in the index.
+    /// Whether reads are index-only.
     pub index_only: bool,
-    /// Whether each session keeps to one table, instead of choosing one for each transaction.
+    /// Whether each session uses one table instead of choosing one for each transaction.
     pub table_per_session: bool,
-    /// Which keys are touched.
+    /// Distribution of the keys.
     pub distribution: Distribution,
-    /// Who repeats the transactions.
+    /// Where the transaction loop runs.
     #[serde(default, rename = "loop")]
     pub loop_side: LoopSide,
-    /// The sides of a comparison, each a stage of its own; empty: only `loop_side`.
+    /// Loop sides to compare, one stage for each; empty: only `loop_side`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loop_sides: Vec<LoopSide>,
-    /// In which state the caches are at each stage's start.
+    /// State of the caches at the start of each stage.
     #[serde(default)]
     pub caches: Caches,
-    /// Reads may be answered by followers, with data this old, in milliseconds (YugabyteDB).
+    /// Maximum staleness of follower reads, in milliseconds; absent: reads from the leader (YugabyteDB).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follower_reads_ms: Option<u64>,
-    /// Updates are made without a distributed transaction (YugabyteDB).
+    /// Whether updates run without a distributed transaction (YugabyteDB).
     #[serde(default)]
     pub non_transactional: bool,
 }
@@ -285,7 +284,7 @@ impl Default for RowsRun {
     }
 }
 
-/// Stages of one run: more is a sweep.
+/// Maximum number of stages of a run. Larger studies are sweeps.
 const STAGES_MAX: usize = 100;
 
 impl RowsRun {
@@ -297,37 +296,41 @@ impl RowsRun {
         }
         at_least_one("--update-batch", self.update_batch())?;
         if self.update_percent > 100 {
-            return refuse(format!("--update-percent {} is more than 100", self.update_percent));
+            return refuse(format!(
+                "--update-percent {} exceeds the maximum of 100",
+                self.update_percent
+            ));
         }
         if self.stages().len() > STAGES_MAX {
             return refuse(format!(
-                "--batch and --loop make {} stages, and {STAGES_MAX} are the most",
+                "--batch and --loop give {} stages, which exceeds the maximum of {STAGES_MAX}",
                 self.stages().len()
             ));
         }
         if self.has_server_loop() && self.distribution != Distribution::Uniform {
             return refuse(format!(
-                "--distribution {} goes with --loop client only: the server-side loop draws its keys uniformly",
+                "--distribution {} requires --loop client: the server-side loop only supports uniformly distributed keys",
                 self.distribution
             ));
         }
         if self.follower_reads_ms.is_some() && self.has_server_loop() {
             return refuse(
-                "--follower-reads goes with --loop client only: the server-side loop needs a temporary view, which a read-only session cannot make".to_owned(),
+                "--follower-reads requires --loop client: the server-side loop creates a temporary view, which a read-only session cannot do".to_owned(),
             );
         }
         if self.follower_reads_ms.is_some() && self.updates() {
             return refuse(
-                "--follower-reads goes with reads only: followers take no updates".to_owned(),
+                "--follower-reads requires --update-percent 0: followers do not accept updates"
+                    .to_owned(),
             );
         }
         Ok(())
     }
 
-    /// Checks the run against the dataset that it will find.
+    /// Checks the run against its dataset.
     ///
     /// # Errors
-    /// [`PlanError`] where a batch is larger than a table.
+    /// [`PlanError`] if a batch is larger than a table.
     pub fn validate_for(&self, dataset: &RowsDataset) -> Result<(), PlanError> {
         for stage in self.stages() {
             let batches = [
@@ -337,7 +340,7 @@ impl RowsRun {
             for (option, batch, used) in batches {
                 if used && batch > dataset.rows {
                     return refuse(format!(
-                        "{option} {batch} is more than the {} rows of each table: use a smaller batch, or prepare more rows",
+                        "{option} {batch} exceeds the {} rows of each table: use a smaller batch or prepare more rows",
                         dataset.rows
                     ));
                 }
@@ -346,7 +349,7 @@ impl RowsRun {
         Ok(())
     }
 
-    /// What each stage does, in the order in which they are run.
+    /// Returns the parameters of each stage, in execution order.
     #[must_use]
     pub fn stages(&self) -> Vec<Self> {
         let batches = if self.batches.is_empty() { vec![self.batch] } else { self.batches.clone() };
@@ -366,25 +369,25 @@ impl RowsRun {
             .collect()
     }
 
-    /// Rows that one update touches.
+    /// Returns the rows per update.
     #[must_use]
     pub fn update_batch(&self) -> u64 {
         self.update_batch.unwrap_or(self.batch)
     }
 
-    /// Whether any transaction reads.
+    /// Whether any transaction is a read.
     #[must_use]
     pub fn reads(&self) -> bool {
         self.update_percent < 100
     }
 
-    /// Whether any transaction updates.
+    /// Whether any transaction is an update.
     #[must_use]
     pub fn updates(&self) -> bool {
         self.update_percent > 0
     }
 
-    /// Whether the loop of any stage runs in the server.
+    /// Whether the transaction loop of any stage runs in the server.
     #[must_use]
     pub fn has_server_loop(&self) -> bool {
         self.stages().iter().any(|stage| stage.loop_side == LoopSide::Server)
@@ -401,7 +404,7 @@ impl DatasetSpec for RowsDataset {
     }
 
     fn complete(&self, given: &mut serde_json::Map<String, Value>) {
-        // A row without a filler of its own does not fill its block.
+        // Without an explicit filler, a row would not fill its block.
         let block = given.get("layout").is_some_and(|layout| layout == Layout::Block.as_str());
         if block && self.layout == Layout::Packed {
             given.entry("filler").or_insert_with(|| BLOCK_FILLER.into());
@@ -419,7 +422,7 @@ impl Spec for RowsRun {
         if !Self::has_server_loop(self) {
             return Ok(());
         }
-        // All of these are decided for each transaction, and the client sends none.
+        // All of these apply to single transactions, which the client does not send.
         let client_only = [
             ("--rebalance", common.rebalance),
             ("--graph", common.keep_samples),
@@ -431,7 +434,7 @@ impl Spec for RowsRun {
         ];
         match client_only.iter().find(|(_, used)| *used) {
             Some((option, _)) => refuse(format!(
-                "{option} goes with --loop client only: the server-side loop is one call a session"
+                "{option} requires --loop client: the server-side loop is a single call per session"
             )),
             None => Ok(()),
         }
@@ -464,7 +467,7 @@ impl Spec for RowsRun {
     }
 
     fn counts_changes_of(&self, operation: &str) -> bool {
-        // An update that stays in the index leaves no trace in the rows.
+        // An index-only update leaves no trace in the rows.
         operation == "update" && !self.index_only
     }
 
@@ -478,14 +481,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_that_is_no_known_word_is_an_expression() {
+    fn an_unknown_order_is_an_sql_expression() {
         assert_eq!("key".parse(), Ok(Order::Key));
         assert_eq!("mykey % 7".parse(), Ok(Order::Sql("mykey % 7".to_owned())));
         assert!("  ".parse::<Order>().is_err());
     }
 
     #[test]
-    fn a_batch_larger_than_the_table_is_refused_only_where_it_is_used() {
+    fn rejects_a_batch_larger_than_the_table_only_if_it_is_used() {
         let dataset = RowsDataset { rows: 10, ..RowsDataset::default() };
         let read = RowsRun { batch: 11, update_batch: Some(5), ..RowsRun::default() };
         assert!(read.validate_for(&dataset).is_err());
@@ -496,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn a_study_has_a_stage_for_each_batch_and_side() {
+    fn runs_one_stage_for_each_batch_size_and_loop_side() {
         let study = RowsRun {
             batches: vec![1, 100],
             loop_sides: vec![LoopSide::Client, LoopSide::Server],
@@ -511,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_side_loop_draws_uniformly() {
+    fn the_server_side_loop_requires_a_uniform_distribution() {
         let run = RowsRun { loop_side: LoopSide::Server, ..RowsRun::default() };
         assert_eq!(run.validate_alone(), Ok(()));
         let skewed = RowsRun { distribution: Distribution::Zipfian { theta: 0.9 }, ..run };
@@ -519,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_layout_block_a_row_has_to_fill_its_block() {
+    fn the_block_layout_requires_rows_that_fill_a_block() {
         let block = RowsDataset { layout: Layout::Block, filler: 399, ..RowsDataset::default() };
         assert!(block.validate().unwrap_err().to_string().contains("--layout block"));
         assert_eq!(RowsDataset { filler: BLOCK_FILLER, ..block }.validate(), Ok(()));

@@ -16,103 +16,103 @@ use super::spread::Spread;
 use super::threshold::{Metric, Threshold, TimeKind};
 use super::work::{DatasetPlan, Parameters, WorkPlan};
 
-/// Points of a time series that are kept.
+/// Maximum number of points of a time series.
 pub const SERIES_POINTS_MAX: usize = 100_000;
-/// Transactions under way on one session: the wire protocol's part counts up to it.
+/// Maximum number of transactions in flight on one session: a limit of the protocol crate.
 const PIPELINE_MAX: usize = riops_wire::pipeline::BATCHES_MAX;
-/// More starts a second than any client makes.
+/// Maximum rate, in transactions per second: more than any client can start.
 const RATE_MAX: f64 = 1e7;
-/// The longest run: 30 days.
+/// Maximum duration of a run: 30 days.
 const DURATION_S_MAX: f64 = 30.0 * 86_400.0;
-/// The shortest interval: below it the figures are mostly noise.
+/// Minimum interval: shorter intervals give mostly noise.
 const INTERVAL_S_MIN: f64 = 0.1;
 
-/// Everything a run needs to know except where the database is, with the defaults filled in: the same plan
+/// Everything a run needs to know except where the database is, with the defaults filled in. The same plan
 /// gives the same run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a decision of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent option")]
 pub struct Plan {
-    /// What the sessions do.
+    /// Work of the sessions.
     #[serde(flatten)]
     pub work: WorkPlan,
-    /// Connections that do the work.
+    /// Number of sessions.
     pub sessions: u32,
-    /// Threads that drive them.
+    /// Number of worker threads that drive them.
     pub workers: u32,
-    /// Which intended start each transaction has.
+    /// Intended start times of the transactions.
     pub schedule: Schedule,
     /// How statements are sent.
     #[serde(default)]
     pub protocol: Protocol,
-    /// Transactions that a session may have under way at once.
+    /// Maximum number of transactions in flight per session.
     #[serde(default = "one")]
     pub pipeline: u32,
-    /// A new connection after this many transactions of a session.
+    /// Number of transactions after which a session reconnects; absent: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reconnect_every: Option<u64>,
-    /// How errors are met.
+    /// Handling of errors.
     #[serde(default)]
     pub errors: ErrorPolicy,
-    /// Which node of a cluster each session goes to.
+    /// Distribution of the sessions over the nodes of a cluster.
     #[serde(default)]
     pub spread: Spread,
-    /// Whether sessions go home when the node that they had to leave is back.
+    /// Whether sessions return to their node when it is available again.
     #[serde(default)]
     pub rebalance: bool,
-    /// The port of the nodes at which YugabyteDB tells its metrics.
+    /// Port of the metrics endpoint of each YugabyteDB node.
     #[serde(default = "metrics_port")]
     pub metrics_port: u16,
-    /// How long connecting all sessions may take, in seconds; absent: as long as each connection may.
+    /// Timeout for connecting all sessions, in seconds; absent: the timeout of each connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect_within_s: Option<f64>,
-    /// The percentile of the points of the time series, in percent.
+    /// Latency percentile in the time series, in percent.
     #[serde(default = "percentile")]
     pub percentile: f64,
-    /// When a transaction is late.
+    /// Latency limit; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_limit: Option<LatencyLimit>,
-    /// What the result has to be.
+    /// Thresholds for the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thresholds: Vec<Threshold>,
-    /// Whether a breached threshold ends the run.
+    /// Whether a breached threshold stops the run.
     #[serde(default)]
     pub abort_on_threshold: bool,
-    /// Whether a result that the client limited is not valid.
+    /// Whether the run is invalid if the client was the bottleneck.
     #[serde(default)]
     pub strict: bool,
-    /// Seconds before counting starts.
+    /// Duration of the warm-up, which is not measured, in seconds.
     pub warmup_s: f64,
-    /// When counting ends.
+    /// When the measurement stops.
     pub stop: Stop,
-    /// Seconds of each point of the time series.
+    /// Interval of the time series, in seconds.
     pub interval_s: f64,
-    /// From which all random streams are derived.
+    /// Random seed of all random streams.
     pub seed: u64,
-    /// Whether the acknowledged changes are counted in the database afterwards.
+    /// Whether the acknowledged changes are verified in the database after the run.
     pub verify: bool,
-    /// Whether single transactions are kept, for a picture.
+    /// Whether the latencies of single transactions are stored, for a graph.
     #[serde(default)]
     pub keep_samples: bool,
-    /// Parameters that the dataset must have, by their names in the registry; the others are as they are
-    /// found, or defaults where it is prepared.
+    /// Required parameters of the dataset, by their names in the registry. The others are taken from the
+    /// registry, or are defaults if the dataset is prepared.
     #[serde(default, skip_serializing_if = "Parameters::is_empty")]
     pub dataset: Parameters,
-    /// Whether a dataset that is missing is prepared first.
+    /// Whether a missing dataset is prepared first.
     #[serde(default)]
     pub prepare: PreparePolicy,
-    /// Whether the size of a row is asked for.
+    /// Whether the average row size is measured.
     #[serde(default)]
     pub row_size: bool,
-    /// A name for people.
+    /// Label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// More of them, by key.
+    /// Tags, by key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
 }
 
 impl Default for Plan {
-    /// The defaults of the command line, for one session and with the seed 0.
+    /// Returns the defaults of the command line, with one session and the seed 0.
     fn default() -> Self {
         Self {
             work: RowsRun::default().into(),
@@ -151,40 +151,40 @@ fn one() -> u32 {
     1
 }
 
-/// The tserver's.
+/// The default web server port of a YB-TServer.
 fn metrics_port() -> u16 {
     9000
 }
 
-/// As in sysbench.
+/// The default of sysbench.
 fn percentile() -> f64 {
     95.0
 }
 
 impl Plan {
-    /// Reads a plan that was written as JSON.
+    /// Parses a plan from JSON.
     ///
     /// # Errors
-    /// [`PlanError`] where it is no plan, and for a key that no plan has: a misspelled option would else be
-    /// ignored without a word.
+    /// [`PlanError`] if the text is not a plan or has an unknown key: a misspelled option would otherwise be
+    /// ignored silently.
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
-        let refused = |error: serde_json::Error| PlanError(format!("not a plan: {error}"));
+        let refused = |error: serde_json::Error| PlanError(format!("invalid plan: {error}"));
         let given: Value = serde_json::from_str(text).map_err(refused)?;
         require_one_workload(&given)?;
         let plan: Self = serde_json::from_str(text).map_err(refused)?;
         let known = serde_json::to_value(&plan).map_err(refused)?;
         match unknown_key(&given, &known) {
-            Some(key) => refuse(format!("a plan has no `{key}`")),
+            Some(key) => refuse(format!("invalid plan: unknown key \"{key}\"")),
             None => Ok(plan),
         }
     }
 
-    /// Checks what can be checked without a server.
+    /// Checks everything that can be checked without a server.
     ///
     /// # Errors
-    /// [`PlanError`] that names the option, its value and what is allowed.
+    /// [`PlanError`] with the option, its value and the allowed values.
     pub fn validate(&self) -> Result<(), PlanError> {
-        // First: its options may be where the others come from.
+        // First, because other options may be derived from those of the workload.
         self.work.spec().validate(&self.common())?;
         self.validate_dataset()?;
         self.validate_sessions()?;
@@ -194,13 +194,15 @@ impl Plan {
         self.validate_thresholds()?;
         if self.rebalance && matches!(self.spread, Spread::Off | Spread::LeastConnections) {
             return refuse(format!(
-                "--rebalance and --spread {} contradict each other: sessions have no home to go back to",
+                "--rebalance cannot be combined with --spread {}: sessions have no assigned node to return to",
                 self.spread
             ));
         }
         let names = self.label.iter().chain(self.tags.keys()).chain(self.tags.values());
         match names.into_iter().find(|name| name.chars().any(char::is_control)) {
-            Some(name) => refuse(format!("--label and --tag take no control characters: {name:?}")),
+            Some(name) => {
+                refuse(format!("--label and --tag must not contain control characters: {name:?}"))
+            }
             None => Ok(()),
         }
     }
@@ -222,11 +224,11 @@ impl Plan {
         }
     }
 
-    /// The dataset that the run prepares where it is missing: the given parameters, and defaults for the
+    /// Returns the dataset that the run prepares if it is missing: the given parameters, and defaults for the
     /// others. `None` for a workload without a prepared dataset.
     ///
     /// # Errors
-    /// [`PlanError`] where a parameter is unknown or has another type.
+    /// [`PlanError`] if a parameter is unknown or has another type.
     pub fn prepared(&self) -> Result<Option<DatasetPlan>, PlanError> {
         let default = self.work.spec().dataset().and_then(DatasetPlan::default_of);
         let mut given = self.dataset.clone();
@@ -246,11 +248,14 @@ impl Plan {
         at_least_one("--sessions", u64::from(self.sessions))?;
         at_least_one("--workers", u64::from(self.workers))?;
         if self.sessions > SESSIONS_MAX {
-            return refuse(format!("--sessions {} is more than {SESSIONS_MAX}", self.sessions));
+            return refuse(format!(
+                "--sessions {} exceeds the maximum of {SESSIONS_MAX}",
+                self.sessions
+            ));
         }
         if self.workers > self.sessions {
             return refuse(format!(
-                "--workers {} is more than --sessions {}: a session is driven by one worker",
+                "--workers {} exceeds --sessions {}: each session is driven by one worker",
                 self.workers, self.sessions
             ));
         }
@@ -263,7 +268,9 @@ impl Plan {
         if let Some(per_s) = self.schedule.per_s()
             && !(per_s > 0.0 && per_s <= RATE_MAX)
         {
-            return refuse(format!("--rate must be above 0 and at most {RATE_MAX}, not {per_s}"));
+            return refuse(format!(
+                "--rate must be greater than 0 and at most {RATE_MAX}, not {per_s}"
+            ));
         }
         self.reconnect_every.map_or(Ok(()), |every| at_least_one("--reconnect", every))
     }
@@ -291,7 +298,7 @@ impl Plan {
             && !(seconds > 0.0 && seconds <= DURATION_S_MAX)
         {
             return refuse(format!(
-                "--thread-init-timeout must be above 0 and at most 30 days, not {seconds} s"
+                "--thread-init-timeout must be greater than 0 and at most 30 days, not {seconds} s"
             ));
         }
         let timeout_s = self.errors.reconnect_timeout_s;
@@ -305,12 +312,12 @@ impl Plan {
 
     fn validate_stop(&self) -> Result<(), PlanError> {
         match self.stop {
-            Stop::DurationS(seconds) if !(seconds > 0.0 && seconds <= DURATION_S_MAX) => {
-                refuse(format!("--duration must be above 0 and at most 30 days, not {seconds} s"))
-            }
+            Stop::DurationS(seconds) if !(seconds > 0.0 && seconds <= DURATION_S_MAX) => refuse(
+                format!("--duration must be greater than 0 and at most 30 days, not {seconds} s"),
+            ),
             Stop::DurationS(seconds) if seconds / self.interval_s > SERIES_POINTS_MAX as f64 => {
                 refuse(format!(
-                    "--interval {} s over {seconds} s makes more than {SERIES_POINTS_MAX} points: use a longer interval",
+                    "--interval {} s over {seconds} s gives more than {SERIES_POINTS_MAX} points: use a longer interval",
                     self.interval_s
                 ))
             }
@@ -326,18 +333,18 @@ impl Plan {
         };
         if !(limit_s > 0.0 && limit_s <= 3600.0) {
             return refuse(format!(
-                "--latency-limit must be above 0 and at most 1h, not {limit_s} s"
+                "--latency-limit must be greater than 0 and at most 1h, not {limit_s} s"
             ));
         }
         if skip && !matches!(self.stop, Stop::DurationS(_)) {
             return refuse(
-                "--skip-late goes with --duration only: what is skipped is no transaction that a number could count"
+                "--skip-late requires --duration: skipped transactions do not count toward a number of transactions or rows"
                     .to_owned(),
             );
         }
         if skip && self.schedule == Schedule::Closed {
             return refuse(
-                "--skip-late needs --rate: without intended starts nothing is late before it is sent"
+                "--skip-late requires --rate: in a closed loop no transaction is late before it is sent"
                     .to_owned(),
             );
         }
@@ -350,7 +357,7 @@ impl Plan {
                 self.thresholds.iter().find(|threshold| threshold.metric == Metric::Late)
         {
             return refuse(format!(
-                "--threshold '{late}' needs --latency-limit: without it nothing is late"
+                "--threshold '{late}' requires --latency-limit: without it no transaction is late"
             ));
         }
         let response = |threshold: &&Threshold| {
@@ -358,26 +365,26 @@ impl Plan {
         };
         match self.thresholds.iter().find(response) {
             Some(threshold) if self.schedule == Schedule::Closed => refuse(format!(
-                "--threshold '{threshold}' needs --rate: without intended starts there is none"
+                "--threshold '{threshold}' requires --rate: it is not measured in a closed loop"
             )),
             _ => Ok(()),
         }
     }
 
-    /// The length of the warm-up.
+    /// Returns the duration of the warm-up.
     #[must_use]
     pub fn warmup(&self) -> Duration {
         Duration::from_secs_f64(self.warmup_s)
     }
 
-    /// The length of an interval of the time series.
+    /// Returns the interval of the time series.
     #[must_use]
     pub fn interval(&self) -> Duration {
         Duration::from_secs_f64(self.interval_s)
     }
 }
 
-/// Fails with the names of all workloads: serde's own error names no field.
+/// Fails with the names of all workloads: the error of serde does not name the missing field.
 fn require_one_workload(given: &Value) -> Result<(), PlanError> {
     let names = WorkPlan::names();
     let found: Vec<_> =
@@ -386,13 +393,14 @@ fn require_one_workload(given: &Value) -> Result<(), PlanError> {
         return Ok(());
     }
     refuse(format!(
-        "not a plan: it must have the parameters of one workload ({}), and has those of {}",
+        "invalid plan: it must have the parameters of exactly one workload ({}), but has those of {}",
         names.join(", "),
         if found.is_empty() { "none".to_owned() } else { found.join(" and ") }
     ))
 }
 
-/// The first key of `given` that `known` does not have. Absent ones may be left out where a value is empty.
+/// Returns the first key of `given` that is missing in `known`. Keys with an empty value are accepted,
+/// because serialization omits them.
 fn unknown_key(given: &Value, known: &Value) -> Option<String> {
     let (Value::Object(given), Value::Object(known)) = (given, known) else {
         return None;
@@ -429,13 +437,13 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_survives_its_own_json() {
+    fn plans_round_trip_through_json() {
         let json = serde_json::to_string(&plan()).unwrap();
         assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan());
     }
 
     #[test]
-    fn a_plan_of_an_older_version_can_be_read() {
+    fn reads_plans_of_older_versions() {
         let mut json = serde_json::to_value(plan()).unwrap();
         for added in [
             "protocol",
@@ -462,17 +470,17 @@ mod tests {
     }
 
     #[test]
-    fn absurd_numbers_are_refused_by_the_name_of_their_option() {
+    fn rejects_invalid_values_with_the_name_of_the_option() {
         type Change = fn(&mut Plan);
         let cases: [(Change, &str); 23] = [
-            (|plan| plan.thresholds.push("late=0".parse().unwrap()), "needs --latency-limit"),
+            (|plan| plan.thresholds.push("late=0".parse().unwrap()), "requires --latency-limit"),
             (
                 |plan| {
                     plan.schedule = Schedule::Constant { per_s: 1.0 };
                     plan.stop = Stop::Rows(5);
                     plan.latency_limit = Some(LatencyLimit { limit_s: 1.0, skip: true });
                 },
-                "--duration only",
+                "requires --duration",
             ),
             (|plan| plan.pipeline = 0, "--pipeline"),
             (|plan| plan.pipeline = 1_000, "--pipeline"),
@@ -484,7 +492,7 @@ mod tests {
                 "--skip-late",
             ),
             (|plan| plan.errors.reconnect_timeout_s = f64::NAN, "--reconnect-timeout"),
-            (|plan| plan.thresholds.push("response.p99<1s".parse().unwrap()), "needs --rate"),
+            (|plan| plan.thresholds.push("response.p99<1s".parse().unwrap()), "requires --rate"),
             (|plan| plan.label = Some("red\u{1b}[31m".to_owned()), "--label"),
             (|plan| plan.sessions = 0, "--sessions"),
             (|plan| plan.sessions = 1_000_000, "--sessions"),
@@ -509,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_that_repeats_no_transaction_refuses_what_is_for_those_that_do() {
+    fn workloads_without_repetition_reject_options_for_repeated_transactions() {
         type Change = fn(&mut Plan, LatencyLimit);
         let load = Plan {
             work: LoadRun::default().into(),

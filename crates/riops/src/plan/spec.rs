@@ -1,4 +1,4 @@
-//! What a workload's parameters say about a run of it, for the layers that treat all workloads alike.
+//! Properties of a workload, for the layers that treat all workloads the same way.
 
 use serde_json::Value;
 use serde_json::map::Entry;
@@ -6,7 +6,7 @@ use serde_json::map::Entry;
 use super::error::{PlanError, refuse};
 use super::policy::{Caches, ErrorPolicy, LatencyLimit, OnError, Protocol, Schedule, Stop};
 
-/// The part of a plan that is the same for all workloads, as far as one of them may object to it.
+/// The settings that all workloads share, so that a workload can reject those it does not support.
 #[derive(Debug, Clone, Copy)]
 #[expect(missing_docs, reason = "fields of the plan under the same names")]
 pub struct Common<'a> {
@@ -21,13 +21,13 @@ pub struct Common<'a> {
     pub warmup_s: f64,
     pub errors: ErrorPolicy,
     pub abort_on_threshold: bool,
-    /// The parameters that were given for the dataset, by their names in the registry.
+    /// Parameters given for the dataset, by their names in the registry.
     pub dataset: &'a serde_json::Map<String, Value>,
 }
 
 impl Common<'_> {
-    /// Fails for what only sessions that repeat their transactions can do.
-    pub(super) fn require_no_repetition(&self, workload: &str) -> Result<(), PlanError> {
+    /// Fails if an option is set that applies only to workloads that repeat a transaction.
+    pub(super) fn refuse_repetition_options(&self, workload: &str) -> Result<(), PlanError> {
         let set = [
             ("--rate", self.schedule != Schedule::Closed),
             ("--warmup", self.warmup_s != 0.0),
@@ -40,50 +40,50 @@ impl Common<'_> {
         match set.into_iter().find(|(_, is_set)| *is_set) {
             None => Ok(()),
             Some((option, _)) => refuse(format!(
-                "{option} is for workloads that repeat a transaction, which {workload} does not"
+                "{option} is not supported by {workload}, which does not repeat a transaction"
             )),
         }
     }
 }
 
-/// What of a stage's work stands in its record.
+/// Properties of a stage that are stored in its record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StageFacts {
-    /// Rows that one read touches, or that one statement loads.
+    /// Rows per read, or per statement of a load.
     pub batch: Option<u64>,
-    /// Rows that one update touches.
+    /// Rows per update.
     pub update_batch: Option<u64>,
-    /// How rows get into the table.
+    /// Load method.
     pub method: Option<String>,
-    /// Whether the loop runs in the server.
+    /// Whether the transaction loop runs in the server.
     pub in_server: bool,
-    /// Whether reads stay in the index.
+    /// Whether reads are index-only.
     pub index_only: bool,
 }
 
 /// The parameters of a workload's run.
 pub trait Spec {
-    /// The workload's name on the command line and in the record.
+    /// Returns the workload's name on the command line and in the record.
     fn name(&self) -> &'static str;
 
-    /// Checks what can be checked without a server.
+    /// Checks everything that can be checked without a server.
     ///
     /// # Errors
-    /// [`PlanError`] that names the option, its value and what is allowed.
+    /// [`PlanError`] with the option, its value and the allowed values.
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError>;
 
-    /// The name of its dataset in the registry; `None` where it needs none that was prepared.
+    /// Returns the name of its dataset in the registry, or `None` if it needs no prepared dataset.
     fn dataset(&self) -> Option<&'static str>;
 
     /// Whether any transaction changes rows of a dataset that outlives the run.
     fn writes(&self) -> bool;
 
-    /// The name of a run in a list.
+    /// Returns the title of a run in lists.
     fn title(&self) -> String {
         self.name().to_owned()
     }
 
-    /// The part of each stage, in the order in which they run.
+    /// Returns the parameters of each stage, in execution order.
     fn stages(&self) -> Vec<Self>
     where
         Self: Sized + Clone,
@@ -91,7 +91,8 @@ pub trait Spec {
         vec![self.clone()]
     }
 
-    /// The parameters of a run that repeats this one: what it has found out by itself is given.
+    /// Returns the parameters for a rerun, with everything that this run determined automatically set
+    /// explicitly.
     #[must_use]
     fn repeated(&self) -> Self
     where
@@ -100,91 +101,93 @@ pub trait Spec {
         self.clone()
     }
 
-    /// What stands in the record of a stage.
+    /// Returns the properties of a stage that are stored in its record.
     fn facts(&self) -> StageFacts {
         StageFacts::default()
     }
 
-    /// The state of the caches at a stage's start.
+    /// Returns the requested state of the caches at the start of a stage.
     fn caches(&self) -> Caches {
         Caches::AsFound
     }
 
-    /// Whether the rows of this operation count in the ledger of changes.
+    /// Whether the ledger counts the rows changed by this operation.
     fn counts_changes_of(&self, _operation: &str) -> bool {
         false
     }
 
-    /// Whether changes are counted by their effects, so that sessions can wait for each other's locks.
+    /// Whether the ledger counts the effects of changes. Sessions of such a workload may wait for each
+    /// other's locks.
     fn counts_effects(&self) -> bool {
         false
     }
 
-    /// Whether any stage's loop runs in the server, on one node and with sessions of its own.
+    /// Whether the transaction loop of any stage runs in the server. It needs one node and dedicated
+    /// sessions.
     fn has_server_loop(&self) -> bool {
         false
     }
 
-    /// Whether it relies on session locks and settings from its first statement on.
-    fn needs_own_sessions(&self) -> bool {
+    /// Whether it relies on session-level locks and settings from the first statement on.
+    fn needs_dedicated_sessions(&self) -> bool {
         false
     }
 
-    /// Whether a stage is complete only with all the rows of its plan.
+    /// Whether a stage must process exactly the planned number of rows.
     fn is_exact(&self) -> bool {
         false
     }
 
-    /// Whether a stage in which no transaction ended is a result.
-    fn may_end_without_transactions(&self) -> bool {
+    /// Whether a stage without a completed transaction is a valid result.
+    fn allows_no_transactions(&self) -> bool {
         false
     }
 
-    /// Whether each of its stages replaces the table of the stage before.
+    /// Whether each stage replaces the table of the previous stage.
     fn replaces_its_table(&self) -> bool {
         false
     }
 
-    /// What was wrong with the replies that are counted as wrong.
+    /// Returns a description of the replies that are counted as wrong.
     fn wrong_replies(&self) -> &'static str {
-        "fewer or more rows than were asked for"
+        "fewer or more rows than requested"
     }
 }
 
 /// The parameters of a dataset.
 pub trait DatasetSpec {
-    /// Its name in the registry: that of the workload that prepares it.
+    /// Returns its name in the registry, which is the name of the workload that prepares it.
     fn name(&self) -> &'static str;
 
-    /// Checks what can be checked without a server.
+    /// Checks everything that can be checked without a server.
     ///
     /// # Errors
-    /// [`PlanError`] that names the option, its value and what is allowed.
+    /// [`PlanError`] with the option, its value and the allowed values.
     fn validate(&self) -> Result<(), PlanError>;
 
-    /// Parameters that only tell how it came to be: a run is repeated on one with others, too.
+    /// Returns the parameters that only describe its origin. A rerun accepts a dataset with other values.
     fn provenance(&self) -> &'static [&'static str] {
         &["seed"]
     }
 
-    /// Whether what an interrupted preparation or load has left stays until somebody asks for it to be dropped.
+    /// Whether the tables of an interrupted preparation or load stay until the user drops them.
     fn stays_when_interrupted(&self) -> bool {
         false
     }
 
-    /// Whether it may have a database of its own.
-    fn may_have_a_database(&self) -> bool {
+    /// Whether it may be stored in a dedicated database.
+    fn may_use_dedicated_database(&self) -> bool {
         false
     }
 
-    /// Changes the given parameters before they replace those of `self`: what one implies for others.
+    /// Adds the parameters implied by the given ones, before they replace those of `self`.
     fn complete(&self, _given: &mut serde_json::Map<String, Value>) {}
 }
 
-/// The dataset with the given parameters in the place of its own.
+/// Returns the dataset with the given parameters replacing its own.
 ///
 /// # Errors
-/// [`PlanError`] where a parameter is unknown or has another type.
+/// [`PlanError`] if a parameter is unknown or has another type.
 pub(super) fn overlaid<T>(
     dataset: &T,
     given: &serde_json::Map<String, Value>,
@@ -196,17 +199,20 @@ where
     let mut given = given.clone();
     dataset.complete(&mut given);
     let mut all = serde_json::to_value(dataset)
-        .map_err(|error| PlanError(format!("the dataset of {name}: {error}")))?;
+        .map_err(|error| PlanError(format!("invalid parameters of dataset \"{name}\": {error}")))?;
     if let Some(all) = all.as_object_mut() {
         for (parameter, value) in given {
             match all.entry(parameter) {
                 Entry::Occupied(mut own) => drop(own.insert(value)),
                 Entry::Vacant(none) => {
-                    return refuse(format!("a dataset of {name} has no parameter {}", none.key()));
+                    return refuse(format!(
+                        "dataset \"{name}\" has no parameter \"{}\"",
+                        none.key()
+                    ));
                 }
             }
         }
     }
     serde_json::from_value(all)
-        .map_err(|error| PlanError(format!("the dataset of {name}: {error}")))
+        .map_err(|error| PlanError(format!("invalid parameters of dataset \"{name}\": {error}")))
 }

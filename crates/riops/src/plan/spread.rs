@@ -1,4 +1,4 @@
-//! How the sessions of a run are spread over the nodes of a cluster.
+//! The distribution of sessions over the nodes of a cluster.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use super::error::{PlanError, refuse};
 
 const PRIORITY_MAX: u8 = 10;
 
-/// A place of a topology: `aws.eu-west-1.eu-west-1a:1`, with `*` for any zone.
+/// A placement in a topology: `aws.eu-west-1.eu-west-1a:1`, with `*` for any zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     cloud: String,
@@ -19,42 +19,43 @@ pub struct Place {
 }
 
 impl Place {
-    /// Whether a node stands there.
-    fn has(&self, (cloud, region, zone): (&str, &str, &str)) -> bool {
+    /// Whether a node has this placement.
+    fn matches(&self, (cloud, region, zone): (&str, &str, &str)) -> bool {
         self.cloud == cloud && self.region == region && (self.zone == "*" || self.zone == zone)
     }
 }
 
-/// Which node each session goes to.
+/// The policy that assigns a node to each session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Spread {
-    /// Wherever the connection settings lead: the first server that answers, or a load balancer.
+    /// Use the connection settings as they are: the first server that accepts a connection, or a load
+    /// balancer.
     Off,
-    /// Session number modulo nodes.
+    /// Session number modulo number of nodes.
     #[default]
     RoundRobin,
-    /// The same among the nodes of the places with the lowest priority that live.
+    /// Round robin among the live nodes with the lowest priority number.
     Topology(Vec<Place>),
     /// The node with the fewest connections.
     LeastConnections,
-    /// Round robin among the nodes that take writes.
+    /// Round robin among the nodes that accept writes.
     Primary,
     /// Round robin among the read replicas.
     Replica,
 }
 
 impl Spread {
-    /// Nodes that no entry of a topology names come after all that one does.
-    pub const REST: u8 = PRIORITY_MAX + 1;
+    /// Priority of the nodes that no entry of a topology matches: after all others.
+    pub const UNLISTED: u8 = PRIORITY_MAX + 1;
 
-    /// The priority of a node at `cloud`, `region`, `zone`: lower ones are used first.
+    /// Returns the priority of a node at `cloud`, `region`, `zone`. Lower numbers are used first.
     #[must_use]
     pub fn priority(&self, placement: (&str, &str, &str)) -> u8 {
         match self {
             Self::Topology(places) => {
-                let found = places.iter().filter(|place| place.has(placement));
-                found.map(|place| place.priority).min().unwrap_or(Self::REST)
+                let found = places.iter().filter(|place| place.matches(placement));
+                found.map(|place| place.priority).min().unwrap_or(Self::UNLISTED)
             }
             _ => 1,
         }
@@ -93,7 +94,7 @@ impl FromStr for Spread {
         simple.or_else(topology).map_or_else(
             || {
                 refuse(format!(
-                    "--spread `{text}` is none of round-robin, least-connections, primary, replica, off, or topology:CLOUD.REGION.ZONE:PRIORITY,… (zone * for any, priorities 1 to {PRIORITY_MAX})"
+                    "invalid spread \"{text}\": expected round-robin, least-connections, primary, replica, off, or topology:CLOUD.REGION.ZONE:PRIORITY,… (zone * for any, priorities 1 to {PRIORITY_MAX})"
                 ))
             },
             Ok,
@@ -140,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spread_is_read_and_printed_alike() {
+    fn spreads_round_trip_through_text() {
         for text in [
             "off",
             "round-robin",
@@ -160,12 +161,12 @@ mod tests {
     }
 
     #[test]
-    fn a_node_has_the_lowest_priority_of_the_places_that_it_stands_in() {
+    fn a_node_gets_the_lowest_priority_of_its_matching_placements() {
         let spread: Spread = "topology:aws.eu.*:2,aws.eu.a:1,aws.us.*:3".parse().unwrap();
         assert_eq!(spread.priority(("aws", "eu", "a")), 1);
         assert_eq!(spread.priority(("aws", "eu", "b")), 2);
         assert_eq!(spread.priority(("aws", "us", "a")), 3);
-        assert_eq!(spread.priority(("gcp", "eu", "a")), Spread::REST);
+        assert_eq!(spread.priority(("gcp", "eu", "a")), Spread::UNLISTED);
         assert_eq!(Spread::RoundRobin.priority(("gcp", "eu", "a")), 1);
     }
 }

@@ -1,36 +1,36 @@
-//! What a result has to be: `p99<10ms`, `riops>50000`, `errors=0`.
+//! Thresholds for results: `p99<10ms`, `riops>50000`, `errors=0`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A figure of a latency histogram.
+/// A statistic of a latency histogram.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Quantity {
-    /// The latency that this share of all does not exceed, 0 to 1.
+    /// Quantile, 0 to 1.
     Quantile(f64),
-    /// The arithmetic mean.
+    /// Arithmetic mean.
     Mean,
-    /// The longest.
+    /// Maximum.
     Max,
 }
 
-/// Which time is meant.
+/// The kind of latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeKind {
-    /// Response time where a rate is set, else service time.
+    /// Response time if a rate is set, otherwise service time.
     Either,
-    /// From the send.
+    /// Service time: from the send.
     Service,
-    /// From the intended start.
+    /// Response time: from the intended start.
     Response,
 }
 
-/// What is compared.
+/// The metric of a threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Metric {
-    /// A latency, in microseconds.
+    /// Latency, in microseconds.
     Time(TimeKind, Quantity),
     /// Rows per second.
     RowsPerS,
@@ -38,17 +38,17 @@ pub enum Metric {
     TransactionsPerS,
     /// Errors of all kinds.
     Errors,
-    /// Failed transactions, in percent of those that ended.
+    /// Failed transactions, as a percentage of all completed transactions.
     ErrorPercent,
-    /// Transactions beyond the latency limit, and those that were skipped.
+    /// Transactions above the latency limit, including skipped ones.
     Late,
-    /// Starts that never got their turn.
+    /// Scheduled transactions that were never started.
     Waiting,
-    /// Transactions that were sent again.
+    /// Retries of transactions.
     Retries,
-    /// Connections that broke and were replaced.
+    /// Lost connections that were replaced.
     Reconnects,
-    /// Transactions whose outcome nobody knows.
+    /// Transactions with an unknown outcome: a commit in flight on a lost connection.
     Unknown,
 }
 
@@ -61,29 +61,29 @@ enum Comparison {
     Equal,
 }
 
-/// What a result has to be.
+/// A threshold for a result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Threshold {
     text: String,
-    /// What is compared.
+    /// Metric that is compared.
     pub metric: Metric,
     comparison: Comparison,
-    /// With what: microseconds for latencies, else as the metric counts.
+    /// Limit: in microseconds for latencies, otherwise in the unit of the metric.
     value: f64,
 }
 
-/// Why a text is no threshold.
+/// The error of an invalid threshold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no threshold: give a metric ([service.|response.]p50 … p99.9, mean, max; riops, tps, errors, error_percent, late, waiting, retries, reconnects, unknown), one of < <= > >= =, and a number, with us, ms or s behind a latency"
+    "invalid threshold \"{0}\": expected a metric ([service.|response.]p50 … p99.9, mean, max; riops, tps, errors, error_percent, late, waiting, retries, reconnects, unknown), one of < <= > >= =, and a number, with the unit us, ms or s for a latency"
 )]
 pub struct ThresholdError(String);
 
 impl Threshold {
-    /// Whether `found`, in the metric's unit, is what is wanted.
+    /// Whether `found`, in the metric's unit, meets the threshold.
     #[must_use]
-    pub fn is_held_by(&self, found: f64) -> bool {
+    pub fn is_met_by(&self, found: f64) -> bool {
         match self.comparison {
             Comparison::Below => found < self.value,
             Comparison::AtMost => found <= self.value,
@@ -94,18 +94,18 @@ impl Threshold {
     }
 }
 
-/// The error of the histograms by which a run is judged while it goes on.
+/// Relative error of the histograms that are evaluated during a run.
 const TOLERANCE: f64 = 0.01;
 
 impl Threshold {
-    /// Whether `found` is not what is wanted, by more than a preliminary figure may be wrong.
+    /// Whether `found` breaches the threshold by more than the error of a preliminary value.
     #[must_use]
     pub fn is_clearly_breached(&self, found: f64) -> bool {
         let near = match self.metric {
             Metric::Time(..) => [1.0 - TOLERANCE, 1.0, 1.0 + TOLERANCE],
             _ => [1.0; 3],
         };
-        near.iter().all(|factor| !self.is_held_by(found * factor))
+        near.iter().all(|factor| !self.is_met_by(found * factor))
     }
 }
 
@@ -152,7 +152,8 @@ fn metric(name: &str) -> Option<Metric> {
             .strip_prefix('p')
             .and_then(number)
             .filter(|percent| (0.0..=100.0).contains(percent))
-            // 99.9 / 100 is a hair above 0.999, which of a thousand would be the one after.
+            // In floating point 99.9 / 100 is slightly above 0.999, which would select the next value of a
+            // thousand.
             .map(|percent| Quantity::Quantile((percent * 1e3).round() / 1e5)),
     };
     if let Some(quantity) = quantity {
@@ -176,7 +177,7 @@ fn number(text: &str) -> Option<f64> {
     text.replace('_', "").parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)
 }
 
-/// A latency without a unit would be a guess.
+/// Parses a latency. The unit is required.
 fn microseconds(text: &str) -> Option<f64> {
     let (digits, factor) = match text {
         text if text.ends_with("us") => (text.strip_suffix("us")?, 1.0),
@@ -211,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_threshold_is_held_or_not() {
+    fn compares_values_with_the_limit() {
         let cases = [
             ("p99<10ms", 9_999.0, true),
             ("p99<10ms", 10_000.0, false),
@@ -223,17 +224,17 @@ mod tests {
             ("errors=0", 0.0, true),
             ("errors==0", 1.0, false),
         ];
-        for (text, found, held) in cases {
+        for (text, found, is_met) in cases {
             assert_eq!(
-                text.parse::<Threshold>().unwrap().is_held_by(found),
-                held,
+                text.parse::<Threshold>().unwrap().is_met_by(found),
+                is_met,
                 "{text} {found}"
             );
         }
     }
 
     #[test]
-    fn a_preliminary_figure_breaches_only_clearly() {
+    fn preliminary_values_breach_only_beyond_the_tolerance() {
         let p99: Threshold = "p99<10ms".parse().unwrap();
         assert!(!p99.is_clearly_breached(10_050.0) && p99.is_clearly_breached(10_200.0));
         let errors: Threshold = "errors=0".parse().unwrap();
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_is_known_by_its_name() {
+    fn parses_metrics_by_name() {
         let metric = |text: &str| text.parse::<Threshold>().unwrap().metric;
         let quantile = |kind, share| Metric::Time(kind, Quantity::Quantile(share));
         assert_eq!(metric("p99.9<1s"), quantile(TimeKind::Either, 0.999));
@@ -251,17 +252,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_threshold_is_refused_with_what_would_be_one() {
+    fn rejects_invalid_thresholds_with_the_expected_syntax() {
         for text in
             ["", "p99", "p99<", "p99<10", "p101<1s", "speed>1", "riops>fast", "p99=<1s", "riops>-1"]
         {
             let error = text.parse::<Threshold>().unwrap_err().to_string();
-            assert!(error.contains("give a metric"), "{text}");
+            assert!(error.contains("expected a metric"), "{text}");
         }
     }
 
     #[test]
-    fn a_threshold_survives_its_json() {
+    fn thresholds_round_trip_through_json() {
         let threshold: Threshold = "p99<10ms".parse().unwrap();
         let json = serde_json::to_string(&threshold).unwrap();
         assert_eq!(json, "\"p99<10ms\"");

@@ -1,8 +1,7 @@
-//! The list of workloads: what each is given to do, and on which dataset.
+//! The list of workloads and their datasets.
 //!
-//! This is the only place where the workloads are listed. The other layers reach the workload of a plan
-//! through a trait of their own, which each parameter type implements, and [`dispatch_work`] and
-//! [`dispatch_dataset`]: no layer matches on workloads.
+//! This is the only list of workloads. Every other layer defines a trait that each parameter type implements,
+//! and calls it through [`dispatch_work`] and [`dispatch_dataset`]: no layer matches on workloads.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -15,10 +14,10 @@ use super::point::PointRun;
 use super::rows::{RowsDataset, RowsRun};
 use super::spec::{DatasetSpec, Spec, overlaid};
 
-/// Parameters of a dataset by their names in the registry.
+/// Parameters of a dataset, by their names in the registry.
 pub type Parameters = Map<String, Value>;
 
-/// Hands the workloads to a macro: adding one is a line here.
+/// Passes the list of workloads to a macro. A new workload is one line here.
 macro_rules! with_works {
     ([$($then:tt)+] $($rest:tt)*) => {
         $($then)+! {
@@ -35,7 +34,7 @@ macro_rules! with_works {
     };
 }
 
-/// Hands the kinds of datasets to a macro.
+/// Passes the list of dataset types to a macro.
 macro_rules! with_datasets {
     ([$($then:tt)+] $($rest:tt)*) => {
         $($then)+! {
@@ -56,7 +55,7 @@ macro_rules! match_list {
     };
 }
 
-/// Evaluates `body` with the parameters of a [`WorkPlan`], whatever their type: a layer's one dispatch.
+/// Evaluates `body` with the parameters of a [`WorkPlan`], whatever their type: the only dispatch of a layer.
 macro_rules! dispatch_work {
     ($work:expr, $run:ident => $body:expr) => {
         $crate::plan::work::with_works! {
@@ -65,7 +64,7 @@ macro_rules! dispatch_work {
     };
 }
 
-/// The same for a [`DatasetPlan`].
+/// Evaluates `body` with the parameters of a [`DatasetPlan`], whatever their type.
 macro_rules! dispatch_dataset {
     ($dataset:expr, $part:ident => $body:expr) => {
         $crate::plan::work::with_datasets! {
@@ -83,23 +82,23 @@ macro_rules! list {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
-        #[expect(missing_docs, reason = "each holds the parameters of the workload of its name")]
+        #[expect(missing_docs, reason = "each variant holds the parameters of the workload with its name")]
         pub enum $list { $($variant($part)),* }
 
         impl $list {
-            /// The names of all of them, as in JSON.
+            /// Returns all names, as in JSON.
             #[must_use]
             pub fn names() -> Vec<String> {
                 [$(stringify!($variant)),*].map(str::to_lowercase).into()
             }
 
-            /// What it says of itself.
+            /// Returns the parameters as a trait object.
             #[must_use]
             pub fn $method(&self) -> &dyn $trait {
                 match self { $(Self::$variant(part) => part),* }
             }
 
-            /// The parameters, where they are those of this workload.
+            /// Returns the parameters if they are of type `T`.
             #[must_use]
             pub fn get<T: Member<Self>>(&self) -> Option<&T> {
                 T::of(self)
@@ -127,73 +126,86 @@ macro_rules! list {
 }
 
 impl WorkPlan {
-    /// What each stage does, in the order in which they run.
+    /// Returns the work of each stage, in execution order.
     #[must_use]
     pub fn stages(&self) -> Vec<Self> {
         dispatch_work!(self, run => run.stages().into_iter().map(Self::from).collect())
     }
 
-    /// The same for a run that repeats this one: what that has found out by itself is given.
+    /// Returns the work for a rerun, with everything that this run determined automatically set explicitly.
     #[must_use]
     pub fn repeated(&self) -> Self {
         dispatch_work!(self, run => run.repeated().into())
     }
 }
 
+impl WorkPlan {
+    /// Whether it has the default parameters of its workload.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        fn is_default<T: Default + PartialEq>(work: &T) -> bool {
+            *work == T::default()
+        }
+        dispatch_work!(self, run => is_default(run))
+    }
+}
+
 impl DatasetPlan {
-    /// The dataset of this name in the registry, with its defaults.
+    /// Returns the dataset with this name in the registry, with default parameters.
     #[must_use]
     pub fn default_of(name: &str) -> Option<Self> {
         let all = with_datasets! { [defaults] };
         all.into_iter().find(|dataset| dataset.spec().name() == name)
     }
 
-    /// The dataset of this name in the registry, with the parameters of its entry there.
+    /// Returns the dataset with this name in the registry, with the parameters of its entry.
     ///
     /// # Errors
-    /// [`PlanError`] where they are not those of such a dataset.
+    /// [`PlanError`] if the dataset is unknown or the parameters do not belong to it.
     pub fn of_parameters(name: &str, parameters: Value) -> Result<Self, PlanError> {
-        let unknown = || PlanError(format!("there is no dataset called {name}"));
+        let unknown = || PlanError(format!("unknown dataset \"{name}\""));
         let dataset = Self::default_of(name).ok_or_else(unknown)?;
-        let read = |error: serde_json::Error| PlanError(format!("the dataset of {name}: {error}"));
+        let read = |error: serde_json::Error| {
+            PlanError(format!("invalid parameters of dataset \"{name}\": {error}"))
+        };
         dispatch_dataset!(&dataset, known => {
             same_type(known, serde_json::from_value(parameters)).map(Self::from).map_err(read)
         })
     }
 
-    /// The same dataset with the given parameters in the place of its own.
+    /// Returns this dataset with the given parameters replacing its own.
     ///
     /// # Errors
-    /// [`PlanError`] where a parameter is unknown or has another type.
+    /// [`PlanError`] if a parameter is unknown or has another type.
     pub fn with(&self, given: &Parameters) -> Result<Self, PlanError> {
         dispatch_dataset!(self, dataset => overlaid(dataset, given).map(Self::from))
     }
 
-    /// Its parameters, by their names in the registry.
+    /// Returns the parameters, by their names in the registry.
     #[must_use]
     pub fn parameters(&self) -> Value {
         dispatch_dataset!(self, dataset => serde_json::to_value(dataset).unwrap_or_default())
     }
 }
 
-/// Lets the compiler find the type of `value`.
+/// Lets the compiler infer the type of `value`.
 fn same_type<T, E>(_: &T, value: Result<T, E>) -> Result<T, E> {
     value
 }
 
-/// The parameters of one workload among those of all.
+/// The parameters of one workload or dataset, as a member of the list of all.
 pub trait Member<List>: Sized {
-    /// Those of the list's value, where they are of this type.
+    /// Returns the parameters in `list` if they are of this type.
     fn of(list: &List) -> Option<&Self>;
 }
 
 with_works! { [list]
-    /// What the sessions of a run do: in a record under the name of the workload.
+    /// The work of a run's sessions. In a record, the key is the name of the workload.
     WorkPlan: Spec as spec
 }
 
 with_datasets! { [list]
-    /// What was prepared: in a record under the name of its workload.
+    /// The parameters of a dataset. In a record, the key is the name of its workload.
     DatasetPlan: DatasetSpec as spec
 }
 

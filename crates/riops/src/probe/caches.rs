@@ -1,7 +1,8 @@
-//! The caches before a stage: without the dataset, or with as much of it as fits.
+//! Prepares the caches before a stage: without the dataset, or with as much of it as fits.
 //!
-//! Nothing stays behind: extensions that this needs are made in a transaction that is rolled back.
-//! What is not permitted is said, and is no error: the figures are read with it.
+//! Leaves no objects behind: required extensions are created in a transaction that is rolled back. A
+//! missing privilege is reported but is not an error: reports print the state of the caches next to the
+//! results.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,61 +11,63 @@ use rustix::fs::Advice;
 
 use crate::server::{Connection, ConnectionError};
 
-/// What was done to the caches, in words for people.
+/// State of the caches, as text for reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheState {
-    /// `cold` or `warm`.
+    /// Requested state: `cold` or `warm`.
     pub wanted: String,
-    /// What became of shared buffers.
+    /// Result for shared buffers.
     pub shared_buffers: String,
-    /// What became of the operating system's cache.
+    /// Result for the operating system's page cache.
     pub page_cache: String,
-    /// Whether both are as wanted.
+    /// Whether both are in the requested state.
     pub reached: bool,
 }
 
-/// Evicts these tables of the schema `riops` and their indexes from shared buffers and, where the
-/// server's data folder is on this machine and may be read, from the page cache.
+/// Evicts these tables of the schema `riops` and their indexes from shared buffers and, if the server's
+/// data directory is on this machine and readable, from the page cache.
 ///
 /// # Errors
-/// [`ConnectionError`] where the connection breaks; what the server refuses is part of the answer.
+/// Returns [`ConnectionError`] if the connection is lost; errors reported by the server are part of the
+/// result.
 pub fn cool(
     connection: &mut Connection,
     tables: &[String],
     local_data: Option<&Path>,
 ) -> Result<CacheState, ConnectionError> {
-    // Dirty pages stay in both caches.
-    let flushed = refusal(connection.execute("checkpoint"))?;
+    // Dirty pages cannot be evicted from either cache.
+    let flushed = server_errors_as_values(connection.execute("checkpoint"))?;
     let evicted = evict(connection, tables)?;
     let dropped = drop_pages(connection, tables, local_data)?;
-    let because = |reason: String| match &flushed {
-        Err(checkpoint) => format!("{reason} (no checkpoint before: {checkpoint})"),
+    let with_checkpoint = |reason: String| match &flushed {
+        Err(checkpoint) => format!("{reason} (checkpoint failed: {checkpoint})"),
         Ok(()) => reason,
     };
     Ok(CacheState {
         wanted: "cold".to_owned(),
         reached: evicted.is_ok() && dropped.is_ok() && flushed.is_ok(),
         shared_buffers: match evicted {
-            Ok(blocks) => because(format!("{blocks} blocks evicted")),
+            Ok(blocks) => with_checkpoint(format!("{blocks} blocks evicted")),
             Err(reason) => format!("NOT evicted: {reason}"),
         },
         page_cache: match dropped {
-            Ok(files) => because(format!("{files} files dropped")),
+            Ok(files) => with_checkpoint(format!("{files} files dropped")),
             Err(reason) => format!("NOT dropped: {reason}"),
         },
     })
 }
 
-/// Reads these tables and their indexes into shared buffers, as far as they fit; what does not goes
-/// to the page cache.
+/// Reads these tables and their indexes into shared buffers, as far as they fit; the rest goes to the
+/// page cache.
 ///
 /// # Errors
-/// [`ConnectionError`] where the connection breaks; what the server refuses is part of the answer.
+/// Returns [`ConnectionError`] if the connection is lost; errors reported by the server are part of the
+/// result.
 pub fn warm(connection: &mut Connection, tables: &[String]) -> Result<CacheState, ConnectionError> {
     let relations = relations(connection, tables)?;
     let loaded = within_extension(connection, "pg_prewarm", |connection, schema| {
         let mut blocks = 0u64;
-        // Indexes last: of what does not fit, they are to stay.
+        // Indexes last: if not everything fits, the indexes must remain.
         for relation in &relations {
             let sql = format!("select {schema}.pg_prewarm('{relation}'::regclass)");
             blocks += connection.query_value(&sql)?.and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -73,8 +76,8 @@ pub fn warm(connection: &mut Connection, tables: &[String]) -> Result<CacheState
     })?;
     let read = match loaded {
         Ok(_) => Ok(()),
-        // At least the page cache.
-        Err(_) => refusal(tables.iter().try_for_each(|table| {
+        // Fall back to the page cache.
+        Err(_) => server_errors_as_values(tables.iter().try_for_each(|table| {
             connection.execute(&format!("select count(t.*) from {table} as t"))
         }))?,
     };
@@ -92,16 +95,18 @@ pub fn warm(connection: &mut Connection, tables: &[String]) -> Result<CacheState
     })
 }
 
-/// What the server refuses is an answer, what breaks the connection an error.
-fn refusal<T>(answer: Result<T, ConnectionError>) -> Result<Result<T, String>, ConnectionError> {
-    match answer {
+/// Separates errors reported by the server from connection failures.
+fn server_errors_as_values<T>(
+    result: Result<T, ConnectionError>,
+) -> Result<Result<T, String>, ConnectionError> {
+    match result {
         Ok(value) => Ok(Ok(value)),
         Err(ConnectionError::Server(error)) => Ok(Err(error.message)),
         Err(error) => Err(error),
     }
 }
 
-/// The tables, then their indexes, by their full names.
+/// Returns the qualified names of the tables, then of their indexes.
 fn relations(
     connection: &mut Connection,
     tables: &[String],
@@ -116,7 +121,7 @@ fn relations(
     Ok(connection.query(&sql)?.into_iter().flatten().flatten().collect())
 }
 
-/// Runs `work` with an extension, which is made for it where it is missing and gone afterwards.
+/// Runs `work` with an extension. A missing extension is created and rolled back afterwards.
 fn within_extension<T>(
     connection: &mut Connection,
     extension: &str,
@@ -131,9 +136,9 @@ fn within_extension<T>(
         ))?;
         work(connection, &schema.unwrap_or_default())
     })();
-    let answer = refusal(done);
+    let result = server_errors_as_values(done);
     connection.execute("rollback")?;
-    answer
+    result
 }
 
 fn evict(
@@ -146,12 +151,12 @@ fn evict(
             let sql = format!("select 1 from pg_proc where proname = '{function}' limit 1");
             Ok(connection.query_value(&sql)?.is_some())
         };
-        // From PostgreSQL 18 on.
+        // Available from PostgreSQL 18 on.
         let by_relation = has(connection, "pg_buffercache_evict_relation")?;
         if !by_relation && !has(connection, "pg_buffercache_evict")? {
-            // In the form of a refusal by the server.
+            // Raised as a server error, to be handled like one.
             connection.execute(
-                "do $$ begin raise 'that takes PostgreSQL 17 or later, or a restart of the server'; end $$",
+                "do $$ begin raise 'requires PostgreSQL 17 or later, or a restart of the server'; end $$",
             )?;
         }
         let mut blocks = 0u64;
@@ -162,7 +167,7 @@ fn evict(
                 )
             } else {
                 format!(
-                    // OFFSET 0: the planner would evict first and look afterwards.
+                    // OFFSET 0 prevents the planner from evicting before filtering.
                     "select count(*) from (
                        select bufferid from {schema}.pg_buffercache
                         where relfilenode = pg_relation_filenode('{relation}')
@@ -177,15 +182,15 @@ fn evict(
     })
 }
 
-/// Asks the kernel to forget the pages of the relations' files: of these only, so that the rest of
-/// the machine keeps its cache, and without the right to empty it.
+/// Drops the pages of the relations' files from the page cache. Does not affect the rest of the
+/// machine's cache, and needs no privilege to empty it.
 fn drop_pages(
     connection: &mut Connection,
     tables: &[String],
     local_data: Option<&Path>,
 ) -> Result<Result<usize, String>, ConnectionError> {
     let Some(folder) = local_data else {
-        return Ok(Err("the server's files cannot be reached from here".to_owned()));
+        return Ok(Err("the server's data directory is not accessible on this machine".to_owned()));
     };
     let mut files = 0;
     for relation in relations(connection, tables)? {
@@ -203,7 +208,7 @@ fn drop_pages(
     Ok(Ok(files))
 }
 
-/// The same for a relation's first file, its further segments and its forks.
+/// Drops the pages of a relation's first file, its further segments and its forks.
 fn drop_pages_of(first: &Path) -> std::io::Result<usize> {
     let (Some(folder), Some(name)) =
         (first.parent(), first.file_name().and_then(|name| name.to_str()))
@@ -223,7 +228,7 @@ fn drop_pages_of(first: &Path) -> std::io::Result<usize> {
             continue;
         }
         let file = File::open(&path)?;
-        // Dirty pages are not forgotten.
+        // Dirty pages cannot be dropped.
         file.sync_data()?;
         rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
         files += 1;
@@ -236,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_of_a_relation_are_its_segments_and_forks_and_no_neighbours() {
+    fn drops_the_segments_and_forks_of_a_relation_but_no_other_files() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["16384", "16384.1", "16384_vm", "16384_fsm", "163840", "16385"] {
             std::fs::write(folder.path().join(name), b"x").unwrap();

@@ -1,16 +1,16 @@
-//! CPU time of this process, of one thread, and of the whole machine.
+//! CPU time of processes, of one thread, and of the whole machine.
 
 use std::fs;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// CPU seconds of this process so far, user and system, all threads.
+/// Returns the CPU time of this process so far, user and system, all threads, in seconds.
 #[must_use]
 pub fn process_seconds() -> Option<f64> {
     Some(seconds(ClockId::ProcessCPUTime))
 }
 
-/// CPU seconds of the calling thread so far.
+/// Returns the CPU time of the calling thread so far, in seconds.
 #[must_use]
 pub fn thread_seconds() -> f64 {
     seconds(ClockId::ThreadCPUTime)
@@ -21,24 +21,26 @@ fn seconds(clock: ClockId) -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Ticks of the kernel's accounts of processes: 100 a second wherever Linux runs.
+/// Ticks of the kernel's process counters: 100 per second on all Linux platforms.
 const TICKS_PER_S: f64 = 100.0;
 
-/// CPU seconds of another process so far, user and system; `None` where there is none on this machine. To
-/// the nanosecond where the kernel keeps its scheduler's accounts, else to the hundredth of a second.
+/// Returns the CPU time of another process so far, user and system, in seconds; `None` if the process
+/// does not exist on this machine. The resolution is 1 ns with scheduler statistics in the kernel,
+/// otherwise 10 ms.
 #[must_use]
 pub fn process_cpu_s(process: i32) -> Option<f64> {
     let read = |file: &str| fs::read_to_string(format!("/proc/{process}/{file}")).ok();
     read("schedstat").and_then(|text| schedstat_cpu_s(&text)).or_else(|| stat_cpu_s(&read("stat")?))
 }
 
-/// The first field of /proc/PID/schedstat: nanoseconds on a processor, of a process of one thread.
+/// Parses the first field of /proc/PID/schedstat: CPU time in nanoseconds, of a single-threaded
+/// process.
 fn schedstat_cpu_s(text: &str) -> Option<f64> {
     let nanoseconds: u64 = text.split(' ').next()?.parse().ok()?;
     Some(nanoseconds as f64 / 1e9)
 }
 
-/// The fields 14 and 15 of /proc/PID/stat, behind the name, which may have spaces and brackets.
+/// Parses fields 14 and 15 of /proc/PID/stat, after the name, which may contain spaces and parentheses.
 fn stat_cpu_s(text: &str) -> Option<f64> {
     let (_, fields) = text.rsplit_once(") ")?;
     let mut fields = fields.split(' ').skip(11).map(str::parse::<u64>);
@@ -46,7 +48,7 @@ fn stat_cpu_s(text: &str) -> Option<f64> {
     Some((user + system) as f64 / TICKS_PER_S)
 }
 
-/// Ticks of all processors since the machine started.
+/// Ticks of all processors since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MachineCpu {
     busy: u64,
@@ -54,14 +56,14 @@ pub struct MachineCpu {
 }
 
 impl MachineCpu {
-    /// Reads /proc/stat; `None` where there is none.
+    /// Reads /proc/stat; `None` if it is not available.
     #[must_use]
     pub fn read() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// The line `cpu`: user, nice, system, idle, iowait, irq, softirq, steal; guest time is part
-    /// of user time already.
+    /// Parses the line `cpu`: user, nice, system, idle, iowait, irq, softirq, steal. Guest time is
+    /// already included in user time.
     fn parse(text: &str) -> Option<Self> {
         let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
         let ticks: Vec<u64> = line
@@ -76,7 +78,8 @@ impl MachineCpu {
         Some(Self { busy, total: busy + idle + iowait })
     }
 
-    /// Share of all processors that was busy since `earlier`, 0 to 1; `None` within one tick.
+    /// Returns the share of all processors that was busy since `earlier`, 0 to 1; `None` within one
+    /// tick.
     #[must_use]
     pub fn busy_share_since(self, earlier: Self) -> Option<f64> {
         let total = self.total.checked_sub(earlier.total).filter(|&ticks| ticks > 0)?;
@@ -89,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cpu_of_a_process_stands_behind_its_name() {
+    fn parses_cpu_time_after_the_process_name() {
         let line = "7 (postgres: a) b) R 1 7 7 0 -1 4194560 900 0 0 0 250 50 0 0 20 0 1 0 99";
         assert_eq!(stat_cpu_s(line), Some(3.0));
         assert_eq!(stat_cpu_s("7 (postgres"), None);
@@ -98,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_a_device_is_not_busy() {
+    fn io_wait_does_not_count_as_busy() {
         let earlier = MachineCpu::parse("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1\n").unwrap();
         let later = MachineCpu::parse("cpu  160 0 80 900 60 0 0 0 0 0\n").unwrap();
         assert_eq!(later.busy_share_since(earlier), Some(0.45));
@@ -106,13 +109,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_known_line_gives_nothing() {
+    fn rejects_unknown_lines() {
         assert_eq!(MachineCpu::parse("cpu0 1 2 3"), None);
         assert_eq!(MachineCpu::parse("cpu  1 2 x 4 5 6 7 8"), None);
     }
 
     #[test]
-    fn a_thread_uses_no_more_than_its_process() {
+    fn thread_cpu_time_does_not_exceed_process_cpu_time() {
         assert!(thread_seconds() <= process_seconds().unwrap() + 0.01);
     }
 }

@@ -1,9 +1,9 @@
-//! The database's own counters around a stage: block accesses, WAL, checkpoints, versions of rows.
+//! The database's own counters around a stage: block accesses, WAL, checkpoints, row versions.
 //!
-//! A session's counters reach the server's statistics once a second at best, those of a loop in the
-//! server only at its end, and all of them when the session ends. So there are four moments: before
-//! the sessions connect, at both ends of the measurement, and after they have gone. The outer two
-//! are exact; the inner two are up to a second late, each alike.
+//! A session's counters reach the server's statistics at most once per second, those of a server-side
+//! loop only at its end, and all of them when the session ends. So the counters are read four times:
+//! before the sessions connect, at both ends of the measurement, and after the sessions have
+//! disconnected. The outer two readings are exact; the inner two are both up to one second late.
 
 use std::time::{Duration, Instant};
 
@@ -19,12 +19,12 @@ const WAL: &str = include_str!("../../../../sql/probe/wal.sql");
 const CHECKPOINTS: &str = include_str!("../../../../sql/probe/checkpoints.sql");
 const CHECKPOINTS_16: &str = include_str!("../../../../sql/probe/checkpoints_16.sql");
 
-/// How long sessions that have said goodbye may take to end.
-const GOODBYE: Duration = Duration::from_secs(3);
-/// Before PostgreSQL 15 a session hands its counters in within a second, and they are shown up to
-/// half a second later.
-const STATISTICS_AGE: Duration = Duration::from_millis(1_600);
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// Timeout for disconnected sessions to exit.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Before PostgreSQL 15, a session reports its counters within one second, and they become visible up
+/// to half a second later.
+const STATISTICS_DELAY: Duration = Duration::from_millis(1_600);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Block accesses in the dataset's tables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,13 +37,13 @@ pub struct TableBlocks {
 }
 
 impl TableBlocks {
-    /// All accesses, of tables and indexes.
+    /// Returns the number of all accesses, to tables and indexes.
     #[must_use]
     pub fn accesses(self) -> u64 {
         self.heap_blks_hit + self.heap_blks_read + self.idx_blks_hit + self.idx_blks_read
     }
 
-    /// Accesses that did not find their block in shared buffers.
+    /// Returns the number of accesses that did not find their block in shared buffers.
     #[must_use]
     pub fn reads(self) -> u64 {
         self.heap_blks_read + self.idx_blks_read
@@ -59,7 +59,7 @@ impl TableBlocks {
     }
 }
 
-/// A line of `pg_stat_database`, of the measured database.
+/// The row of `pg_stat_database` of the measured database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of pg_stat_database")]
 pub struct DatabaseCounters {
@@ -76,7 +76,7 @@ pub struct DatabaseCounters {
 }
 
 impl DatabaseCounters {
-    /// From the columns of the query, in its order.
+    /// Creates the counters from the columns of the query, in its order.
     fn of(row: [u64; 10]) -> Self {
         let [
             blks_hit,
@@ -105,8 +105,8 @@ impl DatabaseCounters {
     }
 }
 
-/// What all client sessions of the server and their parallel workers did, from `pg_stat_io`. Before
-/// PostgreSQL 18 an operation is a block.
+/// I/O of all client sessions of the server and their parallel workers, from `pg_stat_io`. Before
+/// PostgreSQL 18, one operation is one block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of pg_stat_io")]
 pub struct ClientIo {
@@ -121,7 +121,7 @@ pub struct ClientIo {
 }
 
 impl ClientIo {
-    /// From the columns of the query, in its order.
+    /// Creates the counters from the columns of the query, in its order.
     fn of(row: [u64; 8]) -> Self {
         let [hits, reads, writes, extends, evictions, read_bytes, write_bytes, extend_bytes] = row;
         Self { hits, reads, writes, extends, evictions, read_bytes, write_bytes, extend_bytes }
@@ -130,7 +130,7 @@ impl ClientIo {
 
 /// Write-ahead log of the whole server, from `pg_stat_wal`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct Wal {
     pub records: u64,
     pub full_page_images: u64,
@@ -139,64 +139,64 @@ pub struct Wal {
 
 /// Checkpoints of the whole server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct Checkpoints {
     pub timed: u64,
     pub requested: u64,
     pub buffers_written: u64,
 }
 
-/// Versions of rows in the dataset's tables.
+/// Row versions in the dataset's tables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowVersions {
-    /// Rows updated during the stage.
+    /// Number of rows updated during the stage.
     pub updated: u64,
-    /// Those of them whose new version stayed in the block, so that no index had to change.
+    /// Number of HOT updates: the new version stayed in the block and no index changed.
     pub hot_updated: u64,
-    /// Dead versions at the end, as the server estimates them.
+    /// Number of dead row versions at the end, as estimated by the server.
     pub dead: u64,
-    /// Vacuums during the stage.
+    /// Number of vacuums during the stage.
     pub vacuums: u64,
 }
 
-/// What tables and indexes take, in bytes.
+/// Sizes of tables and indexes, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "self-explanatory names")]
 pub struct Sizes {
     pub table_bytes: u64,
     pub index_bytes: u64,
 }
 
-/// What the database counted over a stage. What it does not count, or does not show, is absent.
+/// Changes of the database's counters over a stage. Unavailable counters are absent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DatabaseUse {
-    /// Block accesses from before the sessions connected until after they had gone: exact.
+    /// Block accesses from before the sessions connected until after they disconnected: exact.
     pub blocks: Option<TableBlocks>,
-    /// The same between both ends of the measurement, each up to a second late.
+    /// Block accesses between both ends of the measurement, each up to one second late.
     pub blocks_measured: Option<TableBlocks>,
     /// `pg_stat_database` before the sessions connected.
     pub before: Option<DatabaseCounters>,
-    /// And after they had gone.
+    /// `pg_stat_database` after they disconnected.
     pub after: Option<DatabaseCounters>,
-    /// All client sessions of the server, from PostgreSQL 16 on.
+    /// I/O of all client sessions of the server, from PostgreSQL 16 on.
     pub client_io: Option<ClientIo>,
     /// Write-ahead log, from PostgreSQL 14 on.
     pub wal: Option<Wal>,
-    /// Bytes of log per second of the measurement, by the log's own positions.
+    /// Write-ahead log per second of the measurement, from log positions, in bytes.
     pub wal_bytes_per_s: Option<f64>,
     /// Checkpoints.
     pub checkpoints: Option<Checkpoints>,
-    /// Versions of rows.
+    /// Row versions.
     pub row_versions: Option<RowVersions>,
-    /// Sizes before.
+    /// Sizes before the stage.
     pub sizes_before: Option<Sizes>,
-    /// Sizes after.
+    /// Sizes after the stage.
     pub sizes_after: Option<Sizes>,
-    /// Blocks that one transaction that reads touches, measured after the stage.
+    /// Blocks accessed by one read transaction, measured after the stage.
     pub blocks_per_read: Option<f64>,
 }
 
-/// All counters at one moment.
+/// All counters at one point in time.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sample {
     at: Option<Instant>,
@@ -209,20 +209,20 @@ struct Sample {
     rows: Option<(RowVersions, Sizes)>,
 }
 
-/// Asks the database, over a connection that nobody else uses meanwhile.
+/// Reads the counters over a connection that has no other user during the stage.
 #[derive(Debug)]
 pub struct DatabaseProbe<'a> {
     connection: &'a mut Connection,
-    /// The tables, as an array's text.
+    /// Tables, as the text of an array.
     tables: String,
-    /// From PostgreSQL 16 on.
+    /// Available from PostgreSQL 16 on.
     io: Option<&'static str>,
     has_wal: bool,
-    /// Whether a session can hand in its counters at once.
+    /// Whether a session can flush its pending statistics on request.
     can_flush: bool,
     checkpoints: &'static str,
-    /// Statements that show what a read touches, and the settings under which they do.
-    read_looks: (Vec<String>, Vec<String>),
+    /// Settings, then EXPLAIN statements that measure the blocks of a read.
+    read_explains: (Vec<String>, Vec<String>),
     blocks_per_read: Option<f64>,
     opened: Sample,
     started: Sample,
@@ -231,10 +231,10 @@ pub struct DatabaseProbe<'a> {
 }
 
 impl<'a> DatabaseProbe<'a> {
-    /// Watches these tables, named with their schemas.
+    /// Creates a probe for these tables, given with their schemas.
     ///
     /// # Errors
-    /// [`ConnectionError`]
+    /// Returns [`ConnectionError`] if a query fails.
     pub fn new(connection: &'a mut Connection, tables: &[String]) -> Result<Self, ConnectionError> {
         let mut has = |view: &str| -> Result<bool, ConnectionError> {
             let sql = format!("select to_regclass('pg_catalog.{view}') is not null");
@@ -254,7 +254,7 @@ impl<'a> DatabaseProbe<'a> {
             checkpoints: checkpoints_sql(connection)?,
             tables: tables.join(","),
             connection,
-            read_looks: (Vec::new(), Vec::new()),
+            read_explains: (Vec::new(), Vec::new()),
             blocks_per_read: None,
             opened: Sample::default(),
             started: Sample::default(),
@@ -263,20 +263,20 @@ impl<'a> DatabaseProbe<'a> {
         })
     }
 
-    /// Also finds out, after the stage, how many blocks a read touches: by these `explain (analyze,
-    /// buffers, format json)`, after these settings.
+    /// Adds a measurement, after the stage, of the blocks accessed by a read: runs these settings, then
+    /// these statements with `explain (analyze, buffers, format json)`.
     #[must_use]
-    pub fn with_read_looks(self, settings: Vec<String>, looks: Vec<String>) -> Self {
-        Self { read_looks: (settings, looks), ..self }
+    pub fn with_read_explains(self, settings: Vec<String>, explains: Vec<String>) -> Self {
+        Self { read_explains: (settings, explains), ..self }
     }
 
-    /// Whether a session can hand in its counters at once.
+    /// Returns whether a session can flush its pending statistics on request.
     #[must_use]
     pub fn can_flush(&self) -> bool {
         self.can_flush
     }
 
-    /// The server's processes of the sessions; none where they cannot be told.
+    /// Returns the backend processes of the sessions; empty if the query fails.
     pub fn processes(&mut self) -> Vec<i32> {
         let sql = "select pid from pg_stat_activity
                     where application_name = current_setting('application_name') and pid <> pg_backend_pid()
@@ -285,38 +285,38 @@ impl<'a> DatabaseProbe<'a> {
         rows.into_iter().flatten().flatten().filter_map(|pid| pid.parse().ok()).collect()
     }
 
-    /// The sessions are about to connect.
+    /// Reads the counters before the sessions connect.
     pub fn open(&mut self) {
-        // What this session did itself shall not arrive later, among what is counted.
+        // Flush this session's own statistics, so that they do not arrive during the measurement.
         if self.can_flush {
             let _ = self.connection.execute("select pg_stat_force_next_flush()");
         } else {
-            std::thread::sleep(STATISTICS_AGE);
+            std::thread::sleep(STATISTICS_DELAY);
         }
         self.opened = self.sample(true);
     }
 
-    /// Counting starts.
+    /// Reads the counters at the start of the measurement.
     pub fn start(&mut self) {
         self.started = self.sample(false);
     }
 
-    /// Counting ends.
+    /// Reads the counters at the end of the measurement.
     pub fn end(&mut self) {
         self.ended = self.sample(false);
     }
 
-    /// The sessions have said goodbye; these were their processes on the server.
+    /// Reads the counters after the sessions have disconnected; `processes` were their backends.
     pub fn close(&mut self, processes: &[i32]) {
-        self.await_end(processes);
+        self.wait_for_exit(processes);
         if !self.can_flush {
-            std::thread::sleep(STATISTICS_AGE);
+            std::thread::sleep(STATISTICS_DELAY);
         }
         self.closed = self.sample(true);
         self.blocks_per_read = self.measure_reads();
     }
 
-    fn await_end(&mut self, processes: &[i32]) {
+    fn wait_for_exit(&mut self, processes: &[i32]) {
         let list: Vec<_> = processes.iter().filter(|&&pid| pid > 0).map(i32::to_string).collect();
         if list.is_empty() {
             return;
@@ -326,15 +326,15 @@ impl<'a> DatabaseProbe<'a> {
               where pid in ({}) and application_name = current_setting('application_name')",
             list.join(", ")
         );
-        let deadline = Instant::now() + GOODBYE;
+        let deadline = Instant::now() + EXIT_TIMEOUT;
         while matches!(self.connection.query_value(&sql), Ok(Some(count)) if count != "0")
             && Instant::now() < deadline
         {
-            std::thread::sleep(LOOK_AGAIN);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// Only what is read at both ends of the measurement, or all of it.
+    /// Reads all counters, or only those for both ends of the measurement.
     fn sample(&mut self, all: bool) -> Sample {
         let tables = TABLES.replace("{tables}", &self.tables);
         let blocks = self.numbers(&tables).map(
@@ -382,7 +382,7 @@ impl<'a> DatabaseProbe<'a> {
         }
     }
 
-    /// A row of whole numbers; `None` where the server does not show them.
+    /// Reads a row of integers; `None` if the server does not provide them.
     fn numbers<const COUNT: usize>(&mut self, sql: &str) -> Option<[u64; COUNT]> {
         let rows = self.connection.query(sql).ok()?;
         let numbers: Vec<u64> = rows
@@ -395,30 +395,30 @@ impl<'a> DatabaseProbe<'a> {
     }
 
     fn measure_reads(&mut self) -> Option<f64> {
-        let (settings, looks) = self.read_looks.clone();
-        if looks.is_empty() {
+        let (settings, explains) = self.read_explains.clone();
+        if explains.is_empty() {
             return None;
         }
-        // The settings are for the looks, and not for what the connection does afterwards.
+        // `rollback` reverts the settings for later uses of the connection.
         self.connection.execute("begin").ok()?;
-        let blocks = self.blocks_of_all(&settings, &looks);
+        let blocks = self.blocks_of_all(&settings, &explains);
         self.connection.execute("rollback").ok()?;
-        blocks.map(|blocks| blocks / looks.len() as f64)
+        blocks.map(|blocks| blocks / explains.len() as f64)
     }
 
-    fn blocks_of_all(&mut self, settings: &[String], looks: &[String]) -> Option<f64> {
+    fn blocks_of_all(&mut self, settings: &[String], explains: &[String]) -> Option<f64> {
         for setting in settings {
             self.connection.execute(setting).ok()?;
         }
         let mut blocks = 0.0;
-        for look in looks {
-            let lines = self.connection.query(look).ok()?;
+        for explain in explains {
+            let lines = self.connection.query(explain).ok()?;
             blocks += blocks_of(&lines.into_iter().flatten().flatten().collect::<String>())?;
         }
         Some(blocks)
     }
 
-    /// What was counted.
+    /// Returns the changes of all counters.
     #[must_use]
     pub fn usage(&self) -> DatabaseUse {
         let (opened, closed) = (&self.opened, &self.closed);
@@ -469,17 +469,18 @@ impl<'a> DatabaseProbe<'a> {
     }
 }
 
-/// The query for this server's checkpoints: timed, requested, buffers written.
+/// Returns the query for the checkpoints of this server: timed, requested, buffers written.
 ///
 /// # Errors
-/// [`ConnectionError`]
+/// Returns [`ConnectionError`] if a query fails.
 pub fn checkpoints_sql(connection: &mut Connection) -> Result<&'static str, ConnectionError> {
     let sql = "select to_regclass('pg_catalog.pg_stat_checkpointer') is not null";
     let has_view = connection.query_value(sql)?.as_deref() == Some("t");
     Ok(if has_view { CHECKPOINTS } else { CHECKPOINTS_16 })
 }
 
-/// The shared blocks that a statement has touched, by `explain (analyze, buffers, format json)`.
+/// Returns the shared blocks accessed by a statement, from the output of `explain (analyze, buffers,
+/// format json)`.
 fn blocks_of(json: &str) -> Option<f64> {
     let document: serde_json::Value = serde_json::from_str(json).ok()?;
     let plan = document.get(0)?.get("Plan")?;
@@ -492,7 +493,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_blocks_of_a_statement_are_those_of_its_top_node() {
+    fn reads_the_blocks_of_a_statement_from_its_top_plan_node() {
         let json = r#"[{"Plan": {"Shared Hit Blocks": 1003, "Shared Read Blocks": 20,
             "Plans": [{"Shared Hit Blocks": 1003, "Shared Read Blocks": 20}]}, "Planning": {"Shared Hit Blocks": 7}}]"#;
         assert_eq!(blocks_of(json), Some(1023.0));
@@ -500,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_reset_meanwhile_is_not_negative() {
+    fn a_statistics_reset_does_not_give_negative_counts() {
         let earlier = TableBlocks { heap_blks_hit: 50, ..TableBlocks::default() };
         let later = TableBlocks { heap_blks_hit: 10, heap_blks_read: 5, ..TableBlocks::default() };
         assert_eq!(later.since(earlier).accesses(), 5);

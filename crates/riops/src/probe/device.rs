@@ -1,6 +1,6 @@
-//! The block device below a folder, by the counters of /proc/diskstats.
+//! The block device of a directory, with the counters of /proc/diskstats.
 //!
-//! Field meanings: Documentation/admin-guide/iostats.rst of the Linux kernel.
+//! Field definitions: Linux kernel, Documentation/admin-guide/iostats.rst.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// The unit of the sector counters, whatever the device's own sector size.
+/// Unit of the sector counters, independent of the device's own sector size.
 const SECTOR_BYTES: f64 = 512.0;
 
 /// A block device.
@@ -19,7 +19,7 @@ pub struct Device {
     name: String,
 }
 
-/// Its counters since the machine started.
+/// Counters of a block device since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceCounters {
     reads: u64,
@@ -29,25 +29,26 @@ pub struct DeviceCounters {
     busy_ms: u64,
 }
 
-/// What a block device did.
+/// Activity of a block device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceUse {
-    /// Its name: `nvme0n1`.
+    /// Name of the device: `nvme0n1`.
     pub name: String,
     /// Reads per second.
     pub reads_per_s: f64,
     /// Writes per second.
     pub writes_per_s: f64,
-    /// Read, in MB (10^6 bytes) per second.
+    /// Read rate, in MB (10^6 bytes) per second.
     pub read_mb_s: f64,
-    /// Written, in MB per second.
+    /// Write rate, in MB per second.
     pub write_mb_s: f64,
-    /// Share of the time in which at least one request was under way, 0 to 1.
+    /// Share of the time with at least one request in flight, 0 to 1.
     pub busy_share: f64,
 }
 
 impl Device {
-    /// The device that holds `path`; `None` where that is none (tmpfs, a network, an overlay).
+    /// Returns the device of `path`; `None` if it is not a block device (tmpfs, network or overlay file
+    /// systems).
     #[must_use]
     pub fn of_path(path: &Path) -> Option<Self> {
         let number = fs::metadata(path).ok()?.dev();
@@ -57,13 +58,13 @@ impl Device {
         Some(Self { major, minor, name })
     }
 
-    /// Its name: `nvme0n1`.
+    /// Returns the name of the device: `nvme0n1`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its counters now.
+    /// Reads the current counters.
     #[must_use]
     pub fn read(&self) -> Option<DeviceCounters> {
         let stats = fs::read_to_string("/proc/diskstats").ok()?;
@@ -83,7 +84,7 @@ impl Device {
 }
 
 impl DeviceCounters {
-    /// What was counted since `earlier`.
+    /// Returns the difference to `earlier`.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -96,8 +97,8 @@ impl DeviceCounters {
     }
 }
 
-/// The line of a device: major, minor, name, reads, merged, sectors, ms, writes, merged, sectors,
-/// ms, under way, busy ms, …
+/// Finds the line of a device: major, minor, name, reads, merged, sectors, ms, writes, merged, sectors,
+/// ms, in flight, busy ms, …
 fn find(stats: &str, major: u32, minor: u32) -> Option<(String, DeviceCounters)> {
     stats.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -126,7 +127,7 @@ mod tests {
     const STATS: &str = " 7 0 loop0 1 0 2 3 0 0 0 0 0 1 1\n 254 0 vda 1000 5 80000 70 500 6 16000 90 0 4000 160 0 0 0 0 0 0\n";
 
     #[test]
-    fn the_counters_of_the_right_device_become_rates() {
+    fn computes_rates_from_the_counters_of_a_device() {
         let (name, counters) = find(STATS, 254, 0).unwrap();
         assert_eq!(name, "vda");
         let device = Device { major: 254, minor: 0, name };
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_device_gives_nothing() {
+    fn returns_none_for_an_unknown_device() {
         assert_eq!(find(STATS, 8, 0), None);
         assert_eq!(find("254 0 vda x", 254, 0), None);
     }

@@ -1,6 +1,6 @@
-//! What a device can do at most: measured with fio, in a folder on it.
+//! Measures the maximum throughput of a block device with fio, in a directory on it.
 //!
-//! Reads and writes a file of its own past the page cache, and leaves nothing behind.
+//! Reads and writes a temporary file, bypassing the page cache, and leaves no files behind.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,101 +14,101 @@ use crate::host::Interrupt;
 use crate::host::machine::free_bytes;
 use crate::units::BLOCK_BYTES;
 
-/// Requests under way at once: more than any single session of a database has, as a maximum should.
+/// Queue depths, deeper than those of any single database session: the result is a maximum.
 const SEQUENTIAL_DEPTH: u32 = 16;
 const RANDOM_DEPTH: u32 = 64;
-/// One request of a sequential job.
+/// Request size of a sequential job, in bytes.
 const SEQUENTIAL_BYTES: u64 = 1 << 20;
-/// How often a job is looked at, and the user's wish to end.
-const LOOK: Duration = Duration::from_millis(50);
-/// Beyond its own time, a job may take so long.
-const PATIENCE: Duration = Duration::from_mins(2);
-/// Writing the file for the first time goes on for at most so long.
-const FILL_MAX: Duration = Duration::from_mins(30);
+/// Interval for checking the job and interruption.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Timeout of a job, in addition to its runtime.
+const JOB_TIMEOUT: Duration = Duration::from_mins(2);
+/// Timeout for filling the file.
+const FILL_TIMEOUT: Duration = Duration::from_mins(30);
 
-/// Why a device could not be measured.
+/// Failure to measure a device.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
-    /// No fio.
+    /// fio is not installed.
     #[error(
-        "fio, which measures the device, is not installed: install it (Debian and Ubuntu: apt-get install fio; Fedora: dnf install fio; macOS: brew install fio)"
+        "fio is not installed, but it is required to measure the device; install it (Debian and Ubuntu: apt-get install fio; Fedora: dnf install fio; macOS: brew install fio)"
     )]
     NotInstalled,
-    /// The folder cannot be used.
+    /// The directory is not usable.
     #[error(
-        "cannot make a file for fio in {folder}: {source}; name another folder of the same device (--disk-dir)"
+        "cannot create a file for fio in {folder}: {source}; choose another directory on the same device with --disk-dir"
     )]
     Folder {
-        /// Which.
+        /// Path of the directory.
         folder: PathBuf,
-        /// Why not.
+        /// Reason.
         source: std::io::Error,
     },
-    /// The folder is on no block device.
+    /// The directory is not on a block device.
     #[error(
-        "{0} is on no block device (tmpfs, a network or an overlay): there is nothing to measure"
+        "cannot measure the device of {0}: the directory is not on a block device (tmpfs, network or overlay file system)"
     )]
     NoDevice(PathBuf),
-    /// Not enough space for the file.
+    /// Not enough free space for the file.
     #[error(
-        "{folder} has {free_bytes} bytes free: too few for a file of {wanted_bytes} that leaves half of them"
+        "cannot create a file of {file_bytes} bytes in {folder}: {free_bytes} bytes are free, and at most half of them may be used"
     )]
     Space {
-        /// Where.
+        /// Path of the directory.
         folder: PathBuf,
-        /// What there is.
+        /// Free space, in bytes.
         free_bytes: u64,
-        /// What the file takes.
-        wanted_bytes: u64,
+        /// Size of the file, in bytes.
+        file_bytes: u64,
     },
     /// fio failed.
-    #[error("fio failed ({job}): {reason}")]
+    #[error("fio failed in job \"{job}\": {reason}")]
     Failed {
-        /// Which job.
+        /// Name of the job.
         job: &'static str,
-        /// What it said.
+        /// First line of fio's error output, or another reason.
         reason: String,
     },
-    /// The user asked to end.
+    /// Interrupted by the user.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// One figure of a device.
+/// One measured rate of a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DiskRate {
-    /// In MB (10^6 bytes) per second.
+    /// Throughput, in MB (10^6 bytes) per second.
     pub mb_s: f64,
     /// Requests per second.
     pub requests_per_s: f64,
-    /// The slowest of a hundred requests, in microseconds.
+    /// 99th percentile of the request latency, in microseconds.
     pub p99_us: Option<f64>,
 }
 
-/// What a device can do.
+/// Measured limits of a device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiskLimit {
-    /// Its name: `nvme0n1`.
+    /// Name of the device: `nvme0n1`.
     pub device: String,
-    /// When it was measured.
+    /// Time of the measurement.
     pub measured_at: Timestamp,
-    /// With what.
+    /// Name and version of the tool.
     pub tool: String,
-    /// Bytes of the file.
+    /// Size of the test file, in bytes.
     pub file_bytes: u64,
-    /// Length of each of the four measurements.
+    /// Length of each of the four measurements, in seconds.
     pub seconds: f64,
-    /// Requests of 1 MiB, 16 at once.
+    /// Sequential reads of 1 MiB at queue depth 16.
     pub sequential_read: DiskRate,
-    /// The same, written.
+    /// Sequential writes of 1 MiB at queue depth 16.
     pub sequential_write: DiskRate,
-    /// Requests of a block of the database, 64 at once.
+    /// Random reads of one database block at queue depth 64.
     pub random_read: DiskRate,
-    /// The same, written.
+    /// Random writes of one database block at queue depth 64.
     pub random_write: DiskRate,
 }
 
-/// The four measurements, in their order: the file is written before it is read.
+/// The four jobs, in order: the file is written before it is read.
 const JOBS: [(&str, &str); 4] = [
     ("sequential write", "write"),
     ("sequential read", "read"),
@@ -116,16 +116,17 @@ const JOBS: [(&str, &str); 4] = [
     ("random write", "randwrite"),
 ];
 
-/// Measures the device below a folder with a file of so many bytes, for so many seconds each.
+/// Measures the device of a directory with a file of `file_bytes` bytes, for `seconds` per job.
+/// `report` receives a progress message for each step.
 ///
 /// # Errors
-/// [`DiskError`]
+/// Returns [`DiskError`] if the device cannot be measured.
 pub fn measure(
     folder: &Path,
     file_bytes: u64,
     seconds: f64,
     interrupt: &Interrupt,
-    told: &dyn Fn(&str),
+    report: &dyn Fn(&str),
 ) -> Result<DiskLimit, DiskError> {
     if let Err(source) = std::fs::read_dir(folder) {
         return Err(DiskError::Folder { folder: folder.to_owned(), source });
@@ -135,20 +136,20 @@ pub fn measure(
     let free_bytes = free_bytes(folder).unwrap_or(u64::MAX);
     if file_bytes > free_bytes / 2 {
         let folder = folder.to_owned();
-        return Err(DiskError::Space { folder, free_bytes, wanted_bytes: file_bytes });
+        return Err(DiskError::Space { folder, free_bytes, file_bytes });
     }
-    let own = OwnFolder::make(folder)?;
-    let fio = Fio { file: own.0.join("fio"), file_bytes, interrupt };
-    told(&format!("writing a file of {:.1} GB on {}", file_bytes as f64 / 1e9, device.name()));
-    // What was never written is not read from the device either.
+    let scratch = ScratchDirectory::create(folder)?;
+    let fio = Fio { file: scratch.0.join("fio"), file_bytes, interrupt };
+    report(&format!("writing a file of {:.1} GB on {}", file_bytes as f64 / 1e9, device.name()));
+    // Blocks that were never written are not read from the device.
     fio.run("filling the file", "write", None)?;
     let mut rates = Vec::new();
     for (job, kind) in JOBS {
-        told(&format!("{job} for {seconds} s"));
+        report(&format!("{job} for {seconds} s"));
         rates.push(fio.run(job, kind, Some(seconds))?);
     }
     let [sequential_write, sequential_read, random_read, random_write] = *rates.as_slice() else {
-        return Err(DiskError::Failed { job: "all", reason: "a figure is missing".to_owned() });
+        return Err(DiskError::Failed { job: "all", reason: "a result is missing".to_owned() });
     };
     Ok(DiskLimit {
         device: device.name().to_owned(),
@@ -168,14 +169,14 @@ fn version() -> Result<String, DiskError> {
     Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
 }
 
-/// How the name of the folder begins; the number of the process follows.
-const OWN_FOLDER: &str = "riops-doctor-";
+/// Prefix of the name of the scratch directory; the process id follows.
+const SCRATCH_PREFIX: &str = "riops-doctor-";
 
-/// Removes the folders of riopses that were killed.
+/// Removes the scratch directories of killed riops processes.
 fn remove_leftovers(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_prefix(OWN_FOLDER));
+        let process = name.to_str().and_then(|name| name.strip_prefix(SCRATCH_PREFIX));
         let is_gone = |process: &str| {
             process.parse::<u32>().is_ok_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
         };
@@ -185,20 +186,20 @@ fn remove_leftovers(folder: &Path) {
     }
 }
 
-/// A folder that goes with its contents, whatever ends the measurement.
-struct OwnFolder(PathBuf);
+/// A directory that is removed with its contents on every exit path.
+struct ScratchDirectory(PathBuf);
 
-impl OwnFolder {
-    fn make(folder: &Path) -> Result<Self, DiskError> {
+impl ScratchDirectory {
+    fn create(folder: &Path) -> Result<Self, DiskError> {
         remove_leftovers(folder);
-        let own = folder.join(format!("{OWN_FOLDER}{}", std::process::id()));
-        std::fs::create_dir(&own)
+        let scratch = folder.join(format!("{SCRATCH_PREFIX}{}", std::process::id()));
+        std::fs::create_dir(&scratch)
             .map_err(|source| DiskError::Folder { folder: folder.to_owned(), source })?;
-        Ok(Self(own))
+        Ok(Self(scratch))
     }
 }
 
-impl Drop for OwnFolder {
+impl Drop for ScratchDirectory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -210,10 +211,10 @@ struct Fio<'a> {
     interrupt: &'a Interrupt,
 }
 
-/// A child that does not outlive its value.
-struct Killed(Child);
+/// A child process that is killed on drop.
+struct KillOnDrop(Child);
 
-impl Drop for Killed {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -221,7 +222,7 @@ impl Drop for Killed {
 }
 
 impl Fio<'_> {
-    /// One job: for so many seconds, or once over the file.
+    /// Runs one job: for this many seconds, or once over the file.
     fn run(
         &self,
         job: &'static str,
@@ -232,7 +233,7 @@ impl Fio<'_> {
         let (bytes, depth) =
             if random { (BLOCK_BYTES, RANDOM_DEPTH) } else { (SEQUENTIAL_BYTES, SEQUENTIAL_DEPTH) };
         let failed = |reason: String| DiskError::Failed { job, reason };
-        // Its answer is larger than a pipe holds.
+        // The output is larger than a pipe buffer.
         let output = self.file.with_extension("json");
         let mut command = Command::new("fio");
         command
@@ -253,9 +254,10 @@ impl Fio<'_> {
         if let Some(seconds) = seconds {
             command.arg("--time_based=1").arg(format!("--runtime={}ms", (seconds * 1e3).round()));
         }
-        let mut child = Killed(command.spawn().map_err(|_| DiskError::NotInstalled)?);
+        let mut child = KillOnDrop(command.spawn().map_err(|_| DiskError::NotInstalled)?);
         let deadline = Instant::now()
-            + seconds.map_or(FILL_MAX, |seconds| PATIENCE + Duration::from_secs_f64(seconds));
+            + seconds
+                .map_or(FILL_TIMEOUT, |seconds| JOB_TIMEOUT + Duration::from_secs_f64(seconds));
         let status = loop {
             if self.interrupt.requested() {
                 return Err(DiskError::Interrupted);
@@ -263,28 +265,28 @@ impl Fio<'_> {
             match child.0.try_wait() {
                 Ok(Some(status)) => break status,
                 Ok(None) if Instant::now() >= deadline => {
-                    return Err(failed("it did not end in time".to_owned()));
+                    return Err(failed("it did not finish before the timeout".to_owned()));
                 }
-                Ok(None) => std::thread::sleep(LOOK),
+                Ok(None) => std::thread::sleep(POLL_INTERVAL),
                 Err(error) => return Err(failed(error.to_string())),
             }
         };
         if !status.success() {
-            let mut said = String::new();
+            let mut stderr = String::new();
             if let Some(mut errors) = child.0.stderr.take() {
-                let _ = std::io::Read::read_to_string(&mut errors, &mut said);
+                let _ = std::io::Read::read_to_string(&mut errors, &mut stderr);
             }
-            return Err(failed(said.lines().next().unwrap_or("no reason given").to_owned()));
+            return Err(failed(stderr.lines().next().unwrap_or("no reason given").to_owned()));
         }
         let text = std::fs::read_to_string(&output).map_err(|error| failed(error.to_string()))?;
         let side = if kind.ends_with("write") { "write" } else { "read" };
-        parse(&text, side).ok_or_else(|| failed("its answer has no figures".to_owned()))
+        parse(&text, side).ok_or_else(|| failed("its output contains no results".to_owned()))
     }
 }
 
-/// The figures of one side of the first job.
+/// Parses the results for reads or writes of the first job.
 fn parse(text: &str, side: &str) -> Option<DiskRate> {
-    // Warnings may stand before the document.
+    // Warnings may precede the document.
     let document: Value = serde_json::from_str(text.get(text.find('{')?..)?).ok()?;
     let figures = document.get("jobs")?.get(0)?.get(side)?;
     let number = |name: &str| figures.get(name)?.as_f64();
@@ -301,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_figures_of_fio_are_read_in_megabytes() {
+    fn parses_fio_results_in_megabytes() {
         let text = r#"fio: a warning
             {"jobs": [{"read": {"bw_bytes": 250000000, "iops": 238.4,
              "clat_ns": {"percentile": {"99.000000": 9502720}}}, "write": {"bw_bytes": 0, "iops": 0}}]}"#;
@@ -312,18 +314,18 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_its_own_goes_with_its_contents() {
+    fn removes_the_scratch_directory_with_its_contents() {
         let folder = tempfile::tempdir().unwrap();
-        let own = OwnFolder::make(folder.path()).unwrap();
-        std::fs::write(own.0.join("fio"), b"x").unwrap();
-        drop(own);
+        let scratch = ScratchDirectory::create(folder.path()).unwrap();
+        std::fs::write(scratch.0.join("fio"), b"x").unwrap();
+        drop(scratch);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-        // No process has the highest number of all.
-        let left = folder.path().join(format!("{OWN_FOLDER}{}", u32::MAX));
+        // No process has the highest id.
+        let left = folder.path().join(format!("{SCRATCH_PREFIX}{}", u32::MAX));
         std::fs::create_dir(&left).unwrap();
-        drop(OwnFolder::make(folder.path()).unwrap());
+        drop(ScratchDirectory::create(folder.path()).unwrap());
         assert!(!left.exists());
         let nowhere = folder.path().join("nowhere");
-        assert!(matches!(OwnFolder::make(&nowhere), Err(DiskError::Folder { .. })));
+        assert!(matches!(ScratchDirectory::create(&nowhere), Err(DiskError::Folder { .. })));
     }
 }

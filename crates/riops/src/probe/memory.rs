@@ -1,4 +1,4 @@
-//! Memory of this machine, and how much of the time something had to wait for CPU, memory or I/O.
+//! Memory of this machine, and the share of the time in which tasks waited for CPU, memory or I/O.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// What the machine has now.
+    /// Reads the current values.
     #[must_use]
     pub fn read() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/meminfo").ok()?)
@@ -33,25 +33,25 @@ impl Memory {
     }
 }
 
-/// Microseconds so far in which at least one task waited, from /proc/pressure.
+/// Total time in which at least one task waited, in microseconds, from /proc/pressure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Waits {
+pub(super) struct PressureTotals {
     cpu: u64,
     memory: u64,
     io: u64,
 }
 
-/// Shares of the time in which at least one task of the machine waited, 0 to 1. Kernel documentation:
+/// Shares of the time in which at least one task of the machine waited, 0 to 1. Source: Linux kernel,
 /// Documentation/accounting/psi.rst.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[expect(missing_docs, reason = "for which of the three it waited")]
+#[expect(missing_docs, reason = "self-explanatory names: the three resources")]
 pub struct Pressure {
     pub cpu_share: f64,
     pub memory_share: f64,
     pub io_share: f64,
 }
 
-impl Waits {
+impl PressureTotals {
     pub(super) fn read() -> Option<Self> {
         let read =
             |what: &str| total_us(&fs::read_to_string(format!("/proc/pressure/{what}")).ok()?);
@@ -69,7 +69,7 @@ impl Waits {
     }
 }
 
-/// The total of the line `some avg10=0.00 avg60=0.00 avg300=0.00 total=12345`.
+/// Parses the total of the line `some avg10=0.00 avg60=0.00 avg300=0.00 total=12345`.
 fn total_us(text: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.starts_with("some "))?;
     line.split_whitespace().find_map(|field| field.strip_prefix("total="))?.parse().ok()
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_read_in_bytes() {
+    fn parses_memory_in_bytes() {
         let text = "MemTotal:       100 kB\nMemFree: 5 kB\nMemAvailable:   50 kB\nCached:  20 kB\nSwapCached: 1 kB\nDirty: 3 kB\n";
         let read = Memory::parse(text).unwrap();
         assert_eq!(
@@ -91,10 +91,10 @@ mod tests {
     }
 
     #[test]
-    fn pressure_is_the_share_of_the_time_in_which_something_waited() {
+    fn pressure_is_the_share_of_time_in_which_a_task_waited() {
         let text = "some avg10=1.0 avg60=0.0 avg300=0.0 total=2500000\nfull avg10=0 total=7\n";
         assert_eq!(total_us(text), Some(2_500_000));
-        let waits = |us| Waits { cpu: us, memory: 0, io: us / 2 };
+        let waits = |us| PressureTotals { cpu: us, memory: 0, io: us / 2 };
         let found = waits(2_500_000).share_since(waits(500_000), 4.0);
         assert_eq!((found.cpu_share, found.memory_share, found.io_share), (0.5, 0.0, 0.25));
     }

@@ -1,7 +1,6 @@
-//! Counters around a stage: what client, machine, device and database did while it ran.
+//! Counters around a stage: activity of the client, machine, device and database while it ran.
 //!
-//! Reads counters and decides nothing; `caches` alone changes something, before a stage. What cannot
-//! be read is absent.
+//! Only reads counters; `caches` alone changes state, before a stage. Unavailable counters are absent.
 
 pub mod caches;
 pub mod cpu;
@@ -26,13 +25,13 @@ pub use device::DeviceUse;
 use cpu::MachineCpu;
 use database::{DatabaseProbe, DatabaseUse};
 use device::{Device, DeviceCounters};
-use memory::{Memory, Pressure, Waits};
-use process::{Accounts, ReadBytes};
+use memory::{Memory, Pressure, PressureTotals};
+use process::{ProcessesIo, ReadBytes};
 use sampler::{Sampled, Sampler};
 use waits::{LockSampler, LockWaits};
 use yugabytedb::{ClusterProbe, NodeUse};
 
-/// All counters at one moment.
+/// All counters at one point in time.
 #[derive(Debug, Clone)]
 struct Sample {
     at: Instant,
@@ -40,9 +39,9 @@ struct Sample {
     process_cpu_s: Option<f64>,
     machine: Option<MachineCpu>,
     device: Option<DeviceCounters>,
-    waits: Option<Waits>,
-    sessions: Option<Accounts>,
-    /// CPU seconds of the processes that are watched.
+    pressure: Option<PressureTotals>,
+    processes_io: Option<ProcessesIo>,
+    /// CPU seconds of the watched processes.
     processes_cpu_s: Option<f64>,
 }
 
@@ -54,48 +53,48 @@ pub struct Probe<'a> {
     locks: Option<LockSampler>,
     cluster: Option<ClusterProbe>,
     sampler: Option<&'a mut Sampler>,
-    /// The server's processes of the sessions.
+    /// Backend processes of the sessions.
     processes: Vec<i32>,
-    /// Whether these were named beforehand.
+    /// Whether the caller set the processes.
     processes_known: bool,
     start: Option<Sample>,
     end: Option<Sample>,
 }
 
-/// What happened on the machine while a stage was measured.
+/// Activity on the machine during the measurement of a stage.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MachineUse {
-    /// The time over which it was counted; 0 where nothing was.
+    /// Length of the measurement, in seconds; 0 without a measurement.
     pub seconds: f64,
-    /// When that began.
+    /// Start of the measurement.
     pub started_at: Option<Timestamp>,
     /// CPU seconds of riops itself, user and system.
     pub client_cpu_s: Option<f64>,
     /// Share of all processors of this machine that was busy, 0 to 1.
     pub machine_busy_share: Option<f64>,
-    /// The device of the server's data, where the server is local.
+    /// Device of the server's data, for a local server.
     pub device: Option<DeviceUse>,
     /// Memory of this machine at the end.
     pub memory: Option<Memory>,
-    /// How much of the time something on this machine had to wait.
+    /// Share of the time in which tasks on this machine had to wait.
     pub pressure: Option<Pressure>,
-    /// What the server's processes of the sessions have read, where they run on this machine and may
-    /// be looked at.
+    /// Bytes read by the backend processes of the sessions, if they run on this machine and are
+    /// accessible.
     pub session_reads: Option<ReadBytes>,
-    /// What the database counted.
+    /// Counters of the database.
     pub database: Option<DatabaseUse>,
-    /// How many sessions waited for locks.
+    /// Sessions that waited for locks.
     pub lock_waits: Option<LockWaits>,
-    /// What the nodes of a cluster tell of themselves, by their numbers.
+    /// Counters of the cluster's nodes, by node number.
     pub nodes: Vec<Option<NodeUse>>,
-    /// CPU seconds of the server's processes that were named, where they are here.
+    /// CPU seconds of the server processes set by the caller, if they run on this machine.
     pub processes_cpu_s: Option<f64>,
-    /// The counters over time, where somebody looked.
+    /// Counters over time, if sampled.
     pub sampled: Option<Sampled>,
 }
 
 impl<'a> Probe<'a> {
-    /// Watches this machine and, where the server's data lie on it, their device.
+    /// Creates a probe of this machine and, if the server's data is local, of its device.
     #[must_use]
     pub fn machine(local_data: Option<&Path>) -> Self {
         let device = local_data.and_then(Device::of_path);
@@ -112,38 +111,38 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// Watches how many sessions wait for locks too.
+    /// Adds sampling of sessions that wait for locks.
     #[must_use]
     pub fn with_locks(self, locks: Option<LockSampler>) -> Self {
         Self { locks, ..self }
     }
 
-    /// Asks the nodes of a cluster too.
+    /// Adds the counters of the cluster's nodes.
     #[must_use]
     pub fn with_cluster(self, cluster: Option<ClusterProbe>) -> Self {
         Self { cluster, ..self }
     }
 
-    /// Watches the counters over time too.
+    /// Adds sampling of the counters over time.
     #[must_use]
     pub fn with_sampler(self, sampler: &'a mut Sampler) -> Self {
         Self { sampler: Some(sampler), ..self }
     }
 
-    /// The server's processes that are to be watched, instead of those of all sessions: none where they
-    /// are not on this machine.
+    /// Sets the server processes to watch instead of those of all sessions; empty if they are not on
+    /// this machine.
     #[must_use]
     pub fn with_processes(self, processes: Vec<i32>) -> Self {
         Self { processes, processes_known: true, ..self }
     }
 
-    /// Watches the database too.
+    /// Adds the counters of the database.
     #[must_use]
     pub fn with_database(self, database: DatabaseProbe<'a>) -> Self {
         Self { database: Some(database), ..self }
     }
 
-    /// The sessions are about to connect.
+    /// Reads the counters before the sessions connect.
     pub fn open(&mut self) {
         (self.start, self.end) = (None, None);
         if let Some(database) = &mut self.database {
@@ -151,9 +150,9 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// Counting starts.
+    /// Reads the counters at the start of the measurement.
     pub fn start(&mut self) {
-        // Only where the device is known is the server known to be here.
+        // Only a known device shows that the server is local.
         match (&mut self.database, &self.device) {
             _ if self.processes_known => {}
             (Some(database), Some(_)) => self.processes = database.processes(),
@@ -171,17 +170,17 @@ impl<'a> Probe<'a> {
         if let Some(database) = &mut self.database {
             database.start();
         }
-        // Last, as it comes first at the end: what the probes do themselves is not in between.
+        // Last, because it is the first step of `end`: excludes the work of the probes themselves.
         self.start = Some(self.sample());
     }
 
-    /// Whether a session of the server can hand in its counters when it is asked to.
+    /// Returns whether a session can flush its pending statistics on request.
     #[must_use]
     pub fn can_flush(&self) -> bool {
         self.database.as_ref().is_some_and(DatabaseProbe::can_flush)
     }
 
-    /// Counting ends.
+    /// Reads the counters at the end of the measurement.
     pub fn end(&mut self) {
         self.end = Some(self.sample());
         if let Some(sampler) = &mut self.sampler {
@@ -198,7 +197,7 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// The sessions have said goodbye; these were their processes on the server.
+    /// Reads the counters after the sessions have disconnected; `processes` were their backends.
     pub fn close(&mut self, processes: &[i32]) {
         if let Some(locks) = &mut self.locks {
             locks.close();
@@ -216,15 +215,15 @@ impl<'a> Probe<'a> {
 
     fn sample(&self) -> Sample {
         Sample {
-            // First: at the end the sessions are about to go.
-            sessions: Accounts::read(&self.processes),
+            // First: at the end of the measurement, the sessions are about to exit.
+            processes_io: ProcessesIo::read(&self.processes),
             processes_cpu_s: self.named_processes_cpu_s(),
             at: Instant::now(),
             time: Timestamp::now(),
             process_cpu_s: cpu::process_seconds(),
             machine: MachineCpu::read(),
             device: self.device.as_ref().and_then(Device::read),
-            waits: Waits::read(),
+            pressure: PressureTotals::read(),
         }
     }
 
@@ -235,8 +234,8 @@ impl<'a> Probe<'a> {
         self.processes.iter().map(|&process| cpu::process_cpu_s(process)).sum()
     }
 
-    /// What happened in between. Rates are over the time between the counters themselves, which may be
-    /// longer than the measurement where that is known to have ended only later.
+    /// Returns the changes between start and end. Rates are relative to the time between the two
+    /// readings, which may exceed the measurement if its end was detected late.
     #[must_use]
     pub fn usage(&self) -> MachineUse {
         let (Some(start), Some(end)) = (&self.start, &self.end) else {
@@ -260,13 +259,13 @@ impl<'a> Probe<'a> {
             device: device(),
             memory: Memory::read(),
             pressure: start
-                .waits
-                .zip(end.waits)
+                .pressure
+                .zip(end.pressure)
                 .map(|(start, end)| end.share_since(start, seconds)),
             session_reads: start
-                .sessions
+                .processes_io
                 .as_ref()
-                .zip(end.sessions.as_ref())
+                .zip(end.processes_io.as_ref())
                 .and_then(|(start, end)| end.since(start)),
             database: self.database.as_ref().map(DatabaseProbe::usage),
             lock_waits: self.locks.as_ref().and_then(LockSampler::seen),

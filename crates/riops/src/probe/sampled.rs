@@ -1,67 +1,67 @@
-//! What the sampler measured during a stage: plain data.
+//! Results of the sampler for one stage: plain data.
 
-/// All counters over one interval. What was not counted is absent.
+/// Counters of one interval. Unavailable values are absent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProbePoint {
-    /// Its end, from the start of the stage.
+    /// End of the interval, in seconds since the start of the stage.
     pub t_s: f64,
-    /// Its length.
+    /// Length of the interval, in seconds.
     pub seconds: f64,
-    /// Read from the device, in MB (10^6 bytes) per second.
+    /// Read rate of the device, in MB (10^6 bytes) per second.
     pub read_mb_s: Option<f64>,
-    /// Written to it.
+    /// Write rate of the device, in MB per second.
     pub write_mb_s: Option<f64>,
-    /// Its reads per second.
+    /// Reads of the device per second.
     pub reads_per_s: Option<f64>,
-    /// Its writes per second.
+    /// Writes of the device per second.
     pub writes_per_s: Option<f64>,
-    /// Share of the time in which it had a request, 0 to 1.
+    /// Share of the time with at least one request in flight, 0 to 1.
     pub busy_share: Option<f64>,
     /// Share of all processors of this machine that was busy, 0 to 1.
     pub machine_busy_share: Option<f64>,
-    /// Processors that the server's process and its parallel workers used.
+    /// Processors used by the server process and its parallel workers.
     pub server_cpus: Option<f64>,
-    /// Bytes of this machine's memory that are still to be written.
+    /// Dirty memory of this machine, in bytes.
     pub dirty_bytes: Option<u64>,
     /// Write-ahead log, in MB per second.
     pub wal_mb_s: Option<f64>,
-    /// Checkpoints that were started or asked for.
+    /// Number of checkpoints, timed and requested.
     pub checkpoints: Option<u64>,
-    /// Written by checkpoints, in MB per second.
+    /// Write rate of checkpoints, in MB per second.
     pub checkpoint_mb_s: Option<f64>,
-    /// Bytes of the database's files at its end.
+    /// Size of the database's files at the end of the interval, in bytes.
     pub database_bytes: Option<u64>,
-    /// How far the server says its command is.
+    /// Progress of the command, as reported by the server.
     pub progress: Option<ServerProgress>,
 }
 
-/// How far a command of the server is, in its own units.
+/// Progress of a command, in the server's own units.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the columns of pg_stat_progress_…")]
+#[expect(missing_docs, reason = "columns of pg_stat_progress_…")]
 pub struct ServerProgress {
     pub phase: String,
     pub done: u64,
     pub total: u64,
 }
 
-/// What a process waited for, and how much of the time.
+/// A wait event and its share of the samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitShare {
-    /// `IO:DataFileRead` as in `pg_stat_activity`; `CPU` where it waited for nothing.
+    /// Wait event as in `pg_stat_activity`, such as `IO:DataFileRead`; `CPU` without a wait event.
     pub event: String,
-    /// Share of the looks, 0 to 1.
+    /// Share of the samples, 0 to 1.
     pub share: f64,
 }
 
-/// What was seen of a stage.
+/// Samples of a stage.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sampled {
-    /// The points, in order.
+    /// Points, in order.
     pub points: Vec<ProbePoint>,
-    /// The most frequent wait first.
+    /// Wait events, most frequent first.
     pub waits: Vec<WaitShare>,
-    /// How often somebody looked at the waits.
+    /// Number of wait event samples.
     pub looks: u64,
-    /// CPU seconds that looking has cost, on both sides where both are here.
+    /// CPU time used by sampling, in the client and in the server if it is local, in seconds.
     pub cpu_s: f64,
 }

@@ -1,7 +1,7 @@
-//! The counters over time: a point each interval, and what one process of the server waits for, five times
-//! a second.
+//! Samples the counters over time: one point per interval, and the wait events of one server process
+//! five times per second.
 //!
-//! A thread of its own, with a connection of its own where the server is asked. What cannot be read is
+//! Uses a dedicated thread and, for server counters, a dedicated connection. Unavailable values are
 //! absent.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,65 +18,67 @@ pub use super::sampled::{ProbePoint, Sampled, ServerProgress, WaitShare};
 use crate::host::Interrupt;
 use crate::server::{ConnInfo, Connection, ConnectionError};
 
-/// Between two looks at what the process waits for.
-const LOOK: Duration = Duration::from_millis(200);
-/// The look is parsed and planned once.
-const PREPARE_LOOK: &str = "prepare riops_look (integer) as
+/// Interval between two samples of the wait event.
+const WAIT_SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
+/// Prepared once to avoid repeated parsing and planning.
+const PREPARE_WAIT_SAMPLE: &str = "prepare riops_look (integer) as
     select state, wait_event_type, wait_event from pg_stat_get_activity($1)";
-/// A server that does not answer for so long is asked no more: what it says later would be taken for the answer
-/// to something else.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// A last point shorter than this share of an interval says nothing, unless it is the only one.
+/// Timeout of a query. After a timeout the connection is not used again, because a late reply would be
+/// taken for the reply to the next query.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Minimum length of the last point, as a share of the interval. A shorter one is dropped unless it is
+/// the only point.
 const LAST_SHARE_MIN: f64 = 0.2;
-/// Points that are kept: a day of seconds.
+/// Maximum number of stored points: about one day at one per second.
 const POINTS_MAX: usize = 100_000;
-/// What a process does that waits for nothing.
+/// Event of an active process without a wait event.
 const RUNNING: &str = "CPU";
 
-/// Hears each point as it is made.
+/// Callback for each new point.
 pub type OnPoint = Arc<dyn Fn(&ProbePoint) + Send + Sync>;
 
-/// What shows how far a statement is.
+/// Source of a statement's progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// Nothing.
+    /// No progress information.
     Unknown,
-    /// This query: phase, done, total.
+    /// A query that returns phase, done and total.
     Query(String),
     /// The size of the database's files.
     DatabaseSize,
 }
 
-/// The server's part of what is watched.
+/// State of sampling on the server.
 #[derive(Debug)]
-struct ServerEye {
+struct ServerSampler {
     connection: Connection,
-    /// Its own process there, where that is on this machine.
+    /// Backend process of this connection, if it runs on this machine.
     own_process: Option<i32>,
-    /// The process whose waits and CPU are watched.
+    /// Process whose wait events and CPU time are sampled.
     watched: Option<i32>,
     progress: Progress,
     checkpoints_sql: &'static str,
-    /// Whether it has failed to answer.
-    is_lost: bool,
-    /// What the server has refused once: an older one does not know it, and would note each time in its log.
-    refused: BTreeSet<String>,
+    /// Whether the connection failed.
+    has_failed: bool,
+    /// Queries that failed before. An older server does not support them and would log an error each
+    /// time.
+    failed_queries: BTreeSet<String>,
 }
 
-/// Looks from the start of a measurement to its end.
+/// Samples from the start of a measurement to its end.
 pub struct Sampler {
     interval: Duration,
     is_local: bool,
-    server: Option<ServerEye>,
+    server: Option<ServerSampler>,
     on_point: Option<OnPoint>,
     running: Option<Running>,
-    seen: Sampled,
+    sampled: Sampled,
 }
 
-/// A thread that looks, and how it is told to end. It gives the server's part back.
+/// A sampling thread and its stop channel. The thread returns the server state when it stops.
 struct Running {
     stop: SyncSender<()>,
-    thread: JoinHandle<(Sampled, Option<ServerEye>)>,
+    thread: JoinHandle<(Sampled, Option<ServerSampler>)>,
 }
 
 impl std::fmt::Debug for Sampler {
@@ -86,7 +88,7 @@ impl std::fmt::Debug for Sampler {
 }
 
 impl Sampler {
-    /// Watches this machine, with a point each `interval`.
+    /// Creates a sampler of this machine with one point per `interval`.
     #[must_use]
     pub fn new(interval: Duration) -> Self {
         Self {
@@ -95,14 +97,14 @@ impl Sampler {
             server: None,
             on_point: None,
             running: None,
-            seen: Sampled::default(),
+            sampled: Sampled::default(),
         }
     }
 
-    /// Watches the server too, whose processes are on this machine or not.
+    /// Adds the server; `is_local` states whether its processes run on this machine.
     ///
     /// # Errors
-    /// [`ConnectionError`] where there is no session for it.
+    /// Returns [`ConnectionError`] if the connection cannot be established or prepared.
     pub fn with_server(
         mut self,
         conninfo: &ConnInfo,
@@ -111,24 +113,24 @@ impl Sampler {
         interrupt: &Interrupt,
     ) -> Result<Self, ConnectionError> {
         let mut connection = Connection::open(conninfo, interrupt)?;
-        // The wish to end is for the statement that is watched.
+        // An interruption applies to the watched statement, not to this connection.
         connection.set_interrupt(&Interrupt::new());
-        connection.execute(PREPARE_LOOK)?;
-        let own_process = is_local.then_some(connection.greeting().process);
+        connection.execute(PREPARE_WAIT_SAMPLE)?;
+        let own_process = is_local.then_some(connection.session_info().process);
         self.is_local = is_local;
-        self.server = Some(ServerEye {
+        self.server = Some(ServerSampler {
             connection,
             own_process,
             watched: None,
             progress: Progress::Unknown,
-            is_lost: false,
-            refused: BTreeSet::new(),
+            has_failed: false,
+            failed_queries: BTreeSet::new(),
             checkpoints_sql,
         });
         Ok(self)
     }
 
-    /// From now on this process is watched, and how far it is.
+    /// Starts watching this process and its progress.
     pub fn watch(&mut self, process: i32, progress: Progress, on_point: Option<OnPoint>) {
         self.on_point = on_point;
         if let Some(server) = &mut self.server {
@@ -136,8 +138,8 @@ impl Sampler {
         }
     }
 
-    /// From now on no process is watched.
-    pub fn watch_none(&mut self) {
+    /// Stops watching a process.
+    pub fn stop_watching(&mut self) {
         self.on_point = None;
         if let Some(server) = &mut self.server {
             (server.watched, server.progress) = (None, Progress::Unknown);
@@ -146,7 +148,7 @@ impl Sampler {
 
     pub(super) fn start(&mut self, device: Option<Device>) {
         let (stop, stopped) = sync_channel(1);
-        let mut watch = Watch {
+        let mut state = SamplerThread {
             interval: self.interval,
             device,
             is_local: self.is_local,
@@ -157,19 +159,20 @@ impl Sampler {
             own_before_s: 0.0,
             stopped,
         };
-        // Here and now: what is short shall not be disturbed at its start.
-        let process = watch.server.as_ref().and_then(|server| server.own_process);
+        // Read the first counters in this thread, before the measurement: a short statement must not be
+        // disturbed at its start.
+        let process = state.server.as_ref().and_then(|server| server.own_process);
         let before_s = cpu::thread_seconds();
-        watch.own_before_s = process.and_then(process_cpu_s).unwrap_or(0.0);
-        let first = watch.counters();
-        watch.own_before_s -= cpu::thread_seconds() - before_s;
-        watch.start = first.at;
+        state.own_before_s = process.and_then(process_cpu_s).unwrap_or(0.0);
+        let first = state.counters();
+        state.own_before_s -= cpu::thread_seconds() - before_s;
+        state.start = first.at;
         let thread = std::thread::Builder::new().name("riops-sampler".to_owned());
         self.running =
-            thread.spawn(move || watch.run(first)).ok().map(|thread| Running { stop, thread });
+            thread.spawn(move || state.run(first)).ok().map(|thread| Running { stop, thread });
     }
 
-    /// The last point ends here.
+    /// Ends the last point.
     pub(super) fn end(&mut self) {
         if let Some(running) = &self.running {
             let _ = running.stop.try_send(());
@@ -181,32 +184,33 @@ impl Sampler {
         if let Some((sampled, server)) =
             self.running.take().and_then(|running| running.thread.join().ok())
         {
-            (self.seen, self.server) = (sampled, server);
+            (self.sampled, self.server) = (sampled, server);
         }
     }
 
-    /// What was seen of the last stage.
+    /// Returns the samples of the last stage.
     #[must_use]
     pub fn seen(&self) -> &Sampled {
-        &self.seen
+        &self.sampled
     }
 }
 
-/// The thread's side.
-struct Watch {
+/// State of the sampling thread.
+struct SamplerThread {
     interval: Duration,
     device: Option<Device>,
     is_local: bool,
-    server: Option<ServerEye>,
+    server: Option<ServerSampler>,
     on_point: Option<OnPoint>,
     start: Instant,
     workers: WorkerCpu,
-    /// CPU of the connection's process before, less what the first look has cost on this side.
+    /// CPU time of the connection's backend before sampling, minus the client-side cost of the first
+    /// sample, in seconds.
     own_before_s: f64,
     stopped: Receiver<()>,
 }
 
-/// Counters that only grow, at one moment.
+/// Monotonic counters at one point in time.
 #[derive(Debug, Clone)]
 struct Counters {
     at: Instant,
@@ -214,12 +218,12 @@ struct Counters {
     machine: Option<MachineCpu>,
     server_cpu_s: Option<f64>,
     log_position: Option<u64>,
-    /// Checkpoints, and buffers that they have written.
+    /// Number of checkpoints, and of buffers written by them.
     checkpoints: Option<(u64, u64)>,
 }
 
-impl Watch {
-    fn run(mut self, first: Counters) -> (Sampled, Option<ServerEye>) {
+impl SamplerThread {
+    fn run(mut self, first: Counters) -> (Sampled, Option<ServerSampler>) {
         let mut sampled = Sampled::default();
         let mut waits: BTreeMap<String, u64> = BTreeMap::new();
         let mut last = first;
@@ -228,7 +232,7 @@ impl Watch {
             let now = Instant::now();
             let watching = self.server.as_ref().is_some_and(|server| server.watched.is_some());
             let rest = due.saturating_duration_since(now);
-            let pause = if watching { rest.min(LOOK) } else { rest };
+            let pause = if watching { rest.min(WAIT_SAMPLE_INTERVAL) } else { rest };
             let over = !matches!(self.stopped.recv_timeout(pause), Err(RecvTimeoutError::Timeout));
             if over {
                 let seconds = last.at.elapsed().as_secs_f64();
@@ -240,7 +244,7 @@ impl Watch {
                 }
                 break;
             }
-            if let Some(event) = self.look() {
+            if let Some(event) = self.current_wait() {
                 sampled.looks += 1;
                 *waits.entry(event).or_default() += 1;
             }
@@ -263,7 +267,8 @@ impl Watch {
         (sampled, self.server)
     }
 
-    /// The thread is new at each stage, the connection's process is not.
+    /// Returns the CPU time of this thread, which is new in each stage, and of the connection's
+    /// backend, which is not.
     fn own_cpu_s(&self) -> f64 {
         let process = self.server.as_ref().and_then(|server| server.own_process);
         cpu::thread_seconds() + process.and_then(process_cpu_s).unwrap_or(0.0)
@@ -293,7 +298,7 @@ impl Watch {
             let parallel = server.query(&sql).into_iter().flatten().flatten().flatten();
             let parallel: Vec<i32> = parallel.filter_map(|pid| pid.parse().ok()).collect();
             counters.server_cpu_s =
-                process_cpu_s(watched).map(|own| own + self.workers.seen(&parallel));
+                process_cpu_s(watched).map(|own| own + self.workers.update(&parallel));
         }
         counters
     }
@@ -350,8 +355,9 @@ impl Watch {
         Some(point)
     }
 
-    /// What the watched process is doing; `None` where it is idle, gone or not shown.
-    fn look(&mut self) -> Option<String> {
+    /// Returns the wait event of the watched process; `None` if it is idle, has exited or is not
+    /// visible.
+    fn current_wait(&mut self) -> Option<String> {
         let server = self.server.as_mut()?;
         let sql = format!("execute riops_look({})", server.watched?);
         match server.query(&sql)?.into_iter().next()?.as_slice() {
@@ -365,18 +371,18 @@ impl Watch {
     }
 }
 
-impl ServerEye {
-    /// `None` where the server refuses, or does not answer.
+impl ServerSampler {
+    /// Returns `None` if the query fails or times out.
     fn query(&mut self, sql: &str) -> Option<Vec<Vec<Option<String>>>> {
-        if self.is_lost || self.refused.contains(sql) {
+        if self.has_failed || self.failed_queries.contains(sql) {
             return None;
         }
-        self.connection.set_deadline(Some(Instant::now() + PATIENCE));
+        self.connection.set_deadline(Some(Instant::now() + QUERY_TIMEOUT));
         let answer = self.connection.query(sql);
         match &answer {
             Ok(_) => {}
-            Err(ConnectionError::Server(_)) => drop(self.refused.insert(sql.to_owned())),
-            Err(_) => self.is_lost = true,
+            Err(ConnectionError::Server(_)) => drop(self.failed_queries.insert(sql.to_owned())),
+            Err(_) => self.has_failed = true,
         }
         answer.ok()
     }
@@ -398,12 +404,12 @@ impl ServerEye {
     }
 }
 
-/// CPU of parallel workers, which come and go: of one that has gone, what it had when last seen.
+/// CPU time of parallel workers. An exited worker counts with its last known value.
 #[derive(Debug, Default)]
 struct WorkerCpu(BTreeMap<i32, f64>);
 
 impl WorkerCpu {
-    fn seen(&mut self, processes: &[i32]) -> f64 {
+    fn update(&mut self, processes: &[i32]) -> f64 {
         for &process in processes {
             if let Some(seconds) = process_cpu_s(process) {
                 self.0.insert(process, seconds);
@@ -413,10 +419,10 @@ impl WorkerCpu {
     }
 }
 
-fn shares(waits: BTreeMap<String, u64>, looks: u64) -> Vec<WaitShare> {
+fn shares(waits: BTreeMap<String, u64>, samples: u64) -> Vec<WaitShare> {
     let mut shares: Vec<WaitShare> = waits
         .into_iter()
-        .map(|(event, count)| WaitShare { event, share: count as f64 / looks.max(1) as f64 })
+        .map(|(event, count)| WaitShare { event, share: count as f64 / samples.max(1) as f64 })
         .collect();
     shares.sort_by(|a, b| b.share.total_cmp(&a.share));
     shares
@@ -427,7 +433,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_frequent_wait_comes_first_and_all_shares_make_one() {
+    fn sorts_waits_by_frequency_with_shares_that_sum_to_one() {
         let waits = BTreeMap::from([("CPU".to_owned(), 3), ("IO:WALWrite".to_owned(), 1)]);
         let found = shares(waits, 4);
         assert_eq!((found[0].event.as_str(), found[0].share), ("CPU", 0.75));
@@ -435,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn points_follow_each_other_without_gaps() {
+    fn points_are_contiguous() {
         let mut sampler = Sampler::new(Duration::from_millis(1));
         let (sender, receiver) = std::sync::mpsc::channel();
         let sender = std::sync::Mutex::new(sender);

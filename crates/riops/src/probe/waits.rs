@@ -1,7 +1,6 @@
-//! How many of a run's sessions wait for a lock of another one, sampled while it runs.
+//! Samples how many of a run's sessions wait for a lock.
 //!
-//! One question every quarter of a second over a connection of its own. Nothing else is known of what
-//! happens in between.
+//! One query every 250 ms over a dedicated connection. Waits between two samples are not visible.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,23 +10,23 @@ use std::time::{Duration, Instant};
 use crate::host::Interrupt;
 use crate::server::{ConnInfo, Connection};
 
-/// Between two looks.
+/// Interval between two samples.
 const PERIOD: Duration = Duration::from_millis(250);
-/// A server that does not answer for so long is not waited for at the end either.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// The run's sessions are known by their program's name, which is the sampler's too.
+/// Query timeout; also limits the wait for the last reply.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
+/// The run's sessions are identified by `application_name`, which the sampler shares.
 const SQL: &str = include_str!("../../../../sql/probe/lock_waits.sql");
 
-/// What was seen.
+/// Result of sampling.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LockWaits {
-    /// Looks.
+    /// Number of samples.
     pub samples: u64,
-    /// Sessions that waited for a lock, over all looks.
+    /// Number of sessions that waited for a lock, summed over all samples.
     pub waiting: u64,
 }
 
-/// Looks until it is stopped.
+/// Samples lock waits until it is stopped.
 #[derive(Debug)]
 pub struct LockSampler {
     conninfo: ConnInfo,
@@ -37,7 +36,7 @@ pub struct LockSampler {
 }
 
 impl LockSampler {
-    /// Not looking yet.
+    /// Creates a sampler that is not started.
     #[must_use]
     pub fn new(conninfo: &ConnInfo) -> Self {
         Self { conninfo: conninfo.clone(), stop: Arc::default(), thread: None, seen: None }
@@ -49,7 +48,7 @@ impl LockSampler {
         self.thread = thread.spawn(move || sample(&conninfo, &stop)).ok();
     }
 
-    /// Ends at once, and does not wait for the answer to a question that was asked already.
+    /// Stops at once, without waiting for the reply to a pending query.
     pub(super) fn end(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -65,7 +64,7 @@ impl LockSampler {
 }
 
 impl Drop for LockSampler {
-    /// Whatever ended the stage.
+    /// Stops the thread, however the stage ended.
     fn drop(&mut self) {
         self.end();
     }
@@ -77,14 +76,14 @@ fn sample(conninfo: &ConnInfo, stop: &AtomicBool) -> LockWaits {
         return seen;
     };
     while !stop.load(Ordering::Relaxed) {
-        connection.set_deadline(Some(Instant::now() + PATIENCE));
-        let Ok(answer) = connection.query_value(SQL) else {
+        connection.set_deadline(Some(Instant::now() + QUERY_TIMEOUT));
+        let Ok(reply) = connection.query_value(SQL) else {
             return seen;
         };
-        // An answer that comes after the end is of another time.
+        // A reply after the end belongs to a later time.
         if !stop.load(Ordering::Relaxed) {
             seen.samples += 1;
-            seen.waiting += answer.and_then(|text| text.parse().ok()).unwrap_or(0);
+            seen.waiting += reply.and_then(|text| text.parse().ok()).unwrap_or(0);
         }
         std::thread::sleep(PERIOD);
     }

@@ -1,14 +1,14 @@
-//! What the nodes of a YugabyteDB cluster tell of themselves over HTTP: the tserver's counters, read
-//! before and after.
+//! Counters of the nodes of a YugabyteDB cluster: the metrics of each tserver, read over HTTP before
+//! and after.
 //!
-//! Where a node does not answer, its figures are absent. Not yet run against a live server.
+//! The values of a node that does not respond are absent. Not yet tested against a live server.
 
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longer than any node should take, and short enough to be waited for.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// Larger answers are not read to their end.
+/// Request timeout: more than a node should need, and short enough to wait for.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
+/// Maximum size of a response, in bytes.
 const BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 const READS: &str = "handler_latency_yb_tserver_TabletServerService_Read_count";
@@ -26,26 +26,27 @@ struct Counters {
     conflicts: Option<f64>,
 }
 
-/// What one node did, by its own account.
+/// Activity of one node, from its own metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct NodeUse {
-    /// Processors that its tserver kept busy, on average.
+    /// Processors used by its tserver, on average.
     pub cpu_cores: Option<f64>,
-    /// Requests of reads to its storage per second.
+    /// Read requests to its storage per second.
     pub storage_reads_per_s: Option<f64>,
-    /// Requests of writes to its storage per second.
+    /// Write requests to its storage per second.
     pub storage_writes_per_s: Option<f64>,
-    /// Seeks in its `RocksDB` per second.
+    /// `RocksDB` seeks per second.
     pub seeks_per_s: Option<f64>,
-    /// Share of its block reads that were found in the block cache, 0 to 1.
+    /// Share of block reads that hit the block cache, 0 to 1.
     pub block_cache_hit_share: Option<f64>,
-    /// Conflicts of transactions per second.
+    /// Transaction conflicts per second.
     pub conflicts_per_s: Option<f64>,
 }
 
 type Reading = Option<(Instant, Counters)>;
 
-/// Asks all nodes at the start and at the end of a measurement, without waiting for the answers.
+/// Requests the metrics of all nodes at the start and at the end of a measurement, without waiting for
+/// the responses.
 #[derive(Debug)]
 pub struct ClusterProbe {
     urls: Vec<String>,
@@ -55,12 +56,12 @@ pub struct ClusterProbe {
 }
 
 impl ClusterProbe {
-    /// For the tservers on these hosts.
+    /// Creates a probe for the tservers on these hosts.
     #[must_use]
     pub fn new<'a>(hosts: impl Iterator<Item = &'a str>, port: u16) -> Self {
         let url = |host: &str| {
             let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
-            // Reading would else reset the percentiles that others read.
+            // Without this parameter, reading would reset the percentiles for other readers.
             format!("http://{host}:{port}/prometheus-metrics?reset_histograms=false")
         };
         Self {
@@ -72,22 +73,22 @@ impl ClusterProbe {
     }
 
     pub(super) fn start(&mut self) {
-        self.start = self.ask();
+        self.start = self.request_all();
     }
 
     pub(super) fn end(&mut self) {
-        self.end = self.ask();
+        self.end = self.request_all();
     }
 
-    fn ask(&self) -> Vec<JoinHandle<Reading>> {
-        let ask = |url: &String| {
+    fn request_all(&self) -> Vec<JoinHandle<Reading>> {
+        let request = |url: &String| {
             let url = url.clone();
             std::thread::spawn(move || read(&url))
         };
-        self.urls.iter().map(ask).collect()
+        self.urls.iter().map(request).collect()
     }
 
-    /// Waits for the answers.
+    /// Waits for the responses.
     pub(super) fn close(&mut self) {
         let wait = |thread: JoinHandle<Reading>| thread.join().ok().flatten();
         self.found = self
@@ -101,7 +102,7 @@ impl ClusterProbe {
             .collect();
     }
 
-    /// By node.
+    /// Returns the activity of each node.
     pub(super) fn found(&self) -> &[Option<NodeUse>] {
         &self.found
     }
@@ -109,15 +110,15 @@ impl ClusterProbe {
 
 fn read(url: &str) -> Reading {
     let agent: ureq::Agent =
-        ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).build().into();
-    let mut answer = agent.get(url).call().ok()?;
-    // The counters are of now, not of when all of them have come.
+        ureq::Agent::config_builder().timeout_global(Some(REQUEST_TIMEOUT)).build().into();
+    let mut response = agent.get(url).call().ok()?;
+    // The counters are as of now, not as of the end of the transfer.
     let at = Instant::now();
-    let text = answer.body_mut().with_config().limit(BYTES_MAX).read_to_string().ok()?;
+    let text = response.body_mut().with_config().limit(BYTES_MAX).read_to_string().ok()?;
     Some((at, counters(&text)))
 }
 
-/// The sums of the counters over whatever they are counted by.
+/// Sums the counters over all labels.
 fn counters(text: &str) -> Counters {
     let mut found = Counters::default();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -147,7 +148,7 @@ fn counters(text: &str) -> Counters {
 }
 
 fn between(before: &Counters, after: &Counters, seconds: f64) -> NodeUse {
-    // A node that was started anew counts from zero.
+    // A restarted node counts from zero.
     let change = |pick: fn(&Counters) -> Option<f64>| {
         let change = pick(after)? - pick(before)?;
         (change >= 0.0).then_some(change)
@@ -183,7 +184,7 @@ mod tests {
         rocksdb_block_cache_hit{t=\"a\"} 10 1\nrocksdb_block_cache_miss 0 1\nnonsense\nother nan\n";
 
     #[test]
-    fn counters_are_summed_over_tables_and_what_is_missing_is_absent() {
+    fn sums_counters_over_tables_and_leaves_missing_ones_absent() {
         let found = counters(BEFORE);
         let expected = Counters {
             cpu_ms: Some(1500.0),
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_differences_over_the_time_between_the_readings() {
+    fn computes_rates_from_the_differences_between_two_readings() {
         let before = counters(BEFORE);
         let after = Counters {
             cpu_ms: Some(11_500.0),
@@ -211,12 +212,12 @@ mod tests {
         let found = between(&before, &after, 4.0);
         assert_eq!(found.cpu_cores, Some(2.5));
         assert_eq!((found.storage_reads_per_s, found.storage_writes_per_s), (Some(50.0), None));
-        assert_eq!(found.seeks_per_s, None, "a counter that went back was reset");
+        assert_eq!(found.seeks_per_s, None, "a decreased counter was reset");
         assert_eq!(found.block_cache_hit_share, Some(0.75));
     }
 
     #[test]
-    fn nodes_are_asked_over_http_and_one_that_does_not_answer_has_no_figures() {
+    fn reads_nodes_over_http_and_returns_none_for_a_node_that_does_not_respond() {
         use std::io::{Read, Write};
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -233,7 +234,7 @@ mod tests {
             }
             requests
         });
-        // On 127.0.0.2 nobody listens at this port.
+        // No server listens on this port at 127.0.0.2.
         let mut probe = ClusterProbe::new(["127.0.0.1", "127.0.0.2"].into_iter(), port);
         probe.start();
         let first = probe.start.remove(0).join().unwrap();

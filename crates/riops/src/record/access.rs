@@ -1,39 +1,39 @@
-//! Access paths, compared with the promised ones.
+//! Access paths of statements, compared with the expected ones.
 
 use serde::{Deserialize, Serialize};
 
 use super::convert::from_measured;
 use crate::workload::access;
 
-/// Requests to the storage nodes of `YugabyteDB` by one execution of a statement.
+/// Storage requests (`YugabyteDB`) of one execution of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StorageRequests {
     /// Read requests.
     pub reads: u64,
-    /// Rows that these requests scanned, if the server counts them.
+    /// Rows that these requests scanned, if the server reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows_scanned: Option<u64>,
-    /// Rows of the statement.
+    /// Rows that the statement reads or updates.
     pub rows: u64,
 }
 
 from_measured!(StorageRequests from access::StorageRequests { reads, rows_scanned, rows });
 
-/// The access path of a statement at one moment.
+/// The access path of a statement at one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessRecord {
     /// Name of the prepared statement.
     pub statement: String,
-    /// The stage, if there are several.
+    /// Name of the stage; absent if the run has only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<String>,
-    /// `before`, `middle` or `after`.
+    /// Time of the check: `before`, `middle` (during) or `after` the run.
     pub moment: String,
-    /// The promised access path.
+    /// The expected access path.
     pub expected: String,
-    /// The plan, one node a line.
+    /// The plan, one node per line.
     pub found: String,
-    /// Whether the plan has the promised access path.
+    /// Whether the plan has the expected access path.
     pub held: bool,
     /// Number of sessions with this plan.
     pub sessions: u32,

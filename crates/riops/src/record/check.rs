@@ -1,4 +1,4 @@
-//! What decides whether a result is valid: checks of the data, thresholds, the verdict.
+//! Checks of the data, thresholds and the verdict: whether a result is valid.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,16 +6,16 @@ use super::convert::from_measured;
 use crate::plan::Threshold;
 use crate::workload::check;
 
-/// One verified fact about the data.
+/// One check of the data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// What was verified.
+    /// Name of the check.
     pub name: String,
     /// The expected value.
     pub expected: String,
     /// The value in the database.
     pub found: String,
-    /// Whether the two agree.
+    /// Whether the two values agree.
     pub held: bool,
 }
 
@@ -24,17 +24,17 @@ from_measured!(Check from check::Check { name, expected, found, held });
 /// A threshold and the measured value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ThresholdRecord {
-    /// The stage, if there are several.
+    /// Name of the stage; absent if the run has only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<String>,
     /// The threshold of the plan.
     pub threshold: Threshold,
-    /// The measured value, in microseconds for latencies; absent if there is none.
+    /// The measured value, in microseconds for latencies; absent if nothing was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<f64>,
     /// Whether the threshold was met.
     pub held: bool,
-    /// Whether it ended the run early.
+    /// Whether a breach of this threshold ended the run early.
     #[serde(default)]
     pub ended_run: bool,
 }
@@ -42,8 +42,8 @@ pub struct ThresholdRecord {
 /// Whether the result is valid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Whether it is.
+    /// Whether the result is valid.
     pub valid: bool,
-    /// Why it is not.
+    /// Why the result is not valid; empty if it is.
     pub reasons: Vec<String>,
 }

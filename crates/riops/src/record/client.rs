@@ -1,4 +1,4 @@
-//! The load generator: where it ran and what it used.
+//! The load generator: its machine and its CPU use.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use super::machine::MachineFacts;
 /// The load generator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientRecord {
-    /// Version of riops.
+    /// riops version.
     pub riops_version: String,
     /// The machine of the client.
     #[serde(flatten)]
@@ -32,7 +32,8 @@ pub struct ClientCpu {
     /// CPU of each worker as a share of one processor, 0 to 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub worker_shares: Vec<f64>,
-    /// Poll-loop stalls in microseconds: a reply that arrives during a stall is noticed that much later.
+    /// Lengths of poll-loop stalls, in microseconds. A reply that arrives during a stall is read late by at
+    /// most that much.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub away_us: Option<LatencySummary>,
     /// Whether a worker was so busy that it may have been the bottleneck.

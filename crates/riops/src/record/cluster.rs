@@ -7,22 +7,22 @@ use super::latency::LatencySummary;
 use crate::probe::yugabytedb;
 use crate::server::nodes::Role;
 
-/// The counters of one node of `YugabyteDB`. Absent: the node did not answer.
+/// The counters of one node of `YugabyteDB`. Values are absent if the node did not respond.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeUse {
-    /// Processors that the tserver kept busy, on average.
+    /// CPU use of the tserver, in processors, on average.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_cores: Option<f64>,
-    /// Read requests to the storage per second.
+    /// Storage read requests per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_reads_per_s: Option<f64>,
-    /// Write requests to the storage per second.
+    /// Storage write requests per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_writes_per_s: Option<f64>,
     /// `RocksDB` seeks per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seeks_per_s: Option<f64>,
-    /// Share of the block reads that were found in the block cache, 0 to 1.
+    /// Hit ratio of the block cache, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_cache_hit_share: Option<f64>,
     /// Transaction conflicts per second.
@@ -41,25 +41,25 @@ pub struct NodeRecord {
     /// Host and port.
     pub node: String,
     /// Primary or replica.
-    // The enum of `server` itself: a plain enum whose stored spelling is pinned variant by variant.
+    // The enum of `server`, not a copy: every variant fixes its stored spelling with `serde(rename)`.
     pub role: Role,
     /// `cloud.region.zone`, if the cluster reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<String>,
-    /// Whether it did not answer at the end.
+    /// Whether the node did not respond at the end.
     #[serde(default)]
     pub down: bool,
-    /// The longest time without a successful transaction, whatever the reason, in seconds; only if there
-    /// are several nodes.
+    /// The longest time without a successful transaction, for any reason, in seconds; only with several
+    /// nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_pause_s: Option<f64>,
-    /// Sessions connected to it at the end.
+    /// Sessions connected to the node at the end.
     pub sessions: u64,
-    /// Transactions that ended on it within the measurement.
+    /// Transactions on the node that ended within the measurement.
     pub transactions: u64,
     /// These transactions per second.
     pub transactions_per_s: f64,
-    /// Its share of all transactions, 0 to 1.
+    /// Share of all transactions, 0 to 1.
     pub share: f64,
     /// Service times in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,12 +72,12 @@ pub struct NodeRecord {
     pub failed: u64,
     /// Transactions whose outcome is unknown, in all phases.
     pub unknown_commits: u64,
-    /// Broken connections that were replaced by a connection to it.
+    /// Broken connections that were replaced by a connection to this node.
     pub reconnects: u64,
     /// Outages around errors, by SQLSTATE.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<OutageRecord>,
-    /// Its own counters.
+    /// Counters of the node itself.
     #[serde(flatten)]
     pub usage: Option<NodeUse>,
 }
@@ -89,11 +89,11 @@ pub struct OutageRecord {
     pub sqlstate: String,
     /// Length in seconds.
     pub without_success_s: f64,
-    /// How long intervals stayed below 90 % of the earlier rate, in seconds.
+    /// Time during which the rate of the intervals stayed below 90 % of the earlier rate, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub below_90_percent_s: Option<f64>,
-    /// From the last success until 90 % of the earlier rate was reached again, in seconds; absent if it was
-    /// not.
+    /// Time from the last success until the rate reached 90 % of the earlier rate again, in seconds; absent
+    /// if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_90_percent_s: Option<f64>,
 }

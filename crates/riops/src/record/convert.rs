@@ -1,7 +1,7 @@
-//! The conversion of a measured type into the recorded type that has the same fields.
+//! Conversion of a measured type into the recorded type with the same fields.
 
-/// Implements `From` by naming every field of the measured type. A field that is added to it is a compile
-/// error here until it is decided whether the record stores it.
+/// Implements `From` and names every field of the measured type. A new field in the measured type fails to
+/// compile here until someone decides whether the record stores it.
 macro_rules! from_measured {
     ($recorded:ident from $measured:path { $($field:ident),+ $(,)? }) => {
         impl From<$measured> for $recorded {

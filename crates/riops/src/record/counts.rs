@@ -5,28 +5,28 @@ use serde::{Deserialize, Serialize};
 use super::convert::from_measured;
 use crate::metrics;
 
-/// Answered statements by kind, whatever the outcome of their transaction.
+/// Statements that received a reply, by kind, regardless of the outcome of their transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Queries {
     /// Statements that return rows.
     pub read: u64,
-    /// Statements that changed at least one row.
+    /// Statements that changed one or more rows.
     pub write: u64,
-    /// All others: BEGIN, COMMIT, and changes that matched no row.
+    /// Other statements: BEGIN, COMMIT, and changes that matched no row.
     pub other: u64,
 }
 
 from_measured!(Queries from metrics::Queries { read, write, other });
 
 impl Queries {
-    /// The number of all statements.
+    /// Returns the number of statements of all kinds.
     #[must_use]
     pub fn total(self) -> u64 {
         self.read + self.write + self.other
     }
 
-    /// Whether no statement was counted.
+    /// Returns whether no statement was counted.
     #[must_use]
     pub fn is_none(&self) -> bool {
         self.total() == 0
@@ -36,29 +36,30 @@ impl Queries {
 /// Errors with the same SQLSTATE.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ErrorEntry {
-    /// Five characters.
+    /// SQLSTATE, five characters.
     pub sqlstate: String,
     /// Number of errors.
     pub count: u64,
     /// Number of errors after which the transaction was retried.
     #[serde(default)]
     pub retried: u64,
-    /// Time that all sessions spent in attempts with this error, in seconds.
+    /// Time that all sessions together spent in attempts with this error, in seconds.
     #[serde(default)]
     pub attempts_s: f64,
-    /// The first message.
+    /// The first error message.
     pub sample: String,
-    /// Up to four other messages.
+    /// Up to four other error messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_samples: Vec<String>,
-    /// The longest time around such an error without a successful transaction, in seconds.
+    /// The longest outage around such an error: time without a successful transaction, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_success_s: Option<f64>,
-    /// How long intervals around that time stayed below 90 % of the earlier rate, in seconds.
+    /// Time around this outage during which the rate of the intervals stayed below 90 % of the earlier rate,
+    /// in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub below_90_percent_s: Option<f64>,
-    /// From the last success before that time to the end of the first interval that reached 90 % of the
-    /// earlier rate, in seconds; absent if no interval did.
+    /// Time from the last success before this outage to the end of the first interval that reached 90 % of
+    /// the earlier rate, in seconds; absent if no interval did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_90_percent_s: Option<f64>,
 }
@@ -71,7 +72,7 @@ from_measured!(ErrorEntry from metrics::ErrorEntry {
 /// Outcomes of transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcomes {
-    /// The sum of the others.
+    /// Sum of the other three.
     pub attempted: u64,
     /// Transactions that succeeded.
     pub succeeded: u64,
@@ -81,14 +82,15 @@ pub struct Outcomes {
     pub unknown: u64,
 }
 
-/// Transactions that ended after the measurement: not in any other figure.
+/// Transactions that ended after the measurement. They are not included in any other figure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct DrainedRecord {
     /// Number of these transactions.
     pub transactions: u64,
     /// Their maximum service time, in microseconds.
     pub max_us: f64,
-    /// Transactions besides these that failed, never ended, or whose outcome is unknown.
+    /// Other transactions in flight at the end of the measurement: failed, never ended, or with an unknown
+    /// outcome.
     #[serde(default)]
     pub lost: u64,
 }

@@ -1,20 +1,20 @@
-//! The counters of the database over a stage, and the state of the caches before it.
+//! Database counters over a stage, and the state of the caches before it.
 
 use serde::{Deserialize, Serialize};
 
 use super::convert::from_measured;
 use crate::probe::{caches, database, waits};
 
-/// What was done to the caches before a stage, as text.
+/// Preparation of the caches before a stage, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheState {
-    /// `cold` or `warm`.
+    /// Requested state: `cold` or `warm`.
     pub wanted: String,
-    /// The result for shared buffers.
+    /// Result for shared buffers.
     pub shared_buffers: String,
-    /// The result for the page cache of the operating system.
+    /// Result for the page cache of the operating system.
     pub page_cache: String,
-    /// Whether both caches are as wanted.
+    /// Whether both caches reached the requested state.
     pub reached: bool,
 }
 
@@ -35,14 +35,14 @@ from_measured!(TableBlocks from database::TableBlocks {
 });
 
 impl TableBlocks {
-    /// Accesses to blocks that were not in shared buffers.
+    /// Returns the number of accesses to blocks that were not in shared buffers.
     #[must_use]
     pub fn reads(self) -> u64 {
         self.heap_blks_read + self.idx_blks_read
     }
 }
 
-/// The row of `pg_stat_database` of the measured database.
+/// The row of `pg_stat_database` for the measured database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are those of pg_stat_database")]
 pub struct DatabaseCounters {
@@ -65,7 +65,7 @@ from_measured!(DatabaseCounters from database::DatabaseCounters {
     xact_commit, xact_rollback, deadlocks, temp_files, temp_bytes,
 });
 
-/// I/O of all client sessions of the server and their parallel workers, from `pg_stat_io`. Before
+/// I/O of all client backends of the server and their parallel workers, from `pg_stat_io`. Before
 /// PostgreSQL 18 each operation is one block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are those of pg_stat_io")]
@@ -118,7 +118,7 @@ pub struct RowVersions {
     pub updated: u64,
     /// Heap-only (HOT) updates among them, which change no index.
     pub hot_updated: u64,
-    /// Dead row versions at the end, as the server estimates them.
+    /// Dead row versions at the end, as estimated by the server.
     pub dead: u64,
     /// Vacuums during the stage.
     pub vacuums: u64,
@@ -137,28 +137,30 @@ pub struct Sizes {
 
 from_measured!(Sizes from database::Sizes { table_bytes, index_bytes });
 
-/// The counters of the database over a stage. Absent: not counted, or not visible to the role.
+/// Database counters over a stage. Values are absent if they were not counted or are not visible to the
+/// role.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DatabaseUse {
-    /// Block accesses from before the first session connected until after the last one ended: exact.
+    /// Block accesses from before the first session connected until after the last one ended. Exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<TableBlocks>,
-    /// Block accesses from the start to the end of the measurement; both readings are up to a second late.
+    /// Block accesses from the start to the end of the measurement. The server may publish both readings up
+    /// to a second late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_measured: Option<TableBlocks>,
     /// `pg_stat_database` before the sessions connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<DatabaseCounters>,
-    /// `pg_stat_database` after the sessions ended.
+    /// `pg_stat_database` after the sessions disconnected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<DatabaseCounters>,
-    /// I/O of all client sessions of the server, from PostgreSQL 16 on.
+    /// I/O of all client backends of the server; PostgreSQL 16 or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_io: Option<ClientIo>,
-    /// Write-ahead log, from PostgreSQL 14 on.
+    /// Write-ahead log; PostgreSQL 14 or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal: Option<Wal>,
-    /// Bytes of write-ahead log per second of the measurement, from log positions.
+    /// Write-ahead log in bytes per second of the measurement, from WAL positions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal_bytes_per_s: Option<f64>,
     /// Checkpoints.
@@ -167,13 +169,13 @@ pub struct DatabaseUse {
     /// Row versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row_versions: Option<RowVersions>,
-    /// Sizes before the stage.
+    /// Sizes of the dataset before the stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes_before: Option<Sizes>,
-    /// Sizes after the stage.
+    /// Sizes of the dataset after the stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes_after: Option<Sizes>,
-    /// Blocks accessed by one reading transaction, measured after the stage.
+    /// Blocks accessed by one read transaction, measured after the stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_per_read: Option<f64>,
 }

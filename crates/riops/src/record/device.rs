@@ -1,4 +1,4 @@
-//! The device of the server's data: where the data are stored, what the device did, what it can do.
+//! The block device of the server's data: its file system, its rates over a stage, its maximum rates.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::probe;
 /// Rates of a block device over a stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceUse {
-    /// Name: `nvme0n1`.
+    /// Name of the device, for example `nvme0n1`.
     pub name: String,
     /// Reads per second.
     pub reads_per_s: f64,
@@ -27,7 +27,7 @@ from_measured!(DeviceUse from probe::DeviceUse {
     name, reads_per_s, writes_per_s, read_mb_s, write_mb_s, busy_share,
 });
 
-/// The file system and the device of the server's data. Absent: unknown.
+/// The file system and the device of the server's data. Unknown values are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Storage {
     /// File system: `ext4`, `xfs`, `tmpfs`, …
@@ -42,7 +42,7 @@ pub struct Storage {
     /// Model name that the device reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Whether the device has rotating disks, as far as the kernel knows.
+    /// Whether the kernel reports the device as rotational.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotational: Option<bool>,
     /// I/O scheduler: `none`, `mq-deadline`, …
@@ -68,26 +68,26 @@ pub struct DiskRate {
 
 from_measured!(DiskRate from probe::disk::DiskRate { mb_s, requests_per_s, p99_us });
 
-/// What a device can deliver. The store keeps it in this form too, and `doctor --disk` prints it.
+/// Maximum rates of a device, measured with fio. Also the format of the run store and of `doctor --disk`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DiskLimit {
-    /// Name: `nvme0n1`.
+    /// Name of the device, for example `nvme0n1`.
     pub device: String,
     /// Time of the measurement.
     pub measured_at: Timestamp,
     /// Name and version of the program that measured it.
     pub tool: String,
-    /// Size of the file, in bytes.
+    /// Size of the test file, in bytes.
     pub file_bytes: u64,
     /// Length of each of the four measurements, in seconds.
     pub seconds: f64,
-    /// Sequential reads of 1 MiB, 16 at once.
+    /// Sequential reads of 1 MiB, 16 in flight.
     pub sequential_read: DiskRate,
-    /// Sequential writes of 1 MiB, 16 at once.
+    /// Sequential writes of 1 MiB, 16 in flight.
     pub sequential_write: DiskRate,
-    /// Random reads of one database block, 64 at once.
+    /// Random reads of one database block, 64 in flight.
     pub random_read: DiskRate,
-    /// Random writes of one database block, 64 at once.
+    /// Random writes of one database block, 64 in flight.
     pub random_write: DiskRate,
 }
 

@@ -1,4 +1,4 @@
-//! Where the blocks of a stage came from.
+//! Logical and physical I/O of a stage, and where its blocks came from.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,13 +7,13 @@ use super::device::DeviceUse;
 /// Logical and physical I/O of a stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IoRecord {
-    /// Logical block reads per second in the tables and indexes of the dataset: hits and reads.
+    /// Logical block reads (hits and reads) per second, in the tables and indexes of the dataset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub liops: Option<f64>,
     /// Physical reads per second from the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub piops: Option<f64>,
-    /// Share of the logical reads that found their block in shared buffers, 0 to 1.
+    /// Share of the logical reads that hit shared buffers, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hit_ratio: Option<f64>,
     /// Logical reads per row.
@@ -33,13 +33,13 @@ pub struct IoRecord {
     pub device: Option<DeviceUse>,
 }
 
-/// Shares of the accesses to the blocks of the rows, each from its own counter, 0 to 1.
+/// Shares of the accesses to the blocks of the rows, 0 to 1. Each share has its own counter.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Sources {
     /// Found in shared buffers.
     pub buffers_share: f64,
-    /// Found in the page cache of the operating system; the remainder if the server processes cannot be
-    /// observed; absent if the device cannot be observed.
+    /// Found in the page cache of the operating system. If the server processes cannot be observed, this is
+    /// the remainder; if the device cannot be observed either, it is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache_share: Option<f64>,
     /// Read from the device.

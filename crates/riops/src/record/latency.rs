@@ -1,14 +1,14 @@
-//! Latencies as the record stores them.
+//! Latency summaries.
 
 use serde::{Deserialize, Serialize};
 
 use super::convert::from_measured;
 use crate::metrics;
 
-/// Number, moments and percentiles of latencies, in microseconds.
+/// Count, mean, standard deviation and percentiles of latencies, in microseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LatencySummary {
-    /// Number of latencies.
+    /// Number of measured latencies.
     pub count: u64,
     /// Minimum.
     pub min: f64,

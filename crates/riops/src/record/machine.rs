@@ -1,4 +1,4 @@
-//! Machines and processes: what they have, and what they did during a stage.
+//! The client's machine; memory, pressure and process I/O of a stage.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::convert::from_measured;
 use crate::host::machine;
 use crate::probe;
 
-/// The machine of the client. Absent: unknown.
+/// The machine of the client. Unknown values are absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineFacts {
     /// Host name.
@@ -23,13 +23,13 @@ pub struct MachineFacts {
     /// Frequency governor: `performance`, `powersave`, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_governor: Option<String>,
-    /// CPU limit of the control group, in processors.
+    /// CPU limit of the cgroup, in processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup_cpus: Option<f64>,
-    /// Memory limit of the control group, in bytes.
+    /// Memory limit of the cgroup, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup_memory_bytes: Option<u64>,
-    /// Hypervisor or container that the machine runs in.
+    /// Hypervisor or container runtime.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub virtualization: Option<String>,
 }
@@ -53,15 +53,15 @@ from_measured!(Memory from probe::memory::Memory {
     total_bytes, available_bytes, cached_bytes, dirty_bytes,
 });
 
-/// Shares of the time in which at least one task of the machine waited, 0 to 1. Kernel documentation:
-/// Documentation/accounting/psi.rst.
+/// Pressure stall information: share of the time during which at least one task of the machine waited, from 0
+/// to 1. Source: Documentation/accounting/psi.rst of the Linux kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Pressure {
-    /// For a processor.
+    /// Waited for a processor.
     pub cpu_share: f64,
-    /// For memory.
+    /// Waited for memory.
     pub memory_share: f64,
-    /// For I/O.
+    /// Waited for I/O.
     pub io_share: f64,
 }
 
@@ -70,11 +70,11 @@ from_measured!(Pressure from probe::memory::Pressure { cpu_share, memory_share, 
 /// Bytes that processes read and wrote, from /proc/PID/io.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadBytes {
-    /// Bytes read by system calls, from a device or from a cache.
+    /// Bytes read by system calls, from a device or from the page cache.
     pub all: u64,
     /// Bytes read from a device, including read-ahead.
     pub device: u64,
-    /// Bytes written by system calls, to a device or to a cache.
+    /// Bytes written by system calls, to a device or to the page cache.
     #[serde(default)]
     pub written: u64,
 }

@@ -1,10 +1,10 @@
-//! The record of one run: plain data, versioned, the only thing that reports read.
+//! The record of one run: plain data, versioned, the only input of reports.
 //!
-//! Schema 1. Changes only add: what is written today can be read by every later version. Units are
-//! in the names; what is absent was not measured, and is never zero.
+//! Schema 1. Changes only add fields, so every later version can read the records of this one. Field names
+//! include the unit. An absent value was not measured; it never means zero.
 //!
-//! The types are the record's own, so that nothing else decides about the stored JSON. Each file converts
-//! the measured types that it stores; `build` puts the record together.
+//! The record has its own types, so changes elsewhere cannot alter the stored JSON. Each file converts the
+//! measured types that it stores; `build` assembles the record.
 
 mod access;
 mod build;
@@ -56,5 +56,5 @@ pub use stage::{StageRecord, Throughput};
 pub use statement::{StatementBuffers, StatementPlan, StatementRecord, VacuumRates};
 pub use target::{DatasetRecord, TargetRecord};
 
-/// The version of this structure.
+/// Version of the record format.
 pub const SCHEMA: u32 = 1;

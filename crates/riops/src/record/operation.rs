@@ -1,4 +1,4 @@
-//! One kind of transaction.
+//! Results of one kind of transaction.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,31 +6,31 @@ use super::convert::from_measured;
 use super::latency::LatencySummary;
 use crate::workload::transaction;
 
-/// The sum of changes, as numbers that can be verified in the database.
+/// Totals of changes, which can be verified in the database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Effects {
     /// Inserted rows.
     pub inserted: u64,
-    /// Rows of the load that were inserted again.
+    /// Rows of the initial load that were deleted and inserted again.
     pub reinserted: u64,
     /// Deleted rows.
     pub deleted: u64,
-    /// Growth of the sum of a column, by increments and by inserted rows.
+    /// Growth of the sum of a column, from increments and from inserted rows.
     pub added: u64,
 }
 
 from_measured!(Effects from transaction::Effects { inserted, reinserted, deleted, added });
 
 impl Effects {
-    /// Whether nothing changed.
+    /// Returns whether nothing changed.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// A run that could not report to the ledger is settled from its record.
+/// Settles the ledger from the record, if the run itself could not report its changes.
 impl From<Effects> for transaction::Effects {
     fn from(recorded: Effects) -> Self {
         let Effects { inserted, reinserted, deleted, added } = recorded;
@@ -49,15 +49,15 @@ pub struct OperationRecord {
     pub rows: u64,
     /// Transactions that were acknowledged in all phases.
     pub acknowledged_transactions: u64,
-    /// Rows that were acknowledged in all phases: the database must have them.
+    /// Rows that were acknowledged in all phases. The database must contain them.
     pub acknowledged_rows: u64,
     /// Rows of transactions whose connection broke before their outcome was known.
     #[serde(default)]
     pub unknown_rows: u64,
-    /// The sum of the acknowledged changes, for workloads that count it.
+    /// Totals of the acknowledged changes, for workloads that count them.
     #[serde(default, skip_serializing_if = "Effects::is_none")]
     pub effects: Effects,
-    /// The largest possible sum of the changes of unknown outcome.
+    /// Upper bounds of the changes with an unknown outcome.
     #[serde(default, skip_serializing_if = "Effects::is_none")]
     pub unknown_effects: Effects,
     /// Block accesses per transaction, in tables and indexes.

@@ -1,11 +1,11 @@
-//! The counters of the machine and the server over time.
+//! Counters of the machine and the server over time.
 
 use serde::{Deserialize, Serialize};
 
 use super::convert::from_measured;
 use crate::probe::sampler;
 
-/// All counters over one interval. Absent: not measured.
+/// All counters over one interval. Values that were not measured are absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProbePoint {
     /// End of the interval, in seconds since the stage started.
@@ -18,10 +18,10 @@ pub struct ProbePoint {
     /// MB written to the device per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_mb_s: Option<f64>,
-    /// Reads of the device per second.
+    /// Device reads per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads_per_s: Option<f64>,
-    /// Writes of the device per second.
+    /// Device writes per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writes_per_s: Option<f64>,
     /// Share of the time with at least one request in flight, 0 to 1.
@@ -30,7 +30,7 @@ pub struct ProbePoint {
     /// Busy share of all processors of this machine, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_busy_share: Option<f64>,
-    /// Processors used by the server process and its parallel workers.
+    /// CPU use of the server process and its parallel workers, in processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpus: Option<f64>,
     /// Dirty memory of this machine at the end of the interval, in bytes.
@@ -48,7 +48,7 @@ pub struct ProbePoint {
     /// Size of the database at the end of the interval, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database_bytes: Option<u64>,
-    /// Progress of the statement, as the server reports it.
+    /// Progress of the statement, as reported by the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<ServerProgress>,
 }
@@ -92,7 +92,7 @@ impl From<sampler::ProbePoint> for ProbePoint {
     }
 }
 
-/// Progress of a statement, in the units of the server's view.
+/// Progress of a statement, in the units of the `pg_stat_progress_…` view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the columns of pg_stat_progress_…")]
 pub struct ServerProgress {
@@ -119,11 +119,11 @@ from_measured!(WaitShare from sampler::WaitShare { event, share });
 pub struct Sampled {
     /// The intervals, in order.
     pub points: Vec<ProbePoint>,
-    /// The most frequent wait event first.
+    /// Wait events, the most frequent first.
     pub waits: Vec<WaitShare>,
     /// Number of samples of the wait events.
     pub looks: u64,
-    /// CPU seconds that sampling took, on client and server if both are this machine.
+    /// CPU time of sampling, in seconds; includes the server's share if the server is on this machine.
     pub cpu_s: f64,
 }
 

@@ -1,4 +1,4 @@
-//! One run, from its plan to its verdict.
+//! The record of one run: from its plan to its verdict.
 
 use std::collections::BTreeMap;
 
@@ -20,14 +20,14 @@ use crate::plan::{DatasetPlan, Member, Plan};
 pub enum Status {
     /// As planned.
     Done,
-    /// With an error; the record has what was measured until then.
+    /// With an error; the record has the measurements up to it.
     Failed,
-    /// Interrupted by the user; the record has what was measured until then.
+    /// Interrupted by the user; the record has the measurements up to the interrupt.
     Interrupted,
 }
 
 impl Status {
-    /// The spelling in JSON.
+    /// Returns the spelling in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Status {
 /// Everything that is known about one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// [`SCHEMA`](super::SCHEMA)
+    /// Version of the record format: [`SCHEMA`](super::SCHEMA).
     pub schema: u32,
     /// UUID version 7: ids sort by time.
     pub id: Uuid,
@@ -59,7 +59,7 @@ pub struct Record {
     pub plan: Plan,
     /// How the run ended.
     pub status: Status,
-    /// Why the run did not end as planned.
+    /// Reason why the run did not end as planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// The database.
@@ -72,7 +72,7 @@ pub struct Record {
     pub accesses: Vec<AccessRecord>,
     /// Checks of the data after the run.
     pub checks: Vec<Check>,
-    /// The thresholds of the plan and what was measured.
+    /// The thresholds of the plan and the measured values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thresholds: Vec<ThresholdRecord>,
     /// Whether the result is valid.
@@ -80,14 +80,14 @@ pub struct Record {
 }
 
 impl Record {
-    /// The parameters of the dataset, if they are of this type.
+    /// Returns the parameters of the dataset, if they have type `T`.
     #[must_use]
     pub fn dataset<T: Member<DatasetPlan>>(&self) -> Option<&T> {
         self.target.dataset.as_ref()?.parameters.get()
     }
 
-    /// The plan with which the run can be repeated: on a dataset like the one that it was run on, and with
-    /// what it found out by itself.
+    /// Returns the plan that repeats this run. It requires a dataset with the same parameters, and contains
+    /// the values that the run determined itself, such as an automatic size.
     #[must_use]
     pub fn repeated_plan(&self) -> Plan {
         let mut plan = Plan { work: self.plan.work.repeated(), ..self.plan.clone() };

@@ -1,4 +1,4 @@
-//! Single transactions of a stage, packed: a record of a long run stays small.
+//! Sampled transactions of a stage, in a packed format that keeps the record of a long run small.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 use super::convert::from_measured;
 use crate::metrics;
 
-/// One transaction.
+/// One sampled transaction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SamplePoint {
-    /// Its end, in seconds since the measurement started.
+    /// End of the transaction, in seconds since the measurement started.
     pub t_s: f64,
-    /// Its latency, in microseconds.
+    /// Latency, in microseconds.
     pub latency_us: f64,
-    /// Its session, from 0.
+    /// Number of the session, from 0.
     pub session: u32,
-    /// Whether it is stored only as one of the longest or as the shortest of its time slot.
+    /// Whether it was selected only because it is among the longest, or the shortest, of its time slot.
     pub extreme: bool,
 }
 
@@ -26,17 +26,17 @@ from_measured!(SamplePoint from metrics::SamplePoint { t_s, latency_us, session,
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Packed", into = "Packed")]
 pub struct SampleSet {
-    /// Number of transactions from which the sample was taken.
+    /// Number of transactions from which the sample was drawn.
     pub transactions: u64,
-    /// Every n-th transaction is stored.
+    /// Sampling interval n: every n-th transaction is stored.
     pub every: u64,
-    /// Length of a time slot in seconds; the shortest transaction of each slot is stored as well.
+    /// Length of a time slot, in seconds. The shortest transaction of each slot is stored as well.
     pub slot_s: f64,
-    /// How many of the longest transactions of each slot are stored as well.
+    /// Number of the longest transactions of each slot that are stored as well.
     pub longest: usize,
     /// Length of the measurement, in seconds.
     pub seconds: f64,
-    /// The transactions.
+    /// The sampled transactions.
     pub points: Vec<SamplePoint>,
 }
 
@@ -48,7 +48,7 @@ impl From<metrics::SampleSet> for SampleSet {
     }
 }
 
-/// A sample as JSON: 10 bytes a transaction, as base64.
+/// The JSON form of a sample: 10 bytes per transaction, in base64.
 #[derive(Serialize, Deserialize)]
 struct Packed {
     transactions: u64,
@@ -56,8 +56,8 @@ struct Packed {
     slot_s: f64,
     longest: usize,
     seconds: f64,
-    /// Little-endian: the time in units of 2^−32 of the length (u32), microseconds (f32), the
-    /// session, with the highest bit for an extreme (u16).
+    /// Little-endian: the time as a fraction of the length, in units of 2^−32 (u32); the latency in
+    /// microseconds (f32); the session, with the highest bit set for an extreme (u16).
     points: String,
 }
 
@@ -72,7 +72,7 @@ impl From<SampleSet> for Packed {
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
-                reason = "a share of the length; seven digits of a latency; sessions are at most 10,000"
+                reason = "t is a fraction of the length; f32 has seven digits; at most 10,000 sessions"
             )]
             let (t, latency, session) =
                 ((point.t_s * scale).round() as u32, point.latency_us as f32, point.session as u16);
@@ -93,7 +93,7 @@ impl TryFrom<Packed> for SampleSet {
         let bytes = BASE64.decode(&packed.points).map_err(|error| error.to_string())?;
         let (points, rest) = bytes.as_chunks::<POINT_BYTES>();
         if !rest.is_empty() {
-            return Err("half a transaction is left over".to_owned());
+            return Err("the last sampled transaction is incomplete".to_owned());
         }
         let unpack = |&[a, b, c, d, e, f, g, h, i, j]: &[u8; POINT_BYTES]| {
             let session = u16::from_le_bytes([i, j]);
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_survives_its_own_json() {
+    fn a_sample_survives_a_json_round_trip() {
         let point = |number: u32| SamplePoint {
             t_s: f64::from(number) / 100.0,
             latency_us: 1_000.0 + f64::from(number) / 7.0,

@@ -1,15 +1,15 @@
-//! How the schedule of a rate and the latency limit were met.
+//! Compliance with the schedule of a rate and with the latency limit.
 
 use serde::{Deserialize, Serialize};
 
 use super::latency::LatencySummary;
 
-/// Transactions beyond the latency limit.
+/// Transactions that exceeded the latency limit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LateRecord {
     /// The limit, in microseconds.
     pub limit_us: f64,
-    /// Transactions that took longer, from the intended start.
+    /// Transactions that exceeded the limit, measured from the intended start.
     pub transactions: u64,
     /// Transactions that were not sent because they would have been late.
     pub skipped: u64,
@@ -24,11 +24,11 @@ pub struct ScheduleRecord {
     pub sent: u64,
     /// Intended starts that were skipped because the transaction would have been late.
     pub skipped: u64,
-    /// Intended starts that still waited for a free session at the end: not in any latency.
+    /// Intended starts that still waited for a free session at the end. They are not part of any latency.
     pub waiting: u64,
-    /// How long the oldest of these had waited, in microseconds.
+    /// Waiting time of the oldest of these, in microseconds.
     pub oldest_wait_us: f64,
-    /// Scheduling delay of the client where a session was free, in microseconds.
+    /// Scheduling delay of the client when a session was free, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_lag_us: Option<LatencySummary>,
 }

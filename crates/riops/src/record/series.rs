@@ -21,7 +21,7 @@ pub struct Point {
     /// Transactions that failed or whose outcome is unknown.
     #[serde(default)]
     pub failed: u64,
-    /// Transactions beyond the latency limit.
+    /// Transactions that exceeded the latency limit.
     #[serde(default)]
     pub late: u64,
     /// Intended starts that were skipped because the transaction would have been late.
@@ -30,19 +30,19 @@ pub struct Point {
     /// Retried transactions.
     #[serde(default)]
     pub retries: u64,
-    /// Intended starts that were due at the end of the interval but had not happened; only with a rate.
+    /// Intended starts that were due but not sent at the end of the interval; only with a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog: Option<u64>,
     /// Broken connections that were replaced.
     #[serde(default)]
     pub reconnects: u64,
-    /// Answered statements of the transactions that ended in the interval.
+    /// Statements of the transactions that ended in the interval, by kind.
     #[serde(default, skip_serializing_if = "Queries::is_none")]
     pub queries: Queries,
-    /// Transactions of each node, if there are several nodes.
+    /// Transactions of each node; empty with a single node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<u64>,
-    /// The percentile that the plan names, in microseconds: of the response time with a rate, else of the
+    /// The percentile of the plan, in microseconds: of the response time with a rate, otherwise of the
     /// service time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percentile_us: Option<f64>,

@@ -1,22 +1,22 @@
-//! Single sessions, and how evenly they were served.
+//! Per-session results, and the fairness among sessions.
 
 use serde::{Deserialize, Serialize};
 
-/// What one session did within the measurement.
+/// Results of one session within the measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionRecord {
     /// Number of the session, from 1.
     pub number: u64,
-    /// Server process of its last connection, if the server has one for each session.
+    /// Process id of the backend of its last connection, if the server has one process per session.
     pub server_process: i32,
-    /// Node of its last connection, if there are several nodes.
+    /// Node of its last connection; only with several nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// By kind of transaction.
+    /// Results by kind of transaction.
     pub operations: Vec<SessionOperation>,
 }
 
-/// The transactions of one kind of one session.
+/// Transactions of one kind in one session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionOperation {
     /// Name of the kind.

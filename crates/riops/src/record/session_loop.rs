@@ -1,4 +1,4 @@
-//! The part of a stage that only a loop of sessions has.
+//! The part of a stage record that exists only for a session loop.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use super::schedule::{LateRecord, ScheduleRecord};
 use super::series::Point;
 use super::session::{Execution, Fairness, SessionRecord};
 
-/// Sessions that repeat transactions. All fields are empty for a statement that ran once.
+/// Results of sessions that repeat transactions. All fields are empty for a statement that ran once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoopRecord {
@@ -28,7 +28,7 @@ pub struct LoopRecord {
     /// Bytes per row, if they were measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row_bytes: Option<u64>,
-    /// Single transactions, if a scatterplot was requested.
+    /// Sampled transactions, if a scatterplot was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<SampleSet>,
     /// Service times in microseconds: from the send to the end of the reply.
@@ -50,17 +50,18 @@ pub struct LoopRecord {
     pub retries: u64,
     /// Broken connections that were replaced.
     pub reconnects: u64,
-    /// Answered statements of the transactions that ended within the measurement.
+    /// Statements of the transactions that ended within the measurement, by kind.
     #[serde(skip_serializing_if = "Queries::is_none")]
     pub queries: Queries,
-    /// Service times of single attempts in microseconds, whatever their outcome; only if some were retried.
+    /// Service times of single attempts in microseconds, regardless of the outcome; only if transactions were
+    /// retried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt_us: Option<LatencySummary>,
-    /// The percentile that the plan names, in microseconds: of the response time with a rate, else of the
+    /// The percentile of the plan, in microseconds: of the response time with a rate, otherwise of the
     /// service time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percentile_us: Option<f64>,
-    /// Time per session spent in transactions.
+    /// Time spent in transactions, per session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_s: Option<Execution>,
     /// Sessions that waited for locks, if they were sampled.
@@ -69,10 +70,11 @@ pub struct LoopRecord {
     /// The nodes of the target.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeRecord>,
-    /// Transactions of the busiest node over those of an even share: 1 is even. Only with several nodes.
+    /// Transactions of the busiest node divided by the mean over the nodes; 1 is even. Only with several
+    /// nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imbalance: Option<f64>,
-    /// Transactions beyond the latency limit; only with a limit.
+    /// Transactions that exceeded the latency limit; only with a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<LateRecord>,
     /// Intended and actual starts; only with a rate.
@@ -81,9 +83,9 @@ pub struct LoopRecord {
     /// Time to connect during the measurement in microseconds, including settings and prepared statements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connect_us: Option<LatencySummary>,
-    /// By kind of transaction.
+    /// Results by kind of transaction.
     pub operations: Vec<OperationRecord>,
-    /// By SQLSTATE.
+    /// Errors by SQLSTATE.
     pub errors: Vec<ErrorEntry>,
     /// Transactions whose connection broke before their outcome was known.
     pub unknown_commits: u64,
@@ -91,7 +93,7 @@ pub struct LoopRecord {
     pub drained: DrainedRecord,
     /// Transactions per session.
     pub sessions_fairness: Fairness,
-    /// Each session; absent if there are too many.
+    /// Results of each session; empty with more than 1,000 sessions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub session_details: Vec<SessionRecord>,
     /// The time series.

@@ -22,12 +22,12 @@ pub struct Throughput {
     pub statements_per_s: f64,
 }
 
-/// One result: of a loop of sessions, or of a statement that ran once.
+/// The result of a session loop, or of a statement that ran once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageRecord {
     /// Name of the stage.
     pub name: String,
-    /// `loop`: sessions that repeat transactions; `server_loop`: the same, repeated in the server;
+    /// `loop`: sessions repeat transactions; `server_loop`: the same, with the loop in the server;
     /// `statement`: one statement that ran once.
     pub kind: String,
     /// The statement, if it ran once.
@@ -36,10 +36,10 @@ pub struct StageRecord {
     /// The sum of all service times over all sessions, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database_s: Option<f64>,
-    /// What was done to the caches before the stage.
+    /// Preparation of the caches before the stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caches: Option<CacheState>,
-    /// Start of the measurement on the clock of the client, to find it in other logs.
+    /// Start of the measurement by the client's clock, for comparison with other logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
     /// Length of the measurement, in seconds.
@@ -52,23 +52,23 @@ pub struct StageRecord {
     pub rows: u64,
     /// Statements of these transactions.
     pub statements: u64,
-    /// Rates of the three.
+    /// Rates of transactions, rows and statements.
     pub throughput: Throughput,
-    /// What only a loop of sessions has.
-    // Not an Option: serde reads a damaged field of a flattened Option as None, and the loop would be lost
+    /// Results that exist only for a session loop.
+    // Not an Option: serde reads a flattened Option with a damaged field as None, and the loop would be lost
     // without an error.
     #[serde(flatten)]
     pub session_loop: LoopRecord,
     /// Logical and physical I/O.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io: Option<IoRecord>,
-    /// The counters of the database.
+    /// Counters of the database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<DatabaseUse>,
-    /// Memory of the server's machine at the end, if it is this machine.
+    /// Memory of the server's machine at the end, if the server is on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
-    /// Pressure on the server's machine, if it is this machine.
+    /// Pressure on the server's machine, if the server is on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pressure: Option<Pressure>,
     /// CPU use of riops itself.
@@ -80,7 +80,7 @@ pub struct StageRecord {
     /// Bytes read and written by the server processes of the sessions, if they can be observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_io: Option<ReadBytes>,
-    /// The counters over time, and the wait events of the server process.
+    /// Counters over time, and the wait events of the server process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<Sampled>,
 }
@@ -98,14 +98,14 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_of_a_loop_are_optional_but_not_arbitrary() {
+    fn loop_fields_are_optional_but_must_have_the_right_type() {
         assert_eq!(open("").unwrap().session_loop, LoopRecord::default());
         assert_eq!(open(r#", "retries": 3"#).unwrap().session_loop.retries, 3);
         assert!(open(r#", "retries": "three""#).is_err());
     }
 
     #[test]
-    fn the_fields_of_a_loop_are_those_of_the_stage() {
+    fn loop_fields_are_flattened_into_the_stage() {
         let json = serde_json::to_value(StageRecord::default()).unwrap();
         for field in ["retries", "operations", "errors", "drained", "sessions_fairness", "series"] {
             assert!(json.get(field).is_some(), "{field}: {json}");

@@ -22,7 +22,7 @@ from_measured!(StatementBuffers from cbc::StatementBuffers {
 });
 
 impl StatementBuffers {
-    /// Share of the accessed blocks that were not in shared buffers, 0 to 1.
+    /// Returns the share of the accessed blocks that were not in shared buffers, 0 to 1.
     #[must_use]
     pub fn uncached_share(self) -> Option<f64> {
         let all = self.shared_hit + self.shared_read;
@@ -30,10 +30,10 @@ impl StatementBuffers {
     }
 }
 
-/// The result of EXPLAIN (ANALYZE, BUFFERS).
+/// Result of EXPLAIN (ANALYZE, BUFFERS).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StatementPlan {
-    /// The plan, one node a line.
+    /// The plan, one node per line.
     pub outline: String,
     /// Execution time as measured by the server, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,7 +44,7 @@ pub struct StatementPlan {
     pub rows_found: f64,
     /// Rows that the filter of this scan removed.
     pub rows_left_out: f64,
-    /// Loops of the scan: 1, or one for each process that took part.
+    /// Loops of the scan: 1, or one per process of a parallel scan.
     pub scans: f64,
 }
 
@@ -57,12 +57,12 @@ impl From<cbc::StatementPlan> for StatementPlan {
     }
 }
 
-/// The rates that VACUUM VERBOSE prints, in MiB (2^20 bytes) per second.
+/// The rates reported by VACUUM VERBOSE, in MiB (2^20 bytes) per second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct VacuumRates {
-    /// Blocks that were not in shared buffers.
+    /// Read rate: blocks that were not in shared buffers.
     pub read_mib_s: f64,
-    /// Blocks that VACUUM dirtied.
+    /// Write rate: blocks that VACUUM dirtied.
     pub write_mib_s: f64,
 }
 
@@ -73,15 +73,15 @@ from_measured!(VacuumRates from cbc::VacuumRates { read_mib_s, write_mib_s });
 pub struct StatementRecord {
     /// The statement.
     pub sql: String,
-    /// Command tag: `SELECT 1`.
+    /// Command tag, for example `SELECT 1`.
     pub tag: String,
     /// Plan and buffers, if it is a SELECT.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<StatementPlan>,
-    /// The rates that the server prints, if it is a VACUUM.
+    /// The rates that the server reports, if it is a VACUUM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vacuum: Option<VacuumRates>,
-    /// CPU of the server process that ran it, as a share of one processor, 0 to 1.
+    /// CPU use of the server process that ran it, as a share of one processor, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_cpu_share: Option<f64>,
 }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_uncached_share_is_unknown_without_block_accesses() {
+    fn the_uncached_share_is_none_without_block_accesses() {
         let buffers =
             StatementBuffers { shared_hit: 4, shared_read: 12, ..StatementBuffers::default() };
         assert_eq!(buffers.uncached_share(), Some(0.75));

@@ -11,20 +11,20 @@ use crate::server::Flavor;
 /// The database under test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TargetRecord {
-    /// Kind of server.
-    // The enum of `server` itself: a plain enum whose stored spelling is pinned variant by variant.
+    /// Flavor of the database.
+    // The enum of `server`, not a copy: every variant fixes its stored spelling with `serde(rename)`.
     #[serde(rename = "flavour")]
     pub flavor: Flavor,
-    /// `server_version`.
+    /// The setting `server_version`.
     pub server_version: String,
-    /// `version()`: with compiler and platform.
+    /// Result of `version()`, with compiler and platform.
     pub version_text: String,
-    /// Compiler flags, if the role may see them.
+    /// Compiler flags of the server, if visible to the role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compiler_flags: Option<String>,
-    /// Whether it is the embedded server of riops.
+    /// Whether the server is the embedded server of riops.
     pub embedded: bool,
-    /// Address to which riops connected.
+    /// Address of the server.
     pub address: String,
     /// Name of the database.
     pub database: String,
@@ -34,13 +34,13 @@ pub struct TargetRecord {
     /// Connection pooler or proxy between riops and the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pooler: Option<String>,
-    /// File system and device of the server's data, if they are on this machine.
+    /// File system and device of the server's data, if the data is on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<Storage>,
-    /// What this device can deliver, if it was measured before.
+    /// Maximum rates of this device, if they were measured before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_limit: Option<DiskLimit>,
-    /// Settings that differ from their defaults, and those that every result depends on.
+    /// Settings that differ from their defaults, and settings that affect every result.
     pub settings: BTreeMap<String, String>,
     /// The dataset; absent if the workload needs none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ pub struct TargetRecord {
 pub struct DatasetRecord {
     /// Dataset generation id.
     pub id: String,
-    /// Its parameters.
+    /// Parameters of the dataset.
     #[serde(flatten)]
     pub parameters: DatasetPlan,
 }

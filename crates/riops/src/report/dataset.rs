@@ -1,19 +1,21 @@
-//! What was prepared, verified and dropped, in words.
+//! The results of preparation, verification and cleanup as text.
 
 use std::fmt::Write as _;
 
-use super::format::{count, rate};
+use super::format::{count, number_of, rate};
 use crate::dataset::Dropped;
 use crate::dataset::prepare::Prepared;
 use crate::workload::check::Check;
 
-/// How a preparation ended.
+/// The result of a preparation.
 #[must_use]
 pub fn prepared_text(prepared: &Prepared) -> String {
     match prepared {
-        Prepared::Kept => "the dataset is there already, with the same parameters: kept".to_owned(),
-        Prepared::Made { rows, loading, total } => format!(
-            "prepared {} rows in {:.1} s (loaded at {} rows/s; then indexes, statistics and a count)",
+        Prepared::Unchanged => {
+            "the dataset exists with the same parameters; nothing to do".to_owned()
+        }
+        Prepared::Created { rows, loading, total } => format!(
+            "prepared {} rows in {:.1} s (loaded at {} rows/s, then indexes, statistics and row count)",
             count(*rows),
             total.as_secs_f64(),
             rate(*rows as f64 / loading.as_secs_f64()),
@@ -29,15 +31,20 @@ pub fn checks_text(checks: &[Check]) -> String {
         let verdict = if *held { "ok    " } else { "WRONG " };
         let _ = writeln!(text, "{verdict} {name}: expected {expected}, found {found}");
     }
+    let failed = checks.iter().filter(|check| !check.held).count();
+    let _ = match failed {
+        0 => writeln!(text, "all {} passed", number_of(checks.len() as u64, "check")),
+        failed => writeln!(text, "{failed} of {} FAILED", number_of(checks.len() as u64, "check")),
+    };
     text
 }
 
-/// What was dropped of a workload.
+/// The objects that were dropped.
 #[must_use]
 pub fn dropped_text(workload: &str, dropped: &Dropped) -> String {
-    if let Some(schema) = &dropped.forgotten {
+    if let Some(schema) = &dropped.unregistered_schema {
         return format!(
-            "forgot the tables in schema {schema}: riops has not made them, and they stay as they are\n"
+            "unregistered the tables in schema {schema}; riops did not create them and did not drop them\n"
         );
     }
     let tables = match dropped.tables.len() {
@@ -48,7 +55,7 @@ pub fn dropped_text(workload: &str, dropped: &Dropped) -> String {
     let database = dropped.database.then(|| "the database riops_cbc".to_owned());
     let parts: Vec<_> = database.into_iter().chain(tables).collect();
     if parts.is_empty() {
-        return format!("there was no dataset for the workload {workload}: nothing dropped\n");
+        return format!("no dataset for the workload {workload}; nothing dropped\n");
     }
     format!("dropped {}\n", parts.join(" and "))
 }

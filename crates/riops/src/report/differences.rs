@@ -1,20 +1,20 @@
-//! What differs between the environments of two runs.
+//! Differences between the environments of two runs.
 
 use std::collections::BTreeSet;
 
 use crate::record::Record;
 
-/// What of a record is compared.
+/// A property of a record that is compared.
 type Figure = fn(&Record) -> String;
 
-/// Each difference between the environment of a run and that of an earlier one, as a line: their figures may
-/// differ for that reason. Empty where both are the same.
+/// The differences between the environment of a run and that of an earlier one, one line each. They can
+/// explain different results.
 #[must_use]
 pub fn differences(before: &Record, now: &Record) -> Vec<String> {
     let mut lines = Vec::new();
     let mut compare = |what: &str, before: String, now: String| {
         if before != now {
-            lines.push(format!("different from the stored run: {what}: {before}, now {now}"));
+            lines.push(format!("differs from the stored run: {what}: {before}, now {now}"));
         }
     };
     let dataset = |record: &Record| {
@@ -68,7 +68,7 @@ mod tests {
     use crate::report::example_record;
 
     #[test]
-    fn what_differs_is_named_with_both_values() {
+    fn a_difference_shows_both_values() {
         let before = example_record();
         assert!(differences(&before, &before).is_empty());
         let mut now = before.clone();

@@ -1,4 +1,4 @@
-//! What `riops doctor` has seen, as text.
+//! The results of `riops doctor` as text.
 
 use super::block::Block;
 use super::format::{bytes_text, count, duration_us, percent, rate};
@@ -8,27 +8,27 @@ use crate::server::examine::{Diagnosis, Level};
 
 const GB: f64 = 1e9;
 
-/// The look at a target.
+/// The diagnosis of a server and of this client, in lines of at most `width` columns.
 #[must_use]
-pub fn diagnosis_text(found: &Diagnosis) -> String {
-    let mut block = Block::default();
+pub fn diagnosis_text(found: &Diagnosis, width: usize) -> String {
+    let mut block = Block::new(width);
     let server = &found.server;
     block.line("server", &format!("{} {}", server.flavor, server.version));
     block.line("", &server.version_text);
     block.line("database", &format!("{} on {}", found.database, found.address));
     block.line("encryption", found.encryption.as_deref().unwrap_or("none"));
     if let Some(pooler) = &found.pooler {
-        block.line("between", &pooler.to_string());
+        block.line("pooler", &pooler.to_string());
     }
     block.line(
         "round trip",
         &format!(
-            "{} at best, {} in the middle",
+            "min {} · median {}",
             duration_us(found.round_trip_min_us),
             duration_us(found.round_trip_median_us)
         ),
     );
-    block.line("clock", &format!("{:+.3} s from this client's", found.clock_offset_s));
+    block.line("clock", &format!("{:+.3} s relative to this client", found.clock_offset_s));
     if let Some(bytes) = found.disk_free_bytes {
         block.line("disk", &format!("{:.1} GB free for the server's data", bytes as f64 / GB));
     }
@@ -44,7 +44,7 @@ pub fn diagnosis_text(found: &Diagnosis) -> String {
     client(&mut block, found);
     block.gap();
     if found.findings.is_empty() {
-        block.line("findings", "nothing unusual");
+        block.line("findings", "none");
     }
     for finding in &found.findings {
         let label = match finding.level {
@@ -53,7 +53,7 @@ pub fn diagnosis_text(found: &Diagnosis) -> String {
         };
         block.line(label, &format!("{}: {}", finding.about, finding.text));
     }
-    block.0
+    block.finish()
 }
 
 fn client(block: &mut Block, found: &Diagnosis) {
@@ -67,7 +67,7 @@ fn client(block: &mut Block, found: &Diagnosis) {
     block.line("", &format!("{} CPUs ({model}{governor})", machine.cpus));
     block.line("", &format!("{:.1} GB of memory", machine.memory_bytes as f64 / GB));
     if let Some(virtualization) = &machine.virtualization {
-        block.line("", &format!("runs in {virtualization}"));
+        block.line("", &format!("virtualization: {virtualization}"));
     }
     let limit = |number: Option<u64>| number.map_or_else(|| "unlimited".to_owned(), count);
     block.line(
@@ -81,14 +81,14 @@ fn client(block: &mut Block, found: &Diagnosis) {
     );
 }
 
-/// The measurement of the client.
+/// The maximum throughput of the client, in lines of at most `width` columns.
 #[must_use]
-pub fn calibration_text(found: &Calibration) -> String {
-    let mut block = Block::default();
+pub fn calibration_text(found: &Calibration, width: usize) -> String {
+    let mut block = Block::new(width);
     block.line(
         "client",
         &format!(
-            "{} transactions/s with {} sessions on {} workers, against a server that does nothing",
+            "{} transactions/s with {} sessions on {} workers, against a null server",
             rate(found.transactions_per_s),
             found.sessions,
             found.workers
@@ -97,26 +97,23 @@ pub fn calibration_text(found: &Calibration) -> String {
     block.line(
         "CPU",
         &format!(
-            "{} per transaction: {} transactions/s per processor at most",
+            "{} per transaction: at most {} transactions/s per processor",
             duration_us(found.cpu_us_per_transaction),
             rate(found.transactions_per_s_and_cpu)
         ),
     );
     if let Some(service) = &found.service_us {
         let text = format!(
-            "p50 {}, p99 {}: the floor of every latency here",
+            "p50 {} · p99 {}: the minimum of every latency measured here",
             duration_us(service.p50),
             duration_us(service.p99)
         );
         block.line("latency", &text);
     }
-    if let Some(away) = &found.away_us {
-        let text = format!(
-            "p50 {}, p99 {} between two looks at the sockets",
-            duration_us(away.p50),
-            duration_us(away.p99)
-        );
-        block.line("lag", &text);
+    if let Some(stalls) = &found.away_us {
+        let text =
+            format!("poll-loop p50 {} · p99 {}", duration_us(stalls.p50), duration_us(stalls.p99));
+        block.line("stalls", &text);
     }
     let share = found.cpu_us_per_transaction * found.transactions_per_s / 1e6;
     block.line(
@@ -126,17 +123,17 @@ pub fn calibration_text(found: &Calibration) -> String {
             percent(share)
         ),
     );
-    block.0
+    block.finish()
 }
 
-/// What a device can do.
+/// The maximum rates of a device, in lines of at most `width` columns.
 #[must_use]
-pub fn disk_text(found: &DiskLimit) -> String {
-    let mut block = Block::default();
+pub fn disk_text(found: &DiskLimit, width: usize) -> String {
+    let mut block = Block::new(width);
     block.line(
         "device",
         &format!(
-            "{}, by {}: a file of {}, {} each, past the page cache",
+            "{}, measured by {} with direct I/O: a file of {}, {} per test",
             found.device,
             found.tool,
             bytes_text(found.file_bytes),
@@ -144,23 +141,23 @@ pub fn disk_text(found: &DiskLimit) -> String {
         ),
     );
     let lines = [
-        ("in a row", "read", &found.sequential_read, "1 MiB, 16 at once"),
-        ("", "write", &found.sequential_write, "1 MiB, 16 at once"),
-        ("at random", "read", &found.random_read, "8 kB, 64 at once"),
-        ("", "write", &found.random_write, "8 kB, 64 at once"),
+        ("sequential", "read", &found.sequential_read, "1 MiB, queue depth 16"),
+        ("", "write", &found.sequential_write, "1 MiB, queue depth 16"),
+        ("random", "read", &found.random_read, "8 kB, queue depth 64"),
+        ("", "write", &found.random_write, "8 kB, queue depth 64"),
     ];
     for (label, side, rate_of, how) in lines {
         let p99 =
             rate_of.p99_us.map_or_else(String::new, |us| format!(", p99 {}", duration_us(us)));
         let text = format!(
-            "{side:<5}  {:>8.1} MB/s  {:>9} requests/s{p99} ({how})",
+            "{side:<5}  {:>8.1} MB/s  {:>9} IOPS{p99} ({how})",
             rate_of.mb_s,
             rate(rate_of.requests_per_s)
         );
         block.line(label, &text);
     }
-    block.line("next", "riops run cbc (its steps are held against these figures)");
-    block.0
+    block.commands("try next", &[("riops run cbc", "compare its steps with these figures")]);
+    block.finish()
 }
 
 #[cfg(test)]
@@ -174,7 +171,7 @@ mod tests {
     use crate::server::facts::ServerFacts;
 
     #[test]
-    fn a_diagnosis_is_told_with_its_warnings_last() {
+    fn diagnosis_with_findings_at_the_end() {
         let found = Diagnosis {
             server: ServerFacts {
                 flavor: Flavor::PostgreSql,
@@ -219,11 +216,11 @@ mod tests {
                 },
             ],
         };
-        insta::assert_snapshot!(diagnosis_text(&found));
+        insta::assert_snapshot!(diagnosis_text(&found, 80));
     }
 
     #[test]
-    fn a_calibration_tells_the_cost_of_a_transaction() {
+    fn calibration_with_the_cpu_time_of_a_transaction() {
         let found = Calibration {
             sessions: 2,
             workers: 2,
@@ -234,6 +231,6 @@ mod tests {
             service_us: None,
             away_us: None,
         };
-        insta::assert_snapshot!(calibration_text(&found));
+        insta::assert_snapshot!(calibration_text(&found, 80));
     }
 }

@@ -31,7 +31,7 @@ fn access(moment: &str) -> AccessRecord {
         stage: None,
         storage: None,
         moment: moment.to_owned(),
-        expected: "Index Scan on rows_0001_asc_mykey, table rows_0001".to_owned(),
+        expected: "Index Scan using rows_0001_asc_mykey on rows_0001".to_owned(),
         found: "Aggregate\n  Index Scan using rows_0001_asc_mykey on rows_0001, (mykey >= 1)"
             .to_owned(),
         held: true,
@@ -138,14 +138,14 @@ pub(crate) fn example_oltp() -> Record {
         OltpDataset { tables: 10, table_size: 100_000, ..OltpDataset::default() }.into();
     record.target.settings.insert("deadlock_timeout".to_owned(), "1s".to_owned());
     for access in &mut record.accesses {
-        access.expected = "Index Scan on sbtest7_pkey, table sbtest7".to_owned();
+        access.expected = "Index Scan using sbtest7_pkey on sbtest7".to_owned();
     }
     let error = |sqlstate: &str, count, retried, attempts_s| ErrorEntry {
         sqlstate: sqlstate.to_owned(),
         count,
         retried,
         attempts_s,
-        sample: "what the server said".to_owned(),
+        sample: "deadlock detected".to_owned(),
         ..ErrorEntry::default()
     };
     if let Some(stage) = record.stages.first_mut() {

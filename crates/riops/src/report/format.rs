@@ -1,9 +1,8 @@
-//! Numbers as people read them: with groups of three digits, units that fit, and no more digits
-//! than they are worth.
+//! Numbers for people: digits in groups of three, a suitable unit, three significant digits.
 
 pub use crate::units::count;
 
-/// A rate: whole from 100 on, else with the decimals that make three digits.
+/// A rate with three significant digits; a whole number from 100 on.
 #[must_use]
 pub fn rate(per_second: f64) -> String {
     let per_second = per_second.max(0.0);
@@ -22,7 +21,7 @@ pub fn rate(per_second: f64) -> String {
     }
 }
 
-/// Microseconds with three digits and the unit that fits: `412 µs`, `1.63 ms`, `2.10 s`.
+/// A duration with three significant digits and a suitable unit: `412 µs`, `1.63 ms`, `2.10 s`.
 #[must_use]
 pub fn duration_us(microseconds: f64) -> String {
     let (value, unit) = match microseconds {
@@ -37,18 +36,27 @@ pub fn duration_us(microseconds: f64) -> String {
     }
 }
 
-/// A share of 0 to 1 as percent, with a decimal only below ten.
+/// A share, 0 to 1, as percentage; with one decimal below 10 %.
 #[must_use]
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    if percent >= 9.95 { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
+    if percent >= 9.95 { format!("{percent:.0}%") } else { format!("{percent:.1}%") }
 }
 
-/// In GB, or in MB below a tenth of one.
+/// In GB (10^9 bytes), or in MB below 0.1 GB.
 pub(super) fn bytes_text(bytes: u64) -> String {
     match bytes as f64 {
         bytes if bytes < 0.1e9 => format!("{:.1} MB", bytes / 1e6),
         bytes => format!("{:.2} GB", bytes / 1e9),
+    }
+}
+
+/// A number with its noun in singular or plural: `1 row`, `2,000 rows`, `3 retries`.
+pub(super) fn number_of(number: u64, noun: &str) -> String {
+    match (number, noun.strip_suffix("try")) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{} {stem}tries", count(number)),
+        _ => format!("{} {noun}s", count(number)),
     }
 }
 
@@ -57,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_grouped() {
+    fn counts_have_groups_of_three_digits() {
         let pairs = [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")];
         for (number, text) in pairs {
             assert_eq!(count(number), text);
@@ -65,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_keep_three_digits() {
+    fn rates_have_three_significant_digits() {
         let pairs =
             [(0.0, "0.00"), (1.234, "1.23"), (12.34, "12.3"), (99.96, "100"), (1234.5, "1,235")];
         for (number, text) in pairs {
@@ -74,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_get_the_unit_that_fits() {
+    fn durations_have_a_suitable_unit() {
         let pairs = [
             (0.4, "0.40 µs"),
             (412.3, "412 µs"),
@@ -89,7 +97,16 @@ mod tests {
     }
 
     #[test]
-    fn shares_become_percent() {
-        assert_eq!((percent(0.0312), percent(0.999)), ("3.1 %".to_owned(), "100 %".to_owned()));
+    fn nouns_are_singular_for_one_only() {
+        let pairs =
+            [(0, "row", "0 rows"), (1, "retry", "1 retry"), (2_000, "retry", "2,000 retries")];
+        for (number, noun, text) in pairs {
+            assert_eq!(number_of(number, noun), text);
+        }
+    }
+
+    #[test]
+    fn shares_are_shown_as_percentages() {
+        assert_eq!((percent(0.0312), percent(0.999)), ("3.1%".to_owned(), "100%".to_owned()));
     }
 }

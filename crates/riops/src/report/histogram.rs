@@ -1,5 +1,5 @@
-//! Latencies as a histogram of text: ysql-bench's, with buckets of equal width, or with buckets each
-//! of which is as many times longer than the one before.
+//! The latency histogram in ysql-bench's text format. Buckets have equal widths (linear) or a constant ratio
+//! (logarithmic).
 
 use std::fmt::Write as _;
 
@@ -10,20 +10,20 @@ use super::words;
 use crate::metrics::Histogram;
 use crate::record::{Record, StageRecord};
 
-/// Characters of the longest bar.
+/// Length of the longest bar, in characters.
 const BAR_WIDTH: u64 = 50;
 
-/// How the buckets are cut.
+/// Scale of the buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
-    /// All of the same width.
+    /// All buckets have the same width.
     Linear,
-    /// Each as many times the one before.
+    /// Each bucket is wider than the previous one by a constant factor.
     Log,
 }
 
-/// A bucket, in microseconds: from `from` up to, and but for the last without, `to`.
+/// A bucket from `from` to `to`, in microseconds. Only the last bucket includes `to`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Bucket {
     from: f64,
@@ -31,16 +31,16 @@ struct Bucket {
     count: u64,
 }
 
-/// The histogram of each stage, in so many buckets; empty where nothing was measured.
+/// Returns the histogram of each stage; empty if nothing was measured.
 pub(super) fn histogram_text(record: &Record, scale: Scale, buckets: usize) -> String {
     let mut text = String::new();
     for stage in &record.stages {
-        let read = stage
+        let stored = stage
             .session_loop
             .histogram
             .as_ref()
             .and_then(|text| Histogram::from_base64(text).ok());
-        if let Some(histogram) = read.filter(|histogram| histogram.count() > 0) {
+        if let Some(histogram) = stored.filter(|histogram| histogram.count() > 0) {
             if !text.is_empty() {
                 text.push('\n');
             }
@@ -73,34 +73,39 @@ fn stage_text(
     let _ = writeln!(text, "# mean               = {:.3}", latency.mean);
     let _ = writeln!(text, "# standard deviation = {:.3}", latency.stdev);
     let _ = writeln!(text, "# variance           = {:.3}", latency.stdev.powi(2));
-    let buckets = cut(histogram, (latency.min, latency.max), scale, buckets);
+    let buckets = into_buckets(histogram, (latency.min, latency.max), scale, buckets);
     let most = buckets.iter().map(|bucket| bucket.count).max().unwrap_or(0);
     let each = most.div_ceil(BAR_WIDTH).max(1);
     let _ = writeln!(text, "# each ■ is a count of {}", count(each));
     let width = |number: &dyn Fn(&Bucket) -> String| {
         buckets.iter().map(|bucket| number(bucket).len()).max().unwrap_or(0)
     };
-    let border = |border: f64| format!("{border:.0}");
-    let (from, to) = (width(&|bucket| border(bucket.from)), width(&|bucket| border(bucket.to)));
+    let bound = |bound: f64| format!("{bound:.0}");
+    let (from, to) = (width(&|bucket| bound(bucket.from)), width(&|bucket| bound(bucket.to)));
     let counts = width(&|bucket| bucket.count.to_string());
     for bucket in &buckets {
         let bar = "■".repeat(usize::try_from(bucket.count / each).unwrap_or(0));
         let line = format!(
             "{:>from$} .. {:>to$} [ {:>counts$} ]: {bar}",
-            border(bucket.from),
-            border(bucket.to),
+            bound(bucket.from),
+            bound(bucket.to),
             bucket.count
         );
         let _ = writeln!(text, "{}", line.trim_end());
     }
 }
 
-/// Cuts the latencies between the shortest and the longest into buckets.
-fn cut(histogram: &Histogram, (min, max): (f64, f64), scale: Scale, buckets: usize) -> Vec<Bucket> {
+/// Divides the latencies between the minimum and the maximum into buckets.
+fn into_buckets(
+    histogram: &Histogram,
+    (min, max): (f64, f64),
+    scale: Scale,
+    buckets: usize,
+) -> Vec<Bucket> {
     let buckets = buckets.max(1);
-    // A latency of no time has no logarithm.
+    // Zero has no logarithm.
     let start = if scale == Scale::Log { min.max(1e-3) } else { min };
-    let border = |number: usize| {
+    let bound = |number: usize| {
         let share = number as f64 / buckets as f64;
         match scale {
             Scale::Linear => start + (max - start) * share,
@@ -108,12 +113,12 @@ fn cut(histogram: &Histogram, (min, max): (f64, f64), scale: Scale, buckets: usi
         }
     };
     let mut found: Vec<_> = (0..buckets)
-        .map(|number| Bucket { from: border(number), to: border(number + 1), count: 0 })
+        .map(|number| Bucket { from: bound(number), to: bound(number + 1), count: 0 })
         .collect();
     let mut bucket = 0;
     for (latency, count) in histogram.recorded() {
         let us = latency.as_micros();
-        while bucket + 1 < buckets && us >= border(bucket + 1) {
+        while bucket + 1 < buckets && us >= bound(bucket + 1) {
             bucket += 1;
         }
         if let Some(bucket) = found.get_mut(bucket) {
@@ -148,7 +153,7 @@ mod tests {
             let histogram = histogram(&latencies);
             let summary = histogram.summary().unwrap();
             let scale = if log { Scale::Log } else { Scale::Linear };
-            let found = cut(&histogram, (summary.min, summary.max), scale, buckets);
+            let found = into_buckets(&histogram, (summary.min, summary.max), scale, buckets);
             prop_assert_eq!(found.len(), buckets);
             let total: u64 = found.iter().map(|bucket| bucket.count).sum();
             prop_assert_eq!(total, latencies.len() as u64);
@@ -157,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_histogram_has_bars_of_its_counts() {
+    fn bars_are_proportional_to_the_counts() {
         let mut latencies = vec![100; 200];
         latencies.extend([5_000; 20]);
         latencies.push(10_100);

@@ -1,4 +1,4 @@
-//! Latencies in a line.
+//! Percentiles of a latency in one line.
 
 use super::format::duration_us;
 use crate::record::LatencySummary;

@@ -1,9 +1,11 @@
-//! What people and programs read of a record. Pure: records in, text out.
+//! Reports for people and programs. Pure: records in, text out.
 
 mod block;
+mod columns;
 mod dataset;
 mod differences;
 mod doctor;
+mod fill;
 mod format;
 mod forms;
 mod histogram;
@@ -20,18 +22,28 @@ mod words;
 pub use dataset::{checks_text, dropped_text, prepared_text};
 pub use differences::differences;
 pub use doctor::{calibration_text, diagnosis_text, disk_text};
+pub use fill::{fit, wrapped};
 pub use format::{count, duration_us, percent, rate};
 pub use forms::{Extras, FORMS, Form, FormError, form, run_text};
 pub use histogram::Scale;
-pub use model::{Limit, Summary};
+pub use model::{Bottleneck, Summary};
 pub use page::html;
 pub use runs::runs_table;
-pub use scatter::{PictureError, scatter_png};
+pub use scatter::{ScatterError, scatter_png};
 
 use crate::plan::Plan;
 use crate::record::Point;
 
-/// One interval of a run with this plan as a line.
+/// One interval of a run with this plan, as a line of a terminal with `width` columns. `progress` is the part
+/// of the run that is done.
+#[must_use]
+pub fn live_line(point: &Point, plan: &Plan, progress: &str, width: usize) -> String {
+    let words = words::of(&plan.work);
+    let kinds = (words.counts_transactions(), words.has_rows());
+    fit(&interval::live_parts(point, kinds.0, kinds.1, progress), width)
+}
+
+/// One interval of a run with this plan, as a line of a log.
 #[must_use]
 pub fn interval_line(point: &Point, plan: &Plan) -> String {
     words::of(&plan.work).interval_line(point, plan)

@@ -1,71 +1,77 @@
-//! What a report says, before it has a form: the judgements that are made from a record's numbers.
+//! Conclusions drawn from a record, independent of the output form.
 
 use crate::plan::{Protocol, Schedule, Spread, Stop};
 use crate::record::{DeviceUse, Record, StageRecord};
 
-/// From here on a resource counts as used up.
+/// From this share on, a resource counts as fully used.
 const FULL_SHARE: f64 = 0.9;
 
-/// From here on waiting for locks is what most of the time went into.
+/// From this share of the session time on, locks are the bottleneck.
 const LOCKED_SHARE: f64 = 0.5;
 
-/// What kept the figure from being higher.
+/// What limited the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
+pub enum Bottleneck {
     /// riops itself.
     Client,
-    /// The sessions waited for locks of each other.
+    /// Locks that the sessions held.
     Locks,
     /// The processors that server and client share.
     SharedCpu,
     /// The device of the server's data.
     Device,
-    /// The rate that was asked for, which was kept.
+    /// None: the requested rate was achieved.
     Rate,
-    /// Nothing that was seen: the sessions waited for replies.
+    /// None found: the sessions waited for replies.
     Waiting,
-    /// The server is on another machine, and the client was not the limit.
+    /// Not the client. The server is on another machine, which is not observed.
     ServerOrNetwork,
 }
 
-/// The parts of a record that people ask for, in the order in which they ask.
+/// A stage of a record, with the conclusions drawn from it.
 #[derive(Debug, Clone)]
 pub struct Summary<'a> {
     /// The record.
     pub record: &'a Record,
-    /// Its stage.
+    /// The stage.
     pub stage: &'a StageRecord,
 }
 
 impl<'a> Summary<'a> {
-    /// `None` for a record without a stage.
+    /// Returns the first stage; `None` for a record without one.
     #[must_use]
     pub fn of(record: &'a Record) -> Option<Self> {
         Self::of_each(record).into_iter().next()
     }
 
-    /// One for each stage.
+    /// Returns all stages.
     #[must_use]
     pub fn of_each(record: &'a Record) -> Vec<Self> {
         record.stages.iter().map(|stage| Self { record, stage }).collect()
     }
 
-    /// The database in a line.
+    /// Server and database in one line.
     #[must_use]
     pub fn target(&self) -> String {
         let target = &self.record.target;
-        let embedded = if target.embedded { " (embedded)" } else { "" };
-        format!(
-            "{} {}{embedded}, database {} on {}",
-            target.flavor, target.server_version, target.database, target.address
-        )
+        let (flavor, version, database) =
+            (&target.flavor, &target.server_version, &target.database);
+        // The address of the embedded server is a long path that the user does not need.
+        if target.embedded {
+            format!("{flavor} {version} (embedded), database {database}")
+        } else {
+            format!("{flavor} {version}, database {database} on {}", target.address)
+        }
     }
 
-    /// How the sessions were driven.
+    /// Sessions, workers and duration.
     #[must_use]
     pub fn setup(&self) -> String {
         let plan = &self.record.plan;
         let stop = match plan.stop {
+            Stop::DurationS(_) if self.record.stages.len() > 1 => {
+                format!("{:.1} s per stage", self.stage.seconds)
+            }
             Stop::DurationS(_) => format!("{:.1} s", self.stage.seconds),
             Stop::Transactions(count) => format!(
                 "{} of {} transactions in {:.3} s",
@@ -74,7 +80,7 @@ impl<'a> Summary<'a> {
                 self.stage.seconds
             ),
             Stop::Rows(count) if self.record.stages.len() > 1 => {
-                format!("{} rows each time", super::count(count))
+                format!("{} rows per stage", super::count(count))
             }
             Stop::Rows(count) => format!(
                 "{} of {} rows in {:.3} s",
@@ -84,7 +90,7 @@ impl<'a> Summary<'a> {
             ),
         };
         let driven = if self.stage.kind == "server_loop" && plan.work.stages().len() == 1 {
-            ", each one call of a loop in the server".to_owned()
+            ", one call of the server loop each".to_owned()
         } else {
             format!(" on {} worker{}", plan.workers, if plan.workers == 1 { "" } else { "s" })
         };
@@ -95,7 +101,7 @@ impl<'a> Summary<'a> {
         )
     }
 
-    /// What is not the default in how the sessions were driven.
+    /// The settings of the session loop that are not the default.
     #[must_use]
     pub fn drive(&self) -> Option<String> {
         let plan = &self.record.plan;
@@ -103,86 +109,95 @@ impl<'a> Summary<'a> {
         match plan.schedule {
             Schedule::Closed => {}
             Schedule::Constant { per_s } => {
-                parts.push(format!("{} starts/s at even distances", super::rate(per_s)));
+                parts.push(format!("constant rate of {} transactions/s", super::rate(per_s)));
             }
             Schedule::Poisson { per_s } => {
-                parts.push(format!("{} starts/s at random distances", super::rate(per_s)));
+                parts.push(format!("Poisson rate of {} transactions/s", super::rate(per_s)));
             }
         }
         if plan.protocol != Protocol::Prepared {
             parts.push(format!("{} protocol", plan.protocol.as_str()));
         }
         if plan.pipeline > 1 {
-            parts.push(format!("up to {} under way on each session", plan.pipeline));
+            parts.push(format!("up to {} transactions in flight per session", plan.pipeline));
         }
         if let Some(every) = plan.reconnect_every {
-            parts.push(format!("a new connection after every {every} transactions"));
+            parts.push(format!("a new connection every {every} transactions"));
         }
         if plan.spread != Spread::default() || plan.rebalance {
-            let back = if plan.rebalance { ", sessions go back to nodes that return" } else { "" };
+            let back = if plan.rebalance { ", sessions return to recovered nodes" } else { "" };
             parts.push(format!("spread {}{back}", plan.spread));
         }
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
-    /// Each access path that was promised, once, as `name` names it, and whether it was kept at every check.
+    /// Each expected access path once, as `name` shows it, and whether it was found at every check.
     #[must_use]
     pub fn access_paths(&self, name: impl Fn(&str) -> String) -> Vec<(String, bool)> {
         let mut paths: Vec<(String, bool)> = Vec::new();
         for access in &self.record.accesses {
             let expected = name(&access.expected);
             match paths.iter_mut().find(|(known, _)| *known == expected) {
-                Some((_, held)) => *held &= access.held,
+                Some((_, as_expected)) => *as_expected &= access.held,
                 None => paths.push((expected, access.held)),
             }
         }
         paths
     }
 
-    /// The moments at which somebody looked, in order.
+    /// When the access paths were checked: `before, during and after`.
     #[must_use]
-    pub fn access_moments(&self) -> Vec<&'a str> {
-        ["before", "middle", "after"]
+    pub fn access_moments(&self) -> String {
+        let checked =
+            |moment: &str| self.record.accesses.iter().any(|access| access.moment == moment);
+        let moments: Vec<_> = [("before", "before"), ("middle", "during"), ("after", "after")]
             .into_iter()
-            .filter(|moment| self.record.accesses.iter().any(|access| access.moment == *moment))
-            .collect()
+            .filter(|(moment, _)| checked(moment))
+            .map(|(_, text)| text)
+            .collect();
+        match moments.as_slice() {
+            [others @ .., last] if !others.is_empty() => {
+                format!("{} and {last}", others.join(", "))
+            }
+            moments => moments.concat(),
+        }
     }
 
-    /// What limited the run.
+    /// The bottleneck of the stage.
     #[must_use]
-    pub fn limit(&self) -> Limit {
+    pub fn bottleneck(&self) -> Bottleneck {
         let stage = self.stage;
         let shared = self.record.client.shares_machine_with_server;
         let full = |share: Option<f64>| share.is_some_and(|share| share >= FULL_SHARE);
         if stage.client_cpu.as_ref().is_some_and(|cpu| cpu.limited) {
-            Limit::Client
+            Bottleneck::Client
         } else if self.lock_share().is_some_and(|share| share >= LOCKED_SHARE) {
-            Limit::Locks
+            Bottleneck::Locks
         } else if shared && full(stage.machine_busy_share) {
-            Limit::SharedCpu
+            Bottleneck::SharedCpu
         } else if full(
             stage.io.as_ref().and_then(|io| io.device.as_ref()).map(|device| device.busy_share),
         ) {
-            Limit::Device
+            Bottleneck::Device
         } else if stage.session_loop.schedule.as_ref().is_some_and(|schedule| schedule.waiting == 0)
         {
-            Limit::Rate
+            Bottleneck::Rate
         } else if shared {
-            Limit::Waiting
+            Bottleneck::Waiting
         } else {
-            Limit::ServerOrNetwork
+            Bottleneck::ServerOrNetwork
         }
     }
 
-    /// Share of the sessions' time in which they waited for locks, 0 to 1, where somebody looked.
+    /// Share of the session time spent waiting for locks, 0 to 1, if it was sampled.
     #[must_use]
     pub fn lock_share(&self) -> Option<f64> {
         let waits = self.stage.session_loop.lock_waits?;
-        let looks = waits.samples as f64 * f64::from(self.stage.sessions);
-        (looks > 0.0).then(|| waits.waiting as f64 / looks)
+        let samples = waits.samples as f64 * f64::from(self.stage.sessions);
+        (samples > 0.0).then(|| waits.waiting as f64 / samples)
     }
 
-    /// Share of this machine's processors that riops used, 0 to 1.
+    /// Share of the client machine's processors that riops used, 0 to 1.
     #[must_use]
     pub fn client_machine_share(&self) -> Option<f64> {
         let cpu = self.stage.client_cpu.as_ref()?;
@@ -190,21 +205,21 @@ impl<'a> Summary<'a> {
         (available > 0.0).then(|| cpu.seconds / available)
     }
 
-    /// Errors of all kinds.
+    /// Number of errors of all kinds.
     #[must_use]
     pub fn errors(&self) -> u64 {
         self.stage.session_loop.errors.iter().map(|error| error.count).sum()
     }
 }
 
-/// What CPU the machine has, in a few words.
+/// Number and model of the CPUs.
 pub(super) fn cpu_text(record: &Record) -> String {
     let machine = &record.client.machine;
     let model = machine.cpu_model.as_deref().unwrap_or("unknown CPU");
     format!("{} × {model}", machine.cpus)
 }
 
-/// The figures of the device of the server's data, where it was seen.
+/// Use of the device of the server's data, if it was observed.
 pub(super) fn device(stage: &StageRecord) -> Option<&DeviceUse> {
     stage.io.as_ref()?.device.as_ref()
 }
@@ -215,30 +230,30 @@ mod tests {
     use crate::record::ScheduleRecord;
     use crate::report::example_record;
 
-    fn limit_with(change: impl Fn(&mut Record)) -> Limit {
+    fn bottleneck_with(change: impl Fn(&mut Record)) -> Bottleneck {
         let mut record = example_record();
         change(&mut record);
-        Summary::of(&record).unwrap().limit()
+        Summary::of(&record).unwrap().bottleneck()
     }
 
     #[test]
-    fn the_limit_is_the_first_thing_that_is_used_up() {
+    fn the_bottleneck_is_the_first_resource_that_is_fully_used() {
         let idle = |record: &mut Record| record.stages[0].machine_busy_share = Some(0.5);
-        assert_eq!(limit_with(|_| {}), Limit::SharedCpu);
-        assert_eq!(limit_with(idle), Limit::Waiting);
+        assert_eq!(bottleneck_with(|_| {}), Bottleneck::SharedCpu);
+        assert_eq!(bottleneck_with(idle), Bottleneck::Waiting);
         assert_eq!(
-            limit_with(|record| {
+            bottleneck_with(|record| {
                 idle(record);
                 record.stages[0].io.as_mut().unwrap().device.as_mut().unwrap().busy_share = 0.97;
             }),
-            Limit::Device
+            Bottleneck::Device
         );
         assert_eq!(
-            limit_with(|record| record.stages[0].client_cpu.as_mut().unwrap().limited = true),
-            Limit::Client
+            bottleneck_with(|record| record.stages[0].client_cpu.as_mut().unwrap().limited = true),
+            Bottleneck::Client
         );
         let with_rate = |waiting: u64| {
-            limit_with(move |record| {
+            bottleneck_with(move |record| {
                 idle(record);
                 let intended = 12_000;
                 record.stages[0].session_loop.schedule = Some(ScheduleRecord {
@@ -251,20 +266,20 @@ mod tests {
                 });
             })
         };
-        assert_eq!((with_rate(0), with_rate(9)), (Limit::Rate, Limit::Waiting));
+        assert_eq!((with_rate(0), with_rate(9)), (Bottleneck::Rate, Bottleneck::Waiting));
         assert_eq!(
-            limit_with(|record| record.client.shares_machine_with_server = false),
-            Limit::ServerOrNetwork
+            bottleneck_with(|record| record.client.shares_machine_with_server = false),
+            Bottleneck::ServerOrNetwork
         );
     }
 
     #[test]
-    fn a_path_that_was_left_once_was_not_kept() {
+    fn an_access_path_that_changed_once_is_not_as_expected() {
         let mut record = example_record();
         record.accesses[1].held = false;
         let summary = Summary::of(&record).unwrap();
         assert_eq!(summary.access_paths(str::to_owned).len(), 1);
         assert!(!summary.access_paths(str::to_owned)[0].1);
-        assert_eq!(summary.access_moments(), ["before", "middle", "after"]);
+        assert_eq!(summary.access_moments(), "before, during and after");
     }
 }

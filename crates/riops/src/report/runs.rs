@@ -1,59 +1,49 @@
 //! The list of stored runs.
 
-use comfy_table::{CellAlignment, Table, presets};
-
+use super::columns::{Align, Columns};
 use super::format::{duration_us, rate};
-use crate::store::Listed;
+use crate::store::RunSummary;
 
-/// The list of runs.
+/// Last characters of a run id, which `riops runs` shows and accepts.
+const ID_CHARS: usize = 8;
+
+/// Characters of the start time: date, hour and minute.
+const STARTED_CHARS: usize = 16;
+
+/// The stored runs as a table, in lines of at most `width` columns.
 #[must_use]
-pub fn runs_table(runs: &[Listed]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header([
-        "id",
-        "started (UTC)",
-        "workload",
-        "label",
-        "target",
-        "sessions",
-        "rows/s",
-        "tx/s",
-        "p99",
-        "valid",
+pub fn runs_table(runs: &[RunSummary], width: usize) -> String {
+    if runs.is_empty() {
+        return "no stored runs; start one with: riops run rows\n".to_owned();
+    }
+    let mut table = Columns::new([
+        ("id", Align::Left),
+        ("started (UTC)", Align::Left),
+        ("workload", Align::Left),
+        ("valid", Align::Left),
+        ("rows/s", Align::Right),
+        ("tx/s", Align::Right),
+        ("p99", Align::Right),
+        ("sessions", Align::Right),
+        ("status", Align::Left),
+        ("label", Align::Left),
+        ("server", Align::Left),
     ]);
     for run in runs {
-        let short: String =
-            run.id.chars().rev().take(8).collect::<Vec<_>>().into_iter().rev().collect();
-        let started = run.started_at.get(..19).unwrap_or(&run.started_at).replace('T', " ");
-        let valid = match (run.valid, run.status.as_str()) {
-            (true, "done") => "yes".to_owned(),
-            (true, status) => format!("yes, {status}"),
-            (false, "done") => "NO".to_owned(),
-            (false, status) => format!("NO, {status}"),
-        };
-        table.add_row([
-            short,
-            started,
+        let first = run.id.chars().count().saturating_sub(ID_CHARS);
+        table.row([
+            run.id.chars().skip(first).collect(),
+            run.started_at.get(..STARTED_CHARS).unwrap_or(&run.started_at).replace('T', " "),
             run.workload.clone(),
-            run.label.clone().unwrap_or_default(),
-            run.target.clone(),
-            run.sessions.to_string(),
+            if run.valid { "yes" } else { "NO" }.to_owned(),
             run.rows_per_s.map(rate).unwrap_or_default(),
             run.transactions_per_s.map(rate).unwrap_or_default(),
             run.p99_us.map(duration_us).unwrap_or_default(),
-            valid,
+            run.sessions.to_string(),
+            Some(run.status.clone()).filter(|status| status != "done").unwrap_or_default(),
+            run.label.clone().unwrap_or_default(),
+            run.target.clone(),
         ]);
     }
-    for column in [5, 6, 7, 8] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let mut text = table.trim_fmt()
-        + "
-";
-    if runs.is_empty() {
-        text.push_str("no runs yet: make one with: riops run rows\n");
-    }
-    text
+    table.lines(width).join("\n") + "\n"
 }

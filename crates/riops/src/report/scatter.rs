@@ -1,8 +1,8 @@
-//! Latency over time as a picture: a dot for each transaction that was kept, a colour a session. Pure:
-//! a record in, the bytes of a PNG file out.
+//! The scatterplot of latency over time: one dot per sampled transaction, one color per session. A pure
+//! function from a record to the bytes of a PNG file.
 //!
-//! Where dots overlap, their number is shown by how dark the place is, and a dot without neighbours is
-//! drawn larger: neither a million short transactions nor one long one gets lost.
+//! Overlapping dots are drawn darker, and a dot without neighbors is drawn larger, so both a million short
+//! transactions and a single long one stay visible.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,48 +18,49 @@ use super::model::Summary;
 use super::words;
 use crate::record::{Record, SamplePoint, SampleSet, StageRecord};
 
+/// Width of the image, in pixels.
 const WIDTH: u32 = 1600;
-/// Height of a picture with one stage, and of each stage where there are several.
+/// Height of an image with one stage, and of each stage if there are several, in pixels.
 const HEIGHT: u32 = 900;
 const STAGE_HEIGHT: u32 = 450;
-/// Pixels around the axes.
+/// Space around the axes, in pixels.
 const MARGIN: u32 = 16;
 const LEFT: u32 = 90;
 const BOTTOM: u32 = 56;
 const TOP: u32 = 84;
-/// Sessions that the legend names.
+/// Maximum number of sessions in the legend.
 const NAMED_MAX: usize = 20;
-/// Pixels of a dot, and of one where there are few.
+/// Size of a dot, and of a dot in a sparse plot, in pixels.
 const DOT: i32 = 3;
-const DOT_OF_FEW: i32 = 5;
-/// So many dots are few.
-const FEW: usize = 4_000;
-/// How dark a single dot is, of 1.
-const SINGLE: f64 = 0.55;
-/// The shortest latency that a logarithm is taken of.
-const SHORTEST_US: f64 = 1e-2;
-/// The font that is shipped: nobody has to have one installed.
+const SPARSE_DOT: i32 = 5;
+/// Maximum number of dots of a sparse plot.
+const SPARSE_MAX: usize = 4_000;
+/// Opacity of a cell with a single dot, 0 to 1.
+const MIN_OPACITY: f64 = 0.55;
+/// Lower bound of latencies on the logarithmic axis, in microseconds.
+const MIN_LATENCY_US: f64 = 1e-2;
+/// The embedded font, so that no installed font is required.
 const FONT: &[u8] = include_bytes!("../../assets/DejaVuSans.ttf");
 const FAMILY: &str = "riops";
 
-/// Why there is no picture.
+/// Errors of drawing a scatterplot.
 #[derive(Debug, thiserror::Error)]
-pub enum PictureError {
-    /// Nothing to draw.
-    #[error("no transaction was kept that could be drawn")]
+pub enum ScatterError {
+    /// The record has no sampled transactions.
+    #[error("no transactions were sampled")]
     Empty,
-    /// A part of the drawing failed.
-    #[error("the picture could not be drawn: {0}")]
+    /// The drawing library failed.
+    #[error("drawing failed: {0}")]
     Drawing(String),
 }
 
-impl PictureError {
+impl ScatterError {
     fn drawing(error: &dyn std::fmt::Display) -> Self {
         Self::Drawing(error.to_string())
     }
 }
 
-/// The colours of the sessions, in turn: far from each other, and dark enough for a white ground.
+/// Session colors, used in turn: easy to distinguish, and dark enough for a white background.
 const COLORS: [(u8, u8, u8); 20] = [
     (31, 119, 180),
     (214, 39, 40),
@@ -85,12 +86,12 @@ const COLORS: [(u8, u8, u8); 20] = [
 
 type Pixels = (Range<i32>, Range<i32>);
 
-/// The scatterplot of a record whose transactions were kept, as a PNG file; one below the other for
-/// several stages.
+/// Returns the scatterplot of a record with sampled transactions, as a PNG file. Several stages are drawn one
+/// below the other.
 ///
 /// # Errors
-/// [`PictureError`]
-pub fn scatter_png(record: &Record, scale: Scale) -> Result<Vec<u8>, PictureError> {
+/// Returns [`ScatterError`] if the record has no sampled transactions or drawing fails.
+pub fn scatter_png(record: &Record, scale: Scale) -> Result<Vec<u8>, ScatterError> {
     let (pixels, height, _) = draw(record, scale)?;
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, WIDTH, height);
@@ -98,12 +99,12 @@ pub fn scatter_png(record: &Record, scale: Scale) -> Result<Vec<u8>, PictureErro
     encoder
         .write_header()
         .and_then(|mut writer| writer.write_image_data(&pixels))
-        .map_err(|error| PictureError::drawing(&error))?;
+        .map_err(|error| ScatterError::drawing(&error))?;
     Ok(file)
 }
 
-/// The picture's pixels, three bytes each, its height, and where the axes of each stage are.
-fn draw(record: &Record, scale: Scale) -> Result<(Vec<u8>, u32, Vec<Pixels>), PictureError> {
+/// Returns the pixels, three bytes each, the height, and the pixel ranges of the axes of each stage.
+fn draw(record: &Record, scale: Scale) -> Result<(Vec<u8>, u32, Vec<Pixels>), ScatterError> {
     register_font()?;
     let stages: Vec<_> = record
         .stages
@@ -112,7 +113,7 @@ fn draw(record: &Record, scale: Scale) -> Result<(Vec<u8>, u32, Vec<Pixels>), Pi
         .filter(|(_, samples)| !samples.points.is_empty())
         .collect();
     let height = match u32::try_from(stages.len()).unwrap_or(1) {
-        0 => return Err(PictureError::Empty),
+        0 => return Err(ScatterError::Empty),
         1 => HEIGHT,
         several => STAGE_HEIGHT * several,
     };
@@ -123,25 +124,27 @@ fn draw(record: &Record, scale: Scale) -> Result<(Vec<u8>, u32, Vec<Pixels>), Pi
         let parts = root.split_evenly((stages.len(), 1));
         for ((stage, samples), part) in stages.into_iter().zip(parts) {
             let panel = Panel { record, stage, samples, part };
-            let area = panel.draw(scale).map_err(|error| PictureError::drawing(&error))?;
+            let area = panel.draw(scale).map_err(|error| ScatterError::drawing(&error))?;
             axes.push(area);
         }
-        root.present().map_err(|error| PictureError::drawing(&error))?;
+        root.present().map_err(|error| ScatterError::drawing(&error))?;
     }
     Ok((pixels, height, axes))
 }
 
-fn register_font() -> Result<(), PictureError> {
+fn register_font() -> Result<(), ScatterError> {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     let registered = *REGISTERED
         .get_or_init(|| plotters::style::register_font(FAMILY, FontStyle::Normal, FONT).is_ok());
-    registered.then_some(()).ok_or_else(|| PictureError::Drawing("no font".to_owned()))
+    registered
+        .then_some(())
+        .ok_or_else(|| ScatterError::Drawing("cannot load the embedded font".to_owned()))
 }
 
 type Backend<'a> = BitMapBackend<'a>;
 type Drawn<T, E> = Result<T, DrawingAreaErrorKind<E>>;
 
-/// The part of a picture that shows one stage.
+/// The part of the image that shows one stage.
 struct Panel<'a, 'b> {
     record: &'a Record,
     stage: &'a StageRecord,
@@ -150,12 +153,12 @@ struct Panel<'a, 'b> {
 }
 
 impl Panel<'_, '_> {
-    /// Draws it; returns where its axes are.
+    /// Draws the stage and returns the pixel ranges of its axes.
     fn draw(&self, scale: Scale) -> Drawn<Pixels, <Backend<'_> as DrawingBackend>::ErrorType> {
         self.captions()?;
         let latencies = self.samples.points.iter().map(|point| point.latency_us);
-        let longest = latencies.clone().fold(SHORTEST_US, f64::max);
-        let shortest = latencies.fold(longest, f64::min).max(SHORTEST_US);
+        let longest = latencies.clone().fold(MIN_LATENCY_US, f64::max);
+        let shortest = latencies.fold(longest, f64::min).max(MIN_LATENCY_US);
         let range = match scale {
             Scale::Linear => 0.0..longest * 1.05,
             Scale::Log => shortest / 1.5..longest * 1.5,
@@ -173,19 +176,19 @@ impl Panel<'_, '_> {
         self.legend()
     }
 
-    /// Which transactions are drawn.
+    /// Describes which transactions are drawn.
     fn selection(&self) -> String {
         let SampleSet { transactions, every, slot_s, longest, .. } = self.samples;
         let each = words::of(&self.record.plan.work).latency_of(self.stage);
         let which = match every {
-            1 => format!("all {} are drawn", count(*transactions)),
+            1 => format!("all {} are shown", count(*transactions)),
             every => format!(
-                "one in {every} of {} is drawn, and of each {} the {longest} longest and the shortest",
+                "1 in {every} of {} is shown, plus the {longest} longest and the shortest of every {}",
                 count(*transactions),
                 duration_us(slot_s * 1e6)
             ),
         };
-        format!("a dot is a {each}, where it ended: {which}; the darker, the more")
+        format!("one dot per {each}, at its end time; {which}; darker means more")
     }
 
     fn legend(&self) -> Drawn<(), <Backend<'_> as DrawingBackend>::ErrorType> {
@@ -203,7 +206,11 @@ impl Panel<'_, '_> {
         }
         if sessions > NAMED_MAX {
             self.text(
-                &format!("… {} in all, {} colours in turn", count(sessions as u64), COLORS.len()),
+                &format!(
+                    "… {} sessions, {} colors used in turn",
+                    count(sessions as u64),
+                    COLORS.len()
+                ),
                 15,
                 (x, 58),
             )?;
@@ -253,33 +260,33 @@ impl Panel<'_, '_> {
         let pixel = |point: &SamplePoint| chart.backend_coord(&(point.t_s, point.latency_us));
         let (base_x, base_y) = self.part.get_base_pixel();
         let points = &self.samples.points;
-        let size = if points.len() <= FEW { DOT_OF_FEW } else { DOT };
-        for Dot { x, y, around, color } in dots(points, size, pixel) {
-            let from = (x - base_x - around, y - base_y - around);
-            let to = (from.0 + size + 2 * around, from.1 + size + 2 * around);
+        let size = if points.len() <= SPARSE_MAX { SPARSE_DOT } else { DOT };
+        for Dot { x, y, margin, color } in dots(points, size, pixel) {
+            let from = (x - base_x - margin, y - base_y - margin);
+            let to = (from.0 + size + 2 * margin, from.1 + size + 2 * margin);
             self.part.draw(&Rectangle::new([from, to], color.filled()))?;
         }
         Ok(axes)
     }
 }
 
-/// The axis of the latencies, in microseconds.
+/// The latency axis, in microseconds.
 struct LatencyAxis {
     range: Range<f64>,
     scale: Scale,
 }
 
 impl LatencyAxis {
-    fn place(&self, us: f64) -> f64 {
+    fn position(&self, us: f64) -> f64 {
         match self.scale {
             Scale::Linear => us,
-            Scale::Log => us.max(SHORTEST_US).log10(),
+            Scale::Log => us.max(MIN_LATENCY_US).log10(),
         }
     }
 
-    /// 1, 2 and 5 times each power of ten; the powers alone where these are many.
-    fn decades(&self) -> Vec<f64> {
-        let (start, end) = (self.place(self.range.start), self.place(self.range.end));
+    /// Returns 1, 2 and 5 times each power of ten, or only the powers if the range exceeds three decades.
+    fn log_ticks(&self) -> Vec<f64> {
+        let (start, end) = (self.position(self.range.start), self.position(self.range.end));
         #[expect(clippy::cast_possible_truncation, reason = "latencies from 10 ns to an hour")]
         let powers = start.floor() as i32..=end.ceil() as i32;
         let digits: &[f64] = if end - start > 3.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
@@ -295,9 +302,9 @@ impl Ranged for LatencyAxis {
     type ValueType = f64;
 
     fn map(&self, us: &f64, (from, to): (i32, i32)) -> i32 {
-        let (start, end) = (self.place(self.range.start), self.place(self.range.end));
-        let share = (self.place(*us) - start) / (end - start).max(f64::MIN_POSITIVE);
-        #[expect(clippy::cast_possible_truncation, reason = "pixels of a picture")]
+        let (start, end) = (self.position(self.range.start), self.position(self.range.end));
+        let share = (self.position(*us) - start) / (end - start).max(f64::MIN_POSITIVE);
+        #[expect(clippy::cast_possible_truncation, reason = "pixels of an image")]
         let offset = (f64::from(to - from) * share).round() as i32;
         from + offset
     }
@@ -305,7 +312,7 @@ impl Ranged for LatencyAxis {
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
         match self.scale {
             Scale::Linear => RangedCoordf64::from(self.range.clone()).key_points(hint),
-            Scale::Log => self.decades(),
+            Scale::Log => self.log_ticks(),
         }
     }
 
@@ -314,25 +321,25 @@ impl Ranged for LatencyAxis {
     }
 }
 
-/// Seconds without zeros that say nothing.
+/// Formats seconds without trailing zeros.
 fn trimmed(seconds: f64) -> String {
     let text = format!("{seconds:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// What is drawn of one cell of the picture.
+/// The dot of one cell of the image.
 struct Dot {
-    /// The upper left corner.
+    /// Upper left corner of the cell, in pixels.
     x: i32,
     y: i32,
-    /// Pixels that it is larger than its cell, on each side.
-    around: i32,
+    /// Pixels by which the dot exceeds its cell on each side.
+    margin: i32,
     color: RGBColor,
 }
 
-/// The dots to be drawn, from the back to the front.
+/// Returns the dots in drawing order, from back to front.
 fn dots(points: &[SamplePoint], size: i32, pixel: impl Fn(&SamplePoint) -> (i32, i32)) -> Vec<Dot> {
-    // Of each cell, how many dots of which session. A cell lies around the pixels of its dots.
+    // Transactions per cell and session. Each cell is centered on the pixels of its dots.
     let mut cells: BTreeMap<(i32, i32), BTreeMap<u32, u32>> = BTreeMap::new();
     for point in points {
         let (x, y) = pixel(point);
@@ -340,39 +347,39 @@ fn dots(points: &[SamplePoint], size: i32, pixel: impl Fn(&SamplePoint) -> (i32,
         *cells.entry(cell).or_default().entry(point.session).or_default() += 1;
     }
     let most = cells.values().map(|sessions| sessions.values().sum::<u32>()).max().unwrap_or(1);
-    let is_alone = |(x, y): (i32, i32)| {
-        let around = (-1..=1).flat_map(|dx| (-1..=1).map(move |dy| (x + dx, y + dy)));
-        around.filter(|cell| cells.contains_key(cell)).count() == 1
+    let is_isolated = |(x, y): (i32, i32)| {
+        let neighborhood = (-1..=1).flat_map(|dx| (-1..=1).map(move |dy| (x + dx, y + dy)));
+        neighborhood.filter(|cell| cells.contains_key(cell)).count() == 1
     };
     let mut dots = Vec::with_capacity(cells.len());
-    let mut alone = Vec::new();
+    let mut isolated = Vec::new();
     for (&(x, y), sessions) in &cells {
         let total: u32 = sessions.values().sum();
         let Some((&session, _)) = sessions.iter().max_by_key(|(_, count)| **count) else {
             continue;
         };
         let corner = (x * size, y * size);
-        if is_alone((x, y)) {
+        if is_isolated((x, y)) {
             let color = shade(session, 1.0);
-            alone.push(Dot { x: corner.0, y: corner.1, around: 1, color });
+            isolated.push(Dot { x: corner.0, y: corner.1, margin: 1, color });
             continue;
         }
-        // The eye sees ratios.
+        // Logarithmic, because perceived brightness depends on ratios.
         let share = f64::from(total).ln() / f64::from(most.max(2)).ln();
-        let color = shade(session, SINGLE + (1.0 - SINGLE) * share);
-        dots.push(Dot { x: corner.0, y: corner.1, around: 0, color });
+        let color = shade(session, MIN_OPACITY + (1.0 - MIN_OPACITY) * share);
+        dots.push(Dot { x: corner.0, y: corner.1, margin: 0, color });
     }
-    // Who stands alone is to be seen.
-    dots.extend(alone);
+    // Isolated dots are drawn last, so that no other dot hides them.
+    dots.extend(isolated);
     dots
 }
 
-/// A session's colour, mixed with the white behind it.
-fn shade(session: u32, strength: f64) -> RGBColor {
+/// Returns the color of a session, blended with the white background.
+fn shade(session: u32, opacity: f64) -> RGBColor {
     let (red, green, blue) =
         COLORS.get(session as usize % COLORS.len()).copied().unwrap_or((0, 0, 0));
     let mixed = |part: u8| {
-        let part = 255.0 + (f64::from(part) - 255.0) * strength.clamp(0.0, 1.0);
+        let part = 255.0 + (f64::from(part) - 255.0) * opacity.clamp(0.0, 1.0);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 255")]
         let part = part.round() as u8;
         part
@@ -389,16 +396,16 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Two sessions for ten seconds, a transaction of about 1 ms after the other; the server stands
-    /// still from second 4 to 4.5.
-    fn stopped() -> Record {
+    /// Returns the record of two sessions that run transactions of about 1 ms for 10 s. The server stalls
+    /// from second 4 to 4.5.
+    fn record_with_stall() -> Record {
         let mut samples = Samples::new(1, Nanos(0));
         for session in 0..2 {
             let mut now = 0;
             while now < 10_000 * MS {
                 let usual = MS + (now / 997) % (MS / 4);
-                let stops = now <= 4_000 * MS && now + usual > 4_000 * MS;
-                let latency = if stops { 4_500 * MS - now } else { usual };
+                let stalls = now <= 4_000 * MS && now + usual > 4_000 * MS;
+                let latency = if stalls { 4_500 * MS - now } else { usual };
                 now += latency;
                 samples.record(session, Nanos(now), Nanos(latency));
             }
@@ -408,8 +415,8 @@ mod tests {
         record
     }
 
-    /// How many pixels of these shares of the axes have a colour, not white or a grey of the grid.
-    fn colored(record: &Record, scale: Scale, x: Range<f64>, y: Range<f64>) -> usize {
+    /// Counts the colored pixels (neither white nor gray) in a part of the plot, given as shares of the axes.
+    fn colored_pixels(record: &Record, scale: Scale, x: Range<f64>, y: Range<f64>) -> usize {
         let file = scatter_png(record, scale).unwrap();
         let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().unwrap();
         let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
@@ -433,16 +440,16 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_stood_still_is_a_gap_with_an_outlier_behind_it() {
-        let record = stopped();
+    fn a_server_stall_shows_as_a_gap_followed_by_an_outlier() {
+        let record = record_with_stall();
         for scale in [Scale::Log, Scale::Linear] {
-            // Nothing ended from second 4.02 to 4.48, whatever it took.
-            assert_eq!(colored(&record, scale, 0.402..0.445, 0.0..1.0), 0);
-            // What ended then took half a second: alone in the upper part of the picture.
-            assert!(colored(&record, scale, 0.444..0.456, 0.0..0.25) >= 4);
-            assert_eq!(colored(&record, scale, 0.0..0.444, 0.0..0.5), 0);
-            // Everything else is where it belongs.
-            assert!(colored(&record, scale, 0.0..0.4, 0.5..1.0) > 500);
+            // No transaction of any latency ended between second 4.02 and 4.48.
+            assert_eq!(colored_pixels(&record, scale, 0.402..0.445, 0.0..1.0), 0);
+            // The transactions that ended after the stall took 0.5 s. Only they are in the upper part.
+            assert!(colored_pixels(&record, scale, 0.444..0.456, 0.0..0.25) >= 4);
+            assert_eq!(colored_pixels(&record, scale, 0.0..0.444, 0.0..0.5), 0);
+            // All others are in the lower part.
+            assert!(colored_pixels(&record, scale, 0.0..0.4, 0.5..1.0) > 500);
         }
     }
 
@@ -456,17 +463,17 @@ mod tests {
         let mut record = example_record();
         record.stages[0].session_loop.samples = Some(Samples::merge(vec![samples], 10.0).into());
         assert!(record.stages[0].session_loop.samples.as_ref().unwrap().every > 1);
-        assert!(colored(&record, Scale::Log, 0.541..0.546, 0.0..0.3) >= 4);
-        assert_eq!(colored(&record, Scale::Log, 0.0..0.54, 0.0..0.5), 0);
+        assert!(colored_pixels(&record, Scale::Log, 0.541..0.546, 0.0..0.3) >= 4);
+        assert_eq!(colored_pixels(&record, Scale::Log, 0.0..0.54, 0.0..0.5), 0);
     }
 
     #[test]
-    fn where_more_dots_overlap_the_picture_is_darker() {
+    fn overlapping_dots_are_darker() {
         let point = |t_s| SamplePoint { t_s, latency_us: 1.0, session: 0, extreme: false };
         let mut points = vec![point(0.0)];
         points.extend([point(10.0); 100]);
-        let beside = |point: &SamplePoint| (if point.t_s > 5.0 { DOT } else { 0 }, 0);
-        let drawn = dots(&points, DOT, beside);
+        let pixel = |point: &SamplePoint| (if point.t_s > 5.0 { DOT } else { 0 }, 0);
+        let drawn = dots(&points, DOT, pixel);
         let brightness =
             |dot: &Dot| u32::from(dot.color.0) + u32::from(dot.color.1) + u32::from(dot.color.2);
         assert_eq!(drawn.len(), 2);
@@ -474,17 +481,17 @@ mod tests {
     }
 
     #[test]
-    fn a_dot_without_neighbours_is_larger_and_in_front() {
+    fn an_isolated_dot_is_larger_and_in_front() {
         let point = |t_s| SamplePoint { t_s, latency_us: 1.0, session: 0, extreme: false };
         let points = [point(0.0), point(9.0), point(9.1)];
         #[expect(clippy::cast_possible_truncation, reason = "pixels")]
         let drawn = dots(&points, 1, |point| ((point.t_s * 10.0) as i32, 0));
-        let around: Vec<_> = drawn.iter().map(|dot| (dot.x, dot.around)).collect();
-        assert_eq!(around, [(90, 0), (91, 0), (0, 1)]);
+        let margins: Vec<_> = drawn.iter().map(|dot| (dot.x, dot.margin)).collect();
+        assert_eq!(margins, [(90, 0), (91, 0), (0, 1)]);
     }
 
     #[test]
-    fn without_transactions_there_is_no_picture() {
-        assert!(matches!(scatter_png(&example_record(), Scale::Log), Err(PictureError::Empty)));
+    fn fails_without_sampled_transactions() {
+        assert!(matches!(scatter_png(&example_record(), Scale::Log), Err(ScatterError::Empty)));
     }
 }

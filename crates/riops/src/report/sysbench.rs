@@ -1,11 +1,11 @@
-//! Figures under sysbench's names and in its formats, for the text of `oltp` and for sysbench's report.
+//! Figures with sysbench's names and formats, for the text report of `oltp` and for `--output sysbench`.
 
 use crate::plan::Plan;
 use crate::record::StageRecord;
 use crate::record::{LatencySummary, Point};
 
-/// What sysbench calls latency, and its sum in seconds: with a rate from the intended start, since
-/// sysbench counts the time in its queue too.
+/// Returns the latency as defined by sysbench, and its sum in seconds. With a rate this is the response time,
+/// because sysbench includes the time in its queue.
 pub(super) fn latency(stage: &StageRecord) -> Option<(&LatencySummary, f64)> {
     match (&stage.session_loop.response_us, &stage.session_loop.service_us) {
         (Some(response), _) => Some((response, response.mean * response.count as f64 / 1e6)),
@@ -14,12 +14,12 @@ pub(super) fn latency(stage: &StageRecord) -> Option<(&LatencySummary, f64)> {
     }
 }
 
-/// `95th percentile`.
+/// Returns the name of a percentile, for example `95th percentile`.
 pub(super) fn percentile_name(percentile: f64) -> String {
     format!("{percentile}th percentile")
 }
 
-/// One interval in exactly the words of sysbench.
+/// Formats one interval exactly as sysbench does.
 pub(super) fn sysbench_interval(point: &Point, plan: &Plan) -> String {
     let per_s = |number: u64| number as f64 / point.seconds;
     let queries = point.queries;
@@ -39,7 +39,7 @@ pub(super) fn sysbench_interval(point: &Point, plan: &Plan) -> String {
     )
 }
 
-/// Whole seconds, as sysbench has them; tenths where intervals are shorter.
+/// Formats seconds: whole ones as in sysbench, or with tenths if the interval is fractional.
 fn seconds(t_s: f64, plan: &Plan) -> String {
     if plan.interval_s.fract() == 0.0 { format!("{t_s:.0}") } else { format!("{t_s:.1}") }
 }

@@ -1,62 +1,70 @@
-//! Conducts a run: its stages one after the other, and what becomes of them.
+//! Conducts a run: runs its stages in order and builds the record.
 
+use super::active::ActiveRun;
 use super::error::RunError;
 use super::observer::Observer;
-use super::scene::Scene;
 use crate::plan::Plan;
 use crate::record::{DatasetRecord, Ending, Part, Record, build};
 use crate::workload::access::Access;
 use crate::workload::check::Check;
 
-/// What differs between runs on a dataset, runs that make their own tables, and runs of single statements.
+/// The interface of the three kinds of runs: on a dataset, with dedicated tables, and of single
+/// statements.
 pub(super) trait Runner {
-    /// Makes everything ready for the first stage; returns the number of stages. What can be refused is
-    /// refused here, before anything is changed.
-    fn begin(&mut self, scene: &mut Scene<'_>) -> Result<usize, RunError>;
+    /// Prepares the first stage and returns the number of stages. All preconditions are checked here, before
+    /// anything is changed.
+    fn begin(&mut self, active: &mut ActiveRun<'_>) -> Result<usize, RunError>;
 
-    /// Runs the stage of this number, from 0.
-    fn stage(&mut self, number: usize, scene: &mut Scene<'_>) -> Result<Staged, RunError>;
+    /// Runs the stage with this number, counted from 0.
+    fn stage(
+        &mut self,
+        number: usize,
+        active: &mut ActiveRun<'_>,
+    ) -> Result<FinishedStage, RunError>;
 
-    /// A stage gave no result. It was the first one if `nothing_measured`.
-    fn without_result(&mut self, _: &RunError, _nothing_measured: bool, _: &mut Scene<'_>) {}
+    /// Handles a stage without a result. If `nothing_measured`, it was the first one.
+    fn stage_failed(&mut self, _: &RunError, _nothing_measured: bool, _: &mut ActiveRun<'_>) {}
 
-    /// Accounts for what the run has changed and verifies it; also where it ended early.
-    fn end(&mut self, _: &mut Scene<'_>, _: &[Part], _: &mut Ending) -> Vec<Check> {
+    /// Enters the changes of the run into the ledger and verifies them, even if the run stopped early.
+    fn end(&mut self, _: &mut ActiveRun<'_>, _: &[Part], _: &mut Ending) -> Vec<Check> {
         Vec::new()
     }
 
-    /// The dataset as it stands in the record.
+    /// Returns the dataset for the record.
     fn dataset(&self) -> Option<DatasetRecord>;
 
-    /// The access paths that the statements must take.
+    /// Returns the expected access paths of the statements.
     fn accesses(&self) -> Vec<Access>;
 
-    /// Drops what must not stay. Comes last, when the record is safe and the control connection with its locks
-    /// is closed, and also after an error.
+    /// Drops temporary objects. Called last, after the record is stored and the control connection with its
+    /// locks is closed, and also after an error.
     fn clean_up(&mut self, _: &Plan, _: &mut dyn Observer) {}
 }
 
-/// A stage with its result.
-pub(super) struct Staged {
+/// A finished stage with its result.
+pub(super) struct FinishedStage {
     pub(super) part: Part,
     pub(super) checks: Vec<Check>,
-    /// Whether it is the last one, whatever was planned after it.
+    /// Whether the run stops after this stage, even if more stages are planned.
     pub(super) is_last: bool,
 }
 
-impl Staged {
-    /// A stage without checks of its own.
-    pub(super) fn of(part: Part) -> Self {
+impl FinishedStage {
+    /// Returns a stage without checks.
+    pub(super) fn new(part: Part) -> Self {
         let is_last = part.ended_early();
         Self { part, checks: Vec::new(), is_last }
     }
 }
 
-/// Runs everything, and cleans up in the end. The record is complete, and handed over, before that.
-pub(super) fn conduct(mut scene: Scene<'_>, runner: &mut dyn Runner) -> Result<Record, RunError> {
-    let record = measure(&mut scene, runner);
-    let Scene { plan, observer, control, .. } = scene;
-    // Whoever waits for its locks need not wait until the record is printed.
+/// Runs all stages and cleans up. The complete record is passed to the observer before the cleanup.
+pub(super) fn conduct(
+    mut active: ActiveRun<'_>,
+    runner: &mut dyn Runner,
+) -> Result<Record, RunError> {
+    let record = measure(&mut active, runner);
+    let ActiveRun { plan, observer, control, .. } = active;
+    // Releases the locks before the record is printed.
     drop(control);
     if let Ok(record) = &record {
         observer.complete(record);
@@ -65,12 +73,12 @@ pub(super) fn conduct(mut scene: Scene<'_>, runner: &mut dyn Runner) -> Result<R
     record
 }
 
-fn measure(scene: &mut Scene<'_>, runner: &mut dyn Runner) -> Result<Record, RunError> {
-    let stages = runner.begin(scene)?;
+fn measure(active: &mut ActiveRun<'_>, runner: &mut dyn Runner) -> Result<Record, RunError> {
+    let stages = runner.begin(active)?;
     let (mut parts, mut checks, mut ending) = (Vec::new(), Vec::new(), Ending::default());
     for number in 0..stages {
-        match runner.stage(number, scene) {
-            Ok(Staged { part, checks: found, is_last }) => {
+        match runner.stage(number, active) {
+            Ok(FinishedStage { part, checks: found, is_last }) => {
                 parts.push(part);
                 checks.extend(found);
                 if is_last {
@@ -78,28 +86,28 @@ fn measure(scene: &mut Scene<'_>, runner: &mut dyn Runner) -> Result<Record, Run
                 }
             }
             Err(error) => {
-                runner.without_result(&error, parts.is_empty(), scene);
+                runner.stage_failed(&error, parts.is_empty(), active);
                 if parts.is_empty() {
                     return Err(error);
                 }
-                // The stages before it are a result, with the reason why there are no more.
-                if !scene.interrupt.requested() {
-                    ending.failure = Some(if error.is_of_a_start() {
+                // The earlier stages are a result. The record contains the reason why the run stopped.
+                if !active.interrupt.requested() {
+                    ending.failure = Some(if error.is_start_failure() {
                         format!("the next stage failed to start: {error}")
                     } else {
                         error.to_string()
                     });
                 }
-                ending.interrupted = scene.interrupt.requested();
+                ending.interrupted = active.interrupt.requested();
                 break;
             }
         }
-        if scene.interrupt.requested() && number + 1 < stages {
+        if active.interrupt.requested() && number + 1 < stages {
             ending.interrupted = true;
             break;
         }
     }
-    checks.extend(runner.end(scene, &parts, &mut ending));
-    let context = scene.context(runner.accesses(), runner.dataset());
+    checks.extend(runner.end(active, &parts, &mut ending));
+    let context = active.context(runner.accesses(), runner.dataset());
     Ok(build(context, parts, checks, ending)?)
 }

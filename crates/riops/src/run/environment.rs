@@ -1,4 +1,4 @@
-//! What a run finds: the server, what stands between, where the data are, which nodes there are.
+//! The environment of a run: server, pooler, location of the data, and nodes.
 
 use std::path::Path;
 
@@ -12,18 +12,18 @@ use crate::record::{ClientRecord, DatasetRecord, TargetRecord};
 use crate::server::facts::ServerFacts;
 use crate::server::{Connection, Nodes, Pooler, Server, is_on_this_machine};
 
-/// What is known of the server before anything is measured.
+/// The facts about the server and the client that are read before the measurement.
 pub(super) struct Environment {
     pub(super) facts: ServerFacts,
-    /// The machine of the load generator.
+    /// Machine of the load generator.
     client: MachineFacts,
     pooler: Option<Pooler>,
-    /// Whether the server's data are on this machine.
+    /// Whether the server runs on this machine.
     is_local: bool,
 }
 
 impl Environment {
-    /// Asks through the control connection.
+    /// Reads the environment through the control connection.
     pub(super) fn read(
         plan: &Plan,
         server: &Server,
@@ -31,7 +31,7 @@ impl Environment {
         interrupt: &Interrupt,
         observer: &mut dyn Observer,
     ) -> Result<Self, RunError> {
-        if let Some(reason) = control.plain_because() {
+        if let Some(reason) = control.unencrypted_reason() {
             observer.notice(&format!(
                 "warning: the sessions are NOT encrypted (sslmode=prefer): {reason}"
             ));
@@ -41,23 +41,23 @@ impl Environment {
             accept_pooler(pooler, plan, observer)?;
         }
         let facts = ServerFacts::read(control)?;
-        // Behind a pooler or a proxy the address says nothing about the server's machine.
+        // With a pooler or a proxy, the address is not that of the server.
         let is_local =
             pooler.is_none() && server.conninfo.is_local() && is_on_this_machine(control)?;
         Ok(Self { facts, client: MachineFacts::read(), pooler, is_local })
     }
 
-    /// Whether the transactions of one session may run in different sessions of the server.
-    pub(super) fn by_transaction(&self) -> bool {
+    /// Whether the transactions of one session may run on different server connections.
+    pub(super) fn is_transaction_pooled(&self) -> bool {
         self.pooler.is_some_and(|pooler| pooler.by_transaction)
     }
 
-    /// The folder of the server's data, where it is on this machine.
+    /// Returns the data directory of the server if it is on this machine.
     pub(super) fn local_data(&self) -> Option<&Path> {
         self.facts.data_directory.as_deref().filter(|_| self.is_local)
     }
 
-    /// The nodes that the sessions may use.
+    /// Returns the nodes that the sessions may use.
     pub(super) fn nodes(
         &self,
         plan: &Plan,
@@ -68,9 +68,9 @@ impl Environment {
     ) -> Result<Nodes, RunError> {
         let conninfo = &server.conninfo;
         let spec = plan.work.spec();
-        // Behind a transaction pool the node of a session is unknown, and calls of a loop in the server go
-        // by one server's clock.
-        if server.embedded || self.by_transaction() || spec.has_server_loop() {
+        // Through a transaction-mode pool the node of a session is unknown. Server-side loops rely on the
+        // clock of a single server.
+        if server.embedded || self.is_transaction_pooled() || spec.has_server_loop() {
             return Ok(Nodes::single(conninfo));
         }
         let found = Nodes::discover(control, conninfo, &plan.spread, spec.writes(), interrupt)?;
@@ -83,7 +83,7 @@ impl Environment {
         Ok(found.nodes)
     }
 
-    /// The load generator as it stands in the record.
+    /// Returns the client for the record.
     pub(super) fn client_record(&self, plan: &Plan) -> ClientRecord {
         ClientRecord {
             riops_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -93,7 +93,7 @@ impl Environment {
         }
     }
 
-    /// The server as it stands in the record.
+    /// Returns the server for the record.
     pub(super) fn target_record(
         &self,
         server: &Server,
@@ -123,22 +123,22 @@ impl Environment {
     }
 }
 
-/// Fails where the plan cannot be run through a pooler.
+/// Fails if the plan cannot be run through the pooler.
 fn accept_pooler(pooler: Pooler, plan: &Plan, observer: &mut dyn Observer) -> Result<(), RunError> {
-    observer.notice(&format!("between riops and the server: {pooler}"));
+    observer.notice(&format!("connected through {pooler}"));
     if !pooler.by_transaction {
         return Ok(());
     }
     if plan.work.spec().has_server_loop() {
         return Err(RunError::Unsuitable(
-            "--loop server needs sessions of its own: name the server itself, or use a session-mode pool".to_owned(),
+            "--loop server requires dedicated sessions: connect to the server directly, or use a session-mode pool".to_owned(),
         ));
     }
     if plan.protocol == Protocol::Prepared && !pooler.prepared_statements {
         return Err(RunError::Unsuitable(
-            "the pooler passes prepared statements through as they are, so that they are missing on its other connections: use --protocol extended or simple, or a pooler that keeps track of them (PgBouncer from 1.21 on, with max_prepared_statements)".to_owned(),
+            "--protocol prepared is not supported by this pooler, which does not track prepared statements: use --protocol extended or simple, or PgBouncer 1.21 or later with max_prepared_statements".to_owned(),
         ));
     }
-    observer.notice("no session settings are made, since they would stay in the pool: what the workload needs has to be set for the role or in the pooler (connect_query)");
+    observer.notice("session settings are not applied, because they would remain in the pool: configure them for the role or in the pooler (connect_query)");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Why a run gave no record.
+//! Errors of runs without a record.
 
 use crate::dataset::DatasetError;
 use crate::engine::EngineError;
@@ -6,49 +6,49 @@ use crate::metrics::HistogramError;
 use crate::plan::PlanError;
 use crate::server::{ConnectionError, ServerError};
 
-/// Why a run gave no record. What ends a run after its first stage is part of the record.
+/// The error of a run without a record. An error after the first stage is part of the record instead.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The plan cannot be run.
+    /// The plan is invalid.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The plan cannot be run on this server or from this machine.
+    /// The plan is not supported by this server or this machine.
     #[error("{0}")]
     Unsuitable(String),
-    /// Something that the run needs is missing or in the way.
+    /// A precondition of the run is not met.
     #[error("{0}")]
     Precondition(String),
-    /// The server cannot be used.
+    /// The server is unsuitable.
     #[error(transparent)]
     Server(#[from] ServerError),
     /// A connection or a statement failed.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
-    /// The dataset cannot be made, used or dropped.
+    /// The dataset cannot be created, used or dropped.
     #[error(transparent)]
     Dataset(#[from] DatasetError),
-    /// A stage did not come to a measurement.
+    /// A stage gave no result.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// A histogram cannot be written.
+    /// A histogram cannot be serialized.
     #[error(transparent)]
     Histogram(#[from] HistogramError),
-    /// A part of the run failed.
-    #[error("{part}: {source}")]
-    Part {
-        /// What failed.
-        part: String,
-        /// Why.
+    /// An error with the failed operation.
+    #[error("{context}: {source}")]
+    Context {
+        /// Operation that failed.
+        context: String,
+        /// Reason of the failure.
         source: Box<RunError>,
     },
 }
 
-/// What kind of error it is, for an exit code.
+/// The kind of an error, which determines the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The user ended it.
+    /// The user interrupted the run.
     Interrupted,
-    /// The plan is wrong, or contradicts the server.
+    /// The plan is invalid or not supported by the server.
     Usage,
     /// An access path is not as expected.
     NotValid,
@@ -57,7 +57,7 @@ pub enum ErrorKind {
 }
 
 impl RunError {
-    /// What kind of error it is.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         let of_connection = |error: &ConnectionError| match error {
@@ -65,7 +65,7 @@ impl RunError {
             _ => ErrorKind::Failed,
         };
         match self {
-            Self::Part { source, .. } => source.kind(),
+            Self::Context { source, .. } => source.kind(),
             Self::Plan(_)
             | Self::Unsuitable(_)
             | Self::Server(ServerError::TransactionPool(_))
@@ -87,33 +87,36 @@ impl RunError {
         }
     }
 
-    /// Whether a stage that failed with it did not start.
-    pub(super) fn is_of_a_start(&self) -> bool {
+    /// Whether the stage failed to start.
+    pub(super) fn is_start_failure(&self) -> bool {
         match self {
-            Self::Part { source, .. } => source.is_of_a_start(),
+            Self::Context { source, .. } => source.is_start_failure(),
             Self::Engine(EngineError::Connect { .. } | EngineError::AccessPath { .. }) => true,
             _ => false,
         }
     }
 
-    /// Whether a stage that failed with it has certainly changed nothing.
-    pub(super) fn came_before_any_statement(&self) -> bool {
+    /// Whether the error occurred before any statement of the stage, so that the stage has changed nothing.
+    pub(super) fn precedes_any_statement(&self) -> bool {
         match self {
-            Self::Part { source, .. } => source.came_before_any_statement(),
-            Self::Engine(_) => self.is_of_a_start(),
+            Self::Context { source, .. } => source.precedes_any_statement(),
+            Self::Engine(_) => self.is_start_failure(),
             _ => true,
         }
     }
 }
 
-/// Names the part of a run that failed.
-pub(super) trait Part<T> {
-    /// The same, with the part in front of the error.
-    fn part(self, part: impl FnOnce() -> String) -> Result<T, RunError>;
+/// Adds the failed operation to an error.
+pub(super) trait Context<T> {
+    /// Prefixes the error with the context.
+    fn with_context(self, context: impl FnOnce() -> String) -> Result<T, RunError>;
 }
 
-impl<T, E: Into<RunError>> Part<T> for Result<T, E> {
-    fn part(self, part: impl FnOnce() -> String) -> Result<T, RunError> {
-        self.map_err(|error| RunError::Part { part: part(), source: Box::new(error.into()) })
+impl<T, E: Into<RunError>> Context<T> for Result<T, E> {
+    fn with_context(self, context: impl FnOnce() -> String) -> Result<T, RunError> {
+        self.map_err(|error| RunError::Context {
+            context: context(),
+            source: Box::new(error.into()),
+        })
     }
 }

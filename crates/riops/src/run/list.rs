@@ -1,4 +1,4 @@
-//! Which runner conducts a workload: the one dispatch of this layer.
+//! Selects the runner of a workload: the only dispatch of this layer.
 
 use super::conductor::Runner;
 use super::fill::Fill;
@@ -8,12 +8,12 @@ use crate::plan::work::dispatch_work;
 use crate::plan::{CbcRun, LoadRun, Spec, WorkPlan};
 use crate::workload::Build;
 
-/// The parameters of a workload that can be run.
+/// The parameters of a workload, which select its runner.
 trait Conducted {
     fn runner(&self) -> Box<dyn Runner>;
 }
 
-/// Most workloads are loops of sessions on a dataset that is there, or on none.
+/// Most workloads are loops of sessions, on a prepared dataset or without one.
 impl<T: Build + Spec + Clone + Into<WorkPlan> + 'static> Conducted for T {
     fn runner(&self) -> Box<dyn Runner> {
         Box::new(OnDataset::new(self))
@@ -32,7 +32,7 @@ impl Conducted for CbcRun {
     }
 }
 
-/// The runner of a plan's workload.
+/// Returns the runner for the workload of a plan.
 pub(super) fn runner(work: &WorkPlan) -> Box<dyn Runner> {
     dispatch_work!(work, run => run.runner())
 }

@@ -1,7 +1,8 @@
 //! Conducts one run, from the plan to the record.
 //!
-//! Prints nothing and reads no option: what it has to say goes to an [`Observer`].
+//! Prints nothing and reads no options. Progress and notices are sent to an [`Observer`].
 
+mod active;
 mod conductor;
 mod environment;
 mod error;
@@ -11,31 +12,30 @@ mod list;
 mod observer;
 mod on_dataset;
 mod prepare;
-mod scene;
 mod settle;
 mod stage;
 mod steps;
 mod verify;
 
+pub use active::allow_sessions;
 pub use error::{ErrorKind, RunError};
-pub use observer::{History, Nothing, Observer, OnLoaded};
+pub use observer::{History, NoHistory, Observer, OnLoaded};
 pub use prepare::{Prepare, prepare};
-pub use scene::allow_sessions;
 pub use verify::verify;
 
 use crate::host::Interrupt;
 use crate::plan::Plan;
 use crate::record::Record;
 use crate::server::Server;
+use active::ActiveRun;
 use conductor::conduct;
 use list::runner;
-use scene::Scene;
 
 /// Runs a plan on a server.
 ///
 /// # Errors
-/// [`RunError`] where it did not come to a measurement; then nothing is left in the server that looks
-/// complete. What ends a run after its first stage is part of the record.
+/// [`RunError`] if the run ended before its first result. It then leaves nothing in the database that looks
+/// complete. An error after the first stage is part of the record instead.
 pub fn run(
     plan: &Plan,
     server: &Server,
@@ -43,6 +43,6 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<Record, RunError> {
     plan.validate()?;
-    let scene = Scene::open(plan, server, interrupt, observer)?;
-    conduct(scene, runner(&plan.work).as_mut())
+    let active = ActiveRun::open(plan, server, interrupt, observer)?;
+    conduct(active, runner(&plan.work).as_mut())
 }

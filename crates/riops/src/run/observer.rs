@@ -1,4 +1,4 @@
-//! What a run tells while it lasts, and what it asks about earlier runs.
+//! The interface through which a run reports its progress and queries earlier runs.
 
 use std::sync::Arc;
 
@@ -7,63 +7,63 @@ use crate::plan::Plan;
 use crate::probe::sampler::OnPoint;
 use crate::record::{DiskLimit, Record};
 
-/// Takes the progress of a preparation, from several threads.
+/// Callback for the progress of a preparation, called from several threads.
 pub type OnLoaded = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// Sees a run while it lasts. Whoever shows nothing needs none of the methods.
+/// Receives the events of a run. All methods have defaults that do nothing.
 pub trait Observer: crate::engine::Observer {
-    /// Something that the user should know and that is no result.
+    /// Receives a notice or warning for the user.
     fn notice(&mut self, _text: &str) {}
 
-    /// Something that the user has to know in any case: the run has left something behind.
+    /// Receives a warning about objects that the run could not drop. It must always be shown.
     fn left_behind(&mut self, text: &str) {
         self.notice(text);
     }
 
-    /// A dataset is about to be prepared; what takes its progress.
+    /// Called before a dataset is prepared. Returns the callback for its progress.
     fn preparing(&mut self) -> OnLoaded {
         Arc::new(|_| {})
     }
 
-    /// It is prepared.
+    /// Called after a dataset was prepared.
     fn prepared(&mut self, _prepared: &Prepared) {}
 
-    /// A stage is about to start whose sessions repeat transactions as this plan says.
+    /// Called before a stage whose sessions repeat transactions according to `plan`.
     fn stage(&mut self, _plan: &Plan) {}
 
-    /// A statement is about to run that is a stage of its own; what takes its progress. `growth` is the
-    /// size of the database before it, and by how much it will grow, in bytes, where that is known.
+    /// Called before a statement that is a separate stage. Returns the callback for its progress. `growth`
+    /// is the size of the database before the statement and its expected growth, in bytes, if known.
     fn step(&mut self, _name: &'static str, _growth: Option<(u64, u64)>) -> OnPoint {
         Arc::new(|_| {})
     }
 
-    /// That statement has ended after so many seconds.
+    /// Called after such a statement, with its duration in seconds.
     fn step_done(&mut self, _seconds: f64) {}
 
-    /// The record is complete. It has to be stored here: the run has yet to drop what it made, and nothing
-    /// that happens then may cost the result.
+    /// Receives the complete record, which must be stored here: the run cleans up afterwards, and a failure
+    /// of the cleanup must not lose the result.
     fn complete(&mut self, _record: &Record) {}
 
-    /// What is known of earlier runs.
+    /// Returns the earlier runs.
     fn history(&self) -> &dyn History {
-        &Nothing
+        &NoHistory
     }
 }
 
-/// What is known of earlier runs.
+/// Earlier runs, and the device limits measured on their machines.
 pub trait History {
-    /// The record of a run.
+    /// Returns the record of a run.
     fn record(&self, id: &str) -> Option<Record>;
 
-    /// What a device of a machine can do.
+    /// Returns the measured limits of a device of a machine.
     fn disk_limit(&self, host: &str, device: &str) -> Option<DiskLimit>;
 }
 
-/// No earlier runs.
+/// A history without earlier runs.
 #[derive(Debug, Clone, Copy)]
-pub struct Nothing;
+pub struct NoHistory;
 
-impl History for Nothing {
+impl History for NoHistory {
     fn record(&self, _: &str) -> Option<Record> {
         None
     }

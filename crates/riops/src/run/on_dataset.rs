@@ -1,9 +1,9 @@
-//! Runs on a dataset that was prepared, or on none.
+//! Runs on a prepared dataset, or without one.
 
-use super::conductor::{Runner, Staged};
-use super::error::{Part as _, RunError};
+use super::active::ActiveRun;
+use super::conductor::{FinishedStage, Runner};
+use super::error::{Context as _, RunError};
 use super::find;
-use super::scene::Scene;
 use super::settle::{settle, settle_open_runs};
 use super::stage::LoopStage;
 use crate::dataset::{Changes, DatasetError, Entry, Registry};
@@ -20,9 +20,9 @@ pub(super) struct OnDataset<T> {
     run: T,
     stages: Vec<LoopStage>,
     found: Option<Found>,
-    /// Holds the lock on the dataset where the control connection cannot.
+    /// Connection that holds the lock on the dataset if the control connection cannot.
     guard: Option<Connection>,
-    /// Whether a stage may have changed rows without saying how many.
+    /// Whether a stage may have changed rows without reporting how many.
     unreported: bool,
 }
 
@@ -38,129 +38,146 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         Self { run: run.clone(), stages: Vec::new(), found: None, guard: None, unreported: false }
     }
 
-    fn find(&mut self, name: &'static str, scene: &mut Scene<'_>) -> Result<(), RunError> {
-        // Through a transaction pool the lock needs a session of its own, which holds it by its transaction.
-        if scene.environment.by_transaction() {
-            self.guard = Some(scene.connect()?);
+    fn find(&mut self, name: &'static str, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
+        // Through a transaction-mode pool, the lock needs a dedicated connection with an open transaction.
+        if active.environment.is_transaction_pooled() {
+            self.guard = Some(active.connect()?);
         }
-        let entry = find::find(name, scene, self.guard.as_mut())?;
+        let entry = find::find(name, active, self.guard.as_mut())?;
         let plan = find::plan_of(name, &entry)?;
         self.found = Some(Found { name, entry, plan });
         Ok(())
     }
 
-    fn build_stages(&mut self, scene: &mut Scene<'_>) -> Result<(), RunError> {
-        let flavor = scene.environment.facts.flavor;
+    fn build_stages(&mut self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
+        let flavor = active.environment.facts.flavor;
         for run in self.run.stages() {
             let found = BuildFor {
                 dataset: self.found.as_ref().map(|found| &found.plan),
                 flavor,
-                protocol: scene.plan.protocol,
+                protocol: active.plan.protocol,
             };
             let mut workload = run.build(found)?;
             if let Some(option) = workload.unsupported(flavor) {
                 return Err(DatasetError::Unsupported { option, flavor }.into());
             }
-            let questions = workload.questions();
-            if !questions.is_empty() {
-                let mut connection = scene.connect()?;
-                workload.learn(&find::answers(&mut connection, &questions)?);
+            let queries = workload.preflight_queries();
+            if !queries.is_empty() {
+                let mut connection = active.connect()?;
+                workload.set_preflight_results(&find::query_integers(&mut connection, &queries)?);
             }
             self.stages.push(LoopStage { workload, work: run.into() });
         }
         Ok(())
     }
 
-    /// Makes sure of the dataset's tables, and makes in the server what the workload needs beside them.
-    fn make_ready(&mut self, scene: &mut Scene<'_>) -> Result<(), RunError> {
-        let own_sessions = !scene.environment.by_transaction();
+    /// Checks the tables of the dataset, and creates the routines that the workload needs.
+    fn set_up(&mut self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
+        let dedicated_sessions = !active.environment.is_transaction_pooled();
         let (Some(found), Some(first)) = (&self.found, self.stages.first()) else {
             return Ok(());
         };
-        let mut registry = Registry::new(&mut scene.control, found.name);
+        let mut registry = Registry::new(&mut active.control, found.name);
         registry.require(&first.workload.table_names(), first.workload.is_adopted())?;
-        find::note_changes(&mut registry, found.name, first.workload.as_ref(), own_sessions)?;
+        find::note_changes(&mut registry, found.name, first.workload.as_ref(), dedicated_sessions)?;
         for routines in self.stages.iter().filter_map(|stage| stage.workload.routines()) {
-            registry.install(&routines).part(|| "cannot make the loop in the server".to_owned())?;
+            registry
+                .install(&routines)
+                .with_context(|| "cannot create the routines of the server-side loop".to_owned())?;
         }
         Ok(())
     }
 
     /// Enters the run into the ledger before it changes rows.
-    fn open_ledger(&mut self, scene: &mut Scene<'_>) -> Result<(), RunError> {
-        let spec = scene.plan.work.spec();
+    fn open_ledger(&mut self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
+        let spec = active.plan.work.spec();
         let (Some(found), true) = (&mut self.found, spec.writes()) else {
             return Ok(());
         };
         let Found { name, entry, .. } = found;
-        let mut registry = Registry::new(&mut scene.control, name);
-        settle_open_runs(&mut registry, entry, scene.observer.history())?;
-        // On YugabyteDB there may be no locks that would show another riops at work.
-        let locks_show_others = scene.environment.facts.flavor == Flavor::PostgreSql
-            && !scene.environment.by_transaction();
-        if spec.counts_effects() && locks_show_others && !registry.open_runs(&entry.id)?.is_empty()
+        let mut registry = Registry::new(&mut active.control, name);
+        settle_open_runs(&mut registry, entry, active.observer.history())?;
+        // Advisory locks reveal other runs in progress. YugabyteDB may not support them.
+        let locks_are_reliable = active.environment.facts.flavor == Flavor::PostgreSql
+            && !active.environment.is_transaction_pooled();
+        if spec.counts_effects() && locks_are_reliable && !registry.open_runs(&entry.id)?.is_empty()
         {
             let first = self.stages.first().map(|stage| stage.workload.contents_sql());
-            if registry.count_anew(entry, &first.unwrap_or_default())? {
-                scene.observer.notice("a run before this one did not report: what it has changed is unknown, and the tables are counted again");
+            if registry.reset_baseline(entry, &first.unwrap_or_default())? {
+                active.observer.notice("an earlier run did not report its changes: they are unknown, and the current contents become the new baseline");
             }
         }
-        let mut registry = Registry::new(&mut scene.control, name);
+        let mut registry = Registry::new(&mut active.control, name);
         registry
-            .begin_run(&scene.id.to_string(), &entry.id)
-            .part(|| "cannot enter the run, which changes rows, into riops.run".to_owned())
+            .begin_run(&active.id.to_string(), &entry.id)
+            .with_context(|| "cannot insert the run into table \"riops.run\"".to_owned())
     }
 }
 
 impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {
-    fn begin(&mut self, scene: &mut Scene<'_>) -> Result<usize, RunError> {
-        if let Some(name) = scene.plan.work.spec().dataset() {
-            self.find(name, scene)?;
+    fn begin(&mut self, active: &mut ActiveRun<'_>) -> Result<usize, RunError> {
+        if let Some(name) = active.plan.work.spec().dataset() {
+            self.find(name, active)?;
         }
-        self.build_stages(scene)?;
-        self.make_ready(scene)?;
-        self.open_ledger(scene)?;
+        self.build_stages(active)?;
+        self.set_up(active)?;
+        self.open_ledger(active)?;
         Ok(self.stages.len())
     }
 
-    fn stage(&mut self, number: usize, scene: &mut Scene<'_>) -> Result<Staged, RunError> {
+    fn stage(
+        &mut self,
+        number: usize,
+        active: &mut ActiveRun<'_>,
+    ) -> Result<FinishedStage, RunError> {
         let several = self.stages.len() > 1;
         let stage = self
             .stages
             .get(number)
             .ok_or_else(|| RunError::Unsuitable(format!("the run has no stage {}", number + 1)))?;
-        let measured = scene.run_loop(stage, several)?;
-        Ok(Staged::of(Part::Loop(Box::new(measured))))
+        let measured = active.run_loop(stage, several)?;
+        Ok(FinishedStage::new(Part::Loop(Box::new(measured))))
     }
 
-    fn without_result(&mut self, error: &RunError, nothing_measured: bool, scene: &mut Scene<'_>) {
-        self.unreported = !error.came_before_any_statement();
+    fn stage_failed(
+        &mut self,
+        error: &RunError,
+        nothing_measured: bool,
+        active: &mut ActiveRun<'_>,
+    ) {
+        self.unreported = !error.precedes_any_statement();
         let Some(found) = &self.found else {
             return;
         };
-        if nothing_measured && !self.unreported && scene.plan.work.spec().writes() {
-            // The connection that was used until now may be the one that was interrupted.
-            let _ = Connection::open(&scene.server.conninfo, &Interrupt::new()).map(|mut fresh| {
-                let mut registry = Registry::new(&mut fresh, found.name);
-                registry.end_run(&scene.id.to_string(), &Changes::default())
-            });
+        if nothing_measured && !self.unreported && active.plan.work.spec().writes() {
+            // A new connection, because the control connection may have been interrupted.
+            let _ =
+                Connection::open(&active.server.conninfo, &Interrupt::new()).map(|mut fresh| {
+                    let mut registry = Registry::new(&mut fresh, found.name);
+                    registry.end_run(&active.id.to_string(), &Changes::default())
+                });
         }
     }
 
-    fn end(&mut self, scene: &mut Scene<'_>, parts: &[Part], ending: &mut Ending) -> Vec<Check> {
+    fn end(
+        &mut self,
+        active: &mut ActiveRun<'_>,
+        parts: &[Part],
+        ending: &mut Ending,
+    ) -> Vec<Check> {
         let mut checks = Vec::new();
-        // A stage that never reported leaves the ledger open.
+        // A stage without a report leaves the ledger entry open.
         if let (Some(found), Some(last), false) = (&self.found, self.stages.last(), self.unreported)
         {
             checks =
-                settle(scene, found.name, &found.entry, last.workload.as_ref(), (parts, ending));
+                settle(active, found.name, &found.entry, last.workload.as_ref(), (parts, ending));
         }
         if let Some(mut guard) = self.guard.take()
             && let Err(error) = guard.query_value("select 1")
         {
             checks.push(Check {
-                name: "lock of the dataset".to_owned(),
-                expected: "held to the end".to_owned(),
+                name: "lock on the dataset".to_owned(),
+                expected: "held until the end of the run".to_owned(),
                 found: error.to_string(),
                 held: false,
             });

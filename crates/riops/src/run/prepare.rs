@@ -1,6 +1,6 @@
 //! Prepares a dataset.
 
-use super::error::{Part as _, RunError};
+use super::error::{Context as _, RunError};
 use super::observer::Observer;
 use crate::dataset::prepare::{Preparation, Prepared};
 use crate::host::{Interrupt, machine};
@@ -8,43 +8,43 @@ use crate::plan::{DatasetPlan, Parameters};
 use crate::server::Server;
 use crate::workload;
 
-/// What is to be prepared.
+/// The parameters of a preparation.
 #[derive(Debug, Clone)]
 pub struct Prepare {
-    /// The dataset.
+    /// Dataset to prepare.
     pub dataset: DatasetPlan,
-    /// The parameters that an existing dataset must share.
+    /// Parameters that an existing dataset must match.
     pub compared: Parameters,
     /// Whether an existing dataset is dropped first.
     pub recreate: bool,
-    /// Parallel connections; absent: one for each core.
+    /// Number of parallel connections; absent: one per core.
     pub connections: Option<u32>,
 }
 
-/// Prepares a dataset, or keeps the one that is there.
+/// Prepares a dataset, or keeps an existing one with the same parameters.
 ///
 /// # Errors
-/// [`RunError`]; then nothing is left that looks complete.
+/// [`RunError`]. A failed preparation leaves nothing that looks complete.
 pub fn prepare(
-    order: &Prepare,
+    request: &Prepare,
     server: &Server,
     interrupt: &Interrupt,
     observer: &mut dyn Observer,
 ) -> Result<Prepared, RunError> {
-    server.require_own_sessions(interrupt)?;
+    server.require_dedicated_sessions(interrupt)?;
     let cores = u32::try_from(machine::cpus()).unwrap_or(1);
-    let workload = workload::on(&order.dataset)?;
+    let workload = workload::on(&request.dataset)?;
     let progress = observer.preparing();
     let prepared = Preparation {
         target: &server.conninfo,
         workload: workload.as_ref(),
-        compared: &order.compared,
-        recreate: order.recreate,
-        connections: order.connections.unwrap_or(cores),
+        compared: &request.compared,
+        recreate: request.recreate,
+        connections: request.connections.unwrap_or(cores),
         interrupt,
         progress: progress.as_ref(),
     }
     .run()
-    .part(|| "the dataset was not prepared".to_owned())?;
+    .with_context(|| "cannot prepare the dataset".to_owned())?;
     Ok(prepared)
 }

@@ -1,11 +1,11 @@
-//! After a run that changed rows: the ledger, and the verification; and what a run whose server died could
-//! not report.
+//! Ledger and verification after a run that changed rows. Also completes the ledger entries of earlier runs
+//! that could not report their changes because the server failed.
 
 use std::time::Duration;
 
+use super::active::ActiveRun;
 use super::error::RunError;
 use super::observer::History;
-use super::scene::Scene;
 use crate::dataset::{Changes, DatasetError, Entry, Registry, verify};
 use crate::engine::{Acknowledged, StageResult};
 use crate::host::Interrupt;
@@ -15,36 +15,37 @@ use crate::server::{Connection, ConnectionError, Server};
 use crate::workload::Workload;
 use crate::workload::check::Check;
 
-/// Between two attempts to connect to a server that is recovering.
+/// Pause between two attempts to connect to a server that is recovering.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// After the measurement: enters into the ledger how much was acknowledged to have changed, and how much more
-/// may have, and verifies that it is there. A server that died in the run cannot be asked any more; then the
-/// run stays open in the ledger until somebody settles it from the record.
+/// Enters the acknowledged changes, and the maximum of those with an unknown outcome, into the ledger, and
+/// verifies them. If the server is no longer available, the run stays open in the ledger until a later run
+/// or `verify` completes its entry from the record.
 pub(super) fn settle(
-    scene: &mut Scene<'_>,
+    active: &mut ActiveRun<'_>,
     dataset: &'static str,
     entry: &Entry,
     workload: &dyn Workload,
     (parts, ending): (&[Part], &mut Ending),
 ) -> Vec<Check> {
-    let spec = scene.plan.work.spec();
+    let spec = active.plan.work.spec();
     let loops = || parts.iter().filter_map(measured_of);
     let Some(last) = loops().next_back().filter(|_| spec.writes()) else {
         return Vec::new();
     };
     let changed = loops().map(|stage| changes(spec, &stage.result));
     let changed = changed.fold(Changes::default(), Changes::and);
-    let interrupt = interrupt_after(last.result.interrupted || ending.interrupted, scene.interrupt);
-    let (id, verifies) = (scene.id.to_string(), scene.plan.verify);
+    let interrupt =
+        interrupt_after(last.result.interrupted || ending.interrupted, active.interrupt);
+    let (id, verifies) = (active.id.to_string(), active.plan.verify);
     let settled = (|| -> Result<Vec<Check>, RunError> {
-        let mut connection = connect_with_retries(&scene.server, &scene.plan)?;
+        let mut connection = connect_with_retries(&active.server, &active.plan)?;
         Registry::new(&mut connection, dataset).end_run(&id, &changed)?;
         if !verifies {
             return Ok(Vec::new());
         }
-        scene.observer.notice("reading the data to verify them");
-        let mut connection = Connection::open(&scene.server.conninfo, &interrupt)?;
+        active.observer.notice("verifying the data");
+        let mut connection = Connection::open(&active.server.conninfo, &interrupt)?;
         let mut registry = Registry::new(&mut connection, dataset);
         Ok(verify(&mut registry, workload, entry)?)
     })();
@@ -58,12 +59,13 @@ fn measured_of(part: &Part) -> Option<&Measured> {
     }
 }
 
-/// What interrupts the ledger and the verification: not what has already interrupted the measurement.
+/// Returns the interrupt for ledger and verification. It ignores an interrupt that has already stopped the
+/// measurement.
 pub(super) fn interrupt_after(was_interrupted: bool, interrupt: &Interrupt) -> Interrupt {
     if was_interrupted { Interrupt::new() } else { interrupt.clone() }
 }
 
-/// The checks; or what stands in their place where there are none.
+/// Returns the checks, or a failed check if the verification itself failed.
 pub(super) fn checks_or_reason(
     settled: Result<Vec<Check>, RunError>,
     interrupt: &Interrupt,
@@ -77,22 +79,22 @@ pub(super) fn checks_or_reason(
             ending.interrupted = true;
             Vec::new()
         }
-        // What was measured is not thrown away, and not called valid.
+        // The results are kept, but the run is not valid.
         Err(error) => vec![not_verified(&error.to_string())],
     }
 }
 
-/// The check that stands for a verification without an answer.
+/// Returns the check of a verification that could not be completed.
 pub(super) fn not_verified(found: &str) -> Check {
     Check {
         name: "verification".to_owned(),
-        expected: "an answer".to_owned(),
+        expected: "completed".to_owned(),
         found: found.to_owned(),
         held: false,
     }
 }
 
-/// The rows whose changes count in the ledger: acknowledged, and of unknown outcome.
+/// Returns the changes for the ledger: acknowledged ones, and those with an unknown outcome.
 pub(super) fn changes(spec: &dyn Spec, result: &StageResult) -> Changes {
     let of = |(operation, each): (&&str, &Acknowledged)| {
         let rows = spec.counts_changes_of(operation);
@@ -107,18 +109,18 @@ pub(super) fn changes(spec: &dyn Spec, result: &StageResult) -> Changes {
     operations.map(of).fold(Changes::default(), Changes::and)
 }
 
-/// Opens a connection to a server that may still be recovering, as long as the sessions of the run would
-/// have tried.
+/// Opens a connection to a server that may still be recovering. The timeout is that of the sessions of the
+/// run.
 pub(super) fn connect_with_retries(
     server: &Server,
     plan: &Plan,
 ) -> Result<Connection, ConnectionError> {
-    let within = Duration::try_from_secs_f64(plan.errors.reconnect_timeout_s).unwrap_or_default();
-    server.connect_within(within, PAUSE, &Interrupt::new())
+    let timeout = Duration::try_from_secs_f64(plan.errors.reconnect_timeout_s).unwrap_or_default();
+    server.connect_within(timeout, PAUSE, &Interrupt::new())
 }
 
-/// Settles the runs that could not report because their server had died, from their records where those are
-/// known.
+/// Completes the ledger entries of runs that could not report their changes because the server failed, from
+/// their records if those are stored.
 pub(super) fn settle_open_runs(
     registry: &mut Registry<'_>,
     entry: &Entry,
@@ -128,8 +130,8 @@ pub(super) fn settle_open_runs(
         let on_it = |record: &Record| {
             record.target.dataset.as_ref().is_some_and(|dataset| dataset.id == entry.id)
         };
-        // Without a record the run was killed, is in progress, or was made elsewhere: it stays open. One
-        // on another generation of the dataset did not come to measuring this one.
+        // Without a record, the run was killed, is in progress, or is stored elsewhere: it stays open. A
+        // record of another generation of the dataset does not describe changes to this one.
         if let Some(record) = history.record(&id).filter(on_it) {
             registry.end_run(&id, &recorded_changes(&record))?;
         }
@@ -139,8 +141,9 @@ pub(super) fn settle_open_runs(
 
 fn recorded_changes(record: &Record) -> Changes {
     let spec = record.plan.work.spec();
-    // Of tables that each stage replaces only the last one's is left.
-    let gone = if spec.replaces_its_table() { record.stages.len().saturating_sub(1) } else { 0 };
+    // If each stage replaces the table, only the changes of the last stage are left.
+    let replaced =
+        if spec.replaces_its_table() { record.stages.len().saturating_sub(1) } else { 0 };
     let of = |each: &OperationRecord| {
         let rows = spec.counts_changes_of(&each.name);
         Changes {
@@ -151,6 +154,6 @@ fn recorded_changes(record: &Record) -> Changes {
         }
     };
     let operations =
-        record.stages.iter().skip(gone).flat_map(|stage| &stage.session_loop.operations);
+        record.stages.iter().skip(replaced).flat_map(|stage| &stage.session_loop.operations);
     operations.map(of).fold(Changes::default(), Changes::and)
 }

@@ -1,7 +1,7 @@
-//! One stage whose sessions repeat transactions: caches, counters, the engine.
+//! A stage whose sessions repeat transactions: sets up caches and probes, and runs the engine.
 
+use super::active::ActiveRun;
 use super::error::RunError;
-use super::scene::Scene;
 use crate::engine::run_stage;
 use crate::plan::{Caches, WorkPlan};
 use crate::probe::Probe;
@@ -14,15 +14,15 @@ use crate::record::Measured;
 use crate::server::Flavor;
 use crate::workload::{Stage, Workload};
 
-/// A stage that is to be run.
+/// A stage to be run.
 pub(super) struct LoopStage {
     pub(super) workload: Box<dyn Workload>,
-    /// The part of the plan that is this stage's.
+    /// Work of this stage in the plan.
     pub(super) work: WorkPlan,
 }
 
-impl Scene<'_> {
-    /// Runs a stage. One of several is announced by its name.
+impl ActiveRun<'_> {
+    /// Runs a stage. If it is one of several, the observer receives its name first.
     pub(super) fn run_loop(
         &mut self,
         loop_stage: &LoopStage,
@@ -30,12 +30,12 @@ impl Scene<'_> {
     ) -> Result<Measured, RunError> {
         let LoopStage { workload, work } = loop_stage;
         let mut stage = workload.stages(&self.plan).pop().ok_or_else(|| {
-            RunError::Unsuitable(format!("the workload {} has no stage", workload.name()))
+            RunError::Unsuitable(format!("the workload {} has no stages", workload.name()))
         })?;
         if one_of_several {
             self.observer.notice(&format!("stage: {}", stage.name));
         }
-        for sql in workload.settle_sql() {
+        for sql in workload.before_stage_sql() {
             self.control.execute(&sql)?;
         }
         let tables = workload.table_names();
@@ -45,12 +45,12 @@ impl Scene<'_> {
         let mut sampler = Sampler::new(self.plan.interval());
         let local_data = self.environment.local_data();
         let mut probe = Probe::machine(local_data);
-        // What one server of several has counted says nothing about all.
+        // With several nodes, the counters of one node are not those of the cluster.
         if self.nodes.allowed().len() == 1 {
             let database = DatabaseProbe::new(&mut self.control, &tables)?;
             let explained = workload.read_samples();
             probe = probe.with_database(match settings {
-                Some(settings) => database.with_read_looks(settings, explained),
+                Some(settings) => database.with_read_explains(settings, explained),
                 None => database,
             });
         }
@@ -71,14 +71,14 @@ impl Scene<'_> {
         Ok(Measured { work: work.clone(), result, usage, caches, row_bytes })
     }
 
-    /// Brings the caches into the state that the plan wants.
+    /// Brings the caches into the requested state.
     fn set_caches(
         &mut self,
         wanted: Caches,
         tables: &[String],
     ) -> Result<Option<CacheState>, RunError> {
         if wanted != Caches::AsFound && self.nodes.allowed().len() > 1 {
-            let text = "--cold and --warm know the caches of one server: name one host, or use --spread off";
+            let text = "--cold and --warm are not supported with several nodes: specify one host, or use --spread off";
             return Err(RunError::Unsuitable(text.to_owned()));
         }
         let state = match wanted {
@@ -90,20 +90,20 @@ impl Scene<'_> {
         Ok(Some(state))
     }
 
-    /// Warns where the caches are not as they were wanted.
+    /// Warns if the caches are not in the requested state.
     pub(super) fn report_caches(&mut self, state: &CacheState) {
         if !state.reached {
             self.observer.notice(&format!(
-                "warning: the caches are not as {} as wanted: shared buffers: {}; page cache: {}",
+                "warning: the caches are not as {} as requested: shared buffers: {}; page cache: {}",
                 state.wanted, state.shared_buffers, state.page_cache
             ));
         }
     }
 
-    /// The settings of a stage's sessions; `None` where they have none because a pooler would keep them for
-    /// everybody.
+    /// Returns the session settings of a stage, or `None` if it has none because a pooler would leak them
+    /// to other sessions.
     fn settings_of(&self, stage: &mut Stage) -> Option<Vec<String>> {
-        if self.environment.by_transaction() {
+        if self.environment.is_transaction_pooled() {
             stage.sessions.iter_mut().for_each(|session| session.settings.clear());
             stage.explain_by_name = false;
             return None;
@@ -111,16 +111,16 @@ impl Scene<'_> {
         Some(stage.sessions.first().map(|session| session.settings.clone()).unwrap_or_default())
     }
 
-    /// Counts lock waits where sessions can wait for each other and one server knows all of them.
+    /// Returns a sampler for lock waits if sessions may wait for each other and one server sees all of them.
     fn lock_sampler(&self, work: &WorkPlan) -> Option<LockSampler> {
         let spec = work.spec();
         let contended = spec.counts_effects() && spec.writes();
-        let known =
+        let visible =
             self.nodes.allowed().len() == 1 && self.environment.facts.flavor == Flavor::PostgreSql;
-        (contended && known).then(|| LockSampler::new(&self.server.conninfo))
+        (contended && visible).then(|| LockSampler::new(&self.server.conninfo))
     }
 
-    /// Asks the nodes of YugabyteDB for their own figures.
+    /// Returns a probe for the metrics of the YugabyteDB nodes.
     fn cluster_probe(&self) -> Option<ClusterProbe> {
         let nodes = self.nodes.list();
         let hosts = nodes.iter().map(|node| node.host.as_str());

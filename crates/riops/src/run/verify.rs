@@ -10,21 +10,21 @@ use crate::server::{Connection, Server};
 use crate::workload::check::Check;
 use crate::{dataset, workload};
 
-/// Reads a dataset, named as in the registry, and checks it against everything that was acknowledged since it
+/// Reads the dataset with this name in the registry, and compares it with all changes acknowledged since it
 /// was prepared.
 ///
 /// # Errors
-/// [`RunError`] where there is no such dataset, or it cannot be read.
+/// [`RunError`] if the dataset does not exist or cannot be read.
 pub fn verify(
     name: &'static str,
     server: &Server,
     interrupt: &Interrupt,
     history: &dyn History,
 ) -> Result<Vec<Check>, RunError> {
-    server.require_own_sessions(interrupt)?;
+    server.require_dedicated_sessions(interrupt)?;
     let mut control = Connection::open(&server.conninfo, interrupt)?;
     let mut registry = Registry::new(&mut control, name);
-    // Nobody may change the rows between the count and the sum.
+    // No run may change rows between the count and the sum.
     registry.lock(true)?;
     let entry = registry.entry()?.ok_or_else(|| DatasetError::Missing {
         workload: name,

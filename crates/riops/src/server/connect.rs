@@ -1,4 +1,5 @@
-//! From connection settings to a session: which server, TLS or not, who one is, is it the right one.
+//! Opens a session from connection settings: chooses the server and the encryption, authenticates,
+//! and checks `target_session_attrs`.
 
 use std::io;
 use std::time::Instant;
@@ -6,7 +7,7 @@ use std::time::Instant;
 use rand::seq::SliceRandom;
 use riops_wire::backend::Message;
 use riops_wire::sqlstate::SqlState;
-use riops_wire::startup::{Greeting, Startup, StartupError};
+use riops_wire::startup::{SessionInfo, Startup, StartupError};
 
 use super::connection::{Connection, ConnectionError};
 use super::conninfo::{ConnInfo, Server, SessionAttrs};
@@ -16,16 +17,16 @@ use super::tls;
 use crate::host::Interrupt;
 
 impl Connection {
-    /// Connects and authenticates, within the time that `info` allows for each server.
+    /// Connects and authenticates. The timeout in `info` applies to each server.
     ///
     /// # Errors
-    /// [`ConnectionError`]
+    /// [`ConnectionError`] if no server accepts the connection, or the user interrupts.
     pub fn open(info: &ConnInfo, interrupt: &Interrupt) -> Result<Self, ConnectionError> {
         open(info, interrupt)
     }
 }
 
-/// Opens a session on the first server that lets one in and is what is wanted.
+/// Opens a session on the first server that accepts it and satisfies `target_session_attrs`.
 fn open(info: &ConnInfo, interrupt: &Interrupt) -> Result<Connection, ConnectionError> {
     let mut servers: Vec<&Server> = info.servers.iter().collect();
     if info.load_balance {
@@ -33,14 +34,14 @@ fn open(info: &ConnInfo, interrupt: &Interrupt) -> Result<Connection, Connection
     }
     let rounds: &[SessionAttrs] = match info.session_attrs {
         SessionAttrs::PreferStandby => &[SessionAttrs::Standby, SessionAttrs::Any],
-        ref wanted => std::slice::from_ref(wanted),
+        ref required => std::slice::from_ref(required),
     };
     let mut failures: Vec<ConnectionError> = Vec::new();
-    for wanted in rounds {
+    for required in rounds {
         for server in &servers {
-            match open_on(info, server, *wanted, interrupt) {
+            match open_on(info, server, *required, interrupt) {
                 Ok(connection) => return Ok(connection),
-                // Who is refused by name is refused everywhere.
+                // Other servers would reject the same credentials.
                 Err(error) if error.is_final() => return Err(error),
                 Err(error) => failures.push(error),
             }
@@ -52,14 +53,14 @@ fn open(info: &ConnInfo, interrupt: &Interrupt) -> Result<Connection, Connection
             failures.push(last);
             Err(ConnectionError::NoServer(failures))
         }
-        None => Err(ConnectionError::Protocol("no server was named".to_owned())),
+        None => Err(ConnectionError::Protocol("no server specified".to_owned())),
     }
 }
 
 fn open_on(
     info: &ConnInfo,
     server: &Server,
-    wanted: SessionAttrs,
+    required: SessionAttrs,
     interrupt: &Interrupt,
 ) -> Result<Connection, ConnectionError> {
     let unreachable = |source| ConnectionError::Connect { address: server.to_string(), source };
@@ -68,11 +69,11 @@ fn open_on(
         for encryption in info.encryptions(server) {
             match attempt(info, server, &place, *encryption, interrupt) {
                 Ok(mut connection) => {
-                    // Somebody who did not ask for it hears why the session is not encrypted.
+                    // The reason why TLS failed is reported to the user.
                     if let Some(ConnectionError::Tls { reason, .. }) = &last {
                         connection.note_plain(reason);
                     }
-                    let mut connection = accept(connection, wanted)?;
+                    let mut connection = check_session_attrs(connection, required)?;
                     connection.set_deadline(None);
                     return Ok(connection);
                 }
@@ -90,21 +91,22 @@ fn open_on(
     Err(last.unwrap_or_else(|| unreachable(io::ErrorKind::NotFound.into())))
 }
 
-/// The handshake failed, or the server has no rule for sessions with (or without) TLS.
+/// Returns whether an attempt with or without TLS may succeed: the handshake failed, or the server
+/// has no `pg_hba.conf` entry for this kind of connection.
 fn another_encryption_may_help(tried: Encryption, error: &ConnectionError) -> bool {
     match error {
         ConnectionError::Tls { .. } => true,
         ConnectionError::Startup { source: StartupError::Server(error), .. } => {
             error.sqlstate == SqlState::INVALID_AUTHORIZATION
-                // What poolers answer where they want TLS, and also to a wrong password: that is no
-                // reason to say it again without TLS.
+                // Poolers send this code if they require TLS, but also for a wrong password. A wrong
+                // password must not be sent again without TLS.
                 || tried == Encryption::Never && error.sqlstate == SqlState::PROTOCOL_VIOLATION
         }
         _ => false,
     }
 }
 
-/// One attempt; the deadline still counts for the questions that decide about the session.
+/// Makes one attempt. The deadline also applies to the queries that check the session attributes.
 fn attempt(
     info: &ConnInfo,
     server: &Server,
@@ -114,25 +116,26 @@ fn attempt(
 ) -> Result<Connection, ConnectionError> {
     let deadline = Instant::now() + info.connect_timeout;
     let stream = open_stream(info, server, place, encryption, deadline, interrupt)?;
-    let mut connection = Connection::on(stream, info, server, place, interrupt);
+    let mut connection = Connection::from_stream(stream, info, server, place, interrupt);
     connection.set_deadline(Some(deadline));
     start(&mut connection, info, server).map_err(|error| match error {
-        // With TLS 1.3 a server says only now what it thinks of the client's certificate.
+        // With TLS 1.3 a server rejects a client certificate only after the handshake.
         ConnectionError::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
-            ConnectionError::Tls { address: server.to_string(), reason: tls::explained(&error) }
+            let reason = tls::describe_error(&error);
+            ConnectionError::Tls { address: server.to_string(), reason }
         }
         other => other,
     })?;
     Ok(connection)
 }
 
-/// The conversation up to the first ReadyForQuery.
+/// Exchanges the startup messages up to the first ReadyForQuery.
 fn start(
     connection: &mut Connection,
     info: &ConnInfo,
     server: &Server,
 ) -> Result<(), ConnectionError> {
-    let refused = |source| ConnectionError::Startup {
+    let rejected = |source| ConnectionError::Startup {
         address: server.to_string(),
         user: info.user.clone(),
         database: info.database.clone(),
@@ -140,52 +143,55 @@ fn start(
     };
     let (encrypted, end_point) = connection.channel();
     let credentials = info.credentials(server, encrypted, end_point);
-    let mut startup = Startup::begin(&credentials, connection.out()).map_err(refused)?;
+    let mut startup = Startup::begin(&credentials, connection.out()).map_err(rejected)?;
     loop {
         connection.flush()?;
         let (frame, out) = connection.next_frame()?;
-        if startup.receive(&Message::decode(frame)?, out).map_err(refused)? {
-            let greeting: Greeting = startup.into_greeting();
-            connection.greet(greeting);
+        if startup.receive(&Message::decode(frame)?, out).map_err(rejected)? {
+            let session_info: SessionInfo = startup.into_session_info();
+            connection.set_session_info(session_info);
             return Ok(());
         }
     }
 }
 
-/// Hands the connection out where the server is what is wanted.
-fn accept(mut connection: Connection, wanted: SessionAttrs) -> Result<Connection, ConnectionError> {
+/// Returns the connection if its server satisfies `target_session_attrs`.
+fn check_session_attrs(
+    mut connection: Connection,
+    required: SessionAttrs,
+) -> Result<Connection, ConnectionError> {
     let parameter = |connection: &Connection, name: &str| {
-        connection.greeting().parameter(name).map(|value| value == "on")
+        connection.session_info().parameter(name).map(|value| value == "on")
     };
-    let asked = |connection: &mut Connection, sql: &str| -> Result<bool, ConnectionError> {
+    let queried = |connection: &mut Connection, sql: &str| -> Result<bool, ConnectionError> {
         Ok(matches!(connection.query_value(sql)?.as_deref(), Some("on" | "t")))
     };
-    let fits = match wanted {
+    let satisfied = match required {
         SessionAttrs::Any | SessionAttrs::PreferStandby => true,
         SessionAttrs::ReadWrite | SessionAttrs::ReadOnly => {
-            // Servers from 14 on say it at connect, and a standby is never written to.
-            let told = parameter(&connection, "default_transaction_read_only")
+            // PostgreSQL 14 and later report both parameters at connect. A standby is read-only.
+            let reported = parameter(&connection, "default_transaction_read_only")
                 .zip(parameter(&connection, "in_hot_standby"));
-            let read_only = match told {
+            let read_only = match reported {
                 Some((read_only, standby)) => read_only || standby,
-                None => asked(&mut connection, "show transaction_read_only")?,
+                None => queried(&mut connection, "show transaction_read_only")?,
             };
-            read_only == (wanted == SessionAttrs::ReadOnly)
+            read_only == (required == SessionAttrs::ReadOnly)
         }
         SessionAttrs::Primary | SessionAttrs::Standby => {
             let standby = match parameter(&connection, "in_hot_standby") {
                 Some(standby) => standby,
-                None => asked(&mut connection, "select pg_is_in_recovery()")?,
+                None => queried(&mut connection, "select pg_is_in_recovery()")?,
             };
-            standby == (wanted == SessionAttrs::Standby)
+            standby == (required == SessionAttrs::Standby)
         }
     };
-    if fits {
+    if satisfied {
         return Ok(connection);
     }
     Err(ConnectionError::SessionAttrs {
         address: connection.address().to_owned(),
-        wanted: match wanted {
+        required: match required {
             SessionAttrs::ReadWrite => "read-write",
             SessionAttrs::ReadOnly => "read-only",
             SessionAttrs::Primary => "primary",

@@ -1,6 +1,6 @@
-//! One blocking connection: connect, run statements, feed COPY, and hand the socket over.
+//! A blocking connection: runs statements and COPY, and gives its socket to the engine.
 //!
-//! For everything around a measurement. The measurement itself is the engine's poll loop.
+//! Used for everything around a measurement. The measurement itself runs in the engine's poll loop.
 
 use std::io::{self, Read, Write};
 use std::time::Instant;
@@ -8,7 +8,7 @@ use std::time::Instant;
 use riops_wire::backend::{Message, ServerError};
 use riops_wire::frame::{FRAME_BYTES_MAX, Frame, FrameBuffer};
 use riops_wire::frontend;
-use riops_wire::startup::Greeting;
+use riops_wire::startup::SessionInfo;
 
 pub use super::connection_error::ConnectionError;
 use super::conninfo::{ConnInfo, Server};
@@ -16,51 +16,51 @@ use super::socket::second_stream;
 use super::stream::{Place, Stream, is_wait};
 use crate::host::Interrupt;
 
-/// Rows that one statement may return here: settings, plans, registry entries.
+/// Maximum number of rows of a result: settings, plans, registry entries.
 const ROWS_MAX: usize = 100_000;
 
-/// A row as text; `None` stands for NULL.
+/// A row in text format; `None` is NULL.
 pub type TextRow = Vec<Option<String>>;
 
-/// What statements have answered.
+/// The results of one or more statements.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The rows of all of them.
+    /// Rows of all statements.
     pub rows: Vec<TextRow>,
-    /// The tag of each that is complete: `SELECT 1`.
+    /// Command tag of each completed statement, for example `SELECT 1`.
     pub tags: Vec<String>,
 }
 
-/// What the server says beside its answer.
+/// A notice from the server.
 #[derive(Debug, Clone, Copy)]
 pub struct Notice<'a> {
-    /// The text.
+    /// Primary message.
     pub message: &'a str,
-    /// More of it.
+    /// Detail message.
     pub detail: Option<&'a str>,
 }
 
-/// A session with a server.
+/// A session on a server.
 #[derive(Debug)]
 pub struct Connection {
     stream: Stream,
     received: FrameBuffer,
     out: Vec<u8>,
-    greeting: Greeting,
+    session_info: SessionInfo,
     info: ConnInfo,
     server: Server,
     place: Place,
     address: String,
     interrupt: Interrupt,
     deadline: Option<Instant>,
-    plain_because: Option<String>,
-    /// What the server said before it closed the connection.
-    farewell: Option<Box<ServerError>>,
+    unencrypted_reason: Option<String>,
+    /// Error that the server sent before it closed the connection.
+    closing_error: Option<Box<ServerError>>,
 }
 
 impl Connection {
-    /// A connection whose socket is open and on which nothing was said yet.
-    pub(super) fn on(
+    /// Creates a connection from an open socket, before the startup.
+    pub(super) fn from_stream(
         stream: Stream,
         info: &ConnInfo,
         server: &Server,
@@ -71,19 +71,19 @@ impl Connection {
             stream,
             received: FrameBuffer::new(FRAME_BYTES_MAX),
             out: Vec::with_capacity(1024),
-            greeting: Greeting::default(),
+            session_info: SessionInfo::default(),
             info: info.clone(),
             server: server.clone(),
             place: place.clone(),
             address: server.to_string(),
             interrupt: interrupt.clone(),
             deadline: None,
-            plain_because: None,
-            farewell: None,
+            unencrypted_reason: None,
+            closing_error: None,
         }
     }
 
-    /// Whether the channel is encrypted, and what SCRAM may bind to.
+    /// Returns whether the channel is encrypted, and the data for SCRAM channel binding.
     pub(super) fn channel(&self) -> (bool, Option<Vec<u8>>) {
         (self.stream.is_encrypted(), self.stream.server_end_point())
     }
@@ -92,25 +92,25 @@ impl Connection {
         &mut self.out
     }
 
-    pub(super) fn greet(&mut self, greeting: Greeting) {
-        self.greeting = greeting;
+    pub(super) fn set_session_info(&mut self, session_info: SessionInfo) {
+        self.session_info = session_info;
     }
 
-    /// The next message, and the buffer for the answer.
+    /// Returns the next message and the buffer for the response.
     pub(super) fn next_frame(&mut self) -> Result<(Frame<'_>, &mut Vec<u8>), ConnectionError> {
         self.fill_frame()?;
         match self.received.next_frame()? {
             Some(frame) => Ok((frame, &mut self.out)),
-            None => Err(ConnectionError::Protocol("a frame without an end".to_owned())),
+            None => Err(ConnectionError::Protocol("incomplete message".to_owned())),
         }
     }
 
-    /// From when on waiting for the server is given up; without one it is not.
+    /// Sets when to stop waiting for the server; `None` waits without a limit.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.deadline = deadline;
     }
 
-    /// The server that let the session in.
+    /// Returns the address of the server.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
@@ -118,38 +118,38 @@ impl Connection {
 
     pub(super) fn note_plain(&mut self, reason: &str) {
         if !self.stream.is_encrypted() {
-            self.plain_because = Some(reason.to_owned());
+            self.unencrypted_reason = Some(reason.to_owned());
         }
     }
 
-    /// Why the session is not encrypted, where TLS was tried first and failed.
+    /// Returns why the session is not encrypted, if TLS was tried first and failed.
     #[must_use]
-    pub fn plain_because(&self) -> Option<&str> {
-        self.plain_because.as_deref()
+    pub fn unencrypted_reason(&self) -> Option<&str> {
+        self.unencrypted_reason.as_deref()
     }
 
-    /// TLS version and cipher suite; `None` for a plain connection.
+    /// Returns the TLS version and the cipher suite; `None` for an unencrypted connection.
     #[must_use]
     pub fn encryption(&self) -> Option<String> {
         self.stream.encryption()
     }
 
-    /// What the server told of itself at connect.
+    /// Returns the parameters that the server sent during the startup.
     #[must_use]
-    pub fn greeting(&self) -> &Greeting {
-        &self.greeting
+    pub fn session_info(&self) -> &SessionInfo {
+        &self.session_info
     }
 
-    /// Runs one or more statements and returns the rows of all, as text.
+    /// Runs one or more statements and returns the rows of all of them in text format.
     ///
     /// # Errors
-    /// [`ConnectionError`]; after one of the server's, the connection can be used again.
+    /// [`ConnectionError`]. After [`ConnectionError::Server`] the connection remains usable.
     pub fn query(&mut self, sql: &str) -> Result<Vec<TextRow>, ConnectionError> {
         frontend::Message::Query(sql).encode(&mut self.out)?;
         self.collect()
     }
 
-    /// Runs one or more statements whose rows do not matter.
+    /// Runs one or more statements and discards their rows.
     ///
     /// # Errors
     /// As [`Self::query`].
@@ -157,7 +157,8 @@ impl Connection {
         self.query(sql).map(drop)
     }
 
-    /// The first column of the first row as text; `None` for no row or NULL.
+    /// Runs a query and returns the first column of the first row in text format; `None` for no row
+    /// or NULL.
     ///
     /// # Errors
     /// As [`Self::query`].
@@ -166,7 +167,7 @@ impl Connection {
         Ok(rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
     }
 
-    /// Runs one statement with parameters as text, which keeps them apart from the SQL.
+    /// Runs one statement with parameters in text format.
     ///
     /// # Errors
     /// As [`Self::query`].
@@ -190,7 +191,7 @@ impl Connection {
         self.collect()
     }
 
-    /// Runs one or more statements and hands each notice to `notice` as it comes.
+    /// Runs one or more statements and passes each notice to `notice` when it arrives.
     ///
     /// # Errors
     /// As [`Self::query`].
@@ -203,12 +204,12 @@ impl Connection {
         self.collect_with(notice)
     }
 
-    /// From now on this interrupts it.
+    /// Sets the interrupt that cancels statements on this connection.
     pub fn set_interrupt(&mut self, interrupt: &Interrupt) {
         self.interrupt = interrupt.clone();
     }
 
-    /// Prepares a statement under a name.
+    /// Creates a prepared statement.
     ///
     /// # Errors
     /// As [`Self::query`].
@@ -224,7 +225,7 @@ impl Connection {
         self.collect().map(drop)
     }
 
-    /// Forgets a prepared statement; one that does not exist is none of its business.
+    /// Closes a prepared statement. It is not an error if the statement does not exist.
     ///
     /// # Errors
     /// As [`Self::query`].
@@ -234,8 +235,8 @@ impl Connection {
         self.collect().map(drop)
     }
 
-    /// Runs a COPY … FROM STDIN whose data `fill` appends, piece by piece, until it returns
-    /// false. The data are in the database when this returns.
+    /// Runs COPY … FROM STDIN. Each call of `fill` appends one chunk of data and returns false after
+    /// the last one. The command is complete when this function returns.
     ///
     /// # Errors
     /// As [`Self::query`].
@@ -262,7 +263,7 @@ impl Connection {
         self.collect().map(drop)
     }
 
-    /// Runs a COPY … TO STDOUT and hands each piece of its data to `take`.
+    /// Runs COPY … TO STDOUT and passes each chunk of data to `take`.
     ///
     /// # Errors
     /// As [`Self::query`].
@@ -285,7 +286,11 @@ impl Connection {
                     return Err(ConnectionError::Server(error));
                 }
                 Message::NoticeResponse(_) | Message::ParameterStatus { .. } => {}
-                other => return Err(ConnectionError::Protocol(format!("{other:?} in COPY"))),
+                other => {
+                    return Err(ConnectionError::Protocol(format!(
+                        "unexpected message during COPY: {other:?}"
+                    )));
+                }
             }
         }
     }
@@ -301,17 +306,21 @@ impl Connection {
                     return Err(ConnectionError::Server(error));
                 }
                 Message::NoticeResponse(_) | Message::ParameterStatus { .. } => {}
-                other => return Err(ConnectionError::Protocol(format!("{other:?} for COPY"))),
+                other => {
+                    return Err(ConnectionError::Protocol(format!(
+                        "unexpected response to COPY: {other:?}"
+                    )));
+                }
             }
         }
     }
 
-    /// Sends what is encoded and reads to the next ReadyForQuery.
+    /// Sends the encoded messages and reads up to the next ReadyForQuery.
     fn collect(&mut self) -> Result<Vec<TextRow>, ConnectionError> {
         self.collect_with(&mut |_| {}).map(|answer| answer.rows)
     }
 
-    /// The same, with the tags, and with somebody who hears the notices.
+    /// Like [`Self::collect`], but also returns the command tags and passes notices to `notice`.
     fn collect_with(
         &mut self,
         notice: &mut dyn FnMut(Notice<'_>),
@@ -334,8 +343,8 @@ impl Connection {
                     rows.push(row.map_err(|error| ConnectionError::Protocol(error.to_string()))?);
                 }
                 Message::NoticeResponse(fields) => {
-                    let field = |wanted: u8| {
-                        let (_, text) = fields.iter().find(|(letter, _)| *letter == wanted)?;
+                    let field = |code: u8| {
+                        let (_, text) = fields.iter().find(|(letter, _)| *letter == code)?;
                         std::str::from_utf8(text).ok()
                     };
                     let message = field(b'M').unwrap_or_default();
@@ -347,7 +356,7 @@ impl Connection {
                 Message::ErrorResponse(fields) => {
                     let error = Box::new(ServerError::from_fields(fields));
                     if error.severity == "FATAL" || error.severity == "PANIC" {
-                        self.farewell = Some(error);
+                        self.closing_error = Some(error);
                     } else {
                         failed.get_or_insert(error);
                     }
@@ -363,7 +372,7 @@ impl Connection {
         }
     }
 
-    /// Sends all that is encoded.
+    /// Sends all encoded messages.
     pub(super) fn flush(&mut self) -> Result<(), ConnectionError> {
         let mut sent = 0;
         loop {
@@ -377,7 +386,7 @@ impl Connection {
                 Ok(_) if rest.is_empty() => break,
                 Ok(count) => sent += count,
                 Err(error) if is_wait(&error) => self.check_interrupt()?,
-                // The server's reason may still be waiting to be read.
+                // The receive buffer may still contain the server's error.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                     return Err(self.closed());
                 }
@@ -388,7 +397,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads until a whole frame is there.
+    /// Reads until the buffer contains a complete frame.
     fn fill_frame(&mut self) -> Result<(), ConnectionError> {
         let mut reads = 0u64;
         loop {
@@ -396,75 +405,80 @@ impl Connection {
             if riops_wire::frame::split(unread, FRAME_BYTES_MAX)?.is_some() {
                 return Ok(());
             }
-            // A server that sends a byte now and then is not waited for any longer than one that
-            // is silent.
+            // The deadline also applies if the server sends single bytes from time to time.
             if reads > 0 && self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Err(self.too_late());
+                return Err(self.timed_out());
             }
             reads += 1;
             let space = self.received.space()?;
             match self.stream.read(space) {
-                Ok(0) => return Err(ConnectionError::Closed(self.farewell.take())),
+                Ok(0) => return Err(ConnectionError::Closed(self.closing_error.take())),
                 Ok(count) => self.received.filled(count),
                 Err(error) if is_wait(&error) => self.check_interrupt()?,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-                    return Err(ConnectionError::Closed(self.farewell.take()));
+                    return Err(ConnectionError::Closed(self.closing_error.take()));
                 }
                 Err(error) => return Err(ConnectionError::Io(error)),
             }
         }
     }
 
-    fn too_late(&self) -> ConnectionError {
+    fn timed_out(&self) -> ConnectionError {
         ConnectionError::Connect {
             address: self.address.clone(),
             source: io::ErrorKind::TimedOut.into(),
         }
     }
 
-    /// Where the user asked to end: asks the server to stop what it does, and ends here.
+    /// Checks the deadline and the interrupt. If the user interrupted, cancels the statement and
+    /// returns an error.
     fn check_interrupt(&self) -> Result<(), ConnectionError> {
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Err(self.too_late());
+            return Err(self.timed_out());
         }
         if !self.interrupt.requested() {
             return Ok(());
         }
-        // Before the greeting there is nothing to cancel. Nobody waits for the answer: the server
-        // closes the connection without one.
-        if !self.greeting.secret.is_empty() {
+        // Before the startup is complete, there is nothing to cancel. The server sends no response to
+        // a cancel request.
+        if !self.session_info.secret.is_empty() {
             let _ = self.cancel();
         }
         Err(ConnectionError::Interrupted)
     }
 
-    /// Asks the server to cancel what this session does, over a connection of the same kind.
+    /// Sends a cancel request for this session, over a new connection with the same encryption.
     ///
     /// # Errors
-    /// Where the request could not be sent; whether it had an effect, no server says.
+    /// [`ConnectionError`] if the request cannot be sent. The server does not report whether it had
+    /// an effect.
     pub fn cancel(&self) -> Result<(), ConnectionError> {
         let mut message = Vec::new();
-        frontend::cancel_request(&mut message, self.greeting.process, &self.greeting.secret)?;
+        frontend::cancel_request(
+            &mut message,
+            self.session_info.process,
+            &self.session_info.secret,
+        )?;
         let encrypted = self.stream.is_encrypted();
         let mut stream = second_stream(&self.info, &self.server, &self.place, encrypted)?;
         stream.write_all(&message).map_err(ConnectionError::Io)?;
         stream.flush().map_err(ConnectionError::Io)
     }
 
-    /// Reads what the server said before it closed the connection.
+    /// Reads the error that the server sent before it closed the connection.
     fn closed(&mut self) -> ConnectionError {
         self.deadline = Some(Instant::now());
         while let Ok(()) = self.fill_frame() {
             if let Ok(Some(frame)) = self.received.next_frame()
                 && let Ok(Message::ErrorResponse(fields)) = Message::decode(frame)
             {
-                self.farewell = Some(Box::new(ServerError::from_fields(fields)));
+                self.closing_error = Some(Box::new(ServerError::from_fields(fields)));
             }
         }
-        ConnectionError::Closed(self.farewell.take())
+        ConnectionError::Closed(self.closing_error.take())
     }
 
-    /// Hands the socket over, with the buffer that receives from it.
+    /// Returns the socket and its receive buffer.
     #[must_use]
     pub fn into_parts(self) -> (Stream, FrameBuffer) {
         (self.stream, self.received)

@@ -1,4 +1,4 @@
-//! Why a connection or a statement failed, in words for people.
+//! Errors of connections and statements, with hints for the user.
 
 use std::io;
 
@@ -11,80 +11,84 @@ use riops_wire::startup::StartupError;
 /// Why a connection or a statement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
-    /// No connection to the address.
+    /// The server cannot be reached.
     #[error("cannot connect to {address}: {source}{}", connect_hint(.source))]
     Connect {
-        /// Where to.
+        /// Address of the server.
         address: String,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// Connected, but no session.
-    #[error("no session on {address} for user {user} in database {database}: {source}{}", startup_hint(.source))]
+    /// The startup of the session failed, for example the authentication.
+    #[error(
+        "{} {address} for user \"{user}\", database \"{database}\": {source}{}",
+        startup_failure(.source),
+        startup_hint(.source)
+    )]
     Startup {
-        /// Where.
+        /// Address of the server.
         address: String,
-        /// Who.
+        /// Role name.
         user: String,
-        /// Where to.
+        /// Database name.
         database: String,
-        /// Why not.
+        /// The cause.
         source: StartupError,
     },
-    /// Connected, but no TLS.
-    #[error("no TLS with {address}: {reason}")]
+    /// TLS cannot be used on the connection.
+    #[error("cannot establish TLS with {address}: {reason}")]
     Tls {
-        /// Where.
+        /// Address of the server.
         address: String,
-        /// Why not.
+        /// The cause.
         reason: String,
     },
-    /// The server is not what `target_session_attrs` asks for.
-    #[error("{address} is not what target_session_attrs={wanted} asks for")]
+    /// The server does not satisfy `target_session_attrs`.
+    #[error("{address} does not satisfy target_session_attrs={required}")]
     SessionAttrs {
-        /// Where.
+        /// Address of the server.
         address: String,
-        /// What was asked for.
-        wanted: &'static str,
+        /// The required value.
+        required: &'static str,
     },
-    /// None of several servers let a session in.
-    #[error("no server lets a session in: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    /// None of several servers accepted the connection.
+    #[error("no server accepted the connection: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     NoServer(Vec<ConnectionError>),
-    /// No node of the cluster is what the spread asks for.
-    #[error("no node of the cluster is what --spread {0} asks for")]
+    /// No node of the cluster matches `--spread`.
+    #[error("no node of the cluster matches --spread {0}")]
     NoNode(String),
-    /// The server reports an error.
+    /// The server returned an error.
     #[error("{0}")]
     Server(Box<ServerError>),
-    /// The connection broke.
-    #[error("the server closed the connection{}", farewell(.0.as_deref()))]
+    /// The server closed the connection.
+    #[error("the server closed the connection{}", closing_reason(.0.as_deref()))]
     Closed(Option<Box<ServerError>>),
     /// Reading or writing failed.
-    #[error("the connection to the server broke: {0}")]
+    #[error("lost the connection to the server: {0}")]
     Io(#[source] io::Error),
-    /// What the server sends is not the protocol.
-    #[error("the server does not follow the protocol: {0}")]
+    /// The server sent an invalid or unexpected message.
+    #[error("protocol error: {0}")]
     Protocol(String),
-    /// The user asked to end.
+    /// The user interrupted the operation.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl ConnectionError {
-    /// Whether trying again, here or at another server, cannot help: the user has to change
-    /// something, or wants to end.
+    /// Returns whether another attempt, on this or another server, would fail as well: the user must
+    /// change something, or has interrupted.
     #[must_use]
     pub fn is_final(&self) -> bool {
         match self {
             Self::Startup { source: StartupError::Server(error), .. } | Self::Server(error) => {
-                !error.sqlstate.may_pass()
+                !error.sqlstate.is_transient()
             }
             Self::Startup { .. } | Self::Interrupted | Self::NoNode(_) => true,
             _ => false,
         }
     }
 
-    /// The server's code, where it sent one; class 08 stands for everything around a connection.
+    /// Returns the server's SQLSTATE if it sent one, otherwise one of class 08 (connection exception).
     #[must_use]
     pub fn sqlstate(&self) -> SqlState {
         match self {
@@ -100,33 +104,43 @@ impl ConnectionError {
 
 fn connect_hint(source: &io::Error) -> &'static str {
     match source.kind() {
-        io::ErrorKind::ConnectionRefused => "; is the server running, and is the port right?",
-        io::ErrorKind::NotFound => "; is the server running, and is this its socket folder?",
+        io::ErrorKind::ConnectionRefused => "; is the server running on this host and port?",
+        io::ErrorKind::NotFound => "; is the server running, and is this its socket directory?",
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
-            "; the server did not answer in time (connect_timeout)"
+            "; the server did not respond in time (connect_timeout)"
         }
         _ => "",
+    }
+}
+
+/// The server rejects a connection; all other causes are on the client's side.
+fn startup_failure(source: &StartupError) -> &'static str {
+    match source {
+        StartupError::Server(_) => "connection rejected by",
+        _ => "cannot log in to",
     }
 }
 
 fn startup_hint(source: &StartupError) -> &'static str {
     match source {
         StartupError::PasswordMissing => {
-            "; set PGPASSWORD, put it into ~/.pgpass, or into the connection string"
+            "; set PGPASSWORD, or add the password to ~/.pgpass or to the connection string"
         }
         StartupError::Server(error) => match error.sqlstate {
-            SqlState::INVALID_PASSWORD => "; is the password right?",
+            SqlState::INVALID_PASSWORD => "; check the user name and the password",
             SqlState::TOO_MANY_CONNECTIONS => {
-                "; use fewer sessions, or raise max_connections (embedded server: --server-set max_connections=N)"
+                "; use fewer sessions, or increase max_connections (embedded server: --server-set max_connections=N)"
             }
-            SqlState::INVALID_CATALOG_NAME => "; create the database first, or name another",
+            SqlState::INVALID_CATALOG_NAME => {
+                "; create the database first, or connect to another one"
+            }
             _ => "",
         },
         _ => "",
     }
 }
 
-fn farewell(error: Option<&ServerError>) -> String {
+fn closing_reason(error: Option<&ServerError>) -> String {
     error.map_or_else(String::new, |error| format!(": {error}"))
 }
 

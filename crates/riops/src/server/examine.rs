@@ -1,5 +1,5 @@
-//! A look at a target and at this client before something is measured: what would make the figures
-//! mean something else than their reader thinks.
+//! Diagnosis of a target and this client before a measurement: finds conditions that would make the
+//! results misleading.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,87 +15,87 @@ use super::pooler::Pooler;
 use crate::host::machine::{self, MachineFacts};
 
 const SETTINGS_SQL: &str = include_str!("../../../../sql/target/doctor.sql");
-/// Statements by which the time to the server and back is judged.
+/// Number of statements that measure the round-trip time.
 const ROUND_TRIPS: usize = 50;
-/// A clock that is off by more makes logs hard to compare.
+/// With a larger clock offset, the logs of client and server are hard to compare.
 const CLOCK_OFFSET_MAX_S: f64 = 1.0;
 /// Free space below which a load is likely to fail.
 const FREE_BYTES_MIN: u64 = 2 << 30;
 
-/// How much a finding matters.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// The figures would mean something else than their reader thinks.
+    /// The results would be misleading.
     Warning,
-    /// Good to know.
+    /// For information.
     Note,
 }
 
-/// Something unusual.
+/// An unusual condition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How much it matters.
+    /// Severity.
     pub level: Level,
-    /// What it is about: a setting's name, `clock`, `disk`, …
+    /// Subject: the name of a setting, `clock`, `disk`, …
     pub about: String,
-    /// What is unusual, and what it does to figures.
+    /// Description and effect on the results.
     pub text: String,
 }
 
-/// All that was seen.
+/// Result of a diagnosis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Diagnosis {
-    /// The server.
+    /// Facts about the server.
     pub server: ServerFacts,
-    /// Where it was reached.
+    /// Address of the server.
     pub address: String,
-    /// The database.
+    /// Database name.
     pub database: String,
-    /// TLS version and cipher suite; absent for a plain connection.
+    /// TLS version and cipher suite; absent for an unencrypted connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encryption: Option<String>,
-    /// What stands in between.
+    /// Connection pooler between riops and the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pooler: Option<Pooler>,
-    /// Settings that decide about figures, with their units.
+    /// Settings that affect the results, with their units.
     pub settings: BTreeMap<String, String>,
-    /// The shortest and the median time of a statement that does nothing, in microseconds.
+    /// Minimum time of `select 1`, in microseconds.
     pub round_trip_min_us: f64,
-    /// The median.
+    /// Median time of `select 1`, in microseconds.
     pub round_trip_median_us: f64,
-    /// How far the server's clock is ahead of the client's, in seconds.
+    /// Server clock minus client clock, in seconds.
     pub clock_offset_s: f64,
-    /// Free bytes where the server's data lie, where that is on this machine.
+    /// Free space on the file system of the data directory, in bytes, if it is on this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_free_bytes: Option<u64>,
-    /// What the dataset fits into, where there is one.
+    /// Size of the dataset in relation to the caches, if a dataset exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset: Option<DatasetFit>,
-    /// This machine.
+    /// Facts about the client machine.
     pub client: MachineFacts,
-    /// What bounds the number of connections of this client.
+    /// Limits on the number of connections of this client.
     pub limits: ClientLimits,
-    /// What is unusual, the most important first.
+    /// Unusual conditions, warnings first.
     pub findings: Vec<Finding>,
 }
 
-/// What bounds the number of connections of this client.
+/// Limits on the number of connections of this client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClientLimits {
-    /// Open files, of which each connection is one; absent where there is no limit.
+    /// Limit on open files, one for each connection; absent if unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<u64>,
-    /// Local ports for connections to one address.
+    /// Number of local ports for connections to one address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ports: Option<u64>,
-    /// What tells the time.
+    /// Clock source of the kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_source: Option<String>,
 }
 
 impl ClientLimits {
-    /// Asks the operating system.
+    /// Reads the limits from the operating system.
     #[must_use]
     pub fn read() -> Self {
         let text = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
@@ -107,14 +107,14 @@ impl ClientLimits {
     }
 }
 
-/// How many ports a range like `32768 60999` has.
+/// Returns the number of ports in a range such as `32768 60999`.
 fn ports(range: &str) -> Option<u64> {
     let mut ends = range.split_whitespace().map(|end| end.parse::<u64>().ok());
     let (first, last) = (ends.next()??, ends.next()??);
     (last >= first).then(|| last - first + 1)
 }
 
-/// A setting as `pg_settings` shows it.
+/// A setting from `pg_settings`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Setting {
     value: String,
@@ -123,7 +123,7 @@ struct Setting {
 }
 
 impl Setting {
-    /// The value in bytes, where its unit is one of memory.
+    /// Returns the value in bytes if its unit is a memory unit.
     fn bytes(&self) -> Option<u64> {
         let factor = match self.unit.as_str() {
             "B" => 1,
@@ -144,10 +144,10 @@ impl Setting {
     }
 }
 
-/// Looks at everything.
+/// Diagnoses the server and this client.
 ///
 /// # Errors
-/// [`ConnectionError`]
+/// [`ConnectionError`] if a query fails.
 pub fn examine(
     connection: &mut Connection,
     database: &str,
@@ -170,8 +170,8 @@ pub fn examine(
         server.data_directory.as_deref().filter(|_| is_local).and_then(machine::free_bytes);
     let client = MachineFacts::read();
     let limits = ClientLimits::read();
-    let mut findings = judge_settings(&settings, standby);
-    findings.extend(judge_place(&client, &limits, clock_offset_s, disk_free_bytes, is_local));
+    let mut findings = check_settings(&settings, standby);
+    findings.extend(check_environment(&client, &limits, clock_offset_s, disk_free_bytes, is_local));
     if let Some(pooler) = pooler {
         findings.push(finding(Level::Note, "pooler", &pooler.to_string()));
     }
@@ -209,7 +209,8 @@ fn settings(connection: &mut Connection) -> Result<BTreeMap<String, Setting>, Co
     Ok(rows.into_iter().filter_map(read).collect())
 }
 
-/// The server's time was asked somewhere between the two looks at the client's.
+/// Returns server clock minus client clock. The server's clock is compared with the midpoint of two
+/// readings of the client's clock, before and after the query.
 fn clock_offset_s(connection: &mut Connection) -> Result<f64, ConnectionError> {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let before = now();
@@ -222,46 +223,51 @@ fn finding(level: Level, about: &str, text: &str) -> Finding {
     Finding { level, about: about.to_owned(), text: text.to_owned() }
 }
 
-/// Settings with a value that makes a benchmark unusual, how bad that is, and why.
+/// Settings and values that distort a benchmark, with severity and reason.
 const UNUSUAL_VALUES: [(&str, &str, Level, &str); 9] = [
     (
         "fsync",
         "off",
         Level::Warning,
-        "a crash loses the database, and writes cost less than on any server that keeps them",
+        "a crash can corrupt the database, and writes are faster than on a durable server",
     ),
     (
         "full_page_writes",
         "off",
         Level::Warning,
-        "a crash may tear pages, and writes cost less than with it",
+        "a crash can leave torn pages, and writes are faster than with the default",
     ),
     (
         "synchronous_commit",
         "off",
         Level::Warning,
-        "a commit is told before it is safe: write rates are not comparable",
+        "a commit is acknowledged before it is durable: write rates are not comparable",
     ),
     (
         "autovacuum",
         "off",
         Level::Warning,
-        "tables grow with every update, and plans rest on old statistics",
+        "updates bloat the tables, and plans use outdated statistics",
     ),
-    ("debug_assertions", "on", Level::Warning, "this is a developer's build: several times slower"),
-    ("default_transaction_read_only", "on", Level::Warning, "nothing can be written"),
+    (
+        "debug_assertions",
+        "on",
+        Level::Warning,
+        "a build with assertions is several times slower than a production build",
+    ),
+    ("default_transaction_read_only", "on", Level::Warning, "transactions are read-only"),
     (
         "log_statement",
         "all",
         Level::Warning,
-        "every statement is logged: the log is part of the measurement",
+        "every statement is logged: the results include the cost of logging",
     ),
-    ("archive_mode", "on", Level::Note, "WAL is archived: that takes its share of the disk"),
-    ("track_io_timing", "off", Level::Note, "the server cannot tell how long reads take"),
+    ("archive_mode", "on", Level::Note, "WAL archiving uses part of the disk bandwidth"),
+    ("track_io_timing", "off", Level::Note, "the server does not measure I/O times"),
 ];
 
-/// What is unusual about the settings.
-fn judge_settings(settings: &BTreeMap<String, Setting>, standby: bool) -> Vec<Finding> {
+/// Returns the findings about the settings.
+fn check_settings(settings: &BTreeMap<String, Setting>, standby: bool) -> Vec<Finding> {
     use Level::{Note, Warning};
     let mut found: Vec<Finding> = UNUSUAL_VALUES
         .iter()
@@ -275,7 +281,7 @@ fn judge_settings(settings: &BTreeMap<String, Setting>, standby: bool) -> Vec<Fi
         found.push(finding(
             Warning,
             "shared_buffers",
-            &format!("{} MB: the built-in default, small for any machine of today", bytes >> 20),
+            &format!("{} MB: the built-in default, too small for current hardware", bytes >> 20),
         ));
     }
     if let Some(bytes) = get("max_wal_size").and_then(Setting::bytes)
@@ -284,54 +290,56 @@ fn judge_settings(settings: &BTreeMap<String, Setting>, standby: bool) -> Vec<Fi
         found.push(finding(
             Note,
             "max_wal_size",
-            &format!("{} MB: under writes, checkpoints come by size and not by time", bytes >> 20),
+            &format!(
+                "{} MB: under write load, checkpoints are triggered by WAL size, not by time",
+                bytes >> 20
+            ),
         ));
     }
     if get("checkpoint_timeout").and_then(Setting::number).is_some_and(|seconds| seconds < 300.0) {
         found.push(finding(
             Note,
             "checkpoint_timeout",
-            "below 5 minutes: full pages are written to the WAL more often",
+            "below 5 minutes: full-page images are written to the WAL more often",
         ));
     }
     if get("log_min_duration_statement").is_some_and(|setting| setting.is("0")) {
         found.push(finding(
             Warning,
             "log_min_duration_statement",
-            "0: every statement is logged: the log is part of the measurement",
+            "0: every statement is logged: the results include the cost of logging",
         ));
     }
-    found.extend(judge_statement_settings(settings));
+    found.extend(check_statement_settings(settings));
     if standby {
-        found.push(finding(Warning, "recovery", "this is a standby: nothing can be written"));
+        found.push(finding(Warning, "recovery", "the server is a standby: it is read-only"));
     }
     found
 }
 
-/// What makes each statement slower or end with an error.
-fn judge_statement_settings(settings: &BTreeMap<String, Setting>) -> Vec<Finding> {
+/// Returns the findings about settings that slow down statements or cause errors.
+fn check_statement_settings(settings: &BTreeMap<String, Setting>) -> Vec<Finding> {
     let mut found = Vec::new();
     let get = |name: &str| settings.get(name);
     for name in ["statement_timeout", "idle_in_transaction_session_timeout", "lock_timeout"] {
         if let Some(setting) = get(name).filter(|setting| !setting.is("0")) {
-            let text =
-                format!("{} {}: longer work ends with an error", setting.value, setting.unit);
+            let text = format!("{} {}: exceeding it causes an error", setting.value, setting.unit);
             found.push(finding(Level::Note, name, &text));
         }
     }
     if let Some(libraries) = get("shared_preload_libraries").filter(|setting| !setting.is("")) {
-        let text = format!("{}: they take their part of each statement", libraries.value);
+        let text = format!("{}: may add overhead to every statement", libraries.value);
         found.push(finding(Level::Note, "shared_preload_libraries", &text));
     }
     if get("synchronous_standby_names").is_some_and(|setting| !setting.is("")) {
-        let text = "set: a commit waits for another server";
+        let text = "set: commits wait for a synchronous standby";
         found.push(finding(Level::Note, "synchronous_standby_names", text));
     }
     found
 }
 
-/// What is unusual about the client, the clocks and the disk.
-fn judge_place(
+/// Returns the findings about the client, the clocks and the disk.
+fn check_environment(
     client: &MachineFacts,
     limits: &ClientLimits,
     clock_offset_s: f64,
@@ -341,35 +349,39 @@ fn judge_place(
     use Level::{Note, Warning};
     let mut found = Vec::new();
     if clock_offset_s.abs() > CLOCK_OFFSET_MAX_S {
-        let text = format!("the server's clock is {clock_offset_s:+.1} s from this client's");
+        let text =
+            format!("the server's clock differs from the client's by {clock_offset_s:+.1} s");
         found.push(finding(Warning, "clock", &text));
     }
     let slow = ["hpet", "acpi_pm", "jiffies"];
     if let Some(source) = limits.clock_source.as_deref().filter(|source| slow.contains(source)) {
-        let text = format!("the time comes from {source}: each look at it costs microseconds");
+        let text = format!("{source}: each reading of the clock takes microseconds");
         found.push(finding(Warning, "clock source", &text));
     }
     if let Some(bytes) = disk_free_bytes.filter(|&bytes| bytes < FREE_BYTES_MIN) {
-        let text = format!("{} MB left where the server's data lie", bytes >> 20);
+        let text =
+            format!("only {} MB are free on the file system of the data directory", bytes >> 20);
         found.push(finding(Warning, "disk", &text));
     }
     if let Some(governor) =
         client.cpu_governor.as_deref().filter(|governor| *governor != "performance")
     {
-        let text = format!("{governor}: the processors' frequency changes while you measure");
+        let text = format!("{governor}: the CPU frequency changes during the run");
         found.push(finding(Note, "cpu governor", &text));
     }
     if let Some(cpus) = client.cgroup_cpus.filter(|cpus| *cpus < client.cpus as f64) {
-        let text = format!("the control group grants {cpus} of {} processors", client.cpus);
+        let text = format!("the cgroup limits riops to {cpus} of {} CPUs", client.cpus);
         found.push(finding(Warning, "cgroup", &text));
     }
     if let Some(files) = limits.files.filter(|&files| files < 1_100) {
-        let text =
-            format!("{files} open files: no more than about {} sessions", files.saturating_sub(50));
+        let text = format!(
+            "limit of {files} open files: at most about {} sessions",
+            files.saturating_sub(50)
+        );
         found.push(finding(Note, "files", &text));
     }
     if is_local {
-        let text = "client and server share this machine: each takes from the other";
+        let text = "client and server run on the same machine and compete for its resources";
         found.push(finding(Note, "machine", text));
     }
     found
@@ -379,7 +391,7 @@ fn judge_place(
 mod tests {
     use super::*;
 
-    fn judged(changes: &[(&str, &str, &str, bool)]) -> Vec<(Level, String)> {
+    fn findings_of(changes: &[(&str, &str, &str, bool)]) -> Vec<(Level, String)> {
         let settings = changes
             .iter()
             .map(|(name, value, unit, by_default)| {
@@ -391,14 +403,14 @@ mod tests {
                 ((*name).to_owned(), setting)
             })
             .collect();
-        judge_settings(&settings, false)
+        check_settings(&settings, false)
             .into_iter()
             .map(|finding| (finding.level, finding.about))
             .collect()
     }
 
     #[test]
-    fn unusual_settings_are_told_and_usual_ones_are_not() {
+    fn reports_unusual_settings_only() {
         let usual = [
             ("fsync", "on", "", true),
             ("shared_buffers", "1048576", "8kB", false),
@@ -408,7 +420,7 @@ mod tests {
             ("statement_timeout", "0", "ms", true),
             ("shared_preload_libraries", "", "", true),
         ];
-        assert_eq!(judged(&usual), []);
+        assert_eq!(findings_of(&usual), []);
         for (name, value, unit, by_default, level) in [
             ("fsync", "off", "", false, Level::Warning),
             ("shared_buffers", "16384", "8kB", true, Level::Warning),
@@ -418,19 +430,19 @@ mod tests {
             ("statement_timeout", "1000", "ms", false, Level::Note),
             ("shared_preload_libraries", "auto_explain", "", false, Level::Note),
         ] {
-            assert_eq!(judged(&[(name, value, unit, by_default)]), [(level, name.to_owned())]);
+            assert_eq!(findings_of(&[(name, value, unit, by_default)]), [(level, name.to_owned())]);
         }
     }
 
     #[test]
-    fn the_place_is_judged_by_clock_disk_and_limits() {
+    fn reports_unusual_clocks_disks_and_limits() {
         let client = MachineFacts { cpus: 4, ..MachineFacts::default() };
         let limits = ClientLimits {
             files: Some(1_048_576),
             ports: Some(28_232),
             clock_source: Some("tsc".to_owned()),
         };
-        assert_eq!(judge_place(&client, &limits, 0.01, Some(1 << 40), false), []);
+        assert_eq!(check_environment(&client, &limits, 0.01, Some(1 << 40), false), []);
         let client = MachineFacts {
             cgroup_cpus: Some(1.5),
             cpu_governor: Some("powersave".to_owned()),
@@ -438,7 +450,7 @@ mod tests {
         };
         let limits =
             ClientLimits { files: Some(1024), clock_source: Some("hpet".to_owned()), ..limits };
-        let about: Vec<_> = judge_place(&client, &limits, -5.0, Some(1 << 20), true)
+        let about: Vec<_> = check_environment(&client, &limits, -5.0, Some(1 << 20), true)
             .into_iter()
             .map(|finding| finding.about)
             .collect();
@@ -449,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_of_ports_is_counted() {
+    fn counts_the_ports_of_a_range() {
         assert_eq!(ports("32768\t60999"), Some(28_232));
         assert_eq!(ports("9 1"), None);
     }

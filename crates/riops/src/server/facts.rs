@@ -1,4 +1,4 @@
-//! What the record keeps of the target: version, build, settings, where its data lie.
+//! Facts about the target for the record: version, build, settings and data directory.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, UdpSocket};
@@ -9,38 +9,38 @@ use serde::Serialize;
 use super::connection::{Connection, ConnectionError};
 use super::flavor::Flavor;
 
-/// What a server says of itself.
+/// Facts about a server, as reported by the server.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ServerFacts {
-    /// Which relative of PostgreSQL.
+    /// Flavor of the server.
     #[serde(rename = "flavour")]
     pub flavor: Flavor,
     /// `server_version`, as sent at connect.
     pub version: String,
-    /// `version()`: with compiler and platform.
+    /// Result of `version()`, with compiler and platform.
     pub version_text: String,
-    /// Compiler flags, where the role may see them.
+    /// Compiler flags, if the role has the privilege to read them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compiler_flags: Option<String>,
-    /// Settings that differ from the built-in defaults, and those that every benchmark is read
-    /// by; with their units.
+    /// Settings that differ from the built-in defaults, and settings that affect every benchmark;
+    /// with their units.
     pub settings: BTreeMap<String, String>,
-    /// The data folder, where the role may see it.
+    /// Data directory, if the role has the privilege to read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_directory: Option<PathBuf>,
 }
 
-/// Settings by which every figure is read, whether somebody changed them or not.
+/// Reads the settings that differ from the defaults or affect every benchmark.
 const SETTINGS_SQL: &str = include_str!("../../../../sql/target/settings.sql");
 
 impl ServerFacts {
-    /// Asks the server. What the role may not see is left out.
+    /// Queries the server. Facts that the role has no privilege to read are omitted.
     ///
     /// # Errors
-    /// [`ConnectionError`] where the connection breaks or `version()` cannot be asked.
+    /// [`ConnectionError`] if the connection fails, or if the version or the settings cannot be read.
     pub fn read(connection: &mut Connection) -> Result<Self, ConnectionError> {
         let version =
-            connection.greeting().parameter("server_version").unwrap_or("unknown").to_owned();
+            connection.session_info().parameter("server_version").unwrap_or("unknown").to_owned();
         let version_text = connection.query_value("select version()")?.unwrap_or_default();
         let compiler_flags = optional(
             connection.query_value("select setting from pg_config where name = 'CFLAGS'"),
@@ -66,22 +66,22 @@ impl ServerFacts {
     }
 }
 
-/// Whether the server itself runs on this machine, by the address at which it was reached in the
-/// end: a proxy in between has another.
+/// Returns whether the server runs on this machine, according to the server's own address, which may
+/// differ from that of a proxy in front of it.
 ///
 /// # Errors
-/// [`ConnectionError`]
+/// [`ConnectionError`] if the connection fails.
 pub fn is_on_this_machine(connection: &mut Connection) -> Result<bool, ConnectionError> {
     let address = optional(connection.query_value("select host(inet_server_addr())"))?;
     Ok(match address.and_then(|text| text.parse::<IpAddr>().ok()) {
-        // A socket of this machine.
+        // NULL for a Unix socket.
         None => true,
-        // Only an address of this machine can be bound to.
+        // Only addresses of this machine can be bound.
         Some(address) => address.is_loopback() || UdpSocket::bind((address, 0)).is_ok(),
     })
 }
 
-/// An error of the server (no permission, no such view) means: not known.
+/// Maps an error of the server (no privilege, missing view) to `None`.
 fn optional(
     answer: Result<Option<String>, ConnectionError>,
 ) -> Result<Option<String>, ConnectionError> {

@@ -1,17 +1,17 @@
-//! What a dataset fits into, which decides what a run on it measures.
+//! Size of a dataset in relation to the caches, which determines what a run on it measures.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// A dataset beside the caches that it may fit into.
+/// Sizes of a dataset and of the caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct DatasetFit {
-    /// Tables and indexes.
+    /// Size of tables and indexes, in bytes.
     pub bytes: u64,
-    /// The server's own cache.
+    /// `shared_buffers`, in bytes.
     pub shared_buffers_bytes: u64,
-    /// Memory of the server's machine, where that is this one.
+    /// Memory of the server machine, in bytes, if it is this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
 }
@@ -22,20 +22,23 @@ impl fmt::Display for DatasetFit {
         let buffers = megabytes(self.shared_buffers_bytes);
         write!(formatter, "{} in tables and indexes: ", megabytes(self.bytes))?;
         if self.bytes <= self.shared_buffers_bytes {
-            return write!(formatter, "fits shared_buffers ({buffers}): measures CPU and memory");
+            return write!(
+                formatter,
+                "fits in shared_buffers ({buffers}): measures CPU and memory"
+            );
         }
         match self.memory_bytes {
             Some(memory) if self.bytes <= memory => write!(
                 formatter,
-                "fits memory, not shared_buffers ({buffers}): measures the page cache, with --cold the device"
+                "fits in memory, but not in shared_buffers ({buffers}): measures the page cache, with --cold the device"
             ),
             Some(_) => write!(
                 formatter,
-                "fits neither shared_buffers ({buffers}) nor memory: measures the device"
+                "fits neither in shared_buffers ({buffers}) nor in memory: measures the device"
             ),
             None => write!(
                 formatter,
-                "does not fit shared_buffers ({buffers}); the memory of the server's machine is unknown here"
+                "does not fit in shared_buffers ({buffers}); the memory size of the server machine is unknown"
             ),
         }
     }
@@ -46,13 +49,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_smallest_cache_that_holds_it_is_named() {
-        let said = |bytes, memory_bytes| {
+    fn names_the_smallest_cache_that_the_dataset_fits_in() {
+        let text = |bytes, memory_bytes| {
             DatasetFit { bytes, shared_buffers_bytes: 128 << 20, memory_bytes }.to_string()
         };
-        assert!(said(128 << 20, Some(1 << 30)).contains("fits shared_buffers (128 MB)"));
-        assert!(said(129 << 20, Some(1 << 30)).contains("fits memory, not shared_buffers"));
-        assert!(said(2 << 30, Some(1 << 30)).contains("fits neither"));
-        assert!(said(2 << 30, None).contains("is unknown here"));
+        assert!(text(128 << 20, Some(1 << 30)).contains("fits in shared_buffers (128 MB)"));
+        assert!(
+            text(129 << 20, Some(1 << 30)).contains("fits in memory, but not in shared_buffers")
+        );
+        assert!(text(2 << 30, Some(1 << 30)).contains("fits neither"));
+        assert!(text(2 << 30, None).contains("is unknown"));
     }
 }

@@ -1,14 +1,14 @@
-//! Which relative of PostgreSQL a server is, told by what it says at connect and never guessed.
+//! Flavor of a PostgreSQL-compatible database, determined from the parameters sent at connect.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A kind of server.
-// Records store these spellings: each is a name of its own, which does not change with the variant's.
+/// Flavor of a server.
+// Records store the serialized names, so they are independent of the variant names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Flavor {
-    /// PostgreSQL itself, or a relative that says nothing else.
+    /// PostgreSQL, or a compatible database that does not identify itself.
     #[serde(rename = "postgresql")]
     PostgreSql,
     /// YugabyteDB YSQL.
@@ -17,7 +17,7 @@ pub enum Flavor {
 }
 
 impl Flavor {
-    /// Tells the flavor from the parameter `server_version`: YugabyteDB's contains `-YB-`.
+    /// Returns the flavor for the parameter `server_version`, which contains `-YB-` in YugabyteDB.
     #[must_use]
     pub fn from_server_version(version: &str) -> Self {
         if version.contains("-YB-") { Self::YugabyteDb } else { Self::PostgreSql }
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn yugabytedb_is_told_by_its_version() {
+    fn recognizes_yugabytedb_by_its_version() {
         assert_eq!(Flavor::from_server_version("18.1"), Flavor::PostgreSql);
         assert_eq!(Flavor::from_server_version("11.2-YB-2024.2.0.0-b0"), Flavor::YugabyteDb);
     }

@@ -1,7 +1,8 @@
-//! The database under test: how to reach it, what it is, what it says of itself, and the embedded
-//! server that stands in where there is no other.
+//! The database under test: connection settings, connections, flavor, nodes and diagnosis, and the
+//! embedded server, which is used when no other server is specified.
 //!
-//! Connections here block; the sessions of a run are handed over to the engine's poll loop.
+//! Connections in this module block. The sockets of a run's sessions are passed to the engine's poll
+//! loop after the startup.
 
 mod connect;
 pub mod connection;

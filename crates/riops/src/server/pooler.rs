@@ -1,4 +1,4 @@
-//! What stands between riops and the server: found out by asking, never by name.
+//! Detects connection poolers between riops and the server by their behavior, not by their name.
 
 use serde::Serialize;
 
@@ -6,52 +6,57 @@ use super::connection::{Connection, ConnectionError};
 use super::conninfo::ConnInfo;
 use crate::host::Interrupt;
 
-/// How often two sessions are compared: a busy pool may give them different servers now and then.
-const LOOKS: usize = 8;
-/// A statement that nobody else prepares.
+/// How often the backends of two sessions are compared. A busy pool may assign different backends by
+/// chance.
+const COMPARISONS: usize = 8;
+/// Name of a prepared statement that no other program uses.
 const PROBE_NAME: &str = "riops_probe";
 
-/// A connection pooler on the way to the server.
+/// A connection pooler between riops and the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Pooler {
-    /// Whether the transactions of one session may run on different servers' sessions: then
-    /// neither settings nor locks of a session can be relied on, and would stay behind.
+    /// Transaction mode: the transactions of one session may run on different backends. Settings and
+    /// locks of a session are unreliable, and would remain on the backend.
     pub by_transaction: bool,
-    /// Whether it keeps track of prepared statements.
+    /// Whether the pooler supports prepared statements in transaction mode.
     pub prepared_statements: bool,
 }
 
 impl std::fmt::Display for Pooler {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(match (self.by_transaction, self.prepared_statements) {
-            (false, _) => "a pooler, session by session",
-            (true, true) => "a pooler, transaction by transaction, with prepared statements",
-            (true, false) => "a pooler, transaction by transaction, without prepared statements",
+            (false, _) => "a connection pooler in session mode",
+            (true, true) => {
+                "a connection pooler in transaction mode, with support for prepared statements"
+            }
+            (true, false) => {
+                "a connection pooler in transaction mode, without support for prepared statements"
+            }
         })
     }
 }
 
 impl Pooler {
-    /// Looks for one on the way of `connection`; `None` where the server itself has answered.
+    /// Detects a pooler on the path of `connection`; `None` for a direct connection to the server.
     ///
     /// # Errors
-    /// [`ConnectionError`]
+    /// [`ConnectionError`] if a query or the second connection fails.
     pub fn detect(
         connection: &mut Connection,
         target: &ConnInfo,
         interrupt: &Interrupt,
     ) -> Result<Option<Self>, ConnectionError> {
-        // A pooler makes up what a request to cancel has to name: it serves many servers' sessions.
-        let told = connection.greeting().process.to_string();
-        if server_process(connection)? == Some(told) {
+        // A pooler sends its own cancel key, whose process id is not that of a backend.
+        let reported = connection.session_info().process.to_string();
+        if server_process(connection)? == Some(reported) {
             return Ok(None);
         }
         let mut second = Connection::open(target, interrupt)?;
         let mut by_transaction = false;
         let first = server_process(connection)?;
-        for _ in 0..LOOKS {
-            // A session that keeps its server to itself never changes it, and never shares it with
-            // another. Asked twice, since a pool of two that takes turns would look the same.
+        for _ in 0..COMPARISONS {
+            // In session mode a session never changes its backend and never shares it. The backend is
+            // queried twice, because a pool of two backends in rotation would return the same one.
             let process = server_process(connection)?;
             by_transaction |= process != first || process == server_process(&mut second)?;
             by_transaction |= server_process(connection)? != first;
@@ -59,7 +64,7 @@ impl Pooler {
         if !by_transaction {
             return Ok(Some(Self { by_transaction, prepared_statements: true }));
         }
-        let prepared_statements = keeps_statements(connection)?;
+        let prepared_statements = tracks_statements(connection)?;
         Ok(Some(Self { by_transaction, prepared_statements }))
     }
 }
@@ -68,9 +73,9 @@ fn server_process(connection: &mut Connection) -> Result<Option<String>, Connect
     connection.query_value("select pg_backend_pid()")
 }
 
-/// One that keeps track of prepared statements gives them names of its own on the server. All in
-/// one transaction, so that the statement is closed where it was prepared.
-fn keeps_statements(connection: &mut Connection) -> Result<bool, ConnectionError> {
+/// Returns whether the pooler tracks prepared statements: it then renames them on the backend. All
+/// queries are in one transaction, so that the statement is closed on the same backend.
+fn tracks_statements(connection: &mut Connection) -> Result<bool, ConnectionError> {
     connection.execute("begin")?;
     connection.prepare(PROBE_NAME, "select 1", &[])?;
     let found = connection.query_value(&format!(
@@ -89,17 +94,17 @@ mod tests {
 
     use super::*;
 
-    /// What is found where the server's process is `process(session, question)`, and where it has
-    /// the probe's statement under its own name or not. The greeting names process 1.
-    fn found(process: fn(u64, u64) -> u64, own_name: bool) -> Option<Pooler> {
-        let asked = AtomicU64::new(0);
+    /// Returns the detected pooler if the backend's process id is `process(session, query)`, and if the
+    /// probe statement has its original name on the backend or not. The startup reports process 1.
+    fn detected(process: fn(u64, u64) -> u64, same_name: bool) -> Option<Pooler> {
+        let queries = AtomicU64::new(0);
         let text = |number: u64| Reply::Row(vec![Some(number.to_string().into_bytes())]);
         let server = FakeServer::start(move |session, request| match request {
             Request::Query("select pg_backend_pid()") => {
-                text(process(session, asked.fetch_add(1, Ordering::Relaxed)))
+                text(process(session, queries.fetch_add(1, Ordering::Relaxed)))
             }
             Request::Query(sql) if sql.contains("pg_prepared_statements") => {
-                text(u64::from(own_name))
+                text(u64::from(same_name))
             }
             _ => Reply::Done,
         })
@@ -114,24 +119,24 @@ mod tests {
     }
 
     #[test]
-    fn the_server_itself_is_no_pooler() {
-        assert_eq!(found(|_, _| 1, true), None);
+    fn a_direct_connection_has_no_pooler() {
+        assert_eq!(detected(|_, _| 1, true), None);
     }
 
     #[test]
-    fn a_session_that_keeps_its_server_is_pooled_by_session() {
-        assert_eq!(found(|session, _| 100 + session, true), Some(pooler(false, true)));
+    fn a_session_that_keeps_its_backend_is_in_session_mode() {
+        assert_eq!(detected(|session, _| 100 + session, true), Some(pooler(false, true)));
     }
 
     #[test]
-    fn sessions_that_share_or_change_servers_are_pooled_by_transaction() {
-        assert_eq!(found(|_, _| 100, true), Some(pooler(true, false)));
-        // Two servers in turns, whoever asks.
-        assert_eq!(found(|_, question| 100 + question % 2, true), Some(pooler(true, false)));
+    fn sessions_that_share_or_change_backends_are_in_transaction_mode() {
+        assert_eq!(detected(|_, _| 100, true), Some(pooler(true, false)));
+        // Two backends in rotation, for all sessions.
+        assert_eq!(detected(|_, query| 100 + query % 2, true), Some(pooler(true, false)));
     }
 
     #[test]
-    fn a_pooler_that_renames_statements_keeps_track_of_them() {
-        assert_eq!(found(|_, _| 100, false), Some(pooler(true, true)));
+    fn a_pooler_that_renames_statements_supports_them() {
+        assert_eq!(detected(|_, _| 100, false), Some(pooler(true, true)));
     }
 }

@@ -1,4 +1,4 @@
-//! A socket on which the startup message can be sent: connected, with TLS where that is wanted.
+//! Opens sockets that are ready for the startup message: connected, and with TLS if required.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -9,8 +9,8 @@ use super::stream::{Place, Stream, is_wait};
 use super::tls::{self, SslMode};
 use crate::host::Interrupt;
 
-/// How often a waiting connection looks whether the user has lost patience.
-const INTERRUPT_CHECK: Duration = Duration::from_millis(100);
+/// How often a waiting connection checks for an interrupt.
+const INTERRUPT_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Whether TLS is used in one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) enum Encryption {
 }
 
 impl ConnInfo {
-    /// What is tried one after the other with each server, as libpq does.
+    /// Returns the attempts to make with each server, in libpq's order.
     pub(super) fn encryptions(&self, server: &Server) -> &'static [Encryption] {
         if matches!(server.host, Host::Unix(_)) || self.tls.is_none() {
             return &[Encryption::Never];
@@ -35,7 +35,7 @@ impl ConnInfo {
     }
 }
 
-/// A socket, with TLS where that is wanted.
+/// Opens a socket, with TLS as specified by `encryption`.
 pub(super) fn open_stream(
     info: &ConnInfo,
     server: &Server,
@@ -47,18 +47,18 @@ pub(super) fn open_stream(
     let unreachable = |source| ConnectionError::Connect { address: server.to_string(), source };
     let failed = |reason: String| ConnectionError::Tls { address: server.to_string(), reason };
     let mut stream = Stream::connect(info, server, place).map_err(unreachable)?;
-    stream.set_timeouts(INTERRUPT_CHECK).map_err(unreachable)?;
+    stream.set_timeouts(INTERRUPT_POLL_INTERVAL).map_err(unreachable)?;
     let Some(tls) = info.tls.as_ref().filter(|_| encryption != Encryption::Never) else {
         return Ok(stream);
     };
-    let broken = |error: io::Error| failed(tls::explained(&error));
+    let broken = |error: io::Error| failed(tls::describe_error(&error));
     if !tls.direct {
         stream.request_tls().map_err(broken)?;
-        let offered = waiting(deadline, interrupt, &broken, || stream.offers_tls())?;
+        let offered = retry_until(deadline, interrupt, &broken, || stream.offers_tls())?;
         match encryption {
             _ if offered => {}
             Encryption::IfOffered => return Ok(stream),
-            _ => return Err(failed("the server does not offer it".to_owned())),
+            _ => return Err(failed("the server does not support TLS".to_owned())),
         }
     }
     let host = match &server.host {
@@ -66,14 +66,16 @@ pub(super) fn open_stream(
         Host::Unix(_) => "localhost",
     };
     stream.encrypt(tls.connect(host).map_err(|error| failed(error.to_string()))?);
-    waiting(deadline, interrupt, &broken, || stream.shake_hands())?;
+    retry_until(deadline, interrupt, &broken, || stream.handshake())?;
     if tls.direct && !stream.agreed_on_protocol() {
-        return Err(failed("the server did not agree on the protocol postgresql".to_owned()));
+        return Err(failed(
+            "the server did not negotiate the ALPN protocol \"postgresql\"".to_owned(),
+        ));
     }
     Ok(stream)
 }
 
-/// A second socket of the same kind to the same place, for a request to cancel.
+/// Opens a second socket to the same address with the same encryption, for a cancel request.
 pub(super) fn second_stream(
     info: &ConnInfo,
     server: &Server,
@@ -82,12 +84,12 @@ pub(super) fn second_stream(
 ) -> Result<Stream, ConnectionError> {
     let encryption = if encrypted { Encryption::Always } else { Encryption::Never };
     let deadline = Instant::now() + info.connect_timeout;
-    // The user wants to end: that is why there is something to cancel.
+    // The connection's own interrupt may already be set, which would prevent the cancel request.
     open_stream(info, server, place, encryption, deadline, &Interrupt::new())
 }
 
-/// Repeats a step that may have to wait for the peer.
-fn waiting<T>(
+/// Repeats a step that waits for the peer, until it is done or the deadline has passed.
+fn retry_until<T>(
     deadline: Instant,
     interrupt: &Interrupt,
     failed: &dyn Fn(io::Error) -> ConnectionError,
@@ -103,7 +105,7 @@ fn waiting<T>(
                 if Instant::now() >= deadline {
                     return Err(failed(io::Error::new(
                         io::ErrorKind::TimedOut,
-                        "no answer in time (connect_timeout)",
+                        "timeout expired (connect_timeout)",
                     )));
                 }
             }

@@ -1,7 +1,7 @@
-//! A socket to a server, plain or with TLS: connecting, reading, writing.
+//! A socket to a server, with or without TLS: connects, reads and writes.
 //!
-//! The same type serves the blocking connection and the engine's poll loop: what cannot be done now
-//! is `WouldBlock`, with TLS too.
+//! The blocking connection and the engine's poll loop use the same type. An operation that would
+//! block returns `WouldBlock`, also with TLS.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -21,7 +21,7 @@ use rustls::ClientConnection;
 use super::conninfo::{ConnInfo, Host, Keepalive, Server};
 use super::tls::server_end_point;
 
-/// Where a connection was made to: enough to make a second one there.
+/// Resolved address of a server, sufficient for a second connection to it.
 #[derive(Debug, Clone)]
 pub(super) enum Place {
     Unix,
@@ -41,13 +41,13 @@ pub struct Stream {
     tls: Option<Box<ClientConnection>>,
 }
 
-/// A generator for the order of servers and addresses, which no seed of a run shall decide: the
-/// next riops has to choose another one.
+/// Returns a random generator for the order of servers and addresses. It does not use the random
+/// seed of a run, so that several riops processes choose different orders.
 pub(super) fn order_rng() -> SplitMix64 {
     SplitMix64::seed_from_u64(SysRng.try_next_u64().unwrap_or(0))
 }
 
-/// Whether an operation has to be tried again later.
+/// Returns whether an operation must be retried later.
 pub(super) fn is_wait(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -55,7 +55,7 @@ pub(super) fn is_wait(error: &io::Error) -> bool {
     )
 }
 
-/// The places of a server: one for a socket, all addresses of a name.
+/// Returns the addresses of a server: one for a Unix socket, otherwise all addresses of the host.
 pub(super) fn places(info: &ConnInfo, server: &Server) -> io::Result<Vec<Place>> {
     let host = match (&server.host, server.address) {
         (Host::Unix(_), _) => return Ok(vec![Place::Unix]),
@@ -67,7 +67,7 @@ pub(super) fn places(info: &ConnInfo, server: &Server) -> io::Result<Vec<Place>>
     let mut places: Vec<_> =
         (host.as_str(), server.port).to_socket_addrs()?.map(Place::Tcp).collect();
     if places.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
+        return Err(io::Error::new(io::ErrorKind::NotFound, "the host name has no address"));
     }
     if info.load_balance {
         places.shuffle(&mut order_rng());
@@ -76,52 +76,52 @@ pub(super) fn places(info: &ConnInfo, server: &Server) -> io::Result<Vec<Place>>
 }
 
 impl Stream {
-    /// Opens a plain socket.
+    /// Opens a socket without TLS.
     pub(super) fn connect(info: &ConnInfo, server: &Server, place: &Place) -> io::Result<Self> {
         let socket = match place {
             Place::Unix => Socket::Unix(connect_unix(server)?),
             Place::Tcp(address) => {
                 let stream = TcpStream::connect_timeout(address, info.connect_timeout)?;
-                // A request is one small write: waiting for more would cost 40 ms.
+                // A request is one small write. Nagle's algorithm could delay it by 40 ms.
                 stream.set_nodelay(true)?;
-                watch_over(&stream, &info.keepalive)?;
+                set_keepalive(&stream, &info.keepalive)?;
                 Socket::Tcp(stream)
             }
         };
         Ok(Self { socket, tls: None })
     }
 
-    /// Asks the server for TLS.
+    /// Sends an `SSLRequest`.
     pub(super) fn request_tls(&mut self) -> io::Result<()> {
         // Eight bytes fit into the buffer of a new socket.
         self.write_all(&SSL_REQUEST)
     }
 
-    /// The server's answer to it, one byte.
+    /// Reads the response to the `SSLRequest`, one byte. Returns whether the server supports TLS.
     pub(super) fn offers_tls(&mut self) -> io::Result<bool> {
         let mut answer = [0];
         match (self.read(&mut answer)?, answer) {
             (0, _) => Err(io::Error::new(
                 io::ErrorKind::UnexpectedEof,
-                "the server closed the connection when it was asked for TLS",
+                "the server closed the connection after the TLS request",
             )),
             (_, [b'S']) => Ok(true),
             (_, [b'N']) => Ok(false),
-            // `E` begins an error of a server that is too old or has no process to spare.
+            // `E` starts an error message: the server is too old or cannot start a backend.
             (_, [other]) => Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                format!("the server answered {:?} to the request for TLS", char::from(other)),
+                format!("invalid response to the TLS request: {:?}", char::from(other)),
             )),
         }
     }
 
-    /// Goes on with TLS, without having said anything of it yet.
+    /// Switches the socket to TLS. The handshake has not started yet.
     pub(super) fn encrypt(&mut self, tls: ClientConnection) {
         self.tls = Some(Box::new(tls));
     }
 
-    /// Goes on with the handshake until it is over.
-    pub(super) fn shake_hands(&mut self) -> io::Result<()> {
+    /// Continues the handshake until it is complete.
+    pub(super) fn handshake(&mut self) -> io::Result<()> {
         let Some(tls) = &mut self.tls else {
             return Ok(());
         };
@@ -134,18 +134,19 @@ impl Stream {
         send_tls(tls, &mut self.socket)
     }
 
-    /// Whether nobody on the way can listen.
+    /// Returns whether the connection is encrypted.
     #[must_use]
     pub fn is_encrypted(&self) -> bool {
         self.tls.is_some()
     }
 
-    /// Whether the server chose the protocol `postgresql`, as TLS without a request demands.
+    /// Returns whether the server chose the ALPN protocol `postgresql`, which is mandatory for
+    /// `sslnegotiation=direct`.
     pub(super) fn agreed_on_protocol(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.alpn_protocol() == Some(b"postgresql"))
     }
 
-    /// The version of TLS and the cipher suite, for people.
+    /// Returns the TLS version and the cipher suite for display; `None` without TLS.
     #[must_use]
     pub fn encryption(&self) -> Option<String> {
         let tls = self.tls.as_ref()?;
@@ -155,15 +156,15 @@ impl Stream {
         Some(format!("{version}, {}", suite.as_str().unwrap_or("unknown cipher")))
     }
 
-    /// The hash of the server's certificate that SCRAM binds to.
+    /// Returns the hash of the server's certificate for SCRAM channel binding.
     pub(super) fn server_end_point(&self) -> Option<Vec<u8>> {
         server_end_point(self.tls.as_ref()?.peer_certificates()?.first()?)
     }
 
-    /// Switches between blocking and non-blocking.
+    /// Switches between blocking and non-blocking mode.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// The error of the operating system.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         match &self.socket {
             Socket::Tcp(stream) => stream.set_nonblocking(nonblocking),
@@ -184,7 +185,7 @@ impl Stream {
         }
     }
 
-    /// Says goodbye on the level of TLS, as far as the socket takes it.
+    /// Sends the TLS `close_notify` alert, if the socket is writable.
     pub fn close(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
@@ -204,7 +205,7 @@ fn connect_unix(server: &Server) -> io::Result<UnixStream> {
     }
 }
 
-fn watch_over(stream: &TcpStream, keepalive: &Keepalive) -> io::Result<()> {
+fn set_keepalive(stream: &TcpStream, keepalive: &Keepalive) -> io::Result<()> {
     sockopt::set_socket_keepalive(stream, keepalive.enabled)?;
     if let Some(idle) = keepalive.idle {
         sockopt::set_tcp_keepidle(stream, idle)?;
@@ -222,7 +223,7 @@ fn watch_over(stream: &TcpStream, keepalive: &Keepalive) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends the records that wait to be sent.
+/// Sends the pending TLS records.
 fn send_tls(tls: &mut ClientConnection, socket: &mut Socket) -> io::Result<()> {
     while tls.wants_write() {
         tls.write_tls(socket)?;
@@ -230,11 +231,11 @@ fn send_tls(tls: &mut ClientConnection, socket: &mut Socket) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads once from the socket and decrypts what came.
+/// Reads once from the socket and decrypts the data.
 fn receive_tls(tls: &mut ClientConnection, socket: &mut Socket) -> io::Result<()> {
     let closed = tls.read_tls(socket)? == 0;
     if let Err(error) = tls.process_new_packets() {
-        // The peer learns what is wrong with it, as far as the socket takes it.
+        // Send the TLS alert to the peer, if the socket is writable.
         let _ = send_tls(tls, socket);
         return Err(io::Error::new(io::ErrorKind::InvalidData, error));
     }
@@ -255,7 +256,7 @@ impl Read for Stream {
         loop {
             match tls.reader().read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // A peer that goes without a goodbye has gone all the same.
+                // The peer closed the connection without `close_notify`: treat it as end of file.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 other => return other,
             }
@@ -265,8 +266,8 @@ impl Read for Stream {
 }
 
 impl Write for Stream {
-    /// With TLS the bytes count as written when they are encrypted; [`Self::flush`] tells whether
-    /// the socket has taken them.
+    /// With TLS, bytes count as written when they are encrypted. [`Self::flush`] returns an error if
+    /// the socket has not accepted all of them.
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else {
             return self.socket.write(buffer);

@@ -1,8 +1,9 @@
-//! TLS to a server: which certificates are believed, and what they bind the session to.
+//! TLS configuration: verification of the server certificate, and the data for channel binding.
 //!
-//! Made once per target and used by all its connections. The rules are libpq's ("SSL Support" in
-//! PostgreSQL's manual) where rustls is stricter: a certificate without an alternative name is
-//! judged by its common name, and a self-signed certificate that is itself the root is believed.
+//! Created once per target and used by all its connections. Where rustls is stricter than libpq, the
+//! rules are libpq's ("SSL Support" in PostgreSQL's manual): a certificate without a subject
+//! alternative name is matched by its common name, and a self-signed certificate that is itself a
+//! root certificate is trusted.
 
 use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -28,77 +29,77 @@ use x509_cert::der::{Decode, Tag, Tagged};
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
-/// When TLS is used, in the order of strength.
+/// `sslmode`, in increasing order of strength.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SslMode {
-    /// Never.
+    /// Never use TLS.
     Disable,
-    /// Where the server refuses a plain session.
+    /// Use TLS if the server rejects an unencrypted session.
     Allow,
-    /// Where the server offers it.
+    /// Use TLS if the server supports it.
     Prefer,
-    /// Always; with a root certificate as [`Self::VerifyCa`].
+    /// Always use TLS; with a root certificate the same as [`Self::VerifyCa`].
     Require,
-    /// Always, and the certificate has to be signed by a root that is believed.
+    /// Always use TLS, and require a certificate signed by a trusted root certificate.
     VerifyCa,
-    /// The same, and it has to be the host's.
+    /// The same, and require that the certificate matches the host name.
     VerifyFull,
 }
 
-/// Whom to believe.
+/// Source of the trusted root certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RootCertificates {
-    /// Those of the operating system.
+    /// The certificates of the operating system.
     System,
-    /// Those in this file.
+    /// The certificates in this file.
     File(PathBuf),
 }
 
-/// What a user decides about TLS.
+/// The user's TLS settings.
 #[derive(Debug, Clone)]
 pub struct TlsSettings {
-    /// When it is used, and what is verified.
+    /// `sslmode`.
     pub mode: SslMode,
-    /// Whether it starts at once, as PostgreSQL 17 can.
+    /// `sslnegotiation=direct`: whether TLS starts without a request, as of PostgreSQL 17.
     pub direct: bool,
-    /// Whom to believe.
+    /// `sslrootcert`.
     pub roots: Option<RootCertificates>,
-    /// The client's certificate and its key.
+    /// `sslcert` and `sslkey`: certificate and private key of the client.
     pub certificate: Option<(PathBuf, PathBuf)>,
-    /// A list of revoked certificates.
+    /// `sslcrl`: file of a certificate revocation list.
     pub revocations: Option<PathBuf>,
-    /// A folder of such lists.
+    /// `sslcrldir`: directory of certificate revocation lists.
     pub revocations_folder: Option<PathBuf>,
-    /// Whether the server is told the host's name.
+    /// `sslsni`: whether the client sends the host name (Server Name Indication).
     pub sni: bool,
-    /// Versions that may be spoken.
+    /// Allowed protocol versions.
     pub versions: Vec<&'static SupportedProtocolVersion>,
 }
 
-/// Why TLS cannot be used as asked.
+/// Why TLS cannot be used as configured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read, or has nothing useful in it.
-    #[error("{what} {} cannot be used: {reason}", .path.display())]
+    /// A file cannot be read or has invalid contents.
+    #[error("cannot use {what} \"{}\": {reason}", .path.display())]
     File {
-        /// Which file.
+        /// Kind of the file.
         what: &'static str,
-        /// Where.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         reason: String,
     },
-    /// A certificate cannot be verified without a root.
+    /// The mode verifies certificates, but there is no root certificate.
     #[error(
-        "sslmode={0} needs the certificate of the authority: set sslrootcert to its file, or to `system`"
+        "sslmode={0} requires a root certificate; set sslrootcert to its file or to \"system\""
     )]
     NoRoot(&'static str),
-    /// The library refuses the settings.
-    #[error("TLS cannot be set up: {0}")]
+    /// The TLS library rejects the settings.
+    #[error("cannot set up TLS: {0}")]
     Setup(String),
 }
 
-/// The versions between two, which rustls speaks; the name of one that it does not.
+/// Returns the supported versions in the given range, or the name of an unsupported version.
 pub(super) fn versions(
     min: Option<String>,
     max: Option<String>,
@@ -116,22 +117,27 @@ pub(super) fn versions(
         .filter(|(number, _)| (min..=max).contains(number))
         .map(|(_, version)| version)
         .collect();
-    if chosen.is_empty() { Err("TLSv1.3 above the maximum".to_owned()) } else { Ok(chosen) }
+    if chosen.is_empty() {
+        Err("TLSv1.3 (above ssl_max_protocol_version)".to_owned())
+    } else {
+        Ok(chosen)
+    }
 }
 
-/// TLS as one target's connections use it.
+/// The TLS configuration of a target.
 #[derive(Debug)]
 pub struct Tls {
     config: Arc<ClientConfig>,
-    /// Whether it starts without asking.
+    /// Whether TLS starts without a request to the server.
     pub direct: bool,
 }
 
 impl Tls {
-    /// Reads the files and sets up the library.
+    /// Reads the certificate files and configures the TLS library.
     ///
     /// # Errors
-    /// [`TlsError`]
+    /// [`TlsError`] if a file cannot be used, a root certificate is missing or the library rejects the
+    /// settings.
     pub fn new(settings: &TlsSettings) -> Result<Self, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let verifier = Arc::new(Verifier::new(settings, &provider)?);
@@ -151,27 +157,27 @@ impl Tls {
         };
         config.enable_sni = settings.sni;
         config.alpn_protocols = vec![b"postgresql".to_vec()];
-        // PostgreSQL hands out no tickets; and a reconnect shall cost what it costs.
+        // PostgreSQL issues no session tickets, and the cost of a reconnect must be measured in full.
         config.resumption = Resumption::disabled();
         Ok(Self { config: Arc::new(config), direct: settings.direct })
     }
 
-    /// A connection that has not said anything yet.
+    /// Returns a client connection before the handshake.
     ///
     /// # Errors
-    /// [`TlsError::Setup`] where `host` can be no name in a certificate.
+    /// [`TlsError::Setup`] if `host` is not a valid host name.
     pub fn connect(&self, host: &str) -> Result<ClientConnection, TlsError> {
         let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| TlsError::Setup(format!("`{host}` is no host name")))?;
+            .map_err(|_| TlsError::Setup(format!("invalid host name \"{host}\"")))?;
         ClientConnection::new(Arc::clone(&self.config), name)
             .map_err(|error| TlsError::Setup(error.to_string()))
     }
 }
 
-const ROOT_CERTIFICATE: &str = "the root certificate";
-const CLIENT_CERTIFICATE: &str = "the client certificate";
-const CLIENT_KEY: &str = "the client key";
-const REVOCATIONS: &str = "the revocation list";
+const ROOT_CERTIFICATE: &str = "root certificate";
+const CLIENT_CERTIFICATE: &str = "client certificate";
+const CLIENT_KEY: &str = "private key";
+const REVOCATIONS: &str = "certificate revocation list";
 
 fn file_error(what: &'static str, path: &Path, reason: &dyn std::fmt::Display) -> TlsError {
     TlsError::File { what, path: path.to_owned(), reason: reason.to_string() }
@@ -182,20 +188,20 @@ fn certificates(path: &Path, what: &'static str) -> Result<Vec<CertificateDer<'s
         .and_then(Iterator::collect)
         .map_err(|error| file_error(what, path, &error))?;
     if found.is_empty() {
-        return Err(file_error(what, path, &"no certificate in it"));
+        return Err(file_error(what, path, &"it contains no certificate"));
     }
     Ok(found)
 }
 
-/// Nobody else may read the key: libpq's rule.
+/// Reads the private key. As in libpq, other users must not have access to the file.
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     let metadata = path.metadata().map_err(|error| file_error(CLIENT_KEY, path, &error))?;
     let forbidden = if metadata.uid() == 0 { 0o037 } else { 0o077 };
     if metadata.permissions().mode() & forbidden != 0 {
-        return Err(file_error(CLIENT_KEY, path, &"others can read it: chmod 600"));
+        return Err(file_error(CLIENT_KEY, path, &"other users can access it; run: chmod 600"));
     }
     PrivateKeyDer::from_pem_file(path).map_err(|error| {
-        let reason = format!("no key in it that is not encrypted ({error})");
+        let reason = format!("it contains no unencrypted private key ({error})");
         file_error(CLIENT_KEY, path, &reason)
     })
 }
@@ -218,13 +224,13 @@ fn revocations(
     Ok(all)
 }
 
-/// Judges a server's certificate as far as the mode asks for it.
+/// Verifies a server's certificate to the extent required by `sslmode`.
 #[derive(Debug)]
 struct Verifier {
-    /// `None`: any certificate will do.
+    /// `None` accepts any certificate.
     chain: Option<Arc<WebPkiServerVerifier>>,
     roots: Vec<CertificateDer<'static>>,
-    name: bool,
+    check_name: bool,
     provider: Arc<CryptoProvider>,
 }
 
@@ -238,7 +244,7 @@ impl Verifier {
                 if found.certs.is_empty() {
                     let reason = found.errors.first().map(ToString::to_string);
                     return Err(TlsError::Setup(format!(
-                        "the system has no root certificates{}",
+                        "no root certificates found on this system{}",
                         reason.map_or_else(String::new, |reason| format!(": {reason}"))
                     )));
                 }
@@ -249,7 +255,12 @@ impl Verifier {
             return match settings.mode {
                 SslMode::VerifyCa => Err(TlsError::NoRoot("verify-ca")),
                 SslMode::VerifyFull => Err(TlsError::NoRoot("verify-full")),
-                _ => Ok(Self { chain: None, roots, name: false, provider: Arc::clone(provider) }),
+                _ => Ok(Self {
+                    chain: None,
+                    roots,
+                    check_name: false,
+                    provider: Arc::clone(provider),
+                }),
             };
         }
         let mut store = RootCertStore::empty();
@@ -257,14 +268,14 @@ impl Verifier {
         let chain =
             WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider))
                 .with_crls(revocations(settings)?)
-                // A list says nothing of certificates that it was not made for.
+                // Certificates of other issuers are not in the list.
                 .allow_unknown_revocation_status()
                 .build()
                 .map_err(|error| TlsError::Setup(error.to_string()))?;
         Ok(Self {
             chain: Some(chain),
             roots,
-            name: settings.mode == SslMode::VerifyFull,
+            check_name: settings.mode == SslMode::VerifyFull,
             provider: Arc::clone(provider),
         })
     }
@@ -289,22 +300,24 @@ impl ServerCertVerifier for Verifier {
             )
         };
         if self.roots.iter().any(|root| root == end_entity) && is_self_signed(end_entity) {
-            // It vouches for itself, and the user vouches for it.
+            // The certificate is its own issuer, and the user configured it as a root certificate.
             check_validity(end_entity, now)?;
-            if self.name {
+            if self.check_name {
                 let parsed = ParsedCertificate::try_from(end_entity)?;
                 match verify_server_name(&parsed, server_name) {
-                    Err(error) if !common_name_fits(end_entity, server_name) => return Err(error),
+                    Err(error) if !common_name_matches(end_entity, server_name) => {
+                        return Err(error);
+                    }
                     _ => {}
                 }
             }
             return Ok(ServerCertVerified::assertion());
         }
         match chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
-            // The chain was verified before the name.
+            // The library verifies the chain before the name, so the chain is valid here.
             Err(rustls::Error::InvalidCertificate(error))
                 if wrong_name(&error)
-                    && (!self.name || common_name_fits(end_entity, server_name)) =>
+                    && (!self.check_name || common_name_matches(end_entity, server_name)) =>
             {
                 Ok(ServerCertVerified::assertion())
             }
@@ -337,14 +350,14 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Whether a certificate names itself as its issuer.
+/// Returns whether the issuer of a certificate is its own subject.
 fn is_self_signed(certificate: &CertificateDer<'_>) -> bool {
     Certificate::from_der(certificate)
         .is_ok_and(|parsed| parsed.tbs_certificate.issuer == parsed.tbs_certificate.subject)
 }
 
-/// What went wrong in a handshake, for people; the library's word for it behind.
-pub(super) fn explained(error: &std::io::Error) -> String {
+/// Describes why a handshake failed, followed by the library's error in parentheses.
+pub(super) fn describe_error(error: &std::io::Error) -> String {
     let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) else {
         return error.to_string();
     };
@@ -352,7 +365,7 @@ pub(super) fn explained(error: &std::io::Error) -> String {
     let meaning = match tls {
         rustls::Error::InvalidCertificate(reason) => match reason {
             CertificateError::UnknownIssuer => {
-                "the server's certificate is signed by none of the roots (sslrootcert)"
+                "the server's certificate is not signed by a trusted root certificate (sslrootcert)"
             }
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
                 "the server's certificate has expired"
@@ -360,12 +373,12 @@ pub(super) fn explained(error: &std::io::Error) -> String {
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
                 "the server's certificate is not valid yet"
             }
-            CertificateError::Revoked => "the server's certificate was revoked",
+            CertificateError::Revoked => "the server's certificate has been revoked",
             _ if text.contains("CaUsedAsEndEntity") => {
-                "the server's certificate is its own authority, and is none of the roots: self-signed? then name it as sslrootcert"
+                "the server's certificate is a CA certificate and not among the trusted root certificates; if it is self-signed, set sslrootcert to it"
             }
             _ if text.contains("UnsupportedCertVersion") => {
-                "the server's certificate is of X.509 version 1, which is not supported: make one of version 3"
+                "the server's certificate uses X.509 version 1, which is not supported; create a version 3 certificate"
             }
             _ => return text,
         },
@@ -386,8 +399,9 @@ fn check_validity(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(),
     Ok(())
 }
 
-/// Whether a certificate without alternative names is the host's by its common name.
-fn common_name_fits(certificate: &CertificateDer<'_>, host: &ServerName<'_>) -> bool {
+/// Returns whether a certificate without subject alternative names matches the host by its common
+/// name.
+fn common_name_matches(certificate: &CertificateDer<'_>, host: &ServerName<'_>) -> bool {
     let Ok(parsed) = Certificate::from_der(certificate) else {
         return false;
     };
@@ -406,10 +420,10 @@ fn common_name_fits(certificate: &CertificateDer<'_>, host: &ServerName<'_>) -> 
         ServerName::IpAddress(address) => IpAddr::from(*address).to_string(),
         _ => return false,
     };
-    common_name(&parsed).is_some_and(|name| name_fits(&name.to_ascii_lowercase(), &host))
+    common_name(&parsed).is_some_and(|name| name_matches(&name.to_ascii_lowercase(), &host))
 }
 
-/// The last common name of the subject.
+/// Returns the last common name of the subject.
 fn common_name(certificate: &Certificate) -> Option<String> {
     const COMMON_NAME: &str = "2.5.4.3";
     let attribute = certificate
@@ -432,8 +446,8 @@ fn common_name(certificate: &Certificate) -> Option<String> {
     }
 }
 
-/// Exact, or a wildcard for the first label.
-fn name_fits(pattern: &str, host: &str) -> bool {
+/// Compares a host name with a name, or with a pattern whose first label is a wildcard.
+fn name_matches(pattern: &str, host: &str) -> bool {
     match pattern.strip_prefix("*.") {
         None => pattern == host,
         Some(rest) => host
@@ -442,9 +456,9 @@ fn name_fits(pattern: &str, host: &str) -> bool {
     }
 }
 
-/// The hash of a server's certificate that SCRAM binds to (`tls-server-end-point`, RFC 5929, 4.1):
-/// by the hash of the certificate's own signature, with SHA-256 in place of MD5 and SHA-1. `None`
-/// for signatures without such a hash (Ed25519).
+/// Returns the hash of a server's certificate for SCRAM channel binding (`tls-server-end-point`,
+/// RFC 5929, 4.1). It uses the hash function of the certificate's signature, with SHA-256 in place of
+/// MD5 and SHA-1. `None` for signatures without a separate hash function (Ed25519).
 #[must_use]
 pub fn server_end_point(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {
     let parsed = Certificate::from_der(certificate).ok()?;
@@ -470,9 +484,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wildcard_stands_for_one_label() {
-        assert!(name_fits("db.example", "db.example"));
-        assert!(name_fits("*.example.com", "db.example.com"));
+    fn a_wildcard_matches_exactly_one_label() {
+        assert!(name_matches("db.example", "db.example"));
+        assert!(name_matches("*.example.com", "db.example.com"));
         for (pattern, host) in [
             ("*.example.com", "a.b.example.com"),
             ("*.example.com", "example.com"),
@@ -480,12 +494,12 @@ mod tests {
             ("*", "x"),
             ("db.example", "db.example.evil"),
         ] {
-            assert!(!name_fits(pattern, host), "{pattern} {host}");
+            assert!(!name_matches(pattern, host), "{pattern} {host}");
         }
     }
 
     #[test]
-    fn only_versions_that_are_safe_are_spoken() {
+    fn supports_only_tls_1_2_and_1_3() {
         let count = |min: Option<&str>, max: Option<&str>| {
             versions(min.map(str::to_owned), max.map(str::to_owned)).map(|found| found.len())
         };

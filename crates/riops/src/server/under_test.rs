@@ -1,4 +1,4 @@
-//! The server under test, as a run is given it.
+//! The server under test.
 
 use std::time::{Duration, Instant};
 
@@ -9,8 +9,8 @@ use super::conninfo::ConnInfo;
 use super::pooler::Pooler;
 use crate::host::Interrupt;
 
-/// Between two attempts to connect to a server that is still starting.
-const PAUSE: Duration = Duration::from_millis(200);
+/// Pause between attempts to connect to a server that is still starting.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// Why a server cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -18,34 +18,34 @@ pub enum ServerError {
     /// The connection failed.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
-    /// Session locks and settings cannot be relied on.
+    /// Session locks and settings are unreliable in transaction mode.
     #[error(
-        "between riops and the server: {0}; preparing, verifying and dropping a dataset need sessions of their own: name the server itself, or use a session-mode pool"
+        "preparing, verifying or dropping a dataset requires dedicated server connections, but riops is connected through {0}; connect to the server directly, or use a session-mode pool"
     )]
     TransactionPool(Pooler),
 }
 
-/// Where the database is.
+/// The server under test.
 #[derive(Debug, Clone)]
 pub struct Server {
-    /// How to connect.
+    /// Connection settings.
     pub conninfo: ConnInfo,
-    /// Whether it is the embedded server: nobody else's data are there.
+    /// Whether it is the embedded server, which contains only data of riops.
     pub embedded: bool,
 }
 
 impl Server {
-    /// A server that its user named.
+    /// Returns a server specified by the user.
     #[must_use]
     pub fn named(conninfo: ConnInfo) -> Self {
         Self { conninfo, embedded: false }
     }
 
-    /// Waits until a session is accepted, for so many seconds: a database that starts together with riops
-    /// is not there at once. Without a time it does not connect at all.
+    /// Waits up to `within_s` seconds until the server accepts a connection, for databases that start
+    /// together with riops. Does nothing if `within_s` is `None`.
     ///
     /// # Errors
-    /// [`ConnectionError`] of the last attempt, or of one that no later attempt could change.
+    /// [`ConnectionError`] of the last attempt. Errors that a retry cannot resolve are returned at once.
     pub fn await_connection(
         &self,
         within_s: Option<f64>,
@@ -55,13 +55,13 @@ impl Server {
             return Ok(());
         };
         let within = Duration::try_from_secs_f64(within_s).unwrap_or_default();
-        self.connect_within(within, PAUSE, interrupt).map(drop)
+        self.connect_within(within, RETRY_PAUSE, interrupt).map(drop)
     }
 
-    /// Opens a connection to a server that may not answer yet.
+    /// Opens a connection to a server that may still be starting.
     ///
     /// # Errors
-    /// [`ConnectionError`] of the last attempt, or of one that no later attempt could change.
+    /// [`ConnectionError`] of the last attempt. Errors that a retry cannot resolve are returned at once.
     pub fn connect_within(
         &self,
         within: Duration,
@@ -79,16 +79,17 @@ impl Server {
         }
     }
 
-    /// Makes the sessions of a run distinguishable on the server, unless the user has named them.
+    /// Sets `application_name` to the id of the run, unless the user has set it.
     pub fn name_sessions(&mut self, run: &Uuid) {
         self.conninfo.application_name.get_or_insert_with(|| format!("riops/{run}"));
     }
 
-    /// Fails where the locks that protect a dataset could not be relied on.
+    /// Checks that session-level locks, which protect a dataset, are reliable on this connection.
     ///
     /// # Errors
-    /// [`ServerError::TransactionPool`]
-    pub fn require_own_sessions(&self, interrupt: &Interrupt) -> Result<(), ServerError> {
+    /// [`ServerError::TransactionPool`] behind a pooler in transaction mode, or
+    /// [`ServerError::Connection`] if connecting fails.
+    pub fn require_dedicated_sessions(&self, interrupt: &Interrupt) -> Result<(), ServerError> {
         if self.embedded {
             return Ok(());
         }

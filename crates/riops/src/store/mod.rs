@@ -2,4 +2,4 @@
 
 mod sqlite;
 
-pub use sqlite::{Listed, SqliteStore, StoreError, default_path};
+pub use sqlite::{RunSummary, SqliteStore, StoreError, default_path};

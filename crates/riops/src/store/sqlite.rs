@@ -1,7 +1,7 @@
-//! Records in a SQLite file in the user's data folder.
+//! Records in a SQLite file in the user's data directory.
 //!
-//! The record itself is kept whole, as JSON; beside it stand the few columns by which runs are
-//! listed and found. Migrations only add, and run when an older file is opened.
+//! Each record is stored as complete JSON, with the few columns that are needed to list and find runs.
+//! Migrations only add to the schema; they run when an older file is opened.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -12,71 +12,73 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::record::{DiskLimit, Record};
 use crate::run::History;
 
-/// One step each; the file's `user_version` says how many were done.
+/// Migration steps; `user_version` of the file is the number of completed steps.
 const MIGRATIONS: [&str; 2] = [
     include_str!("../../../../sql/store/0001_run.sql"),
     include_str!("../../../../sql/store/0002_disk_limit.sql"),
 ];
 
-/// Two riops may end at the same moment.
+/// Two riops processes may save a run at the same time.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why a record could not be kept or found.
+/// Failure to store or find a record.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The folder cannot be made.
-    #[error("cannot make the folder {path} for the store: {source}; choose a file with --store")]
+    /// The directory cannot be created.
+    #[error(
+        "cannot create the directory {path} for the store: {source}; choose another file with --store"
+    )]
     Folder {
-        /// Which.
+        /// Path of the directory.
         path: PathBuf,
-        /// Why not.
+        /// Reason.
         source: std::io::Error,
     },
-    /// SQLite failed.
-    #[error("the store {path}: {source}")]
+    /// An SQLite operation failed.
+    #[error("cannot access the store {path}: {source}")]
     Sqlite {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What SQLite says.
+        /// Error from SQLite.
         source: rusqlite::Error,
     },
-    /// A newer riops wrote the file.
+    /// The file was written by a newer version of riops.
     #[error(
-        "the store {path} was written by a newer riops (version {found}, this one knows {known})"
+        "the store {path} has format version {found}, but this riops supports only {known}; use a newer riops"
     )]
     Newer {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its version.
+        /// Format version of the file.
         found: usize,
-        /// The newest version known here.
+        /// Newest supported format version.
         known: usize,
     },
-    /// A record cannot be read or written as JSON.
-    #[error("the record {id} is damaged: {source}")]
+    /// A record cannot be encoded or decoded as JSON.
+    #[error("cannot read or write the record \"{id}\" as JSON: {source}")]
     Json {
-        /// Which.
+        /// Id of the record.
         id: String,
-        /// Why.
+        /// Reason.
         source: serde_json::Error,
     },
-    /// No such run.
-    #[error("there is no run {0} in the store; riops runs list shows all")]
+    /// The run does not exist.
+    #[error("run \"{0}\" not found in the store; list all runs with: riops runs list")]
     NotFound(String),
-    /// Several runs begin like that.
-    #[error("{count} runs begin with {prefix}: give more of the id")]
+    /// Several runs match.
+    #[error("run id \"{prefix}\" is ambiguous: {count} runs match; give more characters of the id")]
     Ambiguous {
-        /// What was given.
+        /// Part of the id that was given.
         prefix: String,
-        /// How many there are.
+        /// Number of matching runs.
         count: usize,
     },
-    /// The store has no run at all.
-    #[error("the store {0} has no runs yet: make one with: riops run rows")]
+    /// The store contains no runs.
+    #[error("the store {0} has no runs yet; start one with: riops run rows")]
     Empty(PathBuf),
 }
 
-/// The store's file where none was named: in the user's data folder.
+/// Returns the default path of the store, in the user's data directory.
 #[must_use]
 pub fn default_path() -> PathBuf {
     let variable =
@@ -94,10 +96,10 @@ pub fn default_path() -> PathBuf {
         )
 }
 
-/// A line of the list of runs.
+/// One line of the list of runs.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
-#[expect(missing_docs, reason = "the columns of the table, by their names in the record")]
-pub struct Listed {
+#[expect(missing_docs, reason = "columns of the table, named as in the record")]
+pub struct RunSummary {
     pub id: String,
     pub started_at: String,
     pub workload: String,
@@ -111,7 +113,7 @@ pub struct Listed {
     pub p99_us: Option<f64>,
 }
 
-/// A file of records.
+/// A SQLite file with records.
 #[derive(Debug)]
 pub struct SqliteStore {
     connection: Connection,
@@ -119,10 +121,10 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the file, and makes or updates it as needed.
+    /// Opens the file; creates or migrates it if necessary.
     ///
     /// # Errors
-    /// [`StoreError`]
+    /// Returns [`StoreError`] if the store cannot be accessed.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder)
@@ -133,12 +135,12 @@ impl SqliteStore {
         let mut store = Self { connection, path: path.to_owned() };
         store.connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
         store.migrate()?;
-        // A file that cannot be written is better known now than after the run.
+        // Fail on a read-only file now rather than after the run.
         store.connection.execute_batch("begin immediate; rollback").map_err(failed)?;
         Ok(store)
     }
 
-    /// The file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -165,7 +167,7 @@ impl SqliteStore {
             Err(error) => return Err(failed(error)),
         }
         let mut steps = || -> rusqlite::Result<()> {
-            // Immediate: two that open a new file at once do not both migrate it.
+            // Immediate: prevents two processes that open a new file at once from both migrating it.
             let transaction = self
                 .connection
                 .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
@@ -182,15 +184,15 @@ impl SqliteStore {
         steps().map_err(failed)
     }
 
-    /// Keeps a record.
+    /// Stores a record.
     ///
     /// # Errors
-    /// [`StoreError`]
+    /// Returns [`StoreError`] if the store cannot be accessed.
     pub fn save(&self, record: &Record) -> Result<(), StoreError> {
         let id = record.id.to_string();
         let json = serde_json::to_string(record)
             .map_err(|source| StoreError::Json { id: id.clone(), source })?;
-        // Of several, the list shows the fastest; a statement that ran once has no rate.
+        // The list shows the fastest of several stages; a statement that ran once has no rate.
         let stage = record
             .stages
             .iter()
@@ -204,7 +206,7 @@ impl SqliteStore {
                 params![
                     id,
                     record.started_at.to_string(),
-                    told_workload(record),
+                    workload_title(record),
                     record.label,
                     format!("{} {}", record.target.flavor, record.target.server_version),
                     record.status.as_str(),
@@ -213,7 +215,9 @@ impl SqliteStore {
                     stage.map(|stage| stage.throughput.rows_per_s),
                     stage.map(|stage| stage.throughput.transactions_per_s),
                     stage
-                        .and_then(|stage| stage.session_loop.service_us.as_ref())
+                        .map(|stage| &stage.session_loop)
+                        // With a rate, only the response time includes the wait for a session.
+                        .and_then(|each| each.response_us.as_ref().or(each.service_us.as_ref()))
                         .map(|latency| latency.p99),
                     json,
                 ],
@@ -222,11 +226,11 @@ impl SqliteStore {
             .map_err(self.failed())
     }
 
-    /// Keeps what a device of a machine can do, in the place of what was known of it.
+    /// Stores the measured limits of a device of a machine; replaces older ones.
     ///
     /// # Errors
-    /// [`StoreError`]
-    pub fn keep_disk_limit(&self, host: &str, limit: &DiskLimit) -> Result<(), StoreError> {
+    /// Returns [`StoreError`] if the store cannot be accessed.
+    pub fn save_disk_limit(&self, host: &str, limit: &DiskLimit) -> Result<(), StoreError> {
         let json = serde_json::to_string(limit)
             .map_err(|source| StoreError::Json { id: limit.device.clone(), source })?;
         self.connection
@@ -238,10 +242,10 @@ impl SqliteStore {
             .map_err(self.failed())
     }
 
-    /// What is known of a device of a machine.
+    /// Returns the stored limits of a device of a machine.
     ///
     /// # Errors
-    /// [`StoreError`]
+    /// Returns [`StoreError`] if the store cannot be accessed.
     pub fn disk_limit(&self, host: &str, device: &str) -> Result<Option<DiskLimit>, StoreError> {
         let sql = "select figures from disk_limit where host = ?1 and device = ?2";
         let json: Option<String> = self
@@ -254,19 +258,19 @@ impl SqliteStore {
             .map_err(|source| StoreError::Json { id: device.to_owned(), source })
     }
 
-    /// All runs, the newest first, at most `limit`.
+    /// Returns at most `limit` runs, newest first.
     ///
     /// # Errors
-    /// [`StoreError`]
-    pub fn list(&self, limit: u32) -> Result<Vec<Listed>, StoreError> {
-        let read = || -> rusqlite::Result<Vec<Listed>> {
+    /// Returns [`StoreError`] if the store cannot be accessed.
+    pub fn list(&self, limit: u32) -> Result<Vec<RunSummary>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<RunSummary>> {
             let mut statement = self.connection.prepare(
                 "select id, started_at, workload, label, target, status, valid, sessions,
                         rows_per_s, transactions_per_s, p99_us
                    from run order by started_at desc, id desc limit ?1",
             )?;
             let rows = statement.query_map([limit], |row| {
-                Ok(Listed {
+                Ok(RunSummary {
                     id: row.get(0)?,
                     started_at: row.get(1)?,
                     workload: row.get(2)?,
@@ -285,11 +289,12 @@ impl SqliteStore {
         read().map_err(self.failed())
     }
 
-    /// The record whose id ends or begins with `part`, or the newest one for `last`. The end of
-    /// an id is what the list shows: ids made in the same minute begin alike.
+    /// Returns the record whose id starts or ends with `part`, or the newest record for `last`. The
+    /// list shows the end of each id because ids created in the same minute share their beginning.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`], [`StoreError::Ambiguous`], [`StoreError::Empty`]
+    /// Returns [`StoreError::NotFound`], [`StoreError::Ambiguous`] or [`StoreError::Empty`] if no
+    /// single run matches.
     pub fn find(&self, part: &str) -> Result<Record, StoreError> {
         let json = if part == "last" {
             self.connection
@@ -339,8 +344,8 @@ impl History for SqliteStore {
     }
 }
 
-/// The workload with what was measured of it, where that is one thing: `oltp, point-select`.
-fn told_workload(record: &Record) -> Cow<'_, str> {
+/// Returns the workload and, for a single operation, its name: `oltp, point-select`.
+fn workload_title(record: &Record) -> Cow<'_, str> {
     match record.stages.as_slice() {
         [stage] if stage.name.starts_with(&record.workload) => stage.name.as_str().into(),
         _ => record.plan.work.spec().title().into(),
@@ -353,9 +358,9 @@ mod tests {
     use crate::report::{example_cbc, example_record};
 
     #[test]
-    fn a_record_survives_the_store_and_is_found_by_a_part_of_its_id() {
+    fn finds_a_stored_record_by_part_of_its_id() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("deep/er/runs.sqlite");
+        let path = folder.path().join("nested/directory/runs.sqlite");
         let record = example_record();
         let id = record.id.to_string();
         SqliteStore::open(&path).unwrap().save(&record).unwrap();
@@ -369,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_or_ambiguous_part_is_an_error() {
+    fn rejects_unknown_and_ambiguous_parts_of_an_id() {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(&folder.path().join("runs.sqlite")).unwrap();
         assert!(matches!(store.find("last"), Err(StoreError::Empty(_))));
@@ -387,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_check_is_listed_by_its_size_and_the_rate_of_its_selects_if_any() {
+    fn lists_a_block_check_with_its_size_and_the_rate_of_its_selects() {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(&folder.path().join("runs.sqlite")).unwrap();
         let mut record = example_cbc();
@@ -403,20 +408,20 @@ mod tests {
     }
 
     #[test]
-    fn what_a_device_can_do_is_kept_by_machine_and_the_last_word_counts() {
+    fn stores_the_latest_limits_of_a_device_per_machine() {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(&folder.path().join("runs.sqlite")).unwrap();
         let mut limit = example_cbc().target.disk_limit.unwrap();
-        store.keep_disk_limit("one", &limit).unwrap();
+        store.save_disk_limit("one", &limit).unwrap();
         limit.sequential_read.mb_s = 900.0;
-        store.keep_disk_limit("one", &limit).unwrap();
+        store.save_disk_limit("one", &limit).unwrap();
         assert_eq!(store.disk_limit("one", "vda").unwrap(), Some(limit));
         assert_eq!(store.disk_limit("one", "vdb").unwrap(), None);
         assert_eq!(store.disk_limit("other", "vda").unwrap(), None);
     }
 
     #[test]
-    fn a_file_of_a_newer_version_and_one_that_is_no_store_are_left_alone() {
+    fn does_not_modify_newer_stores_and_files_that_are_not_stores() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.sqlite");
         SqliteStore::open(&path)

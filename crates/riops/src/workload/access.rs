@@ -1,6 +1,6 @@
-//! Access paths: what a statement promises, and what the plan of the server says.
+//! Access paths: compares the expected access path of a statement with the plan of the server.
 //!
-//! Pure: takes the text of EXPLAIN (FORMAT JSON) and gives a judgement.
+//! Pure: parses the output of EXPLAIN (FORMAT JSON). It must not talk to the server.
 
 use std::fmt;
 
@@ -9,68 +9,68 @@ use serde_json::Value;
 use super::transaction::with_literals;
 use crate::server::Flavor;
 
-/// How a statement has to reach its rows.
+/// The expected access path of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccessPath {
-    /// The index gives the keys, each row is fetched from the table.
+    /// The index finds the keys, and each row is fetched from the table.
     IndexScan {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// The index.
+        /// Name of the index.
         index: String,
     },
-    /// The index alone gives the answer.
+    /// All columns come from the index.
     IndexOnlyScan {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// The index.
+        /// Name of the index.
         index: String,
-        /// Whether rows that were just updated may be looked up in the table.
-        visits_allowed: bool,
+        /// Whether heap fetches of recently updated rows are allowed.
+        heap_fetches_allowed: bool,
     },
-    /// The index gives the rows that are updated.
+    /// The index finds the rows to update.
     UpdateByIndex {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// The index.
+        /// Name of the index.
         index: String,
     },
-    /// The index gives the rows that are deleted.
+    /// The index finds the rows to delete.
     DeleteByIndex {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// The index.
+        /// Name of the index.
         index: String,
     },
-    /// Several ranges of the index give the rows together.
+    /// A bitmap combines several ranges of the index.
     BitmapScan {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// The index.
+        /// Name of the index.
         index: String,
     },
-    /// The index gives the rows, one by one or sorted by their place.
+    /// The index finds the rows, by an index scan or a bitmap heap scan.
     ByIndex {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// The index.
+        /// Name of the index.
         index: String,
     },
-    /// The table is read as it lies.
+    /// The whole table is read sequentially.
     SeqScan {
-        /// The table.
+        /// Name of the table.
         table: String,
     },
-    /// The rows of both tables are reached by their indexes.
+    /// Both tables of a join are read through their indexes.
     JoinByIndex {
-        /// The tables.
+        /// Both tables.
         tables: [String; 2],
-        /// An index of each.
+        /// One index of each table.
         indexes: [String; 2],
     },
-    /// Rows are inserted, and no table is read.
+    /// Rows are inserted without reading a table.
     Insert {
-        /// The table.
+        /// Name of the table.
         table: String,
     },
 }
@@ -80,32 +80,32 @@ impl fmt::Display for AccessPath {
         let (kind, table, index) = self.parts();
         match self {
             Self::UpdateByIndex { .. } => {
-                write!(formatter, "update of {table} through {kind} on {index}")
+                write!(formatter, "Update on {table}, {kind} using {index}")
             }
             Self::DeleteByIndex { .. } => {
-                write!(formatter, "delete from {table} through {kind} on {index}")
+                write!(formatter, "Delete on {table}, {kind} using {index}")
             }
             Self::SeqScan { .. } => write!(formatter, "{kind} on {table}"),
             Self::ByIndex { .. } => {
-                write!(formatter, "Index or Bitmap Heap Scan on {index}, table {table}")
+                write!(formatter, "Index Scan or Bitmap Heap Scan using {index} on {table}")
             }
             Self::JoinByIndex { tables: [one, other], indexes: [index, other_index] } => {
                 write!(
                     formatter,
-                    "join of {one} and {other} through {kind} on {index} and {other_index}"
+                    "join of {one} and {other}, {kind} using {index} and {other_index}"
                 )
             }
-            Self::Insert { .. } => write!(formatter, "insert into {table}, no table read"),
-            Self::IndexOnlyScan { visits_allowed: true, .. } => {
-                write!(formatter, "{kind} on {index}, table {table} visited for updated rows")
+            Self::Insert { .. } => write!(formatter, "Insert on {table}, no table read"),
+            Self::IndexOnlyScan { heap_fetches_allowed: true, .. } => {
+                write!(formatter, "{kind} using {index} on {table}, heap fetches allowed")
             }
-            _ => write!(formatter, "{kind} on {index}, table {table}"),
+            _ => write!(formatter, "{kind} using {index} on {table}"),
         }
     }
 }
 
 impl AccessPath {
-    /// The scan's node type, the table and the index.
+    /// Returns the node type of the scan, the table and the index.
     fn parts(&self) -> (&'static str, &str, &str) {
         match self {
             Self::IndexScan { table, index }
@@ -123,66 +123,65 @@ impl AccessPath {
     }
 }
 
-/// A statement of a session with the access path that it promises.
+/// A statement of a session with its expected access path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
     /// Name of the prepared statement.
     pub statement: String,
-    /// Its text.
+    /// Text of the statement.
     pub sql: String,
-    /// The parameters for which the plan is asked, as SQL.
+    /// Parameter values for EXPLAIN, as SQL literals.
     pub arguments: Vec<String>,
-    /// The rows that the statement reads or updates with them.
+    /// Number of rows that the statement reads or updates with these parameters.
     pub rows: u64,
-    /// The promise.
+    /// Expected access path.
     pub expected: AccessPath,
-    /// Whose EXPLAIN is asked.
+    /// Flavor of the server that executes EXPLAIN.
     pub flavor: Flavor,
 }
 
-/// Requests to the storage nodes of `YugabyteDB` that one execution of a statement made.
+/// Requests to the storage nodes of `YugabyteDB` by one execution of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StorageRequests {
-    /// Requests that read.
+    /// Read requests.
     pub reads: u64,
-    /// Rows that they scanned, where the server counts them.
+    /// Rows scanned by these requests, if the server counts them.
     pub rows_scanned: Option<u64>,
-    /// Rows of the statement.
+    /// Rows that the statement reads.
     pub rows: u64,
 }
 
-/// What a plan shows.
+/// Result of comparing a plan with the expected access path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Whether the promise is kept.
+    /// Whether the access path is as expected.
     pub held: bool,
-    /// The plan, one node a line.
+    /// The plan, one node per line.
     pub outline: String,
-    /// What its execution asked of the storage, where the server says so.
+    /// Requests to the storage during the execution, if the server reports them.
     pub storage: Option<StorageRequests>,
 }
 
-/// Deeper plans than any statement of riops has; a plan of the target is foreign input.
+/// Maximum depth of a plan, greater than that of any statement of riops. Plans are untrusted input.
 const DEPTH_MAX: usize = 32;
 
 impl Access {
-    /// The statement that shows the plan which this session would use now: with `by_name` that of
-    /// the prepared statement, be it custom or generic, else that of the text with its parameters
-    /// in it, as the simple protocol sends it and as an unnamed statement is planned.
+    /// Returns the EXPLAIN statement for the plan that this session would use now. With `by_name` it
+    /// explains the prepared statement, with a custom or generic plan; otherwise the text with literals for
+    /// the parameters, as the simple protocol sends it and as an unnamed statement is planned.
     #[must_use]
     pub fn explain_sql(&self, by_name: bool) -> String {
         let analyze = match (&self.expected, self.flavor) {
-            // Running it would change rows.
+            // ANALYZE would change rows.
             (
                 AccessPath::UpdateByIndex { .. }
                 | AccessPath::DeleteByIndex { .. }
                 | AccessPath::Insert { .. },
                 _,
             ) => "",
-            // Where the rows come from, only DIST tells.
+            // Only DIST shows the requests to the storage.
             (_, Flavor::YugabyteDb) => "analyze, dist, ",
-            // The plan of an index-only scan does not say whether it visits the table all the
-            // same: only running it does.
+            // Only ANALYZE shows the heap fetches of an index-only scan.
             (AccessPath::IndexOnlyScan { .. }, _) => "analyze, timing off, summary off, ",
             _ => "",
         };
@@ -196,21 +195,21 @@ impl Access {
         format!("explain ({analyze}format json, costs off) {statement}")
     }
 
-    /// Judges the plan that [`Self::explain_sql`] returned.
+    /// Compares the result of [`Self::explain_sql`] with the expected access path.
     #[must_use]
     pub fn judge(&self, json: &str) -> Finding {
         let Ok(document) = serde_json::from_str::<Value>(json) else {
-            let outline = "a plan that is no JSON".to_owned();
+            let outline = "the plan is not valid JSON".to_owned();
             return Finding { held: false, outline, storage: None };
         };
         let root = document.get(0).and_then(|first| first.get("Plan")).unwrap_or(&Value::Null);
         let mut nodes = Vec::new();
         collect(root, 0, &mut nodes);
         let outline = outline(root);
-        Finding { held: self.is_kept_by(&nodes), outline, storage: self.storage(&document) }
+        Finding { held: self.matches(&nodes), outline, storage: self.storage(&document) }
     }
 
-    /// The totals that DIST adds beside the plan; zeros are left out there.
+    /// Returns the totals that DIST adds to the plan. DIST omits zeros.
     fn storage(&self, document: &Value) -> Option<StorageRequests> {
         let total = |label: &str| document.get(0)?.get(label)?.as_u64();
         Some(StorageRequests {
@@ -220,7 +219,7 @@ impl Access {
         })
     }
 
-    fn is_kept_by(&self, nodes: &[Node<'_>]) -> bool {
+    fn matches(&self, nodes: &[Node<'_>]) -> bool {
         let (kind, table, index) = self.expected.parts();
         let mut scans = nodes.iter().filter(|node| node.reads_a_table());
         let is = |node: &Node<'_>, kind: &str, table: &str, index: &str| {
@@ -232,7 +231,7 @@ impl Access {
         match &self.expected {
             AccessPath::ByIndex { table, index } => {
                 let (table, index) = (table.clone(), index.clone());
-                let either = |expected| Self { expected, ..self.clone() }.is_kept_by(nodes);
+                let either = |expected| Self { expected, ..self.clone() }.matches(nodes);
                 return either(AccessPath::IndexScan {
                     table: table.clone(),
                     index: index.clone(),
@@ -245,15 +244,15 @@ impl Access {
                 return inserts && scans.next().is_none();
             }
             AccessPath::SeqScan { .. } => {
-                let promised = scans.next().is_some_and(|scan| is(scan, kind, table, ""));
-                return promised && scans.next().is_none();
+                let expected_scan = scans.next().is_some_and(|scan| is(scan, kind, table, ""));
+                return expected_scan && scans.next().is_none();
             }
             AccessPath::BitmapScan { .. } => {
-                let promised = scans.next().is_some_and(|scan| is(scan, kind, table, ""));
+                let expected_scan = scans.next().is_some_and(|scan| is(scan, kind, table, ""));
                 let ranges: Vec<_> = scans.collect();
                 let range =
                     |node: &&Node<'_>| is(node, "Bitmap Index Scan", "", index) && by_index(node);
-                return promised && !ranges.is_empty() && ranges.iter().all(range);
+                return expected_scan && !ranges.is_empty() && ranges.iter().all(range);
             }
             AccessPath::JoinByIndex { tables: [_, other], indexes: [_, other_index] } => {
                 let scans: Vec<_> = scans.filter(|scan| by_index(scan)).collect();
@@ -269,30 +268,33 @@ impl Access {
             }
             _ => {}
         }
-        let promised =
+        let expected_scan =
             scans.next().is_some_and(|scan| is(scan, kind, table, index) && by_index(scan));
         let operation =
             nodes.iter().map(|node| node.text("Operation")).find(|text| !text.is_empty());
-        let wanted = match self.expected {
+        let expected_operation = match self.expected {
             AccessPath::UpdateByIndex { .. } => Some("Update"),
             AccessPath::DeleteByIndex { .. } => Some("Delete"),
             _ => None,
         };
-        let visits = nodes.iter().any(|node| node.heap_fetches() > 0);
-        let visits_allowed =
-            !matches!(self.expected, AccessPath::IndexOnlyScan { visits_allowed: false, .. });
-        promised && scans.next().is_none() && operation == wanted && (visits_allowed || !visits)
+        let has_heap_fetches = nodes.iter().any(|node| node.heap_fetches() > 0);
+        let heap_fetches_allowed =
+            !matches!(self.expected, AccessPath::IndexOnlyScan { heap_fetches_allowed: false, .. });
+        expected_scan
+            && scans.next().is_none()
+            && operation == expected_operation
+            && (heap_fetches_allowed || !has_heap_fetches)
     }
 }
 
-/// A plan, one node a line, of the text of EXPLAIN (FORMAT JSON).
+/// Formats a plan of EXPLAIN (FORMAT JSON), one node per line.
 pub(super) fn outline(root: &Value) -> String {
     let mut nodes = Vec::new();
     collect(root, 0, &mut nodes);
     nodes.iter().map(Node::line).collect::<Vec<_>>().join("\n")
 }
 
-/// A node of a plan and how deep it stands.
+/// A node of a plan with its depth.
 struct Node<'a> {
     depth: usize,
     fields: &'a Value,
@@ -313,13 +315,13 @@ impl<'a> Node<'a> {
         self.fields.get(field).and_then(Value::as_str).unwrap_or("")
     }
 
-    /// Rows that an index-only scan looked up in the table.
+    /// Returns the number of rows that an index-only scan fetched from the table.
     fn heap_fetches(&self) -> u64 {
         self.fields.get("Heap Fetches").and_then(Value::as_u64).unwrap_or(0)
     }
 
-    /// Any node that stands for access to a table, whatever it is called, a bitmap's index
-    /// included; not the scan of another node's result.
+    /// Returns whether the node accesses a table or an index, regardless of its type. This includes bitmap
+    /// index scans but not scans of another node's result.
     fn reads_a_table(&self) -> bool {
         let kind = self.text("Node Type");
         kind != "ModifyTable"
@@ -344,7 +346,7 @@ impl<'a> Node<'a> {
             }
         }
         if self.heap_fetches() > 0 {
-            let _ = write!(line, ", {} rows looked up in the table", self.heap_fetches());
+            let _ = write!(line, ", Heap Fetches: {}", self.heap_fetches());
         }
         line
     }
@@ -385,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn the_promised_scan_is_recognized_and_shown() {
+    fn recognizes_the_expected_scan() {
         let finding = index_scan().judge(&plan(&scan("Index Scan")));
         assert!(finding.held);
         assert_eq!(
@@ -395,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn every_other_path_breaks_the_promise() {
+    fn rejects_every_other_access_path() {
         let seq = json!({"Node Type": "Seq Scan", "Relation Name": "rows_0001", "Filter": "(mykey >= 1)"});
         let bitmap = json!({"Node Type": "Bitmap Heap Scan", "Relation Name": "rows_0001",
             "Plans": [{"Node Type": "Bitmap Index Scan", "Index Name": "rows_0001_asc_mykey", "Index Cond": "x"}]});
@@ -413,23 +415,23 @@ mod tests {
     }
 
     #[test]
-    fn an_index_only_promise_needs_an_index_only_scan() {
+    fn an_index_only_scan_must_not_fetch_from_the_heap_unless_allowed() {
         let (table, index) = names();
-        let with = |visits_allowed| {
+        let with = |heap_fetches_allowed| {
             let (table, index) = (table.clone(), index.clone());
-            access(AccessPath::IndexOnlyScan { table, index, visits_allowed })
+            access(AccessPath::IndexOnlyScan { table, index, heap_fetches_allowed })
         };
         assert!(with(false).judge(&plan(&scan("Index Only Scan"))).held);
         assert!(!with(false).judge(&plan(&scan("Index Scan"))).held);
-        let mut visiting = scan("Index Only Scan");
-        visiting["Heap Fetches"] = json!(7);
-        let finding = with(false).judge(&plan(&visiting));
-        assert!(!finding.held && finding.outline.ends_with("7 rows looked up in the table"));
-        assert!(with(true).judge(&plan(&visiting)).held);
+        let mut fetching = scan("Index Only Scan");
+        fetching["Heap Fetches"] = json!(7);
+        let finding = with(false).judge(&plan(&fetching));
+        assert!(!finding.held && finding.outline.ends_with(", Heap Fetches: 7"));
+        assert!(with(true).judge(&plan(&fetching)).held);
     }
 
     #[test]
-    fn an_update_needs_an_update_through_the_index() {
+    fn an_update_must_find_its_rows_through_the_index() {
         let (table, index) = names();
         let access = access(AccessPath::UpdateByIndex { table, index });
         let update = json!({"Node Type": "Aggregate", "Plans": [
@@ -442,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn on_yugabytedb_the_requests_to_the_storage_are_asked_and_read() {
+    fn reads_the_storage_requests_of_yugabytedb() {
         let access = Access { flavor: Flavor::YugabyteDb, ..index_scan() };
         assert_eq!(
             access.explain_sql(true),
@@ -457,14 +459,14 @@ mod tests {
         assert!(finding.held);
         let expected = StorageRequests { reads: 2, rows_scanned: Some(20), rows: 10 };
         assert_eq!(finding.storage, Some(expected));
-        // An update would be made by running it.
+        // ANALYZE would execute the update.
         let (table, index) = names();
         let update = Access { expected: AccessPath::UpdateByIndex { table, index }, ..access };
         assert!(!update.explain_sql(true).contains("analyze"));
     }
 
     #[test]
-    fn the_plan_of_the_prepared_statement_is_asked_or_that_of_its_text() {
+    fn explains_the_prepared_statement_or_its_text() {
         assert_eq!(
             index_scan().explain_sql(true),
             "explain (format json, costs off) execute \"read_0001\"(1, 10)"
@@ -476,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn the_paths_of_sysbench_s_statements_are_told_apart() {
+    fn distinguishes_the_access_paths_of_sysbench_statements() {
         let (table, index) = names();
         let modify = |operation: &str| {
             json!({"Node Type": "ModifyTable", "Operation": operation, "Relation Name": table,
@@ -515,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn an_insert_goes_into_its_table_and_reads_none() {
+    fn an_insert_must_not_read_a_table() {
         let insert = access(AccessPath::Insert { table: "t".to_owned() });
         let plan = |table: &str, below: Value| {
             let node = json!({"Node Type": "ModifyTable", "Operation": "Insert",
@@ -528,7 +530,7 @@ mod tests {
         assert!(insert.judge(&plan("t", json!({"Node Type": "ProjectSet"}))).held);
         assert!(!insert.judge(&plan("other", values)).held);
         assert!(!insert.judge(&plan("t", scan)).held);
-        // It is shown, and not run.
+        // EXPLAIN does not execute the insert.
         assert!(insert.explain_sql(true).starts_with("explain (format json"));
     }
 }

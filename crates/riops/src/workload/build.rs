@@ -1,56 +1,56 @@
-//! From the parameters of a plan to the workload that they describe: the one dispatch of this layer.
+//! Builds the workload that the parameters of a plan describe. The only dispatch on workloads in this module.
 
 use super::Workload;
 use crate::plan::work::dispatch_dataset;
 use crate::plan::{DatasetPlan, Member, PlanError, Protocol};
 use crate::server::Flavor;
 
-/// For what a workload is built.
+/// Context in which a workload is built.
 #[derive(Debug, Clone, Copy)]
 pub struct BuildFor<'a> {
-    /// The dataset that was found; `None` where the workload needs none.
+    /// Dataset found in the server; `None` if the workload does not need one.
     pub dataset: Option<&'a DatasetPlan>,
-    /// The server's.
+    /// Flavor of the server.
     pub flavor: Flavor,
-    /// How the statements are sent.
+    /// Protocol that sends the statements.
     pub protocol: Protocol,
 }
 
 impl<'a> BuildFor<'a> {
-    /// The dataset, where the workload needs one of this type.
+    /// Returns the dataset as the type that the workload requires.
     ///
     /// # Errors
-    /// [`PlanError`] where it is another one.
+    /// Returns [`PlanError`] if the dataset is missing or of another type.
     pub fn dataset<T: Member<DatasetPlan>>(&self) -> Result<&'a T, PlanError> {
         self.dataset
             .and_then(DatasetPlan::get)
-            .ok_or_else(|| PlanError("the dataset is not that of the workload".to_owned()))
+            .ok_or_else(|| PlanError("the dataset belongs to another workload".to_owned()))
     }
 }
 
-/// The parameters of a run whose stages are loops of sessions.
+/// Parameters of a run whose stages are loops of sessions.
 pub trait Build {
-    /// The workload that does this.
+    /// Builds the workload for these parameters.
     ///
     /// # Errors
-    /// [`PlanError`] where the dataset does not allow it.
+    /// Returns [`PlanError`] if the parameters do not fit the dataset.
     fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError>;
 }
 
-/// The parameters of a dataset.
+/// Parameters of a dataset.
 pub trait Describe {
-    /// A workload on such a dataset, with the defaults of a run, to prepare and to verify it; `None` where
-    /// neither exists.
+    /// Returns a workload with default run parameters that can prepare and verify the dataset; `None` if the
+    /// dataset supports neither.
     fn describe(&self) -> Option<Box<dyn Workload>>;
 }
 
-/// A workload on the dataset, to prepare and to verify it.
+/// Returns a workload that can prepare and verify the dataset.
 ///
 /// # Errors
-/// [`PlanError`] for a dataset that only its own run makes.
+/// Returns [`PlanError`] if only a run can create the dataset.
 pub fn on(dataset: &DatasetPlan) -> Result<Box<dyn Workload>, PlanError> {
     let described = dispatch_dataset!(dataset, parameters => parameters.describe());
     described.ok_or_else(|| {
-        PlanError(format!("the dataset of {} is made by its run alone", dataset.spec().name()))
+        PlanError(format!("the dataset of {} is created only by its run", dataset.spec().name()))
     })
 }

@@ -1,24 +1,24 @@
-//! Facts about the data after a run: what was acknowledged, and what is there. Pure.
+//! Checks of the data after a run against the acknowledged changes. Pure.
 
 use super::transaction::Effects;
 
-/// What all runs on a dataset were told by the database.
+/// Changes of all runs on a dataset, as acknowledged by the database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// Row changes that were acknowledged.
+    /// Acknowledged row changes.
     pub rows_changed: i128,
-    /// Row changes whose outcome is unknown, at most.
+    /// Maximum number of row changes with an unknown outcome.
     pub rows_unknown: i128,
-    /// Runs that never reported: they may have changed any number of rows.
+    /// Runs that did not report their changes: they may have changed any number of rows.
     pub open_runs: u64,
-    /// What the acknowledged changes come to, for workloads that count it.
+    /// Effects of the acknowledged changes, for workloads that count them.
     pub effects: Effects,
-    /// What those of unknown outcome come to, at most.
+    /// Maximum effects of the changes with an unknown outcome.
     pub effects_unknown: Effects,
 }
 
 impl Ledger {
-    /// The least and, where it is known, the largest number of changes that can be there.
+    /// Returns the minimum and, if known, the maximum number of changes in the data.
     #[must_use]
     pub fn bounds(&self) -> (i128, Option<i128>) {
         let most = (self.open_runs == 0).then_some(self.rows_changed + self.rows_unknown);
@@ -26,21 +26,21 @@ impl Ledger {
     }
 }
 
-/// One fact about the data, asked and answered.
+/// One check of the data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// What was checked.
+    /// Description of the checked number.
     pub name: String,
-    /// What has to be there.
+    /// Expected value.
     pub expected: String,
-    /// What is there.
+    /// Value found in the database.
     pub found: String,
-    /// Whether the two agree.
+    /// Whether the value found is as expected.
     pub held: bool,
 }
 
 impl Check {
-    /// A number that has to be exactly right.
+    /// Checks for an exact number.
     #[must_use]
     pub fn exact(name: String, expected: i128, found: i128) -> Self {
         Self {
@@ -51,13 +51,13 @@ impl Check {
         }
     }
 
-    /// A number that has to lie between two bounds, of which the upper may be open.
+    /// Checks for a number within a lower bound and an optional upper bound.
     #[must_use]
     pub fn between(name: String, (least, most): (i128, Option<i128>), found: i128) -> Self {
         let expected = match most {
             Some(most) if most == least => least.to_string(),
             Some(most) => format!("{least} to {most}"),
-            None => format!("at least {least}, since a run did not report"),
+            None => format!("at least {least} (a run did not report its changes)"),
         };
         let held = found >= least && most.is_none_or(|most| found <= most);
         Self { name, expected, found: found.to_string(), held }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_changes_may_or_may_not_be_there() {
+    fn accepts_any_number_of_the_unknown_changes() {
         let ledger = Ledger { rows_changed: 100, rows_unknown: 10, ..Ledger::default() };
         for (found, held) in [(99, false), (100, true), (110, true), (111, false)] {
             let check = Check::between("sum".to_owned(), ledger.bounds(), found);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_did_not_report_opens_the_upper_bound() {
+    fn an_open_run_removes_the_upper_bound() {
         let ledger = Ledger { rows_changed: 100, open_runs: 1, ..Ledger::default() };
         assert!(Check::between("sum".to_owned(), ledger.bounds(), 1_000).held);
         assert!(!Check::between("sum".to_owned(), ledger.bounds(), 99).held);

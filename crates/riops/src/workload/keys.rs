@@ -1,6 +1,6 @@
-//! Which key comes next: permutations of all keys, and random first keys of ranges.
+//! Selection of keys: permutations of all keys, and random ranges.
 //!
-//! Pure, and reproducible: everything is derived from a seed.
+//! Pure and reproducible: all random numbers are derived from a seed.
 
 use rand::distr::Distribution as _;
 use rand::{RngExt, SeedableRng};
@@ -9,27 +9,27 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::plan::Distribution;
 
-/// The purposes for which random numbers are drawn. Each has a stream of its own, so that drawing
-/// more of one changes none of the others.
+/// Purposes of random numbers. Each has a separate stream, so drawing more numbers from one stream does not
+/// change the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Where in the table a key lies.
+    /// Positions of the keys in the table.
     Placement,
-    /// The contents of `scratch`.
+    /// Contents of the column `scratch`.
     Scratch,
-    /// The ranges that a session touches.
+    /// Ranges that a session reads or updates.
     Ranges,
-    /// Which key has which popularity.
+    /// Popularity of the keys.
     Popularity,
-    /// When a worker's transactions start.
+    /// Start times of a worker's transactions.
     Arrivals,
-    /// How long a session waits before it tries again.
+    /// Delays of a session before a retry.
     Backoff,
-    /// The texts that a session writes.
+    /// Texts that a session writes.
     Texts,
 }
 
-/// A random stream for a purpose and a number (of a table, of a session), derived from `seed`.
+/// Returns the random stream for a purpose and a number (of a table or a session), derived from `seed`.
 #[must_use]
 pub fn stream(seed: u64, purpose: Purpose, number: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(mix(mix(mix(seed) ^ (purpose as u64 + 1)) ^ number))
@@ -44,12 +44,12 @@ pub(crate) fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// Rounds of the Feistel network: four make a permutation that no simple statistic tells from a
-/// random one (Luby and Rackoff, 1988).
+/// Rounds of the Feistel network. A permutation with four rounds cannot be distinguished from a random one by
+/// simple statistics (Luby and Rackoff, 1988).
 const ROUNDS: u64 = 4;
 
 /// A pseudo-random permutation of 0…n−1 that needs no memory: a Feistel network over the next even
-/// number of bits, walked along its cycle until it falls below n.
+/// number of bits, applied repeatedly until the result is below n.
 #[derive(Debug, Clone, Copy)]
 pub struct Permutation {
     count: u64,
@@ -58,15 +58,15 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// A permutation of `count` numbers.
+    /// Creates a permutation of `count` numbers.
     #[must_use]
     pub fn new(count: u64, seed: u64) -> Self {
         let bits = u64::BITS - count.saturating_sub(1).leading_zeros();
         Self { count, half_bits: bits.div_ceil(2).max(1), seed }
     }
 
-    /// Where `position`, below the count, goes. At most four steps of the cycle on average, since
-    /// the network covers less than four times the count.
+    /// Returns the image of `position`, which must be below the count. It takes at most four steps on average
+    /// because the network covers less than four times the count.
     #[must_use]
     pub fn get(&self, position: u64) -> u64 {
         let mut value = self.network(position);
@@ -87,10 +87,10 @@ impl Permutation {
     }
 }
 
-/// Draws the first key of a range of `batch` keys out of 1…rows; every range that fits can occur.
+/// Draws the first key of a range of `batch` keys from 1…rows. Every range within the keys can occur.
 #[derive(Debug, Clone)]
 pub struct RangePicker {
-    /// First keys: 1…starts.
+    /// Number of possible first keys, 1…starts.
     starts: u64,
     kind: Kind,
 }
@@ -105,15 +105,15 @@ enum Kind {
     Pareto,
 }
 
-/// Sysbench's numbers: share of the accesses that are special, share of the keys that are, draws that
-/// make a mean, and the exponent log(0.2) / log(0.8) of its Pareto distribution.
+/// Parameters of sysbench: the share of special accesses, the share of special keys, the number of draws per
+/// mean, and the exponent log(0.2) / log(0.8) of its Pareto distribution.
 const SPECIAL_ACCESSES: f64 = 0.75;
 const SPECIAL_KEYS: f64 = 0.01;
 const MEAN_OF: u32 = 12;
 const PARETO_POWER: f64 = 7.212_567_439_023_86;
 
 impl RangePicker {
-    /// A picker for ranges of `batch` keys, which is at least 1 and at most `rows`.
+    /// Creates a picker for ranges of `batch` keys; `batch` is between 1 and `rows`.
     #[must_use]
     pub fn new(distribution: Distribution, rows: u64, batch: u64, seed: u64) -> Self {
         let starts = rows.saturating_sub(batch) + 1;
@@ -127,7 +127,7 @@ impl RangePicker {
                     ranks,
                     keys: Permutation::new(starts, mix(seed ^ Purpose::Popularity as u64)),
                 },
-                // Zipf refuses only a negative θ and no keys, which the plan refused before.
+                // Zipf rejects only a negative θ and zero keys, which the plan has already rejected.
                 Err(_) => Kind::Uniform,
             },
             Distribution::Hotspot { keys_percent, accesses_percent } => Kind::Hotspot {
@@ -138,7 +138,7 @@ impl RangePicker {
         Self { starts, kind }
     }
 
-    /// The key at this share of all of them, 0 to 1.
+    /// Returns the key at a relative position from 0 to 1.
     fn at(&self, position: f64) -> u64 {
         #[expect(
             clippy::cast_possible_truncation,
@@ -149,7 +149,7 @@ impl RangePicker {
         before.min(self.starts - 1) + 1
     }
 
-    /// The next first key.
+    /// Draws the first key of the next range.
     pub fn pick(&self, rng: &mut Xoshiro256PlusPlus) -> u64 {
         match &self.kind {
             Kind::Uniform => rng.random_range(1..=self.starts),
@@ -183,7 +183,7 @@ impl RangePicker {
     }
 }
 
-/// At least one of `count`, at most all.
+/// Returns a fraction of `count`, rounded, at least 1 and at most `count`.
 fn share(count: u64, fraction: f64) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -202,7 +202,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_permutation_hits_every_number_once(count in 1u64..3_000, seed in any::<u64>()) {
+        fn a_permutation_contains_every_number_once(count in 1u64..3_000, seed in any::<u64>()) {
             let permutation = Permutation::new(count, seed);
             let mut found: Vec<_> = (0..count).map(|position| permutation.get(position)).collect();
             found.sort_unstable();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn every_range_that_fits_occurs_and_equally_often() {
+    fn uniform_draws_every_range_equally_often() {
         let found = frequencies(Distribution::Uniform, 10, 3);
         assert!(found.keys().copied().eq(1..=8));
         // 20,000 draws over 8 ranges: 2,500 each, standard deviation 47; six of those.
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hotspot_gets_its_share() {
+    fn a_hotspot_gets_its_share_of_the_accesses() {
         let distribution = Distribution::Hotspot { keys_percent: 20.0, accesses_percent: 80.0 };
         let found = frequencies(distribution, 100, 1);
         let hot: u32 = found.range(1..=20).map(|(_, count)| count).sum();
@@ -265,13 +265,13 @@ mod tests {
     }
 
     #[test]
-    fn sysbench_s_distributions_have_their_shares() {
+    fn sysbench_distributions_have_the_expected_shares() {
         let within = |distribution, keys: std::ops::RangeInclusive<u64>| {
             let found = frequencies(distribution, 1_000, 1);
             f64::from(found.range(keys).map(|(_, count)| count).sum::<u32>()) / 20_000.0
         };
-        // The ten keys in the middle, with 4.8 % of the rest: the mean of twelve has a standard
-        // deviation of 83 keys. Standard deviation of the share: 0.3 %.
+        // 75 % of the draws plus 4.8 % of the others fall on the ten keys in the middle: the mean of twelve
+        // has a standard deviation of 83 keys. The standard deviation of the share is 0.3 %.
         let special = within(Distribution::Special, 496..=505);
         assert!((special - 0.762).abs() < 0.02, "{special}");
         let gaussian = within(Distribution::Gaussian, 418..=583);
@@ -281,18 +281,18 @@ mod tests {
     }
 
     #[test]
-    fn zipfian_ranks_fall_by_the_power_of_their_number() {
+    fn zipfian_frequencies_follow_the_power_law() {
         let found = frequencies(Distribution::Zipfian { theta: 1.0 }, 1_000, 1);
         let mut counts: Vec<_> = found.values().copied().collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
-        // The first rank has 1/H(1000) = 13.4 % of the draws, the second half of that.
+        // The first rank gets 1/H(1000) = 13.4 % of the draws, the second rank half of that.
         let (first, second) = (f64::from(counts[0]), f64::from(counts[1]));
         assert!((first / 20_000.0 - 0.134).abs() < 0.015, "{first}");
         assert!((first / second - 2.0).abs() < 0.3, "{first} {second}");
     }
 
     #[test]
-    fn streams_of_different_purposes_and_numbers_differ_and_repeat() {
+    fn streams_are_reproducible_and_differ_by_seed_purpose_and_number() {
         let draw = |seed, purpose, number| stream(seed, purpose, number).random::<u64>();
         let first = draw(1, Purpose::Ranges, 0);
         assert_eq!(first, draw(1, Purpose::Ranges, 0));

@@ -1,7 +1,7 @@
-//! What can be measured: the shape of a workload, and each of them in a folder of its own.
+//! The workloads: their common trait, and one module for each.
 //!
-//! A workload describes; it opens no connection and reads no clock. ARCHITECTURE.md lists what adding one
-//! takes.
+//! A workload only describes what to run. It must not open a connection or read a clock. ARCHITECTURE.md
+//! lists the steps to add a workload.
 
 pub mod access;
 mod build;
@@ -37,79 +37,81 @@ use routines::Routines;
 use tables::Dataset;
 use transaction::{Outcome, Reply, Transaction};
 
-/// One benchmark: what it creates, what it runs, how it is checked.
+/// One benchmark: the tables it creates, the statements it runs, and the checks of the data.
 pub trait Workload {
-    /// Its name on the command line and in the record.
+    /// Returns its name on the command line and in the record.
     fn name(&self) -> &'static str;
 
-    /// The names of its tables, each with its schema.
+    /// Returns the schema-qualified names of its tables.
     fn table_names(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether somebody else has made its tables, so that they are never dropped.
+    /// Returns whether its tables were created by another program. riops never drops such tables.
     fn is_adopted(&self) -> bool {
         false
     }
 
-    /// The option that does not exist on a server of this flavor.
+    /// Returns an option in use that is not supported by servers of this flavor.
     fn unsupported(&self, _flavor: Flavor) -> Option<&'static str> {
         None
     }
 
-    /// The tables, and the jobs that fill them in parallel.
+    /// Returns the tables, and the jobs that fill them in parallel.
     fn dataset(&self, _flavor: Flavor) -> Dataset {
         Dataset::default()
     }
 
-    /// Routines that it needs in the server.
+    /// Returns the routines that it requires in the server.
     fn routines(&self) -> Option<Routines> {
         None
     }
 
-    /// The dataset as its run will leave it, where others have to know that; `None` where nothing changes.
-    fn changed_dataset(&self, _found: &DatasetPlan) -> Option<DatasetPlan> {
+    /// Returns the dataset as the run will leave it, if later runs depend on the change; `None` if nothing
+    /// changes.
+    fn dataset_after_run(&self, _found: &DatasetPlan) -> Option<DatasetPlan> {
         None
     }
 
-    /// Queries for whole numbers that it has to know before it runs.
-    fn questions(&self) -> Vec<String> {
+    /// Returns queries for integers that it needs before the run.
+    fn preflight_queries(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The answers to [`Self::questions`], in their order.
-    fn learn(&mut self, _answers: &[i128]) {}
+    /// Stores the results of [`Self::preflight_queries`], in the same order.
+    fn set_preflight_results(&mut self, _answers: &[i128]) {}
 
-    /// Statements that bring the tables into the state that the access paths need, before a stage.
-    fn settle_sql(&self) -> Vec<String> {
+    /// Returns statements to execute before a stage, which bring the tables into the state that the access
+    /// paths require.
+    fn before_stage_sql(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Statements that show how many blocks a read touches.
+    /// Returns EXPLAIN statements that show how many blocks a read accesses.
     fn read_samples(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The query for the bytes of a row.
+    /// Returns the query for the size of a row, in bytes.
     fn row_size_sql(&self) -> Option<String> {
         None
     }
 
-    /// Each statement of a session with the access path that it must take.
+    /// Returns the statements of a session, each with its expected access path.
     fn accesses(&self) -> Vec<Access> {
         Vec::new()
     }
 
-    /// Loops of sessions, each with one result.
+    /// Returns the stages of a run: loops of sessions, each with one result.
     fn stages(&self, plan: &Plan) -> Vec<Stage>;
 
-    /// Queries that return whole numbers, one row each, for [`Self::checks`].
+    /// Returns queries for [`Self::checks`]. Each returns integers; several rows are read as one list.
     fn contents_sql(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// What the answers to [`Self::contents_sql`] prove, given what was acknowledged since
-    /// `baseline`, the answers just after loading.
+    /// Compares the results of [`Self::contents_sql`] with the changes acknowledged since `baseline`, the
+    /// results right after loading.
     fn checks(
         &self,
         _contents: &[Vec<i128>],
@@ -119,155 +121,156 @@ pub trait Workload {
         Vec::new()
     }
 
-    /// The same for a dataset whose loading did not end; `None` where that is of no use to anybody.
-    fn checks_of_part(&self, _contents: &[Vec<i128>], _ledger: &Ledger) -> Option<Vec<Check>> {
+    /// Returns the checks for a dataset whose load did not finish; `None` if the workload has none.
+    fn checks_of_incomplete_load(
+        &self,
+        _contents: &[Vec<i128>],
+        _ledger: &Ledger,
+    ) -> Option<Vec<Check>> {
         None
     }
 }
 
-/// On YugabyteDB: each row is written by itself, without a distributed transaction.
+/// Setting for YugabyteDB: writes each row separately, without a distributed transaction.
 const NON_TRANSACTIONAL: &str = "set yb_disable_transactional_writes = on";
 
 /// All statements of a session.
-const EVERY: Range<usize> = 0..usize::MAX;
+const ALL_STATEMENTS: Range<usize> = 0..usize::MAX;
 
-/// Since the planner guesses that a range of unknown keys is large, it would plan each execution of
-/// a prepared statement anew: with one row a statement, planning would cost more than the row.
-/// Relatives older than PostgreSQL 12 do not know that setting, and are not asked to.
+/// Forces a generic plan. The planner estimates that a range of unknown keys is large and would therefore
+/// plan each execution of a prepared statement again: with one row per statement, planning would cost more
+/// than the row access. The query changes nothing on servers older than PostgreSQL 12, which lack the
+/// setting.
 const PLAN_ONCE: &str = "select set_config(name, 'force_generic_plan', false) from pg_settings where name = 'plan_cache_mode'";
 
 /// One session of a stage.
 pub struct SessionPlan {
-    /// Run once, after connecting.
+    /// Statements that are executed once after connecting.
     pub settings: Vec<String>,
-    /// What its transactions are made of; a transaction names them by their position.
+    /// Statements of its transactions, which refer to them by position.
     pub statements: Vec<Statement>,
-    /// Positions of those whose plans this session looks at, where something is promised of them.
+    /// Positions of the statements whose plans this session checks, if an access path is expected.
     pub watched: Range<usize>,
     /// The transactions.
     pub work: Work,
 }
 
-/// Who repeats the transactions of a session.
+/// Where the transaction loop of a session runs.
 pub enum Work {
-    /// The client sends each of them.
+    /// The client sends each transaction.
     Client(Box<dyn Generator>),
-    /// One call, whose loop runs in the server. All sessions of a stage are of the same kind.
+    /// One call runs the loop in the server. All sessions of a stage are of the same kind.
     Server(Box<dyn ServerLoop>),
 }
 
-/// What a call is told about its time. Times are seconds since 1970 on the server's clock.
+/// Limits of a call to the loop in the server. Times are seconds since 1970 on the server's clock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call<'a> {
-    /// The same for a call that the server itself runs again, and for no other.
+    /// Unique identifier of the call. It stays the same if the server itself runs the call again.
     pub id: String,
-    /// When the first transaction starts.
+    /// Start of the first transaction.
     pub start_s: f64,
-    /// When the measurement starts.
+    /// Start of the measurement.
     pub measure_s: f64,
-    /// When it ends; `None` where a number decides.
+    /// End of the measurement; `None` if a count ends it.
     pub until_s: Option<f64>,
-    /// Transactions to be measured.
+    /// Number of transactions to measure.
     pub transactions: Option<u64>,
-    /// Rows to be measured, at least.
+    /// Minimum number of rows to measure.
     pub rows: Option<u64>,
-    /// The time between two reports.
+    /// Interval between two reports, in seconds.
     pub report_s: f64,
-    /// Statements that show a plan, for the middle of the measurement.
-    pub looks: &'a [String],
+    /// EXPLAIN statements to execute during the measurement.
+    pub explain_statements: &'a [String],
 }
 
-/// A loop in the server that repeats the transactions of one session. Pure.
+/// A loop in the server that repeats the transactions of one session. Pure: no I/O, no clock.
 pub trait ServerLoop: Send {
-    /// The statement that runs the loop, whose result is its last report.
+    /// Returns the statement that runs the loop. Its result is the last report.
     fn call_sql(&self, call: &Call<'_>) -> String;
 
-    /// What a report says, of those in the detail of its notices or of the last one; `None` where
-    /// it is none.
+    /// Parses a report: the DETAIL of a notice, or the result of the call. Returns `None` for any other text.
     fn read(&self, report: &str) -> Option<LoopReport>;
 
-    /// Transactions that change rows, and their rows, of which there may be as many before the first
-    /// report.
+    /// Returns the maximum number of updating transactions, and of their rows, before the first report.
     fn before_first_report(&self) -> (u64, u64);
 }
 
-/// What a loop in the server has done so far.
+/// Progress of a loop in the server.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LoopReport {
-    /// Intervals of the measurement that are over.
+    /// Number of completed intervals of the measurement.
     pub intervals: usize,
-    /// When the last counted transaction ended, in seconds since the measurement started.
+    /// End of the last counted transaction, in seconds since the start of the measurement.
     pub ended_s: f64,
-    /// By operation: what ended within the measurement.
+    /// Counts of the measurement, by operation.
     pub measured: Vec<LoopCounts>,
-    /// By operation: transactions and rows that were committed in all phases.
+    /// Transactions and rows committed in all phases, by operation.
     pub committed: Vec<(u64, u64)>,
-    /// Rows whose changes may have been committed beside those, if nothing more is heard.
+    /// Maximum number of further changed rows with an unknown outcome, if this is the last report.
     pub rows_unknown: u64,
-    /// Transactions that these are.
+    /// Number of transactions that change these rows.
     pub transactions_unknown: u64,
-    /// Transactions that were run again after a serialization failure.
+    /// Number of retries after serialization failures.
     pub conflicts: u64,
-    /// Transactions that were run again after a deadlock.
+    /// Number of retries after deadlocks.
     pub deadlocks: u64,
-    /// How long a transaction took that was committed after the measurement.
+    /// Service time of a transaction that was committed after the measurement.
     pub drained: Option<Nanos>,
-    /// Replies that did not have all their rows, at least.
+    /// Minimum number of replies with missing rows.
     pub wrong_replies: u64,
-    /// What the looks in the middle have shown, in their order.
-    pub looks: Vec<String>,
+    /// Plans returned by [`Call::explain_statements`], in the same order.
+    pub plans: Vec<String>,
 }
 
-/// What a loop in the server has counted of one operation.
+/// Counts of one operation of a loop in the server.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LoopCounts {
-    /// Transactions.
+    /// Number of transactions.
     pub transactions: u64,
-    /// Their rows.
+    /// Number of their rows.
     pub rows: u64,
-    /// Service times, and how often each occurred.
+    /// Service times with their frequencies.
     pub latencies: Vec<(Nanos, u64)>,
-    /// The longest.
+    /// Longest service time.
     pub longest: Nanos,
 }
 
 /// A part of a run with one result.
 pub struct Stage {
-    /// Its name in the record.
+    /// Name in the record.
     pub name: String,
-    /// The kinds of transactions, which are measured apart.
+    /// Kinds of transactions, which are measured separately.
     pub operations: Vec<&'static str>,
-    /// Which of them change rows: a broken connection leaves their outcome unknown.
+    /// Whether each operation changes rows: if the connection is lost, its outcome is unknown.
     pub changes: Vec<bool>,
-    /// The sessions.
+    /// Sessions of the stage.
     pub sessions: Vec<SessionPlan>,
-    /// Whether EXPLAIN may name the prepared statements; else it is asked of their text.
+    /// Whether EXPLAIN can refer to the prepared statements; otherwise it explains the statement texts.
     pub explain_by_name: bool,
-    /// Whether every transaction has to succeed: one that is lost ends the stage.
+    /// Whether every transaction must succeed: a lost transaction ends the stage.
     pub exact: bool,
-    /// Errors after which a transaction is sent again, beside serialization failures, deadlocks and
-    /// what YugabyteDB says in their place.
+    /// Errors after which a transaction is retried, in addition to serialization failures, deadlocks and
+    /// the corresponding errors of YugabyteDB.
     pub retried: Vec<SqlState>,
 }
 
-/// A session's stream of transactions. Pure: no input or output, no clock, no allocation in steady
-/// state.
+/// The stream of transactions of one session. Pure: no I/O, no clock, no allocation in steady state.
 pub trait Generator: Send {
-    /// Encodes the statements of the next transaction; false where there is none, now and ever
-    /// after.
+    /// Encodes the statements of the next transaction. Returns false if there are no more transactions.
     fn next(&mut self, tx: &mut Transaction) -> bool;
 
-    /// Appends the next piece of a transaction that is a COPY ([`Transaction::next_row`]).
+    /// Appends the next piece of the data of a COPY ([`Transaction::next_row`]).
     fn piece(&mut self, _tx: &mut Transaction, _out: &mut Vec<u8>) {}
 
-    /// Sees each row of the reply to `tx`, and says in `outcome` what it counts.
+    /// Processes a row of the reply to `tx` and updates `outcome`.
     fn reply(&mut self, tx: &Transaction, reply: &Reply<'_>, outcome: &mut Outcome);
 
-    /// Sees the tag of each statement of `tx` that is complete: `UPDATE 1`.
+    /// Processes the command tag of a completed statement of `tx`, such as `UPDATE 1`.
     fn complete(&mut self, _tx: &Transaction, _tag: &str, _outcome: &mut Outcome) {}
 }
 
-/// Fills `{name}` in the text of an SQL file.
+/// Replaces `{name}` in the text of an SQL file by its value and removes comment lines.
 pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut sql: String =
         template.lines().filter(|line| !line.starts_with("--")).collect::<Vec<_>>().join("\n");
@@ -282,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_template_is_filled_and_loses_its_comments() {
+    fn replaces_placeholders_and_removes_comment_lines() {
         assert_eq!(
             fill("-- why\nselect {a}\n  from {b}", &[("a", "1"), ("b", "t")]),
             "select 1\n  from t"

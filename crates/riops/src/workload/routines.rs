@@ -1,20 +1,20 @@
-//! What a workload needs in a server beside tables: routines that run its loop there.
+//! Routines that a workload requires in the server, for example to run its transaction loop there.
 
 use super::keys::mix;
 
-/// What the comment on a routine of riops's own begins with.
+/// Prefix of the comment on every routine created by riops.
 pub(crate) const ROUTINE_MARK: &str = "riops routine ";
 
-/// Routines that a workload needs in the server beside its tables.
+/// Routines that a workload requires in the server, in addition to its tables.
 pub struct Routines {
-    /// Their names, each of one routine.
+    /// Names of the routines.
     pub names: &'static [&'static str],
-    /// What makes them, in the current schema.
+    /// Statements that create them in the current schema.
     pub sql: String,
 }
 
 impl Routines {
-    /// The comment that tells these routines from those of another riops.
+    /// Returns the comment that distinguishes these routines from those of another version of riops.
     #[must_use]
     pub fn mark(&self) -> String {
         let hash = self.sql.bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)));

@@ -1,12 +1,12 @@
-//! A statement that is prepared.
+//! Statements of a session.
 
 /// A statement that each session prepares once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
-    /// Its name in the session.
+    /// Name of the prepared statement.
     pub name: String,
-    /// Its text, with `$1`, `$2`, …
+    /// Text, with the parameters `$1`, `$2`, …
     pub sql: String,
-    /// OIDs of its parameters' types.
+    /// OIDs of the parameter types.
     pub parameter_types: Vec<u32>,
 }

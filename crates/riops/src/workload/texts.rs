@@ -1,14 +1,14 @@
-//! Random texts of letters and digits: a pure function of a seed, a key and a column, so that what
-//! has to be in a table can be computed again, and nothing has to be kept.
+//! Random texts of letters and digits. A text is a pure function of a seed, a key and a column, so the
+//! expected contents of a table can be computed again instead of being stored.
 //!
-//! A row of 4 × 24 characters with all that stands around them took about 0.09 µs in a profile of
-//! `copy-binary`: filling a table does not wait for them.
+//! In a profile of `copy-binary`, a row of 4 × 24 characters took about 0.09 µs including its framing:
+//! generating the texts does not slow down the load.
 
 use super::keys::mix;
 
-/// The step of `SplitMix64`, whose n-th number is a function of n: each text starts where it likes.
+/// Increment of `SplitMix64`. Its n-th number is a function of n, so a text can start at any n.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Characters that one random number gives.
+/// Characters generated from one random number.
 const WORD: usize = 8;
 
 /// The texts of one table.
@@ -19,19 +19,19 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Texts of `length` characters.
+    /// Creates a source of texts of `length` characters.
     #[must_use]
     pub fn new(seed: u64, length: u32) -> Self {
         Self { seed: mix(seed), length: length as usize }
     }
 
-    /// Characters of each.
+    /// Returns the length of each text, in characters.
     #[must_use]
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Writes the text of this key and column, as many characters as `out` has.
+    /// Fills `out` with the text of this key and column.
     pub fn write(&self, key: u64, column: u64, out: &mut [u8]) {
         let words = self.length.div_ceil(WORD) as u64;
         let mut state = mix(self.seed ^ key).wrapping_add(STEP.wrapping_mul(column * words));
@@ -46,16 +46,16 @@ impl Texts {
     }
 }
 
-/// The same byte in all places.
+/// Returns a word that repeats the byte.
 const fn all(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; WORD])
 }
 
-/// Turns six bits of each byte into a digit or a letter, all eight at once. Of the 64 values two are
-/// too many: the digits 0 and 1 come twice as often as the others.
+/// Maps six bits of each byte to a digit or a letter, all eight bytes at once. Six bits have 64 values for 62
+/// characters, so the digits 0 and 1 occur twice as often as the other characters.
 fn letters(random: u64) -> u64 {
     let value = random & all(63);
-    // 1 in each byte whose value is at least `least`: adding carries into its highest bit.
+    // 1 in each byte whose value is at least `least`: the addition carries into the highest bit.
     let at_least = |least: u8| ((value + all(128 - least)) & all(128)) >> 7;
     // 0…9 become '0'…'9', 10…35 'A'…'Z', 36…61 'a'…'z'; 62 and 63 '0' and '1'.
     value + all(b'0') + at_least(10) * 7 + at_least(36) * 6 - at_least(62) * 75
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn all_digits_and_letters_occur_and_nothing_else_about_equally_often() {
+    fn letters_and_digits_have_the_expected_frequencies() {
         let mut counts = [0u32; 256];
         let texts = Texts::new(7, 24);
         for key in 0..10_000 {
@@ -80,7 +80,7 @@ mod tests {
                 counts[usize::from(byte)] += 1;
             }
         }
-        // 3,750 of each of 64 values; the standard deviation is 61.
+        // 3,750 expected for each of 64 values; the standard deviation is 61.
         for (byte, count) in (0..=u8::MAX).zip(counts) {
             let expected = match byte {
                 b'0' | b'1' => 7_500,
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_depends_on_seed_key_and_column_and_on_nothing_else() {
+    fn a_text_depends_only_on_seed_key_and_column() {
         let texts = Texts::new(1, 21);
         let first = text(texts, 5, 0);
         assert_eq!(first.len(), 21);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbouring_texts_share_no_part() {
+    fn neighboring_texts_have_no_part_in_common() {
         let texts = Texts::new(3, 20);
         let mut parts: Vec<String> = (0..500)
             .flat_map(|key| (0..4).map(move |column| text(texts, key, column)))

@@ -1,5 +1,5 @@
-//! One unit of work of a session: encoded for the protocol that the run uses, and what its reply
-//! says. Pure, and without an allocation in steady state.
+//! One unit of work of a session: encodes it for the protocol of the run and decodes its reply. Pure, and
+//! without allocation in steady state.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use super::statement::Statement;
 use super::values::{Literals, Values};
 use crate::plan::Protocol;
 
-/// A statement's text, cut at its parameters.
+/// The text of a statement, split at its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pieces {
-    /// Text, and the parameter behind it by its number from 0.
+    /// Text, and the number of the parameter after it, from 0.
     pieces: Vec<(String, usize)>,
     tail: String,
 }
 
 impl Pieces {
-    /// Statements of riops hold no `$` but for their parameters.
+    /// In statements of riops every `$` begins a parameter.
     fn of(sql: &str) -> Self {
         let mut parts = sql.split('$');
         let mut text = parts.next().unwrap_or_default().to_owned();
@@ -43,7 +43,7 @@ impl Pieces {
     }
 }
 
-/// A statement with these literals in the place of its parameters.
+/// Returns the statement with its parameters replaced by these literals.
 #[must_use]
 pub fn with_literals(sql: &str, parameters: &[String]) -> String {
     let mut text = String::new();
@@ -53,7 +53,7 @@ pub fn with_literals(sql: &str, parameters: &[String]) -> String {
     text
 }
 
-/// The statements of a session, ready to be encoded for one protocol.
+/// The statements of a session, prepared for encoding with one protocol.
 #[derive(Debug)]
 pub struct Statements {
     protocol: Protocol,
@@ -61,7 +61,7 @@ pub struct Statements {
 }
 
 impl Statements {
-    /// For transactions that name them by their position.
+    /// Creates the list. Transactions refer to a statement by its position.
     #[must_use]
     pub fn new(protocol: Protocol, statements: Vec<Statement>) -> Self {
         let list = statements
@@ -74,40 +74,40 @@ impl Statements {
         Self { protocol, list }
     }
 
-    /// How they are sent.
+    /// Returns the protocol that sends the statements.
     #[must_use]
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// The statements.
+    /// Returns the statements.
     pub fn iter(&self) -> impl Iterator<Item = &Statement> {
         self.list.iter().map(|(statement, _)| statement)
     }
 }
 
-/// What changes come to, in numbers that the database can be asked for.
+/// Effects of changes, as numbers that can be queried from the database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Effects {
-    /// Rows that were inserted.
+    /// Inserted rows.
     pub inserted: u64,
-    /// Rows of the load that were inserted again.
+    /// Loaded rows that were deleted and inserted again.
     pub reinserted: u64,
-    /// Rows that were deleted.
+    /// Deleted rows.
     pub deleted: u64,
-    /// By how much the sum of a column has grown: increments, and what was inserted.
+    /// Increase of the sum of a column, by increments and inserts.
     pub added: u64,
 }
 
 impl Effects {
-    /// Whether nothing has changed.
+    /// Returns whether nothing changed.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// So many times the same.
+    /// Returns the effects multiplied by `count`.
     #[must_use]
     pub fn times(self, count: u64) -> Self {
         Self {
@@ -118,7 +118,7 @@ impl Effects {
         }
     }
 
-    /// Both together.
+    /// Returns the sum of both effects.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -130,49 +130,50 @@ impl Effects {
     }
 }
 
-/// What is sent at once and answered before the next is sent.
+/// A round trip: the statements sent together before waiting for the reply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Step {
-    /// Where its bytes end.
+    /// End of its bytes in the transaction.
     end: usize,
     statements: u32,
-    /// What it is about to change, where it changes anything.
+    /// Expected effects; `None` if it changes nothing.
     effects: Option<Effects>,
 }
 
-/// One unit of work, as the bytes that are sent: a retry sends the same bytes again.
+/// One unit of work, encoded as bytes. A retry sends the same bytes again.
 #[derive(Debug)]
 pub struct Transaction {
     known: Arc<Statements>,
     bytes: Vec<u8>,
     steps: Vec<Step>,
-    /// Statements since the last step, and what they are about to change.
+    /// Statements since the last step, and their expected effects.
     open_statements: u32,
     open_effects: Option<Effects>,
-    /// Of the simple protocol.
+    /// SQL text for the simple protocol.
     sql: String,
     literals: Literals,
     statements: u32,
     operation: usize,
-    rows_asked: u64,
-    /// Whether each step is committed by itself.
+    expected_rows: u64,
+    /// Whether each step is committed separately.
     autocommit: bool,
-    rest: Option<Rest>,
+    copy_progress: Option<CopyProgress>,
     error: Option<EncodeError>,
 }
 
-/// COPY data that follow the bytes, made a piece at a time when the socket takes more.
+/// Progress of the COPY data after the encoded bytes. The data are generated piece by piece when the socket
+/// is writable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Rest {
-    /// Number of the first row, and of the first that is not sent yet.
+struct CopyProgress {
+    /// Numbers of the first row and of the first unsent row.
     first: u64,
     next: u64,
-    /// Whether the last piece is still to come.
+    /// Whether more data follow.
     open: bool,
 }
 
 impl Transaction {
-    /// An empty one, of these statements.
+    /// Creates an empty transaction on these statements.
     #[must_use]
     pub fn new(known: Arc<Statements>) -> Self {
         Self {
@@ -185,16 +186,16 @@ impl Transaction {
             literals: Literals::default(),
             statements: 0,
             operation: 0,
-            rows_asked: 0,
+            expected_rows: 0,
             autocommit: false,
-            rest: None,
+            copy_progress: None,
             error: None,
         }
     }
 
-    /// Forgets the last transaction and begins one of kind `operation`, an index into the stage's
-    /// operations, which is about to touch `rows_asked` rows.
-    pub fn begin(&mut self, operation: usize, rows_asked: u64) {
+    /// Clears the previous transaction and begins one of kind `operation`, an index into the operations of
+    /// the stage, which is expected to read or change `expected_rows` rows.
+    pub fn begin(&mut self, operation: usize, expected_rows: u64) {
         self.bytes.clear();
         self.steps.clear();
         self.open_statements = 0;
@@ -202,13 +203,13 @@ impl Transaction {
         self.sql.clear();
         self.statements = 0;
         self.operation = operation;
-        self.rows_asked = rows_asked;
+        self.expected_rows = expected_rows;
         self.autocommit = false;
-        self.rest = None;
+        self.copy_progress = None;
         self.error = None;
     }
 
-    /// Appends one execution of the statement at this position; its parameters are all `bigint`.
+    /// Appends one execution of the statement at this position. All its parameters are `bigint`.
     pub fn execute(&mut self, statement: usize, parameters: &[i64]) {
         self.execute_with(statement, parameters.len(), |values| {
             for &parameter in parameters {
@@ -217,8 +218,8 @@ impl Transaction {
         });
     }
 
-    /// Appends one execution of the statement at this position, with as many `parameters`, each of
-    /// which `write` has to write, in their order.
+    /// Appends one execution of the statement at this position. `write` must append exactly `parameters`
+    /// values, in order.
     pub fn execute_with(
         &mut self,
         statement: usize,
@@ -231,7 +232,7 @@ impl Transaction {
             return;
         };
         if self.known.protocol == Protocol::Simple {
-            // One message, as one transaction: what stands in it is run as a whole.
+            // The server executes all statements of one Query message as one transaction.
             if self.open_statements > 1 {
                 self.sql.push_str("; ");
             }
@@ -260,45 +261,45 @@ impl Transaction {
         }
     }
 
-    /// Makes it a COPY FROM STDIN by this statement, of as many rows as are asked, the first of
-    /// which has the number `first`. Their data follow piece by piece, and [`Self::end`] is not
-    /// called. It is sent as a simple query, whatever the protocol: COPY has no parameters.
+    /// Turns the transaction into a COPY FROM STDIN with this statement, for the number of rows passed to
+    /// [`Self::begin`], starting at row `first`. The data follow piece by piece; [`Self::end`] must not be
+    /// called. It is sent as a simple query with every protocol because COPY has no parameters.
     pub fn copy(&mut self, sql: &str, first: u64) {
         self.statements = 1;
-        self.rest = Some(Rest { first, next: first, open: true });
+        self.copy_progress = Some(CopyProgress { first, next: first, open: true });
         if let Err(error) = frontend::Message::Query(sql).encode(&mut self.bytes) {
             self.error.get_or_insert(error);
         }
         self.steps.push(Step { end: self.bytes.len(), statements: 1, effects: None });
     }
 
-    /// The number of the next row whose COPY data are to be sent; `None` where nothing more is.
+    /// Returns the number of the next row of COPY data to send; `None` if all data are sent.
     #[must_use]
     pub fn next_row(&self) -> Option<u64> {
-        self.rest.filter(|rest| rest.open).map(|rest| rest.next)
+        self.copy_progress.filter(|copy| copy.open).map(|copy| copy.next)
     }
 
-    /// The number of the row behind the last one.
+    /// Returns the number after the last row.
     #[must_use]
     pub fn end_row(&self) -> u64 {
-        self.rest.map_or(0, |rest| rest.first + self.rows_asked)
+        self.copy_progress.map_or(0, |copy| copy.first + self.expected_rows)
     }
 
-    /// Says that the data of the rows before this one are sent; with `last` nothing follows.
+    /// Records that the data of all rows before `next` are sent. With `last` no data follow.
     pub fn sent_rows(&mut self, next: u64, last: bool) {
-        if let Some(rest) = &mut self.rest {
-            (rest.next, rest.open) = (next, !last);
+        if let Some(copy) = &mut self.copy_progress {
+            (copy.next, copy.open) = (next, !last);
         }
     }
 
-    /// Takes the data from their beginning once more.
+    /// Restarts the COPY data from the first row.
     pub fn rewind(&mut self) {
-        if let Some(rest) = &mut self.rest {
-            (rest.next, rest.open) = (rest.first, true);
+        if let Some(copy) = &mut self.copy_progress {
+            (copy.next, copy.open) = (copy.first, true);
         }
     }
 
-    /// Ends what is sent at once: what follows is sent when the server has answered it.
+    /// Ends a step: the statements after it are sent when the reply to this step has arrived.
     pub fn end_step(&mut self) {
         let last = match self.known.protocol {
             Protocol::Simple => frontend::Message::Query(&self.sql),
@@ -318,41 +319,41 @@ impl Transaction {
         self.end_step();
     }
 
-    /// Says what the statement that was appended last is about to change.
+    /// Adds the expected effects of the statement appended last.
     pub fn changes(&mut self, effects: Effects) {
         self.open_effects = Some(self.open_effects.unwrap_or_default().and(effects));
     }
 
-    /// Says that each step is committed by itself.
+    /// Marks each step as committed separately.
     pub fn autocommit(&mut self) {
         self.autocommit = true;
     }
 
-    /// What it is about to change.
+    /// Returns the expected effects of the transaction.
     #[must_use]
-    pub fn effects_asked(&self) -> Effects {
+    pub fn expected_effects(&self) -> Effects {
         self.steps.iter().filter_map(|step| step.effects).fold(Effects::default(), Effects::and)
     }
 
-    /// What a step is about to change; `None` where it changes nothing.
+    /// Returns the expected effects of a step; `None` if it changes nothing.
     #[must_use]
     pub fn step_effects(&self, number: usize) -> Option<Effects> {
         self.steps.get(number).and_then(|step| step.effects)
     }
 
-    /// Whether each step is committed by itself.
+    /// Returns whether each step is committed separately.
     #[must_use]
     pub fn is_autocommit(&self) -> bool {
         self.autocommit
     }
 
-    /// How many steps it has.
+    /// Returns the number of steps.
     #[must_use]
     pub fn steps(&self) -> usize {
         self.steps.len()
     }
 
-    /// What is sent in one step, and how many statements that is.
+    /// Returns the bytes of a step and its number of statements.
     #[must_use]
     pub fn step(&self, number: usize) -> (&[u8], u32) {
         let start = number.checked_sub(1).and_then(|before| self.steps.get(before));
@@ -361,44 +362,44 @@ impl Transaction {
         (bytes.unwrap_or_default(), statements)
     }
 
-    /// What is sent, of all steps.
+    /// Returns the bytes of all steps.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// How many statements it has.
+    /// Returns the number of statements.
     #[must_use]
     pub fn statements(&self) -> u32 {
         self.statements
     }
 
-    /// Which kind it is.
+    /// Returns the operation of the transaction.
     #[must_use]
     pub fn operation(&self) -> usize {
         self.operation
     }
 
-    /// Rows that it is about to touch.
+    /// Returns the expected number of rows read or changed.
     #[must_use]
-    pub fn rows_asked(&self) -> u64 {
-        self.rows_asked
+    pub fn expected_rows(&self) -> u64 {
+        self.expected_rows
     }
 
-    /// Why it cannot be sent, where it cannot.
+    /// Returns the encoding error, if the transaction could not be encoded.
     #[must_use]
     pub fn error(&self) -> Option<&EncodeError> {
         self.error.as_ref()
     }
 
-    /// A row of its reply.
+    /// Returns a row of the reply, with its format.
     #[must_use]
     pub fn reply<'a>(&self, row: Row<'a>) -> Reply<'a> {
         Reply { row, binary: self.known.protocol != Protocol::Simple }
     }
 }
 
-/// A row of a reply, in the format of the protocol that asked for it.
+/// A row of a reply, in the format of the protocol.
 #[derive(Debug, Clone, Copy)]
 pub struct Reply<'a> {
     row: Row<'a>,
@@ -406,7 +407,7 @@ pub struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
-    /// The first column, a `bigint`, as a number; `None` where it is none.
+    /// Returns the first column as a `bigint`; `None` if it is not one.
     #[must_use]
     pub fn first_bigint(&self) -> Option<i64> {
         let value = self.row.values().next()?.ok()??;
@@ -416,30 +417,30 @@ impl<'a> Reply<'a> {
         std::str::from_utf8(value).ok()?.parse().ok()
     }
 
-    /// Bytes of the first column; `None` where it is NULL or cannot be read.
+    /// Returns the length of the first column, in bytes; `None` if it is NULL or cannot be read.
     #[must_use]
     pub fn first_length(&self) -> Option<usize> {
         Some(self.row.values().next()?.ok()??.len())
     }
 
-    /// The columns, all of them texts; `None` where one is NULL or cannot be read.
+    /// Returns the text columns; `None` for a column that is NULL or cannot be read.
     pub fn texts(&self) -> impl Iterator<Item = Option<&'a [u8]>> + use<'a> {
         self.row.values().map(|value| value.ok().flatten())
     }
 }
 
-/// What the reply to one transaction says.
+/// Outcome of one transaction, from its reply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Rows read or written, counted from the reply.
+    /// Number of rows read or written, counted from the reply.
     pub rows: u64,
-    /// Whether the reply is not what was asked for: rows are missing, or it cannot be read.
+    /// Whether the reply is wrong: rows are missing, or it cannot be read.
     pub wrong: bool,
-    /// What has changed, for workloads that count it.
+    /// Effects of the changes, for workloads that count them.
     pub effects: Effects,
-    /// Statements that are complete, for workloads that tell them apart.
+    /// Number of completed statements, for workloads that check each statement.
     pub complete: u32,
-    /// Rows that the current statement has returned so far, for the same.
+    /// Number of rows returned so far by the current statement, for the same workloads.
     pub returned: u64,
 }
 
@@ -462,7 +463,7 @@ mod tests {
         Arc::new(Statements::new(protocol, list))
     }
 
-    /// The kinds of messages of a transaction of two statements, and the SQL in them.
+    /// Returns the message types of a transaction of two statements, and its SQL.
     fn sent(protocol: Protocol) -> (String, String) {
         let mut tx = Transaction::new(statements(protocol));
         tx.begin(0, 5);
@@ -483,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn each_protocol_sends_its_messages() {
+    fn each_protocol_sends_the_expected_messages() {
         assert_eq!(sent(Protocol::Prepared), ("BEBES".to_owned(), String::new()));
         let (kinds, sql) = sent(Protocol::Extended);
         assert_eq!((kinds.as_str(), sql.as_str()), ("PBEPBES", "select $1 + $2select $1 + $2"));
@@ -492,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_may_stand_anywhere_and_more_than_once() {
+    fn replaces_parameters_in_any_order() {
         let sql = "select $2 from t where a > $1 and b > $2 limit 1";
         assert_eq!(
             with_literals(sql, &["7".to_owned(), "8".to_owned()]),
@@ -502,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_is_cut_into_steps_that_are_its_bytes() {
+    fn the_steps_of_a_transaction_are_its_bytes() {
         for (protocol, kinds) in
             [(Protocol::Prepared, ["BES", "BEBES"]), (Protocol::Simple, ["Q", "Q"])]
         {
@@ -531,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_that_cannot_be_encoded_says_so() {
+    fn reports_an_encoding_error() {
         let mut tx = Transaction::new(statements(Protocol::Prepared));
         tx.begin(1, 10);
         tx.execute(1, &[1, 2]);
@@ -540,7 +541,10 @@ mod tests {
         tx.begin(0, 5);
         tx.execute(0, &[1, 2]);
         tx.end();
-        assert_eq!((tx.error(), tx.statements(), tx.operation(), tx.rows_asked()), (None, 1, 0, 5));
+        assert_eq!(
+            (tx.error(), tx.statements(), tx.operation(), tx.expected_rows()),
+            (None, 1, 0, 5)
+        );
         assert_eq!(tx.bytes().last(), Some(&4));
     }
 }

@@ -1,11 +1,11 @@
-//! The values of a statement's parameters, in the form of the protocol that sends them: binary, or
-//! literals in its text. Pure, and without an allocation in steady state.
+//! Parameter values of a statement, encoded for the protocol: in binary format, or as literals in the
+//! statement text. Pure, and without allocation in steady state.
 
 use std::io::Write as _;
 
 use riops_wire::frontend::{self, EncodeError};
 
-/// The OID of `bigint`, which like those below is the same in every relative of PostgreSQL.
+/// The OID of `bigint`. Like the OIDs below, it is the same in every PostgreSQL-compatible database.
 pub const BIGINT_OID: u32 = 20;
 /// The OID of `int`.
 pub const INT_OID: u32 = 23;
@@ -18,7 +18,7 @@ pub const INT_ARRAY_OID: u32 = 1007;
 /// The OID of `text[]`.
 pub const TEXT_ARRAY_OID: u32 = 1009;
 
-/// Literals, one behind the other.
+/// SQL literals, stored consecutively in one buffer.
 #[derive(Debug, Default)]
 pub struct Literals {
     text: Vec<u8>,
@@ -31,7 +31,7 @@ impl Literals {
         self.ends.clear();
     }
 
-    /// The literal of this number, from 0.
+    /// Returns the literal with this number, from 0.
     pub(super) fn get(&self, number: usize) -> &str {
         let start = number.checked_sub(1).and_then(|before| self.ends.get(before)).copied();
         let end = self.ends.get(number).copied().unwrap_or_default();
@@ -44,7 +44,7 @@ impl Literals {
     }
 }
 
-/// Appends as many bytes, which `fill` writes.
+/// Appends `length` bytes, which `fill` writes.
 pub(super) fn append(out: &mut Vec<u8>, length: usize, fill: impl FnOnce(&mut [u8])) {
     let start = out.len();
     out.resize(start + length, b'0');
@@ -53,7 +53,7 @@ pub(super) fn append(out: &mut Vec<u8>, length: usize, fill: impl FnOnce(&mut [u
     }
 }
 
-/// Takes the values of one execution, in their order.
+/// Encodes the parameter values of one execution, in order.
 #[derive(Debug)]
 pub struct Values<'a> {
     form: Form<'a>,
@@ -79,7 +79,7 @@ impl<'a> Values<'a> {
         self.error
     }
 
-    /// A `bigint`.
+    /// Appends a `bigint`.
     pub fn bigint(&mut self, value: i64) {
         match &mut self.form {
             Form::Binary(out) => {
@@ -94,7 +94,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// An `int`.
+    /// Appends an `int`.
     pub fn int(&mut self, value: i32) {
         match &mut self.form {
             Form::Binary(out) => int(out, value),
@@ -105,7 +105,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// A text of as many letters and digits, which `fill` writes.
+    /// Appends a text of `length` letters and digits, which `fill` writes.
     pub fn text(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) {
         match &mut self.form {
             Form::Binary(out) => text(out, length, fill),
@@ -119,7 +119,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// An `int[]` of `count` values.
+    /// Appends an `int[]` of `count` values.
     pub fn ints(&mut self, count: usize, values: impl Iterator<Item = i32>) {
         match &mut self.form {
             Form::Binary(out) => {
@@ -141,7 +141,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// A `text[]` of as many texts of letters and digits, each of which `fill` writes, given its
+    /// Appends a `text[]` of `count` texts of `length` letters and digits. `fill` writes each text, given its
     /// number from 0.
     pub fn texts(&mut self, count: usize, length: usize, mut fill: impl FnMut(usize, &mut [u8])) {
         match &mut self.form {
@@ -173,7 +173,7 @@ fn int(out: &mut Vec<u8>, value: i32) {
 }
 
 fn text(out: &mut Vec<u8>, length: usize, fill: impl FnOnce(&mut [u8])) {
-    // No text of a plan is longer than this can hold.
+    // Plans do not allow longer texts.
     let bytes = i32::try_from(length).unwrap_or(i32::MAX);
     out.extend_from_slice(&bytes.to_be_bytes());
     append(out, length, fill);

@@ -1,5 +1,5 @@
-//! Sessions whose loop runs in the server: what is booked from their reports, and what is left
-//! unknown when a call ends without its last one.
+//! Sessions with a server-side loop: counting of their reports, and the unknown outcomes of a call that ends
+//! without its last report.
 
 use riops_wire::backend::{Message, data_row, notice_response};
 
@@ -8,13 +8,13 @@ use crate::plan::{LoopSide, RowsDataset, RowsRun};
 use crate::workload::Workload;
 use crate::workload::rows::Rows;
 
-/// A report of so many reads and updates of ten rows in ten milliseconds each; up to 500 rows more
-/// may follow.
+/// Returns a report of reads and updates of ten rows in ten milliseconds each. Up to 500 more rows may have
+/// been updated before the next report.
 fn report(intervals: u32, reads: u64, updates: u64) -> String {
     counts(intervals, reads, updates, 500)
 }
 
-/// The same as the last word.
+/// Returns the same as a last report, after which no more rows follow.
 fn last(intervals: u32, reads: u64, updates: u64) -> String {
     counts(intervals, reads, updates, 0)
 }
@@ -45,7 +45,7 @@ fn notice(detail: &str, out: &mut Vec<u8>) {
     notice_response(out, &fields).unwrap();
 }
 
-/// Notices with these reports, then the last one as the result.
+/// Returns a reply with the reports as notices and `result` as the result row.
 fn call(reports: &[String], result: &str) -> Reply {
     let mut bytes = Vec::new();
     for report in reports {
@@ -56,8 +56,8 @@ fn call(reports: &[String], result: &str) -> Reply {
     Reply::Raw(bytes)
 }
 
-/// What such a server answers beside the call.
-fn around(request: &Request<'_>) -> Reply {
+/// Returns the replies to all requests except the CALL.
+fn other_reply(request: &Request<'_>) -> Reply {
     match request {
         Request::Query(sql) if sql.starts_with("explain") => {
             let node = if sql.contains("update_") {
@@ -82,7 +82,7 @@ fn run_calls(
 ) -> StageResult {
     let server = FakeServer::start(move |session, request| match request {
         Request::Query(sql) if sql.starts_with("call ") => answer(session, sql),
-        other => around(other),
+        other => other_reply(other),
     })
     .unwrap();
     let run = RowsRun {
@@ -100,19 +100,19 @@ fn run_calls(
         &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
         &Interrupt::new(),
         &mut Probe::machine(None),
-        &mut Seen::default(),
+        &mut RecordingObserver::default(),
     )
     .unwrap()
 }
 
 #[test]
-fn what_reports_say_is_booked_once_and_in_its_interval() {
+fn counts_each_report_once_in_its_interval() {
     let result = run_calls(plan(Stop::DurationS(0.3), 2, 2), |_, _| {
         call(&[report(1, 4, 1), report(2, 4, 1)], &last(3, 9, 3))
     });
     assert_eq!(transactions(&result), 24);
     let per_interval: Vec<_> = result.series.iter().map(|point| point.transactions).collect();
-    // Nothing in the second interval of either session.
+    // No session has transactions in its second interval.
     assert_eq!(per_interval, [10, 0, 14]);
     let [reads, updates] = result.recorder.operations() else { panic!("two operations") };
     let rows = [reads, updates].map(|totals| totals.counters.get(Counter::Rows));
@@ -122,7 +122,7 @@ fn what_reports_say_is_booked_once_and_in_its_interval() {
     assert_eq!((acknowledged.rows, acknowledged.rows_unknown), (60, 0));
     let sessions: Vec<_> = result.sessions.iter().map(SessionTally::transactions).collect();
     assert_eq!(sessions, [12, 12]);
-    // The look in the middle saw another plan than those before and after.
+    // Only the check during the run found another plan.
     let held = |moment| {
         result
             .findings
@@ -130,18 +130,18 @@ fn what_reports_say_is_booked_once_and_in_its_interval() {
             .filter(|found| found.moment == moment)
             .all(|found| found.finding.held)
     };
-    assert!(held(Moment::Before) && held(Moment::After) && !held(Moment::Middle));
+    assert!(held(Moment::Before) && held(Moment::After) && !held(Moment::During));
     assert_eq!((result.wrong_replies, result.failure.is_none()), (0, true));
 }
 
 #[test]
-fn a_call_that_breaks_is_made_again_and_what_it_had_announced_is_unknown() {
+fn repeats_a_call_after_connection_loss_and_counts_announced_rows_as_unknown() {
     let calls = AtomicU64::new(0);
     let result = run_calls(plan(Stop::Transactions(12), 1, 1), move |_, sql| {
-        // What was measured before the break counts.
+        // Transactions reported before the connection was lost count.
         let first = calls.fetch_add(1, Ordering::Relaxed) == 0;
-        let wanted = if first { ", 12, null, " } else { ", 7, null, " };
-        assert!(sql.contains(wanted), "{sql}");
+        let expected = if first { ", 12, null, " } else { ", 7, null, " };
+        assert!(sql.contains(expected), "{sql}");
         if first {
             let mut bytes = Vec::new();
             notice(&report(1, 4, 1), &mut bytes);
@@ -156,7 +156,7 @@ fn a_call_that_breaks_is_made_again_and_what_it_had_announced_is_unknown() {
 }
 
 #[test]
-fn a_call_that_breaks_before_its_first_report_may_have_done_what_is_done_before_it() {
+fn counts_work_before_the_first_report_as_unknown_after_connection_loss() {
     let calls = AtomicU64::new(0);
     let result = run_calls(plan(Stop::Transactions(5), 1, 1), move |_, _| {
         match calls.fetch_add(1, Ordering::Relaxed) {
@@ -168,7 +168,7 @@ fn a_call_that_breaks_before_its_first_report_may_have_done_what_is_done_before_
 }
 
 #[test]
-fn a_call_that_lost_to_another_transaction_is_made_again_and_a_refused_one_is_not() {
+fn retries_a_call_after_a_serialization_failure_but_not_after_other_errors() {
     let calls = AtomicU64::new(0);
     let result = run_calls(plan(Stop::Transactions(5), 1, 1), move |_, _| {
         match calls.fetch_add(1, Ordering::Relaxed) {
@@ -179,7 +179,7 @@ fn a_call_that_lost_to_another_transaction_is_made_again_and_a_refused_one_is_no
     assert_eq!((transactions(&result), result.failure), (5, None));
     let conflict =
         result.recorder.errors().entries().iter().find(|error| error.sqlstate == "40001");
-    // The call, and what the loop itself has run again.
+    // One retry of the call, one retry within the loop.
     assert_eq!(conflict.unwrap().retried, 2);
     let refused = run_calls(plan(Stop::Transactions(5), 2, 2), |_, _| Reply::Error {
         sqlstate: "42883",
@@ -190,11 +190,11 @@ fn a_call_that_lost_to_another_transaction_is_made_again_and_a_refused_one_is_no
 }
 
 #[test]
-fn calls_that_come_to_nothing_again_and_again_end_the_run() {
+fn repeated_calls_without_progress_stop_the_run() {
     let errors =
         ErrorPolicy { max_retries: 2, on_error: OnError::Continue, ..ErrorPolicy::default() };
     let plan = Plan { errors, ..plan(Stop::Transactions(1), 1, 1) };
-    // What is no report counts as none.
+    // An invalid report counts as no report.
     let result = run_calls(plan.clone(), |_, _| call(&["{}".to_owned()], "not JSON"));
     assert!(result.failure.as_ref().unwrap().to_string().contains("no report"));
     assert_eq!(counted(&result, Counter::Reconnects), 2);

@@ -1,5 +1,5 @@
-//! A connection that breaks at any byte of a short run, in either direction: nothing panics, nothing
-//! hangs, and every transaction has exactly one outcome.
+//! Connection loss after every byte of a short run, in both directions: the engine must not panic or hang,
+//! and every transaction must have exactly one outcome.
 
 use riops_testkit::{Fault, Proxy};
 
@@ -7,16 +7,16 @@ use super::*;
 
 const TRANSACTIONS: u64 = 12;
 
-/// A short run through a proxy that does this to the first connection and nothing to the others.
+/// Runs `plan` through a proxy that injects `fault` into the first connection only.
 fn run_through(fault: Fault, plan: &Plan) -> (Result<StageResult, EngineError>, (u64, u64)) {
-    let server = FakeServer::start(|_, request| well(request)).unwrap();
+    let server = FakeServer::start(|_, request| normal_reply(request)).unwrap();
     let only_first = move |session| if session == 0 { fault } else { Fault::None };
     let proxy = Proxy::start(server.folder(), only_first).unwrap();
     let result = run_on(proxy.folder(), plan, true);
     (result, proxy.forwarded())
 }
 
-/// Either nothing was measured, and why is said; or all transactions have an outcome.
+/// Asserts that either the first session failed to connect, or every transaction has exactly one outcome.
 fn assert_accounted(result: Result<StageResult, EngineError>, depth: u32, fault: Fault) {
     let result = match result {
         Ok(result) => result,
@@ -29,7 +29,7 @@ fn assert_accounted(result: Result<StageResult, EngineError>, depth: u32, fault:
     assert_eq!(succeeded + failed + unknown, TRANSACTIONS, "{fault:?}");
     assert!(result.failure.is_none(), "{fault:?}: {:?}", result.failure);
     assert!(counted(&result, Counter::Reconnects) <= 1, "{fault:?}");
-    // What is lost with the connection is what was under way on it, and no more.
+    // Only the transactions in flight are lost with the connection.
     assert!(failed + unknown <= depth.into(), "{fault:?}: {failed} {unknown}");
     assert_eq!(result.acknowledged[1].transactions_unknown, unknown, "{fault:?}");
     let broke = counted(&result, Counter::Errors);
@@ -42,7 +42,7 @@ fn short(pipeline: u32) -> Plan {
     Plan { pipeline, ..plan(Stop::Transactions(TRANSACTIONS), 1, 1) }
 }
 
-/// Breaks the connection after each byte of a whole run.
+/// Repeats the run with the fault after each byte.
 fn at_every_byte(depth: u32, bytes: u64, fault: fn(u64) -> Fault) {
     for byte in 0..=bytes {
         let fault = fault(byte);
@@ -51,7 +51,7 @@ fn at_every_byte(depth: u32, bytes: u64, fault: fn(u64) -> Fault) {
 }
 
 #[test]
-fn a_connection_may_break_after_any_byte_to_the_client() {
+fn accounts_for_all_transactions_after_a_cut_at_any_byte_to_the_client() {
     let (whole, (_, to_client)) = run_through(Fault::None, &short(1));
     assert_accounted(whole, 1, Fault::None);
     assert!(to_client > 500, "{to_client}");
@@ -60,7 +60,7 @@ fn a_connection_may_break_after_any_byte_to_the_client() {
 }
 
 #[test]
-fn a_connection_may_break_after_any_byte_to_the_server() {
+fn accounts_for_all_transactions_after_a_cut_at_any_byte_to_the_server() {
     let (_, (to_server, _)) = run_through(Fault::None, &short(1));
     assert!(to_server > 400, "{to_server}");
     at_every_byte(1, to_server, Fault::CutToServer);
@@ -68,7 +68,7 @@ fn a_connection_may_break_after_any_byte_to_the_server() {
 }
 
 #[test]
-fn a_server_that_drips_byte_by_byte_is_understood() {
+fn decodes_replies_that_arrive_byte_by_byte() {
     for depth in [1, 4] {
         let (result, _) = run_through(Fault::Drip, &short(depth));
         assert_accounted(result, depth, Fault::Drip);

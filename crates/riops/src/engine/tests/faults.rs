@@ -1,12 +1,11 @@
-//! What the engine makes of errors and of connections that break: nothing is counted twice, nothing
-//! is forgotten, and nothing hangs.
+//! Errors and lost connections: every transaction is counted exactly once, and the engine does not hang.
 
 use std::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::metrics::ErrorEntry;
 
-/// Succeeded, failed and unknown transactions within the measurement.
+/// Returns the succeeded, failed and unknown transactions within the measurement.
 fn outcomes(result: &StageResult) -> (u64, u64, u64) {
     (
         counted(result, Counter::Transactions),
@@ -28,7 +27,7 @@ fn is_execute(request: &Request<'_>) -> bool {
     matches!(request, Request::Execute { .. })
 }
 
-/// Runs where the executions with these numbers, from 0, get this answer instead of the good one.
+/// Runs `plan` with `reply` as the reply to the executions with these numbers, from 0.
 fn run_with(
     plan: &Plan,
     updates: bool,
@@ -40,7 +39,7 @@ fn run_with(
         if is_execute(request) && numbers.contains(&executed.fetch_add(1, Ordering::Relaxed)) {
             return reply.clone();
         }
-        well(request)
+        normal_reply(request)
     })
 }
 
@@ -49,7 +48,7 @@ const SERIALIZATION: Reply = Reply::Error { sqlstate: "40001", message: "could n
 const READ_ONLY: Reply = Reply::Error { sqlstate: "25006", message: "read-only transaction" };
 
 #[test]
-fn a_retry_sends_the_same_bytes_again_and_its_latency_has_all_attempts() {
+fn retry_sends_identical_statements_and_latency_includes_all_attempts() {
     for protocol in [Protocol::Prepared, Protocol::Extended] {
         let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
         let (executed, noted) = (AtomicU64::new(0), Arc::clone(&seen));
@@ -59,10 +58,10 @@ fn a_retry_sends_the_same_bytes_again_and_its_latency_has_all_attempts() {
                 noted.lock().unwrap().push(((*statement).to_owned(), parameters.clone()));
                 match executed.fetch_add(1, Ordering::Relaxed) {
                     7..=9 => SERIALIZATION,
-                    _ => well(request),
+                    _ => normal_reply(request),
                 }
             }
-            other => well(other),
+            other => normal_reply(other),
         })
         .unwrap();
         assert_eq!(outcomes(&result), (20, 0, 0));
@@ -71,31 +70,31 @@ fn a_retry_sends_the_same_bytes_again_and_its_latency_has_all_attempts() {
         assert!(result.failure.is_none());
         let seen = seen.lock().unwrap();
         assert_eq!(seen.len(), 23);
-        // Number 7 was an update, and so were its three repetitions.
+        // Execution 7 was an update, followed by its three retries.
         assert!(seen[7..11].iter().all(|each| *each == seen[7]), "{:?}", &seen[7..11]);
         let update = &result.recorder.operations()[1];
-        // Three pauses of at least 0.5, 1 and 2 ms.
+        // Three backoffs of at least 0.5, 1 and 2 ms.
         assert!(update.service.max() >= Nanos(3_500_000), "{:?}", update.service.max());
         assert_eq!(result.acknowledged[1].transactions, 5);
     }
 }
 
 #[test]
-fn retries_are_bounded_and_what_is_left_is_an_error() {
+fn retries_up_to_the_limit_and_then_reports_the_error() {
     let policy = |on_error| ErrorPolicy { max_retries: 2, on_error, ..ErrorPolicy::default() };
-    let stopping = with_errors(plan(Stop::Transactions(20), 1, 1), policy(OnError::Stop));
-    let result = run_with(&stopping, false, &[5, 6, 7], DEADLOCK).unwrap();
+    let stop = with_errors(plan(Stop::Transactions(20), 1, 1), policy(OnError::Stop));
+    let result = run_with(&stop, false, &[5, 6, 7], DEADLOCK).unwrap();
     assert_eq!(outcomes(&result), (5, 1, 0));
     assert_eq!(errors(&result), [("40P01".to_owned(), 3, 2)]);
     assert!(matches!(result.failure, Some(SessionError::Server(_))));
-    let going_on = with_errors(plan(Stop::Transactions(20), 1, 1), policy(OnError::Continue));
-    let result = run_with(&going_on, false, &[5, 6, 7], DEADLOCK).unwrap();
+    let continuing = with_errors(plan(Stop::Transactions(20), 1, 1), policy(OnError::Continue));
+    let result = run_with(&continuing, false, &[5, 6, 7], DEADLOCK).unwrap();
     assert_eq!(outcomes(&result), (19, 1, 0));
     assert!(result.failure.is_none());
 }
 
 #[test]
-fn errors_that_no_retry_mends_are_counted_where_the_run_goes_on() {
+fn counts_non_retryable_errors_with_on_error_continue() {
     let policy = ErrorPolicy { on_error: OnError::Continue, ..ErrorPolicy::default() };
     let plan = with_errors(plan(Stop::Transactions(100), 3, 2), policy);
     let result = run_with(&plan, true, &[3, 4, 50], READ_ONLY).unwrap();
@@ -106,13 +105,13 @@ fn errors_that_no_retry_mends_are_counted_where_the_run_goes_on() {
 }
 
 #[test]
-fn a_run_that_only_fails_ends_all_the_same() {
+fn run_ends_when_every_transaction_fails() {
     let policy = ErrorPolicy { on_error: OnError::Continue, ..ErrorPolicy::default() };
     for stop in [Stop::Transactions(50), Stop::Rows(500), Stop::DurationS(0.2)] {
         let plan = with_errors(plan(stop, 2, 2), policy);
         let result = run(&plan, false, |_, request| match request {
             Request::Execute { .. } => READ_ONLY,
-            other => well(other),
+            other => normal_reply(other),
         })
         .unwrap();
         let (succeeded, failed, unknown) = outcomes(&result);
@@ -122,7 +121,7 @@ fn a_run_that_only_fails_ends_all_the_same() {
 }
 
 #[test]
-fn a_broken_connection_is_replaced_and_what_it_changed_is_unknown() {
+fn reconnects_and_counts_updates_in_flight_as_unknown() {
     let result = run_with(&plan(Stop::Transactions(40), 1, 1), true, &[7], Reply::Close).unwrap();
     assert_eq!(outcomes(&result), (39, 0, 1));
     assert_eq!(errors(&result), [("08006".to_owned(), 1, 0)]);
@@ -130,24 +129,24 @@ fn a_broken_connection_is_replaced_and_what_it_changed_is_unknown() {
     assert_eq!(result.acknowledged[1].transactions_unknown, 1);
     assert_eq!((counted(&result, Counter::Reconnects), result.recorder.connects.count()), (1, 1));
     assert!(result.failure.is_none());
-    // What a read would have said is not unknown: it failed.
+    // A lost read counts as failed, not as unknown.
     let result = run_with(&plan(Stop::Transactions(40), 1, 1), false, &[7], Reply::Close).unwrap();
     assert_eq!(outcomes(&result), (39, 1, 0));
     assert_eq!(result.acknowledged[0].rows_unknown, 0);
 }
 
 #[test]
-fn with_several_transactions_under_way_each_has_its_own_outcome() {
+fn pipelined_transactions_have_separate_outcomes() {
     let plan = Plan { pipeline: 8, ..plan(Stop::Transactions(400), 2, 2) };
-    let result = run(&plan, true, |_, request| well(request)).unwrap();
+    let result = run(&plan, true, |_, request| normal_reply(request)).unwrap();
     assert_eq!(outcomes(&result), (400, 0, 0));
     assert_eq!(result.wrong_replies, 0);
-    // Every fourth of each session.
+    // Every fourth transaction of each session is an update.
     assert!((99..=100).contains(&result.acknowledged[1].transactions));
     let result = run_with(&plan, true, &[33, 34, 90], DEADLOCK).unwrap();
     assert_eq!(outcomes(&result), (400, 0, 0));
     assert_eq!(counted(&result, Counter::Retries), 3);
-    // All that is under way on a connection is lost with it, each once.
+    // All transactions in flight on a lost connection are counted, each once.
     let result = run_with(&plan, true, &[60], Reply::Close).unwrap();
     let (succeeded, failed, unknown) = outcomes(&result);
     assert_eq!(succeeded + failed + unknown, 400);
@@ -155,13 +154,13 @@ fn with_several_transactions_under_way_each_has_its_own_outcome() {
 }
 
 #[test]
-fn a_server_s_goodbye_is_counted_by_its_code_and_the_session_comes_back() {
-    let mut goodbye = Vec::new();
+fn counts_a_fatal_error_by_sqlstate_and_reconnects() {
+    let mut fatal = Vec::new();
     let fields = [(b'S', "FATAL"), (b'C', "57P01"), (b'M', "terminating connection")];
-    riops_wire::backend::error_response(&mut goodbye, &fields).unwrap();
-    // One session: another one could do all that is left before it comes back.
+    riops_wire::backend::error_response(&mut fatal, &fields).unwrap();
+    // One session only: a second one could complete the run before the first has reconnected.
     let plan = plan(Stop::Transactions(100), 1, 1);
-    let result = run_with(&plan, true, &[20], Reply::RawThenClose(goodbye)).unwrap();
+    let result = run_with(&plan, true, &[20], Reply::RawThenClose(fatal)).unwrap();
     assert_eq!(errors(&result), [("57P01".to_owned(), 1, 0)]);
     assert!(result.recorder.errors().entries()[0].sample.contains("terminating connection"));
     assert_eq!(counted(&result, Counter::Reconnects), 1);
@@ -170,7 +169,7 @@ fn a_server_s_goodbye_is_counted_by_its_code_and_the_session_comes_back() {
 }
 
 #[test]
-fn a_connection_that_does_not_come_back_ends_the_run_after_its_time() {
+fn stops_the_run_after_the_reconnect_timeout() {
     for on_error in [OnError::Stop, OnError::Continue] {
         let gone = Arc::new(AtomicBool::new(false));
         let server_is_gone = Arc::clone(&gone);
@@ -181,11 +180,11 @@ fn a_connection_that_does_not_come_back_ends_the_run_after_its_time() {
             if is_execute(request) && executed.fetch_add(1, Ordering::Relaxed) == 10 {
                 server_is_gone.store(true, Ordering::Relaxed);
             }
-            // Every new session is thrown out at its first word.
+            // The server closes every new connection at its first request.
             if session > 0 || server_is_gone.load(Ordering::Relaxed) {
                 return Reply::Close;
             }
-            well(request)
+            normal_reply(request)
         })
         .unwrap();
         assert!(matches!(result.failure, Some(SessionError::Reconnect { .. })));
@@ -196,7 +195,7 @@ fn a_connection_that_does_not_come_back_ends_the_run_after_its_time() {
 }
 
 #[test]
-fn a_session_that_is_refused_for_good_is_not_asked_for_again() {
+fn does_not_retry_a_permanent_connection_error() {
     let executed = AtomicU64::new(0);
     let policy = ErrorPolicy { reconnect_timeout_s: 3_600.0, ..ErrorPolicy::default() };
     let plan = with_errors(plan(Stop::DurationS(3_600.0), 1, 1), policy);
@@ -205,7 +204,7 @@ fn a_session_that_is_refused_for_good_is_not_asked_for_again() {
             Reply::Error { sqlstate: "42P01", message: "relation does not exist" }
         }
         Request::Execute { .. } if executed.fetch_add(1, Ordering::Relaxed) == 10 => Reply::Close,
-        other => well(other),
+        other => normal_reply(other),
     })
     .unwrap();
     let failure = result.failure.unwrap();
@@ -214,39 +213,39 @@ fn a_session_that_is_refused_for_good_is_not_asked_for_again() {
 }
 
 #[test]
-fn connections_are_renewed_after_their_number_of_transactions() {
+fn reconnects_after_the_configured_number_of_transactions() {
     let plan = Plan { reconnect_every: Some(5), ..plan(Stop::Transactions(60), 2, 2) };
     let sessions = Arc::new(AtomicU64::new(0));
     let highest = Arc::clone(&sessions);
     let result = run(&plan, false, move |session, request| {
         highest.fetch_max(session, Ordering::Relaxed);
-        well(request)
+        normal_reply(request)
     })
     .unwrap();
     assert_eq!(outcomes(&result), (60, 0, 0));
-    // Two at first, then one for each five transactions but the last of each session.
-    let made = result.recorder.connects.count();
-    assert!((10..=12).contains(&made), "{made}");
-    // One that was ordered may have come when the other session had done the rest.
+    // The first two are not counted. One follows every five transactions, except at the end of each session.
+    let replaced = result.recorder.connects.count();
+    assert!((10..=12).contains(&replaced), "{replaced}");
+    // A requested connection may arrive after the other session has completed the run.
     let opened = sessions.load(Ordering::Relaxed) + 1;
-    assert!((made + 2..=made + 4).contains(&opened), "{opened} {made}");
+    assert!((replaced + 2..=replaced + 4).contains(&opened), "{opened} {replaced}");
     assert_eq!((counted(&result, Counter::Reconnects), counted(&result, Counter::Errors)), (0, 0));
 }
 
 #[test]
-fn garbage_ends_the_run_or_the_connection_as_wanted() {
-    let garbage = || Reply::Raw(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec());
-    let result = run_with(&plan(Stop::Transactions(40), 1, 1), false, &[7], garbage()).unwrap();
+fn protocol_violation_stops_the_run_or_reconnects_by_policy() {
+    let invalid = || Reply::Raw(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec());
+    let result = run_with(&plan(Stop::Transactions(40), 1, 1), false, &[7], invalid()).unwrap();
     assert!(matches!(result.failure, Some(SessionError::Protocol(_))));
     let policy = ErrorPolicy { on_error: OnError::Continue, ..ErrorPolicy::default() };
     let plan = with_errors(plan(Stop::Transactions(40), 1, 1), policy);
-    let result = run_with(&plan, false, &[7], garbage()).unwrap();
+    let result = run_with(&plan, false, &[7], invalid()).unwrap();
     assert_eq!(outcomes(&result), (39, 1, 0));
     assert_eq!(errors(&result), [("08P01".to_owned(), 1, 0)]);
 }
 
 #[test]
-fn the_simple_and_the_extended_protocol_do_the_same_work() {
+fn simple_and_extended_protocols_give_the_same_counts() {
     for protocol in [Protocol::Extended, Protocol::Simple] {
         let queries = Arc::new(AtomicU64::new(0));
         let parses = Arc::new(AtomicU64::new(0));
@@ -262,7 +261,7 @@ fn the_simple_and_the_extended_protocol_do_the_same_work() {
                 counted_parses.fetch_add(1, Ordering::Relaxed);
                 Reply::Done
             }
-            other => well(other),
+            other => normal_reply(other),
         })
         .unwrap();
         assert_eq!(outcomes(&result), (40, 0, 0));

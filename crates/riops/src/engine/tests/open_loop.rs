@@ -1,4 +1,4 @@
-//! Rates: what is started, what is late, what is left out, and what ends a run early.
+//! Runs with a rate: intended starts, backlog, late and skipped transactions, thresholds.
 
 use super::*;
 use crate::plan::LatencyLimit;
@@ -9,17 +9,17 @@ fn open(per_s: f64, stop: Stop, sessions: u32, workers: u32) -> Plan {
 }
 
 #[test]
-fn the_intended_starts_of_a_run_are_rate_times_time_whatever_became_of_them() {
+fn intended_starts_equal_rate_times_duration() {
     for (sessions, workers) in [(1, 1), (5, 2)] {
         let mut plan = open(1_500.0, Stop::DurationS(0.3), sessions, workers);
         plan.warmup_s = 0.07;
-        let result = run(&plan, true, |_, request| well(request)).unwrap();
+        let result = run(&plan, true, |_, request| normal_reply(request)).unwrap();
         let starts = result.starts.unwrap();
         assert_eq!(starts.intended, 450);
         let started = starts.intended - starts.waiting;
         let ended = transactions(&result);
-        // What started in the measurement ended in it or was drained; and of all starts, with the 105 of
-        // the warm-up, each was acknowledged once.
+        // Transactions that started in the measurement ended in it or were drained. Each start, including the
+        // 105 of the warm-up, was acknowledged once.
         assert!(ended + result.drained >= started, "{ended} {started}");
         let acknowledged: u64 = result.acknowledged.iter().map(|each| each.transactions).sum();
         assert_eq!(acknowledged, 105 + started);
@@ -33,13 +33,13 @@ fn the_intended_starts_of_a_run_are_rate_times_time_whatever_became_of_them() {
 }
 
 #[test]
-fn a_rate_beyond_the_server_leaves_a_backlog_that_is_shown() {
+fn reports_the_backlog_when_the_rate_exceeds_the_capacity_of_the_server() {
     let plan = open(1e6, Stop::DurationS(0.2), 2, 2);
-    let result = run(&plan, false, |_, request| well(request)).unwrap();
+    let result = run(&plan, false, |_, request| normal_reply(request)).unwrap();
     let starts = result.starts.unwrap();
     assert_eq!(starts.intended, 200_000);
     assert!(starts.waiting > 0 && starts.oldest_wait > Nanos(1_000_000));
-    // It grows to the end, where it is what was never started.
+    // The backlog grows until the end, where it equals the number of starts that were not taken.
     let backlog: Vec<u64> = result.series.iter().map(|point| point.backlog.unwrap()).collect();
     assert!(backlog.is_sorted() && backlog.first() > Some(&0), "{backlog:?}");
     assert_eq!(backlog.last(), Some(&starts.waiting));
@@ -48,56 +48,56 @@ fn a_rate_beyond_the_server_leaves_a_backlog_that_is_shown() {
 }
 
 #[test]
-fn what_is_late_is_counted_or_left_out() {
+fn counts_or_skips_late_transactions() {
     let limit = |skip| Some(LatencyLimit { limit_s: 0.001, skip });
     let counting = Plan { latency_limit: limit(false), ..open(1e6, Stop::DurationS(0.2), 1, 1) };
-    let result = run(&counting, false, |_, request| well(request)).unwrap();
+    let result = run(&counting, false, |_, request| normal_reply(request)).unwrap();
     let late = counted(&result, Counter::Late);
     assert!(late > 0 && late <= transactions(&result));
     assert_eq!(counted(&result, Counter::Skipped), 0);
     let skipping = Plan { latency_limit: limit(true), ..open(1e6, Stop::DurationS(0.2), 1, 1) };
-    let result = run(&skipping, false, |_, request| well(request)).unwrap();
+    let result = run(&skipping, false, |_, request| normal_reply(request)).unwrap();
     let starts = result.starts.unwrap();
     assert_eq!(starts.intended, 200_000);
     assert!(counted(&result, Counter::Skipped) > 100_000, "{}", counted(&result, Counter::Skipped));
-    // Nobody waits longer than the limit before it is sent or left out.
+    // No start waits much longer than the limit before it is sent or skipped.
     assert!(starts.oldest_wait < Nanos(100_000_000), "{:?}", starts.oldest_wait);
 }
 
 #[test]
-fn a_number_of_transactions_is_kept_with_a_rate_too() {
+fn run_with_a_rate_executes_exactly_the_requested_transactions() {
     for schedule in [Schedule::Constant { per_s: 20_000.0 }, Schedule::Poisson { per_s: 20_000.0 }]
     {
         let plan = Plan { schedule, ..plan(Stop::Transactions(500), 3, 2) };
-        let result = run(&plan, true, |_, request| well(request)).unwrap();
+        let result = run(&plan, true, |_, request| normal_reply(request)).unwrap();
         assert_eq!(transactions(&result), 500);
         assert_eq!(result.starts.unwrap().intended, 500);
     }
 }
 
 #[test]
-fn starts_stay_on_the_clock_while_a_connection_is_replaced() {
+fn reconnecting_does_not_shift_the_schedule() {
     let executed = AtomicU64::new(0);
     let plan = open(1_000.0, Stop::DurationS(0.4), 1, 1);
     let result = run(&plan, false, move |_, request| match request {
         Request::Execute { .. } if executed.fetch_add(1, Ordering::Relaxed) == 100 => Reply::Close,
-        other => well(other),
+        other => normal_reply(other),
     })
     .unwrap();
     let starts = result.starts.unwrap();
     assert_eq!((starts.intended, counted(&result, Counter::Reconnects)), (400, 1));
     let lost = counted(&result, Counter::Failed);
     assert_eq!(lost, 1);
-    // All starts during the loss were made up for, late: no start was forgotten.
+    // All starts that were due while the session had no connection were taken late.
     assert!(starts.waiting + transactions(&result) + lost >= 398);
 }
 
 #[test]
-fn a_breached_threshold_ends_the_run_where_that_is_wanted() {
+fn breached_threshold_stops_the_run_if_enabled() {
     let mut plan = plan(Stop::DurationS(3_600.0), 1, 1);
     plan.thresholds = vec!["errors=0".parse().unwrap(), "tps>1e9".parse().unwrap()];
     plan.abort_on_threshold = true;
-    let result = run(&plan, false, |_, request| well(request)).unwrap();
+    let result = run(&plan, false, |_, request| normal_reply(request)).unwrap();
     assert_eq!(result.breached.unwrap().to_string(), "tps>1e9");
     assert!(result.seconds < 3_600.0 && result.failure.is_none());
 }

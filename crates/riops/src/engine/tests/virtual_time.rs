@@ -1,4 +1,4 @@
-//! One worker on a virtual clock: what it counts, and that it allocates nothing.
+//! One worker on a virtual clock: its counters, and the absence of allocations in its loop.
 
 use std::sync::mpsc::{channel, sync_channel};
 
@@ -15,7 +15,7 @@ use crate::plan::Schedule;
 use crate::workload::keys::{Purpose, stream};
 use crate::workload::transaction::Statements;
 
-/// A clock that goes on by a microsecond with every look at it.
+/// A clock that advances by one microsecond with every read.
 #[derive(Clone)]
 struct StepClock(Arc<AtomicU64>);
 
@@ -25,9 +25,9 @@ impl Clock for StepClock {
     }
 }
 
-/// Runs one worker on this thread; returns its report and the allocations that the loop made.
+/// Runs one worker on this thread; returns its report and the number of allocations in its loop.
 fn run_worker(stop: Stop, sessions: u32, schedule: Schedule) -> (WorkerReport, u64) {
-    let server = FakeServer::start(|_, request| well(request)).unwrap();
+    let server = FakeServer::start(|_, request| normal_reply(request)).unwrap();
     let target = Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test"));
     let statements = stage(1, true).sessions.remove(0).statements;
     let recipe = Arc::new(Recipe {
@@ -37,7 +37,7 @@ fn run_worker(stop: Stop, sessions: u32, schedule: Schedule) -> (WorkerReport, u
     });
     let open = |_| {
         let opened =
-            opening::open_somewhere(&recipe, 0, false, &target, &Interrupt::new()).unwrap();
+            opening::open_on_any_node(&recipe, 0, false, &target, &Interrupt::new()).unwrap();
         let reads = Box::new(Reads { number: 0, updates: true });
         Session::new(Arc::clone(&recipe), reads, 1, 2, opened)
     };
@@ -93,11 +93,10 @@ fn in_steady_state_a_transaction_allocates_nothing() {
 }
 
 #[test]
-fn on_a_virtual_clock_what_ends_within_the_window_counts() {
+fn counts_transactions_that_end_within_the_time_window() {
     let (report, _) = run_worker(Stop::DurationS(0.001), 1, Schedule::Closed);
     let counted: u64 = counted(&report);
-    // 1,000 looks at the clock; a transaction takes at least one, and one more where the loop
-    // polls for it.
+    // 1,000 clock reads: at least one per transaction, and one more if the loop polls for its reply.
     assert!((300..=1_000).contains(&counted), "{counted}");
     assert_eq!(report.recorder.counters().get(Counter::Transactions), counted);
     assert_eq!(
@@ -107,9 +106,9 @@ fn on_a_virtual_clock_what_ends_within_the_window_counts() {
 }
 
 #[test]
-fn with_a_schedule_response_time_runs_from_the_intended_start() {
-    // Ten starts each microsecond, while each transaction takes at least a microsecond: the last of
-    // 200 is late by most of the others together.
+fn response_time_starts_at_the_intended_start() {
+    // Ten starts per microsecond, but each transaction takes at least one microsecond. The last of 200 is
+    // therefore late by almost the total time of the others.
     let (report, _) = run_worker(Stop::Transactions(200), 1, Schedule::Constant { per_s: 1e7 });
     let reads = &report.recorder.operations()[0];
     let response = reads.response.as_ref().unwrap();

@@ -1,5 +1,5 @@
-//! The workload `rows` on a server that behaves as YugabyteDB does: its settings, its EXPLAIN, its
-//! errors. No YugabyteDB takes part.
+//! The workload `rows` on a fake server with the settings, EXPLAIN output and errors of YugabyteDB. Needs no
+//! YugabyteDB server.
 
 use std::sync::Mutex;
 
@@ -18,16 +18,16 @@ const DIST: &str = r#"[{"Plan": {"Node Type": "Aggregate", "Plans": [{"Node Type
     "Storage Write Requests": 0, "Storage Flush Requests": 0}]"#;
 
 #[test]
-fn its_settings_are_made_its_requests_counted_and_its_errors_retried() {
+fn applies_settings_counts_storage_requests_and_retries_errors() {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&seen);
+    let log = Arc::clone(&seen);
     let executed = AtomicU64::new(0);
     let server = FakeServer::start(move |_, request| match request {
         Request::Query(sql) if sql.starts_with("explain (analyze, dist, format json") => {
             Reply::Row(vec![Some(DIST.into())])
         }
         Request::Query(sql) => {
-            heard.lock().unwrap().push((*sql).to_owned());
+            log.lock().unwrap().push((*sql).to_owned());
             Reply::Done
         }
         Request::Execute { .. } => match executed.fetch_add(1, Ordering::Relaxed) {
@@ -50,7 +50,7 @@ fn its_settings_are_made_its_requests_counted_and_its_errors_retried() {
         &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
         &Interrupt::new(),
         &mut Probe::machine(None),
-        &mut Seen::default(),
+        &mut RecordingObserver::default(),
     )
     .unwrap();
     assert!(result.failure.is_none());

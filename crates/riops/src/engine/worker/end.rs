@@ -1,11 +1,13 @@
-//! What becomes of a transaction: booked, sent again, counted as failed or as unknown; and what
-//! becomes of a session whose connection broke.
+//! Outcomes of transactions and connections.
+//!
+//! A transaction succeeds, is retried, fails, or has an unknown outcome. A session whose connection is lost
+//! requests a new one.
 
 use rand::RngExt;
 
 use super::super::findings::merge;
-use super::super::opening::{Order, Reopened};
-use super::super::session::{Activity, Flight, SessionError};
+use super::super::opening::{ConnectRequest, Reopened};
+use super::super::session::{Activity, InFlight, SessionError};
 use super::postponed::Postponed;
 use super::{Clock, Worker};
 use crate::metrics::{Counter, Failure, Measured, Origin};
@@ -16,14 +18,14 @@ use crate::workload::transaction::Effects;
 use riops_wire::backend::ServerError;
 use riops_wire::sqlstate::SqlState;
 
-/// The pause before a transaction is sent again for the first time; it doubles with each attempt.
-const PAUSE_FIRST: Nanos = Nanos(1_000_000);
-/// The longest pause.
-const PAUSE_MAX: Nanos = Nanos(100_000_000);
+/// Backoff before the first retry of a transaction; doubles with each further one.
+const BACKOFF_MIN: Nanos = Nanos(1_000_000);
+/// Maximum backoff.
+const BACKOFF_MAX: Nanos = Nanos(100_000_000);
 
 impl<C: Clock> Worker<C> {
-    /// Counts a transaction that was acknowledged.
-    pub(super) fn book(&mut self, number: usize, flight: Flight, now: Nanos) {
+    /// Counts a transaction that the server acknowledged.
+    pub(super) fn count_success(&mut self, number: usize, flight: InFlight, now: Nanos) {
         if now >= self.interval_end {
             self.note_time(now);
         }
@@ -38,10 +40,10 @@ impl<C: Clock> Worker<C> {
         }
         self.report.wrong_replies += u64::from(outcome.wrong);
         let service = now.since(flight.started);
-        // A reply without the rows that were asked for counts as if it had them: a run that stops after
-        // a number of rows would not end.
+        // A reply with too few rows counts as complete. Otherwise a run that stops after a number of rows
+        // might never end.
         let rows =
-            if outcome.wrong { outcome.rows.max(flight.tx.rows_asked()) } else { outcome.rows };
+            if outcome.wrong { outcome.rows.max(flight.tx.expected_rows()) } else { outcome.rows };
         if self.limit.counts(flight.claimed, now, rows) {
             if let Some(tally) = session.tallies.get_mut(operation) {
                 tally.transactions += 1;
@@ -64,7 +66,7 @@ impl<C: Clock> Worker<C> {
             };
             self.report.recorder.transaction(measured);
             if let Some(samples) = &mut self.report.recorder.samples {
-                // Without a rate the two are the same.
+                // Without a rate, response time equals service time.
                 let session = self.share.number(number as u64);
                 samples.record(u32::try_from(session).unwrap_or(u32::MAX), now, response);
             }
@@ -76,22 +78,22 @@ impl<C: Clock> Worker<C> {
         session.recycle(flight);
     }
 
-    /// A transaction was answered with an error.
-    pub(super) fn failed(
+    /// Retries a transaction that the server answered with an error, or counts it as failed.
+    pub(super) fn transaction_failed(
         &mut self,
         number: usize,
-        mut flight: Flight,
+        mut flight: InFlight,
         error: Box<ServerError>,
         now: Nanos,
     ) {
-        let passes = error.is_retryable() || self.rules.retried.contains(&error.sqlstate);
-        let retry = passes && flight.retries < self.rules.errors.max_retries;
+        let retryable = error.is_retryable() || self.rules.retried.contains(&error.sqlstate);
+        let retry = retryable && flight.retries < self.rules.errors.max_retries;
         let stop = !retry && self.rules.errors.on_error == OnError::Stop;
-        // What was to be inserted again is there already, and would be the next time: it is left.
+        // A retried insert whose rows exist already would fail again, so the statement is skipped.
         if flight.tx.is_autocommit() && self.rules.retried.contains(&error.sqlstate) {
-            return self.leave_out(number, flight, &error, now);
+            return self.skip_statement(number, flight, &error, now);
         }
-        // The first one that ends the run counts even in the warm-up; those in its drain do not.
+        // An error that stops the run counts even during the warm-up. Errors during its drain do not count.
         if (stop || self.limit.is_measured(now)) && !self.limit.has_failed() {
             let attempt = now.since(flight.attempt_started);
             self.report.recorder.attempts.record(attempt);
@@ -101,9 +103,9 @@ impl<C: Clock> Worker<C> {
             flight.retries += 1;
             return self.postpone(number, flight, now);
         }
-        // Some servers say with an error that they do not know.
+        // Some errors mean that the server does not know the outcome.
         let changes = self.changes.get(flight.tx.operation()) == Some(&true);
-        self.lose(number, &flight, changes && error.leaves_outcome_unknown(), now);
+        self.count_lost(number, &flight, changes && error.leaves_outcome_unknown(), now);
         if let Some(session) = self.sessions.get_mut(number) {
             session.recycle(flight);
         }
@@ -114,24 +116,30 @@ impl<C: Clock> Worker<C> {
         }
     }
 
-    /// Goes on with the statement behind the one that failed, where each is committed by itself.
-    fn leave_out(&mut self, number: usize, mut flight: Flight, error: &ServerError, now: Nanos) {
+    /// Continues after the failed statement of a transaction whose statements commit separately.
+    fn skip_statement(
+        &mut self,
+        number: usize,
+        mut flight: InFlight,
+        error: &ServerError,
+        now: Nanos,
+    ) {
         if self.limit.is_measured(now) {
             self.note_error(number, (error.sqlstate, &error.to_string()), false, Nanos(0), now);
         }
         if !flight.skip_step() {
-            self.book(number, flight, now);
+            self.count_success(number, flight, now);
             return self.advance(number, now);
         }
         let queued = self.sessions.get_mut(number).map(|session| session.queue(flight, now));
         if let Some(Err(error)) = queued {
-            self.broken(number, error);
+            self.connection_lost(number, error);
         }
     }
 
-    /// A look at a plan was answered with an error. One that may pass, or that the user wants to be
-    /// counted, leaves the look out; any other ends the run.
-    pub(super) fn not_seen(
+    /// Handles an error of an EXPLAIN. Skips the check if the error is retryable or `--on-error continue` is
+    /// set, otherwise ends the run.
+    pub(super) fn plan_check_failed(
         &mut self,
         number: usize,
         check: usize,
@@ -147,11 +155,11 @@ impl<C: Clock> Worker<C> {
                 .get(number)
                 .and_then(|session| session.recipe.checks.get(check))
                 .map_or_else(String::new, |(access, _)| access.statement.clone());
-            self.fail(number, SessionError::Look { statement, error }, now);
+            self.fail(number, SessionError::Explain { statement, error }, now);
         }
     }
 
-    /// Counts an error, on the node of its session.
+    /// Counts an error on the session's node.
     fn note_error(
         &mut self,
         number: usize,
@@ -165,11 +173,11 @@ impl<C: Clock> Worker<C> {
         self.report.recorder.error(&failure);
     }
 
-    fn postpone(&mut self, number: usize, flight: Flight, now: Nanos) {
-        let doubled = PAUSE_FIRST.0.saturating_mul(1 << flight.retries.min(20)) / 2;
-        let pause = doubled.min(PAUSE_MAX.0);
-        // Transactions that got in each other's way shall not meet again at once.
-        let due = now.after(Nanos(self.rng.random_range(pause / 2..=pause + pause / 2)));
+    fn postpone(&mut self, number: usize, flight: InFlight, now: Nanos) {
+        let doubled = BACKOFF_MIN.0.saturating_mul(1 << flight.retries.min(20)) / 2;
+        let backoff = doubled.min(BACKOFF_MAX.0);
+        // Jitter: transactions that conflicted must not be retried at the same time.
+        let due = now.after(Nanos(self.rng.random_range(backoff / 2..=backoff + backoff / 2)));
         if let Some(session) = self.sessions.get_mut(number) {
             session.postponed += 1;
             self.postponed.push(Postponed { due, number, flight });
@@ -177,8 +185,8 @@ impl<C: Clock> Worker<C> {
         self.advance(number, now);
     }
 
-    /// Sends the transactions again whose pause is over.
-    pub(super) fn send_again(&mut self, now: Nanos) {
+    /// Resends the transactions whose backoff has expired.
+    pub(super) fn resend_due(&mut self, now: Nanos) {
         while self.postponed.peek().is_some_and(|postponed| postponed.due <= now) {
             let Some(Postponed { number, flight, .. }) = self.postponed.pop() else {
                 return;
@@ -187,25 +195,25 @@ impl<C: Clock> Worker<C> {
                 continue;
             };
             match session.activity {
-                // It goes out when the connection is there.
+                // Checked again later: the session has no connection yet.
                 Activity::Connect => {
-                    let due = now.after(PAUSE_MAX);
+                    let due = now.after(BACKOFF_MAX);
                     self.postponed.push(Postponed { due, number, flight });
                 }
-                Activity::Ended => self.lose(number, &flight, false, now),
+                Activity::Ended => self.count_lost(number, &flight, false, now),
                 Activity::Work | Activity::Check(_) => {
                     session.postponed -= 1;
                     match session.queue(flight, now) {
-                        Ok(()) => self.push_out(number),
-                        Err(error) => self.broken(number, error),
+                        Ok(()) => self.flush_session(number),
+                        Err(error) => self.connection_lost(number, error),
                     }
                 }
             }
         }
     }
 
-    /// Counts a transaction that failed or, with `unknown`, may have changed rows all the same.
-    fn lose(&mut self, number: usize, flight: &Flight, unknown: bool, now: Nanos) {
+    /// Counts a transaction that failed or, with `unknown`, may still have been committed.
+    fn count_lost(&mut self, number: usize, flight: &InFlight, unknown: bool, now: Nanos) {
         let operation = flight.tx.operation();
         let unknown = unknown && flight.may_be_committed();
         let mut done = Effects::default();
@@ -216,13 +224,13 @@ impl<C: Clock> Worker<C> {
         if let Some(acknowledged) = self.report.acknowledged.get_mut(operation) {
             acknowledged.effects = acknowledged.effects.and(done);
             if unknown {
-                acknowledged.rows_unknown += flight.tx.rows_asked();
+                acknowledged.rows_unknown += flight.tx.expected_rows();
                 acknowledged.transactions_unknown += 1;
                 let asked = if flight.tx.is_autocommit() {
-                    // Those before are acknowledged, those behind were not sent.
+                    // Earlier statements are acknowledged, later ones were not sent.
                     flight.tx.step_effects(flight.step).unwrap_or_default()
                 } else {
-                    flight.tx.effects_asked()
+                    flight.tx.expected_effects()
                 };
                 acknowledged.effects_unknown = acknowledged.effects_unknown.and(asked);
             }
@@ -233,8 +241,9 @@ impl<C: Clock> Worker<C> {
         {
             totals.counters.add([(lost, 1)]);
         }
-        // What fails counts towards a number of rows too, or a run that only fails would not end.
-        if self.limit.counts(flight.claimed, now, flight.tx.rows_asked()) {
+        // Failed transactions count toward a number of rows too. Otherwise a run in which every
+        // transaction fails would never end.
+        if self.limit.counts(flight.claimed, now, flight.tx.expected_rows()) {
             let origin = Origin::operation(operation);
             self.report.recorder.count(origin, [(lost, 1)]);
             self.report.recorder.count(origin, flight.queries.counts());
@@ -244,8 +253,8 @@ impl<C: Clock> Worker<C> {
         }
     }
 
-    /// A connection broke: what was under way on it is lost, and another one is ordered.
-    pub(super) fn broken(&mut self, number: usize, error: SessionError) {
+    /// Counts the transactions in flight on a lost connection and requests a new connection.
+    pub(super) fn connection_lost(&mut self, number: usize, error: SessionError) {
         let now = self.clock.now();
         let Some(session) = self.sessions.get(number) else {
             return;
@@ -253,75 +262,79 @@ impl<C: Clock> Worker<C> {
         if matches!(session.activity, Activity::Ended | Activity::Connect) {
             return;
         }
-        let untrustworthy = matches!(error, SessionError::Protocol(_))
+        let stop = matches!(error, SessionError::Protocol(_))
             && self.rules.errors.on_error == OnError::Stop;
-        if untrustworthy || (self.rules.exact && !session.is_quiet()) {
+        if stop || (self.rules.exact && !session.is_idle()) {
             return self.fail(number, error, now);
         }
         if self.limit.is_measured(now) {
             let error = (error.sqlstate(), error.to_string());
             self.note_error(number, (error.0, &error.1), false, Nanos(0), now);
         }
-        self.lose_all_under_way(number, now);
+        self.lose_in_flight(number, now);
         if now >= self.limit.end() {
             return self.give_up_connecting(number, now);
         }
-        if let Err(error) = self.order_connection(number, false) {
+        if let Err(error) = self.request_connection(number, false) {
             self.fail(number, SessionError::Io(error.to_string()), now);
         }
     }
 
-    fn lose_all_under_way(&mut self, number: usize, now: Nanos) {
-        self.look_is_over(number);
+    fn lose_in_flight(&mut self, number: usize, now: Nanos) {
+        self.plan_check_done(number);
         let Some(session) = self.sessions.get_mut(number) else {
             return;
         };
-        // The server had refused the first of them already: it is not unknown.
-        let refused = session.take_refused();
-        let lost: Vec<Flight> = session.detach().collect();
-        if let Some(error) = &refused
+        // The server has already rejected the first one, so its outcome is known.
+        let rejected = session.take_rejected();
+        let lost: Vec<InFlight> = session.detach().collect();
+        if let Some(error) = &rejected
             && self.limit.is_measured(now)
         {
             self.note_error(number, (error.sqlstate, &error.to_string()), false, Nanos(0), now);
         }
         for (position, flight) in lost.into_iter().enumerate() {
-            let answered = position == 0 && refused.is_some();
+            let answered = position == 0 && rejected.is_some();
             let unknown = !answered && self.changes.get(flight.tx.operation()) == Some(&true);
-            self.lose(number, &flight, unknown, now);
+            self.count_lost(number, &flight, unknown, now);
             if let Some(session) = self.sessions.get_mut(number) {
                 session.recycle(flight);
             }
         }
     }
 
-    /// Asks the connectors for a new connection.
-    pub(super) fn order_connection(&mut self, number: usize, planned: bool) -> std::io::Result<()> {
+    /// Requests a new connection from the connectors.
+    pub(super) fn request_connection(
+        &mut self,
+        number: usize,
+        planned: bool,
+    ) -> std::io::Result<()> {
         let Some(session) = self.sessions.get(number) else {
             return Ok(());
         };
-        let patience = std::time::Duration::from_secs_f64(self.rules.errors.reconnect_timeout_s);
-        self.reconnect.connectors.order(Order {
+        let timeout = std::time::Duration::from_secs_f64(self.rules.errors.reconnect_timeout_s);
+        self.reconnect.connectors.request(ConnectRequest {
             number,
             session: self.share.number(number as u64),
             left: session.node,
             recipe: std::sync::Arc::clone(&session.recipe),
-            // A look costs more than the transactions that a short-lived connection serves.
-            look: !planned,
+            // An EXPLAIN costs more than the few transactions of a short-lived connection.
+            check_plans: !planned,
             planned,
-            patience,
-            ordered: std::time::Instant::now(),
+            timeout,
+            requested_at: std::time::Instant::now(),
             reply: self.reconnect.reply.clone(),
             waker: std::sync::Arc::clone(&self.reconnect.waker),
         })
     }
 
-    /// Puts the connections that have come in their places.
-    pub(super) fn take_reopened(&mut self, now: Nanos) {
+    /// Attaches the connections that the connectors have opened to their sessions.
+    pub(super) fn attach_reopened(&mut self, now: Nanos) {
         while let Ok(Reopened { number, planned, result }) = self.reconnect.reopened.try_recv() {
             let Some(session) = self.sessions.get_mut(number) else {
                 continue;
             };
-            // It came too late to be of use.
+            // The session has ended in the meantime.
             if session.activity != Activity::Connect {
                 continue;
             }
@@ -336,22 +349,22 @@ impl<C: Clock> Worker<C> {
                         self.report.recorder.connects.record(opened.took);
                     }
                     session.attach(opened);
-                    // Its home may have come back while it was on its way.
-                    session.moves = self.rules.rebalance
+                    // The home node may have come back while the session was connecting.
+                    session.moving_home = self.rules.rebalance
                         && self.nodes.should_move(self.share.number(number as u64), session.node);
                     match self.register(number) {
-                        Ok(()) => self.go_on(number, now),
+                        Ok(()) => self.resume(number, now),
                         Err(error) => {
                             self.fail(number, SessionError::Io(error.to_string()), now);
                         }
                     }
                 }
-                Err(error) => self.not_reopened(number, &error, now),
+                Err(error) => self.reconnect_failed(number, &error, now),
             }
         }
     }
 
-    fn not_reopened(&mut self, number: usize, error: &ConnectionError, now: Nanos) {
+    fn reconnect_failed(&mut self, number: usize, error: &ConnectionError, now: Nanos) {
         if now >= self.limit.end() {
             return self.give_up_connecting(number, now);
         }
@@ -360,7 +373,7 @@ impl<C: Clock> Worker<C> {
         self.fail(number, error, now);
     }
 
-    /// A session without a connection, after the end of the measurement: it is over.
+    /// Ends a session that has no connection after the end of the measurement.
     pub(super) fn give_up_connecting(&mut self, number: usize, now: Nanos) {
         let Some(session) = self.sessions.get_mut(number) else {
             return;
@@ -375,15 +388,15 @@ impl<C: Clock> Worker<C> {
             return;
         }
         let all = std::mem::take(&mut self.postponed);
-        let (gone, left): (Vec<_>, Vec<_>) =
+        let (dropped, kept): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|postponed| postponed.number == number);
-        self.postponed = left.into();
-        for postponed in gone {
-            self.lose(number, &postponed.flight, false, now);
+        self.postponed = kept.into();
+        for postponed in dropped {
+            self.count_lost(number, &postponed.flight, false, now);
         }
     }
 
-    /// A session is over for good, and with it the measurement.
+    /// Ends a session with an error, and with it the measurement.
     pub(super) fn fail(&mut self, number: usize, error: SessionError, now: Nanos) {
         let Some(session) = self.sessions.get(number) else {
             return;
@@ -391,12 +404,12 @@ impl<C: Clock> Worker<C> {
         if session.activity == Activity::Ended {
             return;
         }
-        // A refused statement was counted when it was refused.
-        if !matches!(error, SessionError::Server(_) | SessionError::Look { .. }) {
+        // An error returned by a statement has been counted already.
+        if !matches!(error, SessionError::Server(_) | SessionError::Explain { .. }) {
             let error = (error.sqlstate(), error.to_string());
             self.note_error(number, (error.0, &error.1), false, Nanos(0), now);
         }
-        self.lose_all_under_way(number, now);
+        self.lose_in_flight(number, now);
         if let Some(session) = self.sessions.get_mut(number) {
             session.end();
         }

@@ -1,4 +1,4 @@
-//! The end of a worker: its report.
+//! The final report of a worker.
 
 use super::super::session::SessionTally;
 use super::report::{Starts, WorkerReport};
@@ -19,18 +19,18 @@ impl<C: Clock> Worker<C> {
                 operations: std::mem::take(&mut session.tallies),
             })
             .collect();
-        let by_number = self.limit.is_by_number();
-        let end = if by_number { self.report.last_end } else { self.limit.end() };
+        let by_count = self.limit.stops_by_count();
+        let end = if by_count { self.report.last_end } else { self.limit.end() };
         let before_end = Nanos(end.0.saturating_sub(1));
         if let Some(arrivals) = &mut self.arrivals {
             // The last interval ends with the measurement.
-            self.report.recorder.note_backlog(arrivals.backlog(before_end));
+            self.report.recorder.set_backlog(arrivals.backlog(before_end));
         }
         let measured = end > self.limit.measure_start();
         self.report.starts = self.arrivals.as_mut().map(|arrivals| {
             let taken = self.report.starts_taken;
-            // By number there is one start for each transaction that was claimed.
-            let due = if by_number || !measured {
+            // A run that stops by count has one intended start per claimed transaction.
+            let due = if by_count || !measured {
                 taken
             } else {
                 arrivals.due(before_end).saturating_sub(self.due_before)

@@ -1,8 +1,7 @@
-//! A worker: a thread with a poller, its sessions and its own counters. Workers share only the
-//! limit of the stage.
+//! A worker: a thread that drives many sessions with one poller and has its own counters.
 //!
-//! In steady state a transaction costs one write, one read, its share of one poll, one look at the
-//! clock, and no allocation.
+//! Workers must not share mutable state, except for the limit of the stage. In steady state a transaction
+//! costs one write, one read, its share of one poll, one clock read and no allocation.
 
 mod end;
 mod finish;
@@ -35,27 +34,28 @@ pub(super) use report::WorkerReport;
 pub use report::{Acknowledged, Starts};
 use riops_wire::sqlstate::SqlState;
 
-/// The token of the main thread's wake-up call; sessions have the numbers from 0.
+/// Token of a wake-up by another thread. Sessions have the tokens from 0.
 pub(super) const WAKE: Token = Token(usize::MAX);
-/// The token of the worker's own timer.
+/// Token of the worker's timer.
 const ALARM: Token = Token(usize::MAX - 1);
-/// Replies that one poll returns at most.
+/// Maximum number of events returned by one poll.
 const EVENTS: usize = 1024;
 
-/// What a worker tells the main thread.
+/// An event that a worker sends to the main thread.
 #[derive(Debug)]
 pub(super) enum WorkerEvent {
-    /// Its sessions are connected, and these are their plans; or which one is not, and why.
+    /// All sessions are connected, with the findings of their plan checks; or the number of the session that
+    /// failed, and its error.
     Ready(Result<Vec<AccessFinding>, (u64, ConnectionError)>),
-    /// It is gone without a word.
+    /// The worker exited without a report.
     Lost,
-    /// One of its intervals is over.
+    /// Counters of a completed interval.
     Interval(Box<IntervalPart>),
-    /// It has ended.
+    /// The final report.
     Ended(Box<WorkerReport>),
 }
 
-/// How a worker hands in its intervals and gets memory back.
+/// Channels through which a worker sends its intervals and gets their memory back.
 #[derive(Debug)]
 pub(super) struct IntervalLink {
     pub(super) worker: usize,
@@ -64,7 +64,7 @@ pub(super) struct IntervalLink {
     pub(super) spares: Receiver<Box<IntervalPart>>,
 }
 
-/// How a worker gets new connections for its sessions.
+/// Channels through which a worker gets new connections for its sessions.
 pub(super) struct ReconnectLink {
     pub(super) connectors: Connectors,
     pub(super) reply: Sender<Reopened>,
@@ -72,16 +72,16 @@ pub(super) struct ReconnectLink {
     pub(super) waker: Arc<mio::Waker>,
 }
 
-/// What of a plan the loop obeys.
+/// Settings of a plan that apply to the transaction loop.
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
     pub(super) errors: ErrorPolicy,
     pub(super) reconnect_every: Option<u64>,
-    /// Whether a transaction that is lost ends the stage.
+    /// Whether the stage fails when a connection with transactions in flight is lost.
     exact: bool,
-    /// Errors after which a transaction is sent again, beside those of every workload.
+    /// SQLSTATEs that are retried in addition to those retried for every workload.
     retried: Vec<SqlState>,
-    /// Whether sessions go home when they can.
+    /// Whether sessions return to their home nodes when these are available again.
     rebalance: bool,
     late_after: Nanos,
     skip_late: bool,
@@ -110,7 +110,7 @@ impl Rules {
     }
 }
 
-/// What a worker is made of.
+/// Parts of a new worker.
 pub(super) struct WorkerSetup<C> {
     pub(super) clock: C,
     pub(super) limit: Arc<Limit>,
@@ -136,7 +136,7 @@ pub(super) struct Worker<C> {
     arrivals: Option<Arrivals>,
     rules: Rules,
     nodes: Nodes,
-    /// The changes of the nodes that the sessions have heard of.
+    /// Node change counter at the last rebalancing.
     nodes_seen: u64,
     changes: Vec<bool>,
     link: IntervalLink,
@@ -144,15 +144,15 @@ pub(super) struct Worker<C> {
     rng: Xoshiro256PlusPlus,
     interval: usize,
     interval_end: Nanos,
-    /// Sessions that wait for the next start, the one that waits longest first.
+    /// Sessions that wait for the next start, longest wait first.
     parked: VecDeque<usize>,
-    /// Transactions that wait to be sent again.
+    /// Transactions that wait for their retry.
     postponed: BinaryHeap<Postponed>,
     active: usize,
-    /// The session that looks at its plans in the middle of the measurement: one at a time, so that
-    /// the looks are no burst of their own.
-    looking: Option<usize>,
-    /// Whether all sessions have heard that the measurement is over.
+    /// The session that is checking its plans during the measurement. Only one session per worker does so at
+    /// a time, to avoid a burst of EXPLAIN statements.
+    checking: Option<usize>,
+    /// Whether the drain has begun.
     ending: bool,
     cpu_at_start_s: Option<f64>,
     cpu_at_end_s: Option<f64>,
@@ -198,7 +198,7 @@ impl<C: Clock> Worker<C> {
             reconnect,
             rng,
             interval: 0,
-            looking: None,
+            checking: None,
             ending: false,
             cpu_at_start_s: None,
             cpu_at_end_s: None,
@@ -220,7 +220,7 @@ impl<C: Clock> Worker<C> {
         };
         self.report.recorder.begin(self.limit.measure_start());
         for number in 0..self.sessions.len() {
-            self.go_on(number, self.clock.now());
+            self.resume(number, self.clock.now());
         }
         while self.active > 0 {
             let polled = self
@@ -238,13 +238,13 @@ impl<C: Clock> Worker<C> {
         self.finish()
     }
 
-    /// Does all that is due after one poll.
+    /// Handles everything that is due after one poll.
     fn turn(&mut self, events: &Events) {
         let now = self.clock.now();
         self.note_time(now);
-        self.take_reopened(now);
-        self.follow_nodes(now);
-        self.send_again(now);
+        self.attach_reopened(now);
+        self.rebalance_sessions(now);
+        self.resend_due(now);
         self.start_due(now);
         for event in events {
             match event.token() {
@@ -254,13 +254,13 @@ impl<C: Clock> Worker<C> {
         }
         if now >= self.limit.end() && !self.ending {
             self.ending = true;
-            self.wind_up_all(now);
+            self.begin_drain(now);
         }
         if let Some(seconds) = self.limit.aborted_after_s() {
             self.fail_all(&SessionError::Drain(seconds));
         }
         if self.limit.is_measured(now) {
-            self.report.recorder.away.record(self.clock.now().since(now));
+            self.report.recorder.poll_stalls.record(self.clock.now().since(now));
         }
     }
 
@@ -279,7 +279,7 @@ impl<C: Clock> Worker<C> {
         }
     }
 
-    /// Takes the CPU time at the borders of the measurement, and ends the intervals that are over.
+    /// Reads the CPU time at the start and the end of the measurement, and ends completed intervals.
     fn note_time(&mut self, now: Nanos) {
         let start = self.limit.measure_start();
         if self.cpu_at_start_s.is_none() && now >= start {
@@ -296,8 +296,8 @@ impl<C: Clock> Worker<C> {
     }
 
     fn end_interval(&mut self) {
-        // The main thread gives back what it has merged; only when it is far behind is new
-        // memory needed.
+        // The main thread returns the memory of merged intervals. An allocation is needed only if it is far
+        // behind.
         let open_loop = self.arrivals.is_some();
         let spare = self
             .link
@@ -309,9 +309,9 @@ impl<C: Clock> Worker<C> {
             return;
         };
         if let Some(arrivals) = &mut self.arrivals {
-            // A start that falls on the border belongs to the next interval.
+            // A start exactly at the end belongs to the next interval.
             let backlog = arrivals.backlog(Nanos(self.interval_end.0.saturating_sub(1)));
-            self.report.recorder.note_backlog(backlog);
+            self.report.recorder.set_backlog(backlog);
         }
         self.interval += 1;
         self.interval_end = self.interval_end.after(self.link.length);
@@ -319,11 +319,11 @@ impl<C: Clock> Worker<C> {
         let _ = self.link.events.send((self.link.worker, WorkerEvent::Interval(part)));
     }
 
-    /// Reads what came for a session, and sends what is next.
+    /// Reads the replies of a session and sends its next messages.
     fn serve(&mut self, number: usize, writable: bool, closed: bool) {
         if writable {
-            self.want_writable(number, false);
-            self.push_out(number);
+            self.set_write_interest(number, false);
+            self.flush_session(number);
         }
         loop {
             let Some(session) = self.sessions.get_mut(number) else {
@@ -334,7 +334,7 @@ impl<C: Clock> Worker<C> {
             }
             let filled = match session.fill() {
                 Ok(filled) => filled,
-                Err(error) => return self.broken(number, error),
+                Err(error) => return self.connection_lost(number, error),
             };
             loop {
                 let Some(session) = self.sessions.get_mut(number) else {
@@ -343,59 +343,59 @@ impl<C: Clock> Worker<C> {
                 match session.take_end() {
                     Ok(Some(ended)) => self.ended(number, ended),
                     Ok(None) => break,
-                    Err(error) => return self.broken(number, error),
+                    Err(error) => return self.connection_lost(number, error),
                 }
             }
-            self.push_out(number);
-            // The poller tells of an end only once, together with the last bytes: then the end has
-            // to be read too.
+            self.flush_session(number);
+            // The poller reports a close only once, together with the last bytes, so the end of the stream
+            // must be read now.
             if !filled && !closed {
                 return;
             }
         }
     }
 
-    /// Books what has ended on a session and lets it go on.
+    /// Counts a completed transaction or plan check of a session, then resumes the session.
     fn ended(&mut self, number: usize, ended: Ended) {
         let now = self.clock.now();
         match ended {
             Ended::Transaction(flight) => {
-                self.book(number, flight, now);
+                self.count_success(number, flight, now);
                 self.advance(number, now);
             }
             Ended::Check(check, finding) => {
                 self.note_finding(number, check, finding);
                 self.check(number, check + 1, now);
             }
-            Ended::Failed(flight, error) => self.failed(number, flight, error, now),
-            Ended::CheckFailed(check, error) => self.not_seen(number, check, error, now),
+            Ended::Failed(flight, error) => self.transaction_failed(number, flight, error, now),
+            Ended::CheckFailed(check, error) => self.plan_check_failed(number, check, error, now),
         }
     }
 
-    /// Sends what a session has to send.
-    fn push_out(&mut self, number: usize) {
+    /// Writes the pending bytes of a session to its socket.
+    fn flush_session(&mut self, number: usize) {
         let Some(session) = self.sessions.get_mut(number) else {
             return;
         };
         match session.flush() {
             Ok(Flushed::All) => {}
-            Ok(Flushed::Blocked) => self.want_writable(number, true),
-            // Replies that came before the end count, and so does the server's reason.
-            Ok(Flushed::PeerGone) => self.serve(number, false, true),
-            Err(error) => self.broken(number, error),
+            Ok(Flushed::Blocked) => self.set_write_interest(number, true),
+            // The replies and the error that the server sent before it closed the connection still count.
+            Ok(Flushed::PeerClosed) => self.serve(number, false, true),
+            Err(error) => self.connection_lost(number, error),
         }
     }
 
-    fn want_writable(&mut self, number: usize, wanted: bool) {
+    fn set_write_interest(&mut self, number: usize, enabled: bool) {
         let Some(descriptor) = self.sessions.get(number).and_then(Session::descriptor) else {
             return;
         };
         let interest =
-            if wanted { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
+            if enabled { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
         let registered =
             self.poll.registry().reregister(&mut SourceFd(&descriptor), Token(number), interest);
         if let Err(error) = registered {
-            self.broken(number, SessionError::Io(error.to_string()));
+            self.connection_lost(number, SessionError::Io(error.to_string()));
         }
     }
 

@@ -1,16 +1,16 @@
-//! Transactions that wait to be sent again, the one that is due first at the top of the heap.
+//! Transactions that wait for their retry, ordered by due time.
 
 use std::cmp::Ordering;
 
-use super::super::session::Flight;
+use super::super::session::InFlight;
 use crate::units::Nanos;
 
-/// A transaction that waits to be sent again.
+/// A transaction that waits for its retry.
 #[derive(Debug)]
 pub(super) struct Postponed {
     pub(super) due: Nanos,
     pub(super) number: usize,
-    pub(super) flight: Flight,
+    pub(super) flight: InFlight,
 }
 
 impl PartialEq for Postponed {
@@ -28,7 +28,7 @@ impl PartialOrd for Postponed {
 }
 
 impl Ord for Postponed {
-    // The heap gives its greatest first: the one that is due first.
+    // Reversed: `BinaryHeap` returns the greatest element first, which must be the earliest.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.due, other.number).cmp(&(self.due, self.number))
     }

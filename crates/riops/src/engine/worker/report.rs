@@ -1,4 +1,4 @@
-//! What a worker has to say at its end.
+//! The final report of a worker: plain data.
 
 use super::super::findings::AccessFinding;
 use super::super::session::{SessionError, SessionTally};
@@ -6,31 +6,31 @@ use crate::metrics::Recorder;
 use crate::units::Nanos;
 use crate::workload::transaction::Effects;
 
-/// Everything that the database acknowledged, in all phases.
+/// Everything that the database acknowledged, including the warm-up and the drain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Acknowledged {
-    /// Transactions.
+    /// Number of transactions.
     pub transactions: u64,
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Rows of transactions whose outcome is unknown, at most.
+    /// Maximum number of rows of transactions with an unknown outcome.
     pub rows_unknown: u64,
-    /// Transactions whose outcome is unknown.
+    /// Number of transactions with an unknown outcome.
     pub transactions_unknown: u64,
-    /// What has changed, for workloads that count it.
+    /// Acknowledged changes, for workloads that count them.
     pub effects: Effects,
-    /// What may have changed beside that, at most.
+    /// Maximum further changes by transactions with an unknown outcome.
     pub effects_unknown: Effects,
 }
 
-/// What became of the starts that a rate intended.
+/// Intended starts of a run with a rate, and how many of them were not taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Starts {
-    /// Starts that fell into the measurement.
+    /// Number of intended starts within the measurement.
     pub intended: u64,
-    /// Those of them that were still waiting for a free session at its end.
+    /// Number of intended starts that were still waiting for a free session at the end of the measurement.
     pub waiting: u64,
-    /// How long the oldest of these had waited.
+    /// Waiting time of the oldest of these, in nanoseconds.
     pub oldest_wait: Nanos,
 }
 
@@ -43,13 +43,13 @@ pub(in crate::engine) struct WorkerReport {
     pub(in crate::engine) sessions: Vec<SessionTally>,
     pub(in crate::engine) drained: u64,
     pub(in crate::engine) drained_max: Nanos,
-    /// Transactions that were still under way at the end, and failed or are unknown.
+    /// Number of transactions in flight at the end that failed or have an unknown outcome.
     pub(in crate::engine) drained_lost: u64,
     pub(in crate::engine) last_end: Nanos,
     pub(in crate::engine) cpu_s: f64,
-    /// Only where a rate is set.
+    /// Intended starts; only with a rate.
     pub(in crate::engine) starts: Option<Starts>,
-    /// Starts within the measurement that were taken.
+    /// Number of intended starts within the measurement that were taken.
     pub(super) starts_taken: u64,
     pub(in crate::engine) failure: Option<SessionError>,
 }

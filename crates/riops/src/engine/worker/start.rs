@@ -1,5 +1,4 @@
-//! What an idle session does next: the next transaction, a look at its plans, a new connection, or
-//! nothing more.
+//! Scheduling of idle sessions: the next transaction, a plan check, a new connection, or the end.
 
 use super::super::findings::Moment;
 use super::super::limit::Permission;
@@ -8,27 +7,27 @@ use super::{Clock, Worker};
 use crate::metrics::{Counter, Origin};
 use crate::units::Nanos;
 
-/// Whether a transaction may start.
+/// Permission to start a transaction.
 enum Next {
     Start {
         intended: Nanos,
         claimed: bool,
     },
-    /// Not yet.
+    /// The next start is not due yet.
     Wait,
-    /// No more.
+    /// No more transactions may start.
     End,
 }
 
 impl<C: Clock> Worker<C> {
-    /// Lets a session go on, and sends what it has to send.
-    pub(super) fn go_on(&mut self, number: usize, now: Nanos) {
+    /// Resumes a session and sends its next messages.
+    pub(super) fn resume(&mut self, number: usize, now: Nanos) {
         self.advance(number, now);
-        self.push_out(number);
+        self.flush_session(number);
     }
 
-    /// Decides what a session does next. The end of one transaction is the start of the next: one
-    /// look at the clock serves both.
+    /// Chooses and starts the next activity of a session. `now` is both the end of one transaction and the
+    /// start of the next, so one clock read is enough.
     pub(super) fn advance(&mut self, number: usize, now: Nanos) {
         loop {
             let Some(session) = self.sessions.get_mut(number) else {
@@ -37,44 +36,44 @@ impl<C: Clock> Worker<C> {
             if session.activity != Activity::Work {
                 return;
             }
-            let over = now >= self.limit.end();
-            let may_look = self.looking.is_none_or(|looking| looking == number);
-            if session.next_check == Some(Moment::Middle)
-                && may_look
-                && !over
-                && self.limit.half_is_over(now)
+            let ended = now >= self.limit.end();
+            let may_check = self.checking.is_none_or(|checking| checking == number);
+            if session.next_check == Some(Moment::During)
+                && may_check
+                && !ended
+                && self.limit.is_past_half(now)
             {
-                self.looking = Some(number);
-                // What is under way ends first.
-                if session.is_quiet() {
+                self.checking = Some(number);
+                // Transactions in flight must finish first.
+                if session.is_idle() {
                     self.check(number, 0, now);
                 }
                 return;
             }
-            let used_up =
+            let connection_expired =
                 self.rules.reconnect_every.is_some_and(|every| session.since_connect >= every);
-            if (used_up || session.moves) && !over {
-                if session.is_quiet() {
-                    self.renew(number, now);
+            if (connection_expired || session.moving_home) && !ended {
+                if session.is_idle() {
+                    self.replace_connection(number, now);
                 }
                 return;
             }
-            if !over && !session.has_room() {
+            if !ended && !session.has_free_slot() {
                 return;
             }
             match self.next_start(now) {
                 Next::Start { intended, claimed } => {
                     if !self.begin(number, intended, now, claimed) {
-                        return self.wind_up(number, now);
+                        return self.finish_when_idle(number, now);
                     }
                 }
                 Next::Wait => return self.park(number),
-                Next::End => return self.wind_up(number, now),
+                Next::End => return self.finish_when_idle(number, now),
             }
         }
     }
 
-    /// Begins the session's next transaction; false where it has none any more.
+    /// Begins the session's next transaction; returns false if its generator has no more.
     fn begin(&mut self, number: usize, intended: Nanos, now: Nanos, claimed: bool) -> bool {
         let Some(session) = self.sessions.get_mut(number) else {
             return false;
@@ -94,7 +93,7 @@ impl<C: Clock> Worker<C> {
         }
     }
 
-    /// The next start: now in the closed loop, else the next that is due.
+    /// Returns the next start: immediately in the closed loop, otherwise when the next arrival is due.
     fn next_start(&mut self, now: Nanos) -> Next {
         loop {
             let intended = match &self.arrivals {
@@ -122,15 +121,15 @@ impl<C: Clock> Worker<C> {
             };
             if let Some(arrivals) = &mut self.arrivals {
                 arrivals.take();
-                // By number there is one start for each transaction that is counted.
-                let counted = if self.limit.is_by_number() { claimed } else { measured };
+                // A run that stops by count has one intended start per counted transaction.
+                let counted = if self.limit.stops_by_count() { claimed } else { measured };
                 self.report.starts_taken += u64::from(counted);
             }
             return Next::Start { intended, claimed };
         }
     }
 
-    /// Lets the sessions that wait take the starts that are due.
+    /// Assigns the due starts to the waiting sessions.
     pub(super) fn start_due(&mut self, now: Nanos) {
         while let Some(&number) = self.parked.front() {
             let Some(due) = self.arrivals.as_ref().map(super::Arrivals::next) else {
@@ -144,9 +143,9 @@ impl<C: Clock> Worker<C> {
                 continue;
             };
             session.parked = false;
-            // Each send takes its time: the next session starts that much later.
+            // Read the clock again: the previous session's send took time.
             let now = self.clock.now();
-            self.go_on(number, now);
+            self.resume(number, now);
             let taken = self.arrivals.as_ref().is_some_and(|arrivals| arrivals.next() != due);
             if taken
                 && self.limit.is_measured(now)
@@ -157,7 +156,7 @@ impl<C: Clock> Worker<C> {
         }
     }
 
-    /// When the worker has to wake up by itself; the main thread calls for all else.
+    /// Returns when the worker's timer must fire. The main thread wakes the worker for everything else.
     pub(super) fn next_alarm(&self) -> Option<Nanos> {
         let start = self
             .arrivals
@@ -165,11 +164,11 @@ impl<C: Clock> Worker<C> {
             .filter(|_| !self.parked.is_empty() && !self.ending)
             .map(super::Arrivals::next)
             .filter(|&start| start < self.limit.end());
-        let again = self.postponed.peek().map(|postponed| postponed.due);
-        start.into_iter().chain(again).min()
+        let retry = self.postponed.peek().map(|postponed| postponed.due);
+        start.into_iter().chain(retry).min()
     }
 
-    /// Looks at the session's plans from the given one on, then goes on with its work.
+    /// Checks the session's plans, beginning with number `check`, then resumes its work.
     pub(super) fn check(&mut self, number: usize, check: usize, now: Nanos) {
         let Some(session) = self.sessions.get_mut(number) else {
             return;
@@ -181,26 +180,26 @@ impl<C: Clock> Worker<C> {
             return;
         }
         session.next_check = match session.next_check {
-            Some(Moment::Middle) => Some(Moment::After),
+            Some(Moment::During) => Some(Moment::After),
             _ => None,
         };
-        self.look_is_over(number);
+        self.plan_check_done(number);
         self.advance(number, now);
     }
 
-    /// Lets another session look at its plans.
-    pub(super) fn look_is_over(&mut self, number: usize) {
-        if self.looking == Some(number) {
-            self.looking = None;
+    /// Allows another session to check its plans.
+    pub(super) fn plan_check_done(&mut self, number: usize) {
+        if self.checking == Some(number) {
+            self.checking = None;
         }
     }
 
-    /// A session has nothing more to start: it ends when all is answered and looked at.
-    fn wind_up(&mut self, number: usize, now: Nanos) {
+    /// Ends a session that starts no more transactions, after all replies and the last plan check.
+    fn finish_when_idle(&mut self, number: usize, now: Nanos) {
         let Some(session) = self.sessions.get_mut(number) else {
             return;
         };
-        if !session.is_quiet() {
+        if !session.is_idle() {
             return;
         }
         if session.next_check.is_some() {
@@ -211,21 +210,20 @@ impl<C: Clock> Worker<C> {
         self.active -= 1;
     }
 
-    /// The measurement is over: sessions that wait for something hear of it.
-    pub(super) fn wind_up_all(&mut self, now: Nanos) {
+    /// Ends the sessions that wait for a start or a connection, after the end of the measurement.
+    pub(super) fn begin_drain(&mut self, now: Nanos) {
         self.parked.clear();
         for number in 0..self.sessions.len() {
             match self.sessions.get(number).map(|session| session.activity) {
-                Some(Activity::Work) => self.go_on(number, now),
-                // Nobody waits for a connection that has nothing to do any more.
+                Some(Activity::Work) => self.resume(number, now),
                 Some(Activity::Connect) => self.give_up_connecting(number, now),
                 _ => {}
             }
         }
     }
 
-    /// Sends the sessions home whose node has come back, where that is wanted.
-    pub(super) fn follow_nodes(&mut self, now: Nanos) {
+    /// Moves sessions back to home nodes that are available again, if rebalancing is enabled.
+    pub(super) fn rebalance_sessions(&mut self, now: Nanos) {
         let changes = self.nodes.changes();
         if changes == self.nodes_seen {
             return;
@@ -241,21 +239,21 @@ impl<C: Clock> Worker<C> {
             };
             let connected = matches!(session.activity, Activity::Work | Activity::Check(_));
             if connected && self.nodes.should_move(stage_number, session.node) {
-                session.moves = true;
-                // What is under way ends first.
-                if session.is_quiet() {
-                    self.go_on(number, now);
+                session.moving_home = true;
+                // Transactions in flight must finish first.
+                if session.is_idle() {
+                    self.resume(number, now);
                 }
             }
         }
     }
 
-    /// A new connection: the old one has served its number of transactions, or another node is due.
-    fn renew(&mut self, number: usize, now: Nanos) {
+    /// Replaces the connection after the configured number of transactions, or to move to the home node.
+    fn replace_connection(&mut self, number: usize, now: Nanos) {
         if let Some(session) = self.sessions.get_mut(number) {
             session.detach();
         }
-        if let Err(error) = self.order_connection(number, true) {
+        if let Err(error) = self.request_connection(number, true) {
             self.fail(number, SessionError::Io(error.to_string()), now);
         }
     }

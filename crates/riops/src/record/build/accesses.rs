@@ -1,4 +1,4 @@
-//! The access paths of a stage, compared with the promised ones.
+//! The access paths of a stage, compared with the expected ones.
 
 use crate::engine::{AccessFinding, Moment};
 use crate::record::access::AccessRecord;
@@ -6,7 +6,7 @@ use crate::workload::access::{Access, Finding};
 
 pub(super) fn accesses_of(
     findings: &[AccessFinding],
-    promised: &[Access],
+    expected: &[Access],
     stage: Option<&str>,
 ) -> Vec<AccessRecord> {
     findings
@@ -16,11 +16,11 @@ pub(super) fn accesses_of(
             stage: stage.map(str::to_owned),
             moment: match found.moment {
                 Moment::Before => "before",
-                Moment::Middle => "middle",
+                Moment::During => "middle",
                 Moment::After => "after",
             }
             .to_owned(),
-            expected: promised
+            expected: expected
                 .iter()
                 .find(|access| access.statement == found.statement)
                 .map(|access| access.expected.to_string())
@@ -33,7 +33,7 @@ pub(super) fn accesses_of(
         .collect()
 }
 
-/// The plan of a statement that ran once, from its own EXPLAIN.
+/// Returns the access path of a statement that ran once, from its own EXPLAIN.
 pub(super) fn access_of_statement(stage: &str, access: &Access, finding: &Finding) -> AccessRecord {
     AccessRecord {
         statement: access.statement.clone(),
@@ -47,10 +47,11 @@ pub(super) fn access_of_statement(stage: &str, access: &Access, finding: &Findin
     }
 }
 
-pub(super) fn not_kept(access: &AccessRecord) -> String {
+/// Returns the reason of the verdict for an access path that is not the expected one.
+pub(super) fn unexpected_path(access: &AccessRecord) -> String {
     format!(
-        "the access path of {} was not kept ({} the run)",
+        "the access path of {} was not as expected {} the run",
         access.statement,
-        if access.moment == "middle" { "in the middle of" } else { &access.moment }
+        if access.moment == "middle" { "during" } else { &access.moment }
     )
 }

@@ -1,8 +1,8 @@
-//! The CPU use of riops itself.
+//! CPU use of riops itself.
 
 use crate::record::client::ClientCpu;
 
-/// From this share on a worker may be the bottleneck: it has no idle time left.
+/// A worker with at least this share of one processor may be the bottleneck: it has no idle time left.
 const WORKER_BUSY_SHARE: f64 = 0.9;
 
 pub(super) fn client_cpu(
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_worker_without_idle_time_is_a_limit() {
+    fn a_worker_without_idle_time_limits_the_run() {
         let free = client_cpu(Some(5.0), &[2.0, 3.0], 10.0, 1_000).unwrap();
         assert!(!free.limited);
         assert_eq!(free.us_per_transaction, Some(5_000.0));

@@ -1,4 +1,4 @@
-//! Where the rows came from: the counters of the database and the device together.
+//! Logical and physical I/O of a stage, from the counters of the database and of the device.
 
 use crate::probe::MachineUse;
 use crate::probe::database::{DatabaseUse, TableBlocks};
@@ -6,24 +6,24 @@ use crate::record::io::{IoRecord, Sources};
 use crate::units::BLOCK_BYTES;
 use crate::workload::access::StorageRequests;
 
-/// Counters of the measurement alone are used where they have at least this share of the accesses
-/// that it must have made: those of a loop in the server arrive only after it.
+/// The counters of the measurement are used only if they include at least this share of the accesses that
+/// the rows require. The counters of a loop in the server are published only after it ends.
 const MEASURED_SHARE_MIN: f64 = 0.5;
 
-/// The figures of a stage that I/O is compared with.
+/// The work of a stage, which its I/O is compared with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Work {
     /// Rows per second of the measurement.
     pub(super) rows_per_s: f64,
     /// Rows that were acknowledged in all phases.
     pub(super) rows_acknowledged: u64,
-    /// Length of the measurement.
+    /// Length of the measurement, in seconds.
     pub(super) seconds: f64,
-    /// Whether the rows are read from the index alone.
+    /// Whether the rows are read by an index-only scan.
     pub(super) index_only: bool,
 }
 
-/// Logical and physical I/O, if anything was counted.
+/// Returns the logical and physical I/O; `None` if nothing was counted.
 pub(super) fn io(
     usage: &MachineUse,
     work: Work,
@@ -59,12 +59,12 @@ struct Logical {
     liops: f64,
     per_row: f64,
     hit_ratio: f64,
-    /// From which the ratios are taken.
+    /// The block accesses from which the ratios are computed.
     counted: TableBlocks,
 }
 
-/// Block accesses per row are exact over the whole stage, so LIOPS are these times the rows of the
-/// measurement. Only the ratios of hits and reads are taken from the measurement alone.
+/// LIOPS are the block accesses per row, which are exact over the whole stage, times the rows per second of
+/// the measurement. Only the ratio of hits and reads comes from the counters of the measurement.
 fn logical(database: &DatabaseUse, work: Work) -> Option<Logical> {
     let stage = database.blocks.filter(|blocks| blocks.accesses() > 0)?;
     if work.rows_acknowledged == 0 {
@@ -80,21 +80,21 @@ fn logical(database: &DatabaseUse, work: Work) -> Option<Logical> {
     Some(Logical { liops, per_row, hit_ratio, counted })
 }
 
-/// Each share has a counter of its own: hits of the database, reads of the server's processes that the
-/// kernel did not fetch for them, reads of the device. So they need not add up to 1. Where the
-/// processes may not be looked at, the page cache has what is left.
+/// Each share has its own counter: hits of the database; bytes that the server processes read from the page
+/// cache; reads of the device. Therefore the shares need not add up to 1. If the server processes cannot be
+/// observed, the share of the page cache is the remainder.
 fn sources(blocks: Logical, usage: &MachineUse, index_only: bool) -> Sources {
     let TableBlocks { heap_blks_hit, heap_blks_read, idx_blks_hit, idx_blks_read } = blocks.counted;
     let (hit, read) =
         if index_only { (idx_blks_hit, idx_blks_read) } else { (heap_blks_hit, heap_blks_read) };
     let read_share = read as f64 / (hit + read).max(1) as f64;
-    let asked_for = blocks.liops * (1.0 - blocks.hit_ratio);
+    let requested_per_s = blocks.liops * (1.0 - blocks.hit_ratio);
     let share_of_reads = |bytes_per_s: f64| {
         let blocks_per_s = bytes_per_s / BLOCK_BYTES as f64;
-        if asked_for > 0.0 { read_share * blocks_per_s / asked_for } else { 0.0 }
+        if requested_per_s > 0.0 { read_share * blocks_per_s / requested_per_s } else { 0.0 }
     };
     let device = usage.device.as_ref();
-    // What the device reads beyond what was asked for (read-ahead) is no row's.
+    // Read-ahead: blocks that the device read beyond the requested ones do not belong to any row.
     let device_share = device.map(|device| share_of_reads(device.read_mb_s * 1e6).min(read_share));
     let from_cache = usage.session_reads.map(|read| read.all.saturating_sub(read.device));
     let page_cache_share = match from_cache {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     fn blocks(scale: u64) -> TableBlocks {
-        // 12,000 rows, a table block each and a twentieth of an index block.
+        // 12,000 rows, each with one table block and 1/20 of an index block.
         TableBlocks {
             heap_blks_hit: 3_000 * scale / 12,
             heap_blks_read: 9_000 * scale / 12,
@@ -147,13 +147,13 @@ mod tests {
 
     #[test]
     fn shares_of_buffers_page_cache_and_device_come_from_their_own_counters() {
-        // 750 blocks of 8 kB per second are read, 300 of them by the device.
+        // 750 blocks of 8 kB are read per second, 300 of them from the device.
         let found = io(&usage(300.0 * 8192.0 / 1e6), work(), None).unwrap();
         assert!((found.liops.unwrap() - 1_050.0).abs() < 1e-9);
         assert!((found.blocks_per_row.unwrap() - 1.05).abs() < 1e-9);
         let sources = found.sources.unwrap();
         assert!((sources.buffers_share - 0.25).abs() < 1e-9);
-        // The measured counters lag behind, their ratio does not: 750 reads of 1,050 accesses.
+        // The counters of the measurement lag, but their ratio is right: 750 reads of 1,050 accesses.
         assert!((found.hit_ratio.unwrap() - (1.0 - 750.0 / 1050.0)).abs() < 1e-3);
         assert!((sources.device_share.unwrap() - 0.30).abs() < 1e-3);
         assert!((sources.page_cache_share.unwrap() - 0.45).abs() < 1e-3);
@@ -161,8 +161,8 @@ mod tests {
     }
 
     #[test]
-    fn the_page_cache_has_a_counter_of_its_own_where_processes_may_be_looked_at() {
-        // 750 blocks per second over ten seconds, 310 of them fetched for the processes.
+    fn the_page_cache_share_comes_from_the_server_processes_if_they_can_be_observed() {
+        // 750 blocks per second over 10 s, 310 of them fetched from the device for the processes.
         let read = ReadBytes {
             all: 7_500 * BLOCK_BYTES,
             device: 3_100 * BLOCK_BYTES,
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_that_arrive_only_after_the_stage_are_taken_from_the_stage() {
+    fn falls_back_to_the_counters_of_the_stage_if_those_of_the_measurement_are_late() {
         let mut late = usage(0.0);
         late.database.as_mut().unwrap().blocks_measured = Some(TableBlocks::default());
         let found = io(&late, work(), None).unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_counted_is_absent() {
+    fn values_that_were_not_counted_are_absent() {
         assert_eq!(io(&MachineUse::default(), work(), None), None);
         let remote = MachineUse { device: None, ..usage(0.0) };
         let sources = io(&remote, work(), None).unwrap().sources.unwrap();

@@ -7,7 +7,7 @@ pub(super) fn summary(histogram: &Histogram) -> Option<LatencySummary> {
     histogram.summary().map(Into::into)
 }
 
-/// One histogram of all kinds of transactions.
+/// Returns one histogram of all kinds of transactions.
 pub(super) fn merged<'a>(
     totals: &'a [OperationTotals],
     pick: impl Fn(&'a OperationTotals) -> Option<&'a Histogram>,

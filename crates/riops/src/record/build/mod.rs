@@ -1,4 +1,4 @@
-//! From the measured types to the record: rates, summaries, the verdict. Pure.
+//! Builds the record from the measured types: rates, summaries, the verdict. Does no I/O.
 
 mod accesses;
 mod client;

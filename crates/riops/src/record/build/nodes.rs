@@ -6,7 +6,7 @@ use crate::probe::yugabytedb::NodeUse;
 use crate::record::cluster::{NodeRecord, OutageRecord};
 use crate::server::nodes::Node;
 
-/// The nodes of the target; a single node has the totals of the stage.
+/// Returns the nodes of the target. A single node gets the totals of the stage.
 pub(super) fn nodes(
     result: &StageResult,
     usage: &[Option<NodeUse>],
@@ -20,16 +20,16 @@ pub(super) fn nodes(
     };
     let record = |(number, node): (usize, &Node)| {
         let totals = result.recorder.nodes.get(number);
-        // Loops in the server are counted by session, a single node by the stage.
+        // Transactions of loops in the server are counted per session only; so are those of a single node.
         let transactions = match totals {
             Some(totals) if !in_server => totals.counters.get(Counter::Transactions),
             _ => of_sessions(number),
         };
         let outages = result.node_outages.get(number).into_iter().flatten();
-        let alone = result.nodes.len() == 1;
+        let single_node = result.nodes.len() == 1;
         let count = |counter| match totals {
             Some(totals) => totals.counters.get(counter),
-            None if alone => counters.get(counter),
+            None if single_node => counters.get(counter),
             None => 0,
         };
         let unknown: u64 = result.acknowledged.iter().map(|each| each.transactions_unknown).sum();
@@ -47,9 +47,9 @@ pub(super) fn nodes(
             errors: count(Counter::Errors),
             retries: count(Counter::Retries),
             failed: count(Counter::Failed),
-            // Those of a node are counted in all phases, those of the stage only within the measurement.
+            // Counted in all phases for a node; the counter of the stage covers only the measurement.
             unknown_commits: match totals {
-                None if alone => unknown,
+                None if single_node => unknown,
                 _ => count(Counter::Unknown),
             },
             reconnects: count(Counter::Reconnects),
@@ -64,17 +64,17 @@ pub(super) fn nodes(
             usage: usage.get(number).copied().flatten().map(Into::into),
         }
     };
-    // A node that the spread does not allow is left out, unless it was used earlier in the run.
-    let counts = |(node, record): &(&Node, NodeRecord)| {
+    // A node that --spread excludes is left out, unless it was used earlier in the run.
+    let is_used = |(node, record): &(&Node, NodeRecord)| {
         node.allowed || record.transactions + record.errors > 0
     };
     let all = result.nodes.iter().zip(result.nodes.iter().enumerate().map(record));
-    all.filter(counts).map(|(_, record)| record).collect()
+    all.filter(is_used).map(|(_, record)| record).collect()
 }
 
 pub(super) fn imbalance_of(nodes: &[NodeRecord]) -> Option<f64> {
-    // A node that is down cannot do its share.
-    let answering = nodes.iter().filter(|node| !node.down);
-    let counts: Vec<u64> = answering.map(|node| node.transactions).collect();
+    // A node that is down is excluded: it cannot take its share.
+    let up = nodes.iter().filter(|node| !node.down);
+    let counts: Vec<u64> = up.map(|node| node.transactions).collect();
     imbalance(&counts).filter(|_| counts.len() > 1)
 }

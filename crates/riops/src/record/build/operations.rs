@@ -1,4 +1,4 @@
-//! The kinds of transactions of a stage.
+//! Results by kind of transaction.
 
 use super::latencies::summary;
 use crate::engine::StageResult;
@@ -14,8 +14,9 @@ pub(super) fn outcomes(counters: &Counters) -> Outcomes {
     Outcomes { attempted: succeeded + failed + unknown, succeeded, failed, unknown }
 }
 
-/// Block accesses per transaction, by kind. One kind: those of the stage divided by its transactions. Reads
-/// and updates: those of a read were measured alone; the updates made the rest.
+/// Returns the block accesses per transaction, by kind. With one kind: the block accesses of the stage
+/// divided by its transactions. With reads and updates: the blocks of a read were measured separately, and
+/// the remainder belongs to the updates.
 pub(super) fn blocks_per_transaction(
     result: &StageResult,
     database: Option<&DatabaseUse>,
@@ -36,7 +37,7 @@ pub(super) fn blocks_per_transaction(
     }
 }
 
-/// The kinds that occurred.
+/// Returns the kinds of transactions that occurred.
 pub(super) fn operations(
     result: &StageResult,
     blocks: &[Option<f64>],

@@ -1,4 +1,4 @@
-//! What a record is built from.
+//! The input from which a record is built.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use crate::record::target::TargetRecord;
 use crate::workload::access::{Access, Finding};
 use crate::workload::cbc::{StatementPlan, VacuumRates};
 
-/// The circumstances of a run.
+/// Facts about a run that do not depend on its measurements.
 #[derive(Debug, Clone)]
 pub struct RunContext {
     /// Id of the run.
@@ -27,26 +27,26 @@ pub struct RunContext {
     pub target: TargetRecord,
     /// The client.
     pub client: ClientRecord,
-    /// The promised access paths of the statements.
+    /// The expected access paths of the statements.
     pub accesses: Vec<Access>,
 }
 
-/// A loop of sessions: what it had to do, and what was measured.
+/// A session loop: its part of the plan and its measurements.
 #[derive(Debug)]
 pub struct Measured {
     /// The part of the plan that belongs to this stage.
     pub work: WorkPlan,
     /// The result of the engine.
     pub result: StageResult,
-    /// The counters of the probes.
+    /// Counters of the probes.
     pub usage: MachineUse,
-    /// What was done to the caches before the stage.
+    /// Preparation of the caches before the stage.
     pub caches: Option<CacheState>,
     /// Bytes per row, if they were measured.
     pub row_bytes: Option<u64>,
 }
 
-/// A statement that ran once.
+/// A statement that ran once, and its measurements.
 #[derive(Debug)]
 pub struct MeasuredStatement {
     /// Name of the stage.
@@ -55,21 +55,21 @@ pub struct MeasuredStatement {
     pub sql: String,
     /// The result of the engine.
     pub result: OnceResult,
-    /// Rows, from the command tag or the plan.
+    /// Number of rows, from the command tag or the plan.
     pub rows: u64,
-    /// The plan, if it was run with EXPLAIN.
+    /// The plan, if the statement ran under EXPLAIN.
     pub plan: Option<StatementPlan>,
-    /// The rates that VACUUM prints.
+    /// The rates reported by VACUUM.
     pub vacuum: Option<VacuumRates>,
-    /// The promised access path and the plan, if a path is promised.
+    /// The expected access path and the actual plan, if a path is expected.
     pub finding: Option<(Access, Finding)>,
-    /// The counters of the probes.
+    /// Counters of the probes.
     pub usage: MachineUse,
-    /// What was done to the caches before the stage.
+    /// Preparation of the caches before the stage.
     pub caches: Option<CacheState>,
 }
 
-/// A part of a run with a result of its own.
+/// A part of a run with one result.
 #[derive(Debug)]
 pub enum Part {
     /// Sessions that repeat transactions.
@@ -79,7 +79,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Whether no part may follow, whatever was planned.
+    /// Returns whether the run ends with this part, even if the plan has more parts.
     #[must_use]
     pub fn ended_early(&self) -> bool {
         match self {
@@ -92,10 +92,10 @@ impl Part {
     }
 }
 
-/// How a run ended, as far as none of its parts has recorded it.
+/// How a run ended, if the end is not recorded in one of its parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ending {
-    /// Why the next part failed to start.
+    /// Reason why the next part failed to start.
     pub failure: Option<String>,
     /// Whether the user interrupted the run.
     pub interrupted: bool,

@@ -1,6 +1,6 @@
-//! The record of a run, part by part.
+//! Builds the record of a run, part by part.
 
-use super::accesses::{access_of_statement, accesses_of, not_kept};
+use super::accesses::{access_of_statement, accesses_of, unexpected_path};
 use super::parts::{Ending, Measured, MeasuredStatement, Part, RunContext};
 use super::session_loop::stage;
 use super::statement::statement;
@@ -13,12 +13,13 @@ use crate::record::access::AccessRecord;
 use crate::record::check::{ThresholdRecord, Verdict};
 use crate::record::run::{Record, Status};
 use crate::record::stage::StageRecord;
+use crate::units;
 use crate::workload::check::Check;
 
-/// Makes the record of a run.
+/// Builds the record of a run.
 ///
 /// # Errors
-/// [`HistogramError`] if a histogram cannot be written.
+/// Returns [`HistogramError`] if a histogram cannot be merged or serialized.
 pub fn build(
     context: RunContext,
     parts: Vec<Part>,
@@ -74,10 +75,10 @@ pub fn build(
     })
 }
 
-/// A record in the making: parts are added one by one.
+/// A partial record, to which the parts of the run are added in order.
 struct Builder<'a> {
     context: &'a RunContext,
-    /// Whether there are several parts, so that each is named.
+    /// Whether the run has several parts. Each is then named.
     several: bool,
     stages: Vec<StageRecord>,
     accesses: Vec<AccessRecord>,
@@ -97,7 +98,7 @@ impl Builder<'_> {
             self.status = stage_status;
         }
         let wrong_replies = each.result.wrong_replies;
-        let looks = accesses_of(&each.result.findings, &self.context.accesses, name.as_deref());
+        let accesses = accesses_of(&each.result.findings, &self.context.accesses, name.as_deref());
         self.thresholds.extend(thresholds_of(&each.result, plan, name.as_deref())?);
         let is_local = self.context.client.shares_machine_with_server;
         let stage = stage(each, plan, is_local)?;
@@ -110,22 +111,23 @@ impl Builder<'_> {
         if let (true, Stop::Rows(rows)) = (spec.is_exact(), plan.stop)
             && stage.rows < rows
         {
-            add(format!("{} of {rows} rows were loaded", stage.rows));
+            let (loaded, planned) = (units::count(stage.rows), units::count(rows));
+            add(format!("{loaded} of {planned} rows were loaded"));
         }
-        if stage.transactions == 0 && !spec.may_end_without_transactions() {
+        if stage.transactions == 0 && !spec.allows_no_transactions() {
             add("no transaction ended within the measurement".to_owned());
         }
-        for access in looks.iter().filter(|access| !access.held) {
-            add(not_kept(access));
+        for access in accesses.iter().filter(|access| !access.held) {
+            add(unexpected_path(access));
         }
         if wrong_replies > 0 {
             let what = spec.wrong_replies();
             add(format!("{wrong_replies} replies had {what}"));
         }
         if plan.strict && stage.client_cpu.as_ref().is_some_and(|cpu| cpu.limited) {
-            add("the client was the limit: a worker had no idle time (--strict)".to_owned());
+            add("the client was the bottleneck: a worker had no idle time (--strict)".to_owned());
         }
-        self.accesses.extend(looks);
+        self.accesses.extend(accesses);
         self.stages.push(stage);
         Ok(())
     }
@@ -134,7 +136,7 @@ impl Builder<'_> {
         if let Some((access, finding)) = &each.finding {
             let record = access_of_statement(&each.name, access, finding);
             if !record.held {
-                self.reasons.push(format!("{}: {}", each.name, not_kept(&record)));
+                self.reasons.push(format!("{}: {}", each.name, unexpected_path(&record)));
             }
             self.accesses.push(record);
         }
@@ -142,13 +144,14 @@ impl Builder<'_> {
     }
 }
 
-/// How a stage ended, and why it did not end as planned.
+/// Returns how a stage ended, and the reason if it did not end as planned.
 fn ending(result: &StageResult) -> (Status, Option<String>) {
     let failure = result.failure.as_ref().map(ToString::to_string);
-    // An interrupt during the drain ends the drain: that is no failure.
-    let given_up = matches!(result.failure, Some(SessionError::Drain(_))) && result.interrupted;
+    // An interrupt during the drain ends the drain. That is not a failure.
+    let drain_interrupted =
+        matches!(result.failure, Some(SessionError::Drain(_))) && result.interrupted;
     let status = match (&failure, result.interrupted) {
-        (Some(_), _) if !given_up => Status::Failed,
+        (Some(_), _) if !drain_interrupted => Status::Failed,
         (None, false) => Status::Done,
         _ => Status::Interrupted,
     };

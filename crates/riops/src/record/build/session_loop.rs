@@ -1,4 +1,4 @@
-//! The stage of sessions that repeat transactions.
+//! Builds the stage record of a session loop.
 
 use super::client::client_cpu;
 use super::io;
@@ -32,12 +32,12 @@ pub(super) fn stage(
     let service = merged(result.recorder.operations(), |totals| Some(&totals.service))?;
     let seconds = result.seconds;
     let throughput = throughput(seconds, transactions, rows, statements);
-    // A call that was interrupted has done more than it could report.
-    let all_said = !facts.in_server
+    // A server-side loop that was interrupted did more work than it reported.
+    let is_complete = !facts.in_server
         || (!result.interrupted
             && result.failure.is_none()
             && counters.get(Counter::Reconnects) == 0);
-    let acknowledged = result.acknowledged.iter().filter(|_| all_said);
+    let acknowledged = result.acknowledged.iter().filter(|_| is_complete);
     let work = io::Work {
         rows_per_s: throughput.rows_per_s,
         rows_acknowledged: acknowledged.map(|each| each.rows).sum(),
@@ -58,7 +58,7 @@ pub(super) fn stage(
         throughput,
         io: io::io(&usage, work, storage),
         client_cpu: client_cpu(usage.client_cpu_s, &result.worker_cpu_s, seconds, transactions)
-            .map(|cpu| ClientCpu { away_us: summary(&result.recorder.away), ..cpu }),
+            .map(|cpu| ClientCpu { away_us: summary(&result.recorder.poll_stalls), ..cpu }),
         session_loop: session_loop(result, &usage, plan, (facts, row_bytes, &service))?,
         ..with_counters(usage, caches, is_local)
     })

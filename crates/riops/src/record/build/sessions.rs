@@ -1,9 +1,9 @@
-//! Single sessions, and how evenly they were served.
+//! Per-session results, and the fairness among sessions.
 
 use crate::engine::{SessionTally, StageResult};
 use crate::record::session::{Execution, Fairness, SessionOperation, SessionRecord};
 
-/// With more sessions than this, single sessions are not stored.
+/// Maximum number of sessions for which per-session results are stored.
 const SESSIONS_STORED_MAX: usize = 1_000;
 
 pub(super) fn session_details(result: &StageResult) -> Vec<SessionRecord> {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fairness_is_the_spread_over_the_sessions() {
+    fn fairness_is_min_mean_max_and_stdev_over_the_sessions() {
         let found = fairness(&[10, 20, 30]);
         assert_eq!((found.min, found.max), (10, 30));
         assert!((found.mean - 20.0).abs() < 1e-9 && (found.stdev - 8.165).abs() < 1e-3);

@@ -1,4 +1,4 @@
-//! What every stage has, whatever it ran.
+//! The fields that all kinds of stages have.
 
 use crate::probe::MachineUse;
 use crate::probe::caches::CacheState;
@@ -6,7 +6,7 @@ use crate::probe::sampler;
 use crate::record::probes::Sampled;
 use crate::record::stage::{StageRecord, Throughput};
 
-/// Rates over so many seconds.
+/// Returns the rates over `seconds`.
 pub(super) fn throughput(
     seconds: f64,
     transactions: u64,
@@ -21,8 +21,8 @@ pub(super) fn throughput(
     }
 }
 
-/// A stage that has only the counters of the probes. A counter that is added to the probes is a compile
-/// error here until it is decided whether the record stores it.
+/// Returns a stage with only the counters of the probes. A new counter in the probes fails to compile here
+/// until someone decides whether the record stores it.
 pub(super) fn with_counters(
     usage: MachineUse,
     caches: Option<CacheState>,
@@ -36,7 +36,7 @@ pub(super) fn with_counters(
         session_reads,
         database,
         sampled,
-        // Of riops itself, of the device, of a loop, of a statement.
+        // Stored elsewhere: as client CPU, device, loop or statement.
         seconds: _,
         client_cpu_s: _,
         device: _,
@@ -57,7 +57,7 @@ pub(super) fn with_counters(
     }
 }
 
-/// Counters of this machine are left out if the server does not run on it.
+/// Converts the samples. Counters of this machine are left out if the server runs on another one.
 fn probes(sampled: Option<sampler::Sampled>, is_local: bool) -> Option<Sampled> {
     let mut sampled = Sampled::from(sampled?);
     for point in sampled.points.iter_mut().filter(|_| !is_local) {

@@ -1,4 +1,4 @@
-//! The stage of a statement that ran once.
+//! Builds the stage record of a statement that ran once.
 
 use super::client::client_cpu;
 use super::io;
@@ -9,7 +9,7 @@ use crate::record::session_loop::LoopRecord;
 use crate::record::stage::StageRecord;
 use crate::record::statement::StatementRecord;
 
-/// The stage of a statement that ran once is one transaction of one session.
+/// Returns the stage of a statement that ran once: one transaction of one session.
 pub(super) fn statement(measured: MeasuredStatement, is_local: bool) -> StageRecord {
     let MeasuredStatement { name, sql, result, rows, plan, vacuum, usage, caches, .. } = measured;
     let seconds = result.seconds;
@@ -45,7 +45,7 @@ pub(super) fn statement(measured: MeasuredStatement, is_local: bool) -> StageRec
         statements: 1,
         throughput,
         session_loop: LoopRecord {
-            // Stored with every stage since schema 1.
+            // Stored for every kind of stage since schema 1.
             sessions_fairness: fairness(&[1]),
             ..LoopRecord::default()
         },

@@ -1,4 +1,4 @@
-//! The thresholds of the plan, compared with the result of a stage.
+//! Compares the thresholds of the plan with the result of a stage.
 
 use super::latencies::merged;
 use crate::engine::StageResult;
@@ -6,7 +6,7 @@ use crate::metrics::{Figures, HistogramError};
 use crate::plan::{Plan, Threshold};
 use crate::record::check::ThresholdRecord;
 
-/// Each threshold and the measured value.
+/// Returns each threshold with its measured value.
 pub(super) fn thresholds_of(
     result: &StageResult,
     plan: &Plan,
@@ -27,8 +27,8 @@ pub(super) fn thresholds_of(
             stage: stage.map(str::to_owned),
             threshold: threshold.clone(),
             found,
-            // A threshold that ended the run was breached, whatever the last transactions added.
-            held: !ended_run && found.is_some_and(|found| threshold.is_held_by(found)),
+            // A threshold that ended the run stays breached, even if the last transactions met it again.
+            held: !ended_run && found.is_some_and(|found| threshold.is_met_by(found)),
             ended_run,
         }
     };

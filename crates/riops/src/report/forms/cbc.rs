@@ -1,4 +1,4 @@
-//! The key/value lines of the collector of `cbc`.
+//! The key/value lines of the Complete Block Check collector.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::form::{Extras, Form, FormError};
 use crate::plan::{CbcDataset, CbcRun, Plan};
 use crate::record::Record;
 
-/// The collector's lines alone.
+/// Only the collector's lines.
 pub(super) struct Cbc;
 
 impl Form for Cbc {
@@ -27,8 +27,8 @@ impl Form for Cbc {
     }
 }
 
-/// The lines of the benchmark's collector: key, tab, value; times in milliseconds, sizes in bytes, rates in
-/// the server's MB per second. A step that did not end has no line.
+/// Returns the lines of the benchmark's collector: key, tab, value. Times are in milliseconds, sizes in
+/// bytes, rates in MB per second as reported by VACUUM. A step that did not end has no line.
 fn cbc_text(record: &Record) -> String {
     let mut text = String::new();
     let address = &record.target.address;
@@ -64,7 +64,7 @@ mod tests {
     use crate::report::example_cbc;
 
     #[test]
-    fn the_collector_s_lines_have_keys_values_and_a_tab_between() {
+    fn lines_have_a_key_a_tab_and_a_value() {
         insta::assert_snapshot!(cbc_text(&example_cbc()));
     }
 }

@@ -1,53 +1,55 @@
-//! What a form is.
+//! The trait of all output forms.
 
 use super::super::histogram::{Scale, histogram_text};
 use crate::plan::Plan;
 use crate::record::Record;
 
-/// Why a record cannot be printed in a form.
+/// A record cannot be printed in this form.
 #[derive(Debug, thiserror::Error)]
 pub enum FormError {
     /// No form has this name.
-    #[error("there is no form {0}")]
+    #[error("unknown output form \"{0}\"")]
     Unknown(String),
-    /// The form has nothing to say about such a run.
-    #[error("--output {form} does not fit a run of {workload}; these do: {fitting}")]
-    Unfit {
-        /// The form's name.
+    /// The form does not support this workload.
+    #[error("--output {form} is not supported for {workload}; supported forms: {fitting}")]
+    Unsupported {
+        /// Name of the form.
         form: &'static str,
-        /// The workload's name.
+        /// Name of the workload.
         workload: String,
-        /// The names of those that fit.
+        /// Names of the supported forms.
         fitting: String,
     },
-    /// A value of the record has no form in JSON.
-    #[error("the record cannot be written as JSON: {0}")]
+    /// A value of the record cannot be encoded as JSON.
+    #[error("cannot write the record as JSON: {0}")]
     Json(#[from] serde_json::Error),
 }
 
-/// What is printed beside the record.
-#[derive(Debug, Clone, Copy, Default)]
+/// What is printed beside the record, and how.
+#[derive(Debug, Clone, Copy)]
 pub struct Extras<'a> {
-    /// Where the record is stored, in words.
+    /// Where the record is stored, as text.
     pub stored: &'a str,
-    /// The histogram of latencies, and its number of buckets.
+    /// Columns of a line of text.
+    pub width: usize,
+    /// Scale of the latency histogram, and its number of buckets.
     pub histogram: Option<(Scale, usize)>,
 }
 
 impl<'a> Extras<'a> {
-    /// Nothing but where the record is stored.
+    /// Only where the record is stored, in lines of this width.
     #[must_use]
-    pub fn stored(stored: &'a str) -> Self {
-        Self { stored, ..Self::default() }
+    pub fn new(stored: &'a str, width: usize) -> Self {
+        Self { stored, width, histogram: None }
     }
 
-    /// With a histogram of so many buckets.
+    /// The same with a latency histogram.
     #[must_use]
     pub fn with_histogram(self, histogram: Option<(Scale, usize)>) -> Self {
         Self { histogram, ..self }
     }
 
-    /// The histogram that was asked for, below an empty line.
+    /// The histogram below an empty line, if one was requested.
     pub(super) fn histogram_below(&self, record: &Record) -> String {
         match self.histogram {
             Some((scale, buckets)) => format!("\n{}", histogram_text(record, scale, buckets)),
@@ -56,24 +58,24 @@ impl<'a> Extras<'a> {
     }
 }
 
-/// A form in which a record is printed. Pure: a record in, text out.
+/// An output form of a record. Pure: a record in, text out.
 pub trait Form: Sync {
-    /// Its name, as it is typed.
+    /// Its name, as in `--output NAME`.
     fn name(&self) -> &'static str;
 
-    /// Whether it has something to say about such a run.
+    /// Whether it supports runs with this plan.
     fn fits(&self, _plan: &Plan) -> bool {
         true
     }
 
-    /// Whether it tells if the run is valid; where it does not, that has to be told beside it.
+    /// Whether it shows if the run is valid. Otherwise the caller must print that beside it.
     fn has_verdict(&self) -> bool {
         true
     }
 
-    /// The record in this form.
+    /// Returns the record in this form.
     ///
     /// # Errors
-    /// [`FormError`]
+    /// If the record cannot be encoded.
     fn print(&self, record: &Record, extras: &Extras<'_>) -> Result<String, FormError>;
 }

@@ -1,4 +1,4 @@
-//! The forms in which a record is printed: a list, one file each.
+//! The output forms of a record, one file each.
 
 mod cbc;
 mod form;
@@ -16,10 +16,10 @@ pub use text::run_text;
 pub const FORMS: [&dyn Form; 5] =
     [&text::Text, &json::Json, &pgio::Pgio, &sysbench::Sysbench, &cbc::Cbc];
 
-/// The form of this name, for such a run.
+/// Returns the form of this name for runs with this plan.
 ///
 /// # Errors
-/// [`FormError::Unknown`], and [`FormError::Unfit`] with the names of those that fit.
+/// [`FormError::Unknown`], or [`FormError::Unsupported`] with the names of the supported forms.
 pub fn form(name: &str, plan: &Plan) -> Result<&'static dyn Form, FormError> {
     let named = FORMS.into_iter().find(|form| form.name() == name);
     let form = named.ok_or_else(|| FormError::Unknown(name.to_owned()))?;
@@ -28,7 +28,7 @@ pub fn form(name: &str, plan: &Plan) -> Result<&'static dyn Form, FormError> {
     }
     let fitting: Vec<_> =
         FORMS.iter().filter(|form| form.fits(plan)).map(|form| form.name()).collect();
-    Err(FormError::Unfit {
+    Err(FormError::Unsupported {
         form: form.name(),
         workload: plan.work.spec().name().to_owned(),
         fitting: fitting.join(", "),

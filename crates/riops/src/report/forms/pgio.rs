@@ -1,4 +1,4 @@
-//! PGIO's report: a table of the sessions, `pg_stat_database` before and after, and the line with
+//! PGIO's report: a table of the sessions, `pg_stat_database` before and after the run, and the line with
 //! RIOPS and `CACHE_HITS`. All block counts are measured.
 
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use super::text::Text;
 use crate::plan::{Plan, RowsRun};
 use crate::record::{DatabaseCounters, Record, SessionRecord, StageRecord};
 
-/// The text, and below it PGIO's report.
+/// The text report, followed by PGIO's report.
 pub(super) struct Pgio;
 
 impl Form for Pgio {
@@ -28,7 +28,7 @@ impl Form for Pgio {
     }
 }
 
-/// The report of each stage.
+/// Returns PGIO's report of every stage.
 fn pgio_text(record: &Record) -> String {
     record.stages.iter().map(|stage| stage_text(record, stage)).collect()
 }
@@ -36,19 +36,19 @@ fn pgio_text(record: &Record) -> String {
 fn stage_text(record: &Record, stage: &StageRecord) -> String {
     let mut text = String::new();
     if stage.session_loop.session_details.is_empty() {
-        text.push_str("the sessions are too many to be listed\n");
+        text.push_str("too many sessions to list\n");
     } else {
         text.push_str(&sessions(stage));
     }
     text.push('\n');
     let counters = stage.database.as_ref().and_then(|database| database.before.zip(database.after));
     let Some((before, after)) = counters else {
-        text.push_str("pg_stat_database could not be read: no RIOPS from its counters\n");
+        text.push_str("cannot report RIOPS: pg_stat_database could not be read\n");
         return text;
     };
     let database = &record.target.database;
     text.push_str(&counters_table(database, &before, &after));
-    // Without a warm-up the counters are those of the run.
+    // The counters cover the whole stage; without a warm-up that is the measurement.
     let share = if record.plan.warmup_s > 0.0 { measured_share(stage) } else { 1.0 };
     let rate = |from: u64, to: u64| {
         to.saturating_sub(from) as f64 * share / stage.seconds.max(f64::MIN_POSITIVE)
@@ -66,7 +66,7 @@ fn stage_text(record: &Record, stage: &StageRecord) -> String {
     text
 }
 
-/// The part of the stage's transactions that were measured, beside warm-up and drain.
+/// Returns the share of the stage's transactions that are in the measurement, not in warm-up or drain.
 fn measured_share(stage: &StageRecord) -> f64 {
     let all: u64 = stage
         .session_loop
@@ -122,7 +122,7 @@ fn sessions(stage: &StageRecord) -> String {
     right_aligned(table)
 }
 
-/// Transactions, the longest in microseconds, and the blocks touched.
+/// Returns the transactions of one kind, the longest in microseconds, and the blocks that they accessed.
 fn operation(stage: &StageRecord, session: &SessionRecord, name: &str) -> (u64, f64, Option<f64>) {
     let found = session.operations.iter().find(|operation| operation.name == name);
     let (transactions, max_us) =
@@ -197,12 +197,12 @@ mod tests {
     }
 
     #[test]
-    fn the_report_has_sessions_counters_and_the_known_line() {
+    fn the_report_has_sessions_counters_and_the_riops_line() {
         insta::assert_snapshot!(pgio_text(&record()));
     }
 
     #[test]
-    fn blocks_that_were_not_measured_are_not_made_up() {
+    fn omits_block_counts_that_were_not_measured() {
         let mut record = record();
         record.stages[0].session_loop.operations[0].blocks_per_transaction = None;
         record.stages[0].database = None;

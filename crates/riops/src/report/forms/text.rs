@@ -1,14 +1,12 @@
 //! Text for a terminal or a pipe: the closing text of a run.
 
-use std::fmt::Write as _;
-
 use super::super::block::Block;
-use super::super::format::{count, duration_us, rate};
+use super::super::format::{duration_us, number_of, rate};
 use super::super::latency::latency_text;
 use super::super::model::Summary;
-use super::super::sections::failures::{failures, schedule};
-use super::super::sections::limit::limit;
-use super::super::sections::next::{Commands, Hint};
+use super::super::sections::bottleneck::{bottleneck, resources};
+use super::super::sections::failures::{drained, failures, late, schedule};
+use super::super::sections::next::Commands;
 use super::super::sections::nodes::nodes;
 use super::super::sections::sources::sources;
 use super::super::sections::study::study;
@@ -17,7 +15,7 @@ use super::form::{Extras, Form, FormError};
 use crate::plan::Metric;
 use crate::record::{Record, Status};
 
-/// For people; the default.
+/// Text for people; the default.
 pub(super) struct Text;
 
 impl Form for Text {
@@ -26,109 +24,68 @@ impl Form for Text {
     }
 
     fn print(&self, record: &Record, extras: &Extras<'_>) -> Result<String, FormError> {
-        Ok(run_text(record, extras.stored) + &extras.histogram_below(record))
+        let text = run_text(record, extras.stored, extras.width);
+        Ok(text + &extras.histogram_below(record))
     }
 }
 
-/// The closing text of a run, one screen: what ran and where, by which access path, the number,
-/// its latency, what limited it, whether it is valid, where it is stored, what to try next.
+/// The closing text of a run: the result with its latency, bottleneck and validity, then the details, then
+/// where the record is stored and what to try next. Lines have at most `width` columns, if their words allow it.
 #[must_use]
-pub fn run_text(record: &Record, stored: &str) -> String {
+pub fn run_text(record: &Record, stored: &str, width: usize) -> String {
     let Some(summary) = Summary::of(record) else {
         return format!("{}: nothing was measured\n", record.id);
     };
     let words = words::of(&record.plan.work);
-    let mut block = Block::default();
-    let _ = writeln!(block.0, "riops run {} · {}", record.workload, summary.target());
+    let mut block = Block::new(width);
+    block.title(&format!("riops run {} · {}", record.workload, summary.target()));
     block.gap();
-    block.line("work", &words.work());
-    for line in [words.setup(&summary), summary.drive()].into_iter().flatten() {
-        block.line("", &line);
-    }
-    if let Some(dataset) = &record.target.dataset {
-        block.line("dataset", &words::of_dataset(&dataset.parameters).text());
-    }
-    access_paths(&mut block, &summary, words);
-    block.gap();
-    results(&mut block, &summary, words);
+    headline(&mut block, &summary, words);
     verdict(&mut block, record, words);
     thresholds(&mut block, record);
-    block.line("kept", stored);
+    block.gap();
+    details(&mut block, &summary, words);
+    block.gap();
+    block.line("started", &record.started_at.strftime("%F %T UTC").to_string());
+    block.line("stored", stored);
     if let Some(label) = &record.label {
         block.line("label", label);
     }
-    for hint in next_steps(&summary, words) {
-        block.line("next", &hint);
+    if !record.tags.is_empty() {
+        let tags = record.tags.iter().map(|(name, value)| format!("{name}={value}"));
+        block.line("tags", &tags.collect::<Vec<_>>().join(", "));
     }
-    block.0
+    next_steps(&mut block, &summary, words);
+    block.finish()
 }
 
-fn results(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
+/// The result, its latency and the bottleneck.
+fn headline(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
     let stages = Summary::of_each(summary.record);
-    if words.own_result(block, summary.record) {
-        block.gap();
-    } else if stages.len() > 1 {
-        study(block, &stages, words.headline());
-        block.gap();
-    } else {
-        result(block, summary, words);
-        sources(block, summary.stage);
-        nodes(block, summary.stage);
-        block.gap();
-        if words.totals(block, summary) {
-            block.gap();
+    if words.own_headline(block, summary.record) {
+        return;
+    }
+    if stages.len() > 1 {
+        return study(block, &stages, words.headline());
+    }
+    throughput(block, summary, words);
+    let stage = summary.stage;
+    match (&stage.session_loop.service_us, &stage.session_loop.response_us) {
+        (Some(service), Some(response)) => {
+            let text = format!("{} (from the intended start)", latency_text(response));
+            block.line("response", &text);
+            block.line("service", &format!("{} (from the send)", latency_text(service)));
         }
-        if summary.stage.transactions > 0 {
-            limit(block, summary);
-            block.gap();
-        }
+        (Some(service), None) => block.line("latency", &latency_text(service)),
+        _ => {}
+    }
+    schedule(block, stage);
+    if stage.transactions > 0 {
+        bottleneck(block, summary);
     }
 }
 
-fn next_steps(summary: &Summary<'_>, words: &dyn Words) -> Vec<String> {
-    let commands = Commands::of(summary);
-    let texts = |hints: Vec<Hint>| hints.iter().map(Hint::text).collect::<Vec<_>>();
-    if summary.record.verdict.valid {
-        return texts(words.next_steps(summary, &commands));
-    }
-    let first = if summary.stage.transactions == 0 {
-        "nothing was measured; run again"
-    } else {
-        "the figures above are not to be used; fix the cause and run again"
-    };
-    let mut lines = vec![first.to_owned()];
-    lines.extend(texts(words.after_failure(&commands)));
-    lines
-}
-
-fn access_paths(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
-    let moments = summary.access_moments().join(", ");
-    let name = |promised: &str| words.access_path(promised, summary.record);
-    for (path, held) in summary.access_paths(name) {
-        let kept = if held { "held" } else { "NOT HELD" };
-        block.line("path", &format!("{kept}: {path} (looked {moments})"));
-    }
-    if let Some(broken) = summary.record.accesses.iter().find(|access| !access.held) {
-        let good = summary
-            .record
-            .accesses
-            .iter()
-            .find(|access| access.statement == broken.statement && access.held);
-        if let Some(good) = good {
-            plan(block, &format!("plan {}", good.moment), &good.found);
-        }
-        plan(block, &format!("plan {}", broken.moment), &broken.found);
-    }
-}
-
-fn plan(block: &mut Block, label: &str, outline: &str) {
-    block.line("", &format!("{label}:"));
-    for line in outline.lines() {
-        block.line("", &format!("  {line}"));
-    }
-}
-
-fn result(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
+fn throughput(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
     let stage = summary.stage;
     let (rows_per_s, tx_per_s) =
         (rate(stage.throughput.rows_per_s), rate(stage.throughput.transactions_per_s));
@@ -137,57 +94,17 @@ fn result(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
         lines.reverse();
     }
     let [first, second] = lines;
-    block.line(words.headline(), &first);
     let errors = match summary.errors() {
         0 => "no errors".to_owned(),
-        1 => "1 error".to_owned(),
-        errors => format!("{} errors", count(errors)),
+        errors => number_of(errors, "error"),
     };
-    block.line(
-        "",
-        &format!(
-            "{second} ({} transactions, {} rows, {errors})",
-            count(stage.transactions),
-            count(stage.rows)
-        ),
-    );
-    failures(block, summary);
-    words.contention(block, summary);
-    match (&stage.session_loop.service_us, &stage.session_loop.response_us) {
-        (Some(service), Some(response)) => {
-            block
-                .line("response", &format!("{} (from the intended start)", latency_text(response)));
-            block.line("service", &format!("{} (from the send)", latency_text(service)));
-        }
-        (Some(service), None) => block.line("latency", &latency_text(service)),
-        _ => {}
-    }
-    if stage.session_loop.operations.len() > 1 {
-        for operation in &stage.session_loop.operations {
-            let latency = operation.response_us.as_ref().or(operation.service_us.as_ref());
-            if let Some(latency) = latency {
-                block.line("", &format!("{}: {}", operation.name, latency_text(latency)));
-            }
-        }
-    }
-    schedule(block, stage);
-    if stage.session_loop.drained.lost > 0 {
-        let text = format!(
-            "{} transactions were still under way at the end, and failed or never ended",
-            count(stage.session_loop.drained.lost)
-        );
-        block.line("", &text);
-    }
-    let longest = stage.session_loop.service_us.as_ref().map_or(0.0, |latency| latency.max);
-    if stage.session_loop.drained.max_us > longest {
-        block.line(
-            "",
-            &format!(
-                "{} transactions were still under way at the end; the longest took {}",
-                count(stage.session_loop.drained.transactions),
-                duration_us(stage.session_loop.drained.max_us)
-            ),
-        );
+    block.line(words.headline(), &first);
+    let transactions = number_of(stage.transactions, "transaction");
+    if words.has_rows() {
+        let rows = number_of(stage.rows, "row");
+        block.line("", &format!("{second} ({transactions}, {rows}, {errors})"));
+    } else {
+        block.line("", &format!("{transactions}, {errors}"));
     }
 }
 
@@ -197,75 +114,127 @@ fn verdict(block: &mut Block, record: &Record, words: &dyn Words) {
             Status::Interrupted => " (interrupted: shorter than planned)",
             _ => "",
         };
-        block.line("valid", &format!("yes: {}{interrupted}", words.proof(record)));
-        return;
+        return block.line("valid", &format!("yes: {}{interrupted}", words.proof(record)));
     }
     for (position, reason) in record.verdict.reasons.iter().enumerate() {
-        let label = if position == 0 { "valid" } else { "" };
-        let no = if position == 0 { "NO: " } else { "    " };
-        block.line(label, &format!("{no}{reason}"));
+        let (label, start) = if position == 0 { ("valid", "NO: ") } else { ("", "and ") };
+        block.line(label, &format!("{start}{reason}"));
     }
 }
 
 fn thresholds(block: &mut Block, record: &Record) {
     for found in &record.thresholds {
         let figure = match (found.found, found.threshold.metric) {
-            (None, _) => "no figure".to_owned(),
+            (None, _) => "no value".to_owned(),
             (Some(us), Metric::Time(..)) => duration_us(us),
-            (Some(number), _) => rate(number),
+            (Some(number), Metric::RowsPerS | Metric::TransactionsPerS | Metric::ErrorPercent) => {
+                rate(number)
+            }
+            (Some(number), _) => format!("{number:.0}"),
         };
-        let held = if found.held { "held" } else { "BREACHED" };
+        let verdict = if found.held { "met" } else { "BREACHED" };
         let ended = if found.ended_run { "; ended the run" } else { "" };
         let stage = found.stage.as_ref().map_or_else(String::new, |stage| format!("{stage}: "));
         let threshold = &found.threshold;
-        block.line("threshold", &format!("{held}: {stage}{threshold} (found {figure}{ended})"));
+        block.line(
+            "threshold",
+            &format!("{verdict}: {stage}{threshold} (measured {figure}{ended})"),
+        );
     }
+}
+
+/// What ran, along which access path, and what server, client and device did meanwhile.
+fn details(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
+    block.line("workload", &words.work());
+    for line in [words.setup(summary), summary.drive()].into_iter().flatten() {
+        block.line("", &line);
+    }
+    if let Some(dataset) = &summary.record.target.dataset {
+        block.line("dataset", &words::of_dataset(&dataset.parameters).text());
+    }
+    access_paths(block, summary, words);
+    if words.own_details(block, summary.record) || summary.record.stages.len() > 1 {
+        return;
+    }
+    let stage = summary.stage;
+    failures(block, summary);
+    operations(block, summary);
+    words.contention(block, summary);
+    late(block, stage);
+    drained(block, stage);
+    sources(block, stage);
+    if stage.transactions > 0 {
+        resources(block, summary);
+    }
+    nodes(block, stage);
+    words.totals(block, summary);
+}
+
+/// The latency of each kind of transaction, if there are several.
+fn operations(block: &mut Block, summary: &Summary<'_>) {
+    let operations = &summary.stage.session_loop.operations;
+    if operations.len() < 2 {
+        return;
+    }
+    for (position, operation) in operations.iter().enumerate() {
+        let latency = operation.response_us.as_ref().or(operation.service_us.as_ref());
+        if let Some(latency) = latency {
+            let label = if position == 0 { "operations" } else { "" };
+            block.line(label, &format!("{}: {}", operation.name, latency_text(latency)));
+        }
+    }
+}
+
+fn access_paths(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
+    let name = |expected: &str| words.access_path(expected, summary.record);
+    let paths = summary.access_paths(name);
+    for (position, (path, as_expected)) in paths.iter().enumerate() {
+        let verdict = if *as_expected { "as expected" } else { "CHANGED" };
+        // All paths are checked at the same moments.
+        let checked = match position {
+            0 => format!("; checked {} the run", summary.access_moments()),
+            _ => String::new(),
+        };
+        let label = if position == 0 { "access path" } else { "" };
+        block.line(label, &format!("{path} ({verdict}{checked})"));
+    }
+    if let Some(changed) = summary.record.accesses.iter().find(|access| !access.held) {
+        let earlier = summary
+            .record
+            .accesses
+            .iter()
+            .find(|access| access.statement == changed.statement && access.held);
+        for access in earlier.into_iter().chain([changed]) {
+            block.verbatim(&format!("plan {} the run:", moment_text(&access.moment)));
+            let indented = access.found.lines().map(|line| format!("  {line}\n"));
+            block.verbatim(&indented.collect::<String>());
+        }
+    }
+}
+
+/// The text for a moment; the record has `middle`.
+fn moment_text(moment: &str) -> &str {
+    if moment == "middle" { "during" } else { moment }
+}
+
+fn next_steps(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
+    let commands = Commands::of(summary);
+    let hints = if summary.record.verdict.valid {
+        words.next_steps(summary, &commands)
+    } else {
+        let advice = if summary.stage.transactions == 0 {
+            "nothing was measured; fix the cause and rerun"
+        } else {
+            "do not use these results; fix the cause and rerun"
+        };
+        block.line("try next", advice);
+        words.after_failure(&commands)
+    };
+    let label = if summary.record.verdict.valid { "try next" } else { "" };
+    let hints: Vec<_> = hints.iter().map(|hint| (hint.command(), hint.purpose())).collect();
+    block.commands(label, &hints);
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::{LoadDataset, Method, PointRun};
-    use crate::report::{example_load, example_record};
-
-    #[test]
-    fn the_closing_text_of_a_good_run() {
-        insta::assert_snapshot!(run_text(
-            &example_record(),
-            "/home/me/.local/share/riops/runs.sqlite"
-        ));
-    }
-
-    #[test]
-    fn the_closing_text_of_a_run_whose_plan_flipped() {
-        let mut record = example_record();
-        record.accesses[1].held = false;
-        record.accesses[1].found =
-            "Aggregate\n  Seq Scan on rows_0001, filter (mykey >= 1)".to_owned();
-        record.verdict.valid = false;
-        record.verdict.reasons = vec![
-            "the access path of read_rows_0001 was not kept (in the middle of the run)".to_owned(),
-        ];
-        insta::assert_snapshot!(run_text(&record, "no (--no-store)"));
-    }
-
-    #[test]
-    fn the_closing_texts_of_loads() {
-        let of = |methods| run_text(&example_load(methods), "no (--no-store)");
-        insta::assert_snapshot!("one_method", of(&[Method::CopyBinary]));
-        insta::assert_snapshot!("two_methods", of(&[Method::Insert, Method::CopyFile]));
-        let mut failed = example_load(&[Method::Copy]);
-        failed.verdict.valid = false;
-        failed.verdict.reasons = vec!["the statement failed: no space left".to_owned()];
-        assert!(run_text(&failed, "no").contains("riops verify load"));
-    }
-
-    #[test]
-    fn the_closing_text_of_point_access() {
-        let mut record = example_record();
-        record.workload = "point".to_owned();
-        record.plan.work = PointRun::default().into();
-        record.target.dataset.as_mut().unwrap().parameters = LoadDataset::default().into();
-        insta::assert_snapshot!(run_text(&record, "no (--no-store)"));
-    }
-}
+#[path = "text_tests.rs"]
+mod tests;

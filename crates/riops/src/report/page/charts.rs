@@ -1,10 +1,10 @@
-//! What a record has over time, laid out for the charts of the page: all stages behind each other.
+//! Charts of the HTML report: the time series of a record, all stages in sequence.
 
 use serde::Serialize;
 
 use crate::record::{Point, ProbePoint, Record};
 
-/// Counters over time, as the page's script draws them.
+/// A chart, as serialized for the script of the page.
 #[derive(Debug, Serialize)]
 pub(super) struct Chart {
     id: String,
@@ -21,26 +21,26 @@ struct Series {
     values: Vec<Option<f64>>,
 }
 
-/// Where a stage begins.
+/// The start of a stage.
 #[derive(Debug, Clone, Serialize)]
 struct Mark {
     t_s: f64,
     label: String,
 }
 
-/// What of a point is drawn.
+/// Selects one value of a point; `None` leaves a gap.
 type Pick = fn(&ProbePoint) -> Option<f64>;
 
-/// The counters over time, all stages behind each other.
+/// Returns the charts of a record, all stages in sequence.
 pub(super) fn charts(number: usize, record: &Record) -> Vec<Chart> {
-    let (mut points, mut marks, mut begin_s) = (Vec::new(), Vec::new(), 0.0);
+    let (mut points, mut marks, mut start_s) = (Vec::new(), Vec::new(), 0.0);
     for stage in &record.stages {
         let Some(probes) = &stage.probes else {
             continue;
         };
-        marks.push(Mark { t_s: begin_s, label: stage.name.clone() });
-        points.extend(probes.points.iter().map(|point| (begin_s + point.t_s, point)));
-        begin_s = points.last().map_or(begin_s, |(t_s, _)| *t_s);
+        marks.push(Mark { t_s: start_s, label: stage.name.clone() });
+        points.extend(probes.points.iter().map(|point| (start_s + point.t_s, point)));
+        start_s = points.last().map_or(start_s, |(t_s, _)| *t_s);
     }
     let chart = |title, unit, picks: &[(&'static str, Pick)]| {
         let series: Vec<Series> = picks
@@ -60,24 +60,20 @@ pub(super) fn charts(number: usize, record: &Record) -> Vec<Chart> {
             &[("read", |point| point.read_mb_s), ("write", |point| point.write_mb_s)],
         ),
         chart(
-            "CPU and device, busy",
+            "CPU and device utilization",
             "%",
             &[
-                ("CPU of the machine", |point| Some(point.machine_busy_share? * 100.0)),
-                ("the step's processes, of one CPU", |point| Some(point.server_cpus? * 100.0)),
+                ("machine CPU", |point| Some(point.machine_busy_share? * 100.0)),
+                ("server processes (100% = one CPU)", |point| Some(point.server_cpus? * 100.0)),
                 ("device", |point| Some(point.busy_share? * 100.0)),
             ],
         ),
         chart(
-            "Log and checkpoints",
+            "WAL and checkpoints",
             "MB/s",
             &[("WAL", |point| point.wal_mb_s), ("checkpoints", |point| point.checkpoint_mb_s)],
         ),
-        chart(
-            "Memory that is still to be written",
-            "MB",
-            &[("dirty", |point| Some(point.dirty_bytes? as f64 / 1e6))],
-        ),
+        chart("Dirty memory", "MB", &[("dirty", |point| Some(point.dirty_bytes? as f64 / 1e6))]),
     ];
     let x: Vec<f64> = points.iter().map(|(t_s, _)| *t_s).collect();
     let mut charts: Vec<Chart> = found
@@ -97,13 +93,13 @@ pub(super) fn charts(number: usize, record: &Record) -> Vec<Chart> {
     charts
 }
 
-/// Transactions and latency of loops over time.
+/// Returns the charts of the session loops: transactions per second and latency.
 fn throughput(number: usize, record: &Record) -> Vec<Chart> {
-    let (mut points, mut marks, mut begin_s) = (Vec::new(), Vec::new(), 0.0);
+    let (mut points, mut marks, mut start_s) = (Vec::new(), Vec::new(), 0.0);
     for stage in record.stages.iter().filter(|stage| !stage.session_loop.series.is_empty()) {
-        marks.push(Mark { t_s: begin_s, label: stage.name.clone() });
-        points.extend(stage.session_loop.series.iter().map(|point| (begin_s + point.t_s, point)));
-        begin_s = points.last().map_or(begin_s, |(t_s, _)| *t_s);
+        marks.push(Mark { t_s: start_s, label: stage.name.clone() });
+        points.extend(stage.session_loop.series.iter().map(|point| (start_s + point.t_s, point)));
+        start_s = points.last().map_or(start_s, |(t_s, _)| *t_s);
     }
     if points.is_empty() {
         return Vec::new();

@@ -1,6 +1,6 @@
-//! Records as one page of HTML that needs nothing beside it: tables, and the counters over time.
+//! The HTML report: one self-contained page with tables and charts over time.
 //!
-//! The charts are drawn by uPlot, which is part of the page.
+//! uPlot draws the charts and is embedded in the page. The page must not load anything from elsewhere.
 
 mod charts;
 pub(super) mod table;
@@ -21,7 +21,7 @@ const PAGE: &str = include_str!("../../../assets/report.html");
 const UPLOT: &str = include_str!("../../../assets/uplot/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("../../../assets/uplot/uPlot.min.css");
 
-/// What the template is filled with.
+/// The values of the template.
 #[derive(Debug, Serialize)]
 struct Page {
     title: String,
@@ -31,7 +31,7 @@ struct Page {
     uplot_style: &'static str,
 }
 
-/// A run of the page.
+/// The section of one run.
 #[derive(Debug, Serialize)]
 struct Run {
     title: String,
@@ -45,10 +45,10 @@ struct Run {
     text: String,
 }
 
-/// The page of one or more records.
+/// Returns the HTML report of one or more records.
 ///
 /// # Errors
-/// None in practice: the template is riops's own.
+/// Returns the error of the template engine. Not expected in practice: the template is part of riops.
 pub fn html(records: &[Record]) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
@@ -59,13 +59,13 @@ pub fn html(records: &[Record]) -> Result<String, minijinja::Error> {
         [record] => format!("riops: {}", title(record)),
         _ => format!("riops: {} runs", records.len()),
     };
-    let tables = tables_over(records);
+    let tables = comparison_tables(records);
     let page = Page { title, tables, runs, uplot_script: UPLOT, uplot_style: UPLOT_STYLE };
     environment.get_template("report")?.render(Value::from(Serde(page)))
 }
 
-/// The tables over several records: one of each workload that has such.
-fn tables_over(records: &[Record]) -> Vec<Table> {
+/// Returns the tables that compare several records: one per workload that supports it.
+fn comparison_tables(records: &[Record]) -> Vec<Table> {
     let mut seen = Vec::new();
     let mut first = |record: &&Record| {
         let new = !seen.contains(&record.workload);
@@ -83,22 +83,23 @@ fn title(record: &Record) -> String {
     }
 }
 
+/// Columns of the closing text in a page.
+const TEXT_COLUMNS: usize = 100;
+
 fn run(number: usize, record: &Record) -> Run {
     let words = words::of(&record.plan.work);
     let mut facts = Vec::new();
     let mut subtitle = format!("{} · {}", record.id, record.started_at.strftime("%F %T UTC"));
     if let Some(summary) = Summary::of(record) {
         subtitle = format!("{} · {subtitle}", summary.target());
-        facts.push(("work", words.work()));
+        facts.push(("workload", words.work()));
         if let Some(dataset) = &record.target.dataset {
             facts.push(("dataset", words::of_dataset(&dataset.parameters).text()));
         }
-        let name = |promised: &str| words.access_path(promised, record);
-        for (path, held) in summary.access_paths(name) {
-            facts.push((
-                "access path",
-                format!("{}: {path}", if held { "held" } else { "NOT HELD" }),
-            ));
+        let name = |expected: &str| words.access_path(expected, record);
+        for (path, as_expected) in summary.access_paths(name) {
+            let state = if as_expected { "as expected" } else { "CHANGED" };
+            facts.push(("access path", format!("{path} ({state})")));
         }
     }
     let machine = &record.client.machine;
@@ -115,7 +116,7 @@ fn run(number: usize, record: &Record) -> Run {
         facts,
         tables: words.tables(record),
         charts: charts(number, record),
-        text: run_text(record, &record.id.to_string()),
+        text: run_text(record, &record.id.to_string(), TEXT_COLUMNS),
     }
 }
 
@@ -124,7 +125,7 @@ mod tests {
     use super::*;
     use crate::report::{example_cbc, example_record};
 
-    /// The page without uPlot, which is not ours to look at.
+    /// Returns the page without uPlot, which is third-party code.
     fn page(records: &[Record]) -> String {
         let page = html(records).unwrap();
         assert!(page.contains(UPLOT) && page.contains(UPLOT_STYLE));
@@ -132,12 +133,12 @@ mod tests {
     }
 
     #[test]
-    fn the_page_of_a_block_check() {
+    fn the_page_of_a_cbc_run() {
         insta::assert_snapshot!(page(&[example_cbc()]));
     }
 
     #[test]
-    fn the_page_of_two_block_checks_has_the_best_rates_of_both() {
+    fn the_page_of_two_cbc_runs_has_the_best_rates_of_both() {
         let mut second = example_cbc();
         second.stages[0].io.as_mut().unwrap().device.as_mut().unwrap().write_mb_s = 500.0;
         let page = page(&[example_cbc(), second]);
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_user_has_typed_stays_text() {
+    fn user_input_is_escaped() {
         let mut record = example_record();
         record.label = Some("</script><b>bold".to_owned());
         record.stages[0].name = "</script><i>".to_owned();

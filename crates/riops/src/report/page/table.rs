@@ -1,4 +1,4 @@
-//! Tables of a page: cells of words and numbers, and the stages of a record.
+//! Tables of the HTML report, and the table of the stages of a record.
 
 use serde::Serialize;
 
@@ -6,23 +6,23 @@ use super::super::format::{duration_us, percent, rate};
 use super::super::model::device;
 use crate::record::{Record, StageRecord};
 
-/// A table of a page.
+/// A table of the HTML report.
 #[derive(Debug, Serialize)]
 pub(in crate::report) struct Table {
     pub(in crate::report) title: &'static str,
     pub(in crate::report) head: Vec<&'static str>,
-    /// Columns of words, before those of numbers.
+    /// Number of text columns. They precede the numeric columns.
     pub(in crate::report) words: usize,
     pub(in crate::report) rows: Vec<Vec<Cell>>,
     pub(in crate::report) note: Option<String>,
 }
 
-/// One of its cells.
+/// A cell of a table.
 #[derive(Debug, Serialize)]
 pub(in crate::report) struct Cell {
     text: String,
     number: bool,
-    /// Length of a bar behind the text, in percent.
+    /// Length of the bar behind the text, in percent.
     share: Option<u32>,
 }
 
@@ -43,24 +43,20 @@ impl Cell {
         Self::number(value.map_or_else(|| "–".to_owned(), percent))
     }
 
-    /// With a bar of this share.
+    /// Adds a bar of this length, 0 to 1.
     pub(in crate::report) fn with_bar(self, share: f64) -> Self {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "percent of a bar"
-        )]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 100")]
         let percent = (share.clamp(0.0, 1.0) * 100.0).round() as u32;
         Self { share: Some(percent), ..self }
     }
 }
 
-/// The stages of a record, one a row.
+/// Returns the table of the stages of a record, one per row.
 pub(in crate::report) fn stages(record: &Record) -> Table {
     loop_table(record.stages.iter().map(loop_row).collect())
 }
 
-/// Rows of stages under their heads.
+/// Returns a table with the columns of [`loop_row`].
 pub(in crate::report) fn loop_table(rows: Vec<Vec<Cell>>) -> Table {
     Table {
         title: "Stages",
@@ -82,7 +78,7 @@ pub(in crate::report) fn loop_table(rows: Vec<Vec<Cell>>) -> Table {
     }
 }
 
-/// One stage.
+/// Returns the row of one stage.
 pub(in crate::report) fn loop_row(stage: &StageRecord) -> Vec<Cell> {
     let latency = |pick: fn(&crate::record::LatencySummary) -> f64| {
         let latency =

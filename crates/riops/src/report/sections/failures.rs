@@ -1,33 +1,33 @@
-//! What did not end well, what it cost, and how a rate was kept.
+//! Errors, their cost, and how a rate was achieved.
 
 use super::super::block::Block;
-use super::super::format::{count, duration_us};
+use super::super::format::{count, duration_us, number_of};
 use super::super::latency::latency_text;
 use super::super::model::Summary;
 use crate::record::StageRecord;
 
-/// What did not end well, and what it cost.
+/// Errors with their outages, transactions without success, and reconnects.
 pub(in crate::report) fn failures(block: &mut Block, summary: &Summary<'_>) {
     let stage = summary.stage;
-    for error in &stage.session_loop.errors {
+    for (position, error) in stage.session_loop.errors.iter().enumerate() {
         let retried = match error.retried {
             0 => String::new(),
-            retried => format!(" ({} sent again)", count(retried)),
+            retried => format!(" ({} retried)", count(retried)),
         };
         let text =
             format!("{} × {}{retried}: {}", count(error.count), error.sqlstate, error.sample);
-        block.line("", &text);
+        block.line(if position == 0 { "errors" } else { "" }, &text);
         if let Some(seconds) = error.without_success_s {
             let fell = error.below_90_percent_s.filter(|&seconds| seconds > 0.0);
             let below = fell.map_or_else(String::new, |seconds| {
-                format!(", {} below 90 % of the former rate", duration_us(seconds * 1e6))
+                format!(", {} below 90% of the previous rate", duration_us(seconds * 1e6))
             });
             let back = error.until_90_percent_s.filter(|_| fell.is_some());
             let recovery = back.map_or_else(String::new, |seconds| {
-                format!(", back at it after {}", duration_us(seconds * 1e6))
+                format!(", recovered after {}", duration_us(seconds * 1e6))
             });
             let without = duration_us(seconds * 1e6);
-            block.line("", &format!("  {without} without a success{below}{recovery}"));
+            block.line("", &format!("{without} without a successful transaction{below}{recovery}"));
         }
     }
     if let Some(outcomes) =
@@ -36,8 +36,8 @@ pub(in crate::report) fn failures(block: &mut Block, summary: &Summary<'_>) {
         block.line(
             "",
             &format!(
-                "{} transactions attempted: {} succeeded, {} failed, {} of unknown outcome",
-                count(outcomes.attempted),
+                "{} attempted: {} succeeded, {} failed, {} with unknown outcome",
+                number_of(outcomes.attempted, "transaction"),
                 count(outcomes.succeeded),
                 count(outcomes.failed),
                 count(outcomes.unknown)
@@ -45,16 +45,17 @@ pub(in crate::report) fn failures(block: &mut Block, summary: &Summary<'_>) {
         );
     }
     if stage.session_loop.reconnects > 0 {
-        let text =
-            format!("{} broken connections were replaced", count(stage.session_loop.reconnects));
+        let broken = number_of(stage.session_loop.reconnects, "broken connection");
+        let text = format!("{broken} replaced");
         block.line("", &text);
     }
     if let Some(connect) = &stage.session_loop.connect_us {
-        block.line("connect", &format!("{} × {}", count(connect.count), latency_text(connect)));
+        let connections = number_of(connect.count, "connection");
+        block.line("connect", &format!("{connections}: {}", latency_text(connect)));
     }
 }
 
-/// How the rate was kept.
+/// How many of the intended starts took place, and how late.
 pub(in crate::report) fn schedule(block: &mut Block, stage: &StageRecord) {
     if let Some(schedule) = &stage.session_loop.schedule {
         let skipped = match schedule.skipped {
@@ -76,7 +77,7 @@ pub(in crate::report) fn schedule(block: &mut Block, stage: &StageRecord) {
         );
         if let Some(lag) = &schedule.start_lag_us {
             let text = format!(
-                "the client started p50 {} · p99 {} · max {} late where a session was free",
+                "scheduling delay of the client p50 {} · p99 {} · max {}",
                 duration_us(lag.p50),
                 duration_us(lag.p99),
                 duration_us(lag.max)
@@ -84,14 +85,36 @@ pub(in crate::report) fn schedule(block: &mut Block, stage: &StageRecord) {
             block.line("", &text);
         }
     }
+}
+
+/// Transactions above the latency limit.
+pub(in crate::report) fn late(block: &mut Block, stage: &StageRecord) {
     if let Some(late) = &stage.session_loop.late {
         block.line(
             "late",
             &format!(
-                "{} transactions took longer than {}",
-                count(late.transactions),
+                "{} took longer than {}",
+                number_of(late.transactions, "transaction"),
                 duration_us(late.limit_us)
             ),
+        );
+    }
+}
+
+/// Transactions that were in flight at the end of the measurement.
+pub(in crate::report) fn drained(block: &mut Block, stage: &StageRecord) {
+    let drained = &stage.session_loop.drained;
+    if drained.lost > 0 {
+        let lost = number_of(drained.lost, "transaction");
+        block.line("in flight", &format!("{lost} at the end failed or did not finish"));
+    }
+    let longest_us = stage.session_loop.service_us.as_ref().map_or(0.0, |latency| latency.max);
+    if drained.max_us > longest_us {
+        let finished = number_of(drained.transactions, "transaction");
+        let longest = duration_us(drained.max_us);
+        block.line(
+            "in flight",
+            &format!("{finished} at the end, not counted; the longest took {longest}"),
         );
     }
 }

@@ -1,7 +1,7 @@
 //! Parts of the closing text that every workload shares.
 
+pub(super) mod bottleneck;
 pub(super) mod failures;
-pub(super) mod limit;
 pub(super) mod next;
 pub(super) mod nodes;
 pub(super) mod sources;

@@ -1,62 +1,88 @@
-//! What to try next.
+//! Commands to try next.
 
-use super::super::model::{Limit, Summary};
+use super::super::model::{Bottleneck, Summary};
+use crate::plan::Plan;
 
-/// A command with the reason to run it.
+/// A command and what it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::report) struct Hint {
     command: String,
-    why: &'static str,
+    purpose: &'static str,
 }
 
 impl Hint {
-    pub(in crate::report) fn new(command: impl Into<String>, why: &'static str) -> Self {
-        Self { command: command.into(), why }
+    pub(in crate::report) fn new(command: impl Into<String>, purpose: &'static str) -> Self {
+        Self { command: command.into(), purpose }
     }
 
-    /// As a line.
-    pub(in crate::report) fn text(&self) -> String {
-        format!("{:<38} ({})", self.command, self.why)
+    pub(in crate::report) fn command(&self) -> &str {
+        &self.command
+    }
+
+    pub(in crate::report) fn purpose(&self) -> &'static str {
+        self.purpose
     }
 }
 
-/// Makes the commands of hints for one workload and server.
+/// Whether the name of the workload alone describes the run. Its seed, label and tags do not matter.
+fn is_default(plan: &Plan, cpus: u32) -> bool {
+    let default = Plan {
+        work: plan.work.clone(),
+        seed: plan.seed,
+        label: plan.label.clone(),
+        tags: plan.tags.clone(),
+        sessions: cpus,
+        workers: plan.workers,
+        ..Plan::default()
+    };
+    *plan == default && plan.work.is_default()
+}
+
+/// Builds the commands of hints for one workload and server.
 pub(in crate::report) struct Commands<'a> {
     workload: &'a str,
-    /// On another database than the embedded server's, a command without it would measure the wrong one.
+    /// Without it, the command would measure the embedded server instead of this one.
     server: &'static str,
+    /// Stands for the options of the run, if it had any.
+    options: &'static str,
 }
 
 impl<'a> Commands<'a> {
     pub(in crate::report) fn of(summary: &Summary<'a>) -> Self {
-        let server = if summary.record.target.embedded { "" } else { " -d …" };
-        Self { workload: &summary.record.workload, server }
+        let record = summary.record;
+        let server = if record.target.embedded { "" } else { " -d …" };
+        let cpus = u32::try_from(record.client.machine.cpus).unwrap_or(u32::MAX);
+        let is_plain = server.is_empty() && is_default(&record.plan, cpus);
+        let options = if is_plain { "" } else { " …" };
+        Self { workload: &record.workload, server, options }
     }
 
     /// The same run with another option.
-    pub(in crate::report) fn same(&self, option: &str, why: &'static str) -> Hint {
-        Hint::new(format!("riops run {}{} {option}", self.workload, self.server), why)
+    pub(in crate::report) fn same(&self, option: &str, purpose: &'static str) -> Hint {
+        Hint::new(format!("riops run {}{} {option}", self.workload, self.options), purpose)
     }
 
     /// Another command on the same server.
-    pub(in crate::report) fn other(&self, command: &str, why: &'static str) -> Hint {
-        Hint::new(format!("{command}{}", self.server), why)
+    pub(in crate::report) fn other(&self, command: &str, purpose: &'static str) -> Hint {
+        Hint::new(format!("{command}{}", self.server), purpose)
     }
 }
 
-/// What may raise the figure.
+/// Changes that may raise the result.
 pub(in crate::report) fn scaling(summary: &Summary<'_>, commands: &Commands<'_>) -> Vec<Hint> {
     let plan = &summary.record.plan;
-    match summary.limit() {
-        Limit::Waiting => {
+    match summary.bottleneck() {
+        Bottleneck::Waiting => {
             vec![commands.same(&format!("-c {}", plan.sessions * 4), "more sessions")]
         }
-        Limit::Client => vec![commands.same(&format!("-j {}", plan.workers * 2), "more workers")],
+        Bottleneck::Client => {
+            vec![commands.same(&format!("-j {}", plan.workers * 2), "more workers")]
+        }
         _ => Vec::new(),
     }
 }
 
-/// The list of runs.
-pub(in crate::report) fn stored_runs() -> Hint {
-    Hint::new("riops runs list", "all stored runs")
+/// The page of the run.
+pub(in crate::report) fn page_of_run() -> Hint {
+    Hint::new("riops report last", "an HTML page of this run")
 }

@@ -1,17 +1,17 @@
-//! The nodes of a cluster in words: what each did, what went wrong on it, how evenly the work was spread.
+//! The nodes of a cluster: throughput, errors and outages of each, and how evenly the work was spread.
 
 use std::fmt::Write as _;
 
 use super::super::block::Block;
-use super::super::format::{count, duration_us, percent, rate};
+use super::super::format::{duration_us, number_of, percent, rate};
 use crate::record::{NodeRecord, OutageRecord, StageRecord};
 
-/// A shorter time without a success is not worth a word.
+/// A shorter time without a successful transaction is not reported.
 const PAUSE_S: f64 = 1.0;
-/// From here on one node does all the work.
+/// From this share on, one node does all the work.
 const ALL_SHARE: f64 = 0.9;
 
-/// The nodes, one a line; nothing where there is only one.
+/// The nodes, one per line, if there are several.
 pub(in crate::report) fn nodes(block: &mut Block, stage: &StageRecord) {
     if stage.session_loop.nodes.len() < 2 {
         return;
@@ -26,7 +26,7 @@ pub(in crate::report) fn nodes(block: &mut Block, stage: &StageRecord) {
     let placed: u64 = stage.session_loop.nodes.iter().map(|node| node.sessions).sum();
     let elsewhere = u64::from(stage.sessions).saturating_sub(placed);
     if elsewhere > 0 {
-        block.line("", &format!("{elsewhere} sessions were on none of them at the end"));
+        block.line("", &format!("{elsewhere} sessions were on none of these nodes at the end"));
     }
     if let Some(text) = balance_text(stage) {
         block.line("", &text);
@@ -35,7 +35,7 @@ pub(in crate::report) fn nodes(block: &mut Block, stage: &StageRecord) {
 
 fn node_text(node: &NodeRecord, width: usize) -> String {
     let mut parts = vec![
-        format!("{:<width$}  {} sessions", node.node, node.sessions),
+        format!("{:<width$}  {}", node.node, number_of(node.sessions, "session")),
         format!("{} tx/s", rate(node.transactions_per_s)),
         percent(node.share),
     ];
@@ -49,15 +49,17 @@ fn node_text(node: &NodeRecord, width: usize) -> String {
     let pause = node.longest_pause_s.filter(|&pause| {
         pause >= PAUSE_S && node.sessions + node.transactions > 0 && node.outages.is_empty()
     });
-    parts.extend(pause.map(|pause| format!("{} without a success", duration_us(pause * 1e6))));
+    parts.extend(
+        pause.map(|pause| format!("{} without a successful transaction", duration_us(pause * 1e6))),
+    );
     for (number, what) in [
-        (node.errors, "errors"),
-        (node.retries, "retries"),
-        (node.reconnects, "reconnects"),
-        (node.unknown_commits, "unknown commits"),
+        (node.errors, "error"),
+        (node.retries, "retry"),
+        (node.reconnects, "reconnect"),
+        (node.unknown_commits, "unknown commit"),
     ] {
         if number > 0 {
-            parts.push(format!("{} {what}", count(number)));
+            parts.push(number_of(number, what));
         }
     }
     let usage = node.usage.unwrap_or_default();
@@ -73,31 +75,31 @@ fn node_text(node: &NodeRecord, width: usize) -> String {
 
 fn outage_text(outage: &OutageRecord) -> String {
     let without = duration_us(outage.without_success_s * 1e6);
-    let mut text = format!("  {}: {without} without a success", outage.sqlstate);
+    let mut text = format!("{}: {without} without a successful transaction", outage.sqlstate);
     if let Some(below) = outage.below_90_percent_s.filter(|&below| below > 0.0) {
         // Writing to a String cannot fail.
-        let _ = write!(text, ", {} below 90 % of the former rate", duration_us(below * 1e6));
+        let _ = write!(text, ", {} below 90% of the previous rate", duration_us(below * 1e6));
         let _ = match outage.until_90_percent_s {
-            Some(until) => write!(text, ", back at it after {}", duration_us(until * 1e6)),
-            None => write!(text, ", not back at it"),
+            Some(until) => write!(text, ", recovered after {}", duration_us(until * 1e6)),
+            None => write!(text, ", not recovered"),
         };
     }
     text
 }
 
-/// How evenly the work was spread, and a warning where one node has done all of it.
+/// How evenly the work was spread; a warning if one node did all of it.
 fn balance_text(stage: &StageRecord) -> Option<String> {
     let answering = stage.session_loop.nodes.iter().filter(|node| !node.down);
     let idle = answering.clone().count().saturating_sub(1);
     let busiest = answering.max_by_key(|node| node.transactions);
     match busiest.filter(|node| idle > 0 && node.share >= ALL_SHARE) {
         Some(busiest) => Some(format!(
-            "WARNING: {} does {} of the work, {idle} other nodes that answer next to nothing: name several hosts, leave --spread at round-robin, or go through a service that balances",
+            "WARNING: {} executed {} of the transactions, {idle} other available nodes almost none: list several hosts, use --spread round-robin, or connect through a load-balancing service",
             busiest.node,
             percent(busiest.share)
         )),
         None => stage.session_loop.imbalance.map(|imbalance| {
-            format!("imbalance {imbalance:.2} (the busiest node's share over an even one)")
+            format!("imbalance {imbalance:.2} (the busiest node's share divided by an even share)")
         }),
     }
 }

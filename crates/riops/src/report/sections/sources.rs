@@ -1,4 +1,4 @@
-//! Where the rows came from, as lines of the closing text.
+//! Where the rows came from: shared buffers, page cache or device.
 
 use std::fmt::Write as _;
 
@@ -6,12 +6,12 @@ use super::super::block::Block;
 use super::super::format::{percent, rate};
 use crate::record::{IoRecord, StageRecord};
 
-/// Dead versions of rows are told of from this share of the updates on.
+/// Dead row versions are reported from this share of the updates on.
 const DEAD_SHARE: f64 = 0.1;
 
 pub(in crate::report) fn sources(block: &mut Block, stage: &StageRecord) {
     if let Some(caches) = &stage.caches {
-        let reached = if caches.reached { "" } else { ", as far as permitted" };
+        let reached = if caches.reached { "" } else { " as far as permitted" };
         block.line(
             "caches",
             &format!(
@@ -21,7 +21,7 @@ pub(in crate::report) fn sources(block: &mut Block, stage: &StageRecord) {
         );
     }
     if let Some(io) = &stage.io {
-        // What a load puts into a table comes from nowhere else.
+        // The rows of a load come from the client.
         if let Some(text) = shares(io).filter(|_| stage.session_loop.method.is_none()) {
             block.line("rows from", &text);
         }
@@ -29,7 +29,7 @@ pub(in crate::report) fn sources(block: &mut Block, stage: &StageRecord) {
             block.line("blocks", &text);
         }
         if let Some(requests) = io.storage_requests_per_row {
-            block.line("storage", &format!("{requests:.3} read requests for each row"));
+            block.line("storage", &format!("{requests:.3} read requests per row"));
         }
     }
     dead_rows(block, stage);
@@ -53,7 +53,7 @@ fn shares(io: &IoRecord) -> Option<String> {
 
 fn blocks(io: &IoRecord) -> Option<String> {
     let mut text = format!(
-        "LIOPS {}/s ({:.2} blocks a row, {} hit)",
+        "LIOPS {}/s ({:.2} blocks per row, {} hits)",
         rate(io.liops?),
         io.blocks_per_row?,
         percent(io.hit_ratio?)
@@ -73,12 +73,12 @@ fn dead_rows(block: &mut Block, stage: &StageRecord) {
     };
     if versions.updated > 0 && versions.dead as f64 >= DEAD_SHARE * versions.updated as f64 {
         let text = format!(
-            "{} dead versions of {} updates, {} of them in place, {} vacuums",
+            "{} in the tables at the end; {} updates, {} of them HOT; {}",
             super::super::count(versions.dead),
             super::super::count(versions.updated),
             percent(versions.hot_updated as f64 / versions.updated as f64),
-            versions.vacuums
+            super::super::format::number_of(versions.vacuums, "vacuum")
         );
-        block.line("", &text);
+        block.line("dead rows", &text);
     }
 }

@@ -1,8 +1,9 @@
-//! A run of several stages: one line each, with a bar.
+//! A run of several stages: one row each, with a bar.
 
 use super::super::block::Block;
-use super::super::format::{duration_us, percent, rate};
-use super::super::model::{Limit, Summary};
+use super::super::columns::{Align, Columns};
+use super::super::format::{count, duration_us, percent, rate};
+use super::super::model::{Bottleneck, Summary};
 use crate::record::{LatencySummary, StageRecord};
 
 /// Characters of the longest bar.
@@ -13,75 +14,75 @@ const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'
 pub(in crate::report) fn study(block: &mut Block, summaries: &[Summary<'_>], headline: &str) {
     let rows_per_s = |stage: &StageRecord| stage.throughput.rows_per_s;
     let most = summaries.iter().map(|summary| rows_per_s(summary.stage)).fold(0.0, f64::max);
-    let methods = summaries.iter().any(|summary| summary.stage.session_loop.method.is_some());
-    let sides = summaries.iter().any(|summary| summary.stage.kind != "loop");
-    let (first, width) = if methods { ("method", 11) } else { ("batch", 7) };
-    let second = match (methods, sides) {
-        (true, _) => " seconds  in db  ",
-        (false, true) => "loop    ",
-        (false, false) => "",
-    };
-    block.line(
-        "",
-        &format!(
-            "{first:>width$}  {second}{:>10}  {:<BAR_WIDTH$}  {:>7}  {:>7}  limit",
-            "rows/s", "", "p50", "p99"
-        ),
-    );
-    for (position, summary) in summaries.iter().enumerate() {
-        let stage = summary.stage;
-        let second = match (sides, stage.kind.as_str()) {
-            _ if methods => format!("{:>8.3}  {:>5}  ", stage.seconds, in_database(stage)),
-            (false, _) => String::new(),
-            (true, "server_loop") => "server  ".to_owned(),
-            (true, _) => "client  ".to_owned(),
-        };
-        let latency = |pick: fn(&LatencySummary) -> f64| {
-            stage
-                .session_loop
-                .service_us
-                .as_ref()
-                .map_or_else(String::new, |latency| duration_us(pick(latency)))
-        };
-        let name = stage
-            .session_loop
-            .method
-            .clone()
-            .or_else(|| stage.session_loop.batch.map(super::super::count));
-        block.line(
-            if position == 0 { headline } else { "" },
-            &format!(
-                "{:>width$}  {second}{:>10}  {:<BAR_WIDTH$}  {:>7}  {:>7}  {}",
-                name.unwrap_or_default(),
-                rate(rows_per_s(stage)),
-                bar(rows_per_s(stage) / most.max(f64::MIN_POSITIVE)),
-                latency(|latency| latency.p50),
-                latency(|latency| latency.p99),
-                limit_word(summary.limit()),
-            ),
-        );
+    let has_methods = summaries.iter().any(|summary| summary.stage.session_loop.method.is_some());
+    let has_sides = !has_methods && summaries.iter().any(|summary| summary.stage.kind != "loop");
+    let mut titles = vec![(if has_methods { "method" } else { "batch" }, Align::Right)];
+    if has_methods {
+        titles.extend([("seconds", Align::Right), ("in db", Align::Right)]);
     }
+    if has_sides {
+        titles.push(("loop", Align::Left));
+    }
+    titles.extend([
+        ("rows/s", Align::Right),
+        ("", Align::Optional),
+        ("p50", Align::Right),
+        ("p99", Align::Right),
+        ("bottleneck", Align::Left),
+    ]);
+    let mut table = Columns::new(titles);
+    for summary in summaries {
+        let stage = summary.stage;
+        let mut cells = vec![name(stage)];
+        if has_methods {
+            cells.extend([format!("{:.3}", stage.seconds), in_database(stage)]);
+        }
+        if has_sides {
+            let is_server = stage.kind == "server_loop";
+            cells.push(if is_server { "server" } else { "client" }.to_owned());
+        }
+        cells.extend([
+            rate(rows_per_s(stage)),
+            bar(rows_per_s(stage) / most.max(f64::MIN_POSITIVE)),
+            latency(stage, |latency| latency.p50),
+            latency(stage, |latency| latency.p99),
+            bottleneck_word(summary.bottleneck()).to_owned(),
+        ]);
+        table.row(cells);
+    }
+    block.table(headline, &table);
     if let Some(bytes) = summaries.iter().find_map(|summary| summary.stage.session_loop.row_bytes) {
-        block.line("", &format!("a row has {} bytes", super::super::count(bytes)));
+        block.line("", &format!("row size {} bytes", count(bytes)));
     }
 }
 
-/// The time of all sessions in the database, as a share of the wallclock time.
+/// What the stage varies: its method or the size of its batch.
+fn name(stage: &StageRecord) -> String {
+    let batch = || stage.session_loop.batch.map(count);
+    stage.session_loop.method.clone().or_else(batch).unwrap_or_default()
+}
+
+fn latency(stage: &StageRecord, pick: fn(&LatencySummary) -> f64) -> String {
+    let service = stage.session_loop.service_us.as_ref();
+    service.map_or_else(String::new, |latency| duration_us(pick(latency)))
+}
+
+/// Database time of all sessions, as a share of the wallclock time.
 fn in_database(stage: &StageRecord) -> String {
     stage.database_s.map_or_else(String::new, |database_s| {
         percent(database_s / stage.seconds.max(f64::MIN_POSITIVE))
     })
 }
 
-fn limit_word(limit: Limit) -> &'static str {
-    match limit {
-        Limit::Client => "client",
-        Limit::Locks => "locks",
-        Limit::SharedCpu => "CPU",
-        Limit::Device => "device",
-        Limit::Rate => "the rate",
-        Limit::Waiting => "waiting",
-        Limit::ServerOrNetwork => "not the client",
+fn bottleneck_word(bottleneck: Bottleneck) -> &'static str {
+    match bottleneck {
+        Bottleneck::Client => "client",
+        Bottleneck::Locks => "locks",
+        Bottleneck::SharedCpu => "CPU",
+        Bottleneck::Device => "device",
+        Bottleneck::Rate => "none (rate)",
+        Bottleneck::Waiting => "none found",
+        Bottleneck::ServerOrNetwork => "not the client",
     }
 }
 

@@ -1,4 +1,4 @@
-//! What differs between workloads when a record becomes text: the one dispatch of this layer.
+//! How each workload is reported; the only dispatch on workloads in this layer.
 
 mod cbc;
 mod common;
@@ -12,89 +12,100 @@ use super::block::Block;
 use super::interval::interval_line;
 use super::model::Summary;
 use super::page::table::{Table, stages};
-use super::sections::next::{Commands, Hint, scaling, stored_runs};
+use super::sections::next::{Commands, Hint, page_of_run, scaling};
 use crate::plan::work::{dispatch_dataset, dispatch_work};
 use crate::plan::{DatasetPlan, Plan, WorkPlan};
-use crate::record::Point;
-use crate::record::{Record, StageRecord};
+use crate::record::{Point, Record, StageRecord};
 
-/// How a workload is reported. Every method but the first has the form that fits most.
+/// How a workload is reported. Most methods have a default that suits most workloads.
 pub(super) trait Words {
-    /// What the sessions did.
+    /// The work of the sessions.
     fn work(&self) -> String;
 
-    /// How the sessions were driven; `None` where nothing is driven.
+    /// Sessions, workers and duration; `None` for a workload without session loops.
     fn setup(&self, summary: &Summary<'_>) -> Option<String> {
-        let warmup = crate::units::Span(summary.record.plan.warmup());
-        Some(format!("{} after {warmup} warm-up", summary.setup()))
+        let warmup = summary.record.plan.warmup();
+        let after = if warmup.is_zero() {
+            String::new()
+        } else {
+            format!(" after {:.1} s of warm-up", warmup.as_secs_f64())
+        };
+        Some(format!("{}{after}", summary.setup()))
     }
 
-    /// A promised access path; the same text for all tables of a kind.
-    fn access_path(&self, promised: &str, _: &Record) -> String {
-        promised.to_owned()
+    /// An expected access path as it is shown: the same text for all tables of one kind.
+    fn access_path(&self, expected: &str, _: &Record) -> String {
+        expected.to_owned()
     }
 
-    /// The name of the figure.
+    /// The name of the main result.
     fn headline(&self) -> &'static str {
         "RIOPS"
     }
 
-    /// Whether transactions per second are the figure, and not rows.
+    /// Whether the main result counts transactions and not rows.
     fn counts_transactions(&self) -> bool {
         false
     }
 
-    /// The whole result, where it has a shape of its own; false where it has not.
-    fn own_result(&self, _: &mut Block, _: &Record) -> bool {
+    /// Whether the number of rows is of interest.
+    fn has_rows(&self) -> bool {
+        true
+    }
+
+    /// Writes the main result if the workload has its own form for it. Returns whether it has.
+    fn own_headline(&self, _: &mut Block, _: &Record) -> bool {
         false
     }
 
-    /// What waiting for each other has cost the sessions.
+    /// Writes the details of the result if the workload has its own form for them. Returns whether it has.
+    fn own_details(&self, _: &mut Block, _: &Record) -> bool {
+        false
+    }
+
+    /// Writes the cost of locks and retries.
     fn contention(&self, _: &mut Block, _: &Summary<'_>) {}
 
-    /// More figures of the result, in the words of the tool that the workload replaces; false where there
-    /// are none.
-    fn totals(&self, _: &mut Block, _: &Summary<'_>) -> bool {
-        false
-    }
+    /// Writes further figures, with the names of the tool that the workload replaces.
+    fn totals(&self, _: &mut Block, _: &Summary<'_>) {}
 
-    /// What one latency of a stage belongs to.
+    /// The unit of work that one latency measures.
     fn latency_of(&self, _: &StageRecord) -> String {
         "transaction".to_owned()
     }
 
-    /// What a valid run has proved.
+    /// What was verified in a valid run.
     fn proof(&self, record: &Record) -> &'static str;
 
-    /// What to do after a run that is not valid.
+    /// Commands to try after an invalid run.
     fn after_failure(&self, _: &Commands<'_>) -> Vec<Hint> {
         Vec::new()
     }
 
-    /// What to try after a valid run.
+    /// Commands to try after a valid run.
     fn next_steps(&self, summary: &Summary<'_>, commands: &Commands<'_>) -> Vec<Hint> {
         let mut hints = scaling(summary, commands);
         hints.extend(self.variants(commands));
-        hints.push(stored_runs());
+        hints.push(page_of_run());
         hints
     }
 
-    /// Other runs of the same workload that are worth a try.
+    /// Further runs of the same workload to try.
     fn variants(&self, _: &Commands<'_>) -> Vec<Hint> {
         Vec::new()
     }
 
-    /// One interval as a line.
+    /// One interval as a line of a log.
     fn interval_line(&self, point: &Point, _: &Plan) -> String {
         interval_line(point)
     }
 
-    /// The tables of a page.
+    /// The tables of an HTML page.
     fn tables(&self, record: &Record) -> Vec<Table> {
         vec![stages(record)]
     }
 
-    /// A table over several records, some of which are of this workload.
+    /// A table that compares several records, including those of other workloads.
     fn table_over(&self, _: &[Record]) -> Option<Table> {
         None
     }
@@ -102,21 +113,21 @@ pub(super) trait Words {
 
 /// How a dataset is reported.
 pub(super) trait DatasetWords {
-    /// What was prepared.
+    /// The parameters of the dataset in one line.
     fn text(&self) -> String;
 
-    /// Tables, where each session may have one of its own.
+    /// Number of tables, if each session can use a separate one.
     fn tables(&self) -> u32 {
         1
     }
 }
 
-/// The words of the workload of a plan.
+/// The reporting of the workload of a plan.
 pub(super) fn of(work: &WorkPlan) -> &dyn Words {
     dispatch_work!(work, run => run)
 }
 
-/// The words of a dataset.
+/// The reporting of a dataset.
 pub(super) fn of_dataset(dataset: &DatasetPlan) -> &dyn DatasetWords {
     dispatch_dataset!(dataset, parameters => parameters)
 }

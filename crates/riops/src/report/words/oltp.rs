@@ -1,18 +1,18 @@
-//! The words of `oltp`, with sysbench's figures under sysbench's names.
+//! Reporting of `oltp`, with sysbench's figures under sysbench's names.
 
 use super::super::block::Block;
-use super::super::format::{count, duration_us, percent, rate};
+use super::super::format::{count, duration_us, number_of, percent, rate};
 use super::super::interval::asides;
 use super::super::model::Summary;
 use super::super::sections::next::{Commands, Hint};
 use super::super::sysbench::{latency, percentile_name, sysbench_interval};
-use super::common::{keys_text, named_values};
+use super::common::keys_text;
 use super::{DatasetWords, Words};
 use crate::plan::{OltpDataset, OltpRun, OltpTest, Plan};
 use crate::record::Point;
 use crate::record::{Record, StageRecord};
 
-/// From here on the time that was lost is worth a line.
+/// Lost time is reported from this share of the session time on.
 const LOST_SHARE: f64 = 0.05;
 
 impl Words for OltpRun {
@@ -20,8 +20,8 @@ impl Words for OltpRun {
         format!("{}{}", statements(self), keys_text(self.distribution))
     }
 
-    fn access_path(&self, promised: &str, record: &Record) -> String {
-        let mut text = promised.to_owned();
+    fn access_path(&self, expected: &str, record: &Record) -> String {
+        let mut text = expected.to_owned();
         if record.dataset::<OltpDataset>().is_some_and(|dataset| dataset.tables > 1) {
             for name in ["sbtest", "k_", "xid_"] {
                 text = without_number(&text, name);
@@ -43,7 +43,7 @@ impl Words for OltpRun {
         locks(block, summary);
     }
 
-    fn totals(&self, block: &mut Block, summary: &Summary<'_>) -> bool {
+    fn totals(&self, block: &mut Block, summary: &Summary<'_>) {
         let stage = summary.stage;
         let seconds = stage.seconds.max(f64::MIN_POSITIVE);
         let per_s =
@@ -82,7 +82,7 @@ impl Words for OltpRun {
         }
         let fairness = &stage.session_loop.sessions_fairness;
         lines.push((
-            "events of a session".to_owned(),
+            "events per session".to_owned(),
             format!("avg {:.1} · stddev {:.2}", fairness.mean, fairness.stdev),
         ));
         if let Some(execution) = &stage.session_loop.execution_s {
@@ -91,17 +91,16 @@ impl Words for OltpRun {
                 format!("avg {:.4} s · stddev {:.2}", execution.mean, execution.stdev),
             ));
         }
-        named_values(block, &lines);
-        true
+        block.pairs("totals", &lines);
     }
 
     fn proof(&self, record: &Record) -> &'static str {
         if record.checks.is_empty() {
-            "every reply had all its rows"
+            "every statement returned all its rows"
         } else if record.checks.iter().any(|check| check.name.starts_with("sum of k")) {
-            "every reply had all its rows, and the tables hold every acknowledged change"
+            "every statement returned all its rows, and every acknowledged change is in the tables"
         } else {
-            "every reply had all its rows, and the tables have all their rows"
+            "every statement returned all its rows, and the tables contain all rows"
         }
     }
 
@@ -109,10 +108,10 @@ impl Words for OltpRun {
         if self.pipeline || !self.is_explicit() {
             return Vec::new();
         }
-        vec![commands.same("--pipeline", "the statements of a transaction sent together")]
+        vec![commands.same("--pipeline", "send all statements of a transaction together")]
     }
 
-    /// sysbench's line, with what riops adds behind it.
+    /// sysbench's line, followed by counters that sysbench does not have.
     fn interval_line(&self, point: &Point, plan: &Plan) -> String {
         let line = sysbench_interval(point, plan);
         let asides = asides(&[
@@ -127,70 +126,68 @@ impl Words for OltpRun {
 
 impl DatasetWords for OltpDataset {
     fn text(&self) -> String {
-        let adopted = if self.adopted { ", made by somebody else" } else { "" };
+        let adopted = if self.adopted { ", not created by riops" } else { "" };
         let key = match (self.secondary, self.create_secondary) {
-            (true, true) => ", indexes on id and k, no primary key",
-            (true, false) => ", index on id, no primary key",
+            (true, true) => ", secondary indexes on id and k, no primary key",
+            (true, false) => ", secondary index on id, no primary key",
             (false, true) => "",
-            (false, false) => ", no index k_N",
+            (false, false) => ", no index on k",
         };
-        let plural = if self.tables == 1 { "" } else { "s" };
-        format!(
-            "{} table{plural} sbtest in schema {} × {} rows{key}{adopted}",
-            self.tables,
-            self.schema,
-            count(self.table_size)
-        )
+        let last =
+            if self.tables == 1 { String::new() } else { format!(" to sbtest{}", self.tables) };
+        let each = if self.tables == 1 { "" } else { " each" };
+        let rows = count(self.table_size);
+        format!("{}.sbtest1{last}, {rows} rows{each}{key}{adopted}", self.schema)
     }
 }
 
-/// The test with its statements.
+/// The test and its statements.
 fn statements(run: &OltpRun) -> String {
     let mut parts = Vec::new();
-    let mut part = |number: u32, what: &str| {
+    let mut part = |number: u32, noun: &str| {
         if number > 0 {
-            parts.push(format!("{number} {what}"));
+            parts.push(number_of(number.into(), noun));
         }
     };
     let reads = matches!(run.test, OltpTest::ReadWrite | OltpTest::ReadOnly);
     let writes = matches!(run.test, OltpTest::ReadWrite | OltpTest::WriteOnly);
     if reads {
-        part(run.point_selects, "point selects");
+        part(run.point_selects, "point select");
         if run.range_selects {
-            part(run.simple_ranges, "simple");
-            part(run.sum_ranges, "sum");
-            part(run.order_ranges, "order");
-            part(run.distinct_ranges, "distinct ranges");
+            part(run.simple_ranges, "simple range");
+            part(run.sum_ranges, "SUM range");
+            part(run.order_ranges, "ORDER BY range");
+            part(run.distinct_ranges, "DISTINCT range");
         }
     }
     if writes {
-        part(run.index_updates, "index updates");
-        part(run.non_index_updates, "non-index updates");
-        part(run.delete_inserts, "delete/inserts");
+        part(run.index_updates, "index update");
+        part(run.non_index_updates, "non-index update");
+        part(run.delete_inserts, "delete/insert");
     }
     match run.test {
-        OltpTest::MultiInsert => part(run.num_rows_in_insert, "inserts"),
-        OltpTest::MultiValueInsert => part(run.batch_insert_count, "rows in one insert"),
-        OltpTest::RandomPoints => part(run.random_points, "values of k"),
-        OltpTest::RandomRanges => part(run.number_of_ranges, "ranges of k"),
+        OltpTest::MultiInsert => part(run.num_rows_in_insert, "INSERT"),
+        OltpTest::MultiValueInsert => part(run.batch_insert_count, "row"),
+        OltpTest::RandomPoints => part(run.random_points, "point"),
+        OltpTest::RandomRanges => part(run.number_of_ranges, "range"),
         OltpTest::SequentialScan
         | OltpTest::PrimarykeyScan
         | OltpTest::IndexScan
         | OltpTest::SumScan
-        | OltpTest::Join => part(run.range_size, "rows"),
+        | OltpTest::Join => part(run.range_size, "row"),
         _ => {}
     }
     let list = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
     let trips = match (run.reads() + run.writes() > 1, run.pipeline, run.skip_trx) {
         (false, ..) => "",
         (_, true, _) => "; all statements of a transaction sent together (--pipeline)",
-        (_, _, true) => "; one round trip and one commit a statement",
-        _ => "; one round trip a statement",
+        (_, _, true) => "; one round trip and one commit per statement",
+        _ => "; one round trip per statement",
     };
     format!("{}{list}{trips}", run.test)
 }
 
-/// A text in which `N` stands for the digits behind each occurrence of `name`.
+/// Replaces the digits after each occurrence of `name` by `N`.
 fn without_number(text: &str, name: &str) -> String {
     let mut parts = text.split(name);
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -204,19 +201,19 @@ fn without_number(text: &str, name: &str) -> String {
     out
 }
 
-/// What attempts have cost that failed: only where there is something to say.
+/// The cost of failed attempts, if there were any.
 fn attempts(block: &mut Block, summary: &Summary<'_>) {
     let stage = summary.stage;
     let session_s = stage.seconds * f64::from(stage.sessions);
     if let Some(attempt) = &stage.session_loop.attempt_us {
         block.line(
-            "",
+            "attempts",
             &format!(
-                "an attempt alone: p50 {} · p99 {} · max {} ({} transactions sent again; the latency above has all attempts and pauses)",
+                "p50 {} · p99 {} · max {} each; {}; the latency above includes all attempts and backoff",
                 duration_us(attempt.p50),
                 duration_us(attempt.p99),
                 duration_us(attempt.max),
-                count(stage.session_loop.retries)
+                number_of(stage.session_loop.retries, "retry")
             ),
         );
     }
@@ -225,14 +222,14 @@ fn attempts(block: &mut Block, summary: &Summary<'_>) {
         block.line(
             "",
             &format!(
-                "{} of the sessions' time went into attempts that failed ({lost_s:.1} of {session_s:.1} s)",
+                "{} of the session time was spent on failed attempts ({lost_s:.1} of {session_s:.1} s)",
                 percent(lost_s / session_s)
             ),
         );
     }
 }
 
-/// What locks have cost.
+/// The cost of locks.
 fn locks(block: &mut Block, summary: &Summary<'_>) {
     let stage: &StageRecord = summary.stage;
     if let Some((share, waits)) = summary.lock_share().zip(stage.session_loop.lock_waits)
@@ -241,9 +238,9 @@ fn locks(block: &mut Block, summary: &Summary<'_>) {
         block.line(
             "locks",
             &format!(
-                "{} of the sessions' time was waiting for locks of other sessions ({} looks at pg_stat_activity)",
+                "{} of the session time was spent waiting for locks ({} of pg_stat_activity)",
                 percent(share),
-                count(waits.samples)
+                number_of(waits.samples, "sample")
             ),
         );
     }
@@ -257,13 +254,13 @@ fn locks(block: &mut Block, summary: &Summary<'_>) {
     if deadlocks > 0 {
         let timeout = summary.record.target.settings.get("deadlock_timeout");
         let timeout = timeout.map_or_else(String::new, |timeout| {
-            format!(", and each took the server's deadlock_timeout ({timeout}) to be found")
+            format!(", each detected after the server's deadlock_timeout ({timeout})")
         });
         block.line(
-            "locks",
+            "deadlocks",
             &format!(
-                "{} deadlocks ({}/s){timeout}: transactions that update rows in random order wait for each other in a circle",
-                count(deadlocks),
+                "{} ({}/s){timeout}: transactions that update rows in random order block each other",
+                number_of(deadlocks, "deadlock"),
                 rate(deadlocks as f64 / stage.seconds.max(f64::MIN_POSITIVE))
             ),
         );
@@ -278,12 +275,7 @@ mod tests {
     use crate::report::{example_oltp, interval_line, run_text};
 
     #[test]
-    fn the_closing_text_of_transactions_on_several_nodes() {
-        insta::assert_snapshot!(run_text(&example_oltp(), "no (--no-store)"));
-    }
-
-    #[test]
-    fn one_node_that_does_all_the_work_is_warned_of() {
+    fn warns_if_one_node_does_all_the_work() {
         let mut record = example_oltp();
         for (node, transactions) in
             record.stages[0].session_loop.nodes.iter_mut().zip([12_000, 0, 0])
@@ -291,18 +283,21 @@ mod tests {
             node.transactions = transactions;
             node.share = transactions as f64 / 12_000.0;
         }
-        let text = run_text(&record, "no");
-        assert!(text.contains("WARNING: 127.0.0.1:5433 does 100 % of the work"), "{text}");
-        // Not where the others are down.
+        let text = run_text(&record, "no", usize::MAX);
+        assert!(
+            text.contains("WARNING: 127.0.0.1:5433 executed 100% of the transactions"),
+            "{text}"
+        );
+        // No warning if the other nodes are down.
         for node in &mut record.stages[0].session_loop.nodes[1..] {
             node.down = true;
         }
-        let text = run_text(&record, "no");
+        let text = run_text(&record, "no", usize::MAX);
         assert!(!text.contains("WARNING") && text.contains("DOWN at the end"), "{text}");
     }
 
     #[test]
-    fn an_interval_is_sysbench_s_line() {
+    fn intervals_have_the_format_of_sysbench() {
         let record = example_oltp();
         let point = &record.stages[0].session_loop.series[0];
         assert_eq!(
@@ -312,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn every_test_is_told_in_words() {
+    fn every_test_is_described() {
         let mut lines = String::new();
         for name in [
             "read-write",

@@ -1,4 +1,4 @@
-//! The words of `ping`.
+//! Reporting of `ping`.
 
 use super::super::sections::next::{Commands, Hint};
 use super::Words;
@@ -8,7 +8,7 @@ use crate::record::{Record, StageRecord};
 impl Words for PingRun {
     fn work(&self) -> String {
         match self.statement {
-            PingStatement::Select1 => "round trips of select 1",
+            PingStatement::Select1 => "round trips of SELECT 1",
             PingStatement::Empty => "round trips of an empty query",
             PingStatement::Sync => "round trips of a lone Sync",
         }
@@ -23,21 +23,25 @@ impl Words for PingRun {
         true
     }
 
+    fn has_rows(&self) -> bool {
+        false
+    }
+
     fn latency_of(&self, _: &StageRecord) -> String {
         "round trip".to_owned()
     }
 
     fn proof(&self, _: &Record) -> &'static str {
         match self.statement {
-            PingStatement::Select1 => "every reply had its row",
-            PingStatement::Empty | PingStatement::Sync => "every message was answered",
+            PingStatement::Select1 => "every statement returned its row",
+            PingStatement::Empty | PingStatement::Sync => "every message got a reply",
         }
     }
 
     fn variants(&self, commands: &Commands<'_>) -> Vec<Hint> {
         match self.statement {
             PingStatement::Sync => Vec::new(),
-            _ => vec![commands.same("--statement sync", "the floor of the protocol")],
+            _ => vec![commands.same("--statement sync", "the minimum of the protocol")],
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The words of `point`.
+//! Reporting of `point`.
 
 use super::super::block::Block;
 use super::super::model::Summary;
@@ -11,20 +11,19 @@ use crate::record::{Record, StageRecord};
 impl Words for PointRun {
     fn work(&self) -> String {
         let operations = match self.op.update_percent {
-            0 => "selects of a row by its primary key".to_owned(),
-            100 => "updates of a row by its primary key".to_owned(),
-            update => format!(
-                "{} % selects and {update} % updates of a row by its primary key",
-                100 - update
-            ),
+            0 => "selects of one row by primary key".to_owned(),
+            100 => "updates of one row by primary key".to_owned(),
+            update => {
+                format!("{}% selects and {update}% updates of one row by primary key", 100 - update)
+            }
         };
         let length = self.field_length.map_or_else(String::new, |length| {
-            format!("; updates write texts of {length} characters")
+            format!("; updated columns have {length} characters")
         });
         format!("{operations}{length}{}", keys_text(self.distribution))
     }
 
-    fn totals(&self, block: &mut Block, summary: &Summary<'_>) -> bool {
+    fn totals(&self, block: &mut Block, summary: &Summary<'_>) {
         let counted = Counted {
             unit: "statement",
             number: summary.stage.statements,
@@ -33,7 +32,6 @@ impl Words for PointRun {
             non_transactional: self.non_transactional,
         };
         ysql_bench(block, summary, &counted);
-        true
     }
 
     fn latency_of(&self, _: &StageRecord) -> String {
@@ -42,9 +40,9 @@ impl Words for PointRun {
 
     fn proof(&self, record: &Record) -> &'static str {
         if record.checks.is_empty() {
-            "every reply had all its rows"
+            "every statement returned its row"
         } else {
-            "every reply had all its rows, and the table has all of them"
+            "every statement returned its row, and the table contains all rows"
         }
     }
 

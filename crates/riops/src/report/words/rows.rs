@@ -1,4 +1,4 @@
-//! The words of `rows`.
+//! Reporting of `rows`.
 
 use super::super::format::count;
 use super::super::sections::next::{Commands, Hint};
@@ -11,8 +11,9 @@ impl Words for RowsRun {
     fn work(&self) -> String {
         let mut parts = Vec::new();
         let study = self.stages().len() > 1;
-        let each =
-            |batch: u64| if study { String::new() } else { format!(", {} each", rows_text(batch)) };
+        let each = |batch: u64| {
+            if study { String::new() } else { format!(", {} per statement", rows_text(batch)) }
+        };
         if self.reads() {
             let kind = if self.index_only { "index-only reads" } else { "random row reads" };
             parts.push(format!("{kind}{}", each(self.batch)));
@@ -24,18 +25,18 @@ impl Words for RowsRun {
             };
             let share = match self.update_percent {
                 100 => String::new(),
-                percent => format!(" for {percent} % of the {of}"),
+                percent => format!(" of {percent}% of the {of}"),
             };
-            parts.push(format!("updates{}{share}", each(self.update_batch())));
+            parts.push(format!("updates{share}{}", each(self.update_batch())));
         }
-        format!("{}{}", parts.join(" and "), keys_text(self.distribution))
+        format!("{}{}", parts.join("; "), keys_text(self.distribution))
     }
 
     fn proof(&self, record: &Record) -> &'static str {
         if record.checks.is_empty() {
-            "every reply had all its rows"
+            "every statement returned all its rows"
         } else {
-            "every reply had all its rows, and the data hold every acknowledged change"
+            "every statement returned all its rows, and every acknowledged change is in the database"
         }
     }
 
@@ -45,7 +46,7 @@ impl Words for RowsRun {
             hints.push(commands.same("--update-percent 20", "reads and writes"));
         }
         if self.batch > 1 && self.stages().len() == 1 {
-            hints.push(commands.same("--batch 1", "one row a statement: the cost of a call"));
+            hints.push(commands.same("--batch 1", "one row per statement"));
         }
         hints
     }
@@ -56,11 +57,11 @@ impl DatasetWords for RowsDataset {
         let key = if self.primary_key { ", primary key" } else { "" };
         let filler = match self.filler {
             1 => String::new(),
-            filler => format!(", filler {filler}"),
+            filler => format!(", filler of {} characters", count(filler.into())),
         };
         let layout = match self.layout {
             Layout::Packed => "",
-            Layout::Block => ", one row to a block",
+            Layout::Block => ", one row per block",
         };
         format!(
             "{} table{} × {} rows, {}{key}{layout}{filler}",

@@ -1,10 +1,10 @@
-//! Loads: each method fills the table anew, and the table is verified after each.
+//! Loads: each method creates, fills and verifies the table.
 
-mod room;
+mod preconditions;
 
-use super::conductor::{Runner, Staged};
-use super::error::{Part as _, RunError};
-use super::scene::Scene;
+use super::active::ActiveRun;
+use super::conductor::{FinishedStage, Runner};
+use super::error::{Context as _, RunError};
 use super::settle::{
     changes, checks_or_reason, connect_with_retries, interrupt_after, not_verified,
 };
@@ -19,15 +19,15 @@ use crate::workload::Workload;
 use crate::workload::access::Access;
 use crate::workload::check::{Check, Ledger};
 use crate::workload::load::{Load, NAME};
-use room::{missing_file, require_files, require_room};
+use preconditions::{missing_file, require_files, require_no_loaded_table};
 
-/// A run whose stages each fill a table of their own.
+/// A run in which each stage creates and fills the table.
 pub(super) struct Fill {
     run: LoadRun,
     stages: Vec<Load>,
-    /// The table that the plan describes, until one was filled.
+    /// Parameters of the table that was filled last, or of the plan before the first stage.
     table: LoadDataset,
-    /// The generation id of the table that was filled last.
+    /// Dataset generation id of the table that was filled last.
     id: String,
 }
 
@@ -37,14 +37,14 @@ impl Fill {
         Self { run: run.clone(), stages: Vec::new(), table, id: String::new() }
     }
 
-    /// Refuses everything that can be refused before a table is dropped.
-    fn make_room(&self, scene: &mut Scene<'_>) -> Result<(), RunError> {
-        let sessions = scene.plan.sessions;
-        let most = scene.control.query_value("show max_connections")?;
+    /// Checks all preconditions before a table is dropped, and locks the dataset.
+    fn check_preconditions(&self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
+        let sessions = active.plan.sessions;
+        let most = active.control.query_value("show max_connections")?;
         if let Some(most) = most.filter(|most| most.parse().is_ok_and(|most: u32| sessions > most))
         {
             return Err(RunError::Unsuitable(format!(
-                "--sessions {sessions} is more than the server's max_connections, {most}"
+                "--sessions {sessions} exceeds max_connections of the server, {most}"
             )));
         }
         for load in &self.stages {
@@ -52,36 +52,36 @@ impl Fill {
             if let Some(option) = load.unsupported(flavor) {
                 return Err(DatasetError::Unsupported { option, flavor }.into());
             }
-            require_files(&mut scene.control, &load.files(sessions), &scene.server)?;
+            require_files(&mut active.control, &load.files(sessions), &active.server)?;
         }
-        let mut registry = Registry::new(&mut scene.control, NAME);
+        let mut registry = Registry::new(&mut active.control, NAME);
         registry.lock(true)?;
         registry.ensure()?;
         self.install(&mut registry).inspect_err(|_| {
-            // What was made for this load alone.
+            // The registry may have been created only for this load.
             let _ = registry.drop_registry_if_empty();
         })
     }
 
     fn install(&self, registry: &mut Registry<'_>) -> Result<(), RunError> {
-        require_room(registry, &self.run, &self.table)?;
+        require_no_loaded_table(registry, &self.run, &self.table)?;
         for routines in self.stages.iter().filter_map(Workload::routines) {
             registry
                 .install(&routines)
-                .part(|| "cannot make the procedure in the server".to_owned())?;
+                .with_context(|| "cannot create the load procedure".to_owned())?;
         }
         Ok(())
     }
 }
 
 impl Runner for Fill {
-    fn begin(&mut self, scene: &mut Scene<'_>) -> Result<usize, RunError> {
-        let wanted = scene.plan.prepared()?;
+    fn begin(&mut self, active: &mut ActiveRun<'_>) -> Result<usize, RunError> {
+        let wanted = active.plan.prepared()?;
         let table: Option<&LoadDataset> = wanted.as_ref().and_then(DatasetPlan::get);
         self.table = table
             .cloned()
-            .ok_or_else(|| PlanError("the plan of a load has no table".to_owned()))?;
-        let flavor = scene.environment.facts.flavor;
+            .ok_or_else(|| PlanError("invalid plan: the load has no table".to_owned()))?;
+        let flavor = active.environment.facts.flavor;
         let stages = self.run.stages().into_iter().map(|run| {
             let table = LoadDataset {
                 contents: run.method.contents(),
@@ -91,28 +91,32 @@ impl Runner for Fill {
             Load::new(table, run).on(flavor)
         });
         self.stages = stages.collect();
-        self.make_room(scene)?;
+        self.check_preconditions(active)?;
         Ok(self.stages.len())
     }
 
-    fn stage(&mut self, number: usize, scene: &mut Scene<'_>) -> Result<Staged, RunError> {
+    fn stage(
+        &mut self,
+        number: usize,
+        active: &mut ActiveRun<'_>,
+    ) -> Result<FinishedStage, RunError> {
         let several = self.stages.len() > 1;
         let load =
             self.stages.get(number).cloned().ok_or_else(|| {
                 RunError::Unsuitable(format!("the load has no stage {}", number + 1))
             })?;
-        let entry = begin_table(scene, &load)?;
+        let entry = begin_table(active, &load)?;
         let stage = LoopStage { workload: Box::new(load.clone()), work: load.run().clone().into() };
-        let mut measured = scene.run_loop(&stage, several).inspect_err(|error| {
-            if error.came_before_any_statement() {
-                drop_empty(scene, &entry);
+        let mut measured = active.run_loop(&stage, several).inspect_err(|error| {
+            if error.precedes_any_statement() {
+                drop_empty(active, &entry);
             }
         })?;
-        // The record is about the last table that was filled.
+        // The record describes the table that was filled last.
         self.table = load.table().dataset().clone();
         self.id.clone_from(&entry.id);
-        explain(&mut measured, &load, &scene.server);
-        let mut checks = settle(scene, &load, &entry, &mut measured);
+        add_hint(&mut measured, &load, &active.server);
+        let mut checks = settle(active, &load, &entry, &mut measured);
         let all_held = checks.iter().all(|check| check.held);
         if several {
             let method = load.run().method.as_str();
@@ -122,7 +126,7 @@ impl Runner for Fill {
         }
         let part = Part::Loop(Box::new(measured));
         let is_last = part.ended_early() || !all_held;
-        Ok(Staged { part, checks, is_last })
+        Ok(FinishedStage { part, checks, is_last })
     }
 
     fn dataset(&self) -> Option<DatasetRecord> {
@@ -134,51 +138,50 @@ impl Runner for Fill {
     }
 }
 
-/// Makes the empty table, registered as being loaded.
-fn begin_table(scene: &mut Scene<'_>, load: &Load) -> Result<Entry, RunError> {
-    let mut registry = Registry::new(&mut scene.control, NAME);
-    // What the stage before has loaded was measured and verified.
+/// Creates the empty table and registers it as being loaded.
+fn begin_table(active: &mut ActiveRun<'_>, load: &Load) -> Result<Entry, RunError> {
+    let mut registry = Registry::new(&mut active.control, NAME);
+    // The table of the previous stage has been measured and verified.
     registry.drop_dataset()?;
-    let dataset = load.dataset(scene.environment.facts.flavor);
-    let id = registry.begin(&dataset).part(|| "cannot make the table".to_owned())?;
+    let dataset = load.dataset(active.environment.facts.flavor);
+    let id = registry.begin(&dataset).with_context(|| "cannot create the table".to_owned())?;
     let entry = registry.entry()?.filter(|entry| entry.id == id);
     let entry = entry.ok_or(DatasetError::InUse(NAME))?;
     registry
-        .begin_run(&scene.id.to_string(), &entry.id)
-        .part(|| "cannot enter the load into riops.run".to_owned())?;
+        .begin_run(&active.id.to_string(), &entry.id)
+        .with_context(|| "cannot insert the load into table \"riops.run\"".to_owned())?;
     Ok(entry)
 }
 
-/// Drops a table into which nothing came, and its entry. Where the server does not answer, the
-/// registry's "loading" has to be enough.
-fn drop_empty(scene: &Scene<'_>, entry: &Entry) {
-    let _ = connect_with_retries(&scene.server, &scene.plan)
+/// Drops an empty table and its entry. If the server is not available, they remain, registered as "loading".
+fn drop_empty(active: &ActiveRun<'_>, entry: &Entry) {
+    let _ = connect_with_retries(&active.server, &active.plan)
         .map(|mut connection| Registry::new(&mut connection, NAME).drop_unfinished(&entry.id));
 }
 
-/// After a load: the ledger, the end of the table, the verification, and only then the word "complete". What
-/// a load has left that did not end stays as it is, for `verify`.
+/// Enters a finished load into the ledger, then finishes and verifies the table and registers it as
+/// complete. The table of an unfinished load is kept for `verify`.
 fn settle(
-    scene: &mut Scene<'_>,
+    active: &mut ActiveRun<'_>,
     load: &Load,
     entry: &Entry,
     measured: &mut Measured,
 ) -> Vec<Check> {
     let result = &mut measured.result;
-    let changed = changes(scene.plan.work.spec(), result);
-    let interrupt = interrupt_after(result.interrupted, scene.interrupt);
-    let whole = result.failure.is_none() && !result.interrupted && result.wrong_replies == 0;
-    let id = scene.id.to_string();
+    let changed = changes(active.plan.work.spec(), result);
+    let interrupt = interrupt_after(result.interrupted, active.interrupt);
+    let is_complete = result.failure.is_none() && !result.interrupted && result.wrong_replies == 0;
+    let id = active.id.to_string();
     if result.failure.is_some() {
-        scene.observer.notice("noting what was acknowledged, as soon as the server answers");
+        active.observer.notice("waiting for the server, to store the acknowledged changes");
     }
     let settled = (|| -> Result<Vec<Check>, RunError> {
-        let mut connection = connect_with_retries(&scene.server, &scene.plan)?;
+        let mut connection = connect_with_retries(&active.server, &active.plan)?;
         Registry::new(&mut connection, NAME).end_run(&id, &changed)?;
-        if whole { complete(scene, load, entry, &interrupt) } else { Ok(Vec::new()) }
+        if is_complete { complete(active, load, entry, &interrupt) } else { Ok(Vec::new()) }
     })();
-    if settled.is_err() && interrupt.requested() && whole {
-        // The load was over, and whether the table is whole is unknown.
+    if settled.is_err() && interrupt.requested() && is_complete {
+        // The load had finished, but the table was not verified.
         result.interrupted = true;
         return vec![not_verified("interrupted")];
     }
@@ -188,49 +191,49 @@ fn settle(
     checks
 }
 
-/// Finishes and verifies a table that has all its rows, and registers it as complete.
+/// Analyzes and verifies a table that has all its rows, and registers it as complete.
 fn complete(
-    scene: &mut Scene<'_>,
+    active: &mut ActiveRun<'_>,
     load: &Load,
     entry: &Entry,
     interrupt: &Interrupt,
 ) -> Result<Vec<Check>, RunError> {
-    scene.observer.notice(if scene.plan.verify {
-        "statistics of the table, then reading it to verify it"
+    active.observer.notice(if active.plan.verify {
+        "analyzing and verifying the table"
     } else {
-        "statistics of the table"
+        "analyzing the table"
     });
-    let mut connection = Connection::open(&scene.server.conninfo, interrupt)?;
+    let mut connection = Connection::open(&active.server.conninfo, interrupt)?;
     connection.execute(&load.table().finish_sql())?;
     let mut registry = Registry::new(&mut connection, NAME);
     let (mut baseline, mut checks) = (Vec::new(), Vec::new());
-    if scene.plan.verify {
+    if active.plan.verify {
         baseline = registry.contents(&load.contents_sql())?;
-        // Texts that riops does not know can only be compared with themselves, which shows nothing yet.
+        // Texts not generated by riops have no baseline yet, so their contents are not compared.
         checks = load.checks(&baseline, &[], &Ledger::default());
     }
     if checks.iter().all(|check| check.held) {
         registry.complete(&entry.id, &baseline)?;
-        // Its rows are the dataset itself now, and no change of it.
-        registry.forget_run(&scene.id.to_string())?;
+        // The loaded rows are the dataset itself, not a change of it.
+        registry.forget_run(&active.id.to_string())?;
     }
     Ok(checks)
 }
 
-/// Adds to an error of a load what its user can do about it.
-fn explain(measured: &mut Measured, load: &Load, server: &Server) {
+/// Adds a hint to the error of a load.
+fn add_hint(measured: &mut Measured, load: &Load, server: &Server) {
     let Some(SessionError::Server(error)) = &mut measured.result.failure else {
         return;
     };
     let table = load.table().dataset().table_name.clone();
     let hint = match error.sqlstate.as_str() {
         "23505" if load.run().method == Method::CopyFile => format!(
-            "an id is in the files twice, or another client writes into riops.{table}: write the files again with riops generate csv --force, and load them with --drop"
+            "the files contain an id twice, or another client writes to table \"riops.{table}\": write the files again with riops generate csv --force, and load them with --drop"
         ),
         "23505" => format!(
-            "another client writes into riops.{table}: load it again with --drop, and keep others away"
+            "another client writes to table \"riops.{table}\": stop it, and load again with --drop"
         ),
-        // It disappeared between the check and the load.
+        // The file was removed between the check and the load.
         "58P01" => missing_file("of that name", server).to_string(),
         _ => return,
     };

@@ -1,12 +1,12 @@
-//! `cbc`: statements that run once, one after the other, and the selects by several sessions.
+//! `cbc`: a sequence of statements that run once, and queries by several sessions.
 
-mod home;
+mod location;
 mod statement;
 
-use super::conductor::{Runner, Staged};
-use super::error::{Part as _, RunError};
+use super::active::ActiveRun;
+use super::conductor::{FinishedStage, Runner};
+use super::error::{Context as _, RunError};
 use super::observer::Observer;
-use super::scene::Scene;
 use crate::dataset::Registry;
 use crate::engine::{SessionError, StageResult, run_stage};
 use crate::plan::{CbcDataset, CbcRun, Plan};
@@ -18,45 +18,46 @@ use crate::server::{Connection, ConnectionError, Flavor, Nodes};
 use crate::workload::access::Access;
 use crate::workload::cbc::{self, NAME, Query, Step, TABLE};
 use crate::workload::check::Check;
-use home::{Home, auto_size, copy_bytes, require_space};
+use location::{TableLocation, auto_size, copy_bytes, require_space};
 
-/// A stage of the run.
+/// A planned stage of the run.
 #[derive(Debug, Clone, Copy)]
-enum Piece {
+enum PlannedStage {
     /// A statement that runs once.
     Step(Step),
-    /// A select by so many sessions.
+    /// A query and its number of sessions.
     Query(Query, u32),
 }
 
-/// The stages of a run, in their order.
-fn pieces(run: &CbcRun) -> Vec<Piece> {
-    let mut pieces = Vec::new();
+/// Returns the stages of a run, in execution order.
+fn planned_stages(run: &CbcRun) -> Vec<PlannedStage> {
+    let mut stages = Vec::new();
     for step in Step::ALL {
-        pieces.push(Piece::Step(step));
+        stages.push(PlannedStage::Step(step));
         let queries: &[Query] = match step {
             Step::SelectR => &Query::BEFORE_CLUSTER,
             Step::SelectC2 => &[Query::IndexedSelectMax],
             _ => &[],
         };
         for &query in queries {
-            pieces.extend(run.query_sessions.iter().map(|&sessions| Piece::Query(query, sessions)));
+            let sessions = run.query_sessions.iter();
+            stages.extend(sessions.map(|&sessions| PlannedStage::Query(query, sessions)));
         }
     }
-    pieces
+    stages
 }
 
 /// A run of `cbc`.
 pub(super) struct Steps {
     run: CbcRun,
-    pieces: Vec<Piece>,
-    home: Option<Home>,
+    stages: Vec<PlannedStage>,
+    location: Option<TableLocation>,
     open: Option<Open>,
-    /// Whether the table stays.
+    /// Whether the table is kept.
     kept: bool,
 }
 
-/// What a run has open in the database of its table.
+/// The open connections to the database of the table.
 struct Open {
     dataset: CbcDataset,
     work: Connection,
@@ -65,56 +66,59 @@ struct Open {
 
 impl Steps {
     pub(super) fn new(run: &CbcRun) -> Self {
-        Self { run: run.clone(), pieces: pieces(run), home: None, open: None, kept: false }
+        let stages = planned_stages(run);
+        Self { run: run.clone(), stages, location: None, open: None, kept: false }
     }
 
-    /// Refuses what can be refused before anything is made, and settles the size.
-    fn check(&mut self, scene: &mut Scene<'_>) -> Result<(), RunError> {
-        let flavor = scene.environment.facts.flavor;
+    /// Checks all preconditions before anything is created, and determines the size.
+    fn check(&mut self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
+        let flavor = active.environment.facts.flavor;
         if flavor != Flavor::PostgreSql {
             return Err(RunError::Unsuitable(format!(
-                "the workload cbc is made of VACUUM, CLUSTER and the like, which {flavor} does not have: it is for PostgreSQL"
+                "the workload cbc is not supported by {flavor}: it consists of VACUUM, CLUSTER and similar statements of PostgreSQL"
             )));
         }
-        let copy_bytes = copy_bytes(&mut scene.control)?;
+        let copy_bytes = copy_bytes(&mut active.control)?;
         if self.run.auto_size {
-            self.run.size_gb = auto_size(copy_bytes, &scene.environment)?;
-            let text = format!("size: {} GB, three times the memory", self.run.size_gb);
-            scene.observer.notice(&text);
-            scene.plan.work = self.run.clone().into();
+            self.run.size_gb = auto_size(copy_bytes, &active.environment)?;
+            let text =
+                format!("size: {} GB, three times the memory of the server host", self.run.size_gb);
+            active.observer.notice(&text);
+            active.plan.work = self.run.clone().into();
         }
         if !self.run.skip_space_check {
-            require_space(self.run.size_gb, copy_bytes, scene)?;
+            require_space(self.run.size_gb, copy_bytes, active)?;
         }
-        Ok(scene.control.execute(&cbc::session_sql())?)
+        Ok(active.control.execute(&cbc::session_sql())?)
     }
 
-    /// Makes the place of the table, and connects to it: from now on the run is there.
-    fn settle_in(&mut self, scene: &mut Scene<'_>) -> Result<(), RunError> {
-        let home = self.home.insert(Home::make(scene, self.run.place)?);
-        let (mut control, dataset) = home.begin(&self.run, scene.interrupt)?;
-        let mut work = Connection::open(&home.server.conninfo, scene.interrupt)?;
+    /// Creates the location of the table and moves the control connection there.
+    fn open_location(&mut self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
+        let location = self.location.insert(TableLocation::create(active, self.run.place)?);
+        let (mut control, dataset) = location.register_table(&self.run, active.interrupt)?;
+        let mut work = Connection::open(&location.server.conninfo, active.interrupt)?;
         work.execute(&cbc::session_sql())?;
-        // READ_RATE and WRITE_RATE are read from a text; a role that may not have it in English has none.
+        // READ_RATE and WRITE_RATE are parsed from an English message. Without the privilege to set
+        // lc_messages they may be missing.
         match work.execute("set lc_messages = 'C'") {
             Err(ConnectionError::Server(_)) | Ok(()) => {}
             Err(error) => return Err(error.into()),
         }
-        let sampler = Sampler::new(scene.plan.interval()).with_server(
-            &home.server.conninfo,
+        let sampler = Sampler::new(active.plan.interval()).with_server(
+            &location.server.conninfo,
             checkpoints_sql(&mut control)?,
-            scene.environment.local_data().is_some(),
-            scene.interrupt,
+            active.environment.local_data().is_some(),
+            active.interrupt,
         )?;
-        scene.control = control;
-        scene.server = home.server.clone();
-        scene.nodes = Nodes::single(&home.server.conninfo);
+        active.control = control;
+        active.server = location.server.clone();
+        active.nodes = Nodes::single(&location.server.conninfo);
         self.open = Some(Open { dataset, work, sampler });
         Ok(())
     }
 
-    fn opened(&mut self) -> Result<&mut Open, RunError> {
-        let missing = || RunError::Precondition("the run has not begun".to_owned());
+    fn require_open(&mut self) -> Result<&mut Open, RunError> {
+        let missing = || RunError::Precondition("the run has not started".to_owned());
         self.open.as_mut().ok_or_else(missing)
     }
 
@@ -122,42 +126,45 @@ impl Steps {
         &mut self,
         query: Query,
         sessions: u32,
-        scene: &mut Scene<'_>,
+        active: &mut ActiveRun<'_>,
     ) -> Result<Measured, RunError> {
         let size_gb = self.run.size_gb;
-        let open = self.opened()?;
-        let workers = scene.plan.workers.min(sessions);
-        let plan = Plan { sessions, workers, ..scene.plan.clone() };
+        let open = self.require_open()?;
+        let workers = active.plan.workers.min(sessions);
+        let plan = Plan { sessions, workers, ..active.plan.clone() };
         let stage = query.stage(size_gb, &plan);
-        scene.observer.notice(&format!("stage: {}", stage.name));
-        scene.observer.stage(&plan);
-        open.sampler.watch_none();
+        active.observer.notice(&format!("stage: {}", stage.name));
+        active.observer.stage(&plan);
+        open.sampler.stop_watching();
         let tables = [TABLE.to_owned()];
-        let database = DatabaseProbe::new(&mut scene.control, &tables)?;
-        let mut probe = Probe::machine(scene.environment.local_data())
+        let database = DatabaseProbe::new(&mut active.control, &tables)?;
+        let mut probe = Probe::machine(active.environment.local_data())
             .with_database(database)
             .with_sampler(&mut open.sampler);
         let mut result = run_stage(
             stage,
             query.accesses(size_gb),
             &plan,
-            &scene.nodes,
-            scene.interrupt,
+            &active.nodes,
+            active.interrupt,
             &mut probe,
-            scene.observer,
+            active.observer,
         )
-        .part(|| format!("{} with {sessions} sessions", query.script()))?;
+        .with_context(|| format!("{} with {sessions} sessions", query.script()))?;
         let usage = probe.usage();
         drop(probe);
-        give_up(&mut result, &mut scene.control)?;
-        let work = scene.plan.work.clone();
+        terminate_unfinished(&mut result, &mut active.control)?;
+        let work = active.plan.work.clone();
         Ok(Measured { work, result, usage, caches: None, row_bytes: None })
     }
 }
 
-/// A select over a whole table may take longer than the end of a stage waits: then it is one that did not
-/// end, and no failure. The server does not know that, and is told to cancel it.
-fn give_up(result: &mut StageResult, control: &mut Connection) -> Result<(), RunError> {
+/// Terminates sessions whose query was still running when the drain phase timed out. A query over a whole
+/// table may take longer than its stage: it counts as unfinished, not as a failure.
+fn terminate_unfinished(
+    result: &mut StageResult,
+    control: &mut Connection,
+) -> Result<(), RunError> {
     if !matches!(result.failure, Some(SessionError::Drain(_))) || result.interrupted {
         return Ok(());
     }
@@ -170,37 +177,46 @@ fn give_up(result: &mut StageResult, control: &mut Connection) -> Result<(), Run
 }
 
 impl Runner for Steps {
-    fn begin(&mut self, scene: &mut Scene<'_>) -> Result<usize, RunError> {
-        self.check(scene)?;
-        self.settle_in(scene)?;
-        Ok(self.pieces.len())
+    fn begin(&mut self, active: &mut ActiveRun<'_>) -> Result<usize, RunError> {
+        self.check(active)?;
+        self.open_location(active)?;
+        Ok(self.stages.len())
     }
 
-    fn stage(&mut self, number: usize, scene: &mut Scene<'_>) -> Result<Staged, RunError> {
-        let piece = self.pieces.get(number).copied();
-        match piece.ok_or_else(|| RunError::Precondition("no such stage".to_owned()))? {
-            Piece::Step(step) => self.step(step, scene),
-            Piece::Query(query, sessions) => {
-                let measured = self.query(query, sessions, scene)?;
-                Ok(Staged::of(Part::Loop(Box::new(measured))))
+    fn stage(
+        &mut self,
+        number: usize,
+        active: &mut ActiveRun<'_>,
+    ) -> Result<FinishedStage, RunError> {
+        let stage = self.stages.get(number).copied();
+        match stage.ok_or_else(|| RunError::Precondition("the run has no such stage".to_owned()))? {
+            PlannedStage::Step(step) => self.step(step, active),
+            PlannedStage::Query(query, sessions) => {
+                let measured = self.query(query, sessions, active)?;
+                Ok(FinishedStage::new(Part::Loop(Box::new(measured))))
             }
         }
     }
 
-    fn end(&mut self, scene: &mut Scene<'_>, parts: &[Part], ending: &mut Ending) -> Vec<Check> {
-        if scene.interrupt.requested() {
+    fn end(
+        &mut self,
+        active: &mut ActiveRun<'_>,
+        parts: &[Part],
+        ending: &mut Ending,
+    ) -> Vec<Check> {
+        if active.interrupt.requested() {
             ending.interrupted = true;
             return Vec::new();
         }
-        let whole = parts.len() == self.pieces.len()
+        let is_complete = parts.len() == self.stages.len()
             && *ending == Ending::default()
             && !parts.iter().any(Part::ended_early);
-        if let (true, Some(home)) = (whole && self.run.keep, &self.home) {
-            let mut registry = Registry::new(&mut scene.control, NAME);
-            match registry.complete(home.id(), &[]) {
+        if let (true, Some(location)) = (is_complete && self.run.keep, &self.location) {
+            let mut registry = Registry::new(&mut active.control, NAME);
+            match registry.complete(location.id(), &[]) {
                 Ok(()) => self.kept = true,
                 Err(error) => {
-                    let text = format!("the table cannot be registered as complete: {error}");
+                    let text = format!("cannot register the table as complete: {error}");
                     ending.failure = Some(text);
                 }
             }
@@ -209,9 +225,9 @@ impl Runner for Steps {
     }
 
     fn dataset(&self) -> Option<DatasetRecord> {
-        let (home, open) = (self.home.as_ref()?, self.open.as_ref()?);
+        let (location, open) = (self.location.as_ref()?, self.open.as_ref()?);
         let parameters = open.dataset.clone().into();
-        Some(DatasetRecord { id: home.id().to_owned(), parameters })
+        Some(DatasetRecord { id: location.id().to_owned(), parameters })
     }
 
     fn accesses(&self) -> Vec<Access> {
@@ -220,13 +236,13 @@ impl Runner for Steps {
     }
 
     fn clean_up(&mut self, plan: &Plan, observer: &mut dyn Observer) {
-        // Its sessions would keep the database from being dropped.
+        // These connections would prevent the database from being dropped.
         self.open = None;
-        if let (Some(home), false) = (&self.home, self.kept)
-            && let Err(error) = home.drop(plan)
+        if let (Some(location), false) = (&self.location, self.kept)
+            && let Err(error) = location.drop(plan)
         {
             observer.left_behind(&format!(
-                "cannot drop what the run made: {error}; drop it with: riops cleanup cbc"
+                "cannot drop the objects created by the run: {error}; drop them with: riops cleanup cbc"
             ));
         }
     }
@@ -237,13 +253,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queries_follow_the_steps_that_make_their_table() {
+    fn queries_follow_the_steps_that_create_their_table() {
         let run = CbcRun { query_sessions: vec![1, 4], ..CbcRun::default() };
-        let names: Vec<_> = pieces(&run)
+        let names: Vec<_> = planned_stages(&run)
             .into_iter()
-            .map(|piece| match piece {
-                Piece::Step(step) => step.key().to_owned(),
-                Piece::Query(query, sessions) => format!("{} {sessions}", query.script()),
+            .map(|stage| match stage {
+                PlannedStage::Step(step) => step.key().to_owned(),
+                PlannedStage::Query(query, sessions) => format!("{} {sessions}", query.script()),
             })
             .collect();
         assert_eq!(names.len(), 9 + 6);

@@ -1,11 +1,11 @@
-//! One step of `cbc`: a statement, watched while it runs, and what its answer shows.
+//! One step of `cbc`: runs a statement, samples its progress, and evaluates its result.
 
 use std::sync::Arc;
 
-use super::super::conductor::Staged;
-use super::super::error::{Part as _, RunError};
-use super::super::scene::Scene;
-use super::home::copy_bytes;
+use super::super::active::ActiveRun;
+use super::super::conductor::FinishedStage;
+use super::super::error::{Context as _, RunError};
+use super::location::copy_bytes;
 use super::{Open, Steps};
 use crate::engine::{OnceResult, run_once};
 use crate::probe::caches::{self, CacheState};
@@ -18,12 +18,16 @@ use crate::workload::cbc::{self, StatementPlan, Step, TABLE, VacuumRates};
 
 impl Steps {
     /// Runs one statement.
-    pub(super) fn step(&mut self, step: Step, scene: &mut Scene<'_>) -> Result<Staged, RunError> {
-        let caches = self.empty_caches(step, scene)?;
+    pub(super) fn step(
+        &mut self,
+        step: Step,
+        active: &mut ActiveRun<'_>,
+    ) -> Result<FinishedStage, RunError> {
+        let caches = self.empty_caches(step, active)?;
         let sql = cbc::sql_of(step, self.run.size_gb);
-        let open = self.opened()?;
-        let (result, usage) = open.execute(step, &sql, scene)?;
-        scene.observer.step_done(result.seconds);
+        let open = self.require_open()?;
+        let (result, usage) = open.execute(step, &sql, active)?;
+        active.observer.step_done(result.seconds);
         let json: String = if step.is_select() {
             result.answer.rows.iter().flatten().flatten().map(String::as_str).collect()
         } else {
@@ -31,7 +35,7 @@ impl Steps {
         };
         let plan = StatementPlan::parse(&json);
         let rows = match (&plan, result.answer.tags.first()) {
-            (Some(plan), _) => plan.rows_looked_at(),
+            (Some(plan), _) => plan.rows_scanned(),
             (None, Some(tag)) => rows_of_tag(tag),
             (None, None) => 0,
         };
@@ -50,63 +54,63 @@ impl Steps {
             usage,
             caches,
         }));
-        Ok(Staged { checks, ..Staged::of(part) })
+        Ok(FinishedStage { checks, ..FinishedStage::new(part) })
     }
 
-    /// Empties the caches before a select that is meant to find nothing there, where the plan wants it.
+    /// Empties the caches before a select that is meant to run uncached, if the plan requests it.
     fn empty_caches(
         &mut self,
         step: Step,
-        scene: &mut Scene<'_>,
+        active: &mut ActiveRun<'_>,
     ) -> Result<Option<CacheState>, RunError> {
         if !self.run.cold || !step.is_uncached() {
             return Ok(None);
         }
         let tables = [TABLE.to_owned()];
-        let local_data = scene.environment.local_data();
-        let state = caches::cool(&mut scene.control, &tables, local_data)?;
-        scene.report_caches(&state);
+        let local_data = active.environment.local_data();
+        let state = caches::cool(&mut active.control, &tables, local_data)?;
+        active.report_caches(&state);
         Ok(Some(state))
     }
 }
 
 impl Open {
-    /// Runs the statement between the two ends of a probe.
+    /// Runs the statement between the two readings of a probe.
     fn execute(
         &mut self,
         step: Step,
         sql: &str,
-        scene: &mut Scene<'_>,
+        active: &mut ActiveRun<'_>,
     ) -> Result<(OnceResult, MachineUse), RunError> {
-        self.watch(step, scene);
+        self.watch(step, active);
         let tables = [TABLE.to_owned()];
-        let local_data = scene.environment.local_data();
-        let process = self.work.greeting().process;
+        let local_data = active.environment.local_data();
+        let process = self.work.session_info().process;
         let processes = local_data.map(|_| process).into_iter().collect();
-        let database = DatabaseProbe::new(&mut scene.control, &tables)?;
+        let database = DatabaseProbe::new(&mut active.control, &tables)?;
         let mut probe = Probe::machine(local_data)
             .with_database(database)
             .with_sampler(&mut self.sampler)
             .with_processes(processes);
         let result = run_once(&mut self.work, sql, &mut probe)
-            .part(|| format!("{} did not end", step.key()))?;
+            .with_context(|| format!("{} failed", step.key()))?;
         let usage = probe.usage();
         Ok((result, usage))
     }
 
-    /// Sets the sampler on a step, and shows its progress.
-    fn watch(&mut self, step: Step, scene: &mut Scene<'_>) {
-        let process = self.work.greeting().process;
+    /// Samples the progress of a step and reports it to the observer.
+    fn watch(&mut self, step: Step, active: &mut ActiveRun<'_>) {
+        let process = self.work.session_info().process;
         let progress = match step.progress_sql(process, self.dataset.rows()) {
             Some(sql) => Progress::Query(sql),
             None if step == Step::CreateTable => Progress::DatabaseSize,
             None => Progress::Unknown,
         };
         let growth = match step {
-            Step::CreateTable => expected_growth(&mut scene.control, self.dataset.copies),
+            Step::CreateTable => expected_growth(&mut active.control, self.dataset.copies),
             _ => None,
         };
-        let on_point = scene.observer.step(step.key(), growth);
+        let on_point = active.observer.step(step.key(), growth);
         self.sampler.watch(process, progress, Some(Arc::clone(&on_point)));
     }
 
@@ -119,14 +123,14 @@ impl Open {
     }
 }
 
-/// The size of the database, and by how much it will grow, in bytes.
+/// Returns the size of the database and its expected growth, in bytes.
 fn expected_growth(control: &mut Connection, copies: u64) -> Option<(u64, u64)> {
     let size = control.query_value("select pg_database_size(current_database())");
     let before = size.ok().flatten()?.parse().ok()?;
     Some((before, copies * copy_bytes(control).ok()?))
 }
 
-/// The number at the end of a tag: `SELECT 1000`.
+/// Returns the number at the end of a command tag: `SELECT 1000`.
 fn rows_of_tag(tag: &str) -> u64 {
     tag.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
 }
@@ -136,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_ends_with_its_rows_or_has_none() {
+    fn parses_the_rows_of_a_command_tag() {
         assert_eq!((rows_of_tag("SELECT 451361"), rows_of_tag("VACUUM")), (451_361, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! Why connection settings cannot be used.
+//! Errors in connection settings.
 
 use std::path::PathBuf;
 
@@ -7,35 +7,35 @@ use super::super::tls::TlsError;
 /// Why connection settings cannot be used. Never contains a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnInfoError {
-    /// The text follows neither form.
+    /// The text is neither a URL nor `key=value` pairs.
     #[error(
-        "the connection string is not understood near {0}: give a URL (postgresql://user@host/database) or key=value pairs"
+        "invalid connection string near {0}: expected a URL (postgresql://user@host/database) or key=value pairs"
     )]
     Syntax(String),
-    /// A setting that nobody knows, or that has no meaning here.
-    #[error("the connection setting `{0}` is not supported")]
+    /// A parameter that is unknown or not supported by riops.
+    #[error("unsupported connection parameter: {0}")]
     UnknownSetting(String),
-    /// A value is out of range.
-    #[error("the connection setting {name}={value} is not usable: {reason}")]
+    /// A parameter has an invalid value.
+    #[error("invalid value \"{value}\" for connection parameter {name}: {reason}")]
     BadValue {
-        /// Name of the setting.
+        /// Name of the parameter.
         name: &'static str,
-        /// Its value.
+        /// The value, or `…` if it may contain a password.
         value: String,
-        /// What is wrong with it.
+        /// Why the value is invalid.
         reason: &'static str,
     },
-    /// No service file has the service.
+    /// No service file defines the service.
     #[error(
-        "the service `{0}` is in no service file (PGSERVICEFILE, ~/.pg_service.conf, PGSYSCONFDIR/pg_service.conf)"
+        "definition of service \"{0}\" not found in any service file (PGSERVICEFILE, ~/.pg_service.conf, PGSYSCONFDIR/pg_service.conf)"
     )]
     UnknownService(String),
-    /// A line of the service is no setting.
-    #[error("the service `{service}` in {} has a line that is no setting", .path.display())]
+    /// A service definition has an invalid line.
+    #[error("syntax error in service file \"{}\", service \"{service}\": expected key=value", .path.display())]
     BadServiceFile {
-        /// The file.
+        /// Path of the service file.
         path: PathBuf,
-        /// The service.
+        /// Name of the service.
         service: String,
     },
     /// Certificates or keys cannot be used.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::error::ConnInfoError;
 use super::text::Settings;
 
-/// The settings of a service: the user's file first, then the system's.
+/// Returns the settings of a service, from the user's service file or else from the system's.
 pub(super) fn service(
     name: &str,
     named_file: Option<PathBuf>,
@@ -30,7 +30,7 @@ pub(super) fn service(
     Err(ConnInfoError::UnknownService(name.to_owned()))
 }
 
-/// The section `[name]` of a service file.
+/// Returns the section `[name]` of a service file.
 fn section(text: &str, name: &str, path: &Path) -> Result<Option<Settings>, ConnInfoError> {
     let mut settings = None;
     for line in text.lines().map(str::trim) {
@@ -51,7 +51,7 @@ fn section(text: &str, name: &str, path: &Path) -> Result<Option<Settings>, Conn
             Some((key, value)) if key.trim() != "service" => {
                 settings.insert(key.trim().to_owned(), value.trim().to_owned());
             }
-            // The line may hold a password.
+            // Not shown: the line may contain a password.
             _ => {
                 return Err(ConnInfoError::BadServiceFile {
                     path: path.to_owned(),
@@ -63,12 +63,12 @@ fn section(text: &str, name: &str, path: &Path) -> Result<Option<Settings>, Conn
     Ok(settings)
 }
 
-/// The folder of the user.
+/// Returns the user's home directory.
 pub(super) fn home(environment: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     environment("HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
 }
 
-/// The name of the user that runs this process, by the environment, else by the system's list.
+/// Returns the name of the user that runs this process, from the environment or /etc/passwd.
 pub(super) fn user(environment: &dyn Fn(&str) -> Option<String>) -> String {
     environment("USER")
         .or_else(|| environment("LOGNAME"))
@@ -86,8 +86,8 @@ fn operating_system_user() -> Option<String> {
     })
 }
 
-/// The lines of a password file, where it may be used. A file that others can read is left alone,
-/// and that is said.
+/// The lines of a password file. A file that other users can read is ignored with a warning, as in
+/// libpq.
 pub(super) struct PasswordFile {
     lines: Vec<String>,
     pub(super) warning: Option<String>,
@@ -101,31 +101,30 @@ impl PasswordFile {
         };
         if !metadata.is_file() {
             return nothing(Some(format!(
-                "the password file {} is not a plain file and is not used",
+                "password file \"{}\" is ignored: it is not a plain file",
                 path.display()
             )));
         }
         if metadata.permissions().mode() & 0o077 != 0 {
             return nothing(Some(format!(
-                "the password file {} can be read by others and is not used: chmod 600 {}",
+                "password file \"{}\" is ignored because other users can access it; run: chmod 600 {}",
                 path.display(),
                 path.display()
             )));
         }
         match fs::read_to_string(path) {
             Ok(text) => Self { lines: text.lines().map(str::to_owned).collect(), warning: None },
-            Err(error) => nothing(Some(format!(
-                "the password file {} cannot be read: {error}",
-                path.display()
-            ))),
+            Err(error) => {
+                nothing(Some(format!("cannot read password file \"{}\": {error}", path.display())))
+            }
         }
     }
 
-    /// The password of the first line `host:port:database:user:password` that fits.
-    pub(super) fn find(&self, wanted: [&str; 4]) -> Option<String> {
+    /// Returns the password of the first line `host:port:database:user:password` that matches.
+    pub(super) fn find(&self, expected: [&str; 4]) -> Option<String> {
         self.lines.iter().filter(|line| !line.starts_with('#')).find_map(|line| {
             let mut rest = line.as_str();
-            for value in wanted {
+            for value in expected {
                 let (field, wildcard, later) = field(rest)?;
                 if !wildcard && field != value {
                     return None;
@@ -138,8 +137,8 @@ impl PasswordFile {
     }
 }
 
-/// The text before the next colon, whether it is `*`, and what is behind the colon. A backslash
-/// takes the meaning from a colon and from a backslash.
+/// Returns the text before the next colon, whether it is `*`, and the text after the colon. Colons
+/// and backslashes can be escaped with a backslash.
 fn field(text: &str) -> Option<(String, bool, &str)> {
     let mut escaped = false;
     for (position, character) in text.char_indices() {
@@ -174,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_that_fits_gives_the_password() {
+    fn uses_the_password_of_the_first_matching_line() {
         let file = PasswordFile {
             lines: [
                 "# a comment:*:*:*:no",
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_file_that_others_can_read_is_not_used() {
+    fn ignores_a_password_file_that_other_users_can_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pgpass");
         fs::write(&path, "*:*:*:*:secret\n").unwrap();
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_one_section_of_the_file() {
+    fn reads_a_service_from_its_section() {
         let text = "# comment\n[mydb]\nhost=somehost\nport = 5433\nuser=admin\n\n[other]\nhost=x\n";
         let path = Path::new("pg_service.conf");
         let settings = section(text, "mydb", path).unwrap().unwrap();

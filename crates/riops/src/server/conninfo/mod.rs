@@ -1,7 +1,7 @@
-//! Where a target is, who connects, and how: everything that libpq takes, in all its forms.
+//! Connection settings in all forms that libpq accepts.
 //!
-//! The order is libpq's: connection string, service file, `PG*` variables, defaults; the password
-//! file last. What is not understood is an error, never ignored, and no error shows a password.
+//! The precedence is libpq's: connection string, service file, `PG*` variables, defaults, and the
+//! password file last. Unsupported settings are errors and never ignored. No error shows a password.
 //! The settings are those of "Parameter Key Words" in the chapter "libpq" of PostgreSQL's manual.
 
 mod error;
@@ -30,39 +30,40 @@ use options::{ChannelBinding, NO_KEEPALIVE};
 use sources::{fill_in, password_of};
 use text::Settings;
 use values::{
-    CONNECT_TIMEOUT, channel_binding, connect_timeout, keepalive, load_balance,
-    refuse_what_is_not_offered, required_methods, servers, session_attrs, tls_settings,
+    CONNECT_TIMEOUT, channel_binding, connect_timeout, keepalive, load_balance, reject_unsupported,
+    required_methods, servers, session_attrs, tls_settings,
 };
 
-/// Everything that is needed to connect.
+/// All settings of a connection.
 #[derive(Clone)]
 pub struct ConnInfo {
-    /// The servers in the order given; never empty.
+    /// Servers in the given order; never empty.
     pub servers: Vec<Server>,
-    /// The role.
+    /// Role name.
     pub user: String,
     password: Option<String>,
-    /// The database.
+    /// Database name.
     pub database: String,
-    /// What the server shows as the session's program, where the user decided.
+    /// `application_name`, if the user set it.
     pub application_name: Option<String>,
     options: Option<String>,
-    /// How long connecting to one server may take.
+    /// Timeout for connecting to one server.
     pub connect_timeout: Duration,
-    /// When TLS is used.
+    /// `sslmode`.
     pub ssl_mode: SslMode,
-    /// How; `None` where TLS is never used.
+    /// TLS configuration; `None` if TLS is never used.
     pub tls: Option<Arc<tls::Tls>>,
     allowed: Option<Vec<Method>>,
-    cleartext_by_name: bool,
+    /// Whether `require_auth` lists the cleartext password.
+    cleartext_listed: bool,
     binding: ChannelBinding,
-    /// What the server has to be.
+    /// `target_session_attrs`.
     pub session_attrs: SessionAttrs,
-    /// Whether the servers, and the addresses of each, are tried in a random order.
+    /// Whether the servers and the addresses of each are tried in random order.
     pub load_balance: bool,
-    /// For TCP connections.
+    /// Keepalive settings of TCP connections.
     pub keepalive: Keepalive,
-    /// What the user should hear of, though it prevents nothing.
+    /// Warnings for the user that do not prevent connecting.
     pub warnings: Vec<String>,
 }
 
@@ -73,18 +74,18 @@ impl fmt::Debug for ConnInfo {
 }
 
 impl fmt::Display for ConnInfo {
-    /// What people recognize the target by; never the password.
+    /// Writes the database and the addresses; never the password.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "database {} on {}", self.database, self.address())
     }
 }
 
 impl ConnInfo {
-    /// Reads a URL, a `key=value` string or the name of a database; what it leaves out comes from
-    /// the service file, from the `PG*` variables that `environment` answers, from the defaults.
+    /// Parses a URL, a `key=value` string or a database name. Missing settings come from the service
+    /// file, then from the `PG*` variables returned by `environment`, then from the defaults.
     ///
     /// # Errors
-    /// [`ConnInfoError`]
+    /// [`ConnInfoError`] if a setting is invalid or unsupported, or a file cannot be used.
     pub fn parse(
         text: &str,
         environment: impl Fn(&str) -> Option<String>,
@@ -92,17 +93,17 @@ impl ConnInfo {
         Self::from_settings(text::parse(text)?, &environment)
     }
 
-    /// Takes everything from the `PG*` variables that `environment` answers.
+    /// Reads all settings from the `PG*` variables returned by `environment`.
     ///
     /// # Errors
-    /// [`ConnInfoError`]
+    /// [`ConnInfoError`] as in [`Self::parse`].
     pub fn from_environment(
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, ConnInfoError> {
         Self::from_settings(Settings::new(), &environment)
     }
 
-    /// Whether the `PG*` variables name a target at all.
+    /// Returns whether the `PG*` variables specify a server or a database.
     #[must_use]
     pub fn is_in_environment(environment: impl Fn(&str) -> Option<String>) -> bool {
         ["PGHOST", "PGHOSTADDR", "PGSERVICE", "PGDATABASE"]
@@ -110,7 +111,7 @@ impl ConnInfo {
             .any(|name| environment(name).is_some_and(|value| !value.is_empty()))
     }
 
-    /// A connection through the socket in `folder`.
+    /// Returns the settings for a connection through the Unix socket in `folder`.
     #[must_use]
     pub fn unix(folder: &Path, port: u16, user: &str, database: &str) -> Self {
         Self {
@@ -129,7 +130,7 @@ impl ConnInfo {
             ssl_mode: SslMode::Disable,
             tls: None,
             allowed: None,
-            cleartext_by_name: false,
+            cleartext_listed: false,
             binding: ChannelBinding::Prefer,
             session_attrs: SessionAttrs::Any,
             load_balance: false,
@@ -138,32 +139,33 @@ impl ConnInfo {
         }
     }
 
-    /// The same settings for another server, whose password is that of the first.
+    /// Returns the same settings for another server, with the password of the first server.
     pub(super) fn at(&self, host: &str, port: u16) -> Self {
         let password = self.servers.first().and_then(|server| server.password.clone());
         let server = Server { host: Host::Tcp(host.to_owned()), address: None, port, password };
         Self { servers: vec![server], load_balance: false, ..self.clone() }
     }
 
-    /// The addresses, for messages: the socket's file, or host and port.
+    /// Returns the addresses for messages: path of the socket, or host and port.
     #[must_use]
     pub fn address(&self) -> String {
         self.servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }
 
-    /// Whether the servers run on this machine, as far as the addresses tell.
+    /// Returns whether the servers run on this machine, according to their addresses.
     #[must_use]
     pub fn is_local(&self) -> bool {
         self.servers.iter().all(Server::is_local)
     }
 
-    /// Whether a password is part of the settings; one of the password file is not.
+    /// Returns whether the settings include a password. The password file does not count.
     #[must_use]
     pub fn has_password(&self) -> bool {
         self.password.is_some()
     }
 
-    /// What the startup message to `server` needs, given what TLS made sure of.
+    /// Returns the credentials for the startup of a session on `server`. `encrypted` and
+    /// `server_end_point` describe the TLS channel.
     #[must_use]
     pub fn credentials(
         &self,
@@ -184,7 +186,7 @@ impl ConnInfo {
             settings,
             policy: AuthPolicy {
                 allowed: self.allowed.clone(),
-                cleartext: encrypted || on_this_machine || self.cleartext_by_name,
+                cleartext: encrypted || on_this_machine || self.cleartext_listed,
                 binding_required: self.binding == ChannelBinding::Require,
                 server_end_point: server_end_point
                     .filter(|_| self.binding != ChannelBinding::Disable),
@@ -225,7 +227,7 @@ impl ConnInfo {
             warnings.extend(file.warning);
         }
         let (tls, tls_mode) = tls_settings(&mut take, files::home(environment).as_deref())?;
-        let (allowed, cleartext_by_name) = required_methods(take("require_auth"))?;
+        let (allowed, cleartext_listed) = required_methods(take("require_auth"))?;
         let wants_tls = tls_mode != SslMode::Disable
             && servers.iter().any(|server| matches!(server.host, Host::Tcp(_)));
         let info = Self {
@@ -240,7 +242,7 @@ impl ConnInfo {
             tls: wants_tls.then(|| tls::Tls::new(&tls).map(Arc::new)).transpose()?,
             ssl_mode: tls_mode,
             allowed,
-            cleartext_by_name,
+            cleartext_listed,
             binding: channel_binding(take("channel_binding"))?,
             session_attrs: session_attrs(take("target_session_attrs"))?,
             load_balance: load_balance(take("load_balance_hosts"))?,
@@ -249,11 +251,11 @@ impl ConnInfo {
             user,
             database,
         };
-        refuse_what_is_not_offered(&mut take)?;
+        reject_unsupported(&mut take)?;
         match settings.into_keys().next() {
-            // What stands where a name should be may be the rest of a password with a space in it.
+            // The unknown name may be the rest of a password that contains a space.
             Some(_) if info.has_password() => Err(ConnInfoError::UnknownSetting(
-                "… (not shown, since a password stands beside it)".to_owned(),
+                "(hidden because it may be part of the password)".to_owned(),
             )),
             Some(unknown) => Err(ConnInfoError::UnknownSetting(unknown)),
             None => Ok(info),

@@ -1,22 +1,22 @@
-//! How a session is made, beside where and who.
+//! Options of a connection besides server, user and database.
 
 use std::time::Duration;
 
-/// What a server has to be: `target_session_attrs`.
+/// Required properties of the server: `target_session_attrs`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SessionAttrs {
-    /// Anything.
+    /// Any server.
     #[default]
     Any,
-    /// Sessions may write.
+    /// Sessions are read-write by default.
     ReadWrite,
-    /// Sessions may not write.
+    /// Sessions are read-only by default.
     ReadOnly,
     /// Not a standby.
     Primary,
     /// A standby.
     Standby,
-    /// A standby where there is one, else anything.
+    /// A standby if one is available, otherwise any server.
     PreferStandby,
 }
 
@@ -29,21 +29,21 @@ pub(super) enum ChannelBinding {
     Require,
 }
 
-/// How the operating system watches over idle TCP connections.
+/// TCP keepalive settings; `None` means the default of the operating system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keepalive {
-    /// Whether it does.
+    /// Whether keepalive probes are sent.
     pub enabled: bool,
-    /// Silence before the first probe.
+    /// Idle time before the first probe.
     pub idle: Option<Duration>,
-    /// Between probes.
+    /// Interval between probes.
     pub interval: Option<Duration>,
-    /// Probes without an answer before the connection counts as broken.
+    /// Number of unanswered probes after which the connection counts as broken.
     pub count: Option<u32>,
-    /// How long sent data may stay unacknowledged.
+    /// How long sent data may remain unacknowledged.
     pub user_timeout: Option<Duration>,
 }
 
-/// For the socket of this machine, where nothing can get lost.
+/// The settings for Unix sockets, which do not support keepalives.
 pub(super) const NO_KEEPALIVE: Keepalive =
     Keepalive { enabled: false, idle: None, interval: None, count: None, user_timeout: None };

@@ -1,36 +1,36 @@
-//! One of the servers that may be connected to.
+//! One server of the connection settings.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// PostgreSQL's port.
+/// PostgreSQL's default port.
 pub const DEFAULT_PORT: u16 = 5432;
 
-/// Where a server listens.
+/// The host part of a server's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Host {
-    /// A folder with a socket in it; one that starts with `@` is in the abstract namespace.
+    /// Directory of a Unix socket; a path that starts with `@` is in the abstract namespace.
     Unix(PathBuf),
-    /// A name or an address.
+    /// Host name or IP address.
     Tcp(String),
 }
 
-/// One of the servers that may be connected to.
+/// One server of the connection settings.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Server {
-    /// Where it listens; with TLS this is the name that its certificate has to have.
+    /// Host; with TLS, the name that the certificate must match.
     pub host: Host,
-    /// The address to use instead of asking for the name's.
+    /// `hostaddr`: IP address to use instead of resolving the host name.
     pub address: Option<IpAddr>,
-    /// Its port, which is also part of the socket's name.
+    /// Port, also part of the socket's file name.
     pub port: u16,
-    /// The password for it, from the password file.
+    /// Password for this server, from the password file.
     pub(super) password: Option<String>,
 }
 
 impl Server {
-    /// The file of its socket.
+    /// Returns the path of the server's Unix socket; `None` for TCP.
     #[must_use]
     pub fn socket_path(&self) -> Option<PathBuf> {
         match &self.host {
@@ -39,7 +39,7 @@ impl Server {
         }
     }
 
-    /// Whether it runs on this machine, as far as the address tells.
+    /// Returns whether the server runs on this machine, according to its address.
     pub(super) fn is_local(&self) -> bool {
         match &self.host {
             Host::Unix(_) => true,

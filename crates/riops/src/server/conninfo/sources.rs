@@ -1,4 +1,5 @@
-//! What a connection string leaves out: the service file, the `PG*` variables, the password file.
+//! Sources of settings that a connection string omits: the service file, the `PG*` variables and the
+//! password file.
 
 use std::path::{Path, PathBuf};
 
@@ -6,9 +7,9 @@ use super::error::ConnInfoError;
 use super::files::{self, PasswordFile};
 use super::server::{Host, Server};
 use super::text::Settings;
-use super::values::SOCKET_FOLDERS;
+use super::values::SOCKET_DIRECTORIES;
 
-/// Settings and the variables that stand in for them.
+/// Settings and their environment variables.
 const VARIABLES: [(&str, &str); 29] = [
     ("service", "PGSERVICE"),
     ("host", "PGHOST"),
@@ -41,7 +42,7 @@ const VARIABLES: [(&str, &str); 29] = [
     ("servicefile", "PGSERVICEFILE"),
 ];
 
-/// Puts in what the connection string left out: the service's settings, then the variables'.
+/// Adds settings that the connection string omits: first from the service, then from the variables.
 pub(super) fn fill_in(
     settings: &mut Settings,
     environment: &dyn Fn(&str) -> Option<String>,
@@ -65,7 +66,8 @@ pub(super) fn fill_in(
     Ok(())
 }
 
-/// The file knows a socket in the default folder as `localhost`, as libpq has it.
+/// Returns the password from the password file. As in libpq, a socket in the default directory has
+/// the host name `localhost` there.
 pub(super) fn password_of(
     file: &PasswordFile,
     server: &Server,
@@ -73,7 +75,7 @@ pub(super) fn password_of(
     user: &str,
 ) -> Option<String> {
     let host = match &server.host {
-        Host::Unix(folder) if SOCKET_FOLDERS.iter().any(|known| Path::new(known) == folder) => {
+        Host::Unix(folder) if SOCKET_DIRECTORIES.iter().any(|known| Path::new(known) == folder) => {
             "localhost".to_owned()
         }
         Host::Unix(folder) => folder.display().to_string(),

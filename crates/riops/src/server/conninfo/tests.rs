@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// What the variables say, and nothing else of the machine that runs the test.
+/// Returns an environment with these variables only, independent of the machine that runs the test.
 fn with(variables: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> + use<> {
     let variables: BTreeMap<String, String> = variables
         .iter()
@@ -20,7 +20,7 @@ fn default_folder() -> Host {
     super::values::host(None)
 }
 
-/// `host port database user` of a connection string.
+/// Returns `host:port database user` of a connection string.
 fn facts(text: &str) -> String {
     let info = parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     let servers: Vec<_> = info
@@ -35,10 +35,9 @@ fn facts(text: &str) -> String {
     format!("{} {} {}", servers.join(","), info.database, info.user)
 }
 
-/// The examples of "Connection Strings" in the chapter "libpq" of PostgreSQL's manual, each in its
-/// place: what they mean is what the text around them says.
+/// The examples of the section "Connection Strings" in the chapter "libpq" of PostgreSQL's manual.
 #[test]
-fn the_manual_s_examples_mean_what_the_manual_says() {
+fn parses_the_examples_of_the_manual() {
     let cases = [
         ("host=localhost port=5432 dbname=mydb connect_timeout=10", "localhost:5432 mydb tester"),
         ("postgresql://", "socket:5432 tester tester"),
@@ -80,7 +79,7 @@ fn the_manual_s_examples_mean_what_the_manual_says() {
 }
 
 #[test]
-fn a_url_gives_all_its_parts() {
+fn parses_all_parts_of_a_url() {
     let info = parse(
         "postgresql://bob:s%40cret@db.example:5433/shop?connect_timeout=3&application_name=me",
     )
@@ -95,7 +94,7 @@ fn a_url_gives_all_its_parts() {
 }
 
 #[test]
-fn hosts_addresses_and_ports_are_paired_up() {
+fn combines_hosts_addresses_and_ports() {
     let info = parse("host=a,b,c port=5 hostaddr=10.0.0.1,,::1").unwrap();
     let addresses: Vec<_> = info.servers.iter().map(|server| server.address).collect();
     assert_eq!(addresses, [Some("10.0.0.1".parse().unwrap()), None, Some("::1".parse().unwrap())]);
@@ -109,7 +108,7 @@ fn hosts_addresses_and_ports_are_paired_up() {
 }
 
 #[test]
-fn pairs_may_be_quoted_and_spaced() {
+fn accepts_quotes_and_spaces_in_pairs() {
     let info = parse(r"host = localhost  user='o\'neil' password='' dbname=a\ b").unwrap();
     assert_eq!((info.user.as_str(), info.database.as_str()), ("o'neil", "a b"));
     assert_eq!(info.password, None);
@@ -117,7 +116,7 @@ fn pairs_may_be_quoted_and_spaced() {
 }
 
 #[test]
-fn what_is_left_out_comes_from_the_environment() {
+fn takes_missing_settings_from_the_environment() {
     let environment = with(&[
         ("PGHOST", "10.0.0.1"),
         ("PGPORT", "7"),
@@ -131,13 +130,13 @@ fn what_is_left_out_comes_from_the_environment() {
     assert!(!info.is_local());
     assert!(ConnInfo::is_in_environment(&environment));
     assert!(!ConnInfo::is_in_environment(|_| None));
-    // What the string says comes first.
+    // The connection string takes precedence.
     let info = ConnInfo::parse("host=h port=8", &environment).unwrap();
     assert_eq!(info.address(), "h:8");
 }
 
 #[test]
-fn a_service_stands_between_the_string_and_the_environment() {
+fn a_service_overrides_the_environment_but_not_the_string() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("services");
     std::fs::write(&file, "[mydb]\nhost=somehost\nport=5433\nuser=admin\n").unwrap();
@@ -156,7 +155,7 @@ fn a_service_stands_between_the_string_and_the_environment() {
 }
 
 #[test]
-fn a_password_comes_from_the_file_for_each_host_and_a_given_one_wins() {
+fn reads_the_password_of_each_host_from_the_file_unless_one_is_given() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pgpass");
@@ -170,7 +169,7 @@ fn a_password_comes_from_the_file_for_each_host_and_a_given_one_wins() {
     };
     let some = |text: &str| Some(text.to_owned());
     assert_eq!(passwords("host=a,b,c"), [some("first"), some("second"), None]);
-    // A socket in the usual folder is called localhost there.
+    // A socket in the default directory has the host name localhost in the file.
     assert_eq!(passwords("dbname=x"), [some("third")]);
     assert_eq!(passwords("host=a password=own"), [some("own")]);
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
@@ -180,7 +179,7 @@ fn a_password_comes_from_the_file_for_each_host_and_a_given_one_wins() {
 }
 
 #[test]
-fn require_auth_names_methods_or_excludes_them() {
+fn require_auth_lists_or_excludes_methods() {
     let policy = |text: &str| {
         let info = parse(text).unwrap();
         info.credentials(&info.servers[0], false, None).policy
@@ -193,7 +192,7 @@ fn require_auth_names_methods_or_excludes_them() {
     let excluded = policy("host=h require_auth=!md5,!password,!none,!gss");
     assert_eq!(excluded.allowed, Some(vec![Method::ScramSha256]));
     assert!(!excluded.cleartext);
-    // Nobody listens on a socket of this machine.
+    // A cleartext password is safe on a Unix socket.
     assert!(policy("host=/tmp").cleartext);
     for wrong in ["host=h require_auth=md5,!password", "host=h require_auth=kerberos"] {
         assert!(parse(wrong).is_err(), "{wrong}");
@@ -201,7 +200,7 @@ fn require_auth_names_methods_or_excludes_them() {
 }
 
 #[test]
-fn what_is_not_understood_is_refused_without_showing_a_password() {
+fn rejects_invalid_settings_without_showing_a_password() {
     for text in [
         "postgresql://h?sslmode=strict",
         "postgresql://h?sslmode=verify-full&sslrootcert=/nonexistent",

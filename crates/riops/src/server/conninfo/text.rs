@@ -1,4 +1,4 @@
-//! The two forms of a connection string: URLs and `key=value` pairs. Text in, settings out.
+//! Parser for the two forms of a connection string: URLs and `key=value` pairs.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::error::ConnInfoError;
 /// Settings by their libpq names.
 pub(super) type Settings = BTreeMap<String, String>;
 
-/// Reads a connection string; a text that has neither form is the name of a database, as for psql.
+/// Parses a connection string. As in psql, a text in neither form is a database name.
 pub(super) fn parse(text: &str) -> Result<Settings, ConnInfoError> {
     let text = text.trim();
     if let Some(rest) = without_scheme(text) {
@@ -17,16 +17,16 @@ pub(super) fn parse(text: &str) -> Result<Settings, ConnInfoError> {
     }
     if text.is_empty() || text.contains('=') {
         return parse_pairs(text).map_err(|error| match error {
-            // What stands where a name should be may be the rest of a password with a space in it.
+            // The invalid name may be the rest of a password that contains a space.
             ConnInfoError::Syntax(_) if text.contains("password") => ConnInfoError::Syntax(
-                "the password (a value with spaces in it has to be quoted)".to_owned(),
+                "the password (values that contain spaces must be quoted)".to_owned(),
             ),
             other => other,
         });
     }
     if text.contains("://") || text.contains(char::is_whitespace) {
         return Err(ConnInfoError::Syntax(
-            text.split_once("://").map_or("its start", |(scheme, _)| scheme).to_owned(),
+            text.split_once("://").map_or("the beginning", |(scheme, _)| scheme).to_owned(),
         ));
     }
     Ok(Settings::from([("dbname".to_owned(), text.to_owned())]))
@@ -36,7 +36,7 @@ fn without_scheme(text: &str) -> Option<&str> {
     text.strip_prefix("postgresql://").or_else(|| text.strip_prefix("postgres://"))
 }
 
-/// Whether a database's name is a connection string itself.
+/// Returns whether a database name is itself a connection string.
 pub(super) fn is_connection_string(name: &str) -> bool {
     without_scheme(name).is_some() || name.contains('=')
 }
@@ -59,7 +59,7 @@ fn decoded(text: &str) -> Result<String, ConnInfoError> {
     Ok(decoded.into_owned())
 }
 
-/// What stands behind `postgresql://`:
+/// Parses the part of a URL after `postgresql://`:
 /// `[user[:password]@][host[:port][,…]][/database][?name=value[&…]]`.
 fn parse_url(rest: &str) -> Result<Settings, ConnInfoError> {
     let mut settings = Settings::new();
@@ -84,11 +84,11 @@ fn parse_url(rest: &str) -> Result<Settings, ConnInfoError> {
     put("port", &list(|place| place.1.to_owned()))?;
     put("dbname", database)?;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair
-            .split_once('=')
-            .ok_or_else(|| ConnInfoError::Syntax("the part behind the question mark".to_owned()))?;
+        let (name, value) = pair.split_once('=').ok_or_else(|| {
+            ConnInfoError::Syntax("the parameters after the question mark".to_owned())
+        })?;
         match (decoded(name)?.as_str(), value) {
-            // The form of JDBC, which libpq takes too.
+            // The JDBC form, which libpq accepts as well.
             ("ssl", "true") => put("sslmode", "require")?,
             (name, value) => put(name, value)?,
         }
@@ -96,7 +96,7 @@ fn parse_url(rest: &str) -> Result<Settings, ConnInfoError> {
     Ok(settings)
 }
 
-/// The colons of an IPv6 address stand in brackets.
+/// Splits host and port. IPv6 addresses are in brackets.
 fn host_and_port(place: &str) -> (&str, &str) {
     match place.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
         Some((address, tail)) => (address, tail.strip_prefix(':').unwrap_or(tail)),
@@ -104,7 +104,7 @@ fn host_and_port(place: &str) -> (&str, &str) {
     }
 }
 
-/// `name = value` pairs; a value may be quoted with `'`, inside which `\` escapes.
+/// Parses `name = value` pairs. A value may be quoted with `'`; `\` escapes the next character.
 fn parse_pairs(text: &str) -> Result<Settings, ConnInfoError> {
     let mut settings = Settings::new();
     let mut characters = text.chars().peekable();
@@ -118,12 +118,12 @@ fn parse_pairs(text: &str) -> Result<Settings, ConnInfoError> {
         match characters.next() {
             None if name.is_empty() => return Ok(settings),
             Some('=') if !name.is_empty() => {}
-            // The rest may hold a password, so only the name is shown.
-            _ => return Err(ConnInfoError::Syntax(format!("`{name}`"))),
+            // Only the name is shown: the rest may contain a password.
+            _ => return Err(ConnInfoError::Syntax(format!("\"{name}\""))),
         }
         while characters.next_if(|next| next.is_whitespace()).is_some() {}
         let value = parse_value(&mut characters)
-            .ok_or_else(|| ConnInfoError::Syntax(format!("the value of `{name}`")))?;
+            .ok_or_else(|| ConnInfoError::Syntax(format!("the value of \"{name}\"")))?;
         settings.insert(name, value);
     }
 }

@@ -1,4 +1,4 @@
-//! What each setting may be, and what it means.
+//! Valid values of each setting and their meaning.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -11,18 +11,19 @@ use super::error::ConnInfoError;
 use super::options::{ChannelBinding, Keepalive, SessionAttrs};
 use super::server::{DEFAULT_PORT, Host, Server};
 
-/// How long connecting to one server may take where nothing else was asked for.
+/// Default timeout for connecting to one server.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Hosts of one connection string.
+/// Maximum number of hosts in a connection string.
 const HOSTS_MAX: usize = 1000;
-/// Debian's folder, then the one that PostgreSQL is built with.
-pub(super) const SOCKET_FOLDERS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
+/// Default socket directories: Debian's, then PostgreSQL's.
+pub(super) const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 
 fn bad<T>(name: &'static str, value: String, reason: &'static str) -> Result<T, ConnInfoError> {
     Err(ConnInfoError::BadValue { name, value, reason })
 }
 
-/// Pairs up the lists of hosts, addresses and ports: as many ports as hosts, or one for all.
+/// Combines the lists of hosts, addresses and ports. There must be one port per host, or one for
+/// all.
 pub(super) fn servers(
     hosts: Option<&str>,
     addresses: Option<&str>,
@@ -37,10 +38,18 @@ pub(super) fn servers(
         return bad("host", "…".to_owned(), "more than 1000 hosts");
     }
     if !names.is_empty() && !numbers.is_empty() && names.len() != numbers.len() {
-        return bad("hostaddr", numbers.join(","), "not as many addresses as hosts");
+        return bad(
+            "hostaddr",
+            numbers.join(","),
+            "the number of addresses differs from the number of hosts",
+        );
     }
     if port_texts.len() > 1 && port_texts.len() != count {
-        return bad("port", port_texts.join(","), "not as many ports as hosts");
+        return bad(
+            "port",
+            port_texts.join(","),
+            "the number of ports differs from the number of hosts",
+        );
     }
     (0..count)
         .map(|position| {
@@ -60,7 +69,7 @@ pub(super) fn servers(
 }
 
 fn parse_address(text: String) -> Result<IpAddr, ConnInfoError> {
-    text.parse().or_else(|_| bad("hostaddr", text, "not an IP address"))
+    text.parse().or_else(|_| bad("hostaddr", text, "expected an IP address"))
 }
 
 pub(super) fn host(value: Option<String>) -> Host {
@@ -68,7 +77,7 @@ pub(super) fn host(value: Option<String>) -> Host {
         Some(folder) if folder.starts_with(['/', '@']) => Host::Unix(folder.into()),
         Some(name) => Host::Tcp(name),
         None => {
-            let [first, last] = SOCKET_FOLDERS;
+            let [first, last] = SOCKET_DIRECTORIES;
             let folder = if Path::new(first).is_dir() { first } else { last };
             Host::Unix(folder.into())
         }
@@ -81,23 +90,28 @@ fn port(value: Option<String>) -> Result<u16, ConnInfoError> {
     };
     match value.parse::<u16>() {
         Ok(port) if port > 0 => Ok(port),
-        // Of an URL with an unescaped password this may be a part of it.
+        // In a URL with an unescaped password this may be a part of the password.
         _ if value.chars().any(|character| !character.is_ascii_digit()) => bad(
             "port",
             "…".to_owned(),
-            "a port is a number from 1 to 65535 (in a URL, write / @ : ? of a password as %2F %40 %3A %3F)",
+            "expected a number from 1 to 65535 (in a URL, encode / @ : ? in a password as %2F %40 %3A %3F)",
         ),
-        _ => bad("port", value, "a port is a number from 1 to 65535"),
+        _ => bad("port", value, "expected a number from 1 to 65535"),
     }
 }
 
-/// As for libpq, 0, a negative number and nothing mean no limit there; here they mean the default.
+/// Returns the connection timeout. In libpq, zero, a negative value and no value mean no timeout;
+/// here they mean the default.
 pub(super) fn connect_timeout(value: Option<String>) -> Result<Duration, ConnInfoError> {
     match value.as_deref().map(|text| text.trim().parse::<i64>()) {
         None => Ok(CONNECT_TIMEOUT),
         Some(Ok(seconds)) if seconds <= 0 => Ok(CONNECT_TIMEOUT),
         Some(Ok(seconds)) if seconds <= 3600 => Ok(Duration::from_secs(seconds.unsigned_abs())),
-        Some(_) => bad("connect_timeout", value.unwrap_or_default(), "seconds, from 1 to 3600"),
+        Some(_) => bad(
+            "connect_timeout",
+            value.unwrap_or_default(),
+            "expected a number of seconds from 1 to 3600",
+        ),
     }
 }
 
@@ -105,12 +119,12 @@ pub(super) fn tls_settings(
     take: &mut dyn FnMut(&str) -> Option<String>,
     home: Option<&Path>,
 ) -> Result<(TlsSettings, SslMode), ConnInfoError> {
-    // libpq looks into ~/.postgresql for what was not named, and does without where it is missing.
-    let usual = |name: &str| {
+    // As in libpq, unset files default to those in ~/.postgresql, if they exist.
+    let default_file = |name: &str| {
         home.map(|home| home.join(".postgresql").join(name)).filter(|path| path.is_file())
     };
-    let named = |value: Option<String>, usual_name: &str| {
-        value.map(PathBuf::from).or_else(|| usual(usual_name))
+    let file = |value: Option<String>, default_name: &str| {
+        value.map(PathBuf::from).or_else(|| default_file(default_name))
     };
     let root = take("sslrootcert");
     let system = root.as_deref() == Some("system");
@@ -119,24 +133,24 @@ pub(super) fn tls_settings(
     let client_certificate = match take("sslcertmode").as_deref() {
         None | Some("allow") => true,
         Some("disable") => false,
-        Some(other) => return bad("sslcertmode", other.to_owned(), "one of allow, disable"),
+        Some(other) => return bad("sslcertmode", other.to_owned(), "expected allow or disable"),
     };
     if take("sslpassword").is_some() {
         return bad(
             "sslpassword",
             "…".to_owned(),
-            "encrypted keys are not supported: decrypt the key",
+            "encrypted keys are not supported; decrypt the key",
         );
     }
-    let certificate = named(take("sslcert"), "postgresql.crt").filter(|_| client_certificate);
-    let key = named(take("sslkey"), "postgresql.key");
+    let certificate = file(take("sslcert"), "postgresql.crt").filter(|_| client_certificate);
+    let key = file(take("sslkey"), "postgresql.key");
     if let (Some(path), None) = (&certificate, &key) {
-        let reason = "its key is missing: set sslkey";
+        let reason = "the private key is missing; set sslkey";
         return bad("sslcert", path.display().to_string(), reason);
     }
     let versions =
         tls::versions(take("ssl_min_protocol_version"), take("ssl_max_protocol_version")).or_else(
-            |value| bad("ssl_min_protocol_version", value, "riops speaks TLSv1.2 and TLSv1.3"),
+            |value| bad("ssl_min_protocol_version", value, "expected TLSv1.2 or TLSv1.3"),
         )?;
     let settings = TlsSettings {
         mode,
@@ -144,10 +158,10 @@ pub(super) fn tls_settings(
         roots: match root {
             Some(_) if system => Some(RootCertificates::System),
             Some(path) => Some(RootCertificates::File(path.into())),
-            None => usual("root.crt").map(RootCertificates::File),
+            None => default_file("root.crt").map(RootCertificates::File),
         },
         certificate: certificate.zip(key),
-        revocations: named(take("sslcrl"), "root.crl"),
+        revocations: file(take("sslcrl"), "root.crl"),
         revocations_folder: take("sslcrldir").map(PathBuf::from),
         sni: flag("sslsni", take("sslsni"), true)?,
         versions,
@@ -155,7 +169,7 @@ pub(super) fn tls_settings(
     Ok((settings, mode))
 }
 
-/// `sslmode`; with the system's root certificates only `verify-full` is secure.
+/// Parses `sslmode`. With the system's root certificates only `verify-full` is secure.
 fn ssl_mode(named: Option<String>, system_roots: bool) -> Result<SslMode, ConnInfoError> {
     let mode = match named.as_deref() {
         None if system_roots => SslMode::VerifyFull,
@@ -166,7 +180,7 @@ fn ssl_mode(named: Option<String>, system_roots: bool) -> Result<SslMode, ConnIn
         Some("verify-ca") => SslMode::VerifyCa,
         Some("verify-full") => SslMode::VerifyFull,
         Some(_) => {
-            let reason = "one of disable, allow, prefer, require, verify-ca, verify-full";
+            let reason = "expected disable, allow, prefer, require, verify-ca or verify-full";
             return bad("sslmode", named.unwrap_or_default(), reason);
         }
     };
@@ -174,21 +188,21 @@ fn ssl_mode(named: Option<String>, system_roots: bool) -> Result<SslMode, ConnIn
         return bad(
             "sslmode",
             named.unwrap_or_default(),
-            "with sslrootcert=system only verify-full means anything",
+            "sslrootcert=system requires verify-full",
         );
     }
     Ok(mode)
 }
 
-/// `sslnegotiation`: whether TLS starts without asking the server for it.
+/// Parses `sslnegotiation`. Returns whether TLS starts without a request to the server.
 fn direct_negotiation(value: Option<&str>, mode: SslMode) -> Result<bool, ConnInfoError> {
     match value {
         None | Some("postgres") => Ok(false),
         Some("direct") if mode >= SslMode::Require => Ok(true),
         Some("direct") => {
-            bad("sslnegotiation", "direct".to_owned(), "it needs sslmode=require or stronger")
+            bad("sslnegotiation", "direct".to_owned(), "sslmode=require or stronger is required")
         }
-        Some(other) => bad("sslnegotiation", other.to_owned(), "one of postgres, direct"),
+        Some(other) => bad("sslnegotiation", other.to_owned(), "expected postgres or direct"),
     }
 }
 
@@ -197,11 +211,11 @@ fn flag(name: &'static str, value: Option<String>, default: bool) -> Result<bool
         None => Ok(default),
         Some("0") => Ok(false),
         Some("1") => Ok(true),
-        Some(_) => bad(name, value.unwrap_or_default(), "0 or 1"),
+        Some(_) => bad(name, value.unwrap_or_default(), "expected 0 or 1"),
     }
 }
 
-/// `require_auth`: the methods that are allowed, and whether a cleartext password was named.
+/// Parses `require_auth`. Returns the allowed methods and whether the cleartext password is listed.
 pub(super) fn required_methods(
     value: Option<String>,
 ) -> Result<(Option<Vec<Method>>, bool), ConnInfoError> {
@@ -211,20 +225,20 @@ pub(super) fn required_methods(
     let names: Vec<&str> = value.split(',').map(str::trim).collect();
     let negated = names.iter().filter(|name| name.starts_with('!')).count();
     if negated != 0 && negated != names.len() {
-        return bad("require_auth", value, "either all methods are negated or none");
+        return bad("require_auth", value, "either all methods must be negated or none");
     }
     let mut methods = Vec::new();
     for name in &names {
         let plain = name.trim_start_matches('!');
         match Method::ALL.into_iter().find(|method| method.name() == plain) {
             Some(method) => methods.push(method),
-            // Methods of libpq that riops never uses: excluding them changes nothing.
+            // Methods of libpq that riops does not support; excluding them has no effect.
             None if matches!(plain, "gss" | "sspi" | "oauth") => {}
             None => {
                 return bad(
                     "require_auth",
                     value,
-                    "a list of none, password, md5, scram-sha-256, or of the same with ! in front",
+                    "expected a list of none, password, md5, scram-sha-256, either all or none prefixed with !",
                 );
             }
         }
@@ -243,7 +257,7 @@ pub(super) fn channel_binding(value: Option<String>) -> Result<ChannelBinding, C
         Some("disable") => Ok(ChannelBinding::Disable),
         Some("require") => Ok(ChannelBinding::Require),
         Some(_) => {
-            bad("channel_binding", value.unwrap_or_default(), "one of disable, prefer, require")
+            bad("channel_binding", value.unwrap_or_default(), "expected disable, prefer or require")
         }
     }
 }
@@ -260,7 +274,7 @@ pub(super) fn session_attrs(value: Option<String>) -> Result<SessionAttrs, ConnI
             return bad(
                 "target_session_attrs",
                 value.unwrap_or_default(),
-                "one of any, read-write, read-only, primary, standby, prefer-standby",
+                "expected any, read-write, read-only, primary, standby or prefer-standby",
             );
         }
     })
@@ -270,7 +284,9 @@ pub(super) fn load_balance(value: Option<String>) -> Result<bool, ConnInfoError>
     match value.as_deref() {
         None | Some("disable") => Ok(false),
         Some("random") => Ok(true),
-        Some(_) => bad("load_balance_hosts", value.unwrap_or_default(), "one of disable, random"),
+        Some(_) => {
+            bad("load_balance_hosts", value.unwrap_or_default(), "expected disable or random")
+        }
     }
 }
 
@@ -283,7 +299,7 @@ pub(super) fn keepalive(
         };
         match value.parse::<u32>() {
             Ok(number) => Ok(Some(number).filter(|&number| number > 0)),
-            Err(_) => bad(name, value, "a whole number"),
+            Err(_) => bad(name, value, "expected a whole number"),
         }
     };
     let seconds = |number: Option<u32>| number.map(|number| Duration::from_secs(number.into()));
@@ -297,8 +313,8 @@ pub(super) fn keepalive(
     })
 }
 
-/// What libpq knows and riops does not offer is accepted only where it asks for nothing.
-pub(super) fn refuse_what_is_not_offered(
+/// Rejects settings that libpq supports and riops does not, unless their value has no effect.
+pub(super) fn reject_unsupported(
     take: &mut dyn FnMut(&str) -> Option<String>,
 ) -> Result<(), ConnInfoError> {
     const NEUTRAL: [(&str, &[&str]); 4] = [
@@ -311,7 +327,7 @@ pub(super) fn refuse_what_is_not_offered(
         if let Some(value) = take(name)
             && !neutral.contains(&value.as_str())
         {
-            return bad(name, value, "riops does not offer it");
+            return bad(name, value, "not supported by riops");
         }
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! Who the server runs as: PostgreSQL refuses root, so root lends it an unprivileged user.
+//! The operating system user that the server runs as. PostgreSQL refuses to run as root, so root
+//! runs it as an unprivileged user.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,25 +8,25 @@ use std::path::{Path, PathBuf};
 use super::error::{EmbeddedError, Result};
 use super::files::file;
 
-/// A user of this machine.
+/// An operating system user.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Account {
-    /// Its name.
+    /// User name, or `with uid N` if only the user id is known.
     pub name: String,
-    /// Its number.
+    /// User id.
     pub uid: u32,
-    /// The number of its group.
+    /// Group id.
     pub gid: u32,
-    /// Whether it is another one than this process's own.
+    /// Whether it differs from the user of this process.
     pub switched: bool,
 }
 
 impl Account {
-    /// The user that the server will run as: this process's own, or for root the one that was
-    /// named, the one who called sudo, `postgres`, or `nobody`.
+    /// Returns the user that the server will run as: the user of this process; for root, the user
+    /// `named`, otherwise the user who called sudo, `postgres` or `nobody`.
     ///
     /// # Errors
-    /// [`EmbeddedError::NoAccount`]
+    /// [`EmbeddedError::NoAccount`] if no such user exists or this process cannot switch to it.
     pub fn choose(named: Option<&str>) -> Result<Self> {
         let uid = rustix::process::geteuid();
         let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -33,7 +34,7 @@ impl Account {
             return match named {
                 Some(name) if find(&passwd, name).is_none_or(|found| found.uid != uid.as_raw()) => {
                     Err(EmbeddedError::NoAccount(format!(
-                        "only root can run the server as another user ({name})"
+                        "only root can run it as another user (--server-user {name})"
                     )))
                 }
                 _ => Ok(Self {
@@ -47,8 +48,8 @@ impl Account {
         if let Some(name) = named {
             return match find(&passwd, name) {
                 Some(account) if account.uid != 0 => Ok(account),
-                Some(_) => Err(EmbeddedError::NoAccount(format!("{name} is root"))),
-                None => Err(EmbeddedError::NoAccount(format!("there is no user {name}"))),
+                Some(_) => Err(EmbeddedError::NoAccount(format!("user \"{name}\" has uid 0"))),
+                None => Err(EmbeddedError::NoAccount(format!("user \"{name}\" does not exist"))),
             };
         }
         let caller = std::env::var("SUDO_USER").ok();
@@ -58,11 +59,15 @@ impl Account {
             .chain(["postgres", "nobody"])
             .find_map(|name| find(&passwd, name).filter(|account| account.uid != 0))
             .ok_or_else(|| {
-                EmbeddedError::NoAccount("there is neither a user postgres nor nobody".to_owned())
+                EmbeddedError::NoAccount(
+                    "neither user \"postgres\" nor user \"nobody\" exists, and PostgreSQL refuses to run as root"
+                        .to_owned(),
+                )
             })
     }
 
-    /// The owner of existing data, who alone can start a server on them.
+    /// Returns the owner of an existing data directory if this process runs as root; only that user
+    /// can start a server on it.
     #[must_use]
     pub fn owner_of(data: &Path) -> Option<Self> {
         let metadata = fs::metadata(data).ok()?;
@@ -76,10 +81,10 @@ impl Account {
         })
     }
 
-    /// The first folder on the way to `path` (itself included) that this user may not enter;
-    /// folders that do not exist yet count as open.
+    /// Returns the first directory on `path`, itself included, for which this user has no search
+    /// permission. Directories that do not exist yet count as accessible.
     #[must_use]
-    pub fn first_closed(&self, path: &Path) -> Option<PathBuf> {
+    pub fn first_inaccessible(&self, path: &Path) -> Option<PathBuf> {
         if !self.switched {
             return None;
         }
@@ -102,20 +107,20 @@ impl Account {
         (metadata.mode() >> shift) & 1 == 1
     }
 
-    /// Gives a file or folder to this user, where it is not the process's own.
+    /// Changes the owner of a file or directory to this user, if it is not the user of this process.
     ///
     /// # Errors
-    /// [`EmbeddedError::File`]
-    pub fn own(&self, path: &Path) -> Result<()> {
+    /// [`EmbeddedError::File`] if the owner cannot be changed.
+    pub fn take_ownership(&self, path: &Path) -> Result<()> {
         if !self.switched {
             return Ok(());
         }
         std::os::unix::fs::chown(path, Some(self.uid), Some(self.gid))
-            .map_err(file("give to the server's user", path))
+            .map_err(file("change the owner of", path))
     }
 }
 
-/// Finds a user by name in the text of /etc/passwd.
+/// Finds a user by name in the contents of /etc/passwd.
 fn find(passwd: &str, name: &str) -> Option<Account> {
     passwd.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -133,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn users_are_found_by_their_whole_name() {
+    fn finds_users_by_exact_name() {
         let passwd = "root:x:0:0:root:/root:/bin/sh\npostgresx:x:5:6::/:\npostgres:x:101:104:,,,:/var:/bin/sh\nbad:x:y:z\n";
         let found = find(passwd, "postgres").unwrap();
         assert_eq!((found.uid, found.gid), (101, 104));
@@ -142,14 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_closed_to_others_is_found() {
+    fn finds_the_first_inaccessible_directory() {
         use std::os::unix::fs::PermissionsExt;
         let top = tempfile::tempdir().unwrap();
         fs::set_permissions(top.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        let stranger =
+        let other =
             Account { name: "x".to_owned(), uid: 4_000_000, gid: 4_000_000, switched: true };
-        assert_eq!(stranger.first_closed(&top.path().join("new")).as_deref(), Some(top.path()));
+        assert_eq!(other.first_inaccessible(&top.path().join("new")).as_deref(), Some(top.path()));
         fs::set_permissions(top.path(), fs::Permissions::from_mode(0o711)).unwrap();
-        assert_eq!(stranger.first_closed(&top.path().join("new")), None);
+        assert_eq!(other.first_inaccessible(&top.path().join("new")), None);
     }
 }

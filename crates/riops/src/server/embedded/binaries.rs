@@ -1,4 +1,5 @@
-//! The server's programs: downloaded, or installed on this machine and named by the user.
+//! Location and version of the server programs: downloaded, or installed on this machine and
+//! specified by the user.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,18 +11,18 @@ use super::installed::{EMBEDDED_VERSION, installed};
 use super::options::Options;
 use crate::host::Interrupt;
 
-/// Where the programs are, and what they are.
+/// Location and version of the server programs.
 #[derive(Debug, Clone)]
 pub(super) struct Binaries {
-    /// The folder with `postgres` and `initdb`.
+    /// The directory that contains `postgres` and `initdb`.
     pub(super) bin: PathBuf,
-    /// `postgres (PostgreSQL) 18.6`, as it says itself.
+    /// Output of `postgres --version`: `postgres (PostgreSQL) 18.6`.
     pub(super) version: String,
     home_name: String,
 }
 
 impl Binaries {
-    /// Finds what `options` name, or the downloaded server, which is downloaded now where it is
+    /// Finds the server specified by `options`, otherwise the downloaded one. Downloads it if it is
     /// missing.
     pub(super) fn find(
         options: &Options,
@@ -33,19 +34,20 @@ impl Binaries {
             Some(folder) => bin_folder(folder)?,
             None => downloaded(options, account, interrupt, notify)?.join("bin"),
         };
-        if let Some(folder) = account.first_closed(&bin) {
+        if let Some(folder) = account.first_inaccessible(&bin) {
             return Err(EmbeddedError::NotTraversable { account: account.name.clone(), folder });
         }
         let version = version_of(&bin)?;
         Ok(Self { home_name: home_name(options, &version), bin, version })
     }
 
-    /// The name of the home folder: data of different engines are never mixed.
+    /// Returns the name of the home directory. It differs by server, so that no server starts on
+    /// the data of another one.
     pub(super) fn home_name(&self) -> &str {
         &self.home_name
     }
 
-    /// The same without looking for a download.
+    /// Returns the same name without checking that the downloaded server exists.
     pub(super) fn home_name_of(options: &Options) -> Result<String> {
         let version = match &options.server_dir {
             Some(folder) => version_of(&bin_folder(folder)?)?,
@@ -54,7 +56,8 @@ impl Binaries {
         Ok(home_name(options, &version))
     }
 
-    /// Whether the extension can be preloaded: distributions ship it apart.
+    /// Returns whether the library of an extension is installed. Distributions may package it
+    /// separately.
     pub(super) fn has_library(&self, name: &str) -> bool {
         let library = format!("{name}.so");
         let top = self.bin.parent().unwrap_or(&self.bin);
@@ -69,7 +72,7 @@ fn home_name(options: &Options, version: &str) -> String {
     format!("{kind}-{}", major(version))
 }
 
-/// `18` of `postgres (PostgreSQL) 18.6 (Debian 18.6-1)`.
+/// Returns the major version: `18` for `postgres (PostgreSQL) 18.6 (Debian 18.6-1)`.
 fn major(version: &str) -> &str {
     version
         .split_whitespace()
@@ -91,15 +94,15 @@ fn version_of(bin: &Path) -> Result<String> {
     })
 }
 
-/// Takes the folder above `bin` as well as `bin` itself.
+/// Returns the `bin` directory. Accepts its parent directory as well as `bin` itself.
 fn bin_folder(folder: &Path) -> Result<PathBuf> {
-    let folder = std::path::absolute(folder).map_err(file("find", folder))?;
+    let folder = std::path::absolute(folder).map_err(file("resolve", folder))?;
     [folder.join("bin"), folder.clone()]
         .into_iter()
         .find(|bin| bin.join("postgres").is_file() && bin.join("initdb").is_file())
         .ok_or_else(|| {
             EmbeddedError::NoServer(format!(
-                "{} holds no PostgreSQL server (no bin/postgres and bin/initdb); found on this machine: {}",
+                "no PostgreSQL server in \"{}\": bin/postgres or bin/initdb is missing; installed on this machine: {}",
                 folder.display(),
                 installed().first().map_or_else(|| "none".to_owned(), |path| path.display().to_string())
             ))
@@ -113,13 +116,13 @@ fn downloaded(
     interrupt: &Interrupt,
     notify: &dyn Fn(&str),
 ) -> Result<PathBuf> {
-    // A cache that is only readable still has its use.
+    // A read-only cache is sufficient if it contains the server.
     let name = super::download::FOLDER;
     let present = super::cache::cache_candidates(options)
         .into_iter()
         .map(|cache| cache.join(name))
         .find(|folder| {
-            folder.join("bin/postgres").is_file() && account.first_closed(folder).is_none()
+            folder.join("bin/postgres").is_file() && account.first_inaccessible(folder).is_none()
         });
     if let Some(folder) = present {
         return Ok(folder);
@@ -131,11 +134,11 @@ fn downloaded(
 #[cfg(not(feature = "embedded"))]
 fn downloaded(_: &Options, _: &Account, _: &Interrupt, _: &dyn Fn(&str)) -> Result<PathBuf> {
     let hint = installed().first().map_or_else(
-        || "none is installed here".to_owned(),
-        |path| format!("try {}", path.display()),
+        || "none found on this machine".to_owned(),
+        |path| format!("for example {}", path.display()),
     );
     Err(EmbeddedError::NoServer(format!(
-        "this riops was built without the feature `embedded` and downloads no server; name an installed one with --server-dir ({hint}), or a running one with --database"
+        "cannot download PostgreSQL: riops was built without the feature `embedded`; specify an installed server with --server-dir ({hint}) or a running server with --database"
     )))
 }
 
@@ -144,15 +147,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_major_version_is_found_in_what_servers_say() {
+    fn parses_the_major_version() {
         assert_eq!(major("postgres (PostgreSQL) 18.6"), "18");
         assert_eq!(major("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)"), "15");
         assert_eq!(major("postgres (PostgreSQL) 19devel"), "19");
     }
 
     #[test]
-    fn a_folder_without_a_server_is_named() {
+    fn rejects_a_directory_without_a_server() {
         let error = bin_folder(Path::new("/nonexistent")).unwrap_err().to_string();
-        assert!(error.starts_with("/nonexistent holds no PostgreSQL server"), "{error}");
+        assert!(error.starts_with("no PostgreSQL server in \"/nonexistent\""), "{error}");
     }
 }

@@ -1,4 +1,5 @@
-//! The folder for downloads and homes: writable, open to the server's user, and nobody else's.
+//! The cache directory for downloads and home directories. It must be writable, accessible to the
+//! server's user, and not owned by any other user.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +10,7 @@ use super::error::{EmbeddedError, Result};
 use super::files::file;
 use super::options::Options;
 
-/// Folders that could hold downloads and homes, best first.
+/// Returns the candidates for the cache directory, in order of preference.
 pub(super) fn cache_candidates(options: &Options) -> Vec<PathBuf> {
     if let Some(cache) = &options.cache {
         return vec![cache.clone()];
@@ -27,28 +28,28 @@ pub(super) fn cache_candidates(options: &Options) -> Vec<PathBuf> {
     candidates
 }
 
-/// The first candidate that can be written and that the server's user can enter.
+/// Returns the first candidate that is writable and accessible to the server's user.
 pub(super) fn cache(options: &Options, account: &Account) -> Result<PathBuf> {
     let mut reasons = Vec::new();
     let mut candidates = cache_candidates(options);
     for folder in &candidates {
-        // Nothing is made below a closed folder: root's own home stays as it was.
-        if let Some(closed) = account.first_closed(folder) {
+        // Checked before anything is created, so that root's home directory remains unchanged.
+        if let Some(inaccessible) = account.first_inaccessible(folder) {
             reasons.push(EmbeddedError::NotTraversable {
                 account: account.name.clone(),
-                folder: closed,
+                folder: inaccessible,
             });
             continue;
         }
-        match usable(folder, account) {
+        match ensure_usable(folder, account) {
             Ok(()) => return Ok(folder.clone()),
             Err(error) => reasons.push(error),
         }
     }
     match reasons.pop() {
-        // A folder that was asked for by name has its own reason.
+        // The user specified the directory: report its own error.
         Some(reason) if candidates.len() == 1 => Err(reason),
-        _ => Err(EmbeddedError::NoPlace(
+        _ => Err(EmbeddedError::NoCacheDir(
             candidates
                 .drain(..)
                 .map(|path| path.display().to_string())
@@ -58,41 +59,42 @@ pub(super) fn cache(options: &Options, account: &Account) -> Result<PathBuf> {
     }
 }
 
-/// Makes `folder` with all its parents, open to the server's user; whether that worked and the
-/// folder can be written.
-pub(super) fn usable(folder: &Path, account: &Account) -> Result<()> {
-    make_folder(folder)?;
-    if let Some(closed) = account.first_closed(folder) {
+/// Creates `folder` and its parents if necessary. Fails if it is not accessible to the server's user
+/// or not writable.
+pub(super) fn ensure_usable(folder: &Path, account: &Account) -> Result<()> {
+    create_folder(folder)?;
+    if let Some(inaccessible) = account.first_inaccessible(folder) {
         return Err(EmbeddedError::NotTraversable {
             account: account.name.clone(),
-            folder: closed,
+            folder: inaccessible,
         });
     }
     let probe = folder.join(format!(".write-test-{}", std::process::id()));
-    fs::write(&probe, b"").map_err(file("write into", folder))?;
-    fs::remove_file(&probe).map_err(file("write into", folder))
+    fs::write(&probe, b"").map_err(file("write to", folder))?;
+    fs::remove_file(&probe).map_err(file("write to", folder))
 }
 
-fn make_folder(folder: &Path) -> Result<()> {
+fn create_folder(folder: &Path) -> Result<()> {
     if folder.is_dir() {
-        return trusted(folder, &[]);
+        return check_owner(folder, &[]);
     }
-    fs::create_dir_all(folder).map_err(file("make the folder", folder))?;
+    fs::create_dir_all(folder).map_err(file("create directory", folder))?;
     set_mode(folder, 0o755)
 }
 
-/// Makes sure that nobody else put a folder here: /tmp and /var/tmp are open to all, and what lies
-/// in the cache is executed. `others` are users beside root and this one who may own it.
-pub(super) fn trusted(folder: &Path, others: &[u32]) -> Result<()> {
+/// Fails if another user created the directory. Anyone can create files in /tmp and /var/tmp, and
+/// riops executes programs from the cache. `others` are the ids of users, besides root and the
+/// current user, that may own the directory.
+pub(super) fn check_owner(folder: &Path, others: &[u32]) -> Result<()> {
     use std::os::unix::fs::MetadataExt;
-    let metadata = fs::symlink_metadata(folder).map_err(file("look at", folder))?;
+    let metadata = fs::symlink_metadata(folder).map_err(file("stat", folder))?;
     let owner = metadata.uid();
     let known =
         owner == 0 || owner == rustix::process::geteuid().as_raw() || others.contains(&owner);
     let below_tmp = folder.starts_with("/tmp") || folder.starts_with("/var/tmp");
     if below_tmp && (metadata.is_symlink() || !metadata.is_dir() || !known) {
-        let stranger = std::io::Error::other("somebody else has made it");
-        return Err(file("trust", folder)(stranger));
+        let cause = std::io::Error::other("it is not a directory, or it belongs to another user");
+        return Err(file("use directory", folder)(cause));
     }
     Ok(())
 }
@@ -106,7 +108,7 @@ pub(super) fn set_mode(path: &Path, mode: u32) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn me() -> Account {
+    fn current_user() -> Account {
         Account {
             name: "me".to_owned(),
             uid: rustix::process::geteuid().as_raw(),
@@ -116,12 +118,12 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_that_is_a_file_is_refused_with_its_reason() {
+    fn rejects_a_cache_path_below_a_file() {
         let top = tempfile::tempdir().unwrap();
         let blocked = top.path().join("file");
         fs::write(&blocked, b"").unwrap();
         let options = Options { cache: Some(blocked.join("cache")), ..Options::default() };
-        let error = cache(&options, &me()).unwrap_err().to_string();
+        let error = cache(&options, &current_user()).unwrap_err().to_string();
         assert!(error.contains("file/cache"), "{error}");
     }
 }

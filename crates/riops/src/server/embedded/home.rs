@@ -1,4 +1,4 @@
-//! The folders and files of one server.
+//! The home directory of one embedded server: its files and directories.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use super::files::file;
 use super::postmaster;
 use super::state::State;
 
-/// The folders and files of one server.
+/// The home directory of one embedded server.
 #[derive(Debug, Clone)]
 pub struct Home {
     pub(super) folder: PathBuf,
@@ -19,19 +19,19 @@ impl Home {
         self.folder.join(name)
     }
 
-    /// The server's data.
+    /// Returns the data directory.
     #[must_use]
     pub fn data(&self) -> PathBuf {
         self.path("data")
     }
 
-    /// What the server logs.
+    /// Returns the path of the server log.
     #[must_use]
     pub fn log(&self) -> PathBuf {
         self.path("server.log")
     }
 
-    /// The home folder itself.
+    /// Returns the home directory itself.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -51,7 +51,7 @@ impl Home {
         serde_json::from_slice(&fs::read(self.path("state.json")).ok()?).ok()
     }
 
-    /// The state of the server, where it is running.
+    /// Returns the state of the server if it is running.
     pub(super) fn running(&self) -> Option<State> {
         let state = self.read_state()?;
         postmaster::is_running(&self.data(), state.pid).then_some(state)

@@ -1,11 +1,11 @@
-//! PostgreSQL servers: the version that is downloaded, and those that are installed here.
+//! PostgreSQL servers: the version to download, and the servers installed on this machine.
 
 use std::path::PathBuf;
 
-/// The version that is downloaded.
+/// The PostgreSQL version to download.
 pub(super) const EMBEDDED_VERSION: &str = "18.6.0";
 
-/// Servers that are installed on this machine, newest first.
+/// Returns the directories of the servers installed on this machine, newest first.
 pub(super) fn installed() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     let parents = ["/usr/lib/postgresql", "/opt/homebrew/opt", "/usr/local/opt", "/usr"];

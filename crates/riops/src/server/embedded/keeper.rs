@@ -1,10 +1,10 @@
-//! The keeper: a small process that is the server's parent and outlives every riops that uses it.
+//! The keeper: a small process that is the server's parent and outlives every riops process that
+//! uses the server.
 //!
-//! It starts the server, says so on its standard output, and then waits for either of two things:
-//! the server ends, or nobody holds the lock on `users.lock` any more. In the second case it stops
-//! the server: with time for a checkpoint where the last user left in good order, at once where it
-//! was killed. Should the keeper itself be killed, the kernel's parent-death signal stops the
-//! server.
+//! It starts the server, reports this on its standard output, and then waits until the server exits
+//! or no process holds the lock on `users.lock`. In the second case it stops the server: with a
+//! checkpoint if the last user exited normally, immediately if it was killed. If the keeper itself
+//! is killed, the kernel's parent-death signal stops the server.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -16,33 +16,33 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::account::Account;
-use super::postmaster::{self, LOOK_AGAIN, ShutdownMode};
+use super::postmaster::{self, POLL_INTERVAL, ShutdownMode};
 
-/// What the keeper has to know; it comes as JSON on its standard input.
+/// The specification of the server to run, passed as JSON on the keeper's standard input.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct KeeperSpec {
-    /// The server's program.
+    /// Path of the `postgres` program.
     pub(super) program: PathBuf,
-    /// Its arguments.
+    /// Arguments of the program.
     pub(super) arguments: Vec<String>,
-    /// Its user.
+    /// User that the server runs as.
     pub(super) account: Account,
-    /// The home folder.
+    /// Home directory of the server.
     pub(super) home: PathBuf,
 }
 
-/// What the keeper says when the server takes connections; anything else is an error's text.
+/// The line that the keeper prints when the server accepts connections; any other text is an error.
 pub(super) const READY: &str = "ready";
-/// Between looks at a server that is to stay although nobody uses it.
-const PERSISTENT_CHECK: Duration = Duration::from_secs(1);
+/// How often a persistent server is checked.
+const PERSISTENT_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Runs a server to its end; the body of the keeper process.
+/// Runs a server until it exits; the body of the keeper process.
 ///
 /// # Errors
-/// Where the server cannot be started; the same text went to the standard output.
+/// The server cannot be started; the same error is written to the standard output.
 pub fn run(input: &mut impl io::Read, output: &mut impl Write) -> io::Result<()> {
-    // A Ctrl-C on the terminal is for riops; the server's end is decided here. This fails only
-    // for the leader of a group, which the keeper is not.
+    // Ctrl-C on the terminal must reach riops, but not the keeper and the server. This fails only
+    // for a process group leader, which the keeper is not.
     let _ = rustix::process::setsid();
     let spec: KeeperSpec = serde_json::from_reader(input)?;
     let data = spec.home.join("data");
@@ -55,12 +55,12 @@ pub fn run(input: &mut impl io::Read, output: &mut impl Write) -> io::Result<()>
     };
     while postmaster::pid_file(&data) != Some((pid_of(&server), true)) {
         if let Some(status) = server.try_wait()? {
-            writeln!(output, "it ended while starting ({status})")?;
-            return Err(io::Error::other("the server ended while starting"));
+            writeln!(output, "exited during startup ({status})")?;
+            return Err(io::Error::other("the server exited during startup"));
         }
-        std::thread::sleep(LOOK_AGAIN);
+        std::thread::sleep(POLL_INTERVAL);
     }
-    // Whoever waits for this line may be gone: then the lock is free, and the server is stopped.
+    // If the process that waits for this line has exited, the lock is free and the server is stopped.
     let _ = writeln!(output, "{READY}").and_then(|()| output.flush());
     let pid = pid_of(&server);
     std::thread::spawn(move || stop_when_unused(&spec.home, pid));
@@ -71,16 +71,16 @@ fn pid_of(server: &Child) -> i32 {
     i32::try_from(server.id()).unwrap_or_default()
 }
 
-/// Waits until nobody uses the server, and stops it.
+/// Waits until no process uses the server, and stops it.
 fn stop_when_unused(home: &Path, pid: i32) {
     let persistent = home.join("persistent");
-    // Without the lock users cannot be told apart: then the server stays until it is stopped.
+    // Without the lock file the users are unknown: the server runs until `riops server stop`.
     let Ok(users) = File::options().write(true).open(home.join("users.lock")) else {
         return;
     };
     loop {
         while persistent.exists() {
-            std::thread::sleep(PERSISTENT_CHECK);
+            std::thread::sleep(PERSISTENT_POLL_INTERVAL);
         }
         if users.lock().is_err() {
             return;
@@ -88,7 +88,7 @@ fn stop_when_unused(home: &Path, pid: i32) {
         if !persistent.exists() {
             break;
         }
-        // The last user has asked for it to stay.
+        // The last user made the server persistent.
         let _ = users.unlock();
     }
     let mode =
@@ -107,9 +107,9 @@ fn spawn(spec: &KeeperSpec) -> io::Result<Child> {
         .spawn()
 }
 
-/// A command that runs as the server's user, in its home, with an environment of its own, and not
-/// longer than the thread that starts it: the keeper's and the command's main threads, which live
-/// as long as their processes.
+/// Returns a command that runs as the server's user, in the home directory, with a clean
+/// environment. It is stopped when the thread that starts it exits. Callers are the main threads of
+/// the keeper and of riops, which live as long as their processes.
 #[cfg_attr(
     target_os = "linux",
     expect(unsafe_code, reason = "the parent-death signal can only be set between fork and exec")
@@ -124,8 +124,8 @@ pub(super) fn command(program: &Path, account: &Account, home: &Path) -> Command
     #[cfg(target_os = "linux")]
     unsafe {
         command.pre_exec(|| {
-            // SIGQUIT is the server's immediate shutdown: all its processes end, and the next
-            // start recovers. Set here, since a change of the user would clear it.
+            // SIGQUIT requests an immediate shutdown: all server processes exit, and the next start
+            // runs crash recovery. Set after the change of the user, which would clear it.
             rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::QUIT))?;
             Ok(())
         });
@@ -133,7 +133,7 @@ pub(super) fn command(program: &Path, account: &Account, home: &Path) -> Command
     command
 }
 
-/// Makes an empty log that the keeper, and the server through it, appends to.
+/// Creates an empty log, to which the keeper and the server append.
 pub(super) fn new_log(path: &Path) -> io::Result<()> {
     fs::write(path, b"")
 }

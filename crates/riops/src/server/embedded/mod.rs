@@ -1,14 +1,14 @@
-//! A PostgreSQL server of riops's own, for everybody who has no other at hand.
+//! An embedded PostgreSQL server, used when no other server is specified.
 //!
-//! The life of the server does not hang on the life of one riops. Whoever uses it holds a shared
-//! lock on `users.lock`; a small keeper process is the server's parent and waits for the moment in
-//! which nobody holds that lock any more, however they went, and then stops the server. A lock is
-//! the one thing that the kernel gives back even after SIGKILL.
+//! Several riops processes can share one server, so it must not depend on the process that started
+//! it. Every riops process that uses the server holds a shared lock on `users.lock`. A small keeper
+//! process is the server's parent: it waits for an exclusive lock on that file, and stops the server
+//! when it gets it. The kernel releases a lock even if its holder is killed with SIGKILL.
 //!
-//! Files of one server, in its home folder: `data/` and `socket/` (the server's), `state.json`
-//! (address and password of the running server), `users.lock`, `start.lock`, `persistent` (made
-//! by `riops server start`: stay when nobody is left), `leaving` (somebody left in good order:
-//! take the time for a clean shutdown), `server.log`.
+//! Files in the home directory of a server: `data/` and `socket/` (the server's), `state.json`
+//! (address and password of the running server), `users.lock`, `start.lock`, `persistent` (created
+//! by `riops server start`: keep running without users), `leaving` (a user exited normally, so
+//! there is time for a clean shutdown), `server.log`.
 
 mod account;
 mod binaries;
@@ -41,10 +41,10 @@ use super::conninfo::ConnInfo;
 use crate::host::Interrupt;
 use binaries::Binaries;
 use error::Result;
-use files::{absent, file, remove_marker, try_lock};
+use files::{file, ignore_not_found, remove_marker, try_lock};
 
-/// The embedded server in use by this process. Dropping it leaves the server in good order, and
-/// stops it where nobody else uses it.
+/// The embedded server in use by this process. Dropping it releases the server, and stops it
+/// cleanly if no other process uses it.
 #[derive(Debug)]
 pub struct Embedded {
     home: Home,
@@ -53,13 +53,13 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Uses the running server, or starts one: downloads it, makes its data folder and recovers
-    /// what an earlier crash left, as far as each is needed. `keeper` is the program that becomes
-    /// the server's keeper when it is called with `server keep`; `notify` takes notices for the
-    /// user.
+    /// Uses the running server, or starts one. If necessary, downloads the server, creates its data
+    /// directory and cleans up after a crash. `keeper` is the program that becomes the keeper
+    /// process when it is called with `server keep`; `notify` receives notices for the user.
     ///
     /// # Errors
-    /// [`EmbeddedError`]
+    /// [`EmbeddedError`] if the server cannot be downloaded, initialized or started, or is running
+    /// with other settings.
     pub fn acquire(
         options: &Options,
         keeper: &Path,
@@ -74,7 +74,7 @@ impl Embedded {
         users.lock_shared().map_err(file("lock", &home.path("users.lock")))?;
         let starting = home.open_lock("start.lock")?;
         if !try_lock(&starting, &home.path("start.lock"))? {
-            notify("another riops is starting the embedded server: waiting for it");
+            notify("waiting for another riops process to start the embedded server");
             starting.lock().map_err(file("lock", &home.path("start.lock")))?;
         }
         let account = match options.user {
@@ -92,37 +92,37 @@ impl Embedded {
         Ok(Self { home, state, users: Some(users) })
     }
 
-    /// How to connect through the socket.
+    /// Returns the connection settings for the Unix socket.
     #[must_use]
     pub fn conninfo(&self) -> ConnInfo {
         self.state.conninfo()
     }
 
-    /// What is known of the server.
+    /// Returns the state of the running server.
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// Its folders.
+    /// Returns the server's home directory.
     #[must_use]
     pub fn home(&self) -> &Home {
         &self.home
     }
 
-    /// Lets the server run on when nobody uses it any more, until `stop`.
+    /// Keeps the server running without users, until `stop`.
     ///
     /// # Errors
-    /// [`EmbeddedError::File`]
+    /// [`EmbeddedError::File`] if the marker file cannot be written.
     pub fn make_persistent(&self) -> Result<()> {
         let path = self.home.path("persistent");
         fs::write(&path, b"").map_err(file("write", &path))
     }
 
-    /// Stops using the server; the last one to leave stops it, unless it is to stay.
+    /// Releases the server. The last user stops it, unless it is persistent.
     ///
     /// # Errors
-    /// [`EmbeddedError`] where the server does not stop.
+    /// [`EmbeddedError::File`] if the marker file cannot be written or the lock fails.
     pub fn leave(mut self) -> Result<()> {
         self.release()
     }
@@ -134,7 +134,7 @@ impl Embedded {
         if self.home.is_persistent() {
             return Ok(());
         }
-        // Whoever stops the server from now on, the keeper included, may take its time.
+        // From now on the server can be shut down cleanly, also by the keeper.
         let leaving = self.home.path("leaving");
         fs::write(&leaving, b"").map_err(file("write", &leaving))?;
         let lock_path = self.home.path("users.lock");
@@ -142,7 +142,7 @@ impl Embedded {
         if users.try_lock().is_ok() {
             postmaster::stop(&self.home.data(), self.state.pid, ShutdownMode::Fast);
         } else if users.try_lock_shared().is_err() {
-            // The keeper was quicker: it stops the server and then lets go.
+            // The keeper got the lock first; it releases the lock after it has stopped the server.
             users.lock_shared().map_err(file("lock", &lock_path))?;
         }
         Ok(())
@@ -151,49 +151,49 @@ impl Embedded {
 
 impl Drop for Embedded {
     fn drop(&mut self) {
-        // An error here has no one to hear it; the keeper stops the server in any case.
+        // Drop cannot report an error, and the keeper stops the server in any case.
         let _ = self.release();
     }
 }
 
-/// A running server keeps its settings: asking for others must not be ignored.
+/// Rejects settings that differ from those of the running server, instead of ignoring them.
 fn check_settings(state: &State, options: &Options) -> Result<()> {
     if let Some(port) = options.port.filter(|&port| port != state.port) {
-        return Err(EmbeddedError::OtherSettings {
+        return Err(EmbeddedError::SettingsConflict {
             running: format!("port {}", state.port),
-            wanted: port.to_string(),
+            requested: port.to_string(),
         });
     }
-    for (name, wanted) in &options.settings {
+    for (name, requested) in &options.settings {
         let found = state.settings.iter().rev().find(|(known, _)| known == name);
         let running = found.map_or("its default", |(_, value)| value.as_str());
-        if running != wanted {
-            return Err(EmbeddedError::OtherSettings {
+        if running != requested {
+            return Err(EmbeddedError::SettingsConflict {
                 running: format!("{name}={running}"),
-                wanted: wanted.clone(),
+                requested: requested.clone(),
             });
         }
     }
     Ok(())
 }
 
-/// What `riops server status` tells.
+/// The status that `riops server status` reports.
 #[derive(Debug, Clone)]
 pub struct Status {
-    /// Its folders.
+    /// The server's home directory.
     pub home: Home,
-    /// The running server; `None` where it is stopped.
+    /// The running server; `None` if it is stopped.
     pub running: Option<State>,
-    /// Whether it stays when nobody uses it.
+    /// Whether it keeps running without users.
     pub persistent: bool,
-    /// Whether a riops uses it now.
+    /// Whether a riops process is using it.
     pub in_use: bool,
 }
 
-/// Looks at the server without starting it. `None` where it has never been started.
+/// Returns the status of the server without starting it; `None` if it has never been started.
 ///
 /// # Errors
-/// [`EmbeddedError`]
+/// [`EmbeddedError`] if the server's user cannot be determined or its files cannot be accessed.
 pub fn status(options: &Options) -> Result<Option<Status>> {
     let account = Account::choose(options.user.as_deref())?;
     let Some(home) = places::existing_home(options, &account)? else {
@@ -204,10 +204,11 @@ pub fn status(options: &Options) -> Result<Option<Status>> {
     Ok(Some(Status { running: home.running(), persistent: home.is_persistent(), in_use, home }))
 }
 
-/// Stops the server. With `force` also where another riops uses it. Returns whether one ran.
+/// Stops the server; with `force`, even if another riops process is using it. Returns whether it was
+/// running.
 ///
 /// # Errors
-/// [`EmbeddedError::InUse`]
+/// [`EmbeddedError::InUse`] without `force`, if another riops process is using the server.
 pub fn stop(options: &Options, force: bool) -> Result<bool> {
     let account = Account::choose(options.user.as_deref())?;
     match places::existing_home(options, &account)? {
@@ -216,7 +217,7 @@ pub fn stop(options: &Options, force: bool) -> Result<bool> {
     }
 }
 
-/// Also returns the lock that keeps others from starting it again, where it could be had.
+/// Also returns the lock that prevents other processes from starting the server, if it was acquired.
 fn stop_home(home: &Home, force: bool) -> Result<(bool, Option<File>)> {
     let users = home.open_lock("users.lock")?;
     let alone = users.try_lock().is_ok();
@@ -231,21 +232,21 @@ fn stop_home(home: &Home, force: bool) -> Result<(bool, Option<File>)> {
     Ok((running.is_some(), alone.then_some(users)))
 }
 
-/// Stops the server and removes all its data. Returns whether there were any.
+/// Stops the server and removes its data. Returns whether any data existed.
 ///
 /// # Errors
-/// [`EmbeddedError`]
+/// [`EmbeddedError::InUse`] as in [`stop`], or [`EmbeddedError::File`] if the data cannot be removed.
 pub fn reset(options: &Options, force: bool) -> Result<bool> {
     let account = Account::choose(options.user.as_deref())?;
     let Some(home) = places::existing_home(options, &account)? else {
         return Ok(false);
     };
     let (_, _lock) = stop_home(&home, force)?;
-    postmaster::end_leftovers(&home.data());
+    postmaster::kill_leftovers(&home.data());
     let data = home.data();
     let existed = data.exists();
     for folder in [data, home.path("data.new")] {
-        absent(fs::remove_dir_all(&folder)).map_err(file("remove", &folder))?;
+        ignore_not_found(fs::remove_dir_all(&folder)).map_err(file("remove", &folder))?;
     }
     Ok(existed)
 }

@@ -1,22 +1,23 @@
-//! What the user decided about the embedded server.
+//! Options of the embedded server.
 
 use std::path::PathBuf;
 
-/// What the user decided about the embedded server.
+/// Options of the embedded server.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The folder with `bin/postgres`, or that `bin` itself; otherwise the downloaded one.
+    /// Directory that contains `bin/postgres`, or that `bin` directory itself; default: the
+    /// downloaded server.
     pub server_dir: Option<PathBuf>,
-    /// The home folder of the server.
+    /// Home directory of the server; default: a subdirectory of the cache directory.
     pub data: Option<PathBuf>,
-    /// The folder for downloads, and for homes where none is given.
+    /// Cache directory for downloads and default home directories.
     pub cache: Option<PathBuf>,
-    /// The user that the server runs as, where riops runs as root.
+    /// User that the server runs as if riops runs as root.
     pub user: Option<String>,
-    /// A fixed port, instead of a free one.
+    /// TCP port; default: any free port.
     pub port: Option<u16>,
-    /// The address to listen on, instead of 127.0.0.1: several servers make a cluster.
+    /// Address to listen on; default: 127.0.0.1. Servers on several addresses form a cluster.
     pub address: Option<String>,
-    /// Settings by name, on top of those fit for a benchmark.
+    /// Names and values of settings, in addition to the defaults for benchmarks.
     pub settings: Vec<(String, String)>,
 }

@@ -1,32 +1,33 @@
-//! The folders of a server: its home, and where its socket fits.
+//! The directories of a server: its home directory and its socket directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::account::Account;
 use super::binaries::Binaries;
-use super::cache::{cache, cache_candidates, set_mode, trusted, usable};
+use super::cache::{cache, cache_candidates, check_owner, ensure_usable, set_mode};
 use super::error::{EmbeddedError, Result};
 use super::files::file;
 use super::home::Home;
 use super::options::Options;
 
-/// The longest address of a socket: 108 bytes with the closing zero on Linux, 104 elsewhere.
+/// Maximum length of a socket path. With the terminating zero the limit is 108 bytes on Linux and
+/// 104 on other systems.
 const SOCKET_BYTES_MAX: usize = 103;
-/// The longest name in a socket's folder: `.s.PGSQL.65535.lock`.
+/// Length of a slash and the longest file name in a socket directory, `.s.PGSQL.65535.lock`.
 const SOCKET_NAME_BYTES: usize = 20;
 
-/// The home of the server that `options` mean, made where it does not exist yet.
+/// Returns the home directory of the server specified by `options`. Creates it if it does not exist.
 pub(super) fn home(options: &Options, binaries: &Binaries, account: &Account) -> Result<Home> {
     let folder = match &options.data {
         Some(folder) => absolute(folder)?,
         None => cache(options, account)?.join("server").join(binaries.home_name()),
     };
-    usable(&folder, account)?;
+    ensure_usable(&folder, account)?;
     Ok(Home { folder })
 }
 
-/// The home of the server that `options` mean, where it exists.
+/// Returns the home directory of the server specified by `options`, if it exists.
 pub(super) fn existing_home(options: &Options, account: &Account) -> Result<Option<Home>> {
     if let Some(folder) = &options.data {
         let folder = absolute(folder)?;
@@ -35,21 +36,21 @@ pub(super) fn existing_home(options: &Options, account: &Account) -> Result<Opti
     let name = Binaries::home_name_of(options)?;
     let mut homes: Vec<Home> = cache_candidates(options)
         .into_iter()
-        .filter(|cache| account.first_closed(cache).is_none())
+        .filter(|cache| account.first_inaccessible(cache).is_none())
         .map(|cache| Home { folder: cache.join("server").join(&name) })
         .filter(|home| home.folder.is_dir())
         .collect();
-    // Where there are several, the one that runs is meant.
+    // If several exist, prefer the one with a running server.
     let running = homes.iter().position(|home| home.running().is_some());
     Ok((!homes.is_empty()).then(|| homes.swap_remove(running.unwrap_or(0))))
 }
 
 fn absolute(folder: &Path) -> Result<PathBuf> {
-    std::path::absolute(folder).map_err(file("find", folder))
+    std::path::absolute(folder).map_err(file("resolve", folder))
 }
 
-/// The folder for the server's socket, closed to all but its user: in the home, or where that is
-/// too deep, in the folder for temporary files.
+/// Returns the directory for the server's socket, accessible only to the server's user. It is in the
+/// home directory, or in /tmp if that path would be too long.
 pub(super) fn socket_folder(home: &Home, account: &Account) -> Result<PathBuf> {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut folder = home.path("socket");
@@ -64,11 +65,11 @@ pub(super) fn socket_folder(home: &Home, account: &Account) -> Result<PathBuf> {
     if let Err(error) = fs::create_dir(&folder)
         && error.kind() != std::io::ErrorKind::AlreadyExists
     {
-        return Err(file("make the folder", &folder)(error));
+        return Err(file("create directory", &folder)(error));
     }
-    trusted(&folder, &[account.uid])?;
+    check_owner(&folder, &[account.uid])?;
     set_mode(&folder, 0o700)?;
-    account.own(&folder)?;
+    account.take_ownership(&folder)?;
     Ok(folder)
 }
 
@@ -78,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    fn me() -> Account {
+    fn current_user() -> Account {
         Account {
             name: "me".to_owned(),
             uid: rustix::process::geteuid().as_raw(),
@@ -88,12 +89,12 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_home_gets_a_short_socket() {
+    fn uses_a_short_socket_path_for_a_long_home_path() {
         let top = tempfile::tempdir().unwrap();
         let shallow = Home { folder: top.path().to_owned() };
-        assert_eq!(socket_folder(&shallow, &me()).unwrap(), top.path().join("socket"));
+        assert_eq!(socket_folder(&shallow, &current_user()).unwrap(), top.path().join("socket"));
         let deep = Home { folder: top.path().join("x".repeat(120)) };
-        let folder = socket_folder(&deep, &me()).unwrap();
+        let folder = socket_folder(&deep, &current_user()).unwrap();
         assert!(folder.as_os_str().len() + SOCKET_NAME_BYTES <= SOCKET_BYTES_MAX);
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
         fs::remove_dir(folder).unwrap();

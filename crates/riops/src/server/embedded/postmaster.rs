@@ -1,7 +1,7 @@
-//! The running server as the operating system sees it: is it alive, is it ready, make it end.
+//! The server's processes: checks whether the server is running and ready, and stops it.
 //!
-//! A process counts as this server's only when it is a postgres and its working folder is this
-//! server's data folder: process numbers are used again, and what riops did not start it does not end.
+//! A process belongs to the server only if its program is `postgres` and its working directory is the
+//! server's data directory. Process ids are reused, and riops must not stop processes it did not start.
 
 use std::fs;
 use std::path::Path;
@@ -9,26 +9,27 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How the server is to end.
+/// PostgreSQL's shutdown modes, as in `pg_ctl stop --mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShutdownMode {
-    /// Ends all sessions, writes a checkpoint: nothing to recover at the next start.
+    /// Terminates all sessions and writes a checkpoint; the next start needs no recovery.
     Fast,
-    /// At once; the next start recovers from the log.
+    /// Stops at once; the next start runs crash recovery.
     Immediate,
 }
 
-/// Between looks at a process that is about to change.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// A checkpoint of a gigabyte on a slow disk has to fit.
+/// How often the state of a process is checked while it starts or stops.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// Long enough for a checkpoint of 1 GB on a slow disk.
 const FAST_TIMEOUT: Duration = Duration::from_mins(1);
-/// The postmaster itself gives its children five seconds.
+/// The postmaster kills its child processes after 5 s.
 const IMMEDIATE_TIMEOUT: Duration = Duration::from_secs(7);
 
-/// Whether the process is this server's: a postgres that works in this data folder.
+/// Returns whether the process belongs to this server: a `postgres` process whose working directory
+/// is this data directory.
 pub(super) fn is_running(data: &Path, pid: i32) -> bool {
     if !Path::new("/proc/self").exists() {
-        // Without /proc (not Linux) the process number has to do.
+        // Without /proc (not Linux) only the process id can be checked.
         return Pid::from_raw(pid)
             .is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok());
     }
@@ -40,8 +41,9 @@ pub(super) fn is_running(data: &Path, pid: i32) -> bool {
     is_postgres
         && match fs::read_link(format!("/proc/{pid}/cwd")) {
             Ok(folder) => folder == data,
-            // Root in a container may not look at another user's processes; their command lines
-            // are open to all, though sessions have overwritten theirs.
+            // In a container, root may not be permitted to read the working directory of another
+            // user's process. Command lines are readable, but backends overwrite theirs, so the
+            // parent's is checked as well.
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 is_started_on(pid, &data)
                     || parent(pid).is_some_and(|parent| is_started_on(parent, &data))
@@ -50,19 +52,21 @@ pub(super) fn is_running(data: &Path, pid: i32) -> bool {
         }
 }
 
-/// Whether the command line names the data folder.
+/// Returns whether the command line of the process contains the data directory.
 fn is_started_on(pid: i32, data: &Path) -> bool {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     line.split(|&byte| byte == 0).any(|argument| argument == data.as_os_str().as_encoded_bytes())
 }
 
-/// The fourth field of /proc/PID/stat; the second one, in parentheses, may contain anything.
+/// Returns the parent process id, the fourth field of /proc/PID/stat. The second field, in
+/// parentheses, may contain any characters.
 fn parent(pid: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// The process in `postmaster.pid` and whether it takes connections; `None` without the file.
+/// Returns the process id in `postmaster.pid` and whether the server accepts connections; `None` if
+/// the file does not exist.
 pub(super) fn pid_file(data: &Path) -> Option<(i32, bool)> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let mut lines = text.lines();
@@ -72,26 +76,27 @@ pub(super) fn pid_file(data: &Path) -> Option<(i32, bool)> {
     Some((pid, ready))
 }
 
-/// Ends the server and waits for it: as asked, then harder.
+/// Stops the server in the given mode and waits until it has exited. Escalates to an immediate
+/// shutdown and then to SIGKILL.
 pub(super) fn stop(data: &Path, pid: i32, mode: ShutdownMode) {
     let steps = [
         (Signal::INT, FAST_TIMEOUT, mode == ShutdownMode::Fast),
         (Signal::QUIT, IMMEDIATE_TIMEOUT, true),
     ];
-    for (signal, timeout, wanted) in steps {
-        if wanted && is_running(data, pid) {
+    for (signal, timeout, enabled) in steps {
+        if enabled && is_running(data, pid) {
             if let Some(pid) = Pid::from_raw(pid) {
                 let _ = kill_process(pid, signal);
             }
             wait_until(timeout, || !is_running(data, pid));
         }
     }
-    end_leftovers(data);
+    kill_leftovers(data);
 }
 
-/// Ends every process of this server that is left: sessions that outlived a killed postmaster keep
-/// its shared memory and would prevent the next start.
-pub(super) fn end_leftovers(data: &Path) {
+/// Kills all remaining processes of this server. Backends that outlive a killed postmaster hold its
+/// shared memory and would prevent the next start.
+pub(super) fn kill_leftovers(data: &Path) {
     let leftovers = || -> Vec<i32> {
         let Ok(processes) = fs::read_dir("/proc") else {
             return Vec::new();
@@ -110,7 +115,7 @@ pub(super) fn end_leftovers(data: &Path) {
     wait_until(IMMEDIATE_TIMEOUT, || leftovers().is_empty());
 }
 
-/// Removes `postmaster.pid` where the process it names is not this server's.
+/// Removes `postmaster.pid` if the process in it does not belong to this server.
 pub(super) fn remove_stale_pid_file(data: &Path) {
     if let Some((pid, _)) = pid_file(data)
         && !is_running(data, pid)
@@ -122,7 +127,7 @@ pub(super) fn remove_stale_pid_file(data: &Path) {
 fn wait_until(timeout: Duration, done: impl Fn() -> bool) {
     let deadline = Instant::now() + timeout;
     while !done() && Instant::now() < deadline {
-        std::thread::sleep(LOOK_AGAIN);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -131,17 +136,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_works_elsewhere_is_not_the_server() {
+    fn a_process_with_another_working_directory_is_not_the_server() {
         let data = tempfile::tempdir().unwrap();
         let me = i32::try_from(std::process::id()).unwrap();
         assert!(!is_running(data.path(), me));
-        // Nor is one that works there and is no postgres.
+        // The working directory matches, but the program is not postgres.
         assert!(!is_running(&std::env::current_dir().unwrap(), me));
         assert_eq!(parent(me), i32::try_from(std::os::unix::process::parent_id()).ok());
     }
 
     #[test]
-    fn a_pid_file_of_somebody_else_is_stale() {
+    fn a_pid_file_of_another_process_is_stale() {
         let data = tempfile::tempdir().unwrap();
         let file = data.path().join("postmaster.pid");
         let me = std::process::id();

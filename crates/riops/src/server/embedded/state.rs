@@ -1,4 +1,4 @@
-//! What is known of a running server.
+//! The state of a running server.
 
 use std::path::PathBuf;
 
@@ -9,43 +9,43 @@ use crate::server::conninfo::ConnInfo;
 /// The superuser of the embedded server.
 pub const USER: &str = "riops";
 
-/// Its database.
+/// The database of the embedded server that riops connects to.
 pub const DATABASE: &str = "postgres";
 
 pub(super) fn loopback() -> String {
     "127.0.0.1".to_owned()
 }
 
-/// What is known of a running server; kept beside its data for whoever comes next.
+/// The state of a running server, stored next to its data directory for later riops processes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// The postmaster's process.
+    /// Process id of the postmaster.
     pub pid: i32,
-    /// Its port.
+    /// TCP port, also part of the socket's file name.
     pub port: u16,
-    /// Its address.
+    /// Address that the server listens on.
     #[serde(default = "loopback")]
     pub address: String,
-    /// The folder of its socket.
+    /// Directory of the Unix socket.
     pub socket_dir: PathBuf,
-    /// The superuser's password, for TCP.
+    /// Password of the superuser, required over TCP.
     pub password: String,
-    /// Where its programs are.
+    /// Directory of the server programs.
     pub bin_dir: PathBuf,
-    /// What `postgres --version` says.
+    /// Output of `postgres --version`.
     pub version: String,
-    /// The settings that it was started with.
+    /// Names and values of the settings that the server was started with.
     pub settings: Vec<(String, String)>,
 }
 
 impl State {
-    /// How to connect through the socket.
+    /// Returns the connection settings for the Unix socket.
     #[must_use]
     pub fn conninfo(&self) -> ConnInfo {
         ConnInfo::unix(&self.socket_dir, self.port, USER, DATABASE)
     }
 
-    /// The address of the socket as any client takes it.
+    /// Returns the connection URI for the Unix socket.
     #[must_use]
     pub fn url(&self) -> String {
         let folder = self.socket_dir.display().to_string();
@@ -54,7 +54,7 @@ impl State {
         format!("postgresql://{USER}@/{DATABASE}?host={encoded}&port={}", self.port)
     }
 
-    /// The TCP address as any client takes it, with the password.
+    /// Returns the connection URI for TCP, with the password.
     #[must_use]
     pub fn url_tcp(&self) -> String {
         let Self { password, address, port, .. } = self;

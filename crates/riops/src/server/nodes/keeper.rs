@@ -1,51 +1,50 @@
-//! Keeping up with the nodes while a stage runs: which have come back, which have joined, whose role has
-//! changed hands.
+//! Monitors the nodes during a stage: detects nodes that return or join, and changes of roles.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::look::{LOOK_PATIENCE, listed, look, quick};
-use super::{Entry, LEFT_OUT, Nodes, Role};
+use super::look::{PROBE_TIMEOUT, listed, probe, with_probe_timeout};
+use super::{Entry, Nodes, RETRY_AFTER, Role};
 use crate::host::Interrupt;
 use crate::plan::Spread;
 use crate::server::connection::Connection;
 use crate::server::conninfo::ConnInfo;
 
 /// How often the list of nodes is read again.
-const REFRESH: Duration = Duration::from_mins(5);
-/// How often the keeper of the list looks whether there is something to do.
-const KEEPER_LOOK: Duration = Duration::from_millis(100);
+const REFRESH_INTERVAL: Duration = Duration::from_mins(5);
+/// How often the monitoring thread checks for due work.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Nodes {
-    /// Changes whenever a node has come back or joined.
+    /// Returns a counter that increases when a node returns, joins or changes its role.
     #[must_use]
     pub fn changes(&self) -> u64 {
         self.0.changes.load(Ordering::Relaxed)
     }
 
-    /// Whether there is anything to keep up with.
+    /// Returns whether the nodes must be monitored with [`Self::monitor`].
     #[must_use]
-    pub fn need_a_keeper(&self) -> bool {
+    pub fn needs_monitoring(&self) -> bool {
         self.0.spread != Spread::Off
     }
 
-    /// Watches over the list until `over`: nodes that failed are tried again, the cluster is asked for
-    /// its nodes from time to time and after errors. `changed` is called when a node has come.
-    pub fn keep(&self, over: &Interrupt, changed: &dyn Fn()) {
+    /// Monitors the nodes until `over` is set: probes failed nodes again, and reads the list of nodes
+    /// every 5 minutes and after errors. Calls `changed` if [`Self::changes`] has increased.
+    pub fn monitor(&self, over: &Interrupt, changed: &dyn Fn()) {
         let mut refreshed = Instant::now();
         while !over.requested() {
-            std::thread::sleep(KEEPER_LOOK);
+            std::thread::sleep(POLL_INTERVAL);
             let before = self.changes();
-            self.try_failed_again(over);
-            let wanted = self.0.refresh_wanted.load(Ordering::Relaxed);
-            let wait = if wanted { LEFT_OUT } else { REFRESH };
+            self.retry_failed(over);
+            let requested = self.0.refresh_requested.load(Ordering::Relaxed);
+            let wait = if requested { RETRY_AFTER } else { REFRESH_INTERVAL };
             if refreshed.elapsed() >= wait {
-                self.0.refresh_wanted.store(false, Ordering::Relaxed);
+                self.0.refresh_requested.store(false, Ordering::Relaxed);
                 refreshed = Instant::now();
                 if self.0.discovered {
                     self.refresh(over);
                 } else {
-                    self.look_at_all(over);
+                    self.probe_live(over);
                 }
             }
             if self.changes() != before {
@@ -54,10 +53,10 @@ impl Nodes {
         }
     }
 
-    fn try_failed_again(&self, over: &Interrupt) {
+    fn retry_failed(&self, over: &Interrupt) {
         let due: Vec<(usize, ConnInfo)> = {
             let entries = self.entries();
-            let due = |entry: &Entry| entry.failed_at.is_some_and(|at| at.elapsed() >= LEFT_OUT);
+            let due = |entry: &Entry| entry.failed_at.is_some_and(|at| at.elapsed() >= RETRY_AFTER);
             (0..)
                 .zip(entries.iter())
                 .filter(|(_, entry)| due(entry))
@@ -65,35 +64,35 @@ impl Nodes {
                 .collect()
         };
         for (number, conninfo) in due {
-            self.look_at(number, &conninfo, over);
+            self.probe_node(number, &conninfo, over);
         }
     }
 
-    /// Looks at one node, and keeps what is seen: a standby that was promoted takes writes.
-    fn look_at(&self, number: usize, conninfo: &ConnInfo, over: &Interrupt) {
-        let look = look(conninfo, over);
+    /// Probes one node and updates its state. A promoted standby accepts writes from now on.
+    fn probe_node(&self, number: usize, conninfo: &ConnInfo, over: &Interrupt) {
+        let result = probe(conninfo, over);
         if let Some(entry) = self.entries().get_mut(number) {
             let before = (entry.failed_at.is_some(), entry.node.role);
-            entry.failed_at = look.is_err().then(Instant::now);
-            if let Ok((role, _)) = look
+            entry.failed_at = result.is_err().then(Instant::now);
+            if let Ok((role, _)) = result
                 && !self.0.discovered
             {
                 entry.node.role = role;
             }
-            if look_is_news(before, (entry.failed_at.is_some(), entry.node.role)) {
+            if may_move_sessions(before, (entry.failed_at.is_some(), entry.node.role)) {
                 self.0.changes.fetch_add(1, Ordering::Relaxed);
             }
-            // Where it has come back the cluster may not have named it for a while.
+            // The cluster may have removed a failed node from its list.
             if before.0 && entry.failed_at.is_none() {
-                self.0.refresh_wanted.store(true, Ordering::Relaxed);
+                self.0.refresh_requested.store(true, Ordering::Relaxed);
             }
         }
     }
 
-    /// Looks at the nodes that were named by hand: roles may have changed hands.
-    fn look_at_all(&self, over: &Interrupt) {
+    /// Probes the available nodes of a list given by the user, because their roles may have changed.
+    fn probe_live(&self, over: &Interrupt) {
         for (number, node) in self.live() {
-            self.look_at(number, &node, over);
+            self.probe_node(number, &node, over);
         }
     }
 
@@ -105,16 +104,17 @@ impl Nodes {
             .collect()
     }
 
-    /// Asks a node that answers for all of them. Who is not named any more gets no further sessions.
+    /// Reads the list of nodes from an available node. Nodes that are no longer listed get no further
+    /// sessions.
     fn refresh(&self, over: &Interrupt) {
-        let ask = |conninfo: &ConnInfo| {
-            let mut connection = Connection::open(&quick(conninfo), over)?;
-            connection.set_deadline(Some(Instant::now() + LOOK_PATIENCE));
+        let read_list = |conninfo: &ConnInfo| {
+            let mut connection = Connection::open(&with_probe_timeout(conninfo), over)?;
+            connection.set_deadline(Some(Instant::now() + PROBE_TIMEOUT));
             listed(&mut connection, &self.0.conninfo)
         };
         let mut found = None;
         for (number, conninfo) in self.live() {
-            match ask(&conninfo) {
+            match read_list(&conninfo) {
                 Ok(listed) => {
                     found = listed;
                     break;
@@ -144,7 +144,7 @@ impl Nodes {
     }
 }
 
-/// Whether sessions may want to move: a node has come back, or another one takes writes.
-fn look_is_news(before: (bool, Role), after: (bool, Role)) -> bool {
+/// Returns whether sessions may have to move: a node has returned, or its role has changed.
+fn may_move_sessions(before: (bool, Role), after: (bool, Role)) -> bool {
     (before.0 && !after.0) || before.1 != after.1
 }

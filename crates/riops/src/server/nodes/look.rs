@@ -1,4 +1,4 @@
-//! Finding the nodes: those that are named, or that the cluster names, and what each says of itself.
+//! Discovers the nodes, from the connection settings or from the cluster, and probes them.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
@@ -9,27 +9,27 @@ use crate::plan::Spread;
 use crate::server::connection::{Connection, ConnectionError};
 use crate::server::conninfo::{ConnInfo, Host, Server};
 
-/// How long a look at a node may take.
-pub(super) const LOOK_PATIENCE: Duration = Duration::from_secs(3);
-/// How long the list of the nodes may take.
-const LIST_PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout for probing a node.
+pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Timeout for reading the list of nodes.
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The nodes that were found, and what is to be said about them.
+/// The result of a discovery.
 #[derive(Debug)]
 pub struct Discovery {
     /// The nodes.
     pub nodes: Nodes,
-    /// What their user should hear.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
 impl Nodes {
-    /// Finds the nodes through an open connection: those of `yb_servers()` where the server has such a
-    /// function, else the servers of the settings. Each is looked at; one that does not answer is left
-    /// out for the moment.
+    /// Discovers the nodes through an open connection: those of `yb_servers()` if the server has this
+    /// function, otherwise the servers of the settings. Probes each node; unavailable nodes are excluded
+    /// temporarily.
     ///
     /// # Errors
-    /// [`ConnectionError`] where the server cannot be asked, or where no node fits the spread.
+    /// [`ConnectionError`] if the list cannot be read, or if no node matches the spread.
     pub fn discover(
         control: &mut Connection,
         conninfo: &ConnInfo,
@@ -58,19 +58,19 @@ impl Nodes {
         if nodes.len() < 2 && !discovered {
             return single(Vec::new());
         }
-        let (nodes, answered, mut warnings) = looked_at(nodes, discovered, interrupt);
+        let (nodes, answered, mut warnings) = probe_all(nodes, discovered, interrupt);
         let mut databases: Vec<&String> =
             nodes.iter().filter_map(|node| node.system.as_ref()).collect();
         databases.sort_unstable();
         databases.dedup();
         if databases.len() > 1 && !discovered {
             warnings.push(
-                "the hosts are different databases: each has data of its own, and only one of them is looked at and proved; measure each by itself, or say --spread off".to_owned(),
+                "the hosts belong to different database clusters, but riops checks and verifies the data of only one of them; measure each of them separately, or use --spread off".to_owned(),
             );
         }
         if answered.iter().all(|answered| !answered) {
             warnings.push(format!(
-                "none of the nodes that the cluster names can be reached from here: all sessions go to {}",
+                "cannot connect to any of the nodes that the cluster lists: all sessions connect to {}",
                 conninfo.address()
             ));
             return single(warnings);
@@ -82,10 +82,9 @@ impl Nodes {
             }
         }
         if let Spread::Topology(_) = spread
-            && spread_over.list().iter().all(|node| node.priority(spread) == Spread::REST)
+            && spread_over.list().iter().all(|node| node.priority(spread) == Spread::UNLISTED)
         {
-            warnings
-                .push(format!("no node stands where --spread {spread} says: all are used alike"));
+            warnings.push(format!("no node matches --spread {spread}: all nodes are used equally"));
         }
         if spread_over.allowed().is_empty() {
             return Err(ConnectionError::NoNode(spread.to_string()));
@@ -94,61 +93,67 @@ impl Nodes {
     }
 }
 
-/// A connection that shows that a node answers, and what it is.
-pub(super) fn look(
+/// Connects to a node and returns its role and system identifier.
+pub(super) fn probe(
     conninfo: &ConnInfo,
     interrupt: &Interrupt,
 ) -> Result<(Role, Option<String>), ConnectionError> {
-    let mut connection = Connection::open(&quick(conninfo), interrupt)?;
-    connection.set_deadline(Some(Instant::now() + LOOK_PATIENCE));
-    // Servers from 14 on say it at connect.
-    let told = connection.greeting().parameter("in_hot_standby").map(|value| value == "on");
-    let standby = match told {
+    let mut connection = Connection::open(&with_probe_timeout(conninfo), interrupt)?;
+    connection.set_deadline(Some(Instant::now() + PROBE_TIMEOUT));
+    // PostgreSQL 14 and later report this parameter at connect.
+    let reported = connection.session_info().parameter("in_hot_standby").map(|value| value == "on");
+    let standby = match reported {
         Some(standby) => standby,
         None => connection.query_value("select pg_is_in_recovery()")?.as_deref() == Some("t"),
     };
-    // Standbys have that of their primary. Not everybody tells.
+    // A standby has the identifier of its primary. The function may be missing or not permitted.
     let system = connection.query_value("select system_identifier from pg_control_system()");
     let role = if standby { Role::Replica } else { Role::Primary };
     Ok((role, system.ok().flatten()))
 }
 
-/// The same settings with little patience.
-pub(super) fn quick(conninfo: &ConnInfo) -> ConnInfo {
-    let mut quick = conninfo.clone();
-    quick.connect_timeout = quick.connect_timeout.min(LOOK_PATIENCE);
-    quick
+/// Returns the same settings with a connection timeout of at most [`PROBE_TIMEOUT`].
+pub(super) fn with_probe_timeout(conninfo: &ConnInfo) -> ConnInfo {
+    let mut limited = conninfo.clone();
+    limited.connect_timeout = limited.connect_timeout.min(PROBE_TIMEOUT);
+    limited
 }
 
-/// The nodes with their roles, which of them answer, and a word about those that do not.
-pub(super) fn looked_at(
+/// Probes all nodes in parallel. Returns the nodes with their roles, whether each is available, and
+/// warnings about unavailable nodes.
+pub(super) fn probe_all(
     mut nodes: Vec<Node>,
     discovered: bool,
     interrupt: &Interrupt,
 ) -> (Vec<Node>, Vec<bool>, Vec<String>) {
-    let looks: Vec<Result<(Role, Option<String>), ConnectionError>> = std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            nodes.iter().map(|node| scope.spawn(|| look(&node.conninfo, interrupt))).collect();
-        let lost = || Err(ConnectionError::Protocol("a look at a node was lost".to_owned()));
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| lost())).collect()
-    });
+    let probes: Vec<Result<(Role, Option<String>), ConnectionError>> =
+        std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                nodes.iter().map(|node| scope.spawn(|| probe(&node.conninfo, interrupt))).collect();
+            let panicked =
+                || Err(ConnectionError::Protocol("the probe thread panicked".to_owned()));
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect()
+        });
     let mut warnings = Vec::new();
     let mut answered = Vec::new();
-    for (node, look) in nodes.iter_mut().zip(looks) {
-        answered.push(look.is_ok());
-        match look {
-            // The cluster's own word counts for more.
+    for (node, probe) in nodes.iter_mut().zip(probes) {
+        answered.push(probe.is_ok());
+        match probe {
+            // For discovered nodes, the role from `yb_servers()` takes precedence.
             Ok((role, system)) if !discovered => (node.role, node.system) = (role, system),
             Ok(_) => {}
             Err(error) => {
-                warnings.push(format!("node {} gets no sessions for now: {error}", node.name));
+                warnings.push(format!(
+                    "node {} is unavailable and gets no sessions for now: {error}",
+                    node.name
+                ));
             }
         }
     }
     (nodes, answered, warnings)
 }
 
-/// The nodes that the server names; `None` where it has no such function.
+/// Returns the nodes of `yb_servers()`; `None` if the server does not have this function.
 pub(super) fn listed(
     control: &mut Connection,
     conninfo: &ConnInfo,
@@ -158,21 +163,21 @@ pub(super) fn listed(
     if control.query_value(function)?.is_none() {
         return Ok(None);
     }
-    control.set_deadline(Some(Instant::now() + LIST_PATIENCE));
+    control.set_deadline(Some(Instant::now() + LIST_TIMEOUT));
     let rows = control.query(
         "select host, port, num_connections, node_type, cloud, region, zone, public_ip
            from yb_servers() order by cloud, region, zone, host, port",
     );
     control.set_deadline(None);
     let rows = match rows {
-        // Somebody else's function of that name.
+        // An unrelated function of the same name.
         Err(ConnectionError::Server(_)) => return Ok(None),
         rows => rows?,
     };
     let field = |row: &[Option<String>], number: usize| {
         row.get(number).cloned().flatten().unwrap_or_default()
     };
-    // Whoever came by a public address goes on by public addresses.
+    // If the user connected to a public address, use the public addresses of all nodes.
     let public = rows.iter().any(|row| conninfo.names(&field(row, 7)));
     let node = |row: Vec<Option<String>>| {
         let host = field(&row, if public { 7 } else { 0 });
@@ -192,7 +197,7 @@ pub(super) fn listed(
 }
 
 impl ConnInfo {
-    /// The addresses of all servers, as far as their names are known.
+    /// Returns the IP addresses of all servers whose names can be resolved.
     pub(super) fn addresses(&self) -> Vec<SocketAddr> {
         let of = |server: &Server| -> Vec<SocketAddr> {
             match (&server.host, server.address) {
@@ -206,7 +211,7 @@ impl ConnInfo {
         self.servers.iter().flat_map(of).collect()
     }
 
-    /// The same settings for each of the servers alone.
+    /// Returns the settings for each server separately.
     pub(super) fn each_server(&self) -> impl Iterator<Item = Self> {
         self.servers.iter().map(|server| {
             let mut alone = self.clone();
@@ -216,7 +221,7 @@ impl ConnInfo {
         })
     }
 
-    /// Whether one of the servers has this name or address.
+    /// Returns whether one of the servers has this name or address.
     pub(super) fn names(&self, host: &str) -> bool {
         !host.is_empty()
             && self.servers.iter().any(|server| {

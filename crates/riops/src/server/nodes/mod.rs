@@ -1,8 +1,9 @@
-//! The nodes of a cluster: which there are, which live, and which session goes to which.
+//! The nodes of a cluster, their availability, and the assignment of sessions to nodes.
 //!
-//! Nodes are the servers that the connection settings name, or those of `yb_servers()`. The spread is
-//! deterministic: a session's home is its number modulo nodes, and only where that one does not answer
-//! does it go elsewhere. Touched when connections are made, never for a transaction.
+//! Nodes are the servers in the connection settings, or those of `yb_servers()`. The assignment is
+//! deterministic: the home node of a session is its number modulo the number of nodes. A session uses
+//! another node only if its home node is unavailable. Used when connections are opened, never in the
+//! transaction loop.
 
 mod keeper;
 mod look;
@@ -20,21 +21,21 @@ use super::conninfo::{ConnInfo, Host};
 use crate::plan::Spread;
 pub use look::Discovery;
 
-/// A node that did not answer is left out this long, as by the vendor's drivers.
-const LEFT_OUT: Duration = Duration::from_secs(5);
-/// The number of no node.
-pub const NOWHERE: usize = usize::MAX;
-/// Nodes that may join while a stage runs and still be counted.
+/// An unavailable node is excluded for this time, as in Yugabyte's smart drivers.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+/// Number of a session's node if the node is unknown.
+pub const UNKNOWN_NODE: usize = usize::MAX;
+/// Maximum number of nodes that join during a stage and are still counted.
 const JOINING_MAX: usize = 4;
 
-/// What a node is for.
-// Records store these spellings: each is a name of its own, which does not change with the variant's.
+/// Role of a node.
+// Records store the serialized names, so they are independent of the variant names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
-    /// It takes writes.
+    /// Accepts writes.
     #[serde(rename = "primary")]
     Primary,
-    /// It answers reads: a standby, or a read replica.
+    /// Read-only: a standby or a read replica.
     #[serde(rename = "replica")]
     Replica,
 }
@@ -42,25 +43,25 @@ pub enum Role {
 /// One node.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// How it is reached.
+    /// Connection settings.
     conninfo: ConnInfo,
-    /// Its addresses, where only they tell which node a session is on.
+    /// IP addresses, if they are needed to determine the node of a session.
     addresses: Vec<SocketAddr>,
-    /// Whether the spread lets sessions go to it.
+    /// Whether the spread allows sessions on this node.
     pub allowed: bool,
-    /// Whether it did not answer when somebody tried last.
+    /// Whether the last connection attempt failed.
     pub down: bool,
     /// Host and port.
     pub name: String,
-    /// Host alone.
+    /// Host without port.
     pub host: String,
-    /// What it is for.
+    /// Role.
     pub role: Role,
-    /// `cloud.region.zone`, where the cluster says so.
+    /// `cloud.region.zone`, if the cluster reports it.
     pub placement: Option<String>,
-    /// Connections that it had when somebody looked.
+    /// Number of connections when the node was last listed.
     connections: u64,
-    /// Which database cluster it belongs to, where it says so.
+    /// System identifier of the database cluster, if the node reports it.
     system: Option<String>,
 }
 
@@ -95,46 +96,46 @@ impl Node {
 #[derive(Debug, Clone)]
 struct Entry {
     node: Node,
-    /// When it did not answer last.
+    /// Time of the last failure; `None` if the node is available.
     failed_at: Option<Instant>,
-    /// Whether the cluster still names it.
+    /// Whether the cluster still lists the node.
     member: bool,
-    /// Sessions of riops on it.
+    /// Number of riops sessions on the node.
     sessions: u64,
 }
 
 #[derive(Debug)]
 struct Inner {
-    /// As they were given.
+    /// The settings given by the user.
     conninfo: ConnInfo,
     spread: Spread,
     /// Whether the sessions change rows.
     writes: bool,
     /// Whether the nodes are those of `yb_servers()`.
     discovered: bool,
-    /// Whether sessions go wherever the settings lead, and say afterwards where they are.
+    /// Whether sessions connect with the user's settings and their node is determined afterwards.
     by_address: bool,
     entries: Mutex<Vec<Entry>>,
-    /// Counts the returns and arrivals of nodes.
+    /// Number of times that a node returned, joined or changed its role.
     changes: AtomicU64,
-    refresh_wanted: AtomicBool,
+    refresh_requested: AtomicBool,
 }
 
-/// All nodes of a target. Cheap to clone: all clones are one.
+/// All nodes of a target. Clones share the same state.
 #[derive(Debug, Clone)]
 pub struct Nodes(Arc<Inner>);
 
-/// Where a session goes.
+/// The node chosen for a session.
 #[derive(Debug, Clone)]
 pub struct Choice {
-    /// The node's number, from 0.
+    /// Number of the node, from 0.
     pub node: usize,
-    /// How it is reached.
+    /// Connection settings of the node.
     pub conninfo: ConnInfo,
 }
 
 impl Nodes {
-    /// One target that is taken as it is, wherever its settings lead.
+    /// Returns a single node with the user's connection settings, which may list several servers.
     #[must_use]
     pub fn single(conninfo: &ConnInfo) -> Self {
         let node = Node { name: conninfo.address(), ..Node::of(conninfo.clone(), Role::Primary) };
@@ -156,28 +157,28 @@ impl Nodes {
             discovered,
             entries: Mutex::new(nodes.into_iter().map(entry).collect()),
             changes: AtomicU64::new(0),
-            refresh_wanted: AtomicBool::new(false),
+            refresh_requested: AtomicBool::new(false),
         }))
     }
 
     fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
-        // Nothing panics while it holds the lock.
+        // No code panics while it holds the lock.
         self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether they were found by `yb_servers()`.
+    /// Returns whether the nodes were discovered with `yb_servers()`.
     #[must_use]
     pub fn are_discovered(&self) -> bool {
         self.0.discovered
     }
 
-    /// Which session goes where.
+    /// Returns the rule that assigns sessions to nodes.
     #[must_use]
     pub fn spread(&self) -> &Spread {
         &self.0.spread
     }
 
-    /// The nodes, in the order of their numbers.
+    /// Returns the nodes in the order of their numbers.
     #[must_use]
     pub fn list(&self) -> Vec<Node> {
         let allowed = self.allowed();
@@ -191,7 +192,7 @@ impl Nodes {
             .collect()
     }
 
-    /// Numbers of the nodes that sessions may go to, whether they answer or not.
+    /// Returns the numbers of the nodes that the spread allows, including unavailable ones.
     #[must_use]
     pub fn allowed(&self) -> Vec<usize> {
         let entries = self.entries();
@@ -201,44 +202,46 @@ impl Nodes {
         }
     }
 
-    /// Forgets where the sessions of the stage before were, and tries nodes again that failed in it.
+    /// Resets the session counts of the previous stage, and makes nodes available again whose
+    /// exclusion has expired.
     pub fn begin_stage(&self) {
         for entry in self.entries().iter_mut() {
             entry.sessions = 0;
-            entry.failed_at = entry.failed_at.filter(|at| at.elapsed() < LEFT_OUT);
+            entry.failed_at = entry.failed_at.filter(|at| at.elapsed() < RETRY_AFTER);
         }
     }
 
-    /// How many there are, and may be while a stage runs.
+    /// Returns the maximum number of nodes during a stage, including nodes that may join.
     #[must_use]
-    pub fn most(&self) -> usize {
+    pub fn max_nodes(&self) -> usize {
         let known = self.entries().len();
         if self.0.discovered { known + JOINING_MAX } else { known }
     }
 
-    /// Numbers of the nodes that the spread allows, those of the first priority.
-    fn homes_of(&self, entries: &[Entry], also: impl Fn(&Entry) -> bool) -> Vec<usize> {
-        let fits = |entry: &Entry| {
+    /// Returns the numbers of the nodes that the spread allows and `filter` accepts, with the best
+    /// priority among these.
+    fn homes_of(&self, entries: &[Entry], filter: impl Fn(&Entry) -> bool) -> Vec<usize> {
+        let matches = |entry: &Entry| {
             let role = match self.0.spread {
                 Spread::Primary => entry.node.role == Role::Primary,
                 Spread::Replica => entry.node.role == Role::Replica,
-                // A standby refuses writes; a read replica of YugabyteDB passes them on.
+                // A standby rejects writes; a read replica of YugabyteDB forwards them.
                 _ => self.0.discovered || !self.0.writes || entry.node.role == Role::Primary,
             };
-            role && entry.member && also(entry)
+            role && entry.member && filter(entry)
         };
         let priority = |entry: &Entry| entry.node.priority(&self.0.spread);
-        let best = entries.iter().filter(|entry| fits(entry)).map(priority).min();
+        let best = entries.iter().filter(|entry| matches(entry)).map(priority).min();
         (0..)
             .zip(entries)
-            .filter(|(_, entry)| fits(entry) && Some(priority(entry)) == best)
+            .filter(|(_, entry)| matches(entry) && Some(priority(entry)) == best)
             .map(|(number, _)| number)
             .collect()
     }
 
-    /// Where the session of this number goes now; it counts as being there. Home where that answers,
-    /// else the node with the fewest sessions; where none answers, the one that failed first is
-    /// tried again.
+    /// Chooses the node for the session with this number, and counts the session on it: the home node
+    /// if it is available, otherwise the node with the fewest sessions. If no node is available,
+    /// chooses the one that failed first.
     #[must_use]
     pub fn choose(&self, session: u64) -> Choice {
         if self.0.spread == Spread::Off {
@@ -256,7 +259,7 @@ impl Nodes {
         Choice { node, conninfo }
     }
 
-    /// Where [`Self::choose`] would send the session now.
+    /// Returns the node that [`Self::choose`] would choose now, without counting the session.
     #[must_use]
     pub fn next(&self, session: u64) -> usize {
         match self.0.spread {
@@ -292,11 +295,11 @@ impl Nodes {
         homes.get(usize::try_from(position).ok()?).copied()
     }
 
-    /// The node that a session has come to, where only the server itself can say so; [`NOWHERE`] where
-    /// it is none of those that are known.
+    /// Returns the node of an open session. Queries the server's address if the connection settings do
+    /// not determine the node; [`UNKNOWN_NODE`] if the address belongs to no known node.
     ///
     /// # Errors
-    /// [`ConnectionError`]
+    /// [`ConnectionError`] if the query fails.
     pub fn node_of(
         &self,
         connection: &mut Connection,
@@ -314,12 +317,12 @@ impl Nodes {
                 .map(|(host, port)| SocketAddr::new(host, port)),
             _ => None,
         };
-        let is_there =
+        let has_address =
             |entry: &Entry| address.is_some_and(|address| entry.node.addresses.contains(&address));
-        Ok(self.entries().iter().position(is_there).unwrap_or(NOWHERE))
+        Ok(self.entries().iter().position(has_address).unwrap_or(UNKNOWN_NODE))
     }
 
-    /// Whether a session that is on `node` has a home that answers and is another one.
+    /// Returns whether the home node of a session on `node` is available and is another node.
     #[must_use]
     pub fn should_move(&self, session: u64, node: usize) -> bool {
         let entries = self.entries();
@@ -330,18 +333,18 @@ impl Nodes {
             })
     }
 
-    /// A session has left a node.
-    pub fn left(&self, node: usize) {
+    /// Records that a session on a node was closed.
+    pub fn session_closed(&self, node: usize) {
         if let Some(entry) = self.entries().get_mut(node) {
             entry.sessions = entry.sessions.saturating_sub(1);
         }
     }
 
-    /// A session that was to go to a node could not.
+    /// Records that a session could not be opened on a node.
     pub fn failed(&self, node: usize) {
-        self.left(node);
+        self.session_closed(node);
         self.mark_failed(node);
-        self.0.refresh_wanted.store(true, Ordering::Relaxed);
+        self.0.refresh_requested.store(true, Ordering::Relaxed);
     }
 
     fn mark_failed(&self, node: usize) {

@@ -1,4 +1,4 @@
-//! What a select that runs once tells of itself: EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON). Pure.
+//! Parses EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of a select that runs once. Pure.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use super::step::Step;
 use crate::server::Flavor;
 use crate::workload::access::{Access, AccessPath, Finding, outline};
 
-/// Deeper plans than any of these statements has.
+/// Maximum depth of a plan, greater than that of any of these statements.
 const DEPTH_MAX: usize = 32;
 
-/// Blocks that a statement has touched, its parallel workers included.
+/// Blocks accessed by a statement, including its parallel workers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of EXPLAIN")]
 pub struct StatementBuffers {
@@ -21,37 +21,37 @@ pub struct StatementBuffers {
     pub temp_written: u64,
 }
 
-/// What the server says of a statement's execution.
+/// The executed plan of a statement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StatementPlan {
-    /// The plan, one node a line.
+    /// The plan, one node per line.
     pub outline: String,
-    /// The server's own measure, without the way to the client.
+    /// Execution time measured by the server, without the transfer to the client, in milliseconds.
     pub execution_ms: Option<f64>,
-    /// Its blocks.
+    /// Blocks accessed by the statement.
     pub buffers: StatementBuffers,
-    /// Rows that its scan of the table gave.
+    /// Rows returned by the scan of the table.
     pub rows_found: f64,
-    /// Rows that this scan looked at and left out.
+    /// Rows removed by the filter of this scan.
     pub rows_left_out: f64,
-    /// How often the scan ran: once, or once for each process that took part.
+    /// Number of executions of the scan: one per participating process.
     pub scans: f64,
 }
 
 impl StatementPlan {
-    /// Rows that its scan of the table has looked at.
+    /// Returns the number of rows read by the scan of the table.
     #[must_use]
-    pub fn rows_looked_at(&self) -> u64 {
+    pub fn rows_scanned(&self) -> u64 {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "a count, which EXPLAIN gives as an average of processes"
+            reason = "a count, which EXPLAIN reports as an average per process"
         )]
         let rows = (self.rows_found + self.rows_left_out).round() as u64;
         rows
     }
 
-    /// Reads the answer; `None` where it is none.
+    /// Parses the output of EXPLAIN. Returns `None` for any other text.
     #[must_use]
     pub fn parse(json: &str) -> Option<Self> {
         let document: Value = serde_json::from_str(json).ok()?;
@@ -79,7 +79,7 @@ impl StatementPlan {
     }
 }
 
-/// The node that reads the table itself, and not an index alone.
+/// Returns the node that reads the table itself, not only an index.
 fn table_scan(node: &Value, depth: usize) -> Option<&Value> {
     if depth > DEPTH_MAX {
         return None;
@@ -90,8 +90,8 @@ fn table_scan(node: &Value, depth: usize) -> Option<&Value> {
     node.get("Plans")?.as_array()?.iter().find_map(|child| table_scan(child, depth + 1))
 }
 
-/// What a step promises of its plan; before CLUSTER the planner may take what it likes for the one name.
-fn promise(step: Step) -> Option<AccessPath> {
+/// Returns the expected access path of a step. Before CLUSTER any plan is allowed for the select of one name.
+fn expected_path(step: Step) -> Option<AccessPath> {
     let (table, index) = ("settings_loop".to_owned(), "by_name".to_owned());
     match step {
         Step::SelectR => Some(AccessPath::SeqScan { table }),
@@ -101,7 +101,7 @@ fn promise(step: Step) -> Option<AccessPath> {
 }
 
 impl Step {
-    /// What it promises, where it promises anything.
+    /// Returns its expected access path, if it has one.
     #[must_use]
     pub fn access(self) -> Option<Access> {
         Some(Access {
@@ -109,12 +109,12 @@ impl Step {
             sql: String::new(),
             arguments: Vec::new(),
             rows: 1,
-            expected: promise(self)?,
+            expected: expected_path(self)?,
             flavor: Flavor::PostgreSql,
         })
     }
 
-    /// Judges the answer to its EXPLAIN.
+    /// Compares the output of EXPLAIN with the expected access path.
     #[must_use]
     pub fn judge(self, json: &str) -> Option<Finding> {
         Some(self.access()?.judge(json))
@@ -134,7 +134,7 @@ mod tests {
                    "Actual Rows": 100.5, "Rows Removed by Filter": 20, "Actual Loops": 3}]}]}}]"#;
 
     #[test]
-    fn a_plan_tells_its_blocks_and_rows() {
+    fn parses_blocks_and_rows() {
         let plan = StatementPlan::parse(BITMAP).unwrap();
         assert_eq!((plan.rows_found, plan.rows_left_out, plan.scans), (1251.0, 0.0, 1.0));
         assert_eq!((plan.buffers.shared_hit, plan.buffers.shared_read), (4, 12));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_indexed_select_may_use_either_scan_of_its_index_and_no_other() {
+    fn the_indexed_select_must_scan_its_index() {
         assert!(Step::SelectU2.judge(BITMAP).unwrap().held);
         assert!(!Step::SelectU2.judge(PARALLEL).unwrap().held);
         assert!(Step::SelectR.judge(PARALLEL).unwrap().held);

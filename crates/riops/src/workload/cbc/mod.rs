@@ -1,7 +1,7 @@
-//! `cbc`: one wide table out of a system view, and the bulk commands that push all of it through the
-//! storage (Complete Block Check).
+//! `cbc` (Complete Block Check): creates one wide table from a system view and runs bulk commands that read
+//! or write all of its blocks.
 //!
-//! Its statements stand once, in `sql/cbc/t00…t06`, for pgbench, psql and riops alike.
+//! pgbench, psql and riops must use the same statements, which are in `sql/cbc/t00…t06`.
 
 mod explain;
 mod queries;
@@ -20,11 +20,11 @@ pub use space::{Space, size_for_memory};
 pub use step::Step;
 pub use vacuum::VacuumRates;
 
-/// The workload's name.
+/// Name of the workload.
 pub const NAME: &str = "cbc";
-/// The table, with its schema.
+/// Schema-qualified name of the table.
 pub const TABLE: &str = "riops.settings_loop";
-/// The database of its own.
+/// Name of the dedicated database.
 pub const DATABASE: &str = "riops_cbc";
 
 const SIZES: &str = include_str!("../../../../../sql/cbc/sizes.sql");
@@ -32,20 +32,20 @@ const SESSION: &str = include_str!("../../../../../sql/cbc/session.sql");
 const LEFTOVER: &str = include_str!("../../../../../sql/cbc/leftover.sql");
 const ESTIMATE: &str = include_str!("../../../../../sql/cbc/estimate.sql");
 
-/// What shows plan and buffers of a select that runs once.
+/// Prefix that shows plan and buffers of a select that runs once.
 const EXPLAIN: &str = "explain (analyze, buffers)";
 
-/// The statement of a script, for a size, without the end that psql wants.
+/// Returns the statement of a script for a size, without the final semicolon.
 fn statement(script: &str, size_gb: f64) -> String {
     fill(script, &[]).trim().trim_end_matches(';').replace(":scale", &size_gb.to_string())
 }
 
-/// The statement of a step as it is sent: a select shows its plan.
+/// Returns the statement of a step as it is sent. A select is sent with EXPLAIN.
 #[must_use]
 pub fn sql_of(step: Step, size_gb: f64) -> String {
     let sql = statement(step.text(), size_gb);
     match step {
-        // Together, as one transaction: a table that is there is riops's own.
+        // Both statements are one transaction, so every table created by riops has the comment.
         Step::CreateTable => {
             format!("{sql};\ncomment on table settings_loop is '{}'", mark())
         }
@@ -54,7 +54,8 @@ pub fn sql_of(step: Step, size_gb: f64) -> String {
     }
 }
 
-/// What the answer of a step proves of the table: its tag, or the rows that its plan has counted.
+/// Checks the number of rows in the command tag or in the plan of a step. Returns `None` for steps without
+/// a row count.
 #[must_use]
 pub fn check(
     step: Step,
@@ -71,8 +72,8 @@ pub fn check(
     let Some(plan) = plan else {
         let no_plan = Check {
             name: step.key().to_owned(),
-            expected: "a plan with its rows".to_owned(),
-            found: "none".to_owned(),
+            expected: "a plan with row counts".to_owned(),
+            found: "no plan".to_owned(),
             held: false,
         };
         return match step {
@@ -80,7 +81,7 @@ pub fn check(
             step => step.is_select().then_some(no_plan),
         };
     };
-    // Of several processes the plan shows the average, which before PostgreSQL 18 is rounded.
+    // With several processes the plan shows the average, which is rounded before PostgreSQL 18.
     let tolerance = if plan.scans > 1.0 { plan.scans } else { 0.0 };
     Some(if step == Step::SelectR {
         exact(dataset.rows(), (plan.rows_found + plan.rows_left_out).round(), tolerance)
@@ -89,36 +90,38 @@ pub fn check(
     })
 }
 
-/// The comment by which riops knows its table.
+/// Returns the comment that identifies the table created by riops.
 fn mark() -> String {
     format!("riops dataset {NAME}")
 }
 
-/// The query for `pg_relation_size` of table and index, in bytes; null where there is none yet.
+/// Returns the query for `pg_relation_size` of table and index, in bytes; NULL for one that does not exist
+/// yet.
 #[must_use]
 pub fn sizes_sql() -> String {
     fill(SIZES, &[])
 }
 
-/// What makes a session ready for a run.
+/// Returns the statement that sets up a session for a run.
 #[must_use]
 pub fn session_sql() -> String {
     fill(SESSION, &[])
 }
 
-/// The query for an index of somebody else's that has the name of the table's.
+/// Returns the query for an existing index with the name that the run would create.
 #[must_use]
 pub fn foreign_index_sql() -> String {
     "select to_regclass('riops.by_name')".to_owned()
 }
 
-/// The query for the bytes that an earlier run has left.
+/// Returns the query for the bytes left behind by an earlier run.
 #[must_use]
 pub fn leftover_sql() -> String {
     fill(LEFTOVER, &[])
 }
 
-/// The query for the rows of `pg_settings` and the bytes that one copy of them takes in the table, about.
+/// Returns the query for the number of rows of `pg_settings` and the approximate size of one copy of them
+/// in the table, in bytes.
 #[must_use]
 pub fn estimate_sql() -> String {
     fill(ESTIMATE, &[])
@@ -135,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_are_those_of_the_scripts_with_the_size_in_them() {
+    fn statements_of_the_scripts_contain_the_size() {
         let all: Vec<String> = Step::ALL
             .into_iter()
             .map(|step| format!("{} ({})\n{}", step.key(), step.script(), sql_of(step, 0.1)))
@@ -144,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn each_answer_proves_its_rows() {
+    fn checks_the_row_count_of_each_step() {
         let dataset = CbcDataset {
             size_gb: 0.1,
             settings_rows: 400,
@@ -166,7 +169,7 @@ mod tests {
         assert!(held(Step::CreateTable, 500_400, None) && !held(Step::CreateTable, 500_399, None));
         assert!(held(Step::SelectU2, 0, Some(plan(1_251.0, 0.0, 1.0))));
         assert!(!held(Step::SelectU2, 0, Some(plan(1_250.0, 0.0, 1.0))));
-        // Three processes: 166,800 rows each, rounded.
+        // Three processes with 166,800 rows each, rounded.
         assert!(held(Step::SelectR, 0, Some(plan(250_401.0, 250_001.0, 3.0))));
         assert!(!held(Step::SelectR, 0, Some(plan(250_401.0, 249_001.0, 3.0))));
         assert!(!held(Step::SelectC1, 0, None));
@@ -174,13 +177,13 @@ mod tests {
     }
 
     #[test]
-    fn the_indexed_select_is_the_same_select() {
+    fn the_select_is_the_same_before_and_after_cluster() {
         let text = |step: Step| statement(step.text(), 1.0);
         assert_eq!(text(Step::SelectC1), text(Step::SelectC2));
     }
 
     #[test]
-    fn each_key_names_its_step() {
+    fn each_key_maps_to_its_step() {
         for step in Step::ALL {
             assert_eq!(Step::of_key(step.key()), Some(step));
         }

@@ -1,10 +1,10 @@
-//! The selects of `cbc` by several sessions at once.
+//! The selects of `cbc`, repeated by several concurrent sessions.
 
 use super::{Step, session_sql, statement};
 use crate::plan::{Plan, Protocol};
 use crate::workload::access::Access;
 use crate::workload::transaction::{Outcome, Reply, Transaction};
-use crate::workload::{EVERY, Generator, SessionPlan, Stage, Statement, Work};
+use crate::workload::{ALL_STATEMENTS, Generator, SessionPlan, Stage, Statement, Work};
 
 /// A select that sessions repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,10 +18,10 @@ pub enum Query {
 }
 
 impl Query {
-    /// Those before CLUSTER.
+    /// Selects that run before CLUSTER.
     pub const BEFORE_CLUSTER: [Self; 2] = [Self::SelectMax, Self::SelectRange];
 
-    /// The name of the script for pgbench.
+    /// Returns the name of the pgbench script.
     #[must_use]
     pub fn script(self) -> &'static str {
         self.step().script()
@@ -39,7 +39,7 @@ impl Query {
         statement(self.step().text(), size_gb)
     }
 
-    /// What its statement promises, where it promises anything.
+    /// Returns the expected access path of its statement, if it has one.
     #[must_use]
     pub fn accesses(self, size_gb: f64) -> Vec<Access> {
         let named = |access: Access| Access {
@@ -50,7 +50,7 @@ impl Query {
         self.step().access().map(named).into_iter().collect()
     }
 
-    /// The stage of a plan whose sessions repeat it on a table of this size.
+    /// Returns the stage whose sessions repeat the select on a table of this size.
     #[must_use]
     pub fn stage(self, size_gb: f64, plan: &Plan) -> Stage {
         let session = |_| SessionPlan {
@@ -60,7 +60,7 @@ impl Query {
                 sql: self.sql(size_gb),
                 parameter_types: Vec::new(),
             }],
-            watched: EVERY,
+            watched: ALL_STATEMENTS,
             work: Work::Client(Box::new(QueryGenerator)),
         };
         Stage {
@@ -75,7 +75,7 @@ impl Query {
     }
 }
 
-/// The same statement again and again.
+/// Repeats the same statement.
 #[derive(Debug)]
 struct QueryGenerator;
 
@@ -92,7 +92,7 @@ impl Generator for QueryGenerator {
     }
 
     fn complete(&mut self, _: &Transaction, _: &str, outcome: &mut Outcome) {
-        // An aggregate is one row.
+        // An aggregate returns one row.
         outcome.wrong |= outcome.rows != 1;
     }
 }

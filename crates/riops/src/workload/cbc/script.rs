@@ -1,4 +1,4 @@
-//! The psql script, made of the scripts for pgbench: so that both have the same statements. Pure.
+//! Generates the psql script from the pgbench scripts, so both contain the same statements. Pure.
 
 use std::fmt::Write as _;
 
@@ -6,8 +6,8 @@ use super::{EXPLAIN, SIZES, Step};
 
 const HEAD: &str = "\
 -- Complete Block Check for psql: psql -d cbc -v scale=20 -ef cbc.sql > cbc.log 2>&1
--- Makes the table settings_loop (scale: its nominal size in GB, decimals allowed) and drops one that is
--- there; so give it a database of its own. Made of t00…t06 by riops's tests: change those.
+-- Creates the table settings_loop (scale: nominal size in GB, decimals allowed) and drops an existing one, so
+-- use a dedicated database. Generated from t00…t06 by the tests of riops: edit those files instead.
 \\timing on
 \\if :{?scale}
 \\else
@@ -21,7 +21,7 @@ select pg_stat_statements_reset();
 drop table if exists settings_loop;
 ";
 
-/// The text of `sql/cbc/cbc.sql`.
+/// Returns the text of `sql/cbc/cbc.sql`.
 #[must_use]
 pub fn psql_script() -> String {
     let mut text = HEAD.to_owned();
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_script_for_psql_has_the_statements_of_the_scripts_for_pgbench() {
+    fn the_psql_script_is_generated_from_the_pgbench_scripts() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sql/cbc/cbc.sql");
         if std::env::var_os("RIOPS_WRITE_SCRIPTS").is_some() {
             std::fs::write(path, psql_script()).unwrap();
@@ -49,7 +49,7 @@ mod tests {
         assert_eq!(
             std::fs::read_to_string(path).unwrap_or_default(),
             psql_script(),
-            "write it anew with RIOPS_WRITE_SCRIPTS=1 cargo test"
+            "regenerate it with RIOPS_WRITE_SCRIPTS=1 cargo test"
         );
     }
 }

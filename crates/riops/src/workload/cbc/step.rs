@@ -16,7 +16,7 @@ const PROGRESS_CLUSTER: &str = include_str!("../../../../../sql/cbc/progress_clu
 const PROGRESS_CREATE_INDEX: &str =
     include_str!("../../../../../sql/cbc/progress_create_index.sql");
 
-/// A statement that runs once, as a stage of its own.
+/// A statement that runs once, as a separate stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[expect(missing_docs, reason = "the names are the keys of the benchmark")]
@@ -33,7 +33,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// All of them, in the order of the benchmark.
+    /// All steps, in the order of the benchmark.
     pub const ALL: [Self; 9] = [
         Self::CreateTable,
         Self::Vacuum,
@@ -46,7 +46,7 @@ impl Step {
         Self::SelectC2,
     ];
 
-    /// The key in the collector's lines.
+    /// Returns the key used in the output of the collector.
     #[must_use]
     pub fn key(self) -> &'static str {
         match self {
@@ -62,13 +62,13 @@ impl Step {
         }
     }
 
-    /// The step of this key.
+    /// Returns the step with this key.
     #[must_use]
     pub fn of_key(key: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|step| step.key() == key)
     }
 
-    /// The name of the script for pgbench.
+    /// Returns the name of the pgbench script.
     #[must_use]
     pub fn script(self) -> &'static str {
         match self {
@@ -82,7 +82,7 @@ impl Step {
         }
     }
 
-    /// Whether plan and buffers are asked for.
+    /// Returns whether the step is a select, which runs with EXPLAIN (ANALYZE, BUFFERS).
     #[must_use]
     pub fn is_select(self) -> bool {
         matches!(
@@ -91,14 +91,15 @@ impl Step {
         )
     }
 
-    /// Whether it is meant to find nothing in the caches.
+    /// Returns whether the step is meant to run with cold caches.
     #[must_use]
     pub fn is_uncached(self) -> bool {
         matches!(self, Self::SelectU1 | Self::SelectU2)
     }
 
-    /// The query for its progress (phase, done, total) on a table of so many rows by the process that
-    /// runs it, where the server shows any. CREATE TABLE AS has none; its progress is that of the database's size.
+    /// Returns the query for its progress (phase, done, total), given the backend process and the number of
+    /// rows; `None` if the server does not report progress. The progress of CREATE TABLE AS is the growth
+    /// of the database.
     #[must_use]
     pub fn progress_sql(self, process: i32, rows: u64) -> Option<String> {
         let (template, rows) = match self {
@@ -110,7 +111,7 @@ impl Step {
         Some(fill(template, &[("process", &process.to_string()), ("rows", &rows)]))
     }
 
-    /// The text of its script.
+    /// Returns the text of its script.
     pub(super) fn text(self) -> &'static str {
         match self {
             Self::CreateTable => CREATE_TABLE,

@@ -1,16 +1,16 @@
-//! What VACUUM VERBOSE says of its own rates. Pure.
+//! Parses the rates printed by VACUUM VERBOSE. Pure.
 
-/// The rates of one VACUUM, as the server prints them: its MB are 2^20 bytes.
+/// Rates of one VACUUM, as printed by the server, whose MB are 2^20 bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VacuumRates {
-    /// Blocks that were not in shared buffers.
+    /// Read rate of blocks that were not in shared buffers, in MiB/s.
     pub read_mib_s: f64,
-    /// Blocks that it has made dirty.
+    /// Rate at which blocks were dirtied, in MiB/s.
     pub write_mib_s: f64,
 }
 
 impl VacuumRates {
-    /// Reads a notice; `None` where it says nothing of rates (before PostgreSQL 15 none does).
+    /// Parses a notice. Returns `None` if it contains no rates, as before PostgreSQL 15.
     #[must_use]
     pub fn parse(notice: &str) -> Option<Self> {
         let number = |label: &str| {
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rates_stand_in_the_last_lines_of_the_notice() {
+    fn parses_the_rates_of_a_notice() {
         let notice = "finished vacuuming \"riops_cbc.riops.settings_loop\": index scans: 0\n\
                       pages: 0 removed, 125 remain\n\
                       avg read rate: 812.500 MB/s, avg write rate: 40.125 MB/s\nbuffer usage: 5 hits";

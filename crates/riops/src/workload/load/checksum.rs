@@ -1,11 +1,11 @@
-//! PostgreSQL's hash of a text, computed here: so that the server can be asked whether it has the
-//! texts that were sent, without sending them again.
+//! PostgreSQL's hash of a text, computed by the client, to verify the texts in the server without
+//! transferring them again.
 
-/// What the server's `hashtextextended(text, seed)` gives for these bytes under a deterministic
-/// collation, on a little-endian server. The function is Bob Jenkins's lookup3 (2006) with a seed of
-/// 64 bits; hash partitions depend on it, so that no version of the server can change it.
+/// Returns the value of the server function `hashtextextended(text, seed)` for these bytes, with a
+/// deterministic collation on a little-endian server. The function is Bob Jenkins's lookup3 (2006) with a
+/// seed of 64 bits. Hash partitions depend on it, so it is the same in all versions of the server.
 pub(super) fn hash_text_extended(bytes: &[u8], seed: u64) -> i64 {
-    // A text is never longer than 1 GiB.
+    // A text is at most 1 GiB long.
     #[expect(clippy::cast_possible_truncation, reason = "the hash takes the length modulo 2^32")]
     let start = 0x9e37_79b9_u32.wrapping_add(bytes.len() as u32).wrapping_add(3_923_095);
     let mut state = [start; 3];
@@ -18,7 +18,7 @@ pub(super) fn hash_text_extended(bytes: &[u8], seed: u64) -> i64 {
         state = mix(add(state, words(*block)));
     }
     let mut last = [0; 12];
-    // The lowest byte of the third word is that of the length.
+    // The lowest byte of the third word is reserved for the length.
     let (front, back) = rest.split_at(rest.len().min(8));
     for (place, byte) in last.iter_mut().zip(front) {
         *place = *byte;
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_what_postgresql_18_answers() {
+    fn returns_the_hashes_of_postgresql_18() {
         for (text, seed, hash) in [
             ("", 0, -6_939_563_903_564_495_251),
             ("", 7, 2_755_504_096_093_790_112),

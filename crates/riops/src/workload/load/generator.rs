@@ -1,4 +1,4 @@
-//! The batches of one session: which rows, in which form.
+//! Generates the batches of one session: their rows and their encoding.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use crate::workload::Generator;
 use crate::workload::texts::Texts;
 use crate::workload::transaction::{Outcome, Reply, Transaction};
 
-/// Which rows a session loads.
+/// Assignment of rows to a session.
 #[derive(Debug, Clone)]
 pub(super) enum Share {
-    /// The next batch that no session has taken: none of them waits for the slowest.
+    /// The next unassigned batch, so no session waits for the slowest.
     Next {
-        /// The first row that is not taken yet.
+        /// First unassigned row, shared by all sessions.
         first: Arc<AtomicU64>,
-        /// The rows of all.
+        /// Number of rows of all sessions.
         rows: u64,
     },
-    /// These, in one batch.
+    /// A fixed range of rows, in one batch.
     Own(Range<u64>),
 }
 
 impl Share {
-    /// Takes up to `batch` rows.
+    /// Takes the next rows, at most `batch`.
     fn take(&mut self, batch: u64) -> Range<u64> {
         match self {
             Self::Next { first, rows } => {
@@ -39,20 +39,20 @@ impl Share {
     }
 }
 
-/// The stream of one session.
+/// The stream of transactions of one session.
 #[derive(Debug)]
 pub(super) struct LoadGenerator {
     pub(super) method: Method,
     pub(super) texts: Texts,
     pub(super) share: Share,
     pub(super) batch: u64,
-    /// The sizes of batches, each of which has a statement of its own; only of inserts.
+    /// Batch sizes in the order of their statements; used only by inserts.
     pub(super) sizes: Vec<u64>,
-    /// Only of copies.
+    /// COPY statement; used only by COPY FROM STDIN.
     pub(super) copy_sql: String,
 }
 
-/// A key as the table has it: plans allow no larger one.
+/// Converts a key to the type of the column. Plans do not allow larger keys.
 fn key(id: u64) -> i32 {
     i32::try_from(id).unwrap_or(i32::MAX)
 }
@@ -123,7 +123,7 @@ impl Generator for LoadGenerator {
         let Some(next) = tx.next_row() else {
             return;
         };
-        let ids = tx.end_row() - tx.rows_asked()..tx.end_row();
+        let ids = tx.end_row() - tx.expected_rows()..tx.end_row();
         let mut sent = next;
         let framed = copy::data(out, |out| {
             sent = match self.method {
@@ -138,25 +138,25 @@ impl Generator for LoadGenerator {
         tx.sent_rows(sent, last);
         if last {
             let done = frontend::Message::CopyDone.encode(out);
-            debug_assert!(framed.is_ok() && done.is_ok(), "a piece is far below 2 GiB");
+            debug_assert!(framed.is_ok() && done.is_ok(), "a piece is much smaller than 2 GiB");
         }
     }
 
     fn reply(&mut self, _: &Transaction, reply: &Reply<'_>, outcome: &mut Outcome) {
-        // Only the procedure has one: the rows that it has inserted.
+        // Only the procedure returns a row: the number of rows that it inserted.
         let rows = reply.first_bigint().and_then(|rows| u64::try_from(rows).ok());
         outcome.rows += rows.unwrap_or(0);
     }
 
     fn complete(&mut self, tx: &Transaction, tag: &str, outcome: &mut Outcome) {
         if self.method != Method::Procedure {
-            outcome.rows += rows_of(tag);
+            outcome.rows += rows_in_tag(tag);
         }
-        outcome.wrong |= outcome.rows != tx.rows_asked();
+        outcome.wrong |= outcome.rows != tx.expected_rows();
     }
 }
 
-/// The rows that a completed statement says it has touched: the last word of its tag.
-pub(in crate::workload) fn rows_of(tag: &str) -> u64 {
+/// Returns the number of affected rows, the last word of a command tag.
+pub(in crate::workload) fn rows_in_tag(tag: &str) -> u64 {
     tag.rsplit(' ').next().and_then(|rows| rows.parse().ok()).unwrap_or(0)
 }

@@ -1,6 +1,7 @@
 //! `load`: parallel loads into one table, after ysql-bench.
 //!
-//! The sessions take the keys 0…rows−1 batch by batch; each batch is one statement and one commit. What differs is how the rows travel: [`Method`].
+//! The sessions load the keys 0…rows−1 batch by batch; each batch is one statement and one commit. [`Method`]
+//! decides how the rows are sent.
 
 mod checksum;
 mod generator;
@@ -19,18 +20,18 @@ use super::routines::Routines;
 use super::tables::Dataset;
 use super::values::{BIGINT_OID, INT_ARRAY_OID, INT_OID, TEXT_ARRAY_OID, TEXT_OID};
 use super::{
-    Describe, EVERY, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload,
-    fill,
+    ALL_STATEMENTS, Describe, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work,
+    Workload, fill,
 };
 use crate::plan::{LoadDataset, LoadRun, Method, Plan, Protocol};
 use crate::server::Flavor;
-pub(super) use generator::rows_of;
+pub(super) use generator::rows_in_tag;
 use generator::{LoadGenerator, Share};
 pub(super) use rows::TEXTS;
 pub(super) use table::COLUMNS;
 pub use table::LoadTable;
 
-/// The workload's name, and that of its dataset.
+/// Name of the workload and of its dataset.
 pub const NAME: &str = "load";
 
 const COPY_TEXT: &str = include_str!("../../../../../sql/load/copy_text.sql");
@@ -40,7 +41,7 @@ const UNNEST: &str = include_str!("../../../../../sql/load/unnest.sql");
 const CALL: &str = include_str!("../../../../../sql/load/call.sql");
 const LOAD_BATCH: &str = include_str!("../../../../../sql/load/load_batch.sql");
 
-/// Digits of one MD5 hash.
+/// Hexadecimal digits of an MD5 hash.
 const HASH_DIGITS: u32 = 32;
 
 /// The workload with all its parameters.
@@ -50,8 +51,8 @@ pub struct Load {
     run: LoadRun,
 }
 
-/// The rows of a file, one of as many as there are sessions: their numbers differ by one at most.
-fn ids_of(rows: u64, sessions: u32, session: u32) -> Range<u64> {
+/// Returns the ids in the file of a session. The row counts of the files differ by at most one.
+fn file_ids(rows: u64, sessions: u32, session: u32) -> Range<u64> {
     let border = |session: u32| {
         let share = u128::from(rows) * u128::from(session) / u128::from(sessions.max(1));
         u64::try_from(share).unwrap_or(rows)
@@ -59,8 +60,8 @@ fn ids_of(rows: u64, sessions: u32, session: u32) -> Range<u64> {
     border(session)..border(session + 1)
 }
 
-/// The sizes of the batches of so many rows: whole ones, and what is left.
-fn sizes_of(rows: u64, batch: u64) -> Vec<u64> {
+/// Returns the distinct batch sizes of a load: the full batch, and the remainder.
+fn batch_sizes(rows: u64, batch: u64) -> Vec<u64> {
     let rest = rows % batch;
     [(batch, rows >= batch), (rest, rest > 0)]
         .into_iter()
@@ -68,16 +69,16 @@ fn sizes_of(rows: u64, batch: u64) -> Vec<u64> {
         .collect()
 }
 
-/// The name of the file of this number, from 1: that of ysql-bench.
+/// Returns the name of a file by its number, from 1, as in ysql-bench.
 #[must_use]
 pub fn file_name(sessions: u32, rows: u64, field_length: u32, number: u32) -> String {
     format!("ysql_bench-t{sessions}-r{rows}-f{field_length}--nr{number}.csv")
 }
 
-/// Writes the file of this number, from 1, of as many as there are sessions: lines of CSV.
+/// Writes one of the CSV files by its number, from 1; there is one file per session.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns the errors of the writer.
 pub fn write_csv(
     dataset: &LoadDataset,
     sessions: u32,
@@ -86,7 +87,7 @@ pub fn write_csv(
 ) -> std::io::Result<()> {
     let table = LoadTable { dataset: dataset.clone(), flavor: Flavor::PostgreSql };
     let texts = table.texts();
-    let ids = ids_of(dataset.rows, sessions, number - 1);
+    let ids = file_ids(dataset.rows, sessions, number - 1);
     let mut next = ids.start;
     let mut piece = Vec::new();
     while next < ids.end {
@@ -98,39 +99,39 @@ pub fn write_csv(
 }
 
 impl Load {
-    /// The workload on such a table, doing this, on PostgreSQL.
+    /// Creates the workload with these parameters, for PostgreSQL.
     #[must_use]
     pub fn new(dataset: LoadDataset, run: LoadRun) -> Self {
         Self { table: LoadTable { dataset, flavor: Flavor::PostgreSql }, run }
     }
 
-    /// The same on another relative.
+    /// Returns the workload for another flavor.
     #[must_use]
     pub fn on(mut self, flavor: Flavor) -> Self {
         self.table.flavor = flavor;
         self
     }
 
-    /// Its table.
+    /// Returns the table.
     #[must_use]
     pub fn table(&self) -> &LoadTable {
         &self.table
     }
 
-    /// What its sessions do.
+    /// Returns the parameters of the run.
     #[must_use]
     pub fn run(&self) -> &LoadRun {
         &self.run
     }
 
-    /// The file that a session, from 0, of so many copies.
+    /// Returns the path of the file that a session, numbered from 0, copies.
     fn file(&self, sessions: u32, session: u32) -> String {
         let LoadDataset { rows, field_length, .. } = self.table.dataset;
         let name = file_name(sessions, rows, field_length, session + 1);
         format!("{}/{name}", self.run.dir.trim_end_matches('/'))
     }
 
-    /// The files that the sessions copy.
+    /// Returns the paths of the files that the sessions copy.
     #[must_use]
     pub fn files(&self, sessions: u32) -> Vec<String> {
         match self.run.method {
@@ -139,16 +140,16 @@ impl Load {
         }
     }
 
-    /// Rows of a whole batch.
+    /// Returns the number of rows of a full batch.
     fn batch(&self) -> u64 {
         self.run.batch_size.min(self.table.dataset.rows)
     }
 
-    /// The statements of a session.
+    /// Returns the statements of a session.
     fn statements(&self, sessions: u32, session: u32) -> Vec<Statement> {
         let table = [("table", self.table.name())];
         match self.run.method {
-            Method::Insert => sizes_of(self.table.dataset.rows, self.batch())
+            Method::Insert => batch_sizes(self.table.dataset.rows, self.batch())
                 .into_iter()
                 .map(|rows| insert(self.table.name(), rows))
                 .collect(),
@@ -167,7 +168,7 @@ impl Load {
                 parameter_types: vec![BIGINT_OID; 2],
             }],
             Method::CopyFile => {
-                // What stands in a literal has its quotes doubled.
+                // Quotes in a string literal are doubled.
                 let file = self.file(sessions, session).replace('\'', "''");
                 vec![Statement {
                     name: "copy".to_owned(),
@@ -200,23 +201,23 @@ impl Load {
         SessionPlan {
             settings,
             statements: self.statements(plan.sessions, session),
-            watched: EVERY,
+            watched: ALL_STATEMENTS,
             work: Work::Client(Box::new(LoadGenerator {
                 method: self.run.method,
                 texts: self.table.texts(),
                 share: match self.run.method {
-                    Method::CopyFile => Share::Own(ids_of(rows, plan.sessions, session)),
+                    Method::CopyFile => Share::Own(file_ids(rows, plan.sessions, session)),
                     _ => Share::Next { first: Arc::clone(first), rows },
                 },
                 batch: self.batch(),
-                sizes: sizes_of(rows, self.batch()),
+                sizes: batch_sizes(rows, self.batch()),
                 copy_sql: self.copy_sql(),
             })),
         }
     }
 }
 
-/// INSERT with a list of so many rows.
+/// Returns an INSERT with a VALUES list of `rows` rows.
 fn insert(table: &str, rows: u64) -> Statement {
     let columns = 1 + TEXTS;
     let mut sql = format!("insert into riops.{table} (id, f1, f2, f3, f4) values ");
@@ -259,14 +260,14 @@ impl Workload for Load {
         LoadTable { flavor, ..self.table.clone() }.filled()
     }
 
-    fn settle_sql(&self) -> Vec<String> {
+    fn before_stage_sql(&self) -> Vec<String> {
         Vec::new()
     }
 
     fn routines(&self) -> Option<Routines> {
         let length = self.table.dataset.field_length;
-        // Each text needs a random number of its own. That the longer one names the row makes the
-        // server compute it for each row; that it names the part, an aggregate of the inner query.
+        // Each text needs its own random number. In a text of several hashes, `id` makes the subquery
+        // correlated, so it is evaluated for each row; `part` makes the aggregate belong to the subquery.
         let text = if length <= HASH_DIGITS {
             format!("left(md5(random()::text), {length})")
         } else {
@@ -296,7 +297,7 @@ impl Workload for Load {
             flavor: self.table.flavor,
         };
         match self.run.method {
-            // Only the largest: a smaller one has the same plan.
+            // Only the largest batch: a smaller one has the same plan.
             Method::Insert => {
                 let rows = self.batch();
                 let columns = 1 + TEXTS;
@@ -340,8 +341,12 @@ impl Workload for Load {
         self.table.checks(contents, baseline, ledger)
     }
 
-    fn checks_of_part(&self, contents: &[Vec<i128>], ledger: &Ledger) -> Option<Vec<Check>> {
-        Some(self.table.checks_of_part(contents, ledger))
+    fn checks_of_incomplete_load(
+        &self,
+        contents: &[Vec<i128>],
+        ledger: &Ledger,
+    ) -> Option<Vec<Check>> {
+        Some(self.table.checks_of_incomplete_load(contents, ledger))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The rows of the table as COPY data and as CSV, a piece at a time. Pure.
+//! Encodes the rows of the table as COPY data and as CSV, piece by piece. Pure.
 
 use std::io::Write as _;
 use std::ops::Range;
@@ -7,29 +7,28 @@ use riops_wire::copy;
 
 use crate::workload::texts::Texts;
 
-/// Text columns of the table.
+/// Number of text columns of the table.
 pub(in crate::workload) const TEXTS: u64 = 4;
-/// Bytes of COPY data that are made at once: what a socket takes, and what the cache of a processor
-/// keeps until it does.
+/// Size of a piece of COPY data, in bytes: about a socket buffer, and small enough for the CPU cache.
 pub(super) const PIECE_BYTES: usize = 64 * 1024;
-/// What stands before the texts of a binary row: the number of its columns, the key's length and the
-/// key.
+/// Size of the part of a binary row before the texts, in bytes: the number of columns, the length of the key,
+/// and the key.
 const BINARY_HEAD: usize = 10;
-/// The length before each text.
+/// Size of the length field before each text, in bytes.
 const LENGTH: usize = 4;
 
-/// Bytes of one row in the binary format.
+/// Returns the size of a row in the binary format, in bytes.
 pub(super) fn binary_row_bytes(texts: Texts) -> usize {
     BINARY_HEAD + 4 * (LENGTH + texts.length())
 }
 
-/// How many rows of this size make a piece.
+/// Returns the number of rows of this size in a piece.
 fn piece_rows(row_bytes: usize) -> u64 {
     (PIECE_BYTES / row_bytes).max(1) as u64
 }
 
-/// Appends the rows from `next` on, as many as make a piece of the rows `ids`, in the binary format,
-/// with what stands before the first and behind the last. Returns the row that is next.
+/// Appends one piece of the rows `ids` in the binary format, starting at row `next`, with the header before
+/// the first row and the trailer after the last. Returns the next row.
 pub(super) fn binary_piece(
     texts: Texts,
     ids: &Range<u64>,
@@ -55,7 +54,7 @@ pub(super) fn binary_piece(
 
 fn binary_row(texts: Texts, id: u64, row: &mut [u8]) {
     let (head, columns) = row.split_at_mut(BINARY_HEAD);
-    // Five columns; the key has four bytes.
+    // Five columns; the key has a length of four bytes.
     let [.., a, b, c, d] = id.to_be_bytes();
     head.copy_from_slice(&[0, 5, 0, 0, 0, 4, a, b, c, d]);
     let length = u32::try_from(texts.length()).unwrap_or(u32::MAX).to_be_bytes();
@@ -66,8 +65,8 @@ fn binary_row(texts: Texts, id: u64, row: &mut [u8]) {
     }
 }
 
-/// Appends the rows from `next` on as lines, with this between their values, as many as make a piece
-/// of the rows before `end`. Returns the row that is next.
+/// Appends one piece of the rows before `end` as lines, starting at row `next`, with `separator` between the
+/// values. Returns the next row.
 pub(super) fn text_piece(
     texts: Texts,
     end: u64,

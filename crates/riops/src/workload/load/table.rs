@@ -1,4 +1,4 @@
-//! The table that `load` fills and `point` reads and updates: what makes it, what it has to hold.
+//! The table that `load` fills and `point` reads and updates: its creation and its expected contents.
 
 use std::ops::Range;
 
@@ -24,23 +24,23 @@ const PARTS: &str = include_str!("../../../../../sql/load/parts.sql");
 const ROW_SIZE: &str = include_str!("../../../../../sql/load/row_size.sql");
 const FILE_RIGHTS: &str = include_str!("../../../../../sql/load/file_rights.sql");
 
-/// All its columns: the key and these.
+/// Number of columns: the key and the texts.
 pub(in crate::workload) const COLUMNS: usize = 5;
-/// Ranges of ids that have a checksum each.
+/// Maximum number of id ranges, each with a checksum.
 const PARTS_MAX: u64 = 100;
-/// Numbers that are asked of each.
+/// Number of columns that the query returns for each range.
 const PART_NUMBERS: usize = 4;
-/// Rows of one transaction of `prepare`.
+/// Number of rows per transaction of `prepare`.
 const PREPARE_BATCH: u64 = 50_000;
 
-/// The table, with all its parameters.
+/// The table with all its parameters.
 #[derive(Debug, Clone)]
 pub struct LoadTable {
     pub(in crate::workload) dataset: LoadDataset,
     pub(in crate::workload) flavor: Flavor,
 }
 
-/// What the database says of a range of ids.
+/// Contents of a range of ids in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Part {
     number: i128,
@@ -50,13 +50,13 @@ struct Part {
 }
 
 impl LoadTable {
-    /// Which relative of PostgreSQL it is on.
+    /// Returns the flavor of the server.
     #[must_use]
     pub fn flavor(&self) -> Flavor {
         self.flavor
     }
 
-    /// Its parameters.
+    /// Returns the parameters of the dataset.
     #[must_use]
     pub fn dataset(&self) -> &LoadDataset {
         &self.dataset
@@ -78,13 +78,13 @@ impl LoadTable {
         Texts::new(self.dataset.seed, self.dataset.field_length)
     }
 
-    /// The query for the bytes of one row.
+    /// Returns the query for the size of a row, in bytes.
     #[must_use]
     pub fn row_size_sql(&self) -> String {
         fill(ROW_SIZE, &[("table", self.name())])
     }
 
-    /// The query whether the role may read files of the server.
+    /// Returns the query that checks whether the role may read files on the server.
     #[must_use]
     pub fn file_rights_sql() -> String {
         fill(FILE_RIGHTS, &[])
@@ -111,7 +111,7 @@ impl LoadTable {
         fill(template, &[("table", self.name()), ("tablets", &tablets.to_string())])
     }
 
-    /// What follows when the table is full.
+    /// Returns the statement to execute after the load.
     #[must_use]
     pub fn finish_sql(&self) -> String {
         let template = match self.flavor {
@@ -129,7 +129,7 @@ impl LoadTable {
         fill(template, &[("table", self.name())])
     }
 
-    /// The table and the jobs with which `prepare` fills it, in parallel.
+    /// Returns the table and the jobs with which `prepare` fills it in parallel.
     pub(in crate::workload) fn filled(&self) -> Dataset {
         let (rows, texts, sql) = (self.dataset.rows, self.texts(), self.copy_binary_sql());
         let job = move |number: u64| {
@@ -154,7 +154,7 @@ impl LoadTable {
         }
     }
 
-    /// Rows of each range of ids but the last.
+    /// Returns the number of rows of each range of ids except the last.
     fn part_rows(&self) -> u64 {
         self.dataset.rows.div_ceil(PARTS_MAX).max(1)
     }
@@ -174,8 +174,7 @@ impl LoadTable {
         ]
     }
 
-    /// What the answers to [`Self::contents_sql`] prove of a whole table, given what updates have
-    /// changed since.
+    /// Compares the results of [`Self::contents_sql`] for a complete table with the acknowledged updates.
     pub(in crate::workload) fn checks(
         &self,
         contents: &[Vec<i128>],
@@ -207,11 +206,11 @@ impl LoadTable {
 
     fn lengths_check(&self, parts: &[Part]) -> Check {
         let lengths: Vec<_> = self.dataset.lengths().iter().map(ToString::to_string).collect();
-        let what = format!("rows with a text that has not {} characters", lengths.join(" or "));
+        let what = format!("rows with a text that is not {} characters long", lengths.join(" or "));
         Check::exact(what, 0, total(parts, |part| part.wrong_lengths))
     }
 
-    /// An update changes the checksum of one range.
+    /// Compares the checksums of the ranges. Each update changes the checksum of at most one range.
     fn checksum_check(&self, parts: &[Part], expected: &[i128], ledger: &Ledger) -> Check {
         let changed = (0..).zip(expected).filter(|(number, expected)| {
             let found = parts.iter().find(|part| part.number == *number);
@@ -220,18 +219,19 @@ impl LoadTable {
         let changed: Vec<i128> = changed.map(|(number, _)| number).collect();
         let (_, most) = ledger.bounds();
         let all = i128::try_from(expected.len()).unwrap_or(i128::MAX);
-        let name = format!("ranges of {} ids with texts other than loaded", self.part_rows());
+        let name =
+            format!("ranges of {} ids with texts that differ from those loaded", self.part_rows());
         let found = changed.len() as i128;
         let mut check = Check::between(name, (0, Some(most.unwrap_or(all).min(all))), found);
         if let Some(first) = changed.first().filter(|_| !check.held) {
             let first = first * i128::from(self.part_rows());
-            check.found = format!("{found}, the first from id {first} on");
+            check.found = format!("{found}, the first at id {first}");
         }
         check
     }
 
-    /// What a table which is not whole holds, against what was acknowledged.
-    pub(in crate::workload) fn checks_of_part(
+    /// Compares an incompletely loaded table with the acknowledged rows.
+    pub(in crate::workload) fn checks_of_incomplete_load(
         &self,
         contents: &[Vec<i128>],
         ledger: &Ledger,
@@ -241,22 +241,18 @@ impl LoadTable {
         let distinct = contents.first().and_then(|ids| ids.first()).copied().unwrap_or(0);
         let name = self.name();
         vec![
-            Check::between(
-                format!("rows of riops.{name} that were acknowledged"),
-                ledger.bounds(),
-                rows,
-            ),
+            Check::between(format!("acknowledged rows of riops.{name}"), ledger.bounds(), rows),
             Check::exact(format!("distinct ids of riops.{name}"), rows, distinct),
             self.lengths_check(&parts),
             Check::exact(
-                format!("rows of riops.{name}, which is not whole"),
+                format!("rows of riops.{name} (load incomplete)"),
                 i128::from(self.dataset.rows),
                 rows,
             ),
         ]
     }
 
-    /// The checksum of each range, of the texts that riops makes.
+    /// Returns the expected checksum of each range, computed from the texts that riops generates.
     pub(super) fn expected(&self) -> Vec<i128> {
         let (rows, part) = (self.dataset.rows, self.part_rows());
         let texts = self.texts();
@@ -294,7 +290,7 @@ fn total(parts: &[Part], number: impl Fn(&Part) -> i128) -> i128 {
     parts.iter().map(number).sum()
 }
 
-/// Binary COPY data of these rows.
+/// Returns the source of the binary COPY data of these rows.
 fn source(texts: Texts, ids: Range<u64>) -> CopySource {
     let mut next = ids.start;
     let row_bytes = binary_row_bytes(texts);

@@ -18,7 +18,7 @@ fn plan(load: &Load, sessions: u32, protocol: Protocol) -> Plan {
     Plan { work: load.run().clone().into(), sessions, protocol, ..Plan::default() }
 }
 
-/// What one transaction sends, from its first byte to its last.
+/// Returns all bytes of one transaction.
 fn bytes_of(generator: &mut dyn Generator, tx: &mut Transaction) -> Option<Vec<u8>> {
     if !generator.next(tx) {
         return None;
@@ -31,23 +31,28 @@ fn bytes_of(generator: &mut dyn Generator, tx: &mut Transaction) -> Option<Vec<u
     Some(bytes)
 }
 
-/// A row that was sent: its id and its texts.
+/// A sent row: its id and its texts.
 type SentRow = (u64, Vec<String>);
 
-/// The rows that all sessions send, batch by batch.
+/// Returns the rows that all sessions send, by batch.
 fn sent(load: &Load, sessions: u32, protocol: Protocol) -> Vec<Vec<SentRow>> {
     let stage = load.stages(&plan(load, sessions, protocol)).remove(0);
     let mut batches = Vec::new();
     for session in stage.sessions {
-        let Work::Client(mut generator) = session.work else { panic!("the loop is in the server") };
+        let Work::Client(mut generator) = session.work else {
+            panic!("the loop runs in the server")
+        };
         let statements = session.statements.clone();
         let mut tx = Transaction::new(Arc::new(Statements::new(protocol, session.statements)));
         while let Some(bytes) = bytes_of(generator.as_mut(), &mut tx) {
             let rows = rows_sent(&bytes, &statements, load.run.method);
-            assert_eq!(rows.len() as u64, tx.rows_asked());
+            assert_eq!(rows.len() as u64, tx.expected_rows());
             batches.push(rows);
         }
-        assert!(bytes_of(generator.as_mut(), &mut tx).is_none(), "it is over for good");
+        assert!(
+            bytes_of(generator.as_mut(), &mut tx).is_none(),
+            "a generator that ended must not start again"
+        );
     }
     batches
 }
@@ -96,7 +101,7 @@ fn inserted(parameters: &[Option<&[u8]>]) -> Vec<SentRow> {
     parameters.chunks(5).map(row).collect()
 }
 
-/// The elements of a binary array.
+/// Returns the elements of a binary array.
 fn elements(array: &[u8]) -> Vec<&[u8]> {
     let count = i32::from_be_bytes(array[12..16].try_into().unwrap());
     let mut rest = &array[20..];
@@ -156,7 +161,7 @@ const SENT: [Method; 4] = [Method::Insert, Method::Copy, Method::CopyBinary, Met
 
 proptest! {
     #[test]
-    fn every_id_is_sent_once_whatever_the_remainders(
+    fn sends_every_id_once_for_any_remainder(
         rows in 1u64..700,
         sessions in 1u32..9,
         batch in 1u64..120,
@@ -184,7 +189,7 @@ fn every_method_sends_the_same_rows() {
     for method in SENT {
         assert_eq!(of(method), insert, "{method:?}");
     }
-    // And so do files.
+    // The files contain the same rows.
     let mut file = Vec::new();
     for number in 1..=3 {
         write_csv(&dataset(1_000), 3, number, &mut file).unwrap();
@@ -193,23 +198,23 @@ fn every_method_sends_the_same_rows() {
 }
 
 #[test]
-fn a_batch_may_have_as_many_parameters_as_the_protocol_can_count() {
+fn a_batch_may_have_the_maximum_number_of_parameters() {
     let batches = sent(&load(13_108, Method::Insert, 13_107), 1, Protocol::Prepared);
     assert_eq!(batches.iter().map(Vec::len).collect::<Vec<_>>(), [13_107, 1]);
 }
 
 #[test]
-fn a_batch_of_many_pieces_is_sent_again_as_the_same_bytes() {
+fn a_retry_of_a_copy_sends_the_same_bytes() {
     let load = load(20_000, Method::CopyBinary, 20_000);
     let mut session = load.stages(&plan(&load, 1, Protocol::Prepared)).remove(0).sessions.remove(0);
-    let Work::Client(generator) = &mut session.work else { panic!("the loop is in the server") };
+    let Work::Client(generator) = &mut session.work else { panic!("the loop runs in the server") };
     let statements = Statements::new(Protocol::Prepared, Vec::new());
     let mut tx = Transaction::new(Arc::new(statements));
     let first = bytes_of(generator.as_mut(), &mut tx).unwrap();
     assert!(first.len() > 4 * rows::PIECE_BYTES);
     tx.rewind();
     let mut again = tx.bytes().to_vec();
-    // Half of it was sent when the server refused it.
+    // The server rejects the batch after its first piece.
     generator.piece(&mut tx, &mut again);
     tx.rewind();
     again.truncate(tx.bytes().len());
@@ -220,7 +225,7 @@ fn a_batch_of_many_pieces_is_sent_again_as_the_same_bytes() {
 }
 
 #[test]
-fn with_the_simple_protocol_the_values_stand_in_the_text() {
+fn the_simple_protocol_sends_the_values_as_literals() {
     for (method, expected) in [
         (Method::Insert, "values (0, '"),
         (Method::Unnest, "unnest(array[0,1]::int[]), unnest('{"),
@@ -230,7 +235,9 @@ fn with_the_simple_protocol_the_values_stand_in_the_text() {
         let load = load(2, method, 10);
         let mut session =
             load.stages(&plan(&load, 1, Protocol::Simple)).remove(0).sessions.remove(0);
-        let Work::Client(generator) = &mut session.work else { panic!("in the server") };
+        let Work::Client(generator) = &mut session.work else {
+            panic!("the loop runs in the server")
+        };
         let statements = Statements::new(Protocol::Simple, session.statements);
         let mut tx = Transaction::new(Arc::new(statements));
         let bytes = bytes_of(generator.as_mut(), &mut tx).unwrap();
@@ -241,7 +248,7 @@ fn with_the_simple_protocol_the_values_stand_in_the_text() {
 }
 
 #[test]
-fn a_file_has_the_name_that_ysql_bench_gives_it() {
+fn a_file_has_the_name_that_ysql_bench_uses() {
     let run = LoadRun { method: Method::CopyFile, dir: "/data/".to_owned(), ..LoadRun::default() };
     let load = Load::new(LoadDataset { rows: 10_000_000, ..LoadDataset::default() }, run);
     let files = load.files(4);
@@ -250,7 +257,7 @@ fn a_file_has_the_name_that_ysql_bench_gives_it() {
 }
 
 #[test]
-fn statements_and_tables_are_these() {
+fn statements_and_tables_of_every_method() {
     use std::fmt::Write as _;
     let mut text = String::new();
     for (flavor, name) in [(Flavor::PostgreSql, "PostgreSQL"), (Flavor::YugabyteDb, "YugabyteDB")] {
@@ -305,7 +312,7 @@ fn statements_and_tables_are_these() {
 }
 
 #[test]
-fn options_of_yugabytedb_are_refused_elsewhere() {
+fn rejects_options_of_yugabytedb_on_postgresql() {
     let non_transactional = LoadRun { non_transactional: true, ..LoadRun::default() };
     let load = Load::new(dataset(1), non_transactional);
     assert_eq!(load.unsupported(Flavor::PostgreSql), Some("--non-transactional"));
@@ -316,7 +323,7 @@ fn options_of_yugabytedb_are_refused_elsewhere() {
 }
 
 #[test]
-fn only_statements_that_can_be_planned_promise_an_access_path() {
+fn only_statements_with_a_plan_have_an_expected_access_path() {
     let accesses = |method| load(100, method, 10).accesses();
     let insert = accesses(Method::Insert);
     assert_eq!(insert.len(), 1);
@@ -326,7 +333,7 @@ fn only_statements_that_can_be_planned_promise_an_access_path() {
     assert!(accesses(Method::CopyBinary).is_empty() && accesses(Method::Procedure).is_empty());
 }
 
-/// What the database says of a table that has these ids.
+/// Returns the results of the contents queries for a table with these ids.
 fn contents(load: &Load, ids: &[u64]) -> Vec<Vec<i128>> {
     let expected = load.table.expected();
     let part = 5;
@@ -344,33 +351,33 @@ fn contents(load: &Load, ids: &[u64]) -> Vec<Vec<i128>> {
     vec![vec![distinct.len() as i128, first.into(), last.into()], numbers]
 }
 
-fn broken(checks: &[Check]) -> Vec<&str> {
+fn failed(checks: &[Check]) -> Vec<&str> {
     checks.iter().filter(|check| !check.held).map(|check| check.name.as_str()).collect()
 }
 
 #[test]
-fn a_table_that_lost_or_doubled_or_changed_a_row_is_not_whole() {
+fn finds_a_lost_a_duplicated_and_a_changed_row() {
     let load = load(500, Method::Insert, 200);
     let ids: Vec<u64> = (0..500).collect();
     let whole = contents(&load, &ids);
     let checks = |contents: &[Vec<i128>]| load.checks(contents, contents, &Ledger::default());
-    assert_eq!(broken(&checks(&whole)), [""; 0]);
-    assert_eq!(broken(&checks(&contents(&load, &ids[..499]))).len(), 3);
-    let mut doubled = ids.clone();
-    doubled.push(499);
-    assert_eq!(broken(&checks(&contents(&load, &doubled))), ["rows of riops.test_table"]);
+    assert_eq!(failed(&checks(&whole)), [""; 0]);
+    assert_eq!(failed(&checks(&contents(&load, &ids[..499]))).len(), 3);
+    let mut duplicated = ids.clone();
+    duplicated.push(499);
+    assert_eq!(failed(&checks(&contents(&load, &duplicated))), ["rows of riops.test_table"]);
     let mut changed = whole.clone();
     changed[1][7] += 1;
     let found = checks(&changed);
-    assert_eq!(broken(&found), ["ranges of 5 ids with texts other than loaded"]);
-    assert_eq!(found.last().unwrap().found, "1, the first from id 5 on");
+    assert_eq!(failed(&found), ["ranges of 5 ids with texts that differ from those loaded"]);
+    assert_eq!(found.last().unwrap().found, "1, the first at id 5");
     let mut long = whole;
     long[1][6] = 1;
-    assert_eq!(broken(&checks(&long)), ["rows with a text that has not 5 characters"]);
+    assert_eq!(failed(&checks(&long)), ["rows with a text that is not 5 characters long"]);
 }
 
 #[test]
-fn updates_may_have_changed_as_many_ranges_as_rows() {
+fn updates_may_change_at_most_one_range_per_row() {
     let load = load(500, Method::Insert, 200);
     let ids: Vec<u64> = (0..500).collect();
     let mut changed = contents(&load, &ids);
@@ -379,32 +386,32 @@ fn updates_may_have_changed_as_many_ranges_as_rows() {
     let ledger =
         |rows_changed, rows_unknown| Ledger { rows_changed, rows_unknown, ..Ledger::default() };
     let checks = |ledger| load.checks(&changed, &[], &ledger);
-    assert_eq!(broken(&checks(ledger(2, 0))), [""; 0]);
-    assert_eq!(broken(&checks(ledger(1, 1))), [""; 0]);
-    assert_eq!(broken(&checks(ledger(1, 0))).len(), 1);
-    assert_eq!(broken(&checks(Ledger { open_runs: 1, ..ledger(0, 0) })), [""; 0]);
+    assert_eq!(failed(&checks(ledger(2, 0))), [""; 0]);
+    assert_eq!(failed(&checks(ledger(1, 1))), [""; 0]);
+    assert_eq!(failed(&checks(ledger(1, 0))).len(), 1);
+    assert_eq!(failed(&checks(Ledger { open_runs: 1, ..ledger(0, 0) })), [""; 0]);
 }
 
 #[test]
-fn texts_that_the_server_made_are_compared_with_those_after_the_load() {
+fn compares_texts_generated_by_the_server_with_those_after_the_load() {
     let mut load = load(500, Method::Procedure, 200);
     load.table.dataset.contents = Method::Procedure.contents();
     let ids: Vec<u64> = (0..500).collect();
     let mut found = contents(&load, &ids);
     found[1][3] += 1;
-    assert_eq!(broken(&load.checks(&found, &found, &Ledger::default())), [""; 0]);
+    assert_eq!(failed(&load.checks(&found, &found, &Ledger::default())), [""; 0]);
     let baseline = contents(&load, &ids);
-    assert_eq!(broken(&load.checks(&found, &baseline, &Ledger::default())).len(), 1);
+    assert_eq!(failed(&load.checks(&found, &baseline, &Ledger::default())).len(), 1);
 }
 
 #[test]
-fn what_an_interrupted_load_has_left_is_held_against_what_was_acknowledged() {
+fn compares_an_interrupted_load_with_the_acknowledged_rows() {
     let load = load(500, Method::Insert, 10);
     let left = contents(&load, &(0..40).collect::<Vec<_>>());
     let ledger =
         |rows_changed, rows_unknown| Ledger { rows_changed, rows_unknown, ..Ledger::default() };
-    let whole = "rows of riops.test_table, which is not whole";
-    assert_eq!(broken(&load.table.checks_of_part(&left, &ledger(30, 10))), [whole]);
-    assert_eq!(broken(&load.table.checks_of_part(&left, &ledger(20, 10))).len(), 2);
-    assert_eq!(broken(&load.table.checks_of_part(&left, &ledger(50, 0))).len(), 2);
+    let incomplete = "rows of riops.test_table (load incomplete)";
+    assert_eq!(failed(&load.table.checks_of_incomplete_load(&left, &ledger(30, 10))), [incomplete]);
+    assert_eq!(failed(&load.table.checks_of_incomplete_load(&left, &ledger(20, 10))).len(), 2);
+    assert_eq!(failed(&load.table.checks_of_incomplete_load(&left, &ledger(50, 0))).len(), 2);
 }

@@ -1,4 +1,4 @@
-//! Sysbench's tables: what makes and fills them, what they have to hold.
+//! The tables of sysbench: how they are created and filled, and their expected contents.
 
 use rand::RngExt;
 use riops_wire::copy;
@@ -28,15 +28,15 @@ const SETTLE: &str = include_str!("../../../../../sql/oltp/settle.sql");
 const SETTLE_YUGABYTEDB: &str = include_str!("../../../../../sql/oltp/settle.yugabytedb.sql");
 const CONTENTS: &str = include_str!("../../../../../sql/oltp/contents.sql");
 
-/// Rows of one transaction of the load: small enough that the tables of a small dataset keep several
+/// Number of rows per transaction of the load: small enough that even a small dataset keeps several
 /// connections busy.
 const BATCH: u64 = 10_000;
-/// Numbers of a sequence that a session takes at once on `YugabyteDB`, as in the vendor's sysbench.
+/// Sequence cache on `YugabyteDB`: the numbers that a session allocates at once, as in the vendor's sysbench.
 const SERIAL_CACHE_YUGABYTEDB: u32 = 1_000;
-/// Bytes of COPY data that are made at once.
+/// Size of a piece of COPY data, in bytes.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// The tables and the jobs that fill them, in parallel, also within a table.
+/// Returns the tables and the jobs that fill them in parallel, also within a table.
 pub(super) fn filled(dataset: &OltpDataset, flavor: Flavor) -> Dataset {
     let mut dataset = dataset.clone();
     if dataset.serial_cache_size == 0 && flavor == Flavor::YugabyteDb {
@@ -103,11 +103,11 @@ fn create_sql(dataset: &OltpDataset, flavor: Flavor, number: u32) -> String {
     fill(template, &values)
 }
 
-/// Where a range-sharded table is cut.
+/// Returns the clause with the split points of a range-sharded table.
 fn split(dataset: &OltpDataset) -> String {
     let splits = u64::from(dataset.num_table_splits);
-    let by_hand = dataset.range_key_partitioning && dataset.manual_range_splitting;
-    if !by_hand || dataset.secondary || splits < 2 {
+    let manual = dataset.range_key_partitioning && dataset.manual_range_splitting;
+    if !manual || dataset.secondary || splits < 2 {
         return String::new();
     }
     let points: Vec<_> =
@@ -126,7 +126,7 @@ fn finish_sql(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Vec<String>
         ("order", if dataset.range_key_partitioning { "asc" } else { "hash" }),
     ];
     let on_yugabytedb = flavor == Flavor::YugabyteDb;
-    let pick = |usual, yugabytedb| if on_yugabytedb { yugabytedb } else { usual };
+    let pick = |default, yugabytedb| if on_yugabytedb { yugabytedb } else { default };
     [
         (CREATE_PRIMARY_KEY, !dataset.secondary && !on_yugabytedb),
         (pick(CREATE_ID_INDEX, CREATE_ID_INDEX_YUGABYTEDB), dataset.secondary),
@@ -135,12 +135,12 @@ fn finish_sql(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Vec<String>
         (pick(SETTLE, SETTLE_YUGABYTEDB), true),
     ]
     .into_iter()
-    .filter(|(_, wanted)| *wanted)
+    .filter(|(_, used)| *used)
     .map(|(template, _)| fill(template, &values))
     .collect()
 }
 
-/// Binary COPY data of these rows.
+/// Returns the source of the binary COPY data of these rows.
 fn source(
     seed: u64,
     (table, job): (u32, u64),
@@ -184,7 +184,7 @@ pub(super) fn contents_sql(dataset: &OltpDataset) -> Vec<String> {
         .collect()
 }
 
-/// Numbers of one table.
+/// Contents of one table.
 #[derive(Debug, Clone, Copy, Default)]
 struct Numbers {
     rows: i128,
@@ -203,7 +203,7 @@ fn numbers(contents: &[Vec<i128>]) -> Vec<Numbers> {
         .collect()
 }
 
-/// What the answers to [`contents_sql`] prove, given what was acknowledged since `baseline`.
+/// Compares the results of [`contents_sql`] with the changes acknowledged since `baseline`.
 pub(super) fn checks(
     dataset: &OltpDataset,
     contents: &[Vec<i128>],
@@ -213,45 +213,50 @@ pub(super) fn checks(
     let (found, before) = (numbers(contents), numbers(baseline));
     let total =
         |numbers: &[Numbers], pick: fn(&Numbers) -> i128| numbers.iter().map(pick).sum::<i128>();
-    let (done, unknown) = (ledger.effects, ledger.effects_unknown);
+    let (done, in_doubt) = (ledger.effects, ledger.effects_unknown);
     let mut checks = Vec::new();
     let mut add = |name: &str, least: i128, most: i128, found: i128| {
         checks.push(if ledger.open_runs > 0 {
-            not_bounded(name, found)
+            unknown(name, found)
         } else {
             Check::between(name.to_owned(), (least, Some(most)), found)
         });
     };
-    // Only rows of the load are deleted.
+    // Only loaded rows are deleted.
     let replaced = i128::from(done.reinserted) - i128::from(done.deleted);
-    let (fewer, more) = (i128::from(unknown.deleted), i128::from(unknown.reinserted));
+    let (fewer, more) = (i128::from(in_doubt.deleted), i128::from(in_doubt.reinserted));
     let rows = total(&before, |each| each.rows) + i128::from(done.inserted) + replaced;
     add(
         "rows of all tables",
         rows - fewer,
-        rows + more + i128::from(unknown.inserted),
+        rows + more + i128::from(in_doubt.inserted),
         total(&found, |each| each.rows),
     );
     let loaded = total(&before, |each| each.loaded) + replaced;
-    add("rows of the load", loaded - fewer, loaded + more, total(&found, |each| each.loaded));
-    // Nobody knows what a deleted row held.
-    if done.deleted + unknown.deleted == 0 {
+    add(
+        "rows in the loaded id range",
+        loaded - fewer,
+        loaded + more,
+        total(&found, |each| each.loaded),
+    );
+    // The k of a deleted row is unknown.
+    if done.deleted + in_doubt.deleted == 0 {
         let k = total(&before, |each| each.k) + i128::from(done.added);
         add(
             "sum of k of all tables",
             k,
-            k + i128::from(unknown.added),
+            k + i128::from(in_doubt.added),
             total(&found, |each| each.k),
         );
     }
     let lengths = |numbers: &[Numbers]| total(numbers, |each| each.other_lengths);
     if dataset.adopted {
-        // Somebody else's texts may be shorter, and updates make them longer.
+        // The texts of another program may be shorter, and updates write texts of the full length.
         let most = lengths(&before);
-        add("rows with texts of other lengths", 0, most, lengths(&found));
+        add("rows with texts of unexpected length", 0, most, lengths(&found));
     } else {
         checks.push(Check::exact(
-            "rows whose texts have not 119 and 59 characters".to_owned(),
+            "rows whose texts are not 119 and 59 characters long".to_owned(),
             0,
             lengths(&found),
         ));
@@ -259,11 +264,12 @@ pub(super) fn checks(
     checks
 }
 
-/// A number that a run without a report may have changed in any direction: nothing is proved.
-fn not_bounded(name: &str, found: i128) -> Check {
+/// Returns a failed check for a number that a run may have changed in either direction without reporting it.
+fn unknown(name: &str, found: i128) -> Check {
     Check {
         name: name.to_owned(),
-        expected: "not known, since a run did not report (the next run counts anew)".to_owned(),
+        expected: "unknown (a run did not report its changes; the next run takes a new baseline)"
+            .to_owned(),
         found: found.to_string(),
         held: false,
     }

@@ -43,18 +43,18 @@ fn oltp(run: OltpRun) -> Oltp {
     Oltp::new(OltpDataset { tables: 2, table_size: 1_000, ..OltpDataset::default() }, run)
 }
 
-/// The generator of the only session, and an empty transaction of its statements.
+/// Returns the generator of the only session, and an empty transaction on its statements.
 fn session(
     workload: &Oltp,
     protocol: Protocol,
 ) -> (Box<dyn crate::workload::Generator>, Transaction) {
     let plan = Plan { work: workload.run.clone().into(), protocol, seed: 7, ..Plan::default() };
     let session = workload.stages(&plan).remove(0).sessions.remove(0);
-    let Work::Client(generator) = session.work else { panic!("a loop of the client") };
+    let Work::Client(generator) = session.work else { panic!("the loop runs in the server") };
     (generator, Transaction::new(Arc::new(Statements::new(protocol, session.statements))))
 }
 
-/// What one step sends: the names of its statements, or its SQL.
+/// Returns the statements of one step: their names, or their SQL.
 fn sent(bytes: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = bytes;
@@ -84,7 +84,7 @@ fn every_statement_of_every_test_on_both_flavors() {
             let workload = oltp(small(test)).on(flavor);
             let _ = writeln!(text, "-- {flavor}, {test}");
             for (statement, number) in workload.statements().iter().zip(0..) {
-                // Those of the second table differ by its number only.
+                // Statements on the second table differ only by its number.
                 if number < 2 || !statement.name.ends_with("_2") {
                     let _ = writeln!(text, "{}: {}", statement.name, statement.sql);
                 }
@@ -98,7 +98,7 @@ fn every_statement_of_every_test_on_both_flavors() {
 }
 
 #[test]
-fn what_makes_the_tables_on_both_flavors() {
+fn statements_that_create_the_tables_on_both_flavors() {
     let ranges = OltpDataset {
         range_key_partitioning: true,
         num_table_splits: 4,
@@ -120,11 +120,11 @@ fn what_makes_the_tables_on_both_flavors() {
         (Flavor::YugabyteDb, ranges),
         (Flavor::YugabyteDb, plain),
     ] {
-        let made = table::filled(&dataset, flavor);
-        let _ = writeln!(text, "-- {flavor}\n{}", made.tables[0].create);
-        let Job::Copy { sql, rows, .. } = (made.tables[0].job)(0) else { panic!("a copy") };
+        let created = table::filled(&dataset, flavor);
+        let _ = writeln!(text, "-- {flavor}\n{}", created.tables[0].create);
+        let Job::Copy { sql, rows, .. } = (created.tables[0].job)(0) else { panic!("no COPY") };
         let _ = writeln!(text, "{sql} -- {rows} rows");
-        for sql in &made.tables[0].finish {
+        for sql in &created.tables[0].finish {
             let _ = writeln!(text, "{sql}");
         }
     }
@@ -137,7 +137,7 @@ fn contents(dataset: &OltpDataset) -> String {
 }
 
 #[test]
-fn each_statement_is_a_round_trip_of_its_own_and_a_pipeline_is_one() {
+fn each_statement_is_a_round_trip_and_a_pipeline_is_one() {
     let run = small(OltpTest::ReadWrite);
     let one_each = steps(&oltp(run.clone()), Protocol::Prepared);
     assert_eq!(one_each.len(), 20);
@@ -153,7 +153,7 @@ fn each_statement_is_a_round_trip_of_its_own_and_a_pipeline_is_one() {
 }
 
 #[test]
-fn a_transaction_has_sysbench_s_statements_in_sysbench_s_order_each_group_on_one_table() {
+fn a_transaction_has_the_statements_of_sysbench_in_order() {
     let steps = steps(&oltp(small(OltpTest::ReadWrite)), Protocol::Prepared).concat();
     let kinds: Vec<&str> = steps
         .iter()
@@ -185,7 +185,7 @@ fn the_same_seed_gives_the_same_bytes() {
     }
 }
 
-/// Plays a reply to each statement: as many rows with a first column of as many bytes, and a tag.
+/// Returns the outcome of these replies: the number of rows, the length of their first column, and the tag.
 fn outcome(workload: &Oltp, replies: &[(usize, usize, &str)]) -> Outcome {
     let (mut generator, mut tx) = session(workload, Protocol::Prepared);
     generator.next(&mut tx);
@@ -195,7 +195,7 @@ fn outcome(workload: &Oltp, replies: &[(usize, usize, &str)]) -> Outcome {
         let mut encoded = Vec::new();
         data_row(&mut encoded, &[Some(&value)]).unwrap();
         let (frame, _) = frame::split(&encoded, FRAME_BYTES_MAX).unwrap().unwrap();
-        let Message::DataRow(row) = Message::decode(frame).unwrap() else { panic!("a row") };
+        let Message::DataRow(row) = Message::decode(frame).unwrap() else { panic!("no row") };
         for _ in 0..*rows {
             generator.reply(&tx, &tx.reply(row), &mut outcome);
         }
@@ -205,7 +205,7 @@ fn outcome(workload: &Oltp, replies: &[(usize, usize, &str)]) -> Outcome {
 }
 
 #[test]
-fn a_reply_without_its_row_or_with_another_text_is_wrong() {
+fn a_reply_with_missing_rows_or_a_wrong_text_length_is_wrong() {
     let select = oltp(small(OltpTest::PointSelect));
     assert!(!outcome(&select, &[(1, 120, "SELECT 1")]).wrong);
     for bad in [(0, 120, "SELECT 0"), (2, 120, "SELECT 2"), (1, 119, "SELECT 1")] {
@@ -226,7 +226,7 @@ fn a_reply_without_its_row_or_with_another_text_is_wrong() {
 }
 
 #[test]
-fn what_changes_come_to_is_counted_from_the_replies() {
+fn counts_the_effects_of_changes_from_the_replies() {
     let run = OltpRun { index_updates: 2, ..small(OltpTest::WriteOnly) };
     let workload = oltp(run);
     let tags = |delete, first| {
@@ -236,9 +236,9 @@ fn what_changes_come_to_is_counted_from_the_replies() {
     let whole = outcome(&workload, &tags("DELETE 1", "UPDATE 1"));
     assert!(!whole.wrong);
     assert_eq!((whole.effects.reinserted, whole.effects.deleted), (1, 1));
-    // Two increments, and the k of the row that was inserted.
+    // Two increments, and the k of the inserted row.
     assert!((3..=1_002).contains(&whole.effects.added), "{whole:?}");
-    // Somebody else has just deleted a row: that happens where rows are replaced.
+    // Another session deleted the row, which is allowed if rows are replaced.
     let missed = outcome(&workload, &tags("DELETE 0", "UPDATE 0"));
     assert!(!missed.wrong);
     let expected = Effects { deleted: 0, added: whole.effects.added - 1, ..whole.effects };
@@ -248,11 +248,11 @@ fn what_changes_come_to_is_counted_from_the_replies() {
 }
 
 #[test]
-fn what_a_transaction_is_about_to_change_is_known_before() {
+fn the_expected_effects_are_known_before_the_transaction() {
     let asked = |run: OltpRun| {
         let (mut generator, mut tx) = session(&oltp(run), Protocol::Prepared);
         generator.next(&mut tx);
-        (tx.effects_asked(), tx.rows_asked(), tx.is_autocommit())
+        (tx.expected_effects(), tx.expected_rows(), tx.is_autocommit())
     };
     let (effects, rows, autocommit) = asked(small(OltpTest::ReadWrite));
     assert_eq!((effects.reinserted, effects.deleted, autocommit), (1, 1, false));
@@ -264,15 +264,17 @@ fn what_a_transaction_is_about_to_change_is_known_before() {
 }
 
 #[test]
-fn ids_that_the_client_makes_are_all_different_and_below_those_that_are_there() {
+fn ids_generated_by_the_client_are_distinct_and_below_existing_ids() {
     let dataset = OltpDataset { auto_inc: false, ..OltpDataset::default() };
     let mut workload = Oltp::new(dataset, small(OltpTest::Insert));
-    assert_eq!(workload.questions().len(), 1);
-    workload.learn(&[-5]);
+    assert_eq!(workload.preflight_queries().len(), 1);
+    workload.set_preflight_results(&[-5]);
     let plan = Plan { work: workload.run.clone().into(), sessions: 3, ..Plan::default() };
     let mut ids = Vec::new();
     for session in workload.stages(&plan).remove(0).sessions {
-        let Work::Client(mut generator) = session.work else { panic!("a loop of the client") };
+        let Work::Client(mut generator) = session.work else {
+            panic!("the loop runs in the server")
+        };
         let statements = Statements::new(Protocol::Simple, session.statements);
         let mut tx = Transaction::new(Arc::new(statements));
         for _ in 0..4 {
@@ -287,18 +289,18 @@ fn ids_that_the_client_makes_are_all_different_and_below_those_that_are_there() 
 }
 
 #[test]
-fn the_load_brings_every_id_once_with_sysbench_s_texts() {
+fn the_load_has_every_id_once_with_the_texts_of_sysbench() {
     let dataset = OltpDataset { table_size: 25_001, ..OltpDataset::default() };
-    let made = table::filled(&dataset, Flavor::PostgreSql);
-    assert_eq!((made.tables.len(), made.tables[0].jobs), (1, 3));
+    let created = table::filled(&dataset, Flavor::PostgreSql);
+    assert_eq!((created.tables.len(), created.tables[0].jobs), (1, 3));
     let mut ids = Vec::new();
     for job in 0..3 {
-        let Job::Copy { mut source, rows, .. } = (made.tables[0].job)(job) else {
-            panic!("a copy")
+        let Job::Copy { mut source, rows, .. } = (created.tables[0].job)(job) else {
+            panic!("no COPY")
         };
         let mut data = Vec::new();
         while source(&mut data) {}
-        // Signature, flags and extension before, the trailer behind; rows of a fixed width.
+        // After the signature, flags and extension come rows of a fixed width, then the trailer.
         let body = &data[19..data.len() - 2];
         let width = 2 + 8 + 8 + (4 + texts::C) + (4 + texts::PAD);
         assert_eq!((body.len(), body.len() % width), (usize::try_from(rows).unwrap() * width, 0));
@@ -316,45 +318,45 @@ fn the_load_brings_every_id_once_with_sysbench_s_texts() {
 }
 
 #[test]
-fn the_data_are_held_against_what_was_acknowledged() {
+fn checks_compare_the_data_with_the_acknowledged_changes() {
     let dataset = OltpDataset { tables: 2, table_size: 1_000, ..OltpDataset::default() };
     let baseline = vec![vec![1_000, 1_000, 5_000, 0]; 2];
-    let broken = |contents: &[Vec<i128>], ledger: &Ledger| -> Vec<String> {
+    let failed = |contents: &[Vec<i128>], ledger: &Ledger| -> Vec<String> {
         let checks = table::checks(&dataset, contents, &baseline, ledger);
         checks.into_iter().filter(|check| !check.held).map(|check| check.name).collect()
     };
     let none = Ledger::default();
-    assert_eq!(broken(&baseline, &none), [""; 0]);
+    assert_eq!(failed(&baseline, &none), [""; 0]);
     let changed =
         |rows, loaded, k, lengths| vec![vec![rows, loaded, k, lengths], baseline[1].clone()];
     assert_eq!(
-        broken(&changed(999, 999, 5_000, 0), &none),
-        ["rows of all tables", "rows of the load"]
+        failed(&changed(999, 999, 5_000, 0), &none),
+        ["rows of all tables", "rows in the loaded id range"]
     );
-    assert_eq!(broken(&changed(1_000, 1_000, 5_001, 0), &none), ["sum of k of all tables"]);
-    assert_eq!(broken(&changed(1_000, 1_000, 5_000, 3), &none).len(), 1);
+    assert_eq!(failed(&changed(1_000, 1_000, 5_001, 0), &none), ["sum of k of all tables"]);
+    assert_eq!(failed(&changed(1_000, 1_000, 5_000, 3), &none).len(), 1);
     let effects = Effects { inserted: 10, added: 70, ..Effects::default() };
     let inserted = Ledger { effects, ..Ledger::default() };
-    assert_eq!(broken(&changed(1_010, 1_000, 5_070, 0), &inserted), [""; 0]);
-    assert_eq!(broken(&changed(1_009, 1_000, 5_070, 0), &inserted), ["rows of all tables"]);
+    assert_eq!(failed(&changed(1_010, 1_000, 5_070, 0), &inserted), [""; 0]);
+    assert_eq!(failed(&changed(1_009, 1_000, 5_070, 0), &inserted), ["rows of all tables"]);
     let unknown = Ledger { effects_unknown: Effects { inserted: 2, ..effects }, ..inserted };
     for (rows, k) in [(1_010, 5_070), (1_012, 5_140), (1_011, 5_100)] {
-        assert_eq!(broken(&changed(rows, 1_000, k, 0), &unknown), [""; 0]);
+        assert_eq!(failed(&changed(rows, 1_000, k, 0), &unknown), [""; 0]);
     }
-    assert_eq!(broken(&changed(1_013, 1_000, 5_070, 0), &unknown), ["rows of all tables"]);
-    // What a deleted row held is not known: its rows are still counted.
+    assert_eq!(failed(&changed(1_013, 1_000, 5_070, 0), &unknown), ["rows of all tables"]);
+    // The k of a deleted row is unknown, but the rows are still counted.
     let effects = Effects { inserted: 3, reinserted: 1, deleted: 5, added: 9 };
     let deleted = Ledger { effects, ..Ledger::default() };
-    assert_eq!(broken(&changed(999, 996, 1, 0), &deleted), [""; 0]);
-    assert_eq!(broken(&changed(1_000, 996, 1, 0), &deleted), ["rows of all tables"]);
-    assert_eq!(broken(&changed(999, 995, 1, 0), &deleted), ["rows of the load"]);
-    // What a run that did not report has changed is not known, and nothing is proved.
+    assert_eq!(failed(&changed(999, 996, 1, 0), &deleted), [""; 0]);
+    assert_eq!(failed(&changed(1_000, 996, 1, 0), &deleted), ["rows of all tables"]);
+    assert_eq!(failed(&changed(999, 995, 1, 0), &deleted), ["rows in the loaded id range"]);
+    // The changes of a run without a report are unknown, so no check passes.
     let open = Ledger { open_runs: 1, ..Ledger::default() };
-    assert_eq!(broken(&baseline, &open).len(), 3);
+    assert_eq!(failed(&baseline, &open).len(), 3);
 }
 
 #[test]
-fn in_steady_state_the_next_transaction_allocates_nothing() {
+fn generating_a_transaction_does_not_allocate() {
     for run in
         [small(OltpTest::ReadWrite), small(OltpTest::Join), small(OltpTest::MultiValueInsert)]
     {
@@ -370,7 +372,7 @@ fn in_steady_state_the_next_transaction_allocates_nothing() {
 }
 
 #[test]
-fn where_each_statement_is_committed_only_one_that_changes_can_be_unknown() {
+fn with_autocommit_only_changing_statements_have_effects() {
     let skip = OltpRun { skip_trx: true, range_selects: false, ..small(OltpTest::ReadWrite) };
     let (mut generator, mut tx) = session(&oltp(skip), Protocol::Prepared);
     generator.next(&mut tx);

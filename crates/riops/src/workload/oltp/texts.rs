@@ -1,11 +1,11 @@
-//! Sysbench's texts: groups of eleven random digits with dashes between them.
+//! The texts of sysbench: groups of eleven random digits, separated by dashes.
 
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Characters of `c`: ten groups.
+/// Length of `c`, ten groups, in characters.
 pub(super) const C: usize = 119;
-/// Characters of `pad`: five groups.
+/// Length of `pad`, five groups, in characters.
 pub(super) const PAD: usize = 59;
 
 const GROUP: usize = 11;
@@ -15,7 +15,7 @@ const PAIRS: [[u8; 2]; 100] = pairs();
 #[expect(
     clippy::cast_possible_truncation,
     clippy::indexing_slicing,
-    reason = "computed when riops is built, from numbers below 100"
+    reason = "evaluated at compile time, with numbers below 100"
 )]
 const fn pairs() -> [[u8; 2]; 100] {
     let mut pairs = [[0; 2]; 100];
@@ -31,17 +31,17 @@ const fn pairs() -> [[u8; 2]; 100] {
 pub(super) fn write(rng: &mut Xoshiro256PlusPlus, out: &mut [u8]) {
     for group in out.chunks_mut(GROUP + 1) {
         let (digits, dash) = group.split_at_mut(group.len().min(GROUP));
-        // A random fraction: what a product has before the point are its next digits, what it has
-        // behind it is the rest. 64 bits are enough for eleven.
+        // `rest` is a random fraction. The integer part of 100 × rest is the next pair of digits, the
+        // fractional part is the new rest. 64 bits are enough for eleven digits.
         let mut rest = rng.next_u64();
         let mut next = || {
             let product = u128::from(rest) * 100;
-            #[expect(clippy::cast_possible_truncation, reason = "what is behind the point")]
+            #[expect(clippy::cast_possible_truncation, reason = "the fractional part")]
             {
                 rest = product as u64;
             }
-            let before = usize::try_from(product >> u64::BITS).unwrap_or(0);
-            PAIRS.get(before).copied().unwrap_or_default()
+            let pair = usize::try_from(product >> u64::BITS).unwrap_or(0);
+            PAIRS.get(pair).copied().unwrap_or_default()
         };
         let (whole, last) = digits.as_chunks_mut::<2>();
         for pair in whole {
@@ -60,7 +60,7 @@ mod tests {
     use crate::workload::keys::{Purpose, stream};
 
     #[test]
-    fn a_text_is_groups_of_eleven_digits_and_every_digit_is_as_frequent() {
+    fn texts_are_groups_of_eleven_uniformly_distributed_digits() {
         let mut rng = stream(7, Purpose::Texts, 0);
         let mut counts = [0u32; 10];
         for _ in 0..1_000 {
@@ -73,7 +73,7 @@ mod tests {
                 counts[usize::from(digit - b'0')] += 1;
             }
         }
-        // 110,000 digits, 11,000 of each, standard deviation 100; six of those.
+        // 110,000 digits, 11,000 of each; the standard deviation is 100, and the tolerance six of them.
         assert!(counts.iter().all(|count| count.abs_diff(11_000) < 600), "{counts:?}");
         let mut pad = [0; PAD];
         write(&mut rng, &mut pad);

@@ -1,12 +1,12 @@
-//! `ping`: the round trip to a server, a pooler or along a network path, and nothing else. It needs no
+//! `ping`: measures only the round trip to a server, through a pooler or a network path. It must not need a
 //! dataset.
 //!
-//! The statements differ in what the server does between the two messages: execute a query (`select1`),
-//! recognize an empty one (`empty`), or only answer a Sync (`sync`, the floor of the protocol).
+//! The statements differ in the work of the server: execute a query (`select1`), recognize an empty query
+//! (`empty`), or only reply to a Sync (`sync`, the minimum of the protocol).
 
 use super::transaction::{Outcome, Reply, Transaction};
 use super::{
-    Build, BuildFor, EVERY, Generator, SessionPlan, Stage, Statement, Work, Workload, fill,
+    ALL_STATEMENTS, Build, BuildFor, Generator, SessionPlan, Stage, Statement, Work, Workload, fill,
 };
 use crate::plan::ping::{PingRun, PingStatement};
 use crate::plan::{Plan, PlanError, Protocol};
@@ -44,7 +44,7 @@ impl Workload for Ping {
         let session = |_| SessionPlan {
             settings: Vec::new(),
             statements: self.statements(),
-            watched: EVERY,
+            watched: ALL_STATEMENTS,
             work: Work::Client(Box::new(PingGenerator(self.0.statement))),
         };
         let statement = self.0.statement.as_str();
@@ -60,12 +60,12 @@ impl Workload for Ping {
     }
 }
 
-/// The same message again and again.
+/// Repeats the same message.
 #[derive(Debug)]
 struct PingGenerator(PingStatement);
 
 impl PingGenerator {
-    /// Rows of each reply.
+    /// Returns the number of rows of each reply.
     fn rows(&self) -> u64 {
         u64::from(self.0 == PingStatement::Select1)
     }
@@ -98,13 +98,15 @@ mod tests {
     use crate::server::Flavor;
     use crate::workload::transaction::Statements;
 
-    /// What the first transaction of a session sends.
+    /// Returns the bytes of the first transaction of a session.
     fn sent(statement: PingStatement, protocol: Protocol) -> Vec<u8> {
         let found = BuildFor { dataset: None, flavor: Flavor::PostgreSql, protocol };
         let workload = PingRun { statement }.build(found).unwrap();
         let plan = Plan { protocol, ..Plan::default() };
         let session = workload.stages(&plan).remove(0).sessions.remove(0);
-        let Work::Client(mut generator) = session.work else { panic!("the client repeats it") };
+        let Work::Client(mut generator) = session.work else {
+            panic!("the loop runs in the server")
+        };
         let mut tx = Transaction::new(Arc::new(Statements::new(protocol, session.statements)));
         assert!(generator.next(&mut tx));
         assert_eq!(tx.error(), None);
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn each_statement_is_the_least_that_its_protocol_allows() {
+    fn each_statement_sends_the_minimal_messages_of_its_protocol() {
         let (prepared, simple) = (Protocol::Prepared, Protocol::Simple);
         assert_eq!(sent(PingStatement::Sync, prepared), b"S\0\0\0\x04");
         assert_eq!(sent(PingStatement::Empty, simple), b"Q\0\0\0\x05\0");

@@ -1,27 +1,27 @@
-//! The statements of one session: select or update, which row, and what is written into it.
+//! Generates the statements of one session: select or update, the row, and the new texts.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::plan::PointOperations;
 use crate::workload::Generator;
 use crate::workload::keys::RangePicker;
-use crate::workload::load::{COLUMNS, TEXTS, rows_of};
+use crate::workload::load::{COLUMNS, TEXTS, rows_in_tag};
 use crate::workload::texts::Texts;
 use crate::workload::transaction::{Outcome, Reply, Transaction};
 
-/// Positions in the operations of the stage.
+// Positions in the operations of the stage.
 pub(super) const OPERATION_SELECT: usize = 0;
 pub(super) const OPERATION_UPDATE: usize = 1;
 
-/// The stream of one session.
+/// The stream of transactions of one session.
 #[derive(Debug)]
 pub(super) struct PointGenerator {
     op: PointOperations,
     keys: RangePicker,
     rng: Xoshiro256PlusPlus,
-    /// What updates write: a new text each time.
+    /// Texts that updates write, new ones each time.
     texts: Texts,
-    /// The lengths that a text may have, from the shortest.
+    /// Allowed lengths of a text, in ascending order.
     lengths: Vec<usize>,
     statements: u64,
     updates: u64,
@@ -39,8 +39,8 @@ impl PointGenerator {
         Self { op, keys, rng, texts, lengths, statements: 0, updates: 0 }
     }
 
-    /// A deterministic proportion, not a coin: after any number of statements the updated share is
-    /// off by less than one of them.
+    /// Returns whether the next statement is an update. The share is deterministic, not random: after any
+    /// number of statements the number of updates deviates by less than one.
     fn update_is_next(&self) -> bool {
         let (updates, all) = (u128::from(self.updates), u128::from(self.statements));
         100 * (2 * updates + 1) < 2 * u128::from(self.op.update_percent) * (all + 1)
@@ -50,11 +50,11 @@ impl PointGenerator {
 impl Generator for PointGenerator {
     fn next(&mut self, tx: &mut Transaction) -> bool {
         let update = self.update_is_next();
-        // The picker counts from 1, the keys from 0.
+        // The picker returns numbers from 1, the keys start at 0.
         let id = i32::try_from(self.keys.pick(&mut self.rng) - 1).unwrap_or(i32::MAX);
         tx.begin(if update { OPERATION_UPDATE } else { OPERATION_SELECT }, 1);
         if update {
-            // Where nothing is selected, the update is the only statement.
+            // Without selects, the update is the only statement.
             let statement = usize::from(self.op.update_percent < 100);
             let (texts, number) = (self.texts, self.updates);
             tx.execute_with(statement, COLUMNS, |values| {
@@ -77,7 +77,7 @@ impl Generator for PointGenerator {
         let mut columns = 0;
         for text in reply.texts() {
             columns += 1;
-            // A text of letters and digits has as many characters as bytes.
+            // Letters and digits are one byte each.
             outcome.wrong |= text.is_none_or(|text| !self.lengths.contains(&text.len()));
         }
         outcome.wrong |= columns != TEXTS;
@@ -85,9 +85,9 @@ impl Generator for PointGenerator {
 
     fn complete(&mut self, tx: &Transaction, tag: &str, outcome: &mut Outcome) {
         if tx.operation() == OPERATION_UPDATE {
-            outcome.rows += rows_of(tag);
+            outcome.rows += rows_in_tag(tag);
         }
-        // Every key is there: no row, or two, is a lost or a doubled one.
+        // Every key exists once: any other number means a lost or duplicated row.
         outcome.wrong |= outcome.rows != 1;
     }
 }

@@ -1,4 +1,4 @@
-//! `point`: one row at a time by its primary key, selected or updated, on the table of `load`.
+//! `point`: selects or updates one row at a time by its primary key, in the table of `load`.
 
 mod generator;
 
@@ -10,8 +10,8 @@ use super::tables::Dataset;
 use super::texts::Texts;
 use super::values::{INT_OID, TEXT_OID};
 use super::{
-    Build, BuildFor, EVERY, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work,
-    Workload, fill,
+    ALL_STATEMENTS, Build, BuildFor, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement,
+    Work, Workload, fill,
 };
 use crate::plan::{DatasetPlan, LoadDataset, Plan, PlanError, PointRun, Protocol};
 use crate::server::Flavor;
@@ -23,7 +23,7 @@ pub const NAME: &str = "point";
 const SELECT: &str = include_str!("../../../../../sql/point/select.sql");
 const UPDATE: &str = include_str!("../../../../../sql/point/update.sql");
 
-/// A small table would be read as a whole: then it is not access by the key that is measured.
+/// Disables sequential scans: the planner would read a small table as a whole instead of through the key.
 const SESSION_SETTINGS: [&str; 3] =
     ["set enable_seqscan = off", "set enable_bitmapscan = off", "set jit = off"];
 
@@ -35,26 +35,26 @@ pub struct Point {
 }
 
 impl Point {
-    /// The workload on such a table, doing this, on PostgreSQL.
+    /// Creates the workload with these parameters, for PostgreSQL.
     #[must_use]
     pub fn new(dataset: LoadDataset, run: PointRun) -> Self {
         Self { table: LoadTable { dataset, flavor: Flavor::PostgreSql }, run }
     }
 
-    /// The same on another relative.
+    /// Returns the workload for another flavor.
     #[must_use]
     pub fn on(mut self, flavor: Flavor) -> Self {
         self.table.flavor = flavor;
         self
     }
 
-    /// Its table.
+    /// Returns the table.
     #[must_use]
     pub fn table(&self) -> &LoadTable {
         &self.table
     }
 
-    /// Characters of each text that an update writes.
+    /// Returns the length of the texts that an update writes, in characters.
     fn field_length(&self) -> u32 {
         self.run.field_length.unwrap_or(self.table.dataset.field_length)
     }
@@ -90,7 +90,7 @@ impl Point {
         SessionPlan {
             settings,
             statements: self.statements(),
-            watched: EVERY,
+            watched: ALL_STATEMENTS,
             work: Work::Client(Box::new(PointGenerator::new(
                 self.run.op,
                 RangePicker::new(self.run.distribution, rows, 1, plan.seed),
@@ -101,7 +101,7 @@ impl Point {
         }
     }
 
-    /// Every length that a text may have while updates are under way.
+    /// Returns every possible length of a text during the updates, in characters.
     fn lengths(&self) -> Vec<u32> {
         let mut lengths = self.table.dataset.lengths();
         lengths.push(self.field_length());
@@ -111,13 +111,13 @@ impl Point {
     }
 }
 
-/// A seed of its own for the texts that a session writes.
+/// Returns the seed for the texts that a session writes.
 fn stream_seed(seed: u64, session: u64) -> u64 {
     use rand::Rng as _;
     stream(seed, Purpose::Texts, session).next_u64()
 }
 
-/// Adds the length that updates write to those that a text may have; whether it is a new one.
+/// Adds the text length of the updates to the lengths of the dataset. Returns whether it is a new one.
 fn note_length(dataset: &mut LoadDataset, run: &PointRun) -> bool {
     let new =
         run.field_length.filter(|length| run.updates() && !dataset.lengths().contains(length));
@@ -151,7 +151,7 @@ impl Workload for Point {
         LoadTable { flavor, ..self.table.clone() }.filled()
     }
 
-    fn changed_dataset(&self, found: &DatasetPlan) -> Option<DatasetPlan> {
+    fn dataset_after_run(&self, found: &DatasetPlan) -> Option<DatasetPlan> {
         let mut dataset = found.get::<LoadDataset>()?.clone();
         note_length(&mut dataset, &self.run).then(|| dataset.into())
     }

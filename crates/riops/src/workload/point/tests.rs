@@ -18,12 +18,12 @@ fn point(rows: u64, op: &str, field_length: Option<u32>) -> Point {
 fn session(point: &Point) -> (Box<dyn Generator>, Transaction) {
     let plan = Plan { seed: 3, ..Plan::default() };
     let session = point.stages(&plan).remove(0).sessions.remove(0);
-    let Work::Client(generator) = session.work else { panic!("the loop is in the server") };
+    let Work::Client(generator) = session.work else { panic!("the loop runs in the server") };
     let statements = Statements::new(Protocol::Prepared, session.statements);
     (generator, Transaction::new(Arc::new(statements)))
 }
 
-/// The statement's name and its parameters.
+/// Returns the name of the statement and its parameters.
 fn decoded(tx: &Transaction) -> (String, Vec<Vec<u8>>) {
     let (frame, _) = split(tx.bytes(), FRAME_BYTES_MAX).unwrap().unwrap();
     let Message::Bind { statement, parameters, .. } = Message::decode(frame).unwrap() else {
@@ -34,7 +34,7 @@ fn decoded(tx: &Transaction) -> (String, Vec<Vec<u8>>) {
 
 proptest! {
     #[test]
-    fn the_share_of_updates_is_never_off_by_a_statement(update_percent in 0u8..=100) {
+    fn the_share_of_updates_deviates_by_less_than_one_statement(update_percent in 0u8..=100) {
         let mut point = point(100, "select", None);
         point.run.op = PointOperations { update_percent };
         let (mut generator, mut tx) = session(&point);
@@ -44,14 +44,14 @@ proptest! {
             updates += u32::from(tx.operation() == OPERATION_UPDATE);
             let (name, _) = decoded(&tx);
             prop_assert_eq!(name == "update", tx.operation() == OPERATION_UPDATE);
-            let wanted = f64::from(all) * f64::from(update_percent) / 100.0;
-            prop_assert!((f64::from(updates) - wanted).abs() < 1.0, "{updates} of {all}");
+            let expected = f64::from(all) * f64::from(update_percent) / 100.0;
+            prop_assert!((f64::from(updates) - expected).abs() < 1.0, "{updates} of {all}");
         }
     }
 }
 
 #[test]
-fn every_id_from_0_to_the_last_row_is_chosen_and_no_other() {
+fn picks_every_id_of_the_table_and_no_other() {
     let (mut generator, mut tx) = session(&point(20, "select", None));
     let mut seen = [false; 20];
     for _ in 0..2_000 {
@@ -64,7 +64,7 @@ fn every_id_from_0_to_the_last_row_is_chosen_and_no_other() {
 }
 
 #[test]
-fn updates_write_new_texts_of_the_length_that_is_wanted() {
+fn updates_write_new_texts_of_the_requested_length() {
     for (length, expected) in [(None, 6), (Some(9), 9)] {
         let (mut generator, mut tx) = session(&point(20, "update", length));
         let mut texts = Vec::new();
@@ -81,7 +81,7 @@ fn updates_write_new_texts_of_the_length_that_is_wanted() {
     }
 }
 
-/// What a reply of these rows to a select says.
+/// Returns the outcome of a select with these rows in its reply.
 fn outcome(point: &Point, rows: &[&[&str]]) -> Outcome {
     let (mut generator, mut tx) = session(point);
     generator.next(&mut tx);
@@ -99,7 +99,7 @@ fn outcome(point: &Point, rows: &[&[&str]]) -> Outcome {
 }
 
 #[test]
-fn a_row_has_four_texts_of_a_length_that_the_table_has() {
+fn a_row_must_have_four_texts_of_an_allowed_length() {
     let select = point(10, "select", None);
     let good: &[&str] = &["abcdef"; 4];
     assert_eq!(outcome(&select, &[good]), Outcome { rows: 1, wrong: false, ..Outcome::default() });
@@ -107,15 +107,15 @@ fn a_row_has_four_texts_of_a_length_that_the_table_has() {
         assert!(outcome(&select, &[wrong]).wrong, "{wrong:?}");
     }
     assert!(outcome(&select, &[]).wrong, "a lost row");
-    assert!(outcome(&select, &[good, good]).wrong, "a doubled row");
-    // Texts that updates write meanwhile are as good.
+    assert!(outcome(&select, &[good, good]).wrong, "a duplicated row");
+    // Texts written by concurrent updates are also correct.
     let mixed = point(10, "mixed:90/10", Some(9));
     let both: &[&str] = &["abcdef", "abcdefghi", "abcdef", "abcdefghi"];
     assert_eq!(outcome(&mixed, &[both]), Outcome { rows: 1, wrong: false, ..Outcome::default() });
 }
 
 #[test]
-fn an_update_that_finds_no_row_is_wrong() {
+fn an_update_must_change_exactly_one_row() {
     let (mut generator, mut tx) = session(&point(10, "update", None));
     generator.next(&mut tx);
     for (tag, wrong) in [("UPDATE 1", false), ("UPDATE 0", true), ("UPDATE 2", true)] {
@@ -126,7 +126,7 @@ fn an_update_that_finds_no_row_is_wrong() {
 }
 
 #[test]
-fn statements_promise_access_by_the_primary_key() {
+fn statements_are_expected_to_use_the_primary_key() {
     let accesses = point(10, "mixed:50/50", None).accesses();
     let found: Vec<_> = accesses
         .iter()

@@ -1,4 +1,4 @@
-//! The transactions of one session: which table, read or update, which range.
+//! Generates the transactions of one session: the table, read or update, and the range.
 
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -8,18 +8,18 @@ use crate::workload::Generator;
 use crate::workload::keys::RangePicker;
 use crate::workload::transaction::{Outcome, Reply, Transaction};
 
-/// Positions in the operations of the stage.
+// Positions in the operations of the stage.
 pub(super) const OPERATION_READ: usize = 0;
 pub(super) const OPERATION_UPDATE: usize = 1;
 
-/// The positions of the statements on one table; one that is not used has any.
+/// Positions of the statements on one table. The position of an unused statement is arbitrary.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TableStatements {
     pub(super) read: usize,
     pub(super) update: usize,
 }
 
-/// The stream of one session.
+/// The stream of transactions of one session.
 #[derive(Debug)]
 pub(super) struct RowsGenerator {
     tables: Vec<TableStatements>,
@@ -27,8 +27,8 @@ pub(super) struct RowsGenerator {
     read: Operation,
     update: Operation,
     rng: Xoshiro256PlusPlus,
-    /// Rows (or transactions, by the share that is wanted) so far, read and updated, and updated
-    /// alone.
+    /// Rows so far, or transactions, depending on the kind of share: `done` counts all, `updated` the
+    /// updates.
     done: u64,
     updated: u64,
 }
@@ -36,7 +36,7 @@ pub(super) struct RowsGenerator {
 #[derive(Debug)]
 struct Operation {
     batch: u64,
-    /// How much of the share a transaction counts for.
+    /// Weight of a transaction in the share.
     weight: u64,
     ranges: RangePicker,
 }
@@ -67,9 +67,9 @@ impl RowsGenerator {
         }
     }
 
-    /// A deterministic proportion, not a coin: update when the updated share, measured in the
-    /// middle of the update that would follow, is below what is wanted. After any number of
-    /// transactions the share is off by less than one of them.
+    /// Returns whether the next transaction is an update. The share is deterministic, not random: the next
+    /// transaction is an update if the updated share at the middle of that update is below the requested
+    /// share. After any number of transactions it deviates by less than one of them.
     fn update_is_next(&self) -> bool {
         let weight = u128::from(self.update.weight);
         let after = 2 * u128::from(self.updated) + weight;
@@ -108,7 +108,7 @@ impl Generator for RowsGenerator {
     fn reply(&mut self, tx: &Transaction, reply: &Reply<'_>, outcome: &mut Outcome) {
         let count = reply.first_bigint().and_then(|count| u64::try_from(count).ok());
         outcome.rows += count.unwrap_or(0);
-        // All keys exist, so a range has as many rows as keys: anything else is a lost row.
-        outcome.wrong |= count != Some(tx.rows_asked());
+        // All keys exist, so a range has as many rows as keys.
+        outcome.wrong |= count != Some(tx.expected_rows());
     }
 }

@@ -1,8 +1,8 @@
 //! `rows`: random row reads and writes per second (RIOPS), after the SLOB method.
 //!
-//! One statement picks a range of consecutive keys in an index; the rows behind them lie scattered
-//! over the table, so that each key costs one random row access, and nothing else costs anything
-//! noticeable. What each statement promises is in [`Rows::accesses`].
+//! Each statement reads a range of consecutive keys from an index. The rows of these keys are scattered
+//! over the table, so each key costs one random row access, and all other costs are negligible.
+//! [`Rows::accesses`] lists the expected access paths.
 
 mod generator;
 mod load;
@@ -16,8 +16,8 @@ use super::tables::{Dataset, Table, Zero};
 use super::transaction::with_literals;
 use super::values::BIGINT_OID;
 use super::{
-    Build, BuildFor, Describe, EVERY, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement,
-    Work, Workload, fill,
+    ALL_STATEMENTS, Build, BuildFor, Describe, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage,
+    Statement, Work, Workload, fill,
 };
 use crate::plan::{Layout, LoopSide, Plan, PlanError, Protocol, RowsDataset, RowsRun};
 use crate::server::Flavor;
@@ -25,7 +25,7 @@ use generator::{RowsGenerator, TableStatements};
 use load::table_name;
 use server_loop::RowsLoop;
 
-/// The workload's name.
+/// Name of the workload.
 pub const NAME: &str = "rows";
 
 const CREATE_TABLE: &str = include_str!("../../../../../sql/rows/create_table.sql");
@@ -45,8 +45,8 @@ const READ_INDEX_ONLY: &str = include_str!("../../../../../sql/rows/read_index_o
 const UPDATE: &str = include_str!("../../../../../sql/rows/update.sql");
 const UPDATE_INDEX_ONLY: &str = include_str!("../../../../../sql/rows/update_index_only.sql");
 
-/// The planner would rather sort the row addresses first and read each block once, or read the
-/// whole table: good for a query, but then it is not random row access that is measured.
+/// Forces index scans. The planner would prefer a bitmap heap scan or a sequential scan: better for a
+/// single query, but no random row access.
 const SESSION_SETTINGS: [&str; 5] = [
     "set enable_seqscan = off",
     "set enable_bitmapscan = off",
@@ -64,13 +64,13 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The workload on such a dataset, doing this, on PostgreSQL.
+    /// Creates the workload with these parameters, for PostgreSQL.
     #[must_use]
     pub fn new(dataset: RowsDataset, run: RowsRun) -> Self {
         Self { dataset, run, flavor: Flavor::PostgreSql }
     }
 
-    /// The same on another relative.
+    /// Returns the workload for another flavor.
     #[must_use]
     pub fn on(self, flavor: Flavor) -> Self {
         Self { flavor, ..self }
@@ -99,7 +99,7 @@ impl Rows {
             .collect()
     }
 
-    /// Where the statements of the table at this position stand in the list of all.
+    /// Returns the positions of the statements of a table in the list of all statements.
     fn positions(&self, table: usize) -> TableStatements {
         if self.run.reads() && self.run.updates() {
             TableStatements { read: 2 * table, update: 2 * table + 1 }
@@ -109,7 +109,7 @@ impl Rows {
     }
 
     fn session(&self, plan: &Plan, number: u32) -> SessionPlan {
-        // A loop in the server works on one table.
+        // A loop in the server uses one table.
         let own_table = self.run.table_per_session || self.run.loop_side == LoopSide::Server;
         let tables: Vec<String> = if own_table {
             vec![table_name(number % self.dataset.tables + 1)]
@@ -127,7 +127,7 @@ impl Rows {
                 number,
             ))),
         };
-        SessionPlan { settings: self.settings(plan), statements, watched: EVERY, work }
+        SessionPlan { settings: self.settings(plan), statements, watched: ALL_STATEMENTS, work }
     }
 
     fn generator(&self, plan: &Plan, number: u32, tables: usize) -> RowsGenerator {
@@ -142,7 +142,7 @@ impl Rows {
         )
     }
 
-    /// What tells a stage from the others of its run.
+    /// Returns a name that distinguishes the stage from the others of the run.
     fn stage_name(&self, plan: &Plan) -> String {
         let mut name = NAME.to_owned();
         let Some(whole) = plan.work.get::<RowsRun>() else {
@@ -162,14 +162,14 @@ impl Rows {
         if plan.protocol == Protocol::Prepared {
             settings.push(PLAN_ONCE.to_owned());
         }
-        // The visibility map would turn a read of rows into a read of the index.
+        // An index-only scan would read no rows of the table.
         let index_only = if self.run.index_only { "on" } else { "off" };
         settings.push(format!("set enable_indexonlyscan = {index_only}"));
         if self.run.loop_side == LoopSide::Server {
-            // Its progress comes as notices, and the whole loop is one statement.
+            // The loop reports progress as notices, and runs as a single statement.
             settings.push("set client_min_messages = notice".to_owned());
             settings.push("set statement_timeout = 0".to_owned());
-            // Its procedure calls its neighbour.
+            // ybio_loop calls ybio_report without a schema.
             settings.push("set search_path = riops, pg_catalog".to_owned());
         }
         if let Some(staleness) = self.run.follower_reads_ms {
@@ -183,7 +183,7 @@ impl Rows {
         settings
     }
 
-    /// What makes the empty table of this name.
+    /// Returns the statements that create the empty table.
     fn create_sql(&self, table: &str) -> Vec<String> {
         let filler = self.dataset.filler.to_string();
         if self.flavor == Flavor::PostgreSql {
@@ -207,7 +207,7 @@ impl Rows {
         sql
     }
 
-    /// What follows when the table is full.
+    /// Returns the statements to execute after the load.
     fn finish_sql(&self, table: &str) -> Vec<String> {
         let values = [("table", table)];
         match (self.flavor, self.dataset.primary_key) {
@@ -222,7 +222,7 @@ impl Rows {
     }
 }
 
-/// The clause that cuts the keys 1 to `rows` into so many tablets of equal size.
+/// Returns the clause that splits the keys 1 to `rows` into `tablets` tablets of equal size.
 fn split_at_keys(rows: u64, tablets: u32) -> String {
     if tablets < 2 {
         return String::new();
@@ -270,9 +270,9 @@ impl Workload for Rows {
         used.map(|(option, _)| *option).filter(|_| flavor != Flavor::YugabyteDb)
     }
 
-    fn settle_sql(&self) -> Vec<String> {
-        // Updates of earlier runs have cleared the visibility map, without which an index-only
-        // scan visits the table for every row.
+    fn before_stage_sql(&self) -> Vec<String> {
+        // Updates of earlier runs have cleared bits of the visibility map. Without them an index-only scan
+        // fetches every row from the table.
         if self.run.index_only && self.flavor == Flavor::PostgreSql {
             self.tables().map(|table| fill(SETTLE, &[("table", &table)])).collect()
         } else {
@@ -317,8 +317,8 @@ impl Workload for Rows {
         (self.run.loop_side == LoopSide::Server).then(server_loop::routines)
     }
 
-    /// At even distances over the keys of the first table; none where all transactions are of one kind, so
-    /// that it needs no telling apart.
+    /// Returns samples at even distances over the keys of the first table. Returns none if the run only
+    /// reads or only updates, because then the block reads of both need not be separated.
     fn read_samples(&self) -> Vec<String> {
         const SAMPLES: u64 = 5;
         if !(self.run.reads() && self.run.updates()) || self.flavor != Flavor::PostgreSql {
@@ -352,8 +352,8 @@ impl Workload for Rows {
                         (false, true) => AccessPath::IndexOnlyScan {
                             table,
                             index,
-                            // Updates under way clear the visibility map as fast as they go.
-                            visits_allowed: self.run.updates(),
+                            // Concurrent updates continually clear the visibility map.
+                            heap_fetches_allowed: self.run.updates(),
                         },
                         (false, false) => AccessPath::IndexScan { table, index },
                     };
@@ -416,7 +416,7 @@ impl Workload for Rows {
     }
 }
 
-/// The sum of (k mod p)² over k from 1 to n, with the prime p of `contents.sql`.
+/// Returns the sum of (k mod p)² for k from 1 to `rows`, with the prime p of `contents.sql`.
 fn squares(rows: i128) -> i128 {
     const PRIME: i128 = 1_000_003;
     let up_to = |n: i128| n * (n + 1) * (2 * n + 1) / 6;

@@ -1,6 +1,7 @@
-//! The loop in the server: the SQL of a session's call, and what its reports say.
+//! The loop in the server: generates the CALL of a session and parses its reports.
 //!
-//! The procedure is that of `sql/ybio.sql`, which people also use without riops: one implementation.
+//! The procedure is the one in `sql/ybio.sql`, which can also be used without riops. There must be only one
+//! implementation.
 
 use std::fmt::Write as _;
 
@@ -15,16 +16,16 @@ use crate::workload::routines::Routines;
 use crate::workload::{Call, LoopCounts, LoopReport, ServerLoop};
 
 const YBIO: &str = include_str!("../../../../../sql/ybio.sql");
-/// Update batches that the procedure makes before its first report, at most.
+/// Maximum number of update batches before the first report of the procedure.
 const BATCHES_BEFORE_FIRST_REPORT: u64 = 10;
 
-/// What the loop needs in the server: the marked part of `ybio.sql`.
+/// Returns the routines of the loop: the part of `ybio.sql` between the markers.
 #[must_use]
 pub(super) fn routines() -> Routines {
     let part = YBIO.split("-- loop: ").nth(1).unwrap_or_default();
     Routines {
         names: &["ybio_loop", "ybio_report"],
-        // Behind the words of the mark.
+        // Skips the rest of the marker line.
         sql: part.split_once('\n').map_or("", |(_, sql)| sql).to_owned(),
     }
 }
@@ -41,7 +42,7 @@ pub(super) struct RowsLoop {
     prepared: bool,
     index_only: bool,
     retries_max: u32,
-    /// For the server's random numbers, −1 to 1.
+    /// Argument of `setseed` in the server, from −1 to 1.
     seed: f64,
 }
 
@@ -74,18 +75,19 @@ impl ServerLoop for RowsLoop {
             |bound: Option<u64>| bound.map_or_else(|| "null".to_owned(), |bound| bound.to_string());
         let until =
             call.until_s.map_or_else(|| "'infinity'".to_owned(), |until| format!("{until:.6}"));
-        let mut looks = String::new();
-        for look in call.looks {
+        let mut explains = String::new();
+        for look in call.explain_statements {
             let _ = write!(
-                looks,
+                explains,
                 "{}'{}'",
-                if looks.is_empty() { "" } else { ", " },
+                if explains.is_empty() { "" } else { ", " },
                 look.replace('\'', "''")
             );
         }
-        let looks = if looks.is_empty() { "null".to_owned() } else { format!("array[{looks}]") };
+        let explains =
+            if explains.is_empty() { "null".to_owned() } else { format!("array[{explains}]") };
         format!(
-            "call riops.ybio_loop('{}', 'riops.{}', {}, {}, {}, {}, {}, {}, {}, {:.6}, {:.6}, {until}, {}, {}, {}, {}, {}, true, {looks}, null)",
+            "call riops.ybio_loop('{}', 'riops.{}', {}, {}, {}, {}, {}, {}, {}, {:.6}, {:.6}, {until}, {}, {}, {}, {}, {}, true, {explains}, null)",
             call.id,
             self.table,
             self.rows,
@@ -133,7 +135,7 @@ impl ServerLoop for RowsLoop {
         let wrong = |(transactions, rows): (u64, u64), batch: u64| transactions * batch != rows;
         let wrong_replies = u64::from(wrong(*committed.get(OPERATION_READ)?, self.batch))
             + u64::from(wrong(*committed.get(OPERATION_UPDATE)?, self.update_batch));
-        // Without updates nothing is announced, and the bound is far away.
+        // Without updates nothing is announced, and `announced` is the maximum of bigint.
         let rows_unknown = match self.update_percent {
             0 => 0,
             _ => lost_rows + announced.saturating_sub(all.updated_rows),
@@ -149,7 +151,7 @@ impl ServerLoop for RowsLoop {
             deadlocks,
             drained: drained_us.map(nanos),
             wrong_replies,
-            looks: seen.unwrap_or_default().iter().map(ToString::to_string).collect(),
+            plans: seen.unwrap_or_default().iter().map(ToString::to_string).collect(),
         })
     }
 
@@ -172,7 +174,7 @@ struct Report {
     announced: u64,
     conflicts: u64,
     deadlocks: u64,
-    /// Of a transaction that ended after the measurement.
+    /// Service time of a transaction that ended after the measurement, in microseconds.
     drained_us: Option<f64>,
     seen: Option<Vec<serde_json::Value>>,
 }
@@ -201,7 +203,7 @@ impl Counts {
                 .buckets
                 .iter()
                 .map(|&(bucket, count)| {
-                    // The middle of the bucket: ybio_report says how they are cut.
+                    // The center of the bucket, as defined at ybio_report.
                     (nanos((f64::from(bucket.saturating_sub(1)) / 50.0).exp()), count)
                 })
                 .collect(),
@@ -229,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_marked_part_of_the_file_is_the_loop_and_nothing_else() {
+    fn the_marked_part_of_the_file_contains_only_the_loop() {
         let sql = routines().sql;
         for name in routines().names {
             assert!(sql.contains(&format!(" {name}(")), "{name}");
@@ -239,9 +241,9 @@ mod tests {
     }
 
     #[test]
-    fn the_call_names_everything_that_the_loop_needs() {
+    fn the_call_passes_all_parameters_of_the_loop() {
         let run = RowsRun { update_percent: 20, update_batch: Some(8), ..RowsRun::default() };
-        let looks = ["explain execute \"a\"('x')".to_owned()];
+        let explains = ["explain execute \"a\"('x')".to_owned()];
         let call = Call {
             id: "run-1".to_owned(),
             start_s: 1000.25,
@@ -250,7 +252,7 @@ mod tests {
             transactions: Some(50),
             rows: None,
             report_s: 1.0,
-            looks: &looks,
+            explain_statements: &explains,
         };
         let sql = rows_loop(&run).call_sql(&call);
         let (head, tail) = sql.split_once("1000.250000").unwrap();
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_read_back() {
+    fn parses_a_report() {
         let run =
             RowsRun { batch: 10, update_percent: 50, update_batch: Some(5), ..RowsRun::default() };
         let report = r#"{"call": "1", "intervals": 2, "measure_s": 100.0, "ended_s": 102.5,
@@ -279,7 +281,7 @@ mod tests {
         assert_eq!((read.conflicts, read.deadlocks, read.drained), (1, 2, Some(Nanos(12_500))));
         assert_eq!(read.committed, [(5, 50), (4, 20)]);
         assert_eq!((read.rows_unknown, read.wrong_replies), (1003, 0));
-        assert_eq!(read.looks, [r#"[{"Plan":{}}]"#]);
+        assert_eq!(read.plans, [r#"[{"Plan":{}}]"#]);
         let reads = &read.measured[OPERATION_READ];
         assert_eq!((reads.transactions, reads.rows, reads.longest), (3, 30, Nanos(250_500)));
         // e^4.6 µs and e^5.52 µs.

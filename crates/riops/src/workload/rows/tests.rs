@@ -13,7 +13,7 @@ fn plan(run: &RowsRun, sessions: u32) -> Plan {
     Plan { work: run.clone().into(), sessions, seed: 42, ..Plan::default() }
 }
 
-/// An empty transaction of a session's statements.
+/// Returns an empty transaction on the statements of a session.
 fn transaction(session: &SessionPlan) -> Transaction {
     let statements = Statements::new(Protocol::Prepared, session.statements.clone());
     Transaction::new(Arc::new(statements))
@@ -26,11 +26,11 @@ fn rows(tables: u32, count: u64, run: RowsRun) -> Rows {
 fn generator(session: &mut SessionPlan) -> &mut dyn crate::workload::Generator {
     match &mut session.work {
         Work::Client(generator) => &mut **generator,
-        Work::Server(_) => panic!("the loop is in the server"),
+        Work::Server(_) => panic!("the loop runs in the server"),
     }
 }
 
-/// The statement and the two keys of an encoded transaction.
+/// Returns the statement and the two keys of an encoded transaction.
 fn decoded(tx: &Transaction) -> (String, i64, i64) {
     let (frame, _) = split(tx.bytes(), FRAME_BYTES_MAX).unwrap().unwrap();
     let frontend::Message::Bind { statement, parameters, .. } =
@@ -44,7 +44,7 @@ fn decoded(tx: &Transaction) -> (String, i64, i64) {
 
 proptest! {
     #[test]
-    fn the_updated_share_of_the_rows_is_never_off_by_more_than_a_batch(
+    fn the_updated_share_of_the_rows_deviates_by_at_most_one_batch(
         percent in 0u8..=100,
         batch in 1u64..50,
         update_batch in 1u64..50,
@@ -56,18 +56,18 @@ proptest! {
         let (mut total, mut updated) = (0u64, 0u64);
         for _ in 0..500 {
             generator(&mut session).next(&mut tx);
-            total += tx.rows_asked();
+            total += tx.expected_rows();
             if tx.operation() == OPERATION_UPDATE {
-                updated += tx.rows_asked();
+                updated += tx.expected_rows();
             }
-            let wanted = total as f64 * f64::from(percent) / 100.0;
+            let expected = total as f64 * f64::from(percent) / 100.0;
             let largest = batch.max(update_batch) as f64;
-            prop_assert!((updated as f64 - wanted).abs() <= largest, "{updated} of {total}");
+            prop_assert!((updated as f64 - expected).abs() <= largest, "{updated} of {total}");
         }
     }
 
     #[test]
-    fn every_transaction_touches_a_whole_range_within_the_keys(batch in 1u64..=300) {
+    fn every_transaction_covers_a_full_range_within_the_keys(batch in 1u64..=300) {
         let run = RowsRun { batch, ..RowsRun::default() };
         let workload = rows(3, 300, run.clone());
         let mut session = workload.stages(&plan(&run, 1)).remove(0).sessions.remove(0);
@@ -81,7 +81,7 @@ proptest! {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_statements_and_sessions_differ() {
+fn statements_are_reproducible_and_differ_by_session_and_seed() {
     let run =
         RowsRun { batch: 10, update_percent: 30, update_batch: Some(5), ..RowsRun::default() };
     let first_of = |session: usize, seed: u64| {
@@ -102,7 +102,7 @@ fn the_same_seed_gives_the_same_statements_and_sessions_differ() {
 }
 
 #[test]
-fn sessions_keep_to_one_table_each_or_use_all() {
+fn a_session_uses_one_table_or_all_tables() {
     let run = RowsRun { table_per_session: true, ..RowsRun::default() };
     let stage = rows(2, 5_000, run.clone()).stages(&plan(&run, 3)).remove(0);
     let names: Vec<_> =
@@ -114,7 +114,7 @@ fn sessions_keep_to_one_table_each_or_use_all() {
 }
 
 #[test]
-fn a_reply_with_fewer_rows_than_asked_is_wrong() {
+fn a_reply_with_missing_rows_is_wrong() {
     let run = RowsRun { batch: 10, ..RowsRun::default() };
     let mut session = rows(1, 100, run.clone()).stages(&plan(&run, 1)).remove(0).sessions.remove(0);
     let mut tx = transaction(&session);
@@ -141,7 +141,7 @@ fn a_reply_with_fewer_rows_than_asked_is_wrong() {
 }
 
 #[test]
-fn the_checks_find_a_lost_row_a_wrong_key_and_a_lost_update() {
+fn checks_find_a_lost_row_a_wrong_key_and_a_lost_update() {
     let workload = rows(1, 10, RowsRun::default());
     let baseline = [vec![10, 1, 10, 55, 385, 40]];
     let ledger = Ledger { rows_changed: 5, rows_unknown: 0, ..Ledger::default() };
@@ -156,7 +156,7 @@ fn the_checks_find_a_lost_row_a_wrong_key_and_a_lost_update() {
     assert!(failed([10, 1, 10, 55, 385, 45]).is_empty());
     assert_eq!(failed([9, 1, 10, 55, 385, 45]), ["rows of riops.rows_0001"]);
     assert_eq!(failed([10, 1, 10, 54, 385, 45]), ["sum of keys of riops.rows_0001"]);
-    // Keys 1, 1, 4, 4 have count, bounds and sum of 1, 2, 3, 4.
+    // The keys 1, 1, 4, 4 have the same count, bounds and sum as 1, 2, 3, 4.
     assert_eq!(failed([10, 1, 10, 55, 389, 45]), ["sum of squares of keys of riops.rows_0001"]);
     assert_eq!(squares(3_000_000), (1..=3_000_000i128).map(|k| (k % 1_000_003).pow(2)).sum());
     assert_eq!(failed([10, 1, 10, 55, 385, 44]), ["increments of scratch"]);
@@ -165,7 +165,7 @@ fn the_checks_find_a_lost_row_a_wrong_key_and_a_lost_update() {
 
 proptest! {
     #[test]
-    fn by_transactions_the_share_of_updates_is_that_of_the_transactions(percent in 0u8..=100) {
+    fn the_share_of_updates_can_count_transactions(percent in 0u8..=100) {
         let run = RowsRun {
             batch: 255,
             update_batch: Some(8),
@@ -180,19 +180,19 @@ proptest! {
         for done in 1..=200 {
             generator(&mut session).next(&mut tx);
             updates += usize::from(tx.operation() == OPERATION_UPDATE);
-            let wanted = f64::from(done) * f64::from(percent) / 100.0;
-            prop_assert!((updates as f64 - wanted).abs() <= 1.0);
+            let expected = f64::from(done) * f64::from(percent) / 100.0;
+            prop_assert!((updates as f64 - expected).abs() <= 1.0);
         }
     }
 }
 
-/// All that is sent for a dataset and a run.
+/// Returns all statements sent for a dataset and a run.
 fn all_statements(dataset: RowsDataset, run: &RowsRun, flavor: Flavor) -> String {
     let workload = Rows::new(dataset, run.clone()).on(flavor);
-    let made = workload.dataset(flavor);
+    let created = workload.dataset(flavor);
     let session = workload.stages(&plan(run, 1)).remove(0).sessions.remove(0);
-    let table = &made.tables[0];
-    let mut lines: Vec<String> = made.settings.clone();
+    let table = &created.tables[0];
+    let mut lines: Vec<String> = created.settings.clone();
     lines.push(table.create.clone());
     match (table.job)(0) {
         crate::workload::tables::Job::Copy { sql, .. }
@@ -207,7 +207,7 @@ fn all_statements(dataset: RowsDataset, run: &RowsRun, flavor: Flavor) -> String
 }
 
 #[test]
-fn the_statements_for_yugabytedb_have_its_clauses() {
+fn statements_for_yugabytedb_have_its_clauses() {
     let dataset = RowsDataset {
         rows: 3_000_000_000,
         tablets: 6,
@@ -225,13 +225,13 @@ fn the_statements_for_yugabytedb_have_its_clauses() {
 }
 
 #[test]
-fn one_row_fills_a_block_by_its_fill_factor() {
+fn block_layout_uses_a_low_fill_factor() {
     let dataset = RowsDataset { layout: Layout::Block, filler: 1024, ..RowsDataset::default() };
     insta::assert_snapshot!(all_statements(dataset, &RowsRun::default(), Flavor::PostgreSql));
 }
 
 #[test]
-fn every_statement_is_what_the_documents_say() {
+fn every_statement_on_postgresql() {
     let mut text = String::new();
     for (index_only, primary_key) in [(false, false), (true, true)] {
         let dataset = RowsDataset { filler: 20, primary_key, ..RowsDataset::default() };

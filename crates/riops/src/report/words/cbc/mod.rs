@@ -1,4 +1,4 @@
-//! The words of `cbc`.
+//! The texts of `cbc`.
 
 mod tables;
 mod text;
@@ -16,17 +16,13 @@ use crate::record::{Record, StageRecord, Status};
 impl Words for CbcRun {
     fn work(&self) -> String {
         let auto = if self.auto_size { " (three times the memory)" } else { "" };
-        let cold = if self.cold {
-            ", the caches to be emptied before SELECT_u1 and SELECT_u2"
-        } else {
-            ""
-        };
+        let cold = if self.cold { ", caches emptied before SELECT_u1 and SELECT_u2" } else { "" };
         let list: Vec<_> = self.query_sessions.iter().map(ToString::to_string).collect();
         let queries = if list.is_empty() {
             String::new()
         } else {
             let each = duration_us(self.query_duration_s * 1e6);
-            format!("; its selects by {} sessions for {each} each", list.join(", "))
+            format!("; then its SELECTs with {} sessions for {each} each", list.join(", "))
         };
         format!("Complete Block Check, size {} GB{auto}{cold}{queries}", self.size_gb)
     }
@@ -36,11 +32,16 @@ impl Words for CbcRun {
     }
 
     fn headline(&self) -> &'static str {
-        "selects"
+        "SELECTs"
     }
 
-    fn own_result(&self, block: &mut Block, record: &Record) -> bool {
-        text::result(block, record);
+    fn own_headline(&self, block: &mut Block, record: &Record) -> bool {
+        text::headline(block, record);
+        true
+    }
+
+    fn own_details(&self, block: &mut Block, record: &Record) -> bool {
+        text::details(block, record);
         true
     }
 
@@ -50,9 +51,9 @@ impl Words for CbcRun {
 
     fn proof(&self, record: &Record) -> &'static str {
         if record.status == Status::Done {
-            "the rows were counted by the statements themselves, and are those of the definition"
+            "the row counts match the definition of the benchmark"
         } else {
-            "the rows of the steps that ended are those of the definition"
+            "the row counts of the completed steps match the definition of the benchmark"
         }
     }
 
@@ -65,17 +66,19 @@ impl Words for CbcRun {
         let storage = record.target.storage.as_ref();
         let has_device = storage.is_some_and(|storage| storage.device.is_some());
         if has_device && record.target.disk_limit.is_none() {
-            hints.push(commands.other("riops doctor --disk", "what the device can do at most"));
+            hints.push(
+                commands.other("riops doctor --disk", "measure the maximum rates of the device"),
+            );
         }
         let ram_gb = record.client.machine.memory_bytes as f64 / 1e9;
         if record.client.shares_machine_with_server && self.size_gb < ram_gb {
-            let what = "three times the memory, where the page cache no longer helps";
+            let what = "three times the memory, too large for the page cache";
             hints.push(commands.same("--size auto", what));
         }
         if self.query_sessions.is_empty() {
             let options =
                 format!("--size {} --query-sessions 1,2,4,8 --query-duration 30s", self.size_gb);
-            hints.push(commands.same(&options, "the selects by several sessions at once"));
+            hints.push(commands.same(&options, "the SELECTs with several concurrent sessions"));
         }
         hints
     }
@@ -93,9 +96,9 @@ impl DatasetWords for CbcDataset {
     fn text(&self) -> String {
         let sizes = match (self.table_bytes, self.index_bytes) {
             (None, _) => String::new(),
-            (Some(table), None) => format!(", {}", bytes_text(table)),
+            (Some(table), None) => format!(", table {}", bytes_text(table)),
             (Some(table), Some(index)) => {
-                format!(", {} and an index of {}", bytes_text(table), bytes_text(index))
+                format!(", table {}, index {}", bytes_text(table), bytes_text(index))
             }
         };
         format!(
@@ -112,21 +115,16 @@ mod tests {
     use crate::report::{example_cbc, run_text};
 
     #[test]
-    fn the_closing_text_of_a_block_check() {
-        insta::assert_snapshot!(run_text(&example_cbc(), "no (--no-store)"));
-    }
-
-    #[test]
-    fn without_a_measured_device_the_text_says_how_to_measure_it() {
+    fn an_unmeasured_device_is_reported_with_the_command_that_measures_it() {
         let mut record = example_cbc();
         record.target.disk_limit = None;
         record.target.storage =
             Some(crate::record::Storage { device: Some("vda".to_owned()), ..Default::default() });
-        let text = run_text(&record, "no");
-        assert!(text.contains("riops doctor --disk measures it, once"), "{text}");
+        let text = run_text(&record, "no", usize::MAX);
+        assert!(text.contains("measure them once with riops doctor --disk"), "{text}");
         assert!(!text.contains("% max"), "{text}");
-        // Neither a maximum nor a device: nothing to measure.
+        // Without a known device nothing can be measured.
         record.target.storage = None;
-        assert!(!run_text(&record, "no").contains("measures it, once"));
+        assert!(!run_text(&record, "no", usize::MAX).contains("measure them once"));
     }
 }

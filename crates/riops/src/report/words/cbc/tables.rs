@@ -1,4 +1,4 @@
-//! The tables of a page with block checks: steps, selects, the storage validation, the best rates of several.
+//! The tables of `cbc` runs in the HTML report: steps, SELECTs, storage validation, best rates.
 
 use super::super::super::format::{bytes_text, duration_us, percent, rate};
 use super::super::super::model::{cpu_text, device};
@@ -7,7 +7,7 @@ use super::validation;
 use crate::plan::CbcRun;
 use crate::record::{Record, StageRecord};
 
-/// The tables of one record.
+/// Returns the tables of one record.
 pub(super) fn of(record: &Record) -> Vec<Table> {
     [steps(record), selects(record), storage(record)].into_iter().flatten().collect()
 }
@@ -51,7 +51,8 @@ fn steps(record: &Record) -> Option<Table> {
         words: 2,
         rows: steps.iter().map(row).collect(),
         note: Some(
-            "read and write: of the device; CPU: of the process that ran the step".to_owned(),
+            "read and write: rates of the device; CPU: of the server process that ran the step"
+                .to_owned(),
         ),
     })
 }
@@ -59,14 +60,14 @@ fn steps(record: &Record) -> Option<Table> {
 fn selects(record: &Record) -> Option<Table> {
     let loops: Vec<_> = record.stages.iter().filter(|stage| stage.statement.is_none()).collect();
     let rows: Vec<_> = loops.into_iter().map(loop_row).collect();
-    (!rows.is_empty()).then(|| Table { title: "Selects by several sessions", ..loop_table(rows) })
+    (!rows.is_empty()).then(|| Table { title: "SELECTs with several sessions", ..loop_table(rows) })
 }
 
-/// The storage validation.
+/// Returns the table of the storage validation.
 fn storage(record: &Record) -> Option<Table> {
     let limit = record.target.disk_limit.as_ref()?;
     let machine = &record.client.machine;
-    let db = validation::true_bytes(record).map_or_else(|| "–".to_owned(), bytes_text);
+    let db = validation::dataset_bytes(record).map_or_else(|| "–".to_owned(), bytes_text);
     let row = |line: &validation::Line| {
         vec![
             Cell::word(cpu_text(record)),
@@ -74,9 +75,9 @@ fn storage(record: &Record) -> Option<Table> {
             Cell::word(db.clone()),
             Cell::word(line.script),
             Cell::word(line.metric.as_str()),
-            Cell::word(line.held_back.clone().unwrap_or_default()),
+            Cell::word(line.bottleneck.clone().unwrap_or_default()),
             Cell::number(format!("{:.1}", line.best_mb_s)),
-            Cell::number(format!("{:.1}", line.most_mb_s)),
+            Cell::number(format!("{:.1}", line.max_mb_s)),
             Cell::number(percent(line.share())).with_bar(line.share()),
         ]
     };
@@ -89,7 +90,7 @@ fn storage(record: &Record) -> Option<Table> {
             "DB",
             "script",
             "metric",
-            "held back by",
+            "bottleneck",
             "best MB/s",
             "max MB/s",
             "% max",
@@ -97,7 +98,7 @@ fn storage(record: &Record) -> Option<Table> {
         words: 6,
         rows,
         note: Some(format!(
-            "max: {} by {}, {}: requests of 1 MiB in a row, 16 at once; the aim is 90 %",
+            "max: {}, measured with {} on {}: sequential requests of 1 MiB, 16 in flight; target 90%",
             limit.device,
             limit.tool,
             limit.measured_at.strftime("%F")
@@ -105,7 +106,7 @@ fn storage(record: &Record) -> Option<Table> {
     })
 }
 
-/// Of several runs of `cbc`: the best rates of each server, script and size.
+/// Returns the best rates of each server, script and size over several runs of `cbc`.
 pub(super) fn best(records: &[Record]) -> Option<Table> {
     let mut found: Vec<(String, &'static str, f64, [f64; 3])> = Vec::new();
     for record in records {
@@ -150,6 +151,6 @@ pub(super) fn best(records: &[Record]) -> Option<Table> {
                 ]
             })
             .collect(),
-        note: Some("the mean over a step, best of all runs".to_owned()),
+        note: Some("mean rate of a step, best of all runs".to_owned()),
     })
 }

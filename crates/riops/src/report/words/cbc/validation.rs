@@ -1,5 +1,5 @@
-//! The steps of `cbc` held against what the device can do: how near each came, and what held it back.
-//! Judgements without a form, for text and HTML alike.
+//! The storage validation of `cbc`: the rates of its steps as shares of the device's maximum, and the
+//! bottleneck of each step. Used by the text and the HTML report; does not format tables.
 
 use super::super::super::format::percent;
 use super::super::super::model::device;
@@ -8,35 +8,35 @@ use crate::record::{DeviceUse, DiskLimit, Record, Sampled, StageRecord};
 use crate::units::BLOCK_BYTES;
 use crate::workload::cbc::Step;
 
-/// What the benchmark aims at.
+/// Target of the benchmark: share of the device's maximum.
 const AIM_SHARE: f64 = 0.9;
-/// From here on a resource counts as used up.
+/// A resource with at least this share counts as saturated.
 const FULL_SHARE: f64 = 0.9;
-/// A shorter stage is not held against the device: what was left to be written before it would count as its
-/// own.
+/// Minimum length of a stage that is validated, in seconds. In a shorter one, delayed writes of the previous
+/// stage would count as its own.
 const SECONDS_MIN: f64 = 1.0;
-/// Less than this share of what was asked for came from the device: the rest was in the page cache.
+/// If the device served less than this share of the I/O of the server, the page cache served most of it.
 const DEVICE_SHARE_MIN: f64 = 0.5;
-/// Less is no load.
+/// A lower rate counts as idle.
 const IDLE_MB_S: f64 = 1.0;
-/// Reads and writes count together where the lesser is at least this share of the greater.
+/// Reads and writes are added up if the lower rate is at least this share of the higher one.
 const MIXED_SHARE_MIN: f64 = 0.1;
-/// Requests below this are small: they are held against what the device does at random.
+/// Smaller requests are compared with the random read rate of the device.
 const SMALL_REQUEST_BYTES: f64 = 65_536.0;
-/// From here on a kind of waiting is worth a word.
+/// Minimum share of a kind of time that is reported.
 const WAIT_SHARE_MIN: f64 = 0.1;
-/// From here on it is most of the time.
+/// Minimum share that counts as most of the time.
 const FREQUENT_SHARE: f64 = 0.5;
-/// A device that read this much more than was asked for has read ahead.
+/// If the device read more than this factor of the requested bytes, it did read-ahead.
 const READ_AHEAD_MAX: f64 = 1.5;
-/// Fewer looks are no share of anything.
-const LOOKS_MIN: u64 = 5;
+/// Minimum number of wait event samples from which shares are computed.
+const SAMPLES_MIN: u64 = 5;
 
-/// What is held against the maximum.
+/// The rate that is compared with the device's maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Metric {
     Read,
-    /// In small requests.
+    /// Reads in small requests.
     RandomRead,
     Write,
     Both,
@@ -52,8 +52,8 @@ impl Metric {
         }
     }
 
-    /// The one that says most of what a stage did to the device. A select only reads: what is written
-    /// meanwhile is of others.
+    /// Returns the metric that describes most of the I/O of a stage. A SELECT only reads: concurrent writes
+    /// belong to other processes.
     fn of(device: &DeviceUse, is_select: bool) -> Self {
         let (read, write) = (device.read_mb_s, device.write_mb_s);
         if is_select {
@@ -70,18 +70,18 @@ impl Metric {
         }
     }
 
-    /// Its rate, and what the device can do of it, in MB/s. Of a mixture the device can do as much as its
-    /// time allows when it reads and writes by turns.
+    /// Returns the rate and the device's maximum, in MB/s. The maximum of a mixture assumes that the device
+    /// alternates between reads and writes.
     fn rates(self, device: &DeviceUse, limit: &DiskLimit) -> (f64, f64) {
         let (read, write) = (device.read_mb_s, device.write_mb_s);
-        let (most_read, most_write) = (limit.sequential_read.mb_s, limit.sequential_write.mb_s);
+        let (max_read, max_write) = (limit.sequential_read.mb_s, limit.sequential_write.mb_s);
         match self {
-            Self::Read => (read, most_read),
+            Self::Read => (read, max_read),
             Self::RandomRead => (read, limit.random_read.mb_s),
-            Self::Write => (write, most_write),
+            Self::Write => (write, max_write),
             Self::Both => {
-                let time = read / most_read.max(f64::MIN_POSITIVE)
-                    + write / most_write.max(f64::MIN_POSITIVE);
+                let time = read / max_read.max(f64::MIN_POSITIVE)
+                    + write / max_write.max(f64::MIN_POSITIVE);
                 (read + write, (read + write) / time.max(f64::MIN_POSITIVE))
             }
         }
@@ -94,31 +94,32 @@ pub(super) struct Line {
     pub(super) script: &'static str,
     pub(super) metric: Metric,
     pub(super) best_mb_s: f64,
-    pub(super) most_mb_s: f64,
-    /// What kept it below the aim, where it is.
-    pub(super) held_back: Option<String>,
+    pub(super) max_mb_s: f64,
+    /// The bottleneck, if the rate is below the target and the cause is known.
+    pub(super) bottleneck: Option<String>,
 }
 
 impl Line {
     pub(super) fn share(&self) -> f64 {
-        self.best_mb_s / self.most_mb_s.max(f64::MIN_POSITIVE)
+        self.best_mb_s / self.max_mb_s.max(f64::MIN_POSITIVE)
     }
 }
 
-/// Bytes of table and index, where they are known.
-pub(super) fn true_bytes(record: &Record) -> Option<u64> {
+/// Returns the bytes of table and index, if known.
+pub(super) fn dataset_bytes(record: &Record) -> Option<u64> {
     let dataset: &CbcDataset = record.dataset()?;
     Some(dataset.table_bytes? + dataset.index_bytes.unwrap_or(0))
 }
 
-/// The script of a stage: of a step, or of sessions that repeat a select.
+/// Returns the script of a stage: of a step, or of sessions that repeat a SELECT.
 pub(super) fn script_of(stage: &StageRecord) -> Option<&'static str> {
     let name = stage.name.split(' ').next().unwrap_or_default();
     let of_key = Step::of_key(&stage.name).map(Step::script);
     of_key.or_else(|| Step::ALL.map(Step::script).into_iter().find(|script| *script == name))
 }
 
-/// The best stage of each script, in their order; none where the device was not seen or not measured.
+/// Returns the best stage of each script, ordered by script; empty if the device was not observed or its
+/// maximum rates are unknown.
 pub(super) fn lines(record: &Record) -> Vec<Line> {
     let Some(limit) = &record.target.disk_limit else {
         return Vec::new();
@@ -133,10 +134,10 @@ pub(super) fn lines(record: &Record) -> Vec<Line> {
             continue;
         }
         let metric = Metric::of(device, script.contains("select"));
-        let (best_mb_s, most_mb_s) = metric.rates(device, limit);
-        let mut line = Line { script, metric, best_mb_s, most_mb_s, held_back: None };
+        let (best_mb_s, max_mb_s) = metric.rates(device, limit);
+        let mut line = Line { script, metric, best_mb_s, max_mb_s, bottleneck: None };
         if line.share() < AIM_SHARE {
-            line.held_back = held_back(stage, shared);
+            line.bottleneck = bottleneck(stage, shared);
         }
         match lines.iter_mut().find(|known| known.script == script) {
             Some(known) if known.share() < line.share() => *known = line,
@@ -148,7 +149,7 @@ pub(super) fn lines(record: &Record) -> Vec<Line> {
     lines
 }
 
-/// Kinds of what a process does or waits for, as shares of its time.
+/// Shares of the time that a server process spent running or waiting, by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Time {
     pub(super) cpu: f64,
@@ -158,7 +159,7 @@ pub(super) struct Time {
 }
 
 impl Time {
-    /// `None` where nobody looked, or too few times.
+    /// Returns the shares; `None` without enough samples.
     pub(super) fn of(probes: &Sampled) -> Option<Self> {
         let mut time = Self::default();
         for wait in &probes.waits {
@@ -170,11 +171,11 @@ impl Time {
             };
             *kind += wait.share;
         }
-        (probes.looks >= LOOKS_MIN).then_some(time)
+        (probes.looks >= SAMPLES_MIN).then_some(time)
     }
 
-    /// The kinds that are worth a word, the longest first.
-    pub(super) fn told(self) -> Vec<(&'static str, f64)> {
+    /// Returns the kinds with a significant share, the largest first.
+    pub(super) fn significant(self) -> Vec<(&'static str, f64)> {
         let mut kinds =
             vec![("CPU", self.cpu), ("data", self.data), ("WAL", self.wal), ("other", self.other)];
         kinds.retain(|(_, share)| *share >= WAIT_SHARE_MIN);
@@ -183,90 +184,90 @@ impl Time {
     }
 }
 
-/// What the process of a stage spent its time with, in words; nothing where that was not seen.
+/// Returns how the server process of a stage spent its time, as text; empty if it was not sampled.
 pub(super) fn time_spent(stage: &StageRecord) -> String {
-    let told = stage.probes.as_ref().and_then(Time::of).map_or_else(Vec::new, Time::told);
+    let kinds = stage.probes.as_ref().and_then(Time::of).map_or_else(Vec::new, Time::significant);
     let parts: Vec<_> =
-        told.iter().map(|(kind, share)| format!("{kind} {}", percent(*share))).collect();
+        kinds.iter().map(|(kind, share)| format!("{kind} {}", percent(*share))).collect();
     parts.join(", ")
 }
 
-/// Why a stage did not come near the maximum: the first cause for which there is evidence, and what a
-/// checkpoint took of the device.
-fn held_back(stage: &StageRecord, shared: bool) -> Option<String> {
+/// Returns why a stage stayed below the maximum: the first cause that the counters show, and the writes of a
+/// concurrent checkpoint.
+fn bottleneck(stage: &StageRecord, shared: bool) -> Option<String> {
     let device = device(stage)?;
     let time = stage.probes.as_ref().and_then(Time::of);
     let running = time.filter(|time| time.cpu >= FREQUENT_SHARE).map_or_else(String::new, |time| {
-        format!("; {} of the time not waiting", percent(time.cpu))
+        format!("; not waiting {} of the time", percent(time.cpu))
     });
     let cause = match page_cache(stage, device) {
         Some(text) => Some(text + &running),
         None if shared && stage.machine_busy_share.is_some_and(|share| share >= FULL_SHARE) => {
             Some("CPU: all processors were busy".to_owned())
         }
-        None => time.and_then(|time| longest(stage, time)),
+        None => time.and_then(|time| main_activity(stage, time)),
     };
-    let by_checkpoint = checkpoint(stage, device);
-    match (cause, by_checkpoint) {
+    match (cause, checkpoint(stage, device)) {
         (Some(cause), Some(checkpoint)) => Some(format!("{cause}; {checkpoint}")),
         (cause, checkpoint) => cause.or(checkpoint),
     }
 }
 
-/// What the process spent most of its time with.
-fn longest(stage: &StageRecord, time: Time) -> Option<String> {
+/// Returns the kind of time that took the largest share.
+fn main_activity(stage: &StageRecord, time: Time) -> Option<String> {
     let wal_mb_s = stage.io.as_ref().and_then(|io| io.wal_mb_s).unwrap_or(0.0);
     let process = stage.statement.as_ref().and_then(|statement| statement.process_cpu_share);
-    Some(match time.told().first()?.0 {
+    Some(match time.significant().first()?.0 {
         "WAL" => {
             format!(
-                "WAL: {} of the time waiting for it, {wal_mb_s:.0} MB/s of log",
+                "WAL: waiting for it {} of the time, {wal_mb_s:.0} MB/s of WAL written",
                 percent(time.wal)
             )
         }
         "CPU" => match process {
             Some(share) if share >= FULL_SHARE => {
-                format!("CPU: its one process used {} of a processor", percent(share))
+                format!("CPU: the server process used {} of one processor", percent(share))
             }
             _ => {
                 let wal = if time.wal >= WAIT_SHARE_MIN {
-                    format!(", {} waiting for WAL", percent(time.wal))
+                    format!(", waiting for WAL {}", percent(time.wal))
                 } else {
                     String::new()
                 };
-                format!("CPU: {} of the time not waiting{wal}", percent(time.cpu))
+                format!("CPU: not waiting {} of the time{wal}", percent(time.cpu))
             }
         },
-        "data" => format!("data: {} of the time waiting for its blocks", percent(time.data)),
+        "data" => format!("data: waiting for data blocks {} of the time", percent(time.data)),
         _ => {
             let named = |event: &str| !event.starts_with("IO:") && event != "CPU";
             let waits = stage.probes.iter().flat_map(|probes| &probes.waits);
             let event = waits.map(|wait| wait.event.as_str()).find(|event| named(event));
             format!(
-                "{} of the time in {} and the like",
+                "other waits: {} of the time, most often {}",
                 percent(time.other),
-                event.unwrap_or("waits")
+                event.unwrap_or("unknown")
             )
         }
     })
 }
 
-/// What a checkpoint wrote meanwhile, where that was much of what the device did.
+/// Reports the write rate of concurrent checkpoints, if it was a significant part of the device's writes.
 fn checkpoint(stage: &StageRecord, device: &DeviceUse) -> Option<String> {
     let written = stage.database.as_ref()?.checkpoints?.buffers_written * BLOCK_BYTES;
     let mb_s = written as f64 / 1e6 / stage.seconds.max(f64::MIN_POSITIVE);
     (mb_s > IDLE_MB_S && mb_s >= WAIT_SHARE_MIN * device.write_mb_s)
-        .then(|| format!("a checkpoint wrote {mb_s:.0} MB/s meanwhile"))
+        .then(|| format!("concurrent checkpoints wrote {mb_s:.0} MB/s"))
 }
 
-/// Checkpoints that were begun or asked for within the stage.
+/// Returns the number of scheduled and requested checkpoints during the stage.
 pub(super) fn checkpoints(stage: &StageRecord) -> u64 {
     let found = stage.database.as_ref().and_then(|database| database.checkpoints);
     found.map_or(0, |checkpoints| checkpoints.timed + checkpoints.requested)
 }
 
-/// MB per second that a stage asked for beyond shared buffers: by its plan, else by the table's counters; of
-/// sessions by their rate, since the counters have the end of the stage too.
+/// Returns the MB per second that a stage read outside shared buffers: from its plan, or from the counters of
+/// the table. For a session loop it is computed from LIOPS, because the counters also include the end of
+/// the stage.
 fn read_mb_s(stage: &StageRecord) -> Option<f64> {
     let Some(statement) = &stage.statement else {
         let io = stage.io.as_ref()?;
@@ -279,8 +280,8 @@ fn read_mb_s(stage: &StageRecord) -> Option<f64> {
     Some((blocks * BLOCK_BYTES) as f64 / 1e6 / stage.seconds.max(f64::MIN_POSITIVE))
 }
 
-/// MB per second of blocks that it wrote: by the server's own counters, which have its parallel workers too
-/// (PostgreSQL 16 or later), else by the kernel's accounts of its process.
+/// Returns the MB per second of blocks that a stage wrote: from the counters of the server, which include
+/// parallel workers (PostgreSQL 16 or later), or from the kernel's I/O counters of the server process.
 fn written_mb_s(stage: &StageRecord) -> Option<f64> {
     let io = stage.database.as_ref().and_then(|database| database.client_io);
     let bytes = match io {
@@ -290,56 +291,55 @@ fn written_mb_s(stage: &StageRecord) -> Option<f64> {
     Some(bytes as f64 / 1e6 / stage.seconds.max(f64::MIN_POSITIVE))
 }
 
-/// The page cache, where it answered or took most of what the server read or wrote: the device had little
-/// to do then.
+/// Returns the cause if the page cache or shared buffers absorbed most reads or writes of the server.
 fn page_cache(stage: &StageRecord, device: &DeviceUse) -> Option<String> {
     let (read, written) = (read_mb_s(stage)?, written_mb_s(stage)?);
     if read.max(written).max(device.read_mb_s + device.write_mb_s) <= IDLE_MB_S {
-        return Some("shared buffers: next to nothing was read or written".to_owned());
+        return Some("shared buffers: almost no reads or writes".to_owned());
     }
     if read > written && device.read_mb_s < DEVICE_SHARE_MIN * read {
         return Some(format!(
-            "page cache: {read:.0} MB/s were read, {:.0} of them from the device",
+            "page cache: the server read {read:.0} MB/s, the device only {:.0} MB/s",
             device.read_mb_s
         ));
     }
     if written > read && device.write_mb_s < DEVICE_SHARE_MIN * written {
         return Some(format!(
-            "page cache: it took {written:.0} MB/s, of which {:.0} reached the device in time",
+            "page cache: the server wrote {written:.0} MB/s, the device only {:.0} MB/s",
             device.write_mb_s
         ));
     }
     None
 }
 
-/// Where the blocks came from of a select that is meant to find none in the caches.
+/// Sources of the blocks of a SELECT that is meant to run with empty caches.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Uncached {
     /// Share of its blocks that were not in shared buffers, 0 to 1.
-    pub(super) missed: f64,
-    /// Bytes of these.
-    pub(super) asked: f64,
-    /// Bytes that the device read meanwhile, where it is seen: with what it read ahead.
-    pub(super) fetched: Option<f64>,
+    pub(super) missed_share: f64,
+    /// Bytes of these blocks.
+    pub(super) requested_bytes: f64,
+    /// Bytes that the device read during the SELECT, including read-ahead; `None` if it cannot be observed.
+    pub(super) device_bytes: Option<f64>,
 }
 
 impl Uncached {
     pub(super) fn of(stage: &StageRecord) -> Option<Self> {
         let buffers = stage.statement.as_ref()?.plan.as_ref()?.buffers;
         Some(Self {
-            missed: buffers.uncached_share()?,
-            asked: (buffers.shared_read * BLOCK_BYTES) as f64,
-            fetched: device(stage).map(|device| device.read_mb_s * 1e6 * stage.seconds),
+            missed_share: buffers.uncached_share()?,
+            requested_bytes: (buffers.shared_read * BLOCK_BYTES) as f64,
+            device_bytes: device(stage).map(|device| device.read_mb_s * 1e6 * stage.seconds),
         })
     }
 
-    /// Whether it found nothing in the caches; `None` where that cannot be told: the device is not seen, or it
-    /// has read ahead so much that nobody knows what of it was asked for.
+    /// Returns whether the SELECT found almost nothing in the caches. `None` if that is uncertain: the device
+    /// cannot be observed, or its read-ahead hides how much of its reads was requested.
     pub(super) fn verdict(self) -> Option<bool> {
-        if self.missed < FULL_SHARE {
+        if self.missed_share < FULL_SHARE {
             return Some(false);
         }
-        match self.fetched? / self.asked.max(f64::MIN_POSITIVE) {
+        match self.device_bytes? / self.requested_bytes.max(f64::MIN_POSITIVE) {
             share if share < FULL_SHARE => Some(false),
             share if share > READ_AHEAD_MAX => None,
             _ => Some(true),
@@ -366,17 +366,18 @@ mod tests {
     }
 
     #[test]
-    fn each_script_is_held_against_the_device_by_what_it_does_most() {
+    fn each_script_is_validated_by_its_main_kind_of_io() {
         let mut record = example_cbc();
         let found = |record: &Record| -> Vec<_> {
             lines(record)
                 .iter()
                 .map(|line| {
-                    (line.script, line.metric.as_str(), line.best_mb_s, line.most_mb_s.round())
+                    (line.script, line.metric.as_str(), line.best_mb_s, line.max_mb_s.round())
                 })
                 .collect()
         };
-        // 300 of 700 and 290 of 500 make 100.9 % of its time; 20 and 10 the same maximum of another mixture.
+        // t01-vacuum: 300/700 + 290/500 = 100.9% of the device's time. t02-index mixes 20 and 10, so its
+        // maximum differs.
         assert_eq!(
             found(&record),
             [
@@ -387,79 +388,89 @@ mod tests {
                 ("t04-selectr", "read", 680.0, 700.0),
             ]
         );
-        assert!(lines(&record)[0].held_back.is_none(), "{:?}", lines(&record)[0]);
-        // What the kernel writes meanwhile is not a select's; small requests have a maximum of their own.
+        assert!(lines(&record)[0].bottleneck.is_none(), "{:?}", lines(&record)[0]);
+        // Concurrent writes do not belong to a SELECT. Small requests have a separate maximum.
         let select = record.stages.iter_mut().find(|stage| stage.name == "SELECT_r").unwrap();
         let device = select.io.as_mut().and_then(|io| io.device.as_mut()).unwrap();
         (device.read_mb_s, device.write_mb_s, device.reads_per_s) = (120.0, 490.0, 15_000.0);
         assert_eq!(found(&record)[4], ("t04-selectr", "random read", 120.0, 160.0));
-        // Too short to be told from what was before it.
+        // Too short to distinguish from the previous stage.
         record.stages.retain(|stage| stage.name == "SELECT_u1");
         assert_eq!(found(&record), []);
     }
 
     #[test]
-    fn a_step_below_the_aim_names_what_held_it_back() {
-        // Half of what VACUUM does in the example.
-        let held_back = |change: fn(&mut StageRecord)| {
+    fn a_step_below_the_target_names_its_bottleneck() {
+        // Half of the device rates of VACUUM in the example.
+        let bottleneck = |change: fn(&mut StageRecord)| {
             let halved = |stage: &mut StageRecord| {
                 if let Some(device) = stage.io.as_mut().and_then(|io| io.device.as_mut()) {
                     (device.read_mb_s, device.write_mb_s) = (150.0, 145.0);
                 }
                 change(stage);
             };
-            line("t01-vacuum", halved).held_back
+            line("t01-vacuum", halved).bottleneck
         };
-        let cause = |change| held_back(change).unwrap();
+        let cause = |change| bottleneck(change).unwrap();
         assert!(
             cause(|stage| waits(stage, &[("IO:WalSync", 0.6), ("CPU", 0.4)]))
-                .starts_with("WAL: 60 % of the time waiting for it, ")
+                .starts_with("WAL: waiting for it 60% of the time, ")
         );
-        assert!(cause(|stage| waits(stage, &[("LWLock:WALWrite", 0.6)])).starts_with("WAL: 60 %"));
-        assert!(cause(|stage| waits(stage, &[("IO:DataFileRead", 0.9)])).starts_with("data: 90 %"));
+        assert!(
+            cause(|stage| waits(stage, &[("LWLock:WALWrite", 0.6)]))
+                .starts_with("WAL: waiting for it 60%")
+        );
+        assert!(
+            cause(|stage| waits(stage, &[("IO:DataFileRead", 0.9)]))
+                .starts_with("data: waiting for data blocks 90%")
+        );
         assert_eq!(
             cause(|stage| waits(stage, &[("Timeout:VacuumDelay", 0.9)])),
-            "90 % of the time in Timeout:VacuumDelay and the like"
+            "other waits: 90% of the time, most often Timeout:VacuumDelay"
         );
         let busy = cause(|stage| {
             waits(stage, &[("CPU", 0.9)]);
             stage.statement.iter_mut().for_each(|own| own.process_cpu_share = Some(0.95));
         });
-        assert!(busy.starts_with("CPU: its one process used 95 %"), "{busy}");
+        assert!(busy.starts_with("CPU: the server process used 95%"), "{busy}");
         assert!(cause(|stage| stage.machine_busy_share = Some(0.97)).contains("all processors"));
         let cached = cause(|stage| {
             let device = stage.io.as_mut().and_then(|io| io.device.as_mut()).unwrap();
             (device.read_mb_s, device.write_mb_s) = (3.0, 2.0);
         });
-        assert!(cached.starts_with("page cache: 242 MB/s were read, 3 of them"), "{cached}");
+        assert!(
+            cached.starts_with("page cache: the server read 242 MB/s, the device only 3"),
+            "{cached}"
+        );
         let checkpoint = cause(|stage| {
             let checkpoints = Checkpoints { buffers_written: 100_000, ..Checkpoints::default() };
             stage.database.get_or_insert_default().checkpoints = Some(checkpoints);
         });
-        assert!(checkpoint.ends_with("; a checkpoint wrote 182 MB/s meanwhile"), "{checkpoint}");
-        // Too few looks to say anything.
-        assert_eq!(held_back(|stage| stage.probes.as_mut().unwrap().looks = 2), None);
+        assert!(checkpoint.ends_with("; concurrent checkpoints wrote 182 MB/s"), "{checkpoint}");
+        // Too few samples.
+        assert_eq!(bottleneck(|stage| stage.probes.as_mut().unwrap().looks = 2), None);
     }
 
     #[test]
-    fn without_a_maximum_nothing_is_held_against_it() {
+    fn validates_nothing_without_a_measured_maximum() {
         let mut record = example_cbc();
         record.target.disk_limit = None;
         assert_eq!(lines(&record), []);
     }
 
     #[test]
-    fn uncached_is_what_neither_cache_had_as_far_as_that_can_be_told() {
+    fn uncached_means_in_neither_cache_and_is_uncertain_after_read_ahead() {
         let record = example_cbc();
         let mut first = record.stages.into_iter().find(|stage| stage.name == "SELECT_u1").unwrap();
         let found = Uncached::of(&first).unwrap();
-        assert!((found.missed - 0.992).abs() < 1e-9);
-        // 120 MB/s over 0.8 s, of 12,400 blocks.
-        assert!((found.fetched.unwrap() - 96e6).abs() < 1.0 && found.asked == 12_400.0 * 8192.0);
+        assert!((found.missed_share - 0.992).abs() < 1e-9);
+        // 120 MB/s over 0.8 s, for 12,400 blocks.
+        assert!((found.device_bytes.unwrap() - 96e6).abs() < 1.0);
+        assert!(found.requested_bytes == 12_400.0 * 8192.0);
         assert_eq!(found.verdict(), Some(true));
-        assert_eq!(Uncached { fetched: Some(50e6), ..found }.verdict(), Some(false));
-        assert_eq!(Uncached { fetched: Some(200e6), ..found }.verdict(), None);
-        assert_eq!(Uncached { missed: 0.5, ..found }.verdict(), Some(false));
+        assert_eq!(Uncached { device_bytes: Some(50e6), ..found }.verdict(), Some(false));
+        assert_eq!(Uncached { device_bytes: Some(200e6), ..found }.verdict(), None);
+        assert_eq!(Uncached { missed_share: 0.5, ..found }.verdict(), Some(false));
         first.io = None;
         assert_eq!(Uncached::of(&first).unwrap().verdict(), None);
     }

@@ -1,0 +1,72 @@
+//! The short help of `-h`: the options that a newcomer needs, and where the others are. `--help` shows all.
+
+use clap::{Arg, Command};
+
+/// The commands with a short help, and the options that it shows. At most ten, in no particular order.
+const SHORT: [(&str, &str); 9] = [
+    (
+        "run rows",
+        "batch update-percent sessions duration rate threshold label output rows database",
+    ),
+    ("run load", "method batch-size rows drop sessions label output database"),
+    ("run point", "op sessions duration rate threshold label output rows prepare database"),
+    (
+        "run oltp",
+        "distribution sessions duration rate threshold label output tables table-size database",
+    ),
+    ("run cbc", "size cold query-sessions query-duration keep label output database"),
+    ("run ping", "statement sessions duration rate pipeline label output database"),
+    ("prepare rows", "tables rows filler layout size recreate connections database"),
+    ("prepare load", "rows table-name field-length recreate connections database"),
+    ("prepare oltp", "tables table-size schema recreate connections database"),
+];
+
+/// Hides all options of each command that its short help does not show.
+pub(crate) fn shortened(command: Command) -> Command {
+    SHORT.into_iter().fold(command, |command, (path, shown)| {
+        let (outer, inner) = path.split_once(' ').unwrap_or((path, ""));
+        command.mut_subcommand(outer, |outer| {
+            outer.mut_subcommand(inner, |inner| shorten(inner, path, shown))
+        })
+    })
+}
+
+fn shorten(command: Command, path: &str, shown: &str) -> Command {
+    let is_in_list = |long: &str| shown.split(' ').any(|name| name == long);
+    let hide = |arg: Arg| {
+        let is_shown = arg.get_long().is_none_or(is_in_list);
+        let is_hidden = arg.is_hide_set() || !is_shown;
+        arg.hide(is_hidden)
+    };
+    command.mut_args(hide).after_help(format!("All options: riops {path} --help"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::args::Arguments;
+
+    #[test]
+    fn a_short_help_shows_at_most_ten_options_of_its_command() {
+        for (path, shown) in SHORT {
+            let mut command = Arguments::command();
+            for name in path.split(' ') {
+                command = command.find_subcommand(name).unwrap().clone();
+            }
+            assert!(shown.split(' ').count() <= 10, "{path}");
+            for name in shown.split(' ') {
+                let is_known = command.get_arguments().any(|arg| arg.get_long() == Some(name));
+                assert!(is_known, "riops {path} --{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_short_help_of_run_rows() {
+        let words = ["riops", "run", "rows", "-h"];
+        let command = shortened(Arguments::command()).term_width(80);
+        insta::assert_snapshot!(command.try_get_matches_from(words).unwrap_err().to_string());
+    }
+}

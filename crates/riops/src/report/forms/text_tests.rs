@@ -1,0 +1,135 @@
+use crate::plan::ping::PingRun;
+use crate::plan::{LoadDataset, Method, PointRun, Schedule};
+use crate::record::{ErrorEntry, LoopRecord, ScheduleRecord};
+use crate::report::fill::columns;
+use crate::report::{example_cbc, example_load, example_oltp, example_record};
+
+use super::*;
+
+const STORED: &str =
+    "01a20193-3edc-7672-b560-d68d0f92d378 in /home/me/.local/share/riops/runs.sqlite";
+
+/// Compares the text with a snapshot at each width, and checks that no line is longer unless it is one word.
+fn assert_texts(name: &str, record: &Record) {
+    for width in [60, 80, 120] {
+        let text = run_text(record, STORED, width);
+        for line in text.lines() {
+            let is_one_word = !line.trim_start().contains(' ');
+            assert!(columns(line) <= width || is_one_word, "{name} at {width}: {line}");
+        }
+        insta::assert_snapshot!(format!("{name}_{width}"), text);
+    }
+}
+
+/// Changes the loop of the first stage.
+fn with_loop(mut record: Record, change: impl FnOnce(&mut LoopRecord)) -> Record {
+    change(&mut record.stages[0].session_loop);
+    record
+}
+
+fn invalid(mut record: Record, reasons: &[&str]) -> Record {
+    record.verdict.valid = false;
+    record.verdict.reasons = reasons.iter().map(|&reason| reason.to_owned()).collect();
+    record
+}
+
+#[test]
+fn text_of_a_rows_run() {
+    assert_texts("rows", &example_record());
+}
+
+#[test]
+fn text_of_a_rows_run_with_a_rate_and_a_backlog() {
+    let mut record = with_loop(example_record(), |of| {
+        of.response_us = of.service_us.clone();
+        of.schedule = Some(ScheduleRecord {
+            intended: 20_000,
+            sent: 12_000,
+            skipped: 0,
+            waiting: 8_000,
+            oldest_wait_us: 4_100_000.0,
+            start_lag_us: of.service_us.clone(),
+        });
+    });
+    record.plan.schedule = Schedule::Poisson { per_s: 2_000.0 };
+    record.label = Some("new disks".to_owned());
+    assert_texts("rate", &record);
+}
+
+#[test]
+fn text_of_a_rows_run_with_several_stages() {
+    let mut record = example_record();
+    let stage = |batch: u64, factor: f64| {
+        let mut stage = record.stages[0].clone();
+        stage.session_loop.batch = Some(batch);
+        stage.throughput.rows_per_s *= factor;
+        stage
+    };
+    record.stages = vec![stage(1, 0.01), stage(1_000, 0.8), stage(1_000_000, 1.0)];
+    assert_texts("stages", &record);
+}
+
+#[test]
+fn text_of_a_run_with_a_changed_access_path() {
+    let mut record = example_record();
+    record.accesses[1].held = false;
+    record.accesses[1].found =
+        "Aggregate\n  Seq Scan on rows_0001, filter ((mykey >= 1) AND (mykey <= 1000))".to_owned();
+    let reason = "the access path of read_rows_0001 was not as expected during the run";
+    assert_texts(
+        "invalid",
+        &invalid(record, &[reason, "the client was the bottleneck (--strict)"]),
+    );
+}
+
+#[test]
+fn text_of_a_failed_run() {
+    let mut record = with_loop(example_record(), |of| {
+        of.errors = vec![ErrorEntry {
+            sqlstate: "53100".to_owned(),
+            count: 1,
+            sample: "could not extend file \"base/5/16421\": No space left on device".to_owned(),
+            ..ErrorEntry::default()
+        }];
+    });
+    record.status = Status::Failed;
+    let reason = "statement failed: ERROR: could not extend file \"base/5/16421\": No space left on device (SQLSTATE 53100)";
+    assert_texts("failed", &invalid(record, &[reason]));
+}
+
+#[test]
+fn text_of_loads() {
+    assert_texts("load", &example_load(&[Method::CopyBinary]));
+    assert_texts("load_methods", &example_load(&[Method::Insert, Method::CopyFile]));
+    let failed = invalid(example_load(&[Method::Copy]), &["statement failed: no space left"]);
+    assert!(run_text(&failed, "no", 80).contains("riops verify load"));
+}
+
+#[test]
+fn text_of_a_point_run() {
+    let mut record = example_record();
+    record.workload = "point".to_owned();
+    record.plan.work = PointRun::default().into();
+    record.target.dataset.as_mut().unwrap().parameters = LoadDataset::default().into();
+    assert_texts("point", &record);
+}
+
+#[test]
+fn text_of_a_ping_run() {
+    let mut record = example_record();
+    record.workload = "ping".to_owned();
+    record.plan.work = PingRun::default().into();
+    record.target.dataset = None;
+    record.accesses.clear();
+    assert_texts("ping", &record);
+}
+
+#[test]
+fn text_of_an_oltp_run_on_several_nodes() {
+    assert_texts("oltp", &example_oltp());
+}
+
+#[test]
+fn text_of_a_cbc_run() {
+    assert_texts("cbc", &example_cbc());
+}

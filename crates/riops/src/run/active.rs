@@ -1,0 +1,100 @@
+//! The shared state of a run in progress.
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::environment::Environment;
+use super::error::RunError;
+use super::observer::Observer;
+use crate::host::{Interrupt, machine};
+use crate::plan::Plan;
+use crate::record::{DatasetRecord, RunContext};
+use crate::server::{Connection, Nodes, Server};
+use crate::workload::access::Access;
+
+/// Open files besides those of sessions and workers.
+const OTHER_FILES: u64 = 64;
+
+/// A run in progress.
+pub(super) struct ActiveRun<'a> {
+    pub(super) plan: Plan,
+    pub(super) server: Server,
+    pub(super) id: Uuid,
+    started_at: Timestamp,
+    pub(super) interrupt: &'a Interrupt,
+    pub(super) observer: &'a mut dyn Observer,
+    pub(super) environment: Environment,
+    pub(super) nodes: Nodes,
+    /// Connection for everything that is not measured. It holds the lock on the dataset.
+    pub(super) control: Connection,
+}
+
+impl<'a> ActiveRun<'a> {
+    /// Opens the control connection and determines the environment of the run.
+    pub(super) fn open(
+        plan: &Plan,
+        server: &Server,
+        interrupt: &'a Interrupt,
+        observer: &'a mut dyn Observer,
+    ) -> Result<Self, RunError> {
+        allow_sessions(plan.sessions, plan.workers)?;
+        let id = Uuid::now_v7();
+        let mut server = server.clone();
+        server.await_connection(plan.connect_within_s, interrupt)?;
+        server.name_sessions(&id);
+        let started_at = Timestamp::now();
+        if plan.work.spec().needs_dedicated_sessions() {
+            server.require_dedicated_sessions(interrupt)?;
+        }
+        let mut control = Connection::open(&server.conninfo, interrupt)?;
+        let environment = Environment::read(plan, &server, &mut control, interrupt, observer)?;
+        let nodes = environment.nodes(plan, &server, &mut control, interrupt, observer)?;
+        Ok(Self {
+            plan: plan.clone(),
+            server,
+            id,
+            started_at,
+            interrupt,
+            observer,
+            environment,
+            nodes,
+            control,
+        })
+    }
+
+    /// Opens another connection like the control connection.
+    pub(super) fn connect(&self) -> Result<Connection, RunError> {
+        Ok(Connection::open(&self.server.conninfo, self.interrupt)?)
+    }
+
+    /// Returns everything in the record except the results.
+    pub(super) fn context(
+        &self,
+        accesses: Vec<Access>,
+        dataset: Option<DatasetRecord>,
+    ) -> RunContext {
+        let history = self.observer.history();
+        RunContext {
+            id: self.id,
+            started_at: self.started_at,
+            workload: self.plan.work.spec().name().to_owned(),
+            accesses,
+            client: self.environment.client_record(&self.plan),
+            target: self.environment.target_record(&self.server, &self.control, dataset, history),
+            plan: self.plan.clone(),
+        }
+    }
+}
+
+/// Raises the limit on open files: each session needs one, each worker a few for polling.
+///
+/// # Errors
+/// [`RunError::Unsuitable`] if the limit cannot be raised far enough.
+pub fn allow_sessions(sessions: u32, workers: u32) -> Result<(), RunError> {
+    let files = u64::from(sessions) + 4 * u64::from(workers) + OTHER_FILES;
+    machine::raise_open_file_limit(files).map_err(|highest| {
+        RunError::Unsuitable(format!(
+            "{sessions} sessions require {files} open files, but the limit is {highest}: raise it with ulimit -n"
+        ))
+    })
+}
