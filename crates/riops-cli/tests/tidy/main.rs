@@ -18,6 +18,7 @@ mod functions;
 mod imports;
 mod modules;
 mod order;
+mod phrases;
 mod workspace;
 
 use modules::Tree;
@@ -76,6 +77,11 @@ fn reference_documents_every_option() {
 fn architecture_document_names_every_module() {
     let trees: Vec<Tree> = ROOTS.iter().map(|root| tree(root)).collect();
     report("modules missing from ARCHITECTURE.md", &documents::unnamed_modules(&trees));
+}
+
+#[test]
+fn no_text_contains_a_phrase_that_is_not_plain_english() {
+    report("phrases to replace", &phrases::violations());
 }
 
 #[test]
