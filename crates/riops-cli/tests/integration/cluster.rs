@@ -53,7 +53,7 @@ impl Cluster {
                 })
                 .collect();
             cluster.execute(node, &format!(
-                "alter role riops password '{PASSWORD}';
+                "alter role postgres password '{PASSWORD}';
                  create function yb_servers() returns table (host text, port int8, num_connections int8,
                    node_type text, cloud text, region text, zone text, public_ip text, uuid text)
                  language sql as $$ values {} $$",
@@ -90,7 +90,7 @@ impl Cluster {
     pub(crate) fn url(&self, hosts: &[usize]) -> String {
         let hosts: Vec<_> = hosts.iter().map(|&node| HOSTS[node]).collect();
         format!(
-            "host={} port={} user=riops password='{PASSWORD}' dbname=postgres sslmode=disable",
+            "host={} port={} user=postgres password='{PASSWORD}' dbname=postgres sslmode=disable",
             hosts.join(","),
             self.port
         )
@@ -114,7 +114,7 @@ impl Cluster {
                 "create extension if not exists postgres_fdw;
                  create server first foreign data wrapper postgres_fdw
                    options (host '{}', port '{}', dbname 'postgres');
-                 create user mapping for riops server first options (user 'riops', password '{PASSWORD}');
+                 create user mapping for postgres server first options (user 'postgres', password '{PASSWORD}');
                  create schema riops;
                  import foreign schema riops limit to ({table}) from server first into riops;
                  create sequence riops.ids start {} increment 10;

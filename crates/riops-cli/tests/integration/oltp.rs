@@ -147,7 +147,7 @@ fn sysbench_variables_set_options_and_riops_variables_override_them() {
         // The server is given in parts, as in the documented container deployment.
         command.env_remove("RIOPS_DATABASE").env("PG_HOST", &database.state.socket_dir);
         command.env("PG_PORT", database.state.port.to_string());
-        command.env("PG_USER", "riops").env("PG_DB", &database.conninfo.database);
+        command.env("PG_USER", "postgres").env("PG_DB", &database.conninfo.database);
         command.envs(own.iter().copied());
         CommandOutput::of(&mut command)
     };

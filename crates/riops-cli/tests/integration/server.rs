@@ -5,6 +5,10 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use riops::host::Interrupt;
+use riops::server::connection::Connection;
+use riops::server::conninfo::ConnInfo;
+
 use crate::fixture::{CommandOutput, binary, command, folder, is_root};
 
 /// Returns the command with a dedicated embedded server in this folder.
@@ -88,6 +92,43 @@ fn a_run_starts_and_stops_the_server_and_keeps_the_dataset() {
         log.contains("database system was shut down at"),
         "the server was not shut down cleanly:\n{log}"
     );
+}
+
+/// Runs SQL on the running server of this folder as this role.
+fn execute_as(home: &Path, user: &str, sql: &str) {
+    let url = CommandOutput::of(&mut on(home, "server url")).expect(0).stdout;
+    let (_, rest) = url.trim().split_once('@').unwrap();
+    let conninfo = ConnInfo::parse(&format!("postgresql://{user}@{rest}"), |_| None).unwrap();
+    let mut connection = Connection::open(&conninfo, &Interrupt::new()).unwrap();
+    connection.execute(sql).unwrap();
+}
+
+#[test]
+fn renames_the_superuser_of_a_data_directory_from_an_earlier_riops() {
+    let home = folder("former-user");
+    CommandOutput::of(&mut on(&home, RUN)).expect(0);
+    CommandOutput::of(&mut on(&home, "server start")).expect(0);
+    execute_as(&home, "postgres", "create role temporary superuser login");
+    execute_as(&home, "temporary", "alter role postgres rename to riops");
+    execute_as(&home, "riops", "drop role temporary");
+    let state = std::fs::read_to_string(home.join("state.json")).unwrap();
+    let mut state: serde_json::Value = serde_json::from_str(&state).unwrap();
+    state.as_object_mut().unwrap().remove("user").unwrap();
+    std::fs::write(home.join("state.json"), state.to_string()).unwrap();
+    // A server that an earlier riops started keeps its superuser until it stops.
+    CommandOutput::of(&mut on(&home, RUN)).expect(0);
+    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+
+    CommandOutput::of(&mut on(&home, "server start")).expect(0);
+    let run = CommandOutput::of(&mut on(&home, RUN)).expect(0);
+    assert!(!run.stderr.contains("prepared"), "{}", run.stderr);
+    let roles = "do $$ begin assert array(select rolname::text from pg_roles where rolsuper) = '{postgres}'; end $$";
+    execute_as(&home, "postgres", roles);
+    let tcp = CommandOutput::of(&mut on(&home, "server url --tcp")).expect(0).stdout;
+    assert!(tcp.starts_with("postgresql://postgres:"), "{tcp}");
+    CommandOutput::of(&mut command(&format!("run ping -t 100ms --warmup 0 --no-store -d {tcp}")))
+        .expect(0);
+    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
 }
 
 #[test]

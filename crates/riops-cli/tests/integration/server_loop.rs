@@ -296,7 +296,7 @@ fn runs_as_any_role_with_any_default_isolation_level() {
     let database = prepared("loop_role", "--rows 500");
     let mut connection = database.connect();
     connection.execute("create role loop_role_user login superuser; alter role loop_role_user set default_transaction_isolation = 'repeatable read'").unwrap();
-    let url = database.url.replace("riops@", "loop_role_user@");
+    let url = database.url.replace("postgres@", "loop_role_user@");
     let mut command = database.command("run rows --loop server -c 4 --batch 250 --update-percent 100 --transactions 200 --warmup 0 --output json");
     command.env("RIOPS_DATABASE", url);
     let record = CommandOutput::of(&mut command).expect(0).json();

@@ -70,7 +70,7 @@ fn warns_if_the_role_may_not_evict_the_caches() {
     database.riops("prepare rows --rows 1000").expect(0);
     let mut connection = database.connect();
     connection.execute("create role sources_reader login; grant usage on schema riops to sources_reader; grant select on all tables in schema riops to sources_reader; revoke create on database sources_denied from public").unwrap();
-    let url = database.url.replace("riops@", "sources_reader@");
+    let url = database.url.replace("postgres@", "sources_reader@");
     let mut command =
         database.command("run rows --batch 10 --transactions 10 --warmup 0 --cold --no-store");
     command.env("RIOPS_DATABASE", url);

@@ -17,7 +17,7 @@ use super::home::Home;
 use super::keeper::{self, KeeperSpec};
 use super::options::Options;
 use super::state::{State, USER, loopback};
-use super::{places, postmaster};
+use super::{places, postmaster, role};
 use crate::host::Interrupt;
 use crate::host::machine;
 use crate::server::connection::Connection;
@@ -45,9 +45,11 @@ pub(super) fn start(
     // The marker was for the previous server.
     remove_marker(&home.path("persistent"))?;
     let previous = home.read_state();
-    let password = match &previous {
-        Some(state) if data.join("PG_VERSION").is_file() => state.password.clone(),
-        _ => initialize(home, binaries, account, notify)?,
+    let (user, password) = match &previous {
+        Some(state) if data.join("PG_VERSION").is_file() => {
+            (state.user.clone(), state.password.clone())
+        }
+        _ => (USER.to_owned(), initialize(home, binaries, account, notify)?),
     };
     postmaster::remove_stale_pid_file(&data);
     warn_if_tmpfs(&data, notify);
@@ -65,6 +67,7 @@ pub(super) fn start(
             port,
             address: options.address.clone().unwrap_or_else(loopback),
             socket_dir: socket_dir.clone(),
+            user: user.clone(),
             password: password.clone(),
             bin_dir: binaries.bin.clone(),
             version: binaries.version.clone(),
@@ -72,6 +75,7 @@ pub(super) fn start(
         };
         match launch(home, account, &state, keeper_program) {
             Ok(state) => {
+                let state = with_current_user(home, state, interrupt)?;
                 enable_statement_statistics(&state, interrupt)?;
                 return Ok(state);
             }
@@ -80,6 +84,16 @@ pub(super) fn start(
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Renames the superuser if the data directory is from a riops that used another name.
+fn with_current_user(home: &Home, state: State, interrupt: &Interrupt) -> Result<State> {
+    if state.user == USER {
+        return Ok(state);
+    }
+    let state = role::rename_superuser(&state, interrupt)?;
+    write_state(home, &state)?;
+    Ok(state)
 }
 
 /// Initializes the data directory and returns the superuser's password. The directory gets its final
@@ -135,6 +149,7 @@ fn initialize(
         port: 0,
         address: loopback(),
         socket_dir: PathBuf::new(),
+        user: USER.to_owned(),
         password: password.clone(),
         bin_dir: binaries.bin.clone(),
         version: binaries.version.clone(),

@@ -24,6 +24,7 @@ mod keeper;
 mod options;
 mod places;
 mod postmaster;
+mod role;
 mod state;
 
 use std::fs::{self, File};

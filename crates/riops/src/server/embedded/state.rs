@@ -7,7 +7,15 @@ use serde::{Deserialize, Serialize};
 use crate::server::conninfo::ConnInfo;
 
 /// The superuser of the embedded server.
-pub const USER: &str = "riops";
+pub const USER: &str = "postgres";
+
+/// The superuser in data directories that riops initialized before it used [`USER`]. The schema of the same
+/// name was on its search path, so that sysbench or `psql -f` created their tables in it.
+pub(super) const FORMER_USER: &str = "riops";
+
+fn former_user() -> String {
+    FORMER_USER.to_owned()
+}
 
 /// The database of the embedded server that riops connects to.
 pub const DATABASE: &str = "postgres";
@@ -28,6 +36,9 @@ pub struct State {
     pub address: String,
     /// Directory of the Unix socket.
     pub socket_dir: PathBuf,
+    /// Name of the superuser.
+    #[serde(default = "former_user")]
+    pub user: String,
     /// Password of the superuser, required over TCP.
     pub password: String,
     /// Directory of the server programs.
@@ -42,7 +53,7 @@ impl State {
     /// Returns the connection settings for the Unix socket.
     #[must_use]
     pub fn conninfo(&self) -> ConnInfo {
-        ConnInfo::unix(&self.socket_dir, self.port, USER, DATABASE)
+        ConnInfo::unix(&self.socket_dir, self.port, &self.user, DATABASE)
     }
 
     /// Returns the connection URI for the Unix socket.
@@ -51,13 +62,26 @@ impl State {
         let folder = self.socket_dir.display().to_string();
         let encoded =
             percent_encoding::utf8_percent_encode(&folder, percent_encoding::NON_ALPHANUMERIC);
-        format!("postgresql://{USER}@/{DATABASE}?host={encoded}&port={}", self.port)
+        format!("postgresql://{}@/{DATABASE}?host={encoded}&port={}", self.user, self.port)
     }
 
     /// Returns the connection URI for TCP, with the password.
     #[must_use]
     pub fn url_tcp(&self) -> String {
-        let Self { password, address, port, .. } = self;
-        format!("postgresql://{USER}:{password}@{address}:{port}/{DATABASE}")
+        let Self { user, password, address, port, .. } = self;
+        format!("postgresql://{user}:{password}@{address}:{port}/{DATABASE}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_without_a_user_is_of_a_server_with_the_former_one() {
+        let text = r#"{"pid": 1, "port": 5432, "socket_dir": "/tmp", "password": "p", "bin_dir": "/bin",
+            "version": "18.6", "settings": []}"#;
+        let state: State = serde_json::from_str(text).unwrap();
+        assert_eq!(state.url_tcp(), "postgresql://riops:p@127.0.0.1:5432/postgres");
     }
 }
