@@ -31,6 +31,8 @@ use crate::workload::{Call, LoopReport, ServerLoop, SessionPlan, Work};
 const RETRIED_IN_SERVER: &str = "retried by the server-side loop";
 /// Stands for an unbounded number of rows, if a loop continued after its connection was lost.
 const ROWS_UNBOUNDED: u64 = 1_000_000_000_000_000;
+/// Maximum wait for a call to end after the cancel request. A server whose postmaster was killed cancels nothing.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum wait for the server to terminate the backend of such a loop.
 const TERMINATE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause before a call is repeated and between two connection attempts.
@@ -163,8 +165,10 @@ struct CallSession<'a> {
 enum CallEnd {
     /// As planned.
     Done,
-    /// Canceled by the main thread.
+    /// Canceled by the main thread, and confirmed by the server: all reports have been read.
     Canceled,
+    /// Canceled by the main thread without confirmation: the loop may have continued.
+    Abandoned,
     /// The server returned an error. The connection is still usable.
     Failed(Box<riops_wire::backend::ServerError>),
     /// The connection was lost.
@@ -183,8 +187,11 @@ impl CallSession<'_> {
                 if self.counted == LoopReport::default() { stalled_calls + 1 } else { 0 };
             let error = match ended {
                 CallEnd::Done => return self.check_plans_after_run(&mut connection),
-                CallEnd::Canceled => {
+                CallEnd::Canceled | CallEnd::Abandoned => {
                     self.count_unknown();
+                    if matches!(ended, CallEnd::Abandoned) {
+                        self.remove_upper_bound();
+                    }
                     if let Some(seconds) = self.limit.aborted_after_s() {
                         self.fail(SessionError::Drain(seconds));
                     }
@@ -269,7 +276,11 @@ impl CallSession<'_> {
                 self.count_report(report);
             }
         };
-        match connection.query_with_notices(&sql, &mut on_notice) {
+        let mut answer = connection.query_with_notices(&sql, &mut on_notice);
+        if matches!(answer, Err(ConnectionError::Interrupted)) {
+            answer = connection.await_canceled(CANCEL_TIMEOUT, &mut on_notice);
+        }
+        match answer {
             Ok(Answer { rows, .. }) => match rows
                 .first()
                 .and_then(|row| row.first()?.as_deref())
@@ -283,7 +294,8 @@ impl CallSession<'_> {
                     "the server-side loop returned no report".to_owned(),
                 )),
             },
-            Err(_) if self.end_early.requested() => CallEnd::Canceled,
+            Err(ConnectionError::Server(_)) if self.end_early.requested() => CallEnd::Canceled,
+            Err(_) if self.end_early.requested() => CallEnd::Abandoned,
             Err(ConnectionError::Server(error)) => CallEnd::Failed(error),
             Err(error) => CallEnd::ConnectionLost(error),
         }
@@ -457,13 +469,7 @@ impl CallSession<'_> {
         if alive.is_none() {
             return Ok(());
         }
-        let writing = self.shared.changes.iter().position(|&changes| changes);
-        if let Some(acknowledged) =
-            writing.and_then(|operation| self.report.acknowledged.get_mut(operation))
-            && acknowledged.rows_unknown > 0
-        {
-            acknowledged.rows_unknown = ROWS_UNBOUNDED;
-        }
+        self.remove_upper_bound();
         let deadline = Instant::now() + TERMINATE_TIMEOUT;
         while connection.query_value(&format!("select 1 {old_backend}"))?.is_some()
             && Instant::now() < deadline
@@ -471,6 +477,17 @@ impl CallSession<'_> {
             std::thread::sleep(PAUSE);
         }
         Ok(())
+    }
+
+    /// Records that a loop with rows of unknown outcome may have continued.
+    fn remove_upper_bound(&mut self) {
+        let writing = self.shared.changes.iter().position(|&changes| changes);
+        if let Some(acknowledged) =
+            writing.and_then(|operation| self.report.acknowledged.get_mut(operation))
+            && acknowledged.rows_unknown > 0
+        {
+            acknowledged.rows_unknown = ROWS_UNBOUNDED;
+        }
     }
 
     fn note_error(&mut self, sqlstate: SqlState, message: &str, retried: bool, now: Nanos) {

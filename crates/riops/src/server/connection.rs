@@ -3,7 +3,7 @@
 //! Used for everything around a measurement. The measurement itself runs in the engine's poll loop.
 
 use std::io::{self, Read, Write};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use riops_wire::backend::{Message, ServerError};
 use riops_wire::frame::{FRAME_BYTES_MAX, Frame, FrameBuffer};
@@ -204,6 +204,24 @@ impl Connection {
         self.collect_with(notice)
     }
 
+    /// Reads the rest of the response after [`Self::query_with_notices`] was interrupted and the cancel request
+    /// was sent. The notices that the server sent until the cancellation took effect are in this rest.
+    ///
+    /// # Errors
+    /// As [`Self::query`]: `Server` if the statement was canceled, and a timeout if its response did not end
+    /// within `timeout`.
+    pub fn await_canceled(
+        &mut self,
+        timeout: Duration,
+        notice: &mut dyn FnMut(Notice<'_>),
+    ) -> Result<Answer, ConnectionError> {
+        self.interrupt = Interrupt::new();
+        self.deadline = Some(Instant::now() + timeout);
+        let answer = self.collect_with(notice);
+        self.deadline = None;
+        answer
+    }
+
     /// Sets the interrupt that cancels statements on this connection.
     pub fn set_interrupt(&mut self, interrupt: &Interrupt) {
         self.interrupt = interrupt.clone();
@@ -349,6 +367,8 @@ impl Connection {
                     };
                     let message = field(b'M').unwrap_or_default();
                     notice(Notice { message, detail: field(b'D') });
+                    // A statement that sends notices all the time never waits for the interrupt.
+                    self.check_interrupt()?;
                 }
                 Message::CommandComplete(tag) if tags.len() < ROWS_MAX => {
                     tags.push(tag.to_owned());
