@@ -3,7 +3,7 @@
 use crate::workspace::{files, read};
 
 /// Phrases, and what to write instead.
-const PHRASES: [(&str, &str); 62] = [
+const PHRASES: [(&str, &str); 63] = [
     ("a look at", "a check of"),
     ("all alike", "uniform"),
     ("anew", "again, recreate"),
@@ -49,6 +49,7 @@ const PHRASES: [(&str, &str); 62] = [
     ("patience", "timeout"),
     ("relative of", "PostgreSQL-compatible database"),
     ("relatives", "PostgreSQL-compatible databases"),
+    ("says so", "reports it"),
     ("shall", "must, should"),
     ("small letters", "lowercase letters"),
     ("so to speak", ""),
