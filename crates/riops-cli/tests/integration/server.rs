@@ -103,6 +103,15 @@ fn execute_as(home: &Path, user: &str, sql: &str) {
     connection.execute(sql).unwrap();
 }
 
+/// Gives the state file the form of an earlier riops.
+fn remove_user_from_state(home: &Path) {
+    let file = home.join("state.json");
+    let state = std::fs::read_to_string(&file).unwrap();
+    let mut state: serde_json::Value = serde_json::from_str(&state).unwrap();
+    state.as_object_mut().unwrap().remove("user").unwrap();
+    std::fs::write(file, state.to_string()).unwrap();
+}
+
 #[test]
 fn renames_the_superuser_of_a_data_directory_from_an_earlier_riops() {
     let home = folder("former-user");
@@ -111,10 +120,9 @@ fn renames_the_superuser_of_a_data_directory_from_an_earlier_riops() {
     execute_as(&home, "postgres", "create role temporary superuser login");
     execute_as(&home, "temporary", "alter role postgres rename to riops");
     execute_as(&home, "riops", "drop role temporary");
-    let state = std::fs::read_to_string(home.join("state.json")).unwrap();
-    let mut state: serde_json::Value = serde_json::from_str(&state).unwrap();
-    state.as_object_mut().unwrap().remove("user").unwrap();
-    std::fs::write(home.join("state.json"), state.to_string()).unwrap();
+    // Left by a rename that was interrupted.
+    execute_as(&home, "riops", "create role riops_rename superuser login");
+    remove_user_from_state(&home);
     // A server that an earlier riops started keeps its superuser until it stops.
     CommandOutput::of(&mut on(&home, RUN)).expect(0);
     CommandOutput::of(&mut on(&home, "server stop")).expect(0);
@@ -124,6 +132,11 @@ fn renames_the_superuser_of_a_data_directory_from_an_earlier_riops() {
     assert!(!run.stderr.contains("prepared"), "{}", run.stderr);
     let roles = "do $$ begin assert array(select rolname::text from pg_roles where rolsuper) = '{postgres}'; end $$";
     execute_as(&home, "postgres", roles);
+    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+
+    // A rename that was interrupted before the state was written.
+    remove_user_from_state(&home);
+    CommandOutput::of(&mut on(&home, "server start")).expect(0);
     let tcp = CommandOutput::of(&mut on(&home, "server url --tcp")).expect(0).stdout;
     assert!(tcp.starts_with("postgresql://postgres:"), "{tcp}");
     CommandOutput::of(&mut command(&format!("run ping -t 100ms --warmup 0 --no-store -d {tcp}")))
