@@ -14,7 +14,7 @@ use riops::record::DiskLimit;
 use riops::report;
 use riops::server::examine::examine;
 use riops::server::facts::ServerFacts;
-use riops::server::{Connection, Pooler, is_on_this_machine};
+use riops::server::{Connection, Pooler, local_server};
 use riops::store::{SqliteStore, default_path};
 use riops::units::BLOCK_BYTES;
 use riops::workload::rows::NAME;
@@ -53,7 +53,8 @@ pub(crate) fn doctor(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<
     let mut connection = Connection::open(conninfo, interrupt)?;
     Target::warn_if_unencrypted(&connection, ui);
     let pooler = Pooler::detect(&mut connection, conninfo, interrupt)?;
-    let is_local = pooler.is_none() && conninfo.is_local() && is_on_this_machine(&mut connection)?;
+    let is_local =
+        pooler.is_none() && conninfo.is_local() && local_server(&mut connection)?.is_some();
     let mut diagnosis = examine(&mut connection, &conninfo.database, pooler, is_local)?;
     let memory_bytes = is_local.then_some(diagnosis.client.memory_bytes);
     diagnosis.dataset = Registry::new(&mut connection, NAME).fit(memory_bytes)?;
@@ -138,7 +139,7 @@ fn parent_of_data(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<(Pa
     let mut connection = Connection::open(&target.conninfo, interrupt)?;
     let pooler = Pooler::detect(&mut connection, &target.conninfo, interrupt)?;
     let is_local =
-        pooler.is_none() && target.conninfo.is_local() && is_on_this_machine(&mut connection)?;
+        pooler.is_none() && target.conninfo.is_local() && local_server(&mut connection)?.is_some();
     let data = ServerFacts::read(&mut connection)?.data_directory.filter(|_| is_local);
     let Some(data) = data else {
         let text = "the server's data directory is not on this machine, or its path is not visible to this user: run riops doctor --disk on the server's machine, or select a directory on its device with --disk-dir";

@@ -10,7 +10,7 @@ use crate::plan::{Plan, Protocol};
 use crate::probe::storage::Storage;
 use crate::record::{ClientRecord, DatasetRecord, TargetRecord};
 use crate::server::facts::ServerFacts;
-use crate::server::{Connection, Nodes, Pooler, Server, is_on_this_machine};
+use crate::server::{Connection, LocalServer, Nodes, Pooler, Server, local_server};
 
 /// The facts about the server and the client that are read before the measurement.
 pub(super) struct Environment {
@@ -18,8 +18,8 @@ pub(super) struct Environment {
     /// Machine of the load generator.
     client: MachineFacts,
     pooler: Option<Pooler>,
-    /// Whether the server runs on this machine.
-    is_local: bool,
+    /// The server if it runs on this machine.
+    local: Option<LocalServer>,
 }
 
 impl Environment {
@@ -41,10 +41,12 @@ impl Environment {
             accept_pooler(pooler, plan, observer)?;
         }
         let facts = ServerFacts::read(control)?;
-        // With a pooler or a proxy, the address is not that of the server.
-        let is_local =
-            pooler.is_none() && server.conninfo.is_local() && is_on_this_machine(control)?;
-        Ok(Self { facts, client: MachineFacts::read(), pooler, is_local })
+        // A pooler shares its connections with other clients.
+        let local = match pooler {
+            None if server.conninfo.is_local() => local_server(control)?,
+            _ => None,
+        };
+        Ok(Self { facts, client: MachineFacts::read(), pooler, local })
     }
 
     /// Whether the transactions of one session may run on different server connections.
@@ -54,7 +56,12 @@ impl Environment {
 
     /// Returns the data directory of the server if it is on this machine.
     pub(super) fn local_data(&self) -> Option<&Path> {
-        self.facts.data_directory.as_deref().filter(|_| self.is_local)
+        self.facts.data_directory.as_deref().filter(|_| self.local.is_some())
+    }
+
+    /// Returns the server if it is on this machine.
+    pub(super) fn local(&self) -> Option<LocalServer> {
+        self.local
     }
 
     /// Returns the nodes that the sessions may use.
@@ -89,7 +96,7 @@ impl Environment {
             riops_version: env!("CARGO_PKG_VERSION").to_owned(),
             machine: self.client.clone().into(),
             workers: plan.workers,
-            shares_machine_with_server: self.is_local,
+            shares_machine_with_server: self.local.is_some(),
         }
     }
 

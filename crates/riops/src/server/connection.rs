@@ -13,7 +13,7 @@ use riops_wire::startup::SessionInfo;
 pub use super::connection_error::ConnectionError;
 use super::conninfo::{ConnInfo, Server};
 use super::socket::second_stream;
-use super::stream::{Place, Stream, is_wait};
+use super::stream::{NearEnd, Place, Stream, is_wait};
 use crate::host::Interrupt;
 
 /// Maximum number of rows of a result: settings, plans, registry entries.
@@ -114,6 +114,10 @@ impl Connection {
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    pub(super) fn near_end(&self) -> std::io::Result<NearEnd> {
+        self.stream.near_end()
     }
 
     pub(super) fn note_plain(&mut self, reason: &str) {

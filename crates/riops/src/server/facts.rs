@@ -1,7 +1,6 @@
 //! Facts about the target for the record: version, build, settings and data directory.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, UdpSocket};
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -64,21 +63,6 @@ impl ServerFacts {
             data_directory,
         })
     }
-}
-
-/// Returns whether the server runs on this machine, according to the server's own address, which may
-/// differ from that of a proxy in front of it.
-///
-/// # Errors
-/// [`ConnectionError`] if the connection fails.
-pub fn is_on_this_machine(connection: &mut Connection) -> Result<bool, ConnectionError> {
-    let address = optional(connection.query_value("select host(inet_server_addr())"))?;
-    Ok(match address.and_then(|text| text.parse::<IpAddr>().ok()) {
-        // NULL for a Unix socket.
-        None => true,
-        // Only addresses of this machine can be bound.
-        Some(address) => address.is_loopback() || UdpSocket::bind((address, 0)).is_ok(),
-    })
 }
 
 /// Maps an error of the server (no privilege, missing view) to `None`.

@@ -13,6 +13,7 @@ pub mod examine;
 pub mod facts;
 pub mod fit;
 pub mod flavor;
+mod local;
 pub mod nodes;
 pub mod pooler;
 mod socket;
@@ -22,8 +23,8 @@ mod under_test;
 
 pub use connection::{Connection, ConnectionError};
 pub use conninfo::ConnInfo;
-pub use facts::is_on_this_machine;
 pub use flavor::Flavor;
+pub use local::{LocalServer, local_server};
 pub use nodes::Nodes;
 pub use pooler::Pooler;
 pub use stream::Stream;
