@@ -224,6 +224,13 @@ impl From<Nanos> for Duration {
     }
 }
 
+/// Formats a share, 0 to 1, as percentage; with one decimal below 10%.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent >= 9.95 { format!("{percent:.0}%") } else { format!("{percent:.1}%") }
+}
+
 /// Formats `1234567` as `1,234,567`.
 #[must_use]
 pub fn count(number: u64) -> String {

@@ -18,6 +18,7 @@ mod fixture;
 mod help;
 mod library;
 mod load;
+mod neighbors;
 mod nodes;
 mod oltp;
 mod pgio;

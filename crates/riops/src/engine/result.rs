@@ -115,6 +115,7 @@ pub(super) fn merge_reports(
         if let (Some(mine), Some(theirs)) = (&mut result.starts, report.starts) {
             mine.intended += theirs.intended;
             mine.waiting += theirs.waiting;
+            mine.backlog_before += theirs.backlog_before;
             mine.oldest_wait = mine.oldest_wait.max(theirs.oldest_wait);
         }
         result.failure = result.failure.or(report.failure);

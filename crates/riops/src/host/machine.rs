@@ -6,6 +6,8 @@ use std::path::Path;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 
+use super::cgroup::Cgroup;
+
 /// Facts about the client machine in the record. Unknown values are absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct MachineFacts {
@@ -41,6 +43,7 @@ impl MachineFacts {
         let system = rustix::system::uname();
         let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
         let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
+        let cgroup = Cgroup::own();
         Self {
             host: text(system.nodename()),
             kernel: format!(
@@ -53,8 +56,8 @@ impl MachineFacts {
             memory_bytes: memory_bytes(),
             cpu_model: cpu_model(&cpuinfo),
             cpu_governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-            cgroup_cpus: cgroup_cpus(),
-            cgroup_memory_bytes: cgroup_memory_bytes(),
+            cgroup_cpus: cgroup.cpus(),
+            cgroup_memory_bytes: cgroup.memory_bytes(),
             virtualization: virtualization(&cpuinfo),
         }
     }
@@ -100,32 +103,7 @@ pub fn free_bytes(path: &Path) -> Option<u64> {
 pub fn memory_bytes() -> u64 {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let machine = meminfo_bytes(&meminfo).unwrap_or(0);
-    cgroup_memory_bytes().map_or(machine, |limit| limit.min(machine))
-}
-
-/// Reads the memory limit from the files of control groups version 2 and version 1. `max` is not a
-/// number and means no limit; so do values from 2^62 on in version 1.
-fn cgroup_memory_bytes() -> Option<u64> {
-    ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
-        .iter()
-        .filter_map(|path| read(path)?.parse::<u64>().ok())
-        .filter(|&bytes| bytes < 1 << 62)
-        .min()
-}
-
-fn cgroup_cpus() -> Option<f64> {
-    read("/sys/fs/cgroup/cpu.max").and_then(|text| cpu_max(&text)).or_else(|| {
-        let quota = read("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")?;
-        let period = read("/sys/fs/cgroup/cpu/cpu.cfs_period_us")?;
-        cpu_max(&format!("{quota} {period}"))
-    })
-}
-
-/// Parses a quota and a period in microseconds; `max` and -1 mean no limit.
-fn cpu_max(text: &str) -> Option<f64> {
-    let (quota, period) = text.split_once(' ')?;
-    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.trim().parse().ok()?);
-    (quota > 0.0 && period > 0.0).then(|| quota / period)
+    Cgroup::own().memory_bytes().map_or(machine, |limit| limit.min(machine))
 }
 
 /// Returns the line `model name`, or `CPU part` on ARM, of /proc/cpuinfo.
@@ -173,13 +151,6 @@ mod tests {
         let text = "MemFree: 5 kB\nMemTotal:       24576 kB\n";
         assert_eq!(meminfo_bytes(text), Some(24576 * 1024));
         assert_eq!(meminfo_bytes("MemTotal: much"), None);
-    }
-
-    #[test]
-    fn parses_cpu_limits_of_control_groups() {
-        assert_eq!(cpu_max("150000 100000"), Some(1.5));
-        assert_eq!(cpu_max("max 100000"), None);
-        assert_eq!(cpu_max("-1 100000"), None);
     }
 
     #[test]

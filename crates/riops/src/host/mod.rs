@@ -2,6 +2,7 @@
 //!
 //! Independent of servers and benchmarks.
 
+pub mod cgroup;
 mod interrupt;
 pub mod machine;
 mod random;

@@ -48,10 +48,15 @@ fn stat_cpu_s(text: &str) -> Option<f64> {
     Some((user + system) as f64 / TICKS_PER_S)
 }
 
+/// Fewest ticks from which a share is computed: one tick is then at most 1%.
+const TICKS_MIN: u64 = 100;
+
 /// Ticks of all processors since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MachineCpu {
     busy: u64,
+    /// Part of `busy` in which the hypervisor ran something else.
+    steal: u64,
     total: u64,
 }
 
@@ -75,15 +80,26 @@ impl MachineCpu {
             return None;
         };
         let busy = user + nice + system + irq + softirq + steal;
-        Some(Self { busy, total: busy + idle + iowait })
+        Some(Self { busy, steal, total: busy + idle + iowait })
     }
 
-    /// Returns the share of all processors that was busy since `earlier`, 0 to 1; `None` within one
-    /// tick.
+    /// Returns the share of all processors that was busy since `earlier`, 0 to 1; `None` if too few ticks
+    /// have passed for a share in percent.
     #[must_use]
     pub fn busy_share_since(self, earlier: Self) -> Option<f64> {
-        let total = self.total.checked_sub(earlier.total).filter(|&ticks| ticks > 0)?;
-        Some(self.busy.saturating_sub(earlier.busy) as f64 / total as f64)
+        self.share_since(earlier, |ticks| ticks.busy)
+    }
+
+    /// Returns the share of all processors that the hypervisor withheld since `earlier`, like
+    /// [`Self::busy_share_since`].
+    #[must_use]
+    pub fn steal_share_since(self, earlier: Self) -> Option<f64> {
+        self.share_since(earlier, |ticks| ticks.steal)
+    }
+
+    fn share_since(self, earlier: Self, pick: fn(&Self) -> u64) -> Option<f64> {
+        let total = self.total.checked_sub(earlier.total).filter(|&ticks| ticks >= TICKS_MIN)?;
+        Some(pick(&self).saturating_sub(pick(&earlier)) as f64 / total as f64)
     }
 }
 
@@ -106,6 +122,17 @@ mod tests {
         let later = MachineCpu::parse("cpu  160 0 80 900 60 0 0 0 0 0\n").unwrap();
         assert_eq!(later.busy_share_since(earlier), Some(0.45));
         assert_eq!(later.busy_share_since(later), None);
+        // One tick of 40 would be 2.5%.
+        let soon = MachineCpu::parse("cpu  120 0 60 805 55 0 0 0 0 0\n").unwrap();
+        assert_eq!(soon.busy_share_since(earlier), None);
+    }
+
+    #[test]
+    fn steal_counts_as_busy_and_has_a_share_of_its_own() {
+        let earlier = MachineCpu::parse("cpu  0 0 0 0 0 0 0 0 0 0\n").unwrap();
+        let later = MachineCpu::parse("cpu  100 0 0 60 0 0 0 40 0 0\n").unwrap();
+        assert_eq!(later.busy_share_since(earlier), Some(0.7));
+        assert_eq!(later.steal_share_since(earlier), Some(0.2));
     }
 
     #[test]

@@ -157,6 +157,8 @@ pub struct RowVersions {
     pub dead: u64,
     /// Number of vacuums during the stage.
     pub vacuums: u64,
+    /// Number of runs of ANALYZE during the stage.
+    pub analyzes: u64,
 }
 
 /// Sizes of tables and indexes, in bytes.
@@ -372,9 +374,9 @@ impl<'a> DatabaseProbe<'a> {
                 },
             ),
             rows: self.numbers(&rows).map(
-                |[updated, hot_updated, dead, vacuums, table_bytes, index_bytes]| {
+                |[updated, hot_updated, dead, vacuums, analyzes, table_bytes, index_bytes]| {
                     (
-                        RowVersions { updated, hot_updated, dead, vacuums },
+                        RowVersions { updated, hot_updated, dead, vacuums, analyzes },
                         Sizes { table_bytes, index_bytes },
                     )
                 },
@@ -461,6 +463,7 @@ impl<'a> DatabaseProbe<'a> {
                 hot_updated: to.hot_updated.saturating_sub(from.hot_updated),
                 dead: to.dead,
                 vacuums: to.vacuums.saturating_sub(from.vacuums),
+                analyzes: to.analyzes.saturating_sub(from.analyzes),
             }),
             sizes_before: rows.map(|((_, from), _)| from),
             sizes_after: rows.map(|(_, (_, to))| to),

@@ -30,7 +30,7 @@ pub struct DeviceCounters {
 }
 
 /// Activity of a block device.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceUse {
     /// Name of the device: `nvme0n1`.
     pub name: String,

@@ -9,10 +9,12 @@ pub mod device;
 pub mod disk;
 pub mod memory;
 pub mod process;
+pub mod processes;
+mod profile;
 mod sampled;
 pub mod sampler;
 pub mod storage;
-pub mod waits;
+pub mod threads;
 pub mod yugabytedb;
 
 use std::path::Path;
@@ -22,13 +24,16 @@ use jiff::Timestamp;
 
 pub use device::DeviceUse;
 
+use crate::host::cgroup::{Cgroup, Throttling};
+
 use cpu::MachineCpu;
 use database::{DatabaseProbe, DatabaseUse};
 use device::{Device, DeviceCounters};
 use memory::{Memory, Pressure, PressureTotals};
 use process::{ProcessesIo, ReadBytes};
+use processes::{ProcessTable, ProcessesUse};
 use sampler::{Sampled, Sampler};
-use waits::{LockSampler, LockWaits};
+use threads::{Threads, ThreadsUse};
 use yugabytedb::{ClusterProbe, NodeUse};
 
 /// All counters at one point in time.
@@ -43,6 +48,8 @@ struct Sample {
     processes_io: Option<ProcessesIo>,
     /// CPU seconds of the watched processes.
     processes_cpu_s: Option<f64>,
+    threads: Option<Threads>,
+    throttling: Option<Throttling>,
 }
 
 /// Reads the counters at the start and at the end of a measurement.
@@ -50,13 +57,17 @@ struct Sample {
 pub struct Probe<'a> {
     device: Option<Device>,
     database: Option<DatabaseProbe<'a>>,
-    locks: Option<LockSampler>,
     cluster: Option<ClusterProbe>,
     sampler: Option<&'a mut Sampler>,
     /// Backend processes of the sessions.
     processes: Vec<i32>,
     /// Whether the caller set the processes.
     processes_known: bool,
+    /// First process of the server, if it is local.
+    server: Option<i32>,
+    cgroup: Cgroup,
+    /// Processes of this machine at the start and at the end.
+    tables: (Option<ProcessTable>, Option<ProcessTable>),
     start: Option<Sample>,
     end: Option<Sample>,
 }
@@ -72,6 +83,14 @@ pub struct MachineUse {
     pub client_cpu_s: Option<f64>,
     /// Share of all processors of this machine that was busy, 0 to 1.
     pub machine_busy_share: Option<f64>,
+    /// Share of all processors that the hypervisor withheld, 0 to 1.
+    pub steal_share: Option<f64>,
+    /// Threads of riops.
+    pub threads: Option<ThreadsUse>,
+    /// Share of the periods of the CPU quota in which riops's control group had to wait, 0 to 1.
+    pub throttled_share: Option<f64>,
+    /// The server and its neighbors on this machine.
+    pub processes: Option<ProcessesUse>,
     /// Device of the server's data, for a local server.
     pub device: Option<DeviceUse>,
     /// Memory of this machine at the end.
@@ -83,8 +102,6 @@ pub struct MachineUse {
     pub session_reads: Option<ReadBytes>,
     /// Counters of the database.
     pub database: Option<DatabaseUse>,
-    /// Sessions that waited for locks.
-    pub lock_waits: Option<LockWaits>,
     /// Counters of the cluster's nodes, by node number.
     pub nodes: Vec<Option<NodeUse>>,
     /// CPU seconds of the server processes set by the caller, if they run on this machine.
@@ -101,20 +118,22 @@ impl<'a> Probe<'a> {
         Self {
             device,
             database: None,
-            locks: None,
             cluster: None,
             sampler: None,
             processes: Vec::new(),
             processes_known: false,
+            server: None,
+            cgroup: Cgroup::own(),
+            tables: (None, None),
             start: None,
             end: None,
         }
     }
 
-    /// Adds sampling of sessions that wait for locks.
+    /// Sets the first process of a local server, to tell the load of the server from that of its neighbors.
     #[must_use]
-    pub fn with_locks(self, locks: Option<LockSampler>) -> Self {
-        Self { locks, ..self }
+    pub fn with_server(self, server: Option<i32>) -> Self {
+        Self { server, ..self }
     }
 
     /// Adds the counters of the cluster's nodes.
@@ -158,9 +177,6 @@ impl<'a> Probe<'a> {
             (Some(database), Some(_)) => self.processes = database.processes(),
             _ => self.processes = Vec::new(),
         }
-        if let Some(locks) = &mut self.locks {
-            locks.start();
-        }
         if let Some(cluster) = &mut self.cluster {
             cluster.start();
         }
@@ -170,6 +186,7 @@ impl<'a> Probe<'a> {
         if let Some(database) = &mut self.database {
             database.start();
         }
+        self.tables = (ProcessTable::read(), None);
         // Last, because it is the first step of `end`: excludes the work of the probes themselves.
         self.start = Some(self.sample());
     }
@@ -183,11 +200,9 @@ impl<'a> Probe<'a> {
     /// Reads the counters at the end of the measurement.
     pub fn end(&mut self) {
         self.end = Some(self.sample());
+        self.tables.1 = ProcessTable::read();
         if let Some(sampler) = &mut self.sampler {
             sampler.end();
-        }
-        if let Some(locks) = &mut self.locks {
-            locks.end();
         }
         if let Some(cluster) = &mut self.cluster {
             cluster.end();
@@ -199,9 +214,6 @@ impl<'a> Probe<'a> {
 
     /// Reads the counters after the sessions have disconnected; `processes` were their backends.
     pub fn close(&mut self, processes: &[i32]) {
-        if let Some(locks) = &mut self.locks {
-            locks.close();
-        }
         if let Some(cluster) = &mut self.cluster {
             cluster.close();
         }
@@ -224,7 +236,15 @@ impl<'a> Probe<'a> {
             machine: MachineCpu::read(),
             device: self.device.as_ref().and_then(Device::read),
             pressure: PressureTotals::read(),
+            threads: Threads::read(),
+            throttling: self.cgroup.throttling(),
         }
+    }
+
+    fn processes_use(&self) -> Option<ProcessesUse> {
+        let (start, end) = (self.tables.0.as_ref()?, self.tables.1.as_ref()?);
+        let client = i32::try_from(std::process::id()).ok()?;
+        Some(end.since(start, (client, self.server)))
     }
 
     fn named_processes_cpu_s(&self) -> Option<f64> {
@@ -256,6 +276,20 @@ impl<'a> Probe<'a> {
                 .machine
                 .zip(end.machine)
                 .and_then(|(start, end)| end.busy_share_since(start)),
+            steal_share: start
+                .machine
+                .zip(end.machine)
+                .and_then(|(start, end)| end.steal_share_since(start)),
+            threads: start
+                .threads
+                .as_ref()
+                .zip(end.threads.as_ref())
+                .map(|(start, end)| end.since(start, seconds)),
+            throttled_share: start
+                .throttling
+                .zip(end.throttling)
+                .and_then(|(start, end)| end.share_since(start)),
+            processes: self.processes_use(),
             device: device(),
             memory: Memory::read(),
             pressure: start
@@ -268,7 +302,6 @@ impl<'a> Probe<'a> {
                 .zip(end.processes_io.as_ref())
                 .and_then(|(start, end)| end.since(start)),
             database: self.database.as_ref().map(DatabaseProbe::usage),
-            lock_waits: self.locks.as_ref().and_then(LockSampler::seen),
             nodes: self.cluster.as_ref().map_or_else(Vec::new, |cluster| cluster.found().to_vec()),
             processes_cpu_s: both(|sample| sample.processes_cpu_s).map(|(start, end)| end - start),
             sampled: self.sampler.as_ref().map(|sampler| sampler.seen().clone()),

@@ -44,13 +44,32 @@ pub struct ServerProgress {
     pub total: u64,
 }
 
-/// A wait event and its share of the samples.
+/// A wait event and its share of the samples, of one process or of all sessions of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitShare {
-    /// Wait event as in `pg_stat_activity`, such as `IO:DataFileRead`; `CPU` without a wait event.
+    /// Wait event as in `pg_stat_activity`, such as `IO:DataFileRead`; `CPU` without a wait event, `idle` for a session
+    /// that waits for its client.
     pub event: String,
     /// Share of the samples, 0 to 1.
     pub share: f64,
+}
+
+/// Other active sessions of the server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OtherSessions {
+    /// Name of the application, or the kind of the process.
+    pub name: String,
+    /// Mean number of active sessions.
+    pub active: f64,
+}
+
+/// Sessions that waited for locks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LockWaits {
+    /// Number of samples.
+    pub samples: u64,
+    /// Number of sessions that waited for a lock, summed over all samples.
+    pub waiting: u64,
 }
 
 /// Samples of a stage.
@@ -60,6 +79,10 @@ pub struct Sampled {
     pub points: Vec<ProbePoint>,
     /// Wait events, most frequent first.
     pub waits: Vec<WaitShare>,
+    /// Other active sessions of the server, the most active first.
+    pub others: Vec<OtherSessions>,
+    /// Sessions that waited for locks.
+    pub lock_waits: LockWaits,
     /// Number of wait event samples.
     pub looks: u64,
     /// CPU time used by sampling, in the client and in the server if it is local, in seconds.

@@ -1,5 +1,5 @@
-//! Samples the counters over time: one point per interval, and the wait events of one server process
-//! five times per second.
+//! Samples the counters over time: one point per interval, and the wait events of one server process, or of
+//! all sessions of a run, up to five times per second.
 //!
 //! Uses a dedicated thread and, for server counters, a dedicated connection. Unavailable values are
 //! absent.
@@ -14,15 +14,19 @@ use super::cpu::{self, MachineCpu, process_cpu_s};
 use super::database::LOG_POSITION;
 use super::device::{Device, DeviceCounters};
 use super::memory::Memory;
-pub use super::sampled::{ProbePoint, Sampled, ServerProgress, WaitShare};
+pub use super::profile::AUTOVACUUM;
+use super::profile::{self, Profile, RUNNING, Watched};
+pub use super::sampled::{
+    LockWaits, OtherSessions, ProbePoint, Sampled, ServerProgress, WaitShare,
+};
 use crate::host::Interrupt;
 use crate::server::{ConnInfo, Connection, ConnectionError};
 
-/// Interval between two samples of the wait event.
-const WAIT_SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
 /// Prepared once to avoid repeated parsing and planning.
 const PREPARE_WAIT_SAMPLE: &str = "prepare riops_look (integer) as
     select state, wait_event_type, wait_event from pg_stat_get_activity($1)";
+/// The same for all sessions of a run.
+const PREPARE_SESSIONS_SAMPLE: &str = include_str!("../../../../sql/probe/sessions.sql");
 /// Timeout of a query. After a timeout the connection is not used again, because a late reply would be
 /// taken for the reply to the next query.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,8 +35,6 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 const LAST_SHARE_MIN: f64 = 0.2;
 /// Maximum number of stored points: about one day at one per second.
 const POINTS_MAX: usize = 100_000;
-/// Event of an active process without a wait event.
-const RUNNING: &str = "CPU";
 
 /// Callback for each new point.
 pub type OnPoint = Arc<dyn Fn(&ProbePoint) + Send + Sync>;
@@ -54,8 +56,7 @@ struct ServerSampler {
     connection: Connection,
     /// Backend process of this connection, if it runs on this machine.
     own_process: Option<i32>,
-    /// Process whose wait events and CPU time are sampled.
-    watched: Option<i32>,
+    watched: Watched,
     progress: Progress,
     checkpoints_sql: &'static str,
     /// Whether the connection failed.
@@ -116,12 +117,13 @@ impl Sampler {
         // An interruption applies to the watched statement, not to this connection.
         connection.set_interrupt(&Interrupt::new());
         connection.execute(PREPARE_WAIT_SAMPLE)?;
+        connection.execute(PREPARE_SESSIONS_SAMPLE)?;
         let own_process = is_local.then_some(connection.session_info().process);
         self.is_local = is_local;
         self.server = Some(ServerSampler {
             connection,
             own_process,
-            watched: None,
+            watched: Watched::Nothing,
             progress: Progress::Unknown,
             has_failed: false,
             failed_queries: BTreeSet::new(),
@@ -134,7 +136,15 @@ impl Sampler {
     pub fn watch(&mut self, process: i32, progress: Progress, on_point: Option<OnPoint>) {
         self.on_point = on_point;
         if let Some(server) = &mut self.server {
-            (server.watched, server.progress) = (Some(process), progress);
+            (server.watched, server.progress) = (Watched::Process(process), progress);
+        }
+    }
+
+    /// Starts watching this number of sessions, which have the `application_name` of the sampler.
+    pub fn watch_sessions(&mut self, sessions: u32) {
+        self.on_point = None;
+        if let Some(server) = &mut self.server {
+            (server.watched, server.progress) = (Watched::Sessions(sessions), Progress::Unknown);
         }
     }
 
@@ -142,7 +152,7 @@ impl Sampler {
     pub fn stop_watching(&mut self) {
         self.on_point = None;
         if let Some(server) = &mut self.server {
-            (server.watched, server.progress) = (None, Progress::Unknown);
+            (server.watched, server.progress) = (Watched::Nothing, Progress::Unknown);
         }
     }
 
@@ -225,14 +235,15 @@ struct Counters {
 impl SamplerThread {
     fn run(mut self, first: Counters) -> (Sampled, Option<ServerSampler>) {
         let mut sampled = Sampled::default();
-        let mut waits: BTreeMap<String, u64> = BTreeMap::new();
+        let mut profile = Profile::default();
+        let mut fastest = Duration::MAX;
+        let mut sample_due = self.start + profile::SAMPLE_INTERVAL;
         let mut last = first;
         let mut due = self.start + self.interval;
         loop {
             let now = Instant::now();
-            let watching = self.server.as_ref().is_some_and(|server| server.watched.is_some());
-            let rest = due.saturating_duration_since(now);
-            let pause = if watching { rest.min(WAIT_SAMPLE_INTERVAL) } else { rest };
+            let next = if self.is_watching() { due.min(sample_due) } else { due };
+            let pause = next.saturating_duration_since(now);
             let over = !matches!(self.stopped.recv_timeout(pause), Err(RecvTimeoutError::Timeout));
             if over {
                 let seconds = last.at.elapsed().as_secs_f64();
@@ -244,9 +255,11 @@ impl SamplerThread {
                 }
                 break;
             }
-            if let Some(event) = self.current_wait() {
-                sampled.looks += 1;
-                *waits.entry(event).or_default() += 1;
+            if self.is_watching() && Instant::now() >= sample_due {
+                let asked = Instant::now();
+                self.sample_waits(&mut profile);
+                fastest = fastest.min(asked.elapsed());
+                sample_due = Instant::now() + profile::pause_after(fastest);
             }
             if Instant::now() >= due {
                 let now = self.counters();
@@ -262,7 +275,10 @@ impl SamplerThread {
                 due = (due + self.interval).max(Instant::now());
             }
         }
-        sampled.waits = shares(waits, sampled.looks);
+        sampled.waits = profile.waits();
+        sampled.others = profile.others();
+        sampled.lock_waits = profile.lock_waits();
+        sampled.looks = profile.samples();
         sampled.cpu_s = self.own_cpu_s() - self.own_before_s;
         (sampled, self.server)
     }
@@ -293,7 +309,7 @@ impl SamplerThread {
             [timed, requested, buffers] => Some((timed + requested, *buffers)),
             _ => None,
         });
-        if let Some(watched) = server.watched.filter(|_| is_local) {
+        if let (true, Watched::Process(watched)) = (is_local, server.watched) {
             let sql = format!("select pid from pg_stat_activity where leader_pid = {watched}");
             let parallel = server.query(&sql).into_iter().flatten().flatten().flatten();
             let parallel: Vec<i32> = parallel.filter_map(|pid| pid.parse().ok()).collect();
@@ -355,19 +371,41 @@ impl SamplerThread {
         Some(point)
     }
 
-    /// Returns the wait event of the watched process; `None` if it is idle, has exited or is not
-    /// visible.
-    fn current_wait(&mut self) -> Option<String> {
-        let server = self.server.as_mut()?;
-        let sql = format!("execute riops_look({})", server.watched?);
-        match server.query(&sql)?.into_iter().next()?.as_slice() {
-            [Some(state), kind, event] if state == "active" => Some(
-                kind.as_ref()
-                    .zip(event.as_ref())
-                    .map_or_else(|| RUNNING.to_owned(), |(kind, event)| format!("{kind}:{event}")),
-            ),
-            _ => None,
+    fn is_watching(&self) -> bool {
+        self.server.as_ref().is_some_and(|server| server.watched != Watched::Nothing)
+    }
+
+    /// Samples the wait events. A process that is idle, has exited or is not visible is not counted.
+    fn sample_waits(&mut self, profile: &mut Profile) {
+        let Some(server) = &mut self.server else {
+            return;
+        };
+        match server.watched {
+            Watched::Nothing => {}
+            Watched::Process(process) => {
+                let rows = server.query(&format!("execute riops_look({process})"));
+                if let Some(event) = rows.as_deref().and_then(<[_]>::first).and_then(active_event) {
+                    profile.add_process(event);
+                }
+            }
+            Watched::Sessions(sessions) => {
+                if let Some(rows) = server.query("execute riops_sessions") {
+                    profile.add_sessions(sessions, &rows);
+                }
+            }
         }
+    }
+}
+
+/// Returns the wait event of an active process: state, type and name of the event.
+fn active_event(row: &Vec<Option<String>>) -> Option<String> {
+    match row.as_slice() {
+        [Some(state), kind, event] if state == "active" => Some(
+            kind.as_ref()
+                .zip(event.as_ref())
+                .map_or_else(|| RUNNING.to_owned(), |(kind, event)| format!("{kind}:{event}")),
+        ),
+        _ => None,
     }
 }
 
@@ -419,26 +457,9 @@ impl WorkerCpu {
     }
 }
 
-fn shares(waits: BTreeMap<String, u64>, samples: u64) -> Vec<WaitShare> {
-    let mut shares: Vec<WaitShare> = waits
-        .into_iter()
-        .map(|(event, count)| WaitShare { event, share: count as f64 / samples.max(1) as f64 })
-        .collect();
-    shares.sort_by(|a, b| b.share.total_cmp(&a.share));
-    shares
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sorts_waits_by_frequency_with_shares_that_sum_to_one() {
-        let waits = BTreeMap::from([("CPU".to_owned(), 3), ("IO:WALWrite".to_owned(), 1)]);
-        let found = shares(waits, 4);
-        assert_eq!((found[0].event.as_str(), found[0].share), ("CPU", 0.75));
-        assert_eq!(found.iter().map(|wait| wait.share).sum::<f64>(), 1.0);
-    }
 
     #[test]
     fn points_are_contiguous() {

@@ -46,4 +46,59 @@ pub struct Verdict {
     pub valid: bool,
     /// Why the result is not valid; empty if it is.
     pub reasons: Vec<String>,
+    /// What makes a number less reliable than it looks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
+}
+
+/// The kind of a warning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WarningKind {
+    /// Stalls of the client's poll loop are part of the latency.
+    Stalls,
+    /// Other processes used the CPU.
+    ForeignCpu,
+    /// The hypervisor withheld CPU time.
+    StolenCpu,
+    /// Other sessions of the server were active.
+    ForeignSessions,
+    /// Other processes used the device.
+    ForeignIo,
+}
+
+impl WarningKind {
+    /// All kinds.
+    pub const ALL: [Self; 5] =
+        [Self::Stalls, Self::ForeignCpu, Self::StolenCpu, Self::ForeignSessions, Self::ForeignIo];
+
+    /// Returns the spelling in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stalls => "stalls",
+            Self::ForeignCpu => "foreign_cpu",
+            Self::StolenCpu => "stolen_cpu",
+            Self::ForeignSessions => "foreign_sessions",
+            Self::ForeignIo => "foreign_io",
+        }
+    }
+
+    /// Whether a load that belongs neither to riops nor to the server disturbed the run.
+    #[must_use]
+    pub fn is_disturbance(self) -> bool {
+        !matches!(self, Self::Stalls)
+    }
+}
+
+/// A warning about a result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// The kind.
+    pub kind: WarningKind,
+    /// Name of the stage; absent if the run has only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<String>,
+    /// Text with the measured values.
+    pub text: String,
 }

@@ -32,10 +32,57 @@ pub struct ClientCpu {
     /// CPU of each worker as a share of one processor, 0 to 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub worker_shares: Vec<f64>,
+    /// Largest share of the time in which a worker was runnable but waited for a processor, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_queue_share: Option<f64>,
+    /// CPU of the busiest thread that opens connections, as a share of one processor; only if sessions
+    /// reconnect on purpose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connector_share: Option<f64>,
+    /// Share of the periods of the CPU quota in which the cgroup of riops had to wait, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttled_share: Option<f64>,
     /// Lengths of poll-loop stalls, in microseconds. A reply that arrives during a stall is read late by at
     /// most that much.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub away_us: Option<LatencySummary>,
-    /// Whether a worker was so busy that it may have been the bottleneck.
+    /// Resources of the client that were exhausted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<ClientLimit>,
+    /// Whether the client may have been the bottleneck. Records of earlier versions judge only the busiest
+    /// worker.
     pub limited: bool,
+}
+
+/// A resource of the client that can be the bottleneck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientLimit {
+    /// A worker had no idle time.
+    Worker,
+    /// All processors of the client's machine were busy.
+    Machine,
+    /// The CPU quota of the cgroup was exhausted.
+    Quota,
+    /// The threads that open connections had no idle time.
+    Connectors,
+    /// The workers waited for a processor.
+    RunQueue,
+    /// Replies waited for the poll loop.
+    PollLoop,
+}
+
+impl ClientLimit {
+    /// Returns a description.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Worker => "a worker had no idle time",
+            Self::Machine => "all processors of this machine were busy",
+            Self::Quota => "the CPU quota of the cgroup was exhausted",
+            Self::Connectors => "the threads that open connections had no idle time",
+            Self::RunQueue => "the workers waited for a processor",
+            Self::PollLoop => "replies waited for the poll loop",
+        }
+    }
 }

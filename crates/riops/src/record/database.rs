@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::convert::from_measured;
-use crate::probe::{caches, database, waits};
+use crate::probe::{caches, database, sampler};
 
 /// Preparation of the caches before a stage, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,9 +122,14 @@ pub struct RowVersions {
     pub dead: u64,
     /// Vacuums during the stage.
     pub vacuums: u64,
+    /// Runs of ANALYZE during the stage.
+    #[serde(default)]
+    pub analyzes: u64,
 }
 
-from_measured!(RowVersions from database::RowVersions { updated, hot_updated, dead, vacuums });
+from_measured!(RowVersions from database::RowVersions {
+    updated, hot_updated, dead, vacuums, analyzes,
+});
 
 /// Sizes of the dataset.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -222,4 +227,4 @@ pub struct LockWaits {
     pub waiting: u64,
 }
 
-from_measured!(LockWaits from waits::LockWaits { samples, waiting });
+from_measured!(LockWaits from sampler::LockWaits { samples, waiting });

@@ -7,7 +7,7 @@ use super::convert::from_measured;
 use crate::probe;
 
 /// Rates of a block device over a stage.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceUse {
     /// Name of the device, for example `nvme0n1`.
     pub name: String,

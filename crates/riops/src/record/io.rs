@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::device::DeviceUse;
 
 /// Logical and physical I/O of a stage.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct IoRecord {
     /// Logical block reads (hits and reads) per second, in the tables and indexes of the dataset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -19,6 +19,10 @@ pub struct IoRecord {
     /// Logical reads per row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_per_row: Option<f64>,
+    /// What else accessed the tables of the dataset during the stage. LIOPS and blocks per row include it; they
+    /// are exact only without.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks_include: Vec<String>,
     /// Where the blocks of the rows came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sources: Option<Sources>,

@@ -103,10 +103,11 @@ pub struct ServerProgress {
 
 from_measured!(ServerProgress from sampler::ServerProgress { phase, done, total });
 
-/// One wait event of the server process.
+/// One wait event of the server process, or of the sessions of a loop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitShare {
-    /// `IO:DataFileRead` as in `pg_stat_activity`; `CPU` if the process did not wait.
+    /// `IO:DataFileRead` as in `pg_stat_activity`; `CPU` if the process did not wait;
+    /// `idle` for a session that waited for its client.
     pub event: String,
     /// Share of the samples with this event, 0 to 1.
     pub share: f64,
@@ -114,13 +115,27 @@ pub struct WaitShare {
 
 from_measured!(WaitShare from sampler::WaitShare { event, share });
 
-/// The counters of a stage over time, and the wait events of the server process.
+/// Other active sessions of the server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OtherSessions {
+    /// `application_name`, or the kind of the process.
+    pub name: String,
+    /// Mean number of active sessions.
+    pub active: f64,
+}
+
+from_measured!(OtherSessions from sampler::OtherSessions { name, active });
+
+/// The counters of a stage over time, and the wait events of the server process or of the sessions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sampled {
     /// The intervals, in order.
     pub points: Vec<ProbePoint>,
     /// Wait events, the most frequent first.
     pub waits: Vec<WaitShare>,
+    /// Other active sessions of the server, the most active first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OtherSessions>,
     /// Number of samples of the wait events.
     pub looks: u64,
     /// CPU time of sampling, in seconds; includes the server's share if the server is on this machine.
@@ -129,10 +144,12 @@ pub struct Sampled {
 
 impl From<sampler::Sampled> for Sampled {
     fn from(measured: sampler::Sampled) -> Self {
-        let sampler::Sampled { points, waits, looks, cpu_s } = measured;
+        // Lock waits are stored with the loop.
+        let sampler::Sampled { points, waits, others, looks, cpu_s, lock_waits: _ } = measured;
         Self {
             points: points.into_iter().map(Into::into).collect(),
             waits: waits.into_iter().map(Into::into).collect(),
+            others: others.into_iter().map(Into::into).collect(),
             looks,
             cpu_s,
         }

@@ -28,6 +28,9 @@ pub struct ScheduleRecord {
     pub waiting: u64,
     /// Waiting time of the oldest of these, in microseconds.
     pub oldest_wait_us: f64,
+    /// Starts of the warm-up that still waited for a free session when the measurement started.
+    #[serde(default)]
+    pub backlog_at_start: u64,
     /// Scheduling delay of the client when a session was free, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_lag_us: Option<LatencySummary>,

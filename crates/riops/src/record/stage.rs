@@ -7,6 +7,7 @@ use super::client::ClientCpu;
 use super::database::{CacheState, DatabaseUse};
 use super::io::IoRecord;
 use super::machine::{Memory, Pressure, ReadBytes};
+use super::neighbors::Neighbors;
 use super::probes::Sampled;
 use super::session_loop::LoopRecord;
 use super::statement::StatementRecord;
@@ -74,6 +75,12 @@ pub struct StageRecord {
     /// CPU use of riops itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_cpu: Option<ClientCpu>,
+    /// CPU seconds of all processes of the server, if it is on the client's machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_cpu_s: Option<f64>,
+    /// Load that neither riops nor the server caused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub neighbors: Option<Neighbors>,
     /// Busy share of all processors of the client's machine, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_busy_share: Option<f64>,

@@ -65,6 +65,7 @@ fn stage() -> StageRecord {
             piops: Some(2.0),
             hit_ratio: Some(0.998),
             blocks_per_row: Some(1.005),
+            blocks_include: Vec::new(),
             sources: Some(Sources {
                 buffers_share: 0.998,
                 page_cache_share: Some(0.002),
@@ -90,9 +91,15 @@ fn stage() -> StageRecord {
             share_of_client: 0.012,
             worker_shares: vec![0.012, 0.008],
             away_us: None,
+            run_queue_share: Some(0.004),
+            connector_share: None,
+            throttled_share: None,
+            limits: Vec::new(),
             limited: false,
         }),
         machine_busy_share: Some(0.99),
+        server_cpu_s: Some(19.4),
+        neighbors: Some(Neighbors { cpu_share: 0.004, ..Neighbors::default() }),
     }
 }
 
@@ -294,7 +301,7 @@ pub(crate) fn example_record() -> Record {
         accesses: ["before", "middle", "after"].map(access).into(),
         checks: Vec::new(),
         thresholds: Vec::new(),
-        verdict: Verdict { valid: true, reasons: Vec::new() },
+        verdict: Verdict { valid: true, reasons: Vec::new(), warnings: Vec::new() },
     }
 }
 
@@ -344,6 +351,7 @@ fn cbc_step(step: Step, seconds: f64, rates: [f64; 3]) -> StageRecord {
             ..DatabaseUse::default()
         }),
         probes: Some(Sampled {
+            others: Vec::new(),
             points: vec![point(seconds / 2.0), point(seconds)],
             waits: vec![wait("CPU", 0.5), wait("IO:WalSync", 0.3), wait("IO:DataFileExtend", 0.2)],
             looks: 40,

@@ -1,6 +1,6 @@
 //! Numbers for people: digits in groups of three, a suitable unit, three significant digits.
 
-pub use crate::units::count;
+pub use crate::units::{count, percent};
 
 /// A rate with three significant digits; a whole number from 100 on.
 #[must_use]
@@ -34,13 +34,6 @@ pub fn duration_us(microseconds: f64) -> String {
         value if value >= 9.995 => format!("{value:.1} {unit}"),
         value => format!("{value:.2} {unit}"),
     }
-}
-
-/// A share, 0 to 1, as percentage; with one decimal below 10 %.
-#[must_use]
-pub fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent >= 9.95 { format!("{percent:.0}%") } else { format!("{percent:.1}%") }
 }
 
 /// In GB (10^9 bytes), or in MB below 0.1 GB.

@@ -1,10 +1,14 @@
 //! Conclusions drawn from a record, independent of the output form.
 
 use crate::plan::{Protocol, Schedule, Spread, Stop};
-use crate::record::{DeviceUse, Record, StageRecord};
+use crate::record::{DeviceUse, DiskLimit, RateVerdict, Record, StageRecord, Status};
 
 /// From this share on, a resource counts as fully used.
 const FULL_SHARE: f64 = 0.9;
+
+/// From this share of its measured maximum on, a device counts as fully used. Lower than for CPU, because the
+/// maximum is that of another mix of requests.
+const DEVICE_SHARE: f64 = 0.8;
 
 /// From this share of the session time on, locks are the bottleneck.
 const LOCKED_SHARE: f64 = 0.5;
@@ -18,8 +22,11 @@ pub enum Bottleneck {
     Locks,
     /// The processors that server and client share.
     SharedCpu,
-    /// The device of the server's data.
+    /// The device of the server's data, at its measured maximum.
     Device,
+    /// Unknown: the device was busy, and its maximum was not measured. A device that is always busy may be far
+    /// from its maximum, because it serves many requests at once.
+    BusyDevice,
     /// None: the requested rate was achieved.
     Rate,
     /// None found: the sessions waited for replies.
@@ -175,18 +182,36 @@ impl<'a> Summary<'a> {
             Bottleneck::Locks
         } else if shared && full(stage.machine_busy_share) {
             Bottleneck::SharedCpu
-        } else if full(
-            stage.io.as_ref().and_then(|io| io.device.as_ref()).map(|device| device.busy_share),
-        ) {
+        } else if self.device_load().is_some_and(|load| load >= DEVICE_SHARE) {
             Bottleneck::Device
-        } else if stage.session_loop.schedule.as_ref().is_some_and(|schedule| schedule.waiting == 0)
-        {
+        } else if stage.rate_verdict() == Some(RateVerdict::Reached) {
             Bottleneck::Rate
+        } else if self.device_load().is_none()
+            && full(device(stage).map(|device| device.busy_share))
+        {
+            Bottleneck::BusyDevice
         } else if shared {
             Bottleneck::Waiting
         } else {
             Bottleneck::ServerOrNetwork
         }
+    }
+
+    /// Whether the bottleneck is of interest: not after a failure, which ended the stage before a limit was
+    /// reached, or without a transaction.
+    #[must_use]
+    pub fn has_bottleneck(&self) -> bool {
+        let is_last = self.record.stages.last().is_some_and(|last| std::ptr::eq(last, self.stage));
+        let has_failed = self.record.status == Status::Failed && is_last;
+        self.stage.transactions > 0 && !has_failed
+    }
+
+    /// Load of the device as a share of its measured maximum; `None` if either was not measured.
+    #[must_use]
+    pub fn device_load(&self) -> Option<f64> {
+        let limit = self.record.target.disk_limit.as_ref()?;
+        let device = device(self.stage).filter(|device| device.name == limit.device)?;
+        Some(device_load(device, limit))
     }
 
     /// Share of the session time spent waiting for locks, 0 to 1, if it was sampled.
@@ -219,6 +244,17 @@ pub(super) fn cpu_text(record: &Record) -> String {
     format!("{} × {model}", machine.cpus)
 }
 
+/// Load of a device as a share of its maximum: of requests or of bytes per second, whichever is closer.
+/// Shares of reads and of writes add up, because the device has to serve both.
+fn device_load(device: &DeviceUse, limit: &DiskLimit) -> f64 {
+    let share = |rate: f64, most: f64| if most > 0.0 { rate / most } else { 0.0 };
+    let requests = share(device.reads_per_s, limit.random_read.requests_per_s)
+        + share(device.writes_per_s, limit.random_write.requests_per_s);
+    let bytes = share(device.read_mb_s, limit.sequential_read.mb_s)
+        + share(device.write_mb_s, limit.sequential_write.mb_s);
+    requests.max(bytes)
+}
+
 /// Use of the device of the server's data, if it was observed.
 pub(super) fn device(stage: &StageRecord) -> Option<&DeviceUse> {
     stage.io.as_ref()?.device.as_ref()
@@ -227,7 +263,7 @@ pub(super) fn device(stage: &StageRecord) -> Option<&DeviceUse> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::ScheduleRecord;
+    use crate::record::{DiskRate, ScheduleRecord};
     use crate::report::example_record;
 
     fn bottleneck_with(change: impl Fn(&mut Record)) -> Bottleneck {
@@ -242,13 +278,6 @@ mod tests {
         assert_eq!(bottleneck_with(|_| {}), Bottleneck::SharedCpu);
         assert_eq!(bottleneck_with(idle), Bottleneck::Waiting);
         assert_eq!(
-            bottleneck_with(|record| {
-                idle(record);
-                record.stages[0].io.as_mut().unwrap().device.as_mut().unwrap().busy_share = 0.97;
-            }),
-            Bottleneck::Device
-        );
-        assert_eq!(
             bottleneck_with(|record| record.stages[0].client_cpu.as_mut().unwrap().limited = true),
             Bottleneck::Client
         );
@@ -262,6 +291,7 @@ mod tests {
                     skipped: 0,
                     waiting,
                     oldest_wait_us: 0.0,
+                    backlog_at_start: 0,
                     start_lag_us: None,
                 });
             })
@@ -271,6 +301,48 @@ mod tests {
             bottleneck_with(|record| record.client.shares_machine_with_server = false),
             Bottleneck::ServerOrNetwork
         );
+    }
+
+    #[test]
+    fn a_busy_device_is_the_bottleneck_only_near_its_measured_maximum() {
+        let rate = |requests_per_s: f64, mb_s: f64| DiskRate { mb_s, requests_per_s, p99_us: None };
+        let limit = DiskLimit {
+            device: "vda".to_owned(),
+            measured_at: jiff::Timestamp::UNIX_EPOCH,
+            tool: "fio-3.39".to_owned(),
+            file_bytes: 1,
+            seconds: 1.0,
+            sequential_read: rate(2_000.0, 2_000.0),
+            sequential_write: rate(1_000.0, 1_000.0),
+            random_read: rate(100_000.0, 800.0),
+            random_write: rate(50_000.0, 400.0),
+        };
+        let found = |reads_per_s: f64, limit: Option<DiskLimit>| {
+            bottleneck_with(move |record| {
+                record.stages[0].machine_busy_share = Some(0.5);
+                let device = record.stages[0].io.as_mut().unwrap().device.as_mut().unwrap();
+                (device.busy_share, device.reads_per_s) = (1.0, reads_per_s);
+                (device.writes_per_s, device.read_mb_s) = (10_000.0, reads_per_s * 0.008);
+                record.target.disk_limit = limit.clone();
+            })
+        };
+        // 8 sessions keep a device busy at a fifth of its maximum.
+        assert_eq!(found(20_000.0, Some(limit.clone())), Bottleneck::Waiting);
+        assert_eq!(found(60_000.0, Some(limit.clone())), Bottleneck::Device);
+        assert_eq!(found(20_000.0, None), Bottleneck::BusyDevice);
+        let other = DiskLimit { device: "vdb".to_owned(), ..limit };
+        assert_eq!(found(60_000.0, Some(other)), Bottleneck::BusyDevice);
+    }
+
+    #[test]
+    fn a_failed_stage_has_no_bottleneck() {
+        let mut record = example_record();
+        assert!(Summary::of(&record).unwrap().has_bottleneck());
+        record.status = Status::Failed;
+        assert!(!Summary::of(&record).unwrap().has_bottleneck());
+        // The stages before the failed one have.
+        record.stages.push(record.stages[0].clone());
+        assert!(Summary::of(&record).unwrap().has_bottleneck());
     }
 
     #[test]

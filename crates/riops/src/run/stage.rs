@@ -6,12 +6,11 @@ use crate::engine::run_stage;
 use crate::plan::{Caches, WorkPlan};
 use crate::probe::Probe;
 use crate::probe::caches::{self, CacheState};
-use crate::probe::database::DatabaseProbe;
+use crate::probe::database::{DatabaseProbe, checkpoints_sql};
 use crate::probe::sampler::Sampler;
-use crate::probe::waits::LockSampler;
 use crate::probe::yugabytedb::ClusterProbe;
 use crate::record::Measured;
-use crate::server::Flavor;
+use crate::server::{ConnectionError, Flavor};
 use crate::workload::{Stage, Workload};
 
 /// A stage to be run.
@@ -41,10 +40,12 @@ impl ActiveRun<'_> {
         let tables = workload.table_names();
         let caches = self.set_caches(work.spec().caches(), &tables)?;
         let settings = self.settings_of(&mut stage);
-        let (locks, cluster) = (self.lock_sampler(work), self.cluster_probe());
-        let mut sampler = Sampler::new(self.plan.interval());
+        let cluster = self.cluster_probe();
+        let mut sampler = self.sampler()?;
+        sampler.watch_sessions(u32::try_from(stage.sessions.len()).unwrap_or(u32::MAX));
         let local_data = self.environment.local_data();
-        let mut probe = Probe::machine(local_data);
+        let mut probe = Probe::machine(local_data)
+            .with_server(self.environment.local().map(|local| local.process));
         // With several nodes, the counters of one node are not those of the cluster.
         if self.nodes.allowed().len() == 1 {
             let database = DatabaseProbe::new(&mut self.control, &tables)?;
@@ -54,7 +55,7 @@ impl ActiveRun<'_> {
                 None => database,
             });
         }
-        let mut probe = probe.with_locks(locks).with_cluster(cluster).with_sampler(&mut sampler);
+        let mut probe = probe.with_cluster(cluster).with_sampler(&mut sampler);
         self.observer.stage(&self.plan);
         let result = run_stage(
             stage,
@@ -111,13 +112,26 @@ impl ActiveRun<'_> {
         Some(stage.sessions.first().map(|session| session.settings.clone()).unwrap_or_default())
     }
 
-    /// Returns a sampler for lock waits if sessions may wait for each other and one server sees all of them.
-    fn lock_sampler(&self, work: &WorkPlan) -> Option<LockSampler> {
-        let spec = work.spec();
-        let contended = spec.counts_effects() && spec.writes();
-        let visible =
-            self.nodes.allowed().len() == 1 && self.environment.facts.flavor == Flavor::PostgreSql;
-        (contended && visible).then(|| LockSampler::new(&self.server.conninfo))
+    /// Returns a sampler of this machine and, if one PostgreSQL server sees all sessions, of that server.
+    fn sampler(&mut self) -> Result<Sampler, RunError> {
+        let sampler = Sampler::new(self.plan.interval());
+        let visible = self.nodes.allowed().len() == 1
+            && !self.environment.is_transaction_pooled()
+            && self.environment.facts.flavor == Flavor::PostgreSql;
+        if !visible {
+            return Ok(sampler);
+        }
+        let checkpoints = checkpoints_sql(&mut self.control)?;
+        let is_local = self.environment.local().is_some();
+        match sampler.with_server(&self.server.conninfo, checkpoints, is_local, self.interrupt) {
+            Ok(sampler) => Ok(sampler),
+            Err(ConnectionError::Interrupted) => Err(ConnectionError::Interrupted.into()),
+            // The run itself may still be possible, with the last free connections.
+            Err(error) => {
+                self.observer.notice(&format!("wait events are not sampled: {error}"));
+                Ok(Sampler::new(self.plan.interval()))
+            }
+        }
     }
 
     /// Returns a probe for the metrics of the YugabyteDB nodes.

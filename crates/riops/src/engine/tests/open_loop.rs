@@ -42,9 +42,22 @@ fn reports_the_backlog_when_the_rate_exceeds_the_capacity_of_the_server() {
     // The backlog grows until the end, where it equals the number of starts that were not taken.
     let backlog: Vec<u64> = result.series.iter().map(|point| point.backlog.unwrap()).collect();
     assert!(backlog.is_sorted() && backlog.first() > Some(&0), "{backlog:?}");
+    assert_eq!(starts.backlog_before, 0, "there was no warm-up");
     assert_eq!(backlog.last(), Some(&starts.waiting));
     let reads = &result.recorder.operations()[0];
     assert!(reads.response.as_ref().unwrap().max() > reads.service.max());
+}
+
+#[test]
+fn reports_the_starts_of_the_warmup_that_still_wait_when_the_measurement_starts() {
+    let mut plan = open(1e6, Stop::DurationS(0.1), 2, 2);
+    plan.warmup_s = 0.1;
+    let result = run(&plan, false, |_, request| normal_reply(request)).unwrap();
+    let starts = result.starts.unwrap();
+    let acknowledged: u64 = result.acknowledged.iter().map(|each| each.transactions).sum();
+    // Of the 100,000 starts of the warm-up, those waited that were not sent until then.
+    assert!(starts.backlog_before > 0 && starts.backlog_before <= 100_000, "{starts:?}");
+    assert!(starts.backlog_before + acknowledged >= 100_000, "{starts:?} {acknowledged}");
 }
 
 #[test]

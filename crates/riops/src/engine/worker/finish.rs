@@ -37,7 +37,7 @@ impl<C: Clock> Worker<C> {
             };
             let waiting = due.saturating_sub(taken);
             let oldest_wait = if waiting > 0 { end.since(arrivals.next()) } else { Nanos(0) };
-            Starts { intended: due, waiting, oldest_wait }
+            Starts { intended: due, waiting, oldest_wait, backlog_before: self.backlog_before }
         });
         self.report
     }

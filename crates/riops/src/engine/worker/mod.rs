@@ -158,6 +158,8 @@ pub(super) struct Worker<C> {
     cpu_at_end_s: Option<f64>,
     /// Starts that were due before the measurement.
     due_before: u64,
+    /// Those of them that were waiting for a free session when the measurement started.
+    backlog_before: u64,
     report: WorkerReport,
 }
 
@@ -203,6 +205,7 @@ impl<C: Clock> Worker<C> {
             cpu_at_start_s: None,
             cpu_at_end_s: None,
             due_before: 0,
+            backlog_before: 0,
         }
     }
 
@@ -285,7 +288,10 @@ impl<C: Clock> Worker<C> {
         if self.cpu_at_start_s.is_none() && now >= start {
             self.cpu_at_start_s = Some(cpu::thread_seconds());
             let before = Nanos(start.0.saturating_sub(1));
-            self.due_before = self.arrivals.as_mut().map_or(0, |arrivals| arrivals.due(before));
+            if let Some(arrivals) = &mut self.arrivals {
+                self.due_before = arrivals.due(before);
+                self.backlog_before = arrivals.backlog(before);
+            }
         }
         if self.cpu_at_end_s.is_none() && now >= self.limit.window_end() {
             self.cpu_at_end_s = Some(cpu::thread_seconds());

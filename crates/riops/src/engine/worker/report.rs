@@ -32,6 +32,8 @@ pub struct Starts {
     pub waiting: u64,
     /// Waiting time of the oldest of these, in nanoseconds.
     pub oldest_wait: Nanos,
+    /// Number of starts of the warm-up that were waiting for a free session when the measurement started.
+    pub backlog_before: u64,
 }
 
 #[derive(Debug)]

@@ -1,42 +1,177 @@
-//! CPU use of riops itself.
+//! CPU use of riops itself, and whether it was the bottleneck.
 
-use crate::record::client::ClientCpu;
+use crate::plan::Plan;
+use crate::probe::MachineUse;
+use crate::record::client::{ClientCpu, ClientLimit};
+use crate::record::latency::LatencySummary;
 
-/// A worker with at least this share of one processor may be the bottleneck: it has no idle time left.
-const WORKER_BUSY_SHARE: f64 = 0.9;
+/// From this share of one processor on, a thread has no idle time left.
+const BUSY_SHARE: f64 = 0.9;
+/// From this share of the time on, waiting for a processor delays every transaction by as much.
+const RUN_QUEUE_SHARE: f64 = 0.1;
+/// From this share of the periods on, a CPU quota limits the client.
+const THROTTLED_SHARE: f64 = 0.1;
+/// From this share of the median latency on, replies mostly wait for the poll loop.
+const STALL_SHARE: f64 = 0.5;
 
-pub(super) fn client_cpu(
-    process_s: Option<f64>,
-    workers_s: &[f64],
-    seconds: f64,
-    transactions: u64,
-) -> Option<ClientCpu> {
-    let process_s = process_s?;
-    if seconds <= 0.0 {
+/// What is known about the client in a stage.
+pub(super) struct ClientUse<'a> {
+    pub(super) usage: &'a MachineUse,
+    /// CPU seconds of each worker.
+    pub(super) workers_s: &'a [f64],
+    pub(super) seconds: f64,
+    pub(super) transactions: u64,
+    pub(super) sessions: usize,
+    /// Poll-loop stalls, and the latency they are compared with.
+    pub(super) stalls: Option<LatencySummary>,
+    pub(super) latency: Option<LatencySummary>,
+    /// Whether the server is on the same machine.
+    pub(super) is_local: bool,
+}
+
+pub(super) fn client_cpu(client: ClientUse<'_>, plan: &Plan) -> Option<ClientCpu> {
+    let process_s = client.usage.client_cpu_s?;
+    if client.seconds <= 0.0 {
         return None;
     }
-    let share_of_client = workers_s.iter().copied().fold(0.0, f64::max) / seconds;
-    Some(ClientCpu {
+    let busiest_s = client.workers_s.iter().copied().fold(0.0, f64::max);
+    let threads = client.usage.threads.unwrap_or_default();
+    let mut cpu = ClientCpu {
         seconds: process_s,
-        us_per_transaction: (transactions > 0).then(|| process_s * 1e6 / transactions as f64),
-        share_of_client,
-        worker_shares: workers_s.iter().map(|worker| worker / seconds).collect(),
-        away_us: None,
-        limited: share_of_client >= WORKER_BUSY_SHARE,
-    })
+        us_per_transaction: (client.transactions > 0)
+            .then(|| process_s * 1e6 / client.transactions as f64),
+        share_of_client: busiest_s / client.seconds,
+        worker_shares: client.workers_s.iter().map(|worker| worker / client.seconds).collect(),
+        run_queue_share: threads.run_queue_share,
+        connector_share: threads.connector_share.filter(|_| plan.reconnect_every.is_some()),
+        throttled_share: client.usage.throttled_share,
+        away_us: client.stalls.clone(),
+        limits: Vec::new(),
+        limited: false,
+    };
+    cpu.limits = limits(&cpu, &client, plan);
+    cpu.limited = !cpu.limits.is_empty();
+    Some(cpu)
+}
+
+fn limits(cpu: &ClientCpu, client: &ClientUse<'_>, plan: &Plan) -> Vec<ClientLimit> {
+    let at_least = |share: Option<f64>, least: f64| share.is_some_and(|share| share >= least);
+    let machine_is_full = at_least(client.usage.machine_busy_share, BUSY_SHARE);
+    // On a full machine that the server shares, the server waits for processors as well.
+    let shares_full_machine = client.is_local && machine_is_full;
+    let found = [
+        (ClientLimit::Worker, cpu.share_of_client >= BUSY_SHARE),
+        (ClientLimit::Machine, machine_is_full && !client.is_local),
+        (ClientLimit::Quota, at_least(cpu.throttled_share, THROTTLED_SHARE)),
+        (ClientLimit::Connectors, at_least(cpu.connector_share, BUSY_SHARE)),
+        (
+            ClientLimit::RunQueue,
+            !shares_full_machine && at_least(cpu.run_queue_share, RUN_QUEUE_SHARE),
+        ),
+        (ClientLimit::PollLoop, replies_wait(client, plan, |latency| latency.p50, STALL_SHARE)),
+    ];
+    found.into_iter().filter_map(|(limit, applies)| applies.then_some(limit)).collect()
+}
+
+/// Whether stalls have at least this share of the latency at the same percentile. A reply waits for the poll
+/// loop only if the loop serves more than one transaction.
+fn replies_wait(
+    client: &ClientUse<'_>,
+    plan: &Plan,
+    pick: fn(&LatencySummary) -> f64,
+    share: f64,
+) -> bool {
+    let in_flight = client.sessions * usize::try_from(plan.pipeline).unwrap_or(usize::MAX);
+    in_flight > client.workers_s.len()
+        && client
+            .stalls
+            .as_ref()
+            .zip(client.latency.as_ref())
+            .is_some_and(|(stalls, latency)| pick(stalls) >= share * pick(latency))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe::threads::ThreadsUse;
+
+    fn latency(us: f64) -> LatencySummary {
+        LatencySummary {
+            count: 10,
+            min: us,
+            mean: us,
+            stdev: 0.0,
+            p50: us,
+            p90: us,
+            p95: us,
+            p99: us,
+            p999: us,
+            max: us,
+        }
+    }
+
+    /// The limits of a client with one change.
+    fn limits_with(
+        change: impl FnOnce(&mut MachineUse, &mut ClientUse<'_>, &mut Plan),
+    ) -> Vec<ClientLimit> {
+        let mut usage = MachineUse {
+            client_cpu_s: Some(5.0),
+            machine_busy_share: Some(0.5),
+            throttled_share: Some(0.0),
+            threads: Some(ThreadsUse { run_queue_share: Some(0.02), connector_share: Some(0.95) }),
+            ..MachineUse::default()
+        };
+        let empty = MachineUse::default();
+        let mut plan = Plan::default();
+        let mut client = ClientUse {
+            usage: &empty,
+            workers_s: &[2.0, 3.0],
+            seconds: 10.0,
+            transactions: 1_000,
+            sessions: 8,
+            stalls: Some(latency(20.0)),
+            latency: Some(latency(500.0)),
+            is_local: false,
+        };
+        change(&mut usage, &mut client, &mut plan);
+        client_cpu(ClientUse { usage: &usage, ..client }, &plan).unwrap().limits
+    }
 
     #[test]
-    fn a_worker_without_idle_time_limits_the_run() {
-        let free = client_cpu(Some(5.0), &[2.0, 3.0], 10.0, 1_000).unwrap();
-        assert!(!free.limited);
-        assert_eq!(free.us_per_transaction, Some(5_000.0));
-        let busy = client_cpu(Some(12.0), &[2.0, 9.5], 10.0, 0).unwrap();
-        assert!(busy.limited);
-        assert_eq!(busy.us_per_transaction, None);
+    fn each_resource_of_the_client_can_be_the_limit() {
+        assert_eq!(limits_with(|_, _, _| {}), []);
+        let worker = limits_with(|_, client, _| client.workers_s = &[2.0, 9.5]);
+        assert_eq!(worker, [ClientLimit::Worker]);
+        let machine = limits_with(|usage, _, _| usage.machine_busy_share = Some(0.95));
+        assert_eq!(machine, [ClientLimit::Machine]);
+        let quota = limits_with(|usage, _, _| usage.throttled_share = Some(0.4));
+        assert_eq!(quota, [ClientLimit::Quota]);
+        // Only sessions that reconnect on purpose depend on the connectors.
+        let connectors = limits_with(|_, _, plan| plan.reconnect_every = Some(1));
+        assert_eq!(connectors, [ClientLimit::Connectors]);
+        let threads = ThreadsUse { run_queue_share: Some(0.2), connector_share: None };
+        let run_queue = limits_with(|usage, _, _| usage.threads = Some(threads));
+        assert_eq!(run_queue, [ClientLimit::RunQueue]);
+        let poll_loop = limits_with(|_, client, _| client.stalls = Some(latency(300.0)));
+        assert_eq!(poll_loop, [ClientLimit::PollLoop]);
+    }
+
+    #[test]
+    fn a_full_machine_that_the_server_shares_is_not_a_limit_of_the_client() {
+        let threads = ThreadsUse { run_queue_share: Some(0.4), connector_share: None };
+        let found = limits_with(|usage, client, _| {
+            (usage.machine_busy_share, usage.threads) = (Some(0.99), Some(threads));
+            client.is_local = true;
+        });
+        assert_eq!(found, []);
+    }
+
+    #[test]
+    fn stalls_do_not_delay_the_reply_to_the_only_session_of_a_worker() {
+        let found = limits_with(|_, client, _| {
+            client.stalls = Some(latency(300.0));
+            client.sessions = 2;
+        });
+        assert_eq!(found, []);
     }
 }

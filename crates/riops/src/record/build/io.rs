@@ -2,8 +2,9 @@
 
 use crate::probe::MachineUse;
 use crate::probe::database::{DatabaseUse, TableBlocks};
+use crate::probe::sampler::AUTOVACUUM;
 use crate::record::io::{IoRecord, Sources};
-use crate::units::BLOCK_BYTES;
+use crate::units::{self, BLOCK_BYTES};
 use crate::workload::access::StorageRequests;
 
 /// The counters of the measurement are used only if they include at least this share of the accesses that
@@ -17,6 +18,8 @@ pub(super) struct Work {
     pub(super) rows_per_s: f64,
     /// Rows that were acknowledged in all phases.
     pub(super) rows_acknowledged: u64,
+    /// Attempts of transactions that did not succeed, in all phases.
+    pub(super) failed: u64,
     /// Length of the measurement, in seconds.
     pub(super) seconds: f64,
     /// Whether the rows are read by an index-only scan.
@@ -47,11 +50,32 @@ pub(super) fn io(
         piops: device.as_ref().map(|device| device.reads_per_s),
         hit_ratio: blocks.map(|blocks| blocks.hit_ratio),
         blocks_per_row: blocks.map(|blocks| blocks.per_row),
+        blocks_include: blocks.map_or_else(Vec::new, |_| others(usage, work.failed)),
         sources: blocks.map(|blocks| sources(blocks, usage, work.index_only)),
         wal_mb_s: wal_bytes_per_s.map(|bytes| bytes / 1e6),
         storage_requests_per_row,
         device: device.map(Into::into),
     })
+}
+
+/// Returns what accessed the tables besides the acknowledged transactions.
+fn others(usage: &MachineUse, failed: u64) -> Vec<String> {
+    let versions = usage.database.as_ref().and_then(|database| database.row_versions);
+    let versions = versions.unwrap_or_default();
+    let counted = [
+        (versions.vacuums, "vacuum"),
+        (versions.analyzes, "ANALYZE"),
+        (failed, "failed transaction"),
+    ];
+    let counted = counted.into_iter().filter(|&(number, _)| number > 0).map(|(number, noun)| {
+        let plural = if number == 1 { "" } else { "s" };
+        format!("{} {noun}{plural}", units::count(number))
+    });
+    // The counters of a vacuum in progress are not final.
+    let active = usage.sampled.as_ref().map_or(&[][..], |sampled| &sampled.others);
+    let vacuuming = versions.vacuums + versions.analyzes == 0
+        && active.iter().any(|each| each.name == AUTOVACUUM);
+    counted.chain(vacuuming.then(|| "autovacuum in progress".to_owned())).collect()
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -108,10 +132,18 @@ fn sources(blocks: Logical, usage: &MachineUse, index_only: bool) -> Sources {
 mod tests {
     use super::*;
     use crate::probe::DeviceUse;
+    use crate::probe::database::RowVersions;
     use crate::probe::process::ReadBytes;
+    use crate::probe::sampler::{OtherSessions, Sampled};
 
     fn work() -> Work {
-        Work { rows_per_s: 1_000.0, rows_acknowledged: 12_000, seconds: 10.0, index_only: false }
+        Work {
+            rows_per_s: 1_000.0,
+            rows_acknowledged: 12_000,
+            failed: 0,
+            seconds: 10.0,
+            index_only: false,
+        }
     }
 
     fn blocks(scale: u64) -> TableBlocks {
@@ -172,6 +204,23 @@ mod tests {
         let sources = io(&counted, work(), None).unwrap().sources.unwrap();
         assert!((sources.page_cache_share.unwrap() - 0.44).abs() < 1e-3);
         assert!((sources.device_share.unwrap() - 0.30).abs() < 1e-3);
+    }
+
+    #[test]
+    fn blocks_of_vacuums_and_failed_transactions_are_named() {
+        let mut usage = usage(0.0);
+        assert_eq!(io(&usage, work(), None).unwrap().blocks_include, [""; 0]);
+        let versions = RowVersions { vacuums: 2, analyzes: 1, ..RowVersions::default() };
+        usage.database.as_mut().unwrap().row_versions = Some(versions);
+        let failed = Work { failed: 1_300, ..work() };
+        let found = io(&usage, failed, None).unwrap().blocks_include;
+        assert_eq!(found, ["2 vacuums", "1 ANALYZE", "1,300 failed transactions"]);
+        // An autovacuum that has not ended is visible only as a process.
+        usage.database.as_mut().unwrap().row_versions = Some(RowVersions::default());
+        let active = OtherSessions { name: AUTOVACUUM.to_owned(), active: 0.4 };
+        usage.sampled = Some(Sampled { others: vec![active], ..Sampled::default() });
+        let found = io(&usage, work(), None).unwrap().blocks_include;
+        assert_eq!(found, ["autovacuum in progress"]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod accesses;
 mod client;
 mod io;
 mod latencies;
+mod neighbors;
 mod nodes;
 mod operations;
 mod parts;
@@ -13,6 +14,7 @@ mod sessions;
 mod stage;
 mod statement;
 mod thresholds;
+mod warnings;
 
 pub use parts::{Ending, Measured, MeasuredStatement, Part, RunContext};
 pub use run::build;

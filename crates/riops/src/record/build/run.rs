@@ -5,12 +5,14 @@ use super::parts::{Ending, Measured, MeasuredStatement, Part, RunContext};
 use super::session_loop::stage;
 use super::statement::statement;
 use super::thresholds::thresholds_of;
+use super::warnings::warnings;
 use crate::engine::{SessionError, StageResult};
 use crate::metrics::HistogramError;
-use crate::plan::Stop;
+use crate::plan::{Plan, Stop};
 use crate::record::SCHEMA;
 use crate::record::access::AccessRecord;
-use crate::record::check::{ThresholdRecord, Verdict};
+use crate::record::check::{ThresholdRecord, Verdict, Warning};
+use crate::record::rate::RateVerdict;
 use crate::record::run::{Record, Status};
 use crate::record::stage::StageRecord;
 use crate::units;
@@ -33,6 +35,7 @@ pub fn build(
         accesses: Vec::new(),
         thresholds: Vec::new(),
         reasons: Vec::new(),
+        warnings: Vec::new(),
         failure: None,
         status: Status::Done,
     };
@@ -42,8 +45,16 @@ pub fn build(
             Part::Statement(measured) => builder.add_statement(*measured),
         }
     }
-    let Builder { stages, accesses, thresholds, mut reasons, mut failure, mut status, .. } =
-        builder;
+    let Builder {
+        stages,
+        accesses,
+        thresholds,
+        warnings,
+        mut reasons,
+        mut failure,
+        mut status,
+        ..
+    } = builder;
     if ending.interrupted && status == Status::Done {
         status = Status::Interrupted;
     }
@@ -71,7 +82,7 @@ pub fn build(
         accesses,
         checks: checks.into_iter().map(Into::into).collect(),
         thresholds,
-        verdict: Verdict { valid: reasons.is_empty(), reasons },
+        verdict: Verdict { valid: reasons.is_empty(), reasons, warnings },
     })
 }
 
@@ -84,6 +95,7 @@ struct Builder<'a> {
     accesses: Vec<AccessRecord>,
     thresholds: Vec<ThresholdRecord>,
     reasons: Vec<String>,
+    warnings: Vec<Warning>,
     failure: Option<String>,
     status: Status,
 }
@@ -100,8 +112,7 @@ impl Builder<'_> {
         let wrong_replies = each.result.wrong_replies;
         let accesses = accesses_of(&each.result.findings, &self.context.accesses, name.as_deref());
         self.thresholds.extend(thresholds_of(&each.result, plan, name.as_deref())?);
-        let is_local = self.context.client.shares_machine_with_server;
-        let stage = stage(each, plan, is_local)?;
+        let stage = stage(each, plan, &self.context.client)?;
         let mut add = |reason: String| self.reasons.push(format!("{of_stage}{reason}"));
         if let Some(stage_failure) = stage_failure {
             add(stage_failure.clone());
@@ -124,12 +135,22 @@ impl Builder<'_> {
             let what = spec.wrong_replies();
             add(format!("{wrong_replies} replies had {what}"));
         }
-        if plan.strict && stage.client_cpu.as_ref().is_some_and(|cpu| cpu.limited) {
-            add("the client was the bottleneck: a worker had no idle time (--strict)".to_owned());
-        }
+        self.add_warnings(&stage, name);
         self.accesses.extend(accesses);
         self.stages.push(stage);
         Ok(())
+    }
+
+    fn add_warnings(&mut self, stage: &StageRecord, name: Option<String>) {
+        let plan = &self.context.plan;
+        let warnings = warnings(stage, plan);
+        if plan.strict {
+            let of_stage = name.as_ref().map_or_else(String::new, |name| format!("{name}: "));
+            let reasons = strict_reasons(stage, plan, &warnings);
+            self.reasons.extend(reasons.into_iter().map(|reason| format!("{of_stage}{reason}")));
+        }
+        let of_stage = warnings.into_iter().map(|each| Warning { stage: name.clone(), ..each });
+        self.warnings.extend(of_stage);
     }
 
     fn add_statement(&mut self, each: MeasuredStatement) {
@@ -140,8 +161,27 @@ impl Builder<'_> {
             }
             self.accesses.push(record);
         }
-        self.stages.push(statement(each, self.context.client.shares_machine_with_server));
+        let name = self.several.then(|| each.name.clone());
+        let plan = &self.context.plan;
+        let stage = statement(each, plan, &self.context.client);
+        self.add_warnings(&stage, name);
+        self.stages.push(stage);
     }
+}
+
+/// Returns what makes a stage invalid under `--strict`.
+fn strict_reasons(stage: &StageRecord, plan: &Plan, warnings: &[Warning]) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if let Some(cpu) = stage.client_cpu.as_ref().filter(|cpu| cpu.limited) {
+        let limits: Vec<_> = cpu.limits.iter().map(|limit| limit.text()).collect();
+        reasons.push(format!("the client was the bottleneck: {}", limits.join("; ")));
+    }
+    if stage.rate_verdict() == Some(RateVerdict::NotReached) {
+        reasons.push(format!("the rate was not reached: {}", stage.rate_text(plan.schedule)));
+    }
+    let disturbances = warnings.iter().filter(|warning| warning.kind.is_disturbance());
+    reasons.extend(disturbances.map(|warning| format!("disturbed: {}", warning.text)));
+    reasons.into_iter().map(|reason| format!("{reason} (--strict)")).collect()
 }
 
 /// Returns how a stage ended, and the reason if it did not end as planned.

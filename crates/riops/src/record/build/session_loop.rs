@@ -1,6 +1,6 @@
 //! Builds the stage record of a session loop.
 
-use super::client::client_cpu;
+use super::client::{ClientUse, client_cpu};
 use super::io;
 use super::latencies::{merged, summary};
 use super::nodes::{imbalance_of, nodes};
@@ -12,8 +12,9 @@ use crate::engine::{SessionTally, StageResult};
 use crate::metrics::{Counter, Histogram, HistogramError, Queries};
 use crate::plan::{Plan, StageFacts};
 use crate::probe::MachineUse;
-use crate::record::client::ClientCpu;
+use crate::record::client::ClientRecord;
 use crate::record::counts::DrainedRecord;
+use crate::record::database::LockWaits;
 use crate::record::schedule::{LateRecord, ScheduleRecord};
 use crate::record::session_loop::LoopRecord;
 use crate::record::stage::StageRecord;
@@ -21,7 +22,7 @@ use crate::record::stage::StageRecord;
 pub(super) fn stage(
     measured: Measured,
     plan: &Plan,
-    is_local: bool,
+    client: &ClientRecord,
 ) -> Result<StageRecord, HistogramError> {
     let Measured { work, result, usage, caches, row_bytes } = measured;
     let facts = work.spec().facts();
@@ -41,9 +42,24 @@ pub(super) fn stage(
     let work = io::Work {
         rows_per_s: throughput.rows_per_s,
         rows_acknowledged: acknowledged.map(|each| each.rows).sum(),
+        failed: counters.get(Counter::Failed)
+            + counters.get(Counter::Unknown)
+            + counters.get(Counter::Retries),
         seconds,
         index_only: facts.index_only,
     };
+    let response = merged(result.recorder.operations(), |totals| totals.response.as_ref())?;
+    let client_use = ClientUse {
+        usage: &usage,
+        workers_s: &result.worker_cpu_s,
+        seconds,
+        transactions,
+        sessions: result.sessions.len(),
+        stalls: summary(&result.recorder.poll_stalls),
+        latency: summary(&response).or_else(|| summary(&service)),
+        is_local: client.shares_machine_with_server,
+    };
+    let client_cpu = client_cpu(client_use, plan);
     let storage = result.findings.iter().find_map(|found| found.finding.storage);
     Ok(StageRecord {
         name: result.name.clone(),
@@ -57,10 +73,9 @@ pub(super) fn stage(
         statements,
         throughput,
         io: io::io(&usage, work, storage),
-        client_cpu: client_cpu(usage.client_cpu_s, &result.worker_cpu_s, seconds, transactions)
-            .map(|cpu| ClientCpu { away_us: summary(&result.recorder.poll_stalls), ..cpu }),
+        client_cpu,
         session_loop: session_loop(result, &usage, plan, (facts, row_bytes, &service))?,
-        ..with_counters(usage, caches, is_local)
+        ..with_counters(usage, caches, client)
     })
 }
 
@@ -99,7 +114,7 @@ fn session_loop(
             .find(|histogram| histogram.count() > 0)
             .map(|histogram| histogram.quantile(plan.percentile / 100.0).as_micros()),
         execution_s: (!facts.in_server).then(|| execution(&result.sessions)),
-        lock_waits: usage.lock_waits.map(Into::into),
+        lock_waits: lock_waits(usage),
         imbalance: imbalance_of(&nodes),
         nodes,
         late: plan.latency_limit.map(|limit| LateRecord {
@@ -120,6 +135,12 @@ fn session_loop(
     })
 }
 
+/// Lock waits, if the wait events of the sessions were sampled.
+fn lock_waits(usage: &MachineUse) -> Option<LockWaits> {
+    let sampled = usage.sampled.as_ref().filter(|sampled| sampled.looks > 0)?;
+    Some(sampled.lock_waits.into())
+}
+
 fn drained(result: &StageResult) -> DrainedRecord {
     DrainedRecord {
         transactions: result.drained,
@@ -137,6 +158,7 @@ fn schedule(result: &StageResult) -> Option<ScheduleRecord> {
         skipped,
         waiting: starts.waiting,
         oldest_wait_us: starts.oldest_wait.as_micros(),
+        backlog_at_start: starts.backlog_before,
         start_lag_us: result.recorder.start_lag.as_ref().and_then(summary),
     })
 }

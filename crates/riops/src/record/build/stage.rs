@@ -1,8 +1,10 @@
 //! The fields that all kinds of stages have.
 
+use super::neighbors::neighbors;
 use crate::probe::MachineUse;
 use crate::probe::caches::CacheState;
 use crate::probe::sampler;
+use crate::record::client::ClientRecord;
 use crate::record::probes::Sampled;
 use crate::record::stage::{StageRecord, Throughput};
 
@@ -26,8 +28,10 @@ pub(super) fn throughput(
 pub(super) fn with_counters(
     usage: MachineUse,
     caches: Option<CacheState>,
-    is_local: bool,
+    client: &ClientRecord,
 ) -> StageRecord {
+    let is_local = client.shares_machine_with_server;
+    let neighbors = neighbors(&usage, client.machine.cpus);
     let MachineUse {
         started_at,
         machine_busy_share,
@@ -36,11 +40,14 @@ pub(super) fn with_counters(
         session_reads,
         database,
         sampled,
+        processes,
         // Stored elsewhere: as client CPU, device, loop or statement.
         seconds: _,
         client_cpu_s: _,
         device: _,
-        lock_waits: _,
+        threads: _,
+        throttled_share: _,
+        steal_share: _,
         nodes: _,
         processes_cpu_s: _,
     } = usage;
@@ -50,6 +57,8 @@ pub(super) fn with_counters(
         database: database.map(Into::into),
         memory: memory.filter(|_| is_local).map(Into::into),
         pressure: pressure.filter(|_| is_local).map(Into::into),
+        server_cpu_s: processes.and_then(|processes| processes.server_cpu_s),
+        neighbors,
         machine_busy_share,
         process_io: session_reads.map(Into::into),
         probes: probes(sampled, is_local),

@@ -1,22 +1,30 @@
 //! Builds the stage record of a statement that ran once.
 
-use super::client::client_cpu;
+use super::client::{ClientUse, client_cpu};
 use super::io;
 use super::parts::MeasuredStatement;
 use super::sessions::fairness;
 use super::stage::{throughput, with_counters};
+use crate::plan::Plan;
+use crate::record::client::ClientRecord;
 use crate::record::session_loop::LoopRecord;
 use crate::record::stage::StageRecord;
 use crate::record::statement::StatementRecord;
 
 /// Returns the stage of a statement that ran once: one transaction of one session.
-pub(super) fn statement(measured: MeasuredStatement, is_local: bool) -> StageRecord {
-    let MeasuredStatement { name, sql, result, rows, plan, vacuum, usage, caches, .. } = measured;
+pub(super) fn statement(
+    measured: MeasuredStatement,
+    plan: &Plan,
+    client: &ClientRecord,
+) -> StageRecord {
+    let MeasuredStatement { name, sql, result, rows, plan: found, vacuum, usage, caches, .. } =
+        measured;
     let seconds = result.seconds;
     let throughput = throughput(seconds, 1, rows, 1);
     let work = io::Work {
         rows_per_s: throughput.rows_per_s,
         rows_acknowledged: rows,
+        failed: 0,
         seconds,
         index_only: false,
     };
@@ -27,13 +35,24 @@ pub(super) fn statement(measured: MeasuredStatement, is_local: bool) -> StageRec
         // The counters of the process do not include reads by parallel workers and I/O workers.
         io.sources = None;
     }
+    let client_use = ClientUse {
+        usage: &usage,
+        workers_s: &[],
+        seconds,
+        transactions: 1,
+        sessions: 1,
+        stalls: None,
+        latency: None,
+        is_local: client.shares_machine_with_server,
+    };
+    let client_cpu = client_cpu(client_use, plan);
     StageRecord {
         name,
         kind: "statement".to_owned(),
         statement: Some(StatementRecord {
             sql,
             tag: result.answer.tags.into_iter().next().unwrap_or_default(),
-            plan: plan.map(Into::into),
+            plan: found.map(Into::into),
             vacuum: vacuum.map(Into::into),
             process_cpu_share,
         }),
@@ -50,7 +69,7 @@ pub(super) fn statement(measured: MeasuredStatement, is_local: bool) -> StageRec
             ..LoopRecord::default()
         },
         io,
-        client_cpu: client_cpu(usage.client_cpu_s, &[], seconds, 1),
-        ..with_counters(usage, caches, is_local)
+        client_cpu,
+        ..with_counters(usage, caches, client)
     }
 }

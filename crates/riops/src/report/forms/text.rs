@@ -10,10 +10,11 @@ use super::super::sections::next::Commands;
 use super::super::sections::nodes::nodes;
 use super::super::sections::sources::sources;
 use super::super::sections::study::study;
+use super::super::sections::waits::waits;
 use super::super::words::{self, Words};
 use super::form::{Extras, Form, FormError};
 use crate::plan::Metric;
-use crate::record::{Record, Status};
+use crate::record::{RateVerdict, Record, Status};
 
 /// Text for people; the default.
 pub(super) struct Text;
@@ -68,6 +69,7 @@ fn headline(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
     if stages.len() > 1 {
         return study(block, &stages, words.headline());
     }
+    rate_verdict(block, summary);
     throughput(block, summary, words);
     let stage = summary.stage;
     match (&stage.session_loop.service_us, &stage.session_loop.response_us) {
@@ -80,9 +82,25 @@ fn headline(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
         _ => {}
     }
     schedule(block, stage);
-    if stage.transactions > 0 {
-        bottleneck(block, summary);
-    }
+    bottleneck(block, summary);
+}
+
+/// Whether the requested rate was achieved, before anything else: a result of another rate has another meaning.
+fn rate_verdict(block: &mut Block, summary: &Summary<'_>) {
+    let stage = summary.stage;
+    let Some(verdict) = stage.rate_verdict() else {
+        return;
+    };
+    let achieved = stage.rate_text(summary.record.plan.schedule);
+    let text = match verdict {
+        RateVerdict::Reached => format!("reached: {achieved}"),
+        RateVerdict::Incomplete if stage.starts_late() => {
+            format!("reached, but the client started transactions late: {achieved}")
+        }
+        RateVerdict::Incomplete => format!("not all starts: {achieved}"),
+        RateVerdict::NotReached => format!("NOT reached: {achieved}"),
+    };
+    block.line("rate", &text);
 }
 
 fn throughput(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
@@ -114,11 +132,22 @@ fn verdict(block: &mut Block, record: &Record, words: &dyn Words) {
             Status::Interrupted => " (interrupted: shorter than planned)",
             _ => "",
         };
-        return block.line("valid", &format!("yes: {}{interrupted}", words.proof(record)));
+        block.line("valid", &format!("yes: {}{interrupted}", words.proof(record)));
+        return warnings(block, record);
     }
     for (position, reason) in record.verdict.reasons.iter().enumerate() {
         let (label, start) = if position == 0 { ("valid", "NO: ") } else { ("", "and ") };
         block.line(label, &format!("{start}{reason}"));
+    }
+    warnings(block, record);
+}
+
+/// What makes a number less reliable than it looks.
+fn warnings(block: &mut Block, record: &Record) {
+    for warning in &record.verdict.warnings {
+        let label = if warning.kind.is_disturbance() { "DISTURBED" } else { "warning" };
+        let stage = warning.stage.as_ref().map_or_else(String::new, |stage| format!("{stage}: "));
+        block.line(label, &format!("{stage}{}", warning.text));
     }
 }
 
@@ -164,6 +193,7 @@ fn details(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
     drained(block, stage);
     sources(block, stage);
     if stage.transactions > 0 {
+        waits(block, summary);
         resources(block, summary);
     }
     nodes(block, stage);

@@ -71,6 +71,13 @@ pub(in crate::report) fn schedule(block: &mut Block, stage: &StageRecord) {
             ),
         };
         let intended = count(schedule.intended);
+        if schedule.backlog_at_start > 0 {
+            let text = format!(
+                "{} of the warm-up still waited when the measurement started: the latency includes their delay",
+                number_of(schedule.backlog_at_start, "start")
+            );
+            block.line("backlog", &text);
+        }
         block.line(
             "schedule",
             &format!("{} of {intended} intended starts{skipped}{waiting}", count(schedule.sent)),

@@ -71,12 +71,18 @@ impl<'a> Commands<'a> {
 /// Changes that may raise the result.
 pub(in crate::report) fn scaling(summary: &Summary<'_>, commands: &Commands<'_>) -> Vec<Hint> {
     let plan = &summary.record.plan;
+    if !summary.has_bottleneck() {
+        return Vec::new();
+    }
     match summary.bottleneck() {
         Bottleneck::Waiting => {
             vec![commands.same(&format!("-c {}", plan.sessions * 4), "more sessions")]
         }
         Bottleneck::Client => {
             vec![commands.same(&format!("-j {}", plan.workers * 2), "more workers")]
+        }
+        Bottleneck::BusyDevice => {
+            vec![commands.other("riops doctor --disk", "the maximum of the device")]
         }
         _ => Vec::new(),
     }

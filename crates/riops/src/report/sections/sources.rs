@@ -52,8 +52,12 @@ fn shares(io: &IoRecord) -> Option<String> {
 }
 
 fn blocks(io: &IoRecord) -> Option<String> {
+    let (about, includes) = match io.blocks_include.as_slice() {
+        [] => ("", String::new()),
+        others => ("about ", format!(", including those of {}", others.join(", "))),
+    };
     let mut text = format!(
-        "LIOPS {}/s ({:.2} blocks per row, {} hits)",
+        "LIOPS {about}{}/s ({:.2} blocks per row{includes}, {} hits)",
         rate(io.liops?),
         io.blocks_per_row?,
         percent(io.hit_ratio?)

@@ -46,7 +46,7 @@ pub(in crate::report) fn study(block: &mut Block, summaries: &[Summary<'_>], hea
             bar(rows_per_s(stage) / most.max(f64::MIN_POSITIVE)),
             latency(stage, |latency| latency.p50),
             latency(stage, |latency| latency.p99),
-            bottleneck_word(summary.bottleneck()).to_owned(),
+            bottleneck_word(summary).to_owned(),
         ]);
         table.row(cells);
     }
@@ -74,12 +74,16 @@ fn in_database(stage: &StageRecord) -> String {
     })
 }
 
-fn bottleneck_word(bottleneck: Bottleneck) -> &'static str {
-    match bottleneck {
+fn bottleneck_word(summary: &Summary<'_>) -> &'static str {
+    if !summary.has_bottleneck() {
+        return "";
+    }
+    match summary.bottleneck() {
         Bottleneck::Client => "client",
         Bottleneck::Locks => "locks",
         Bottleneck::SharedCpu => "CPU",
         Bottleneck::Device => "device",
+        Bottleneck::BusyDevice => "device?",
         Bottleneck::Rate => "none (rate)",
         Bottleneck::Waiting => "none found",
         Bottleneck::ServerOrNetwork => "not the client",

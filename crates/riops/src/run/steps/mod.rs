@@ -135,10 +135,11 @@ impl Steps {
         let stage = query.stage(size_gb, &plan);
         active.observer.notice(&format!("stage: {}", stage.name));
         active.observer.stage(&plan);
-        open.sampler.stop_watching();
+        open.sampler.watch_sessions(sessions);
         let tables = [TABLE.to_owned()];
         let database = DatabaseProbe::new(&mut active.control, &tables)?;
         let mut probe = Probe::machine(active.environment.local_data())
+            .with_server(active.environment.local().map(|local| local.process))
             .with_database(database)
             .with_sampler(&mut open.sampler);
         let mut result = run_stage(

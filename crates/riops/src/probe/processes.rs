@@ -1,0 +1,296 @@
+//! CPU time and I/O of all processes of this machine, to tell the server's load from that of its neighbors.
+//!
+//! Source: proc(5), /proc/PID/stat and /proc/PID/io. Processes of other PID namespaces are not visible.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Instant;
+
+/// Clock ticks per second of /proc/PID/stat, on all Linux platforms.
+const TICKS_PER_S: f64 = 100.0;
+/// Maximum number of processes to read. Beyond it, nothing is reported: a part would be misleading.
+const PROCESSES_MAX: usize = 20_000;
+/// The parent of all kernel threads.
+const KERNEL_THREADS: i32 = 2;
+/// Maximum number of neighbors to name.
+const NAMED_MAX: usize = 5;
+/// Processes with less than this share of one CPU are not named.
+const NAMED_CPUS_MIN: f64 = 0.05;
+
+/// One process. CPU time and I/O include those of its children that have exited.
+#[derive(Debug, Clone, PartialEq)]
+struct Process {
+    name: String,
+    parent: i32,
+    started_ticks: u64,
+    cpu_s: f64,
+    io: Option<IoBytes>,
+}
+
+/// Bytes that a process read from and wrote to block devices.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct IoBytes {
+    read: u64,
+    written: u64,
+}
+
+/// The processes of this machine at one point in time.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ProcessTable {
+    at: Instant,
+    processes: BTreeMap<i32, Process>,
+}
+
+/// CPU use and device I/O of the server and of its neighbors: processes that are neither the server nor riops
+/// nor the kernel.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProcessesUse {
+    /// Time between the two readings, in seconds.
+    pub seconds: f64,
+    /// CPU seconds of all processes of the server, if it is local.
+    pub server_cpu_s: Option<f64>,
+    /// CPU seconds of the neighbors.
+    pub neighbors_cpu_s: f64,
+    /// Neighbors by name with the number of CPUs that they used, the busiest first.
+    pub neighbors: Vec<(String, f64)>,
+    /// Bytes that server and riops read from devices, if all of them can be observed.
+    pub own_read_bytes: Option<u64>,
+    /// Bytes that server and riops wrote to devices, if all of them can be observed.
+    pub own_written_bytes: Option<u64>,
+    /// Bytes that the neighbors read from any device, if all of them can be observed.
+    pub neighbors_read_bytes: Option<u64>,
+    /// Bytes that the neighbors wrote to any device, if all of them can be observed.
+    pub neighbors_written_bytes: Option<u64>,
+}
+
+/// The group of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Group {
+    Client,
+    Server,
+    Kernel,
+    Neighbor,
+}
+
+impl ProcessTable {
+    /// Reads /proc; `None` if it is not available.
+    pub(super) fn read() -> Option<Self> {
+        let mut table = BTreeMap::new();
+        for entry in fs::read_dir("/proc").ok()?.flatten() {
+            let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            let read = |file: &str| fs::read_to_string(entry.path().join(file)).ok();
+            // A process may exit at any time.
+            let Some(mut process) = read("stat").and_then(|text| parse_stat(&text)) else {
+                continue;
+            };
+            process.io = read("io").and_then(|text| parse_io(&text));
+            table.insert(id, process);
+            if table.len() > PROCESSES_MAX {
+                return None;
+            }
+        }
+        (!table.is_empty()).then_some(Self { at: Instant::now(), processes: table })
+    }
+
+    fn group(&self, id: i32, client: i32, server: Option<i32>) -> Group {
+        let mut current = id;
+        // Bounded: a table that changes while it is read might contain a cycle.
+        for _ in 0..64 {
+            if Some(current) == server {
+                return Group::Server;
+            }
+            if current == client {
+                return Group::Client;
+            }
+            if current == KERNEL_THREADS || current == 0 {
+                return Group::Kernel;
+            }
+            match self.processes.get(&current) {
+                Some(process) if process.parent > 1 => current = process.parent,
+                // Kernel threads of a PID namespace are not visible; init has parent 0.
+                _ => return Group::Neighbor,
+            }
+        }
+        Group::Neighbor
+    }
+
+    /// Returns the use since `earlier`. `client` is riops's own process, `server` the first process of a local
+    /// server.
+    pub(super) fn since(
+        &self,
+        earlier: &Self,
+        (client, server): (i32, Option<i32>),
+    ) -> ProcessesUse {
+        let seconds = self.at.duration_since(earlier.at).as_secs_f64().max(f64::MIN_POSITIVE);
+        let sums = |table: &Self, of: &[Group]| {
+            let in_group = |id: &i32| of.contains(&table.group(*id, client, server));
+            let own = table.processes.iter().filter(|(id, _)| in_group(id));
+            own.fold((0.0, Some(IoBytes::default())), |(cpu_s, io), (_, process)| {
+                let io = io.zip(process.io).map(|(sum, own)| IoBytes {
+                    read: sum.read + own.read,
+                    written: sum.written + own.written,
+                });
+                (cpu_s + process.cpu_s, io)
+            })
+        };
+        // The sum of a group stays exact if a child exits: its parent has the same time from then on.
+        let change = |of: &[Group]| {
+            let ((before_s, before), (after_s, after)) = (sums(earlier, of), sums(self, of));
+            let io = before.zip(after).map(|(before, after)| IoBytes {
+                read: after.read.saturating_sub(before.read),
+                written: after.written.saturating_sub(before.written),
+            });
+            ((after_s - before_s).max(0.0), io)
+        };
+        let server_cpu_s = server.map(|_| change(&[Group::Server]).0);
+        let (_, own) = change(&[Group::Client, Group::Server]);
+        let (neighbors_cpu_s, others) = change(&[Group::Neighbor]);
+        let own = own.filter(|_| server.is_some());
+        ProcessesUse {
+            seconds,
+            server_cpu_s,
+            neighbors_cpu_s,
+            neighbors: self.busiest(earlier, (client, server), seconds),
+            own_read_bytes: own.map(|io| io.read),
+            own_written_bytes: own.map(|io| io.written),
+            neighbors_read_bytes: others.map(|io| io.read),
+            neighbors_written_bytes: others.map(|io| io.written),
+        }
+    }
+
+    fn busiest(
+        &self,
+        earlier: &Self,
+        (client, server): (i32, Option<i32>),
+        seconds: f64,
+    ) -> Vec<(String, f64)> {
+        let mut by_name: BTreeMap<&str, f64> = BTreeMap::new();
+        for (&id, process) in &self.processes {
+            if self.group(id, client, server) != Group::Neighbor {
+                continue;
+            }
+            let before = earlier.processes.get(&id);
+            // The process id may have been reused.
+            let before = before.filter(|before| before.started_ticks == process.started_ticks);
+            let used_s = process.cpu_s - before.map_or(0.0, |before| before.cpu_s);
+            *by_name.entry(&process.name).or_default() += used_s / seconds;
+        }
+        let mut names: Vec<(String, f64)> = by_name
+            .into_iter()
+            .filter(|&(_, cpus)| cpus >= NAMED_CPUS_MIN)
+            .map(|(name, cpus)| (name.to_owned(), cpus))
+            .collect();
+        names.sort_by(|a, b| b.1.total_cmp(&a.1));
+        names.truncate(NAMED_MAX);
+        names
+    }
+}
+
+/// Parses /proc/PID/stat: id, name in parentheses, state, parent (4), …, utime, stime, cutime, cstime (14 to
+/// 17), …, start time (22).
+fn parse_stat(text: &str) -> Option<Process> {
+    let (start, rest) = text.rsplit_once(") ")?;
+    let (_, name) = start.split_once('(')?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    let ticks = number(14)? + number(15)? + number(16)? + number(17)?;
+    Some(Process {
+        name: name.to_owned(),
+        parent: fields.get(1)?.parse().ok()?,
+        started_ticks: number(22)?,
+        cpu_s: ticks as f64 / TICKS_PER_S,
+        io: None,
+    })
+}
+
+fn parse_io(text: &str) -> Option<IoBytes> {
+    let number = |label: &str| {
+        text.lines().find_map(|line| line.strip_prefix(label)?.trim().parse::<u64>().ok())
+    };
+    Some(IoBytes { read: number("read_bytes:")?, written: number("write_bytes:")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLIENT: i32 = 50;
+    const SERVER: i32 = 100;
+
+    fn later(table: &ProcessTable, seconds: u64) -> ProcessTable {
+        let at = table.at + std::time::Duration::from_secs(seconds);
+        ProcessTable { at, ..table.clone() }
+    }
+
+    fn table(of: &[(i32, i32, &str, f64)]) -> ProcessTable {
+        let process = |&(id, parent, name, cpu_s): &(i32, i32, &str, f64)| {
+            let io = Some(IoBytes { read: 0, written: 0 });
+            (id, Process { name: name.to_owned(), parent, started_ticks: 7, cpu_s, io })
+        };
+        ProcessTable { at: Instant::now(), processes: of.iter().map(process).collect() }
+    }
+
+    #[test]
+    fn server_client_and_kernel_are_not_neighbors() {
+        let before = table(&[
+            (1, 0, "init", 5.0),
+            (2, 0, "kthreadd", 1.0),
+            (30, 2, "kworker", 9.0),
+            (CLIENT, 1, "riops", 3.0),
+            (SERVER, 1, "postgres", 1.0),
+            (101, SERVER, "postgres", 4.0),
+            (200, 1, "stress", 100.0),
+        ]);
+        let mut after = later(&before, 10);
+        for (id, cpu_s) in [(30, 12.0), (CLIENT, 5.0), (101, 10.0), (200, 109.5)] {
+            after.processes.get_mut(&id).unwrap().cpu_s = cpu_s;
+        }
+        let found = after.since(&before, (CLIENT, Some(SERVER)));
+        assert_eq!((found.server_cpu_s, found.neighbors_cpu_s), (Some(6.0), 9.5));
+        assert_eq!(found.neighbors, [("stress".to_owned(), 0.95)]);
+        // The server is on another machine: a PostgreSQL server here is a neighbor.
+        let found = after.since(&before, (CLIENT, None));
+        assert_eq!((found.server_cpu_s, found.neighbors_cpu_s), (None, 15.5));
+        assert_eq!(found.neighbors[0].0, "stress");
+    }
+
+    #[test]
+    fn the_time_of_a_process_that_exits_is_counted_once() {
+        let before = table(&[(1, 0, "init", 5.0), (200, 1, "make", 1.0), (201, 200, "cc", 7.0)]);
+        // `cc` used another 2 s and exited; its 9 s are those of a child of `make` now.
+        let after = table(&[(1, 0, "init", 5.0), (200, 1, "make", 10.0)]);
+        let found = after.since(&before, (CLIENT, None));
+        assert!((found.neighbors_cpu_s - 2.0).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn io_is_absent_if_a_process_of_the_group_cannot_be_observed() {
+        let mut before =
+            table(&[(CLIENT, 1, "riops", 0.0), (SERVER, 1, "postgres", 0.0), (9, 1, "fio", 0.0)]);
+        let mut after = later(&before, 1);
+        after.processes.get_mut(&9).unwrap().io = Some(IoBytes { read: 800, written: 30 });
+        after.processes.get_mut(&SERVER).unwrap().io = Some(IoBytes { read: 100, written: 5 });
+        let found = after.since(&before, (CLIENT, Some(SERVER)));
+        assert_eq!((found.own_read_bytes, found.neighbors_read_bytes), (Some(100), Some(800)));
+        assert_eq!((found.own_written_bytes, found.neighbors_written_bytes), (Some(5), Some(30)));
+        before.processes.get_mut(&9).unwrap().io = None;
+        let found = after.since(&before, (CLIENT, Some(SERVER)));
+        assert_eq!((found.own_read_bytes, found.neighbors_read_bytes), (Some(100), None));
+    }
+
+    #[test]
+    fn parses_the_files_of_the_kernel() {
+        let stat = "7 (a) b) S 42 7 7 0 -1 4194560 900 0 0 0 250 50 100 0 20 0 1 0 99 1 2\n";
+        let process = parse_stat(stat).unwrap();
+        assert_eq!((process.name.as_str(), process.parent), ("a) b", 42));
+        assert_eq!((process.cpu_s, process.started_ticks), (4.0, 99));
+        let io =
+            "rchar: 1\nwchar: 2\nread_bytes: 8192\nwrite_bytes: 4096\ncancelled_write_bytes: 3\n";
+        assert_eq!(parse_io(io), Some(IoBytes { read: 8192, written: 4096 }));
+        let own = ProcessTable::read().unwrap();
+        let id = i32::try_from(std::process::id()).unwrap();
+        assert_eq!(own.group(id, id, None), Group::Client);
+    }
+}

@@ -1,0 +1,161 @@
+//! Wait events of the sessions of a run, and the other active sessions of the server, from samples of
+//! `pg_stat_activity`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::sampled::{LockWaits, OtherSessions, WaitShare};
+
+/// Interval between two samples.
+pub(super) const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
+/// Longest interval between two samples.
+const SAMPLE_INTERVAL_MAX: Duration = Duration::from_secs(5);
+/// A pause is at least this many times as long as the fastest query so far, so that sampling takes at most 1%
+/// of one CPU, regardless of the number of sessions. Slower queries waited for a CPU.
+const PAUSE_FACTOR: u32 = 100;
+/// Event of an active session without a wait event.
+pub(super) const RUNNING: &str = "CPU";
+/// Name of the processes of autovacuum, as in sessions.sql.
+pub const AUTOVACUUM: &str = "autovacuum";
+/// Event of the sessions that wait for their client.
+const IDLE: &str = "idle";
+
+/// What is sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Watched {
+    Nothing,
+    /// One process of the server.
+    Process(i32),
+    /// This number of sessions, which share the `application_name`.
+    Sessions(u32),
+}
+
+/// Counts of samples.
+#[derive(Debug, Default)]
+pub(super) struct Profile {
+    samples: u64,
+    /// Samples of each wait event, over all sessions.
+    events: BTreeMap<String, u64>,
+    /// Samples of each other application.
+    others: BTreeMap<String, u64>,
+}
+
+impl Profile {
+    /// Counts a sample of one process.
+    pub(super) fn add_process(&mut self, event: String) {
+        self.samples += 1;
+        *self.events.entry(event).or_default() += 1;
+    }
+
+    /// Counts a sample of `sessions` sessions: rows of whether the backends belong to the run, their
+    /// application, their wait event, and their number.
+    pub(super) fn add_sessions(&mut self, sessions: u32, rows: &[Vec<Option<String>>]) {
+        self.samples += 1;
+        let mut seen = 0;
+        for row in rows {
+            let [own, Some(application), Some(event), Some(number)] = row.as_slice() else {
+                continue;
+            };
+            let number: u64 = number.parse().unwrap_or(0);
+            if own.as_deref() == Some("t") {
+                seen += number;
+                *self.events.entry(event.clone()).or_default() += number;
+            } else {
+                *self.others.entry(application.clone()).or_default() += number;
+            }
+        }
+        *self.events.entry(IDLE.to_owned()).or_default() +=
+            u64::from(sessions).saturating_sub(seen);
+    }
+
+    pub(super) fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Returns the share of each wait event in the samples, most frequent first.
+    pub(super) fn waits(&self) -> Vec<WaitShare> {
+        let all = self.events.values().sum::<u64>().max(1);
+        let events = self.events.iter().filter(|&(_, &count)| count > 0);
+        let mut shares: Vec<WaitShare> = events
+            .map(|(event, &count)| WaitShare {
+                event: event.clone(),
+                share: count as f64 / all as f64,
+            })
+            .collect();
+        shares.sort_by(|a, b| b.share.total_cmp(&a.share));
+        shares
+    }
+
+    /// Returns the sessions that waited for locks.
+    pub(super) fn lock_waits(&self) -> LockWaits {
+        let locks = self.events.iter().filter(|(event, _)| event.starts_with("Lock:"));
+        LockWaits { samples: self.samples, waiting: locks.map(|(_, count)| count).sum() }
+    }
+
+    /// Returns the other applications, the most active first.
+    pub(super) fn others(&self) -> Vec<OtherSessions> {
+        let samples = self.samples.max(1) as f64;
+        let mut others: Vec<OtherSessions> = self
+            .others
+            .iter()
+            .map(|(name, &count)| OtherSessions {
+                name: name.clone(),
+                active: count as f64 / samples,
+            })
+            .collect();
+        others.sort_by(|a, b| b.active.total_cmp(&a.active));
+        others
+    }
+}
+
+/// Returns the pause after a sample if the fastest query took `query`.
+pub(super) fn pause_after(query: Duration) -> Duration {
+    (query * PAUSE_FACTOR).clamp(SAMPLE_INTERVAL, SAMPLE_INTERVAL_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(own: &str, application: &str, event: &str, number: u64) -> Vec<Option<String>> {
+        [own.to_owned(), application.to_owned(), event.to_owned(), number.to_string()]
+            .map(Some)
+            .to_vec()
+    }
+
+    #[test]
+    fn sorts_waits_by_frequency_with_shares_that_sum_to_one() {
+        let mut profile = Profile::default();
+        for event in ["CPU", "IO:WalSync", "CPU", "CPU"] {
+            profile.add_process(event.to_owned());
+        }
+        let found = profile.waits();
+        assert_eq!((found[0].event.as_str(), found[0].share), ("CPU", 0.75));
+        assert_eq!(found.iter().map(|wait| wait.share).sum::<f64>(), 1.0);
+        assert_eq!(profile.samples(), 4);
+    }
+
+    #[test]
+    fn sessions_that_are_not_active_are_idle_and_other_sessions_are_apart() {
+        let mut profile = Profile::default();
+        let first = [row("t", "riops", "Lock:tuple", 2), row("f", "pgbench", "CPU", 3)];
+        profile.add_sessions(4, &first);
+        let second = [row("t", "riops", "CPU", 4), row("f", "autovacuum", "IO:DataFileRead", 1)];
+        profile.add_sessions(4, &second);
+        let share = |event: &str| {
+            profile.waits().iter().find(|wait| wait.event == event).map_or(0.0, |wait| wait.share)
+        };
+        assert_eq!((share("CPU"), share("Lock:tuple"), share("idle")), (0.5, 0.25, 0.25));
+        assert_eq!(profile.lock_waits(), LockWaits { samples: 2, waiting: 2 });
+        let others = profile.others();
+        assert_eq!((others[0].name.as_str(), others[0].active), ("pgbench", 1.5));
+        assert_eq!((others[1].name.as_str(), others[1].active), ("autovacuum", 0.5));
+    }
+
+    #[test]
+    fn slow_samples_are_taken_less_often() {
+        assert_eq!(pause_after(Duration::from_micros(300)), SAMPLE_INTERVAL);
+        assert_eq!(pause_after(Duration::from_millis(5)), Duration::from_millis(500));
+        assert_eq!(pause_after(Duration::from_secs(1)), SAMPLE_INTERVAL_MAX);
+    }
+}

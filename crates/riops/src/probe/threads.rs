@@ -1,0 +1,114 @@
+//! CPU time of riops's own threads, and the time in which they were runnable but had no CPU.
+//!
+//! Source: Linux kernel, Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+/// Names of the threads, as the kernel shortens them to 15 characters.
+const WORKER: &str = "riops-worker";
+const CONNECTOR: &str = "riops-connector";
+
+/// Times of one thread, in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Thread {
+    name: String,
+    cpu_ns: u64,
+    waited_ns: u64,
+}
+
+/// The threads of riops at one point in time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Threads(BTreeMap<u32, Thread>);
+
+/// Use of CPU by the threads of riops. Absent without such threads, or without statistics of the scheduler.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ThreadsUse {
+    /// Largest share of the time in which a worker was runnable but waited for a CPU, 0 to 1.
+    pub run_queue_share: Option<f64>,
+    /// CPU of the busiest connector thread, as a share of one CPU.
+    pub connector_share: Option<f64>,
+}
+
+impl Threads {
+    /// Reads /proc/self/task; `None` if it is not available.
+    pub(super) fn read() -> Option<Self> {
+        let mut threads = BTreeMap::new();
+        for entry in fs::read_dir("/proc/self/task").ok()?.flatten() {
+            let id = entry.file_name().to_str().and_then(|name| name.parse().ok());
+            let read = |file: &str| fs::read_to_string(entry.path().join(file)).ok();
+            // A thread may exit at any time.
+            let times = || parse_times(&read("schedstat")?);
+            if let (Some(id), Some(name), Some((cpu_ns, waited_ns))) = (id, read("comm"), times()) {
+                let name = name.trim_end().to_owned();
+                threads.insert(id, Thread { name, cpu_ns, waited_ns });
+            }
+        }
+        Some(Self(threads))
+    }
+
+    /// Returns the use since `earlier` of the threads that existed at both times.
+    pub(super) fn since(&self, earlier: &Self, seconds: f64) -> ThreadsUse {
+        let most = |prefix: &str, pick: fn(&Thread) -> u64| {
+            let changes = self.0.iter().filter(|(_, thread)| thread.name.starts_with(prefix));
+            changes
+                .filter_map(|(id, thread)| {
+                    Some(pick(thread).saturating_sub(pick(earlier.0.get(id)?)))
+                })
+                .max()
+                .map(|ns| (ns as f64 / 1e9 / seconds).min(1.0))
+        };
+        ThreadsUse {
+            run_queue_share: most(WORKER, |thread| thread.waited_ns),
+            connector_share: most(CONNECTOR, |thread| thread.cpu_ns),
+        }
+    }
+}
+
+/// Parses the first two of three numbers: time on a CPU, time on a run queue.
+fn parse_times(text: &str) -> Option<(u64, u64)> {
+    let mut numbers = text.split_ascii_whitespace().map(|number| number.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn threads(of: &[(u32, &str, u64, u64)]) -> Threads {
+        let thread = |&(id, name, cpu_ms, waited_ms): &(u32, &str, u64, u64)| {
+            let (cpu_ns, waited_ns) = (cpu_ms * 1_000_000, waited_ms * 1_000_000);
+            (id, Thread { name: name.to_owned(), cpu_ns, waited_ns })
+        };
+        Threads(of.iter().map(thread).collect())
+    }
+
+    #[test]
+    fn the_worker_that_waited_most_and_the_busiest_connector_count() {
+        let before = threads(&[
+            (1, "riops", 0, 0),
+            (2, "riops-worker-0", 100, 50),
+            (3, "riops-worker-1", 0, 0),
+            (4, "riops-connector", 0, 0),
+        ]);
+        let after = threads(&[
+            (1, "riops", 9_000, 9_000),
+            (2, "riops-worker-0", 1_000, 1_550),
+            (3, "riops-worker-1", 7_000, 200),
+            (4, "riops-connector", 9_500, 10),
+            (5, "riops-worker-9", 9_000, 9_000),
+        ]);
+        let found = after.since(&before, 10.0);
+        assert_eq!(found.run_queue_share, Some(0.15));
+        assert_eq!(found.connector_share, Some(0.95));
+        assert_eq!(threads(&[]).since(&threads(&[]), 1.0), ThreadsUse::default());
+    }
+
+    #[test]
+    fn reads_the_own_threads() {
+        let threads = Threads::read().unwrap();
+        assert!(!threads.0.is_empty());
+        assert_eq!(parse_times("2500 17 42\n"), Some((2_500, 17)));
+        assert_eq!(parse_times("2500"), None);
+    }
+}

@@ -1,0 +1,73 @@
+//! Load that neither riops nor the server caused.
+
+use crate::probe::MachineUse;
+use crate::record::neighbors::{NeighborProcess, Neighbors};
+
+/// Returns the load of the neighbors; `None` if no process could be observed.
+pub(super) fn neighbors(usage: &MachineUse, cpus: usize) -> Option<Neighbors> {
+    let processes = usage.processes.as_ref()?;
+    let available_s = processes.seconds * cpus.max(1) as f64;
+    let mb_s = |bytes: u64| bytes as f64 / 1e6 / processes.seconds;
+    let device = usage.device.as_ref();
+    // What the device did beyond the requests of server and client, and at most what the other processes
+    // requested from all devices.
+    let read = device.zip(processes.own_read_bytes).map(|(device, own)| {
+        let beyond = (device.read_mb_s - mb_s(own)).max(0.0);
+        processes.neighbors_read_bytes.map_or(beyond, |others| beyond.min(mb_s(others)))
+    });
+    // A device writes more than the processes requested (journal), so their requests must be known.
+    let write = device
+        .zip(processes.own_written_bytes)
+        .zip(processes.neighbors_written_bytes)
+        .map(|((device, own), others)| (device.write_mb_s - mb_s(own)).max(0.0).min(mb_s(others)));
+    let sessions = usage.sampled.as_ref().map_or(&[][..], |sampled| &sampled.others);
+    Some(Neighbors {
+        cpu_share: (processes.neighbors_cpu_s / available_s).min(1.0),
+        processes: processes
+            .neighbors
+            .iter()
+            .map(|(name, cpus)| NeighborProcess { name: name.clone(), cpus: *cpus })
+            .collect(),
+        steal_share: usage.steal_share,
+        device_read_mb_s: read,
+        device_write_mb_s: write,
+        sessions: sessions.iter().cloned().map(Into::into).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::DeviceUse;
+    use crate::probe::processes::ProcessesUse;
+
+    #[test]
+    fn device_traffic_of_the_neighbors_is_what_server_and_client_did_not_request() {
+        let processes = ProcessesUse {
+            seconds: 10.0,
+            neighbors_cpu_s: 5.0,
+            own_read_bytes: Some(200_000_000),
+            own_written_bytes: Some(100_000_000),
+            neighbors_read_bytes: Some(900_000_000),
+            neighbors_written_bytes: Some(30_000_000),
+            ..ProcessesUse::default()
+        };
+        let device = DeviceUse { read_mb_s: 100.0, write_mb_s: 20.0, ..DeviceUse::default() };
+        let mut usage = MachineUse {
+            processes: Some(processes),
+            device: Some(device),
+            ..MachineUse::default()
+        };
+        let found = neighbors(&usage, 4).unwrap();
+        assert!((found.cpu_share - 0.125).abs() < 1e-9);
+        assert!((found.device_read_mb_s.unwrap() - 80.0).abs() < 1e-9);
+        // The device wrote 10 MB/s beyond the server's requests; others requested only 3 MB/s.
+        assert!((found.device_write_mb_s.unwrap() - 3.0).abs() < 1e-9);
+        let processes = usage.processes.as_mut().unwrap();
+        (processes.neighbors_read_bytes, processes.neighbors_written_bytes) = (None, None);
+        let found = neighbors(&usage, 4).unwrap();
+        assert_eq!(found.device_read_mb_s.map(f64::round), Some(80.0));
+        assert_eq!(found.device_write_mb_s, None);
+        assert_eq!(neighbors(&MachineUse::default(), 4), None);
+    }
+}

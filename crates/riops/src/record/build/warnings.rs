@@ -1,0 +1,202 @@
+//! Warnings about a stage: what makes a number less reliable than it looks.
+//!
+//! docs/reading-results.md explains each of them; a test compares the two.
+
+use crate::plan::Plan;
+use crate::record::check::{Warning, WarningKind};
+use crate::record::stage::StageRecord;
+use crate::units::percent;
+
+/// Smallest share of foreign load that matters. It changes a result that depends on the same resource by about
+/// as much, which is the smallest difference that users of benchmarks act on.
+const FOREIGN_SHARE: f64 = 0.05;
+/// Smallest device traffic that matters, in MB per second: less is log files and journals.
+const FOREIGN_MB_S: f64 = 5.0;
+/// From this share of the latency at the same percentile on, stalls of the poll loop are part of it.
+const STALL_SHARE: f64 = 0.1;
+
+/// Returns the warnings about a stage.
+pub(super) fn warnings(stage: &StageRecord, plan: &Plan) -> Vec<Warning> {
+    let found = [
+        (WarningKind::Stalls, stalls(stage, plan)),
+        (WarningKind::ForeignCpu, foreign_cpu(stage)),
+        (WarningKind::StolenCpu, stolen_cpu(stage)),
+        (WarningKind::ForeignSessions, foreign_sessions(stage)),
+        (WarningKind::ForeignIo, foreign_io(stage)),
+    ];
+    let found = found.into_iter().filter_map(|(kind, text)| Some((kind, text?)));
+    found.map(|(kind, text)| Warning { kind, stage: None, text }).collect()
+}
+
+/// Stalls of the poll loop, compared with the latency that is shown beside them.
+fn stalls(stage: &StageRecord, plan: &Plan) -> Option<String> {
+    let cpu = stage.client_cpu.as_ref()?;
+    let stalls = cpu.away_us.as_ref()?;
+    let latency = &stage.session_loop;
+    let latency = latency.response_us.as_ref().or(latency.service_us.as_ref())?;
+    // The reply to the only transaction of a worker does not wait for another one.
+    if u64::from(stage.sessions) * u64::from(plan.pipeline) <= cpu.worker_shares.len() as u64 {
+        return None;
+    }
+    let shares = [("p50", stalls.p50, latency.p50), ("p99", stalls.p99, latency.p99)];
+    let above: Vec<_> = shares
+        .into_iter()
+        .filter(|&(_, stall, latency)| stall > STALL_SHARE * latency)
+        .map(|(name, stall, latency)| {
+            format!("{} of the {name}", percent(stall / latency.max(f64::MIN_POSITIVE)))
+        })
+        .collect();
+    (!above.is_empty()).then(|| {
+        format!("the latency includes stalls of the client's poll loop, {}", above.join(" and "))
+    })
+}
+
+fn foreign_cpu(stage: &StageRecord) -> Option<String> {
+    let neighbors = stage.neighbors.as_ref()?;
+    (neighbors.cpu_share >= FOREIGN_SHARE).then(|| {
+        let names: Vec<_> = neighbors
+            .processes
+            .iter()
+            .take(3)
+            .map(|process| format!("{} {:.2} CPUs", process.name, process.cpus))
+            .collect();
+        format!(
+            "other processes used {} of the CPU of this machine: {}",
+            percent(neighbors.cpu_share),
+            if names.is_empty() { "short-lived ones".to_owned() } else { names.join(", ") }
+        )
+    })
+}
+
+fn stolen_cpu(stage: &StageRecord) -> Option<String> {
+    let share = stage.neighbors.as_ref()?.steal_share?;
+    (share >= FOREIGN_SHARE).then(|| {
+        format!(
+            "the hypervisor withheld {} of the CPU of this machine (steal time)",
+            percent(share)
+        )
+    })
+}
+
+/// Other sessions of the server, compared with the active sessions of the run.
+fn foreign_sessions(stage: &StageRecord) -> Option<String> {
+    let neighbors = stage.neighbors.as_ref()?;
+    let active = neighbors.sessions.iter().map(|each| each.active).sum::<f64>();
+    (active >= FOREIGN_SHARE * f64::from(stage.sessions.max(1))).then(|| {
+        let names: Vec<_> = neighbors
+            .sessions
+            .iter()
+            .take(3)
+            .map(|each| format!("{} {:.2}", each.name, each.active))
+            .collect();
+        format!(
+            "{active:.2} other sessions of the server were active on average: {}",
+            names.join(", ")
+        )
+    })
+}
+
+/// Traffic of other processes on the device of the server's data.
+fn foreign_io(stage: &StageRecord) -> Option<String> {
+    let neighbors = stage.neighbors.as_ref()?;
+    let device = stage.io.as_ref()?.device.as_ref()?;
+    let (read, write) = (neighbors.device_read_mb_s, neighbors.device_write_mb_s);
+    let foreign = read.unwrap_or(0.0) + write.unwrap_or(0.0);
+    let all = device.read_mb_s + device.write_mb_s;
+    (foreign >= FOREIGN_MB_S && foreign >= FOREIGN_SHARE * all).then(|| {
+        format!(
+            "other processes caused {} of the traffic of {}: {:.1} MB/s read, {:.1} MB/s written",
+            percent(foreign / all),
+            device.name,
+            read.unwrap_or(0.0),
+            write.unwrap_or(0.0)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::client::ClientCpu;
+    use crate::record::device::DeviceUse;
+    use crate::record::io::IoRecord;
+    use crate::record::latency::LatencySummary;
+    use crate::record::neighbors::{NeighborProcess, Neighbors};
+    use crate::record::probes::OtherSessions;
+
+    fn latency(p50: f64, p99: f64) -> LatencySummary {
+        LatencySummary {
+            count: 10,
+            min: p50,
+            mean: p50,
+            stdev: 0.0,
+            p50,
+            p90: p99,
+            p95: p99,
+            p99,
+            p999: p99,
+            max: p99,
+        }
+    }
+
+    fn warnings_with(change: impl FnOnce(&mut StageRecord)) -> Vec<(WarningKind, String)> {
+        let mut stage = StageRecord { sessions: 8, ..StageRecord::default() };
+        stage.session_loop.service_us = Some(latency(1_600.0, 2_900.0));
+        stage.neighbors = Some(Neighbors::default());
+        stage.client_cpu = Some(ClientCpu {
+            seconds: 0.2,
+            us_per_transaction: None,
+            share_of_client: 0.01,
+            worker_shares: vec![0.01, 0.01],
+            run_queue_share: None,
+            connector_share: None,
+            throttled_share: None,
+            away_us: Some(latency(10.0, 20.0)),
+            limits: Vec::new(),
+            limited: false,
+        });
+        let device = DeviceUse { name: "vda".to_owned(), read_mb_s: 100.0, ..DeviceUse::default() };
+        stage.io = Some(IoRecord { device: Some(device), ..IoRecord::default() });
+        change(&mut stage);
+        let found = warnings(&stage, &Plan::default());
+        found.into_iter().map(|warning| (warning.kind, warning.text)).collect()
+    }
+
+    #[test]
+    fn a_quiet_stage_has_no_warnings() {
+        assert_eq!(warnings_with(|_| {}), []);
+    }
+
+    #[test]
+    fn foreign_load_is_named_with_its_share() {
+        let found = warnings_with(|stage| {
+            let neighbors = stage.neighbors.as_mut().unwrap();
+            neighbors.cpu_share = 0.48;
+            neighbors.steal_share = Some(0.06);
+            neighbors.processes = vec![NeighborProcess { name: "stress".to_owned(), cpus: 0.96 }];
+            neighbors.sessions = vec![OtherSessions { name: "pgbench".to_owned(), active: 0.8 }];
+            neighbors.device_read_mb_s = Some(50.0);
+        });
+        let text: String = found.iter().map(|(kind, text)| format!("{kind:?}: {text}\n")).collect();
+        insta::assert_snapshot!(text, @r"
+        ForeignCpu: other processes used 48% of the CPU of this machine: stress 0.96 CPUs
+        StolenCpu: the hypervisor withheld 6.0% of the CPU of this machine (steal time)
+        ForeignSessions: 0.80 other sessions of the server were active on average: pgbench 0.80
+        ForeignIo: other processes caused 50% of the traffic of vda: 50.0 MB/s read, 0.0 MB/s written
+        ");
+    }
+
+    #[test]
+    fn stalls_above_a_tenth_of_the_latency_are_part_of_it() {
+        let with_stalls = |sessions: u32| {
+            warnings_with(move |stage| {
+                stage.sessions = sessions;
+                stage.client_cpu.as_mut().unwrap().away_us = Some(latency(10.0, 580.0));
+            })
+        };
+        let found = with_stalls(8);
+        assert_eq!(found[0].0, WarningKind::Stalls);
+        assert!(found[0].1.ends_with("poll loop, 20% of the p99"), "{}", found[0].1);
+        assert_eq!(with_stalls(2), []);
+    }
+}

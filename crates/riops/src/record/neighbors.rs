@@ -1,0 +1,38 @@
+//! Load that neither riops nor the server under test caused.
+
+use serde::{Deserialize, Serialize};
+
+use super::probes::OtherSessions;
+
+/// Load of other processes, other sessions and other virtual machines during a stage. Values are absent if they
+/// could not be observed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Neighbors {
+    /// CPU of processes that belong neither to riops nor to the server, as a share of all processors of the
+    /// client's machine, 0 to 1.
+    pub cpu_share: f64,
+    /// The busiest of these processes, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<NeighborProcess>,
+    /// CPU time that the hypervisor withheld, as a share of all processors, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steal_share: Option<f64>,
+    /// MB (10^6 bytes) per second that other processes read from the device of the server's data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_read_mb_s: Option<f64>,
+    /// MB per second that other processes wrote to this device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_write_mb_s: Option<f64>,
+    /// Other active sessions of the server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<OtherSessions>,
+}
+
+/// Processes of one name that belong neither to riops nor to the server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NeighborProcess {
+    /// Name of the program.
+    pub name: String,
+    /// Processors used.
+    pub cpus: f64,
+}

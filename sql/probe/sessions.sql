@@ -1,0 +1,18 @@
+-- The sessions of this run by wait event, and other backends that do work. The idle sessions of this run are
+-- the missing ones. Prepared, to be planned once.
+prepare riops_sessions as
+select a.application_name = current_setting('application_name'),
+       case when a.backend_type = 'autovacuum worker' then 'autovacuum'
+            else coalesce(nullif(a.application_name, ''), a.backend_type) end,
+       case when a.state like 'idle in transaction%' then 'idle in transaction'
+            else coalesce(a.wait_event_type || ':' || a.wait_event, 'CPU') end,
+       count(*)
+  from pg_stat_get_activity(null) as a
+ where a.pid <> pg_backend_pid()
+   and a.backend_type in ('client backend', 'parallel worker', 'autovacuum worker')
+   and case when a.application_name = current_setting('application_name')
+            then a.state = 'active' or a.state like 'idle in transaction%'
+            -- A session that sleeps, or waits for its client or for a lock, takes nothing from others.
+            else (a.state = 'active' or a.backend_type = 'autovacuum worker')
+                 and coalesce(a.wait_event_type, '') not in ('Timeout', 'Client', 'Lock') end
+ group by 1, 2, 3
