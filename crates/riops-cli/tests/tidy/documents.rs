@@ -19,6 +19,18 @@ pub(crate) fn undocumented_options() -> Vec<String> {
         .collect()
 }
 
+/// Returns the kinds of warnings that docs/reading-results.md does not explain.
+pub(crate) fn unexplained_warnings() -> Vec<String> {
+    let file = "docs/reading-results.md";
+    let text = read(file).unwrap_or_default();
+    riops::record::WarningKind::ALL
+        .iter()
+        .map(|kind| format!("| `{}` |", kind.as_str()))
+        .filter(|row| !text.contains(row))
+        .map(|row| format!("{file}:1: the table of warnings has no row {row}"))
+        .collect()
+}
+
 /// Returns the name and the text of the reference, which is one file or a folder of files.
 fn reference() -> (String, String) {
     let single = "docs/reference.md".to_owned();

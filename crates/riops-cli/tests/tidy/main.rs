@@ -74,6 +74,11 @@ fn reference_documents_every_option() {
 }
 
 #[test]
+fn reading_results_explains_every_warning() {
+    report("warnings not explained", &documents::unexplained_warnings());
+}
+
+#[test]
 fn architecture_document_names_every_module() {
     let trees: Vec<Tree> = ROOTS.iter().map(|root| tree(root)).collect();
     report("modules missing from ARCHITECTURE.md", &documents::unnamed_modules(&trees));

@@ -102,3 +102,26 @@ pub struct Warning {
     /// Text with the measured values.
     pub text: String,
 }
+
+impl Warning {
+    /// Returns the label of the warning: `DISTURBED` if foreign load caused it.
+    #[must_use]
+    pub fn label(&self) -> &'static str {
+        if self.kind.is_disturbance() { "DISTURBED" } else { "warning" }
+    }
+
+    /// Returns the text with the stage, if the run has several.
+    #[must_use]
+    pub fn text_of_stage(&self) -> String {
+        match &self.stage {
+            Some(stage) => format!("{stage}: {}", self.text),
+            None => self.text.clone(),
+        }
+    }
+
+    /// Returns the text after its label.
+    #[must_use]
+    pub fn labeled(&self) -> String {
+        format!("{}: {}", self.label(), self.text_of_stage())
+    }
+}

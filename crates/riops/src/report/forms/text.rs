@@ -67,9 +67,10 @@ fn headline(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
         return;
     }
     if stages.len() > 1 {
+        rate_verdicts(block, &stages);
         return study(block, &stages, words.headline());
     }
-    rate_verdict(block, summary);
+    rate_verdicts(block, &stages);
     throughput(block, summary, words);
     let stage = summary.stage;
     match (&stage.session_loop.service_us, &stage.session_loop.response_us) {
@@ -85,22 +86,25 @@ fn headline(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
     bottleneck(block, summary);
 }
 
-/// Whether the requested rate was achieved, before anything else: a result of another rate has another meaning.
-fn rate_verdict(block: &mut Block, summary: &Summary<'_>) {
-    let stage = summary.stage;
-    let Some(verdict) = stage.rate_verdict() else {
-        return;
-    };
-    let achieved = stage.rate_text(summary.record.plan.schedule);
-    let text = match verdict {
-        RateVerdict::Reached => format!("reached: {achieved}"),
-        RateVerdict::Incomplete if stage.starts_late() => {
-            format!("reached, but the client started transactions late: {achieved}")
-        }
-        RateVerdict::Incomplete => format!("not all starts: {achieved}"),
-        RateVerdict::NotReached => format!("NOT reached: {achieved}"),
-    };
-    block.line("rate", &text);
+/// Whether the requested rate was achieved, before anything else: a result at another rate has another meaning.
+/// Of several stages, only those that did not achieve it are named.
+fn rate_verdicts(block: &mut Block, stages: &[Summary<'_>]) {
+    for summary in stages {
+        let stage = summary.stage;
+        let achieved = stage.rate_text(summary.record.plan.schedule);
+        let text = match stage.rate_verdict() {
+            None => continue,
+            Some(RateVerdict::Reached) if stages.len() > 1 => continue,
+            Some(RateVerdict::Reached) => format!("reached: {achieved}"),
+            Some(RateVerdict::Incomplete) if stage.starts_late() => {
+                format!("reached, but the client started transactions late: {achieved}")
+            }
+            Some(RateVerdict::Incomplete) => format!("not all starts: {achieved}"),
+            Some(RateVerdict::NotReached) => format!("NOT reached: {achieved}"),
+        };
+        let name = if stages.len() > 1 { format!("{}: ", stage.name) } else { String::new() };
+        block.line("rate", &format!("{name}{text}"));
+    }
 }
 
 fn throughput(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
@@ -145,9 +149,7 @@ fn verdict(block: &mut Block, record: &Record, words: &dyn Words) {
 /// What makes a number less reliable than it looks.
 fn warnings(block: &mut Block, record: &Record) {
     for warning in &record.verdict.warnings {
-        let label = if warning.kind.is_disturbance() { "DISTURBED" } else { "warning" };
-        let stage = warning.stage.as_ref().map_or_else(String::new, |stage| format!("{stage}: "));
-        block.line(label, &format!("{stage}{}", warning.text));
+        block.line(warning.label(), &warning.text_of_stage());
     }
 }
 

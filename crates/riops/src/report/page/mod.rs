@@ -13,7 +13,7 @@ use super::format::bytes_text;
 use super::forms::run_text;
 use super::model::{Summary, cpu_text};
 use super::words;
-use crate::record::Record;
+use crate::record::{Record, Warning};
 use charts::{Chart, charts};
 use table::Table;
 
@@ -39,6 +39,7 @@ struct Run {
     status: &'static str,
     valid: bool,
     reasons: Vec<String>,
+    warnings: Vec<String>,
     facts: Vec<(&'static str, String)>,
     tables: Vec<Table>,
     charts: Vec<Chart>,
@@ -113,8 +114,9 @@ fn run(number: usize, record: &Record) -> Run {
         status: record.status.as_str(),
         valid: record.verdict.valid,
         reasons: record.verdict.reasons.clone(),
+        warnings: record.verdict.warnings.iter().map(Warning::labeled).collect(),
         facts,
-        tables: words.tables(record),
+        tables: words.tables(record).into_iter().chain(table::waits(record)).collect(),
         charts: charts(number, record),
         text: run_text(record, &record.id.to_string(), TEXT_COLUMNS),
     }
@@ -123,6 +125,7 @@ fn run(number: usize, record: &Record) -> Run {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{Sampled, WaitShare, WarningKind};
     use crate::report::{example_cbc, example_record};
 
     /// Returns the page without uPlot, which is third-party code.
@@ -144,6 +147,21 @@ mod tests {
         let page = page(&[example_cbc(), second]);
         assert!(page.contains("Best rates") && page.contains(">500.0<"), "{page}");
         assert!(page.contains("chart-0-0") && page.contains("chart-1-0"));
+    }
+
+    #[test]
+    fn warnings_and_wait_events_are_on_the_page() {
+        let mut record = example_record();
+        let text = "other processes used 48% of the CPU of this machine".to_owned();
+        let kind = WarningKind::ForeignCpu;
+        record.verdict.warnings = vec![Warning { kind, stage: None, text }];
+        let wait = WaitShare { event: "IO:WalSync".to_owned(), share: 0.625 };
+        record.stages[0].probes =
+            Some(Sampled { waits: vec![wait], looks: 50, ..Sampled::default() });
+        let page = page(&[record]);
+        assert!(page.contains("DISTURBED: other processes used 48%"), "{page}");
+        assert!(page.contains("Wait events") && page.contains("IO:WalSync"), "{page}");
+        assert!(page.contains("62%") || page.contains("63%"), "{page}");
     }
 
     #[test]

@@ -56,6 +56,28 @@ pub(in crate::report) fn stages(record: &Record) -> Table {
     loop_table(record.stages.iter().map(loop_row).collect())
 }
 
+/// Returns the table of the wait events of the sessions, if they were sampled.
+pub(in crate::report) fn waits(record: &Record) -> Option<Table> {
+    let loops = record.stages.iter().filter(|stage| stage.statement.is_none());
+    let waits = loops.flat_map(|stage| {
+        let waits = stage.probes.iter().flat_map(|probes| &probes.waits);
+        waits.map(move |wait| (stage, wait))
+    });
+    let rows: Vec<_> = waits
+        .map(|(stage, wait)| {
+            let share = Cell::share(Some(wait.share)).with_bar(wait.share);
+            vec![Cell::word(stage.name.clone()), Cell::word(wait.event.clone()), share]
+        })
+        .collect();
+    (!rows.is_empty()).then(|| Table {
+        title: "Wait events",
+        head: vec!["stage", "event", "share of the session time"],
+        words: 2,
+        rows,
+        note: Some("CPU: active without a wait event. idle: waiting for the client.".to_owned()),
+    })
+}
+
 /// Returns a table with the columns of [`loop_row`].
 pub(in crate::report) fn loop_table(rows: Vec<Vec<Cell>>) -> Table {
     Table {
