@@ -15,6 +15,7 @@ struct Parts {
     flag: bool,
     columns: u16,
     row: Vec<u8>,
+    description: Vec<u8>,
     fields: Vec<u8>,
 }
 
@@ -38,7 +39,13 @@ prop_compose! {
         let mut error = Vec::new();
         let borrowed: Vec<_> = fields.iter().map(|(letter, text)| (*letter, text.as_str())).collect();
         error_response(&mut error, &borrowed).unwrap();
-        Parts { kind, step, texts, names, oids, data, number, flag, columns, row, fields: error }
+        let mut description = Vec::new();
+        let borrowed: Vec<_> = names.iter().map(String::as_str).collect();
+        row_description(&mut description, &borrowed).unwrap();
+        Parts {
+            kind, step, texts, names, oids, data, number, flag, columns, row, description,
+            fields: error,
+        }
     }
 }
 
@@ -82,7 +89,7 @@ fn message_of(parts: &Parts) -> Message<'_> {
         17 => Message::ParseComplete,
         18 => Message::PortalSuspended,
         19 => Message::ReadyForQuery(TransactionStatus::Open),
-        20 => Message::RowDescription(parts.names.iter().map(String::as_str).collect()),
+        20 => decoded(&parts.description),
         _ => match decoded(&parts.fields) {
             Message::ErrorResponse(fields) => Message::NoticeResponse(fields),
             other => other,
@@ -110,6 +117,27 @@ proptest! {
         let found: Vec<_> = row.values().map(Result::unwrap).collect();
         prop_assert_eq!(found, borrowed);
     }
+}
+
+proptest! {
+    #[test]
+    fn decodes_the_encoded_names_of_the_columns(
+        names in prop::collection::vec("[^\0]{0,20}", 0..6),
+    ) {
+        let borrowed: Vec<_> = names.iter().map(String::as_str).collect();
+        let mut bytes = Vec::new();
+        row_description(&mut bytes, &borrowed).unwrap();
+        let Message::RowDescription(columns) = decoded(&bytes) else { panic!("no columns") };
+        prop_assert_eq!(columns.names().collect::<Vec<_>>(), borrowed);
+    }
+}
+
+#[test]
+fn rejects_a_truncated_row_description() {
+    let mut bytes = Vec::new();
+    row_description(&mut bytes, &["count"]).unwrap();
+    let frame = Frame { tag: b'T', body: &bytes[5..bytes.len() - 1] };
+    assert!(matches!(Message::decode(frame), Err(DecodeError::Malformed { tag: b'T', .. })));
 }
 
 #[test]
