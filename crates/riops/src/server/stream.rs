@@ -39,6 +39,8 @@ enum Socket {
 pub struct Stream {
     socket: Socket,
     tls: Option<Box<ClientConnection>>,
+    /// Whether the last read from the socket under TLS emptied it.
+    emptied: bool,
 }
 
 /// Returns a random generator for the order of servers and addresses. It does not use the random
@@ -88,7 +90,7 @@ impl Stream {
                 Socket::Tcp(stream)
             }
         };
-        Ok(Self { socket, tls: None })
+        Ok(Self { socket, tls: None, emptied: false })
     }
 
     /// Sends an `SSLRequest`.
@@ -128,7 +130,7 @@ impl Stream {
         while tls.is_handshaking() {
             send_tls(tls, &mut self.socket)?;
             if tls.is_handshaking() && tls.wants_read() {
-                receive_tls(tls, &mut self.socket)?;
+                self.emptied = receive_tls(tls, &mut self.socket)?;
             }
         }
         send_tls(tls, &mut self.socket)
@@ -159,6 +161,15 @@ impl Stream {
     /// Returns the hash of the server's certificate for SCRAM channel binding.
     pub(super) fn server_end_point(&self) -> Option<Vec<u8>> {
         server_end_point(self.tls.as_ref()?.peer_certificates()?.first()?)
+    }
+
+    /// Returns whether another read may return more bytes at once, after a read of `count` bytes into
+    /// `space` bytes. A short read has emptied the socket, so the read that would return `WouldBlock` is
+    /// not needed; an edge-triggered poller reports the bytes that arrive later.
+    #[must_use]
+    pub fn may_have_more(&self, count: usize, space: usize) -> bool {
+        // After a short read of a TLS stream no decrypted bytes remain. Encrypted ones may.
+        count == space || (self.is_encrypted() && !self.emptied)
     }
 
     /// Switches between blocking and non-blocking mode.
@@ -231,21 +242,41 @@ fn send_tls(tls: &mut ClientConnection, socket: &mut Socket) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads once from the socket and decrypts the data.
-fn receive_tls(tls: &mut ClientConnection, socket: &mut Socket) -> io::Result<()> {
-    let closed = tls.read_tls(socket)? == 0;
-    if let Err(error) = tls.process_new_packets() {
-        // Send the TLS alert to the peer, if the socket is writable.
-        let _ = send_tls(tls, socket);
-        return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+/// Notes whether a read returned less than requested, which empties a stream socket (epoll(7)).
+struct Metered<'a> {
+    socket: &'a mut Socket,
+    short: bool,
+}
+
+impl Read for Metered<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.socket.read(buffer)?;
+        self.short = count < buffer.len();
+        Ok(count)
     }
+}
+
+/// Reads once from the socket and decrypts the data. Returns whether the socket is empty now.
+fn receive_tls(tls: &mut ClientConnection, socket: &mut Socket) -> io::Result<bool> {
+    let mut metered = Metered { socket, short: false };
+    let closed = tls.read_tls(&mut metered)? == 0;
+    let short = metered.short;
+    let state = match tls.process_new_packets() {
+        Ok(state) => state,
+        Err(error) => {
+            // Send the TLS alert to the peer, if the socket is writable.
+            let _ = send_tls(tls, socket);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+        }
+    };
     if closed && tls.is_handshaking() {
         return Err(io::Error::new(
             io::ErrorKind::UnexpectedEof,
             "the server closed the connection during the TLS handshake",
         ));
     }
-    Ok(())
+    // The end of the stream is still to be read, without another event.
+    Ok(short && !closed && !state.peer_has_closed())
 }
 
 impl Read for Stream {
@@ -260,7 +291,8 @@ impl Read for Stream {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 other => return other,
             }
-            receive_tls(tls, &mut self.socket)?;
+            self.emptied = false;
+            self.emptied = receive_tls(tls, &mut self.socket)?;
         }
     }
 }
@@ -318,3 +350,7 @@ impl AsRawFd for Stream {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;
