@@ -191,28 +191,44 @@ impl ServerError {
 
 impl ServerError {
     /// Returns whether the same transaction may succeed when retried: after a serialization failure, a
-    /// deadlock, or YugabyteDB's errors about a schema that has just changed.
+    /// deadlock, or YugabyteDB's errors about a schema that has just changed or a request to try again.
+    ///
+    /// A write must not be retried if [`Self::leaves_outcome_unknown`] and it may have been committed.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        let contains = |text: &str| self.message.to_ascii_lowercase().contains(text);
         match self.sqlstate {
             SqlState::SERIALIZATION_FAILURE | SqlState::DEADLOCK_DETECTED => true,
-            SqlState::INTERNAL_ERROR => {
-                contains("schema version mismatch")
-                    || contains("catalog version mismatch")
-                    || contains("try again")
-            }
+            SqlState::INTERNAL_ERROR => self.is_schema_mismatch() || self.asks_to_try_again(),
             _ => false,
         }
     }
-}
 
-impl ServerError {
-    /// Returns whether the outcome of the transaction is unknown to the server itself: its own
-    /// connection to the storage failed, or it reports `statement_completion_unknown`.
+    /// Returns whether the outcome of a commit that this error answers is unknown to the server itself: its
+    /// own connection to the storage failed, it reports `statement_completion_unknown`, or YugabyteDB
+    /// reports the failure of a request to its storage, which has the SQLSTATE of an internal error.
     #[must_use]
     pub fn leaves_outcome_unknown(&self) -> bool {
-        self.sqlstate.class() == "08" || self.sqlstate.as_str() == "40003"
+        self.sqlstate.class() == "08"
+            || self.sqlstate.as_str() == "40003"
+            || self.sqlstate == SqlState::INTERNAL_ERROR
+                && self.asks_to_try_again()
+                && !self.is_schema_mismatch()
+    }
+
+    /// Returns whether YugabyteDB rejected a request because of an outdated schema, before applying it.
+    #[must_use]
+    pub fn is_schema_mismatch(&self) -> bool {
+        const MISMATCHES: [&str; 3] =
+            ["schema version mismatch", "catalog version mismatch", "mismatched_schema"];
+        let context = self.others.iter().filter(|(letter, _)| *letter == 'W').map(|(_, text)| text);
+        [&self.message].into_iter().chain(&self.detail).chain(context).any(|text| {
+            let text = text.to_ascii_lowercase();
+            MISMATCHES.iter().any(|mismatch| text.contains(mismatch))
+        })
+    }
+
+    fn asks_to_try_again(&self) -> bool {
+        self.message.to_ascii_lowercase().contains("try again")
     }
 }
 

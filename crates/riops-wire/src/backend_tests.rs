@@ -170,19 +170,53 @@ fn rejects_a_row_with_a_wrong_column_count() {
     assert!(matches!(Message::decode(frame), Err(DecodeError::Malformed { tag: b'D', .. })));
 }
 
-#[test]
-fn classifies_retryable_errors_by_sqlstate_and_message() {
-    let error = |sqlstate: &str, message: &str| ServerError {
+fn error(sqlstate: &str, message: &str) -> ServerError {
+    ServerError {
         severity: "ERROR".to_owned(),
         sqlstate: SqlState::parse(sqlstate),
         message: message.to_owned(),
         detail: None,
         hint: None,
         others: Vec::new(),
-    };
+    }
+}
+
+#[test]
+fn classifies_retryable_errors_by_sqlstate_and_message() {
     assert!(error("40001", "could not serialize access").is_retryable());
     assert!(error("40P01", "deadlock detected").is_retryable());
     assert!(error("XX000", "The Catalog Version Mismatch: x").is_retryable());
+    assert!(error("XX000", "expected: 3, got: 2: MISMATCHED_SCHEMA").is_retryable());
+    assert!(error("XX000", "Operation failed. Try again").is_retryable());
+    let in_detail = ServerError {
+        detail: Some("Catalog Version Mismatch: expected 2".to_owned()),
+        ..error("XX000", "query failed")
+    };
+    assert!(in_detail.is_retryable());
+    let in_context = ServerError {
+        others: vec![('W', "Catalog Version Mismatch".to_owned())],
+        ..error("XX000", "query failed")
+    };
+    assert!(in_context.is_retryable());
     assert!(!error("XX000", "cache lookup failed").is_retryable());
     assert!(!error("23505", "duplicate key, try again").is_retryable());
+}
+
+#[test]
+fn only_failed_requests_to_the_storage_leave_the_outcome_unknown() {
+    for (sqlstate, message) in [
+        ("08006", "connection failure"),
+        ("40003", "statement completion unknown"),
+        ("XX000", "Operation failed. Try again: Write RPC timed out"),
+    ] {
+        assert!(error(sqlstate, message).leaves_outcome_unknown(), "{sqlstate} {message}");
+    }
+    // A request with an outdated schema is rejected before it is applied.
+    for (sqlstate, message) in [
+        ("XX000", "schema version mismatch for table, try again"),
+        ("XX000", "cache lookup failed"),
+        ("40001", "Operation expired, try again"),
+    ] {
+        assert!(!error(sqlstate, message).leaves_outcome_unknown(), "{sqlstate} {message}");
+    }
 }

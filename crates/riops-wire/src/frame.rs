@@ -124,7 +124,8 @@ impl FrameBuffer {
         let needed = length(self.unread(), self.limit)?.unwrap_or(HEADER_BYTES);
         let capacity = self.bytes.len();
         // With less than half of the buffer free, the next read would be a small one.
-        if self.start > 0 && (self.start + needed > capacity || capacity - self.end < capacity / 2) {
+        if self.start > 0 && (self.start + needed > capacity || capacity - self.end < capacity / 2)
+        {
             self.bytes.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;

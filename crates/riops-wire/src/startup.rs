@@ -382,7 +382,8 @@ mod tests {
     #[test]
     fn does_not_store_settings_longer_than_the_limit() {
         let mut startup = authenticated();
-        let (limit, longer) = ("x".repeat(PARAMETER_BYTES_MAX), "x".repeat(PARAMETER_BYTES_MAX + 1));
+        let (limit, longer) =
+            ("x".repeat(PARAMETER_BYTES_MAX), "x".repeat(PARAMETER_BYTES_MAX + 1));
         for (name, value) in
             [("search_path", longer.as_str()), (&longer, "a"), ("at_the_limit", &limit), ("a", "b")]
         {
