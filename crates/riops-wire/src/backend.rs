@@ -86,7 +86,7 @@ pub struct Columns<'a> {
 const COLUMN_BYTES: usize = 18;
 
 impl<'a> Columns<'a> {
-    /// Validates the body of a RowDescription. The simple protocol sends one for each result, so nothing
+    /// Validates the body of a `RowDescription`. The simple protocol sends one for each result, so nothing
     /// is copied.
     fn decode(cursor: &mut Cursor<'a>) -> Result<Self, CursorError> {
         let count = cursor.count()?;
@@ -401,7 +401,7 @@ pub fn data_row(out: &mut Vec<u8>, values: &[Option<&[u8]>]) -> Result<(), Encod
     })
 }
 
-/// Appends a RowDescription with these column names; the types are left open.
+/// Appends a `RowDescription` with these column names; the types are left open.
 ///
 /// # Errors
 /// Returns [`EncodeError`] for a zero byte in a name or too many names.

@@ -154,6 +154,8 @@ struct Link {
     out: Vec<u8>,
     /// Number of bytes of `out` that have been sent.
     sent: usize,
+    /// Whether the poller has reported that the server closed the connection.
+    read_closed: bool,
 }
 
 /// A session of a stage. It outlives its connections.
@@ -190,8 +192,6 @@ pub(super) struct Session {
     pub(super) moving_home: bool,
     /// Whether unread bytes wait for the worker's next turn.
     pub(super) unread: bool,
-    /// Whether the poller has reported that the server closed the connection.
-    pub(super) read_closed: bool,
 }
 
 /// Maximum stored length of a plan, longer than the plan of any statement of riops.
@@ -238,7 +238,6 @@ impl Session {
             flavor: Flavor::PostgreSql,
             moving_home: false,
             unread: false,
-            read_closed: false,
         };
         session.attach(opened);
         session
@@ -248,13 +247,14 @@ impl Session {
     pub(super) fn attach(&mut self, opened: Opened) {
         let Opened { stream, received, process, node, flavor, .. } = opened;
         (self.process, self.node, self.flavor) = (process, node, flavor);
-        (self.moving_home, self.unread, self.read_closed) = (false, false, false);
+        (self.moving_home, self.unread) = (false, false);
         self.link = Some(Link {
             stream,
             received,
             pipeline: Pipeline::new(),
             out: Vec::with_capacity(256),
             sent: 0,
+            read_closed: false,
         });
         self.since_connect = 0;
         self.failed = None;
@@ -439,6 +439,15 @@ impl Session {
         link.out.clear();
         link.sent = 0;
         Ok(Flushed::All)
+    }
+
+    /// Returns whether the poller has reported that the server closed the connection, now with `closed` or
+    /// before. It reports a close only once, together with the last bytes.
+    pub(super) fn is_read_closed(&mut self, closed: bool) -> bool {
+        self.link.as_mut().is_some_and(|link| {
+            link.read_closed |= closed;
+            link.read_closed
+        })
     }
 
     /// Reads from the socket once.

@@ -94,13 +94,14 @@ impl Authority {
             Err(error) => return Some(error),
         };
         let name = ServerName::try_from("localhost").unwrap();
-        let verified = verifier.verify_server_cert(&self.server, &[], &name, &[], UnixTime::now());
-        verified.err().map(|error| describe_error(&std::io::Error::other(error)))
+        let result = verifier.verify_server_cert(&self.server, &[], &name, &[], UnixTime::now());
+        result.err().map(|error| describe_error(&std::io::Error::other(error)))
     }
 }
 
 fn assert_error(found: Option<String>, text: &str) {
-    assert!(found.as_ref().is_some_and(|found| found.contains(text)), "{text}: {found:?}");
+    let found = found.unwrap_or_default();
+    assert!(found.contains(text), "{text}: {found}");
 }
 
 #[test]

@@ -205,8 +205,8 @@ fn a_change_rejected_because_of_an_outdated_schema_is_retried() {
 #[test]
 fn reads_a_large_reply_to_its_end_although_the_server_has_closed_the_connection() {
     let mut last = Vec::new();
-    for _ in 0..100 {
-        riops_wire::backend::data_row(&mut last, &[Some(&[0; 20_000])]).unwrap();
+    for _ in 0..200 {
+        riops_wire::backend::data_row(&mut last, &[Some(&[0; 10_000])]).unwrap();
     }
     let fields = [(b'S', "FATAL"), (b'C', "57P01"), (b'M', "terminating connection")];
     riops_wire::backend::error_response(&mut last, &fields).unwrap();

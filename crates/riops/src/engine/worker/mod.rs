@@ -340,10 +340,7 @@ impl<C: Clock> Worker<C> {
             let Some(session) = self.sessions.get_mut(number) else {
                 return;
             };
-            // The poller reports a close only once, together with the last bytes, so the end of the stream
-            // must be read now.
-            session.read_closed |= closed;
-            let closed = session.read_closed;
+            let closed = session.is_read_closed(closed);
             if session.unread || matches!(session.activity, Activity::Ended | Activity::Connect) {
                 return;
             }
@@ -362,6 +359,7 @@ impl<C: Clock> Worker<C> {
                 }
             }
             self.flush_session(number);
+            // After a close no event follows, so the end of the stream must be read now.
             if !filled.more && !closed {
                 return;
             }
