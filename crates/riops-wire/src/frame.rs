@@ -16,7 +16,7 @@ pub const HEADER_BYTES: usize = 5;
 pub const READ_BYTES_MAX: usize = 64 * 1024;
 /// Number of consecutive full reads after which the buffer grows to [`READ_BYTES_MAX`]. A reply that
 /// fills the initial buffer exactly once must not enlarge it.
-const FULL_READS: u8 = 2;
+pub const FULL_READS: u8 = 2;
 
 /// Invalid frame header. The connection cannot be used any further.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -14,6 +14,7 @@ use rand::rngs::SysRng;
 use rand::seq::SliceRandom;
 use rand::{SeedableRng, TryRng};
 use rand_xoshiro::SplitMix64;
+use riops_wire::frame::{FULL_READS, READ_BYTES_MAX};
 use riops_wire::frontend::SSL_REQUEST;
 use rustix::net::sockopt;
 use rustls::ClientConnection;
@@ -39,9 +40,24 @@ enum Socket {
 pub struct Stream {
     socket: Socket,
     tls: Option<Box<ClientConnection>>,
-    /// Whether the last read from the socket under TLS emptied it.
-    emptied: bool,
+    encrypted: Encrypted,
 }
+
+/// Bytes from the socket that the TLS library has not taken yet. The library reads 4 KiB at a time, which
+/// costs a large reply many system calls.
+#[derive(Debug, Default)]
+struct Encrypted {
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Number of consecutive reads that filled the buffer.
+    full_reads: u8,
+    /// Whether the socket and this buffer are empty and the stream has not ended.
+    exhausted: bool,
+}
+
+/// Initial size of the buffer of encrypted bytes. Records of PostgreSQL contain up to 8 KiB.
+const ENCRYPTED_BYTES: usize = 8 * 1024;
 
 /// Returns a random generator for the order of servers and addresses. It does not use the random
 /// seed of a run, so that several riops processes choose different orders.
@@ -90,7 +106,7 @@ impl Stream {
                 Socket::Tcp(stream)
             }
         };
-        Ok(Self { socket, tls: None, emptied: false })
+        Ok(Self { socket, tls: None, encrypted: Encrypted::default() })
     }
 
     /// Sends an `SSLRequest`.
@@ -130,7 +146,7 @@ impl Stream {
         while tls.is_handshaking() {
             send_tls(tls, &mut self.socket)?;
             if tls.is_handshaking() && tls.wants_read() {
-                self.emptied = receive_tls(tls, &mut self.socket)?;
+                self.encrypted.receive(tls, &mut self.socket)?;
             }
         }
         send_tls(tls, &mut self.socket)
@@ -169,7 +185,7 @@ impl Stream {
     #[must_use]
     pub fn may_have_more(&self, count: usize, space: usize) -> bool {
         // After a short read of a TLS stream no decrypted bytes remain. Encrypted ones may.
-        count == space || (self.is_encrypted() && !self.emptied)
+        count == space || (self.is_encrypted() && !self.encrypted.exhausted)
     }
 
     /// Switches between blocking and non-blocking mode.
@@ -242,41 +258,50 @@ fn send_tls(tls: &mut ClientConnection, socket: &mut Socket) -> io::Result<()> {
     Ok(())
 }
 
-/// Notes whether a read returned less than requested, which empties a stream socket (epoll(7)).
-struct Metered<'a> {
-    socket: &'a mut Socket,
-    short: bool,
-}
-
-impl Read for Metered<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.socket.read(buffer)?;
-        self.short = count < buffer.len();
-        Ok(count)
-    }
-}
-
-/// Reads once from the socket and decrypts the data. Returns whether the socket is empty now.
-fn receive_tls(tls: &mut ClientConnection, socket: &mut Socket) -> io::Result<bool> {
-    let mut metered = Metered { socket, short: false };
-    let closed = tls.read_tls(&mut metered)? == 0;
-    let short = metered.short;
-    let state = match tls.process_new_packets() {
-        Ok(state) => state,
-        Err(error) => {
-            // Send the TLS alert to the peer, if the socket is writable.
-            let _ = send_tls(tls, socket);
-            return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+impl Encrypted {
+    /// Reads from the socket, unless bytes of the last read are left, and decrypts a part of them.
+    fn receive(&mut self, tls: &mut ClientConnection, socket: &mut Socket) -> io::Result<()> {
+        self.exhausted = false;
+        if self.start == self.end {
+            self.fill(socket)?;
         }
-    };
-    if closed && tls.is_handshaking() {
-        return Err(io::Error::new(
-            io::ErrorKind::UnexpectedEof,
-            "the server closed the connection during the TLS handshake",
-        ));
+        let mut rest = self.bytes.get(self.start..self.end).unwrap_or_default();
+        let taken = tls.read_tls(&mut rest)?;
+        self.start += taken;
+        let state = match tls.process_new_packets() {
+            Ok(state) => state,
+            Err(error) => {
+                // Send the TLS alert to the peer, if the socket is writable.
+                let _ = send_tls(tls, socket);
+                return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+            }
+        };
+        if taken == 0 && tls.is_handshaking() {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the server closed the connection during the TLS handshake",
+            ));
+        }
+        // A read that did not fill the buffer has emptied the socket (epoll(7)). The end of the stream is
+        // still to be read, without another event.
+        self.exhausted =
+            self.start == self.end && self.full_reads == 0 && taken > 0 && !state.peer_has_closed();
+        Ok(())
     }
-    // The end of the stream is still to be read, without another event.
-    Ok(short && !closed && !state.peer_has_closed())
+
+    /// Reads once from the socket; grows like the buffer of decrypted bytes.
+    fn fill(&mut self, socket: &mut Socket) -> io::Result<()> {
+        if self.bytes.is_empty() {
+            self.bytes.resize(ENCRYPTED_BYTES, 0);
+        } else if self.full_reads >= FULL_READS && self.bytes.len() < READ_BYTES_MAX {
+            self.bytes.resize(READ_BYTES_MAX, 0);
+        }
+        (self.start, self.end) = (0, 0);
+        self.end = socket.read(&mut self.bytes)?;
+        self.full_reads =
+            if self.end < self.bytes.len() { 0 } else { self.full_reads.saturating_add(1) };
+        Ok(())
+    }
 }
 
 impl Read for Stream {
@@ -291,8 +316,7 @@ impl Read for Stream {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 other => return other,
             }
-            self.emptied = false;
-            self.emptied = receive_tls(tls, &mut self.socket)?;
+            self.encrypted.receive(tls, &mut self.socket)?;
         }
     }
 }

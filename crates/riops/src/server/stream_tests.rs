@@ -46,7 +46,8 @@ impl Pair {
         ours.set_nonblocking(true).unwrap();
         theirs.set_nonblocking(true).unwrap();
         let tls = Tls::new(&settings).unwrap().connect("localhost").unwrap();
-        let mut client = Stream { socket: Socket::Unix(ours), tls: None, emptied: false };
+        let socket = Socket::Unix(ours);
+        let mut client = Stream { socket, tls: None, encrypted: Encrypted::default() };
         client.encrypt(tls);
         let server = ServerConnection::new(Arc::new(config)).unwrap();
         let mut pair = Self { client, server, socket: theirs };
@@ -122,6 +123,27 @@ fn reads_all_bytes_of_a_tls_stream_before_it_reports_an_empty_socket() {
         }
         assert!(found == sent, "{size}: {}", found.len());
     }
+}
+
+#[test]
+fn reads_a_large_reply_over_tls_in_pieces_of_64_kib() {
+    const RECORDS: usize = 11;
+    const BYTES: usize = 8_192;
+    let mut pair = Pair::new("TLSv1.3");
+    sockopt::set_socket_send_buffer_size(&pair.socket, 1 << 20).unwrap();
+    for _ in 0..RECORDS {
+        pair.reply(&[7; BYTES]);
+    }
+    let (mut found, mut sizes) = (0, Vec::new());
+    let mut buffer = vec![0; READ_BYTES_MAX];
+    while found < RECORDS * BYTES {
+        found += pair.client.read(&mut buffer).unwrap();
+        sizes.push(pair.client.encrypted.end);
+    }
+    sizes.dedup();
+    // The first size occurs twice. Each record has 22 bytes of overhead.
+    let rest = RECORDS * (BYTES + 22) - 2 * BYTES - READ_BYTES_MAX;
+    assert_eq!(sizes, [BYTES, READ_BYTES_MAX, rest]);
 }
 
 #[test]
