@@ -26,6 +26,7 @@ use pgwire::api::{ClientInfo, ClientPortalStore, PgWireServerHandlers};
 use pgwire::error::{ErrorInfo, PgWireError, PgWireResult};
 use pgwire::messages::copy::{CopyData, CopyDone};
 use pgwire::messages::data::DataRow;
+use pgwire::messages::response::TransactionStatus;
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
 
 /// The `server_version` that it reports at connect.
@@ -307,7 +308,7 @@ impl ExtendedQueryHandler for Session {
 
     async fn do_query<C>(
         &self,
-        _client: &mut C,
+        client: &mut C,
         portal: &Portal<Self::Statement>,
         _max_rows: usize,
     ) -> PgWireResult<Response>
@@ -319,6 +320,10 @@ impl ExtendedQueryHandler for Session {
     {
         let sql = &portal.statement.statement;
         self.record(sql);
+        if sql == "commit" {
+            // As in PostgreSQL, the transaction has ended even if its commit fails.
+            client.set_transaction_status(TransactionStatus::Idle);
+        }
         let parameters: Vec<String> = portal
             .parameters
             .iter()

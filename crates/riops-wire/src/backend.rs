@@ -75,6 +75,39 @@ impl<'a> Row<'a> {
     }
 }
 
+/// The columns of a result; their names are decoded in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Columns<'a> {
+    count: u16,
+    fields: &'a [u8],
+}
+
+/// Bytes after each name: table OID, column number, type OID, type size, type modifier, format.
+const COLUMN_BYTES: usize = 18;
+
+impl<'a> Columns<'a> {
+    /// Validates the body of a `RowDescription`. The simple protocol sends one for each result, so nothing
+    /// is copied.
+    fn decode(cursor: &mut Cursor<'a>) -> Result<Self, CursorError> {
+        let count = cursor.count()?;
+        let fields = cursor.rest();
+        for _ in 0..count {
+            cursor.text()?;
+            cursor.bytes(COLUMN_BYTES)?;
+        }
+        Ok(Self { count, fields })
+    }
+
+    /// Returns the names of the columns in order.
+    pub fn names(self) -> impl Iterator<Item = &'a str> {
+        let mut cursor = Cursor::new(self.fields);
+        (0..self.count).map_while(move |_| {
+            let name = cursor.text().ok()?;
+            cursor.bytes(COLUMN_BYTES).ok().map(|_| name)
+        })
+    }
+}
+
 /// Fields of an error or a notice, each with a one-byte code and a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fields<'a>(&'a [u8]);
@@ -158,28 +191,44 @@ impl ServerError {
 
 impl ServerError {
     /// Returns whether the same transaction may succeed when retried: after a serialization failure, a
-    /// deadlock, or YugabyteDB's errors about a schema that has just changed.
+    /// deadlock, or YugabyteDB's errors about a schema that has just changed or a request to try again.
+    ///
+    /// A write must not be retried if [`Self::leaves_outcome_unknown`] and it may have been committed.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        let contains = |text: &str| self.message.to_ascii_lowercase().contains(text);
         match self.sqlstate {
             SqlState::SERIALIZATION_FAILURE | SqlState::DEADLOCK_DETECTED => true,
-            SqlState::INTERNAL_ERROR => {
-                contains("schema version mismatch")
-                    || contains("catalog version mismatch")
-                    || contains("try again")
-            }
+            SqlState::INTERNAL_ERROR => self.is_schema_mismatch() || self.asks_to_try_again(),
             _ => false,
         }
     }
-}
 
-impl ServerError {
-    /// Returns whether the outcome of the transaction is unknown to the server itself: its own
-    /// connection to the storage failed, or it reports `statement_completion_unknown`.
+    /// Returns whether the outcome of a commit that this error answers is unknown to the server itself: its
+    /// own connection to the storage failed, it reports `statement_completion_unknown`, or YugabyteDB
+    /// reports the failure of a request to its storage, which has the SQLSTATE of an internal error.
     #[must_use]
     pub fn leaves_outcome_unknown(&self) -> bool {
-        self.sqlstate.class() == "08" || self.sqlstate.as_str() == "40003"
+        self.sqlstate.class() == "08"
+            || self.sqlstate.as_str() == "40003"
+            || self.sqlstate == SqlState::INTERNAL_ERROR
+                && self.asks_to_try_again()
+                && !self.is_schema_mismatch()
+    }
+
+    /// Returns whether YugabyteDB rejected a request because of an outdated schema, before applying it.
+    #[must_use]
+    pub fn is_schema_mismatch(&self) -> bool {
+        const MISMATCHES: [&str; 3] =
+            ["schema version mismatch", "catalog version mismatch", "mismatched_schema"];
+        let context = self.others.iter().filter(|(letter, _)| *letter == 'W').map(|(_, text)| text);
+        [&self.message].into_iter().chain(&self.detail).chain(context).any(|text| {
+            let text = text.to_ascii_lowercase();
+            MISMATCHES.iter().any(|mismatch| text.contains(mismatch))
+        })
+    }
+
+    fn asks_to_try_again(&self) -> bool {
+        self.message.to_ascii_lowercase().contains("try again")
     }
 }
 
@@ -262,8 +311,8 @@ pub enum Message<'a> {
     PortalSuspended,
     /// The server is ready for the next request.
     ReadyForQuery(TransactionStatus),
-    /// Names of the result columns.
-    RowDescription(Vec<&'a str>),
+    /// The columns of the result that follows.
+    RowDescription(Columns<'a>),
 }
 
 impl<'a> Message<'a> {
@@ -332,13 +381,9 @@ impl<'a> Message<'a> {
                     TransactionStatus::Failed => b"E",
                 },
             ),
-            Self::RowDescription(names) => message(out, b'T', |out| {
-                count(out, "columns", names.len())?;
-                for name in names {
-                    text(out, name)?;
-                    // Table OID, column number, type OID, type size, type modifier, format: unused.
-                    out.extend_from_slice(&[0; 18]);
-                }
+            Self::RowDescription(columns) => message(out, b'T', |out| {
+                out.extend_from_slice(&columns.count.to_be_bytes());
+                out.extend_from_slice(columns.fields);
                 Ok(())
             }),
         }
@@ -353,6 +398,21 @@ pub fn data_row(out: &mut Vec<u8>, values: &[Option<&[u8]>]) -> Result<(), Encod
     message(out, b'D', |out| {
         count(out, "columns", values.len())?;
         values.iter().try_for_each(|each| value(out, *each))
+    })
+}
+
+/// Appends a `RowDescription` with these column names; the types are left open.
+///
+/// # Errors
+/// Returns [`EncodeError`] for a zero byte in a name or too many names.
+pub fn row_description(out: &mut Vec<u8>, names: &[&str]) -> Result<(), EncodeError> {
+    message(out, b'T', |out| {
+        count(out, "columns", names.len())?;
+        for name in names {
+            text(out, name)?;
+            out.extend_from_slice(&[0; COLUMN_BYTES]);
+        }
+        Ok(())
     })
 }
 
@@ -453,15 +513,7 @@ fn decode_body(tag: u8, bytes: &[u8]) -> Result<Option<Message<'_>>, CursorError
         }
         b'R' => Message::Authentication(authentication(&mut body)?),
         b'S' => Message::ParameterStatus { name: body.text()?, value: body.text()? },
-        b'T' => Message::RowDescription(
-            (0..body.count()?)
-                .map(|_| {
-                    let name = body.text()?;
-                    body.bytes(18)?;
-                    Ok(name)
-                })
-                .collect::<Result<_, _>>()?,
-        ),
+        b'T' => Message::RowDescription(Columns::decode(&mut body)?),
         b't' => Message::ParameterDescription(
             (0..body.count()?)
                 .map(|_| body.i32().map(i32::cast_unsigned))

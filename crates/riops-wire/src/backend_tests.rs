@@ -15,6 +15,7 @@ struct Parts {
     flag: bool,
     columns: u16,
     row: Vec<u8>,
+    description: Vec<u8>,
     fields: Vec<u8>,
 }
 
@@ -38,7 +39,13 @@ prop_compose! {
         let mut error = Vec::new();
         let borrowed: Vec<_> = fields.iter().map(|(letter, text)| (*letter, text.as_str())).collect();
         error_response(&mut error, &borrowed).unwrap();
-        Parts { kind, step, texts, names, oids, data, number, flag, columns, row, fields: error }
+        let mut description = Vec::new();
+        let borrowed: Vec<_> = names.iter().map(String::as_str).collect();
+        row_description(&mut description, &borrowed).unwrap();
+        Parts {
+            kind, step, texts, names, oids, data, number, flag, columns, row, description,
+            fields: error,
+        }
     }
 }
 
@@ -82,7 +89,7 @@ fn message_of(parts: &Parts) -> Message<'_> {
         17 => Message::ParseComplete,
         18 => Message::PortalSuspended,
         19 => Message::ReadyForQuery(TransactionStatus::Open),
-        20 => Message::RowDescription(parts.names.iter().map(String::as_str).collect()),
+        20 => decoded(&parts.description),
         _ => match decoded(&parts.fields) {
             Message::ErrorResponse(fields) => Message::NoticeResponse(fields),
             other => other,
@@ -110,6 +117,27 @@ proptest! {
         let found: Vec<_> = row.values().map(Result::unwrap).collect();
         prop_assert_eq!(found, borrowed);
     }
+}
+
+proptest! {
+    #[test]
+    fn decodes_the_encoded_names_of_the_columns(
+        names in prop::collection::vec("[^\0]{0,20}", 0..6),
+    ) {
+        let borrowed: Vec<_> = names.iter().map(String::as_str).collect();
+        let mut bytes = Vec::new();
+        row_description(&mut bytes, &borrowed).unwrap();
+        let Message::RowDescription(columns) = decoded(&bytes) else { panic!("no columns") };
+        prop_assert_eq!(columns.names().collect::<Vec<_>>(), borrowed);
+    }
+}
+
+#[test]
+fn rejects_a_truncated_row_description() {
+    let mut bytes = Vec::new();
+    row_description(&mut bytes, &["count"]).unwrap();
+    let frame = Frame { tag: b'T', body: &bytes[5..bytes.len() - 1] };
+    assert!(matches!(Message::decode(frame), Err(DecodeError::Malformed { tag: b'T', .. })));
 }
 
 #[test]
@@ -142,19 +170,53 @@ fn rejects_a_row_with_a_wrong_column_count() {
     assert!(matches!(Message::decode(frame), Err(DecodeError::Malformed { tag: b'D', .. })));
 }
 
-#[test]
-fn classifies_retryable_errors_by_sqlstate_and_message() {
-    let error = |sqlstate: &str, message: &str| ServerError {
+fn error(sqlstate: &str, message: &str) -> ServerError {
+    ServerError {
         severity: "ERROR".to_owned(),
         sqlstate: SqlState::parse(sqlstate),
         message: message.to_owned(),
         detail: None,
         hint: None,
         others: Vec::new(),
-    };
+    }
+}
+
+#[test]
+fn classifies_retryable_errors_by_sqlstate_and_message() {
     assert!(error("40001", "could not serialize access").is_retryable());
     assert!(error("40P01", "deadlock detected").is_retryable());
     assert!(error("XX000", "The Catalog Version Mismatch: x").is_retryable());
+    assert!(error("XX000", "expected: 3, got: 2: MISMATCHED_SCHEMA").is_retryable());
+    assert!(error("XX000", "Operation failed. Try again").is_retryable());
+    let in_detail = ServerError {
+        detail: Some("Catalog Version Mismatch: expected 2".to_owned()),
+        ..error("XX000", "query failed")
+    };
+    assert!(in_detail.is_retryable());
+    let in_context = ServerError {
+        others: vec![('W', "Catalog Version Mismatch".to_owned())],
+        ..error("XX000", "query failed")
+    };
+    assert!(in_context.is_retryable());
     assert!(!error("XX000", "cache lookup failed").is_retryable());
     assert!(!error("23505", "duplicate key, try again").is_retryable());
+}
+
+#[test]
+fn only_failed_requests_to_the_storage_leave_the_outcome_unknown() {
+    for (sqlstate, message) in [
+        ("08006", "connection failure"),
+        ("40003", "statement completion unknown"),
+        ("XX000", "Operation failed. Try again: Write RPC timed out"),
+    ] {
+        assert!(error(sqlstate, message).leaves_outcome_unknown(), "{sqlstate} {message}");
+    }
+    // A request with an outdated schema is rejected before it is applied.
+    for (sqlstate, message) in [
+        ("XX000", "schema version mismatch for table, try again"),
+        ("XX000", "cache lookup failed"),
+        ("40001", "Operation expired, try again"),
+    ] {
+        assert!(!error(sqlstate, message).leaves_outcome_unknown(), "{sqlstate} {message}");
+    }
 }

@@ -11,6 +11,13 @@ pub const FRAME_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Length of the frame header (tag and length), in bytes.
 pub const HEADER_BYTES: usize = 5;
 
+/// Maximum size of one read, in bytes. A buffer whose frames are smaller grows to this size while full
+/// reads show that more bytes are waiting.
+pub const READ_BYTES_MAX: usize = 64 * 1024;
+/// Number of consecutive full reads after which the buffer grows to [`READ_BYTES_MAX`]. A reply that
+/// fills the initial buffer exactly once must not enlarge it.
+pub const FULL_READS: u8 = 2;
+
 /// Invalid frame header. The connection cannot be used any further.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
@@ -89,6 +96,8 @@ pub struct FrameBuffer {
     start: usize,
     end: usize,
     limit: usize,
+    /// Number of consecutive reads that filled the space.
+    full_reads: u8,
 }
 
 /// Large enough for a reply of a benchmark statement; 1,000 sessions use 8 MiB.
@@ -98,11 +107,12 @@ impl FrameBuffer {
     /// Creates an empty buffer for frames of at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { bytes: vec![0; INITIAL_BYTES.min(limit.max(HEADER_BYTES))], start: 0, end: 0, limit }
+        let bytes = vec![0; INITIAL_BYTES.min(limit.max(HEADER_BYTES))];
+        Self { bytes, start: 0, end: 0, limit, full_reads: 0 }
     }
 
-    /// Returns the free space for the next read, which is never empty. Moves unread bytes to the front
-    /// and grows if the current frame does not fit.
+    /// Returns the space for the next read: never empty, at most [`READ_BYTES_MAX`]. Moves unread bytes to
+    /// the front, and grows only if the current frame still does not fit, or after several full reads.
     ///
     /// # Errors
     /// Returns [`FrameError`] if the current frame is invalid or exceeds the limit.
@@ -110,22 +120,35 @@ impl FrameBuffer {
         if self.start == self.end {
             self.start = 0;
             self.end = 0;
-        } else if self.end == self.bytes.len() {
+        }
+        let needed = length(self.unread(), self.limit)?.unwrap_or(HEADER_BYTES);
+        let capacity = self.bytes.len();
+        // With less than half of the buffer free, the next read would be a small one.
+        if self.start > 0 && (self.start + needed > capacity || capacity - self.end < capacity / 2)
+        {
             self.bytes.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;
         }
-        let needed = length(self.unread(), self.limit)?.unwrap_or(HEADER_BYTES);
-        if self.start + needed > self.bytes.len() || self.end == self.bytes.len() {
-            let target = (self.start + needed).max(self.end + 1);
-            self.bytes.resize(target.next_power_of_two(), 0);
+        let mut target = capacity;
+        if needed > capacity || self.end == capacity {
+            target = needed.max(self.end + 1).next_power_of_two();
         }
-        Ok(self.bytes.get_mut(self.end..).unwrap_or_default())
+        if self.full_reads >= FULL_READS {
+            target = target.max(READ_BYTES_MAX.min(self.limit));
+        }
+        if target > capacity {
+            self.bytes.resize(target, 0);
+        }
+        let end = self.bytes.len().min(self.end + READ_BYTES_MAX);
+        Ok(self.bytes.get_mut(self.end..end).unwrap_or_default())
     }
 
     /// Records that the first `count` bytes of [`Self::space`] were filled.
     pub fn filled(&mut self, count: usize) {
-        self.end = (self.end + count).min(self.bytes.len());
+        let space = (self.bytes.len() - self.end).min(READ_BYTES_MAX);
+        self.full_reads = if count < space { 0 } else { self.full_reads.saturating_add(1) };
+        self.end += count.min(space);
     }
 
     /// Appends a copy of `bytes`, for callers that already hold the bytes.
@@ -220,6 +243,59 @@ mod tests {
         buffer.extend(&[b'D', 0x7f, 0xff, 0xff, 0xff]).unwrap();
         assert!(matches!(buffer.next_frame(), Err(FrameError::TooLarge { limit: 100, .. })));
         assert!(buffer.space().is_err());
+    }
+
+    #[test]
+    fn compacts_before_it_grows() {
+        let mut buffer = FrameBuffer::new(FRAME_BYTES_MAX);
+        let stream = encoded(&[(b'D', vec![1; 5_000]), (b'D', vec![2; 6_000])]);
+        let (now, later) = stream.split_at(5_100);
+        buffer.extend(now).unwrap();
+        assert_eq!(buffer.next_frame().unwrap().unwrap().body.len(), 5_000);
+        // The second frame begins at 5,005 and needs 6,005 of 8,192 bytes.
+        buffer.extend(later).unwrap();
+        assert_eq!(buffer.next_frame().unwrap().unwrap().body, [2; 6_000]);
+        assert_eq!(buffer.bytes.len(), INITIAL_BYTES);
+    }
+
+    /// Reads `stream` as a socket would deliver it and returns the sizes of the reads.
+    fn read_sizes(buffer: &mut FrameBuffer, mut stream: &[u8]) -> Vec<usize> {
+        let mut sizes = Vec::new();
+        while !stream.is_empty() {
+            let space = buffer.space().unwrap();
+            let size = space.len().min(stream.len());
+            let (now, later) = stream.split_at(size);
+            space[..size].copy_from_slice(now);
+            buffer.filled(size);
+            sizes.push(size);
+            stream = later;
+            while buffer.next_frame().unwrap().is_some() {}
+        }
+        sizes
+    }
+
+    #[test]
+    fn reads_up_to_64_kib_after_two_full_reads() {
+        let mut buffer = FrameBuffer::new(FRAME_BYTES_MAX);
+        // Frames of 64 bytes: no partial frame remains after a read.
+        let large = encoded(&vec![(b'D', vec![0; 59]); 10_000]);
+        let sizes = read_sizes(&mut buffer, &large);
+        assert_eq!(sizes[..4], [8_192, 8_192, 65_536, 65_536]);
+        assert!(sizes.iter().all(|&size| size <= READ_BYTES_MAX));
+        // Small replies do not enlarge the buffer, however many there are.
+        let mut buffer = FrameBuffer::new(FRAME_BYTES_MAX);
+        for _ in 0..100 {
+            assert_eq!(read_sizes(&mut buffer, &large[..8_128]), [8_128]);
+        }
+        assert_eq!(buffer.bytes.len(), INITIAL_BYTES);
+    }
+
+    #[test]
+    fn a_large_frame_is_read_in_bounded_pieces() {
+        let mut buffer = FrameBuffer::new(FRAME_BYTES_MAX);
+        let sizes = read_sizes(&mut buffer, &encoded(&[(b'D', vec![7; 3_000_000])]));
+        assert_eq!(sizes.iter().sum::<usize>(), 3_000_005);
+        assert!(sizes.iter().all(|&size| size <= READ_BYTES_MAX), "{sizes:?}");
     }
 
     #[test]

@@ -125,13 +125,13 @@ mod tests {
             Message::ReadyForQuery(TransactionStatus::Idle),
             Message::ParseComplete,
             Message::ParameterDescription(vec![20, 20]),
-            Message::RowDescription(vec!["count", "max"]),
             Message::CopyInResponse(CopyStart { binary: true, columns: 3 }),
             Message::BindComplete,
         ];
         for message in &connect {
             message.encode(&mut out).unwrap();
         }
+        backend::row_description(&mut out, &["count", "max"]).unwrap();
         backend::data_row(&mut out, &[Some(&[0; 8]), None]).unwrap();
         Message::CommandComplete("SELECT 1").encode(&mut out).unwrap();
         backend::error_response(&mut out, &[(b'C', "40001"), (b'M', "no")]).unwrap();

@@ -10,6 +10,11 @@ use crate::frontend::{self, EncodeError};
 
 /// Maximum number of reported settings; PostgreSQL 18 reports 15.
 const PARAMETERS_MAX: usize = 128;
+/// Maximum length of the name or the value of a stored setting, in bytes. Longer ones are not stored: a
+/// truncated value would be a wrong one, and riops needs only short ones such as `server_version`.
+const PARAMETER_BYTES_MAX: usize = 4096;
+/// Maximum length of the secret key for cancel requests in protocol 3.2, in bytes; 3.0 has 4 bytes.
+const SECRET_BYTES_MAX: usize = 256;
 /// Maximum number of messages before the first ReadyForQuery. A server that sends more does not
 /// complete the startup.
 const MESSAGES_MAX: usize = 1_000;
@@ -169,12 +174,21 @@ impl Startup {
             }
             Message::NoticeResponse(_) | Message::NegotiateProtocolVersion => Ok(false),
             Message::ParameterStatus { name, value } if self.authenticated => {
-                if self.session_info.parameters.len() < PARAMETERS_MAX {
+                if self.session_info.parameters.len() < PARAMETERS_MAX
+                    && name.len().max(value.len()) <= PARAMETER_BYTES_MAX
+                {
                     self.session_info.parameters.push(((*name).to_owned(), (*value).to_owned()));
                 }
                 Ok(false)
             }
             Message::BackendKeyData { process, secret } if self.authenticated => {
+                if secret.len() > SECRET_BYTES_MAX {
+                    let length = secret.len();
+                    let text = format!(
+                        "a secret key of {length} bytes, which exceeds the limit of {SECRET_BYTES_MAX}"
+                    );
+                    return Err(StartupError::Unexpected(text));
+                }
                 self.session_info.process = *process;
                 self.session_info.secret = secret.to_vec();
                 Ok(false)
@@ -355,6 +369,42 @@ mod tests {
         let session_info = startup.into_session_info();
         assert_eq!(session_info.parameter("server_version"), Some("18.1"));
         assert_eq!((session_info.process, session_info.secret), (7, vec![1, 2, 3, 4]));
+    }
+
+    /// Returns a startup that the server has authenticated.
+    fn authenticated() -> Startup {
+        let mut startup = Startup::begin(&credentials(None), &mut Vec::new()).unwrap();
+        let ok = Message::Authentication(Authentication::Ok);
+        startup.receive(&ok, &mut Vec::new()).unwrap();
+        startup
+    }
+
+    #[test]
+    fn does_not_store_settings_longer_than_the_limit() {
+        let mut startup = authenticated();
+        let (limit, longer) =
+            ("x".repeat(PARAMETER_BYTES_MAX), "x".repeat(PARAMETER_BYTES_MAX + 1));
+        for (name, value) in
+            [("search_path", longer.as_str()), (&longer, "a"), ("at_the_limit", &limit), ("a", "b")]
+        {
+            let status = Message::ParameterStatus { name, value };
+            assert_eq!(startup.receive(&status, &mut Vec::new()), Ok(false));
+        }
+        let found = startup.into_session_info();
+        let names: Vec<_> = found.parameters.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["at_the_limit", "a"]);
+    }
+
+    #[test]
+    fn rejects_a_secret_key_longer_than_the_protocol_allows() {
+        let key = |length: usize| {
+            let secret = vec![1; length];
+            let mut startup = authenticated();
+            let message = Message::BackendKeyData { process: 7, secret: &secret };
+            startup.receive(&message, &mut Vec::new()).map(|_| startup.into_session_info().secret)
+        };
+        assert_eq!(key(SECRET_BYTES_MAX).unwrap().len(), SECRET_BYTES_MAX);
+        assert!(matches!(key(SECRET_BYTES_MAX + 1), Err(StartupError::Unexpected(_))));
     }
 
     #[test]

@@ -58,7 +58,9 @@ impl Certificates {
         created.signed("foreign-client", &parameters("u_cert", &[]), &other);
         let (itself, key) = authority("localhost");
         created.write("self-signed", &itself.self_signed(&key).unwrap().pem(), Some(&key));
-        created.revocation_list(&ca);
+        created.revocation_list("revocations", &ca, 2100);
+        created.revocation_list("expired-revocations", &ca, 2026);
+        created.revocation_list("foreign-revocations", &other, 2100);
         created
     }
 
@@ -67,10 +69,11 @@ impl Certificates {
         Self { folder }
     }
 
-    fn revocation_list(&self, ca: &Issuer<'_, KeyPair>) {
+    /// Writes a list that expires at the end of January of this year.
+    fn revocation_list(&self, name: &str, ca: &Issuer<'_, KeyPair>, expires: i32) {
         let list = CertificateRevocationListParams {
             this_update: date_time_ymd(2026, 1, 1),
-            next_update: date_time_ymd(2100, 1, 1),
+            next_update: date_time_ymd(expires, 1, 31),
             crl_number: SerialNumber::from(1),
             issuing_distribution_point: None,
             revoked_certs: vec![RevokedCertParams {
@@ -82,7 +85,7 @@ impl Certificates {
             key_identifier_method: KeyIdMethod::Sha256,
         };
         let pem = list.signed_by(ca).unwrap().pem().unwrap();
-        self.write("revocations", &pem, None);
+        self.write(name, &pem, None);
     }
 
     fn signed(&self, name: &str, parameters: &CertificateParams, issuer: &Issuer<'_, KeyPair>) {

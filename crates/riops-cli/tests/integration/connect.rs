@@ -158,8 +158,8 @@ impl TlsServer {
         format!("sslrootcert={}", self.client_certs.certificate(name).display())
     }
 
-    fn revocations(&self) -> String {
-        format!("sslcrl={}", self.client_certs.certificate("revocations").display())
+    fn revocations(&self, name: &str) -> String {
+        format!("sslcrl={}", self.client_certs.certificate(name).display())
     }
 }
 
@@ -192,8 +192,18 @@ fn ssl_modes_with_a_valid_certificate(server: &TlsServer) {
     // a session without TLS.
     case("u_trust", &format!("sslmode=require&{other_ca}"), Refused("UnknownIssuer"));
     case("u_trust", &format!("sslmode=prefer&{other_ca}"), Plain);
-    let crl = server.revocations();
-    case("u_trust", &format!("sslmode=verify-full&{ca}&{crl}"), Encrypted);
+    for (list, outcome) in [
+        ("revocations", Encrypted),
+        ("expired-revocations", Refused("revocation list (sslcrl, sslcrldir) has expired")),
+        ("foreign-revocations", Refused("is from the issuer of the server's certificate")),
+        ("missing", Refused("cannot use certificate revocation list")),
+        ("ca", Refused("it contains no revocation list")),
+    ] {
+        let crl = server.revocations(list);
+        case("u_trust", &format!("sslmode=verify-full&{ca}&{crl}"), outcome);
+        // Without a root certificate nothing is verified.
+        case("u_trust", &format!("sslmode=require&{crl}"), Encrypted);
+    }
 }
 
 fn tls_versions(server: &TlsServer) {
@@ -237,7 +247,7 @@ fn client_certificates(server: &TlsServer) {
 
 /// Each server certificate is invalid in one way.
 fn invalid_certificates(server: &TlsServer) {
-    let (ca, crl) = (server.root("ca"), server.revocations());
+    let (ca, crl) = (server.root("ca"), server.revocations("revocations"));
     let other_host = |rest: &str, outcome| server.other_host(rest, outcome);
     let with = |certificate: &str, cases: &[(&str, Outcome)]| {
         server.use_certificate(certificate);

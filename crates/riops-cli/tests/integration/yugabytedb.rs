@@ -225,6 +225,31 @@ fn a_lost_connection_costs_one_transaction_and_is_reconnected() {
 }
 
 #[test]
+fn an_internal_error_of_a_commit_has_an_unknown_outcome_and_is_not_retried() {
+    for (name, message, line) in [
+        ("again-at-commit", "Try again (yb/tserver/service_util.h:1): Leader not ready", "4"),
+        (
+            "timed-out-at-commit",
+            "Timed out: UpdateTransaction RPC timed out after 15.000s",
+            "4 --on-error continue",
+        ),
+    ] {
+        let run = run_with(name, "commit", 2, error("XX000", message), line).expect(0).json();
+        let stage = &run["stages"][0];
+        assert_eq!(
+            (&stage["unknown_commits"], &stage["retries"]),
+            (&1.into(), &0.into()),
+            "{name}"
+        );
+        assert_eq!(
+            (&stage["transactions"], &stage["outcomes"]["attempted"]),
+            (&3.into(), &4.into()),
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn other_errors_end_the_run_with_their_message() {
     for (name, sqlstate, message) in [
         ("not-supported", "0A000", "this is not yet supported"),

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
 
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
@@ -30,14 +31,18 @@ impl Alarm {
         Ok(Self { timer, set_for: None })
     }
 
-    /// Sets the timer to fire at `at`. Does nothing if it is already set to a future `at`.
-    pub(super) fn set(&mut self, at: Nanos, now: Nanos) -> io::Result<()> {
-        if self.set_for == Some(at) && at > now {
-            return Ok(());
+    /// Prepares a wait until `at` and returns the timeout for the poll: zero if `at` is due, else none, and
+    /// the timer wakes the poll. Makes a system call only if the timer must fire at another time than before.
+    pub(super) fn wait_until(&mut self, at: Nanos, now: Nanos) -> io::Result<Option<Duration>> {
+        if at <= now {
+            return Ok(Some(Duration::ZERO));
+        }
+        // The timer fires after `at`, so it has not fired yet.
+        if self.set_for == Some(at) {
+            return Ok(None);
         }
         self.set_for = Some(at);
-        // Zero would disarm the timer.
-        let wait = at.since(now).0.max(1);
+        let wait = at.since(now).0;
         let nanos = |nanos: u64| nanos.try_into().unwrap_or(i64::MAX);
         let value = Itimerspec {
             it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
@@ -47,6 +52,37 @@ impl Alarm {
             },
         };
         timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &value)?;
-        Ok(())
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mio::Poll;
+    use rustix::time::timerfd_gettime;
+
+    const HOUR: u64 = 3_600_000_000_000;
+
+    /// Returns the seconds until the timer fires; 0 if it is not set.
+    fn left_s(alarm: &Alarm) -> i64 {
+        timerfd_gettime(&alarm.timer).unwrap().it_value.tv_sec
+    }
+
+    #[test]
+    fn sets_the_timer_only_for_a_new_time_in_the_future() {
+        let poll = Poll::new().unwrap();
+        let mut alarm = Alarm::new(poll.registry(), Token(0)).unwrap();
+        for at in [Nanos(7), Nanos(8)] {
+            assert_eq!(alarm.wait_until(at, Nanos(8)).unwrap(), Some(Duration::ZERO));
+            assert_eq!(left_s(&alarm), 0);
+        }
+        assert_eq!(alarm.wait_until(Nanos(2 * HOUR), Nanos(0)).unwrap(), None);
+        assert!(left_s(&alarm) > 7_000);
+        // Setting it again would make it fire an hour from now.
+        assert_eq!(alarm.wait_until(Nanos(2 * HOUR), Nanos(HOUR)).unwrap(), None);
+        assert!(left_s(&alarm) > 7_000);
+        assert_eq!(alarm.wait_until(Nanos(3 * HOUR), Nanos(2 * HOUR)).unwrap(), None);
+        assert!((1_800..=3_600).contains(&left_s(&alarm)));
     }
 }

@@ -17,6 +17,7 @@ mod opening;
 mod result;
 mod schedule;
 mod session;
+mod session_error;
 mod shared;
 mod stage;
 mod threads;

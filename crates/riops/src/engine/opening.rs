@@ -14,7 +14,7 @@ use super::findings::{AccessFinding, Moment, note};
 use crate::host::Interrupt;
 use crate::plan::Protocol;
 use crate::server::nodes::Choice;
-use crate::server::{ConnInfo, Connection, ConnectionError, Nodes, Stream};
+use crate::server::{ConnInfo, Connection, ConnectionError, Flavor, Nodes, Stream};
 use crate::units::Nanos;
 use crate::workload::access::Access;
 use crate::workload::keys::{Purpose, stream};
@@ -48,6 +48,7 @@ pub(super) struct Opened {
     pub(super) took: Nanos,
     /// Number of the node, from 0.
     pub(super) node: usize,
+    pub(super) flavor: Flavor,
 }
 
 /// Opens a session on the first node that accepts it, its home node first.
@@ -114,9 +115,11 @@ fn open(
         connect_and_prepare(recipe, check_plans, &choice.conninfo, interrupt)?;
     let node = nodes.node_of(&mut connection, choice.node)?;
     let process = connection.session_info().process;
+    let version = connection.session_info().parameter("server_version");
+    let flavor = Flavor::from_server_version(version.unwrap_or_default());
     let (stream, received) = connection.into_parts();
     stream.set_nonblocking(true).map_err(ConnectionError::Io)?;
-    Ok(Opened { stream, received, findings, process, took: start.elapsed().into(), node })
+    Ok(Opened { stream, received, findings, process, took: start.elapsed().into(), node, flavor })
 }
 
 /// Opens a connection and runs everything that precedes the first transaction.

@@ -11,12 +11,12 @@ use riops_wire::backend::{Message, ServerError, TransactionStatus};
 use riops_wire::frame::FrameBuffer;
 use riops_wire::frontend;
 use riops_wire::pipeline::{Event, Pipeline};
-use riops_wire::sqlstate::SqlState;
 
 use super::findings::Moment;
 use super::opening::{Opened, Recipe};
+pub use super::session_error::SessionError;
 use crate::metrics::Queries;
-use crate::server::Stream;
+use crate::server::{Flavor, Stream};
 use crate::units::Nanos;
 use crate::workload::Generator;
 use crate::workload::access::Finding;
@@ -33,61 +33,6 @@ pub(super) enum Activity {
     Connect,
     /// Ended for good.
     Ended,
-}
-
-/// Error that ends a session or its connection.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SessionError {
-    /// The server returned an error for a statement.
-    #[error("statement failed: {0}")]
-    Server(Box<ServerError>),
-    /// The server returned an error for an EXPLAIN.
-    #[error("EXPLAIN of statement \"{statement}\" failed: {error}")]
-    Explain {
-        /// Name of the statement.
-        statement: String,
-        /// Error of the server.
-        error: Box<ServerError>,
-    },
-    /// The server closed the connection.
-    #[error("server closed the connection during the run{}", .0.as_ref().map_or_else(String::new, |error| format!(": {error}")))]
-    Closed(Option<Box<ServerError>>),
-    /// Reading or writing failed.
-    #[error("connection to the server was lost during the run: {0}")]
-    Io(String),
-    /// The server violated the wire protocol.
-    #[error("protocol violation by the server: {0}")]
-    Protocol(String),
-    /// A lost connection could not be replaced.
-    #[error("reconnect failed: {message}")]
-    Reconnect {
-        /// SQLSTATE of the server's error, or one of class 08.
-        sqlstate: SqlState,
-        /// Error of the last attempt.
-        message: String,
-    },
-    /// A transaction did not finish within the drain timeout.
-    #[error("transaction did not finish within {0} s after the end of the measurement")]
-    Drain(u64),
-}
-
-impl SessionError {
-    /// Returns the SQLSTATE of the server's error, or one of class 08 for a lost connection.
-    pub(super) fn sqlstate(&self) -> SqlState {
-        match self {
-            Self::Server(error) | Self::Explain { error, .. } | Self::Closed(Some(error)) => {
-                error.sqlstate
-            }
-            Self::Closed(None) | Self::Io(_) => SqlState::CONNECTION_FAILURE,
-            Self::Protocol(_) => SqlState::PROTOCOL_VIOLATION,
-            Self::Reconnect { sqlstate, .. } => *sqlstate,
-            Self::Drain(_) => SqlState::UNKNOWN,
-        }
-    }
-
-    fn protocol(error: &dyn std::fmt::Display) -> Self {
-        Self::Protocol(error.to_string())
-    }
 }
 
 /// A transaction in flight, from its intended start to its end, including all attempts.
@@ -109,6 +54,8 @@ pub(super) struct InFlight {
     pub(super) step: usize,
     /// Completed statements of all attempts.
     pub(super) queries: Queries,
+    /// Whether the last attempt was rolled back explicitly, which proves that it changed nothing.
+    rolled_back: bool,
 }
 
 impl InFlight {
@@ -122,6 +69,9 @@ impl InFlight {
 
     /// Returns whether the transaction may have been committed without an acknowledgment.
     pub(super) fn may_be_committed(&self) -> bool {
+        if self.rolled_back {
+            return false;
+        }
         if self.tx.is_autocommit() {
             return self.tx.step_effects(self.step).is_some();
         }
@@ -187,6 +137,14 @@ pub(super) enum Flushed {
     PeerClosed,
 }
 
+/// Result of one read from the socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Filled {
+    pub(super) bytes: usize,
+    /// Whether another read may return more bytes at once.
+    pub(super) more: bool,
+}
+
 /// A connection with its receive and send buffers.
 struct Link {
     stream: Stream,
@@ -196,6 +154,8 @@ struct Link {
     out: Vec<u8>,
     /// Number of bytes of `out` that have been sent.
     sent: usize,
+    /// Whether the poller has reported that the server closed the connection.
+    read_closed: bool,
 }
 
 /// A session of a stage. It outlives its connections.
@@ -226,8 +186,12 @@ pub(super) struct Session {
     pub(super) since_connect: u64,
     /// Number of the node that it is connected to, from 0.
     pub(super) node: usize,
+    /// Flavor of the server that it is connected to.
+    pub(super) flavor: Flavor,
     /// Whether the session must reconnect to its home node.
     pub(super) moving_home: bool,
+    /// Whether unread bytes wait for the worker's next turn.
+    pub(super) unread: bool,
 }
 
 /// Maximum stored length of a plan, longer than the plan of any statement of riops.
@@ -252,6 +216,7 @@ impl Session {
             attempt_started: Nanos(0),
             step: 0,
             queries: Queries::default(),
+            rolled_back: false,
         };
         let mut session = Self {
             spare: (0..depth).map(|_| flight()).collect(),
@@ -270,7 +235,9 @@ impl Session {
             process: 0,
             since_connect: 0,
             node: 0,
+            flavor: Flavor::PostgreSql,
             moving_home: false,
+            unread: false,
         };
         session.attach(opened);
         session
@@ -278,14 +245,16 @@ impl Session {
 
     /// Attaches a new connection.
     pub(super) fn attach(&mut self, opened: Opened) {
-        let Opened { stream, received, process, node, .. } = opened;
-        (self.process, self.node, self.moving_home) = (process, node, false);
+        let Opened { stream, received, process, node, flavor, .. } = opened;
+        (self.process, self.node, self.flavor) = (process, node, flavor);
+        (self.moving_home, self.unread) = (false, false);
         self.link = Some(Link {
             stream,
             received,
             pipeline: Pipeline::new(),
             out: Vec::with_capacity(256),
             sent: 0,
+            read_closed: false,
         });
         self.since_connect = 0;
         self.failed = None;
@@ -370,6 +339,7 @@ impl Session {
     /// from the failed step if each step commits separately.
     pub(super) fn queue(&mut self, mut flight: InFlight, now: Nanos) -> Result<(), SessionError> {
         flight.attempt_started = now;
+        flight.rolled_back = false;
         if !flight.tx.is_autocommit() {
             flight.step = 0;
             flight.outcome = Outcome::default();
@@ -471,10 +441,19 @@ impl Session {
         Ok(Flushed::All)
     }
 
-    /// Reads from the socket once; returns false if no more bytes are available for now.
-    pub(super) fn fill(&mut self) -> Result<bool, SessionError> {
+    /// Returns whether the poller has reported that the server closed the connection, now with `closed` or
+    /// before. It reports a close only once, together with the last bytes.
+    pub(super) fn is_read_closed(&mut self, closed: bool) -> bool {
+        self.link.as_mut().is_some_and(|link| {
+            link.read_closed |= closed;
+            link.read_closed
+        })
+    }
+
+    /// Reads from the socket once.
+    pub(super) fn fill(&mut self) -> Result<Filled, SessionError> {
         let Some(link) = &mut self.link else {
-            return Ok(false);
+            return Ok(Filled { bytes: 0, more: false });
         };
         let space = link.received.space().map_err(|error| SessionError::protocol(&error))?;
         let available = space.len();
@@ -482,12 +461,14 @@ impl Session {
             Ok(0) => Err(SessionError::Closed(self.failed.take())),
             Ok(count) => {
                 link.received.filled(count);
-                // After a short read a plain socket is empty, which saves another system call. With TLS
-                // bytes may remain.
-                Ok(count == available || link.stream.is_encrypted())
+                Ok(Filled { bytes: count, more: link.stream.may_have_more(count, available) })
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                Ok(Filled { bytes: 0, more: false })
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                Ok(Filled { bytes: 0, more: true })
+            }
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                 Err(SessionError::Closed(self.failed.take()))
             }
@@ -553,7 +534,10 @@ impl Session {
                 return Err(SessionError::Protocol(text));
             }
             let flight = self.in_flight.pop_front();
-            return Ok(flight.map(|flight| Ended::Failed(flight, error)));
+            return Ok(flight.map(|mut flight| {
+                flight.rolled_back = true;
+                Ended::Failed(flight, error)
+            }));
         }
         if let Some(flight) = self.in_flight.front_mut() {
             match failed {

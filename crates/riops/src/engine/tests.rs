@@ -16,6 +16,7 @@ use crate::workload::{Generator, SessionPlan, Statement};
 mod calls;
 mod cuts;
 mod faults;
+mod large_replies;
 mod open_loop;
 mod virtual_time;
 mod yugabytedb;

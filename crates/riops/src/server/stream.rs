@@ -14,6 +14,7 @@ use rand::rngs::SysRng;
 use rand::seq::SliceRandom;
 use rand::{SeedableRng, TryRng};
 use rand_xoshiro::SplitMix64;
+use riops_wire::frame::{FULL_READS, READ_BYTES_MAX};
 use riops_wire::frontend::SSL_REQUEST;
 use rustix::net::sockopt;
 use rustls::ClientConnection;
@@ -47,7 +48,24 @@ pub(super) enum NearEnd {
 pub struct Stream {
     socket: Socket,
     tls: Option<Box<ClientConnection>>,
+    encrypted: Encrypted,
 }
+
+/// Bytes from the socket that the TLS library has not taken yet. The library reads 4 KiB at a time, which
+/// costs a large reply many system calls.
+#[derive(Debug, Default)]
+struct Encrypted {
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Number of consecutive reads that filled the buffer.
+    full_reads: u8,
+    /// Whether the socket and this buffer are empty and the stream has not ended.
+    exhausted: bool,
+}
+
+/// Initial size of the buffer of encrypted bytes. Records of PostgreSQL contain up to 8 KiB.
+const ENCRYPTED_BYTES: usize = 8 * 1024;
 
 /// Returns a random generator for the order of servers and addresses. It does not use the random
 /// seed of a run, so that several riops processes choose different orders.
@@ -96,7 +114,7 @@ impl Stream {
                 Socket::Tcp(stream)
             }
         };
-        Ok(Self { socket, tls: None })
+        Ok(Self { socket, tls: None, encrypted: Encrypted::default() })
     }
 
     /// Sends an `SSLRequest`.
@@ -136,7 +154,7 @@ impl Stream {
         while tls.is_handshaking() {
             send_tls(tls, &mut self.socket)?;
             if tls.is_handshaking() && tls.wants_read() {
-                receive_tls(tls, &mut self.socket)?;
+                self.encrypted.receive(tls, &mut self.socket)?;
             }
         }
         send_tls(tls, &mut self.socket)
@@ -178,6 +196,15 @@ impl Stream {
     /// Returns the hash of the server's certificate for SCRAM channel binding.
     pub(super) fn server_end_point(&self) -> Option<Vec<u8>> {
         server_end_point(self.tls.as_ref()?.peer_certificates()?.first()?)
+    }
+
+    /// Returns whether another read may return more bytes at once, after a read of `count` bytes into
+    /// `space` bytes. A short read has emptied the socket, so the read that would return `WouldBlock` is
+    /// not needed; an edge-triggered poller reports the bytes that arrive later.
+    #[must_use]
+    pub fn may_have_more(&self, count: usize, space: usize) -> bool {
+        // After a short read of a TLS stream no decrypted bytes remain. Encrypted ones may.
+        count == space || (self.is_encrypted() && !self.encrypted.exhausted)
     }
 
     /// Switches between blocking and non-blocking mode.
@@ -250,21 +277,50 @@ fn send_tls(tls: &mut ClientConnection, socket: &mut Socket) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads once from the socket and decrypts the data.
-fn receive_tls(tls: &mut ClientConnection, socket: &mut Socket) -> io::Result<()> {
-    let closed = tls.read_tls(socket)? == 0;
-    if let Err(error) = tls.process_new_packets() {
-        // Send the TLS alert to the peer, if the socket is writable.
-        let _ = send_tls(tls, socket);
-        return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+impl Encrypted {
+    /// Reads from the socket, unless bytes of the last read are left, and decrypts a part of them.
+    fn receive(&mut self, tls: &mut ClientConnection, socket: &mut Socket) -> io::Result<()> {
+        self.exhausted = false;
+        if self.start == self.end {
+            self.fill(socket)?;
+        }
+        let mut rest = self.bytes.get(self.start..self.end).unwrap_or_default();
+        let taken = tls.read_tls(&mut rest)?;
+        self.start += taken;
+        let state = match tls.process_new_packets() {
+            Ok(state) => state,
+            Err(error) => {
+                // Send the TLS alert to the peer, if the socket is writable.
+                let _ = send_tls(tls, socket);
+                return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+            }
+        };
+        if taken == 0 && tls.is_handshaking() {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the server closed the connection during the TLS handshake",
+            ));
+        }
+        // A read that did not fill the buffer has emptied the socket (epoll(7)). The end of the stream is
+        // still to be read, without another event.
+        self.exhausted =
+            self.start == self.end && self.full_reads == 0 && taken > 0 && !state.peer_has_closed();
+        Ok(())
     }
-    if closed && tls.is_handshaking() {
-        return Err(io::Error::new(
-            io::ErrorKind::UnexpectedEof,
-            "the server closed the connection during the TLS handshake",
-        ));
+
+    /// Reads once from the socket; grows like the buffer of decrypted bytes.
+    fn fill(&mut self, socket: &mut Socket) -> io::Result<()> {
+        if self.bytes.is_empty() {
+            self.bytes.resize(ENCRYPTED_BYTES, 0);
+        } else if self.full_reads >= FULL_READS && self.bytes.len() < READ_BYTES_MAX {
+            self.bytes.resize(READ_BYTES_MAX, 0);
+        }
+        (self.start, self.end) = (0, 0);
+        self.end = socket.read(&mut self.bytes)?;
+        self.full_reads =
+            if self.end < self.bytes.len() { 0 } else { self.full_reads.saturating_add(1) };
+        Ok(())
     }
-    Ok(())
 }
 
 impl Read for Stream {
@@ -279,7 +335,7 @@ impl Read for Stream {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 other => return other,
             }
-            receive_tls(tls, &mut self.socket)?;
+            self.encrypted.receive(tls, &mut self.socket)?;
         }
     }
 }
@@ -337,3 +393,7 @@ impl AsRawFd for Stream {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;

@@ -24,6 +24,7 @@ use rustls::{
 };
 use sha2::{Digest, Sha256, Sha384, Sha512};
 use x509_cert::Certificate;
+use x509_cert::crl::CertificateList;
 use x509_cert::der::asn1::{PrintableStringRef, TeletexStringRef, Utf8StringRef};
 use x509_cert::der::{Decode, Tag, Tagged};
 use x509_cert::ext::pkix::SubjectAltName;
@@ -206,22 +207,46 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     })
 }
 
+/// Reads the certificate revocation lists, the latest first: the library uses the first list of an issuer.
+///
+/// A missing file is an error. libpq ignores it (fe-secure-openssl.c, `initialize_SSL`; tested with libpq 15)
+/// and accepts a certificate that the list would reject.
 fn revocations(
     settings: &TlsSettings,
 ) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
-    let mut paths: Vec<PathBuf> = settings.revocations.iter().cloned().collect();
-    if let Some(folder) = &settings.revocations_folder {
-        let entries = folder.read_dir().map_err(|error| file_error(REVOCATIONS, folder, &error))?;
-        paths.extend(entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()));
-    }
     let mut all = Vec::new();
-    for path in paths {
-        let lists: Vec<_> = CertificateRevocationListDer::pem_file_iter(&path)
-            .and_then(Iterator::collect)
-            .map_err(|error| file_error(REVOCATIONS, &path, &error))?;
-        all.extend(lists);
+    if let Some(path) = &settings.revocations {
+        all = revocation_lists(path)?;
+        if all.is_empty() {
+            return Err(file_error(REVOCATIONS, path, &"it contains no revocation list"));
+        }
     }
+    if let Some(folder) = &settings.revocations_folder {
+        let before = all.len();
+        let entries = folder.read_dir().map_err(|error| file_error(REVOCATIONS, folder, &error))?;
+        for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()) {
+            all.extend(revocation_lists(&path)?);
+        }
+        if all.len() == before {
+            return Err(file_error(
+                REVOCATIONS,
+                folder,
+                &"no file in it contains a revocation list",
+            ));
+        }
+    }
+    let issued_at = |list: &CertificateRevocationListDer<'_>| {
+        let list = CertificateList::from_der(list).ok()?;
+        Some(list.tbs_cert_list.this_update.to_unix_duration())
+    };
+    all.sort_by_cached_key(|list| std::cmp::Reverse(issued_at(list)));
     Ok(all)
+}
+
+fn revocation_lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+    CertificateRevocationListDer::pem_file_iter(path)
+        .and_then(Iterator::collect)
+        .map_err(|error| file_error(REVOCATIONS, path, &error))
 }
 
 /// Verifies a server's certificate to the extent required by `sslmode`.
@@ -230,6 +255,8 @@ struct Verifier {
     /// `None` accepts any certificate.
     chain: Option<Arc<WebPkiServerVerifier>>,
     roots: Vec<CertificateDer<'static>>,
+    /// Whether certificate revocation lists were given.
+    check_revocation: bool,
     check_name: bool,
     provider: Arc<CryptoProvider>,
 }
@@ -258,6 +285,7 @@ impl Verifier {
                 _ => Ok(Self {
                     chain: None,
                     roots,
+                    check_revocation: false,
                     check_name: false,
                     provider: Arc::clone(provider),
                 }),
@@ -265,16 +293,20 @@ impl Verifier {
         }
         let mut store = RootCertStore::empty();
         store.add_parsable_certificates(roots.iter().cloned());
+        let revocations = revocations(settings)?;
+        let check_revocation = !revocations.is_empty();
+        // As in libpq, which sets X509_V_FLAG_CRL_CHECK_ALL: with any list, each certificate of the chain
+        // needs one of its issuer that has not expired.
         let chain =
             WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider))
-                .with_crls(revocations(settings)?)
-                // Certificates of other issuers are not in the list.
-                .allow_unknown_revocation_status()
+                .with_crls(revocations)
+                .enforce_revocation_expiration()
                 .build()
                 .map_err(|error| TlsError::Setup(error.to_string()))?;
         Ok(Self {
             chain: Some(chain),
             roots,
+            check_revocation,
             check_name: settings.mode == SslMode::VerifyFull,
             provider: Arc::clone(provider),
         })
@@ -302,6 +334,10 @@ impl ServerCertVerifier for Verifier {
         if self.roots.iter().any(|root| root == end_entity) && is_self_signed(end_entity) {
             // The certificate is its own issuer, and the user configured it as a root certificate.
             check_validity(end_entity, now)?;
+            if self.check_revocation {
+                // The library cannot verify a list that the certificate itself has signed.
+                return Err(CertificateError::UnknownRevocationStatus.into());
+            }
             if self.check_name {
                 let parsed = ParsedCertificate::try_from(end_entity)?;
                 match verify_server_name(&parsed, server_name) {
@@ -374,6 +410,13 @@ pub(super) fn describe_error(error: &std::io::Error) -> String {
                 "the server's certificate is not valid yet"
             }
             CertificateError::Revoked => "the server's certificate has been revoked",
+            CertificateError::UnknownRevocationStatus => {
+                "no certificate revocation list (sslcrl, sslcrldir) is from the issuer of the server's certificate"
+            }
+            CertificateError::ExpiredRevocationList
+            | CertificateError::ExpiredRevocationListContext { .. } => {
+                "the certificate revocation list (sslcrl, sslcrldir) has expired"
+            }
             _ if text.contains("CaUsedAsEndEntity") => {
                 "the server's certificate is a CA certificate and not among the trusted root certificates; if it is self-signed, set sslrootcert to it"
             }
@@ -478,6 +521,10 @@ pub fn server_end_point(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+#[path = "revocation_tests.rs"]
+mod revocation_tests;
 
 #[cfg(test)]
 mod tests {

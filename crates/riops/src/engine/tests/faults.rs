@@ -168,6 +168,55 @@ fn counts_a_fatal_error_by_sqlstate_and_reconnects() {
     assert_eq!((succeeded, failed + unknown), (99, 1));
 }
 
+const TRY_AGAIN: Reply =
+    Reply::Error { sqlstate: "XX000", message: "Try again: Write RPC to tablet failed" };
+
+#[test]
+fn a_change_with_an_unknown_outcome_is_not_retried() {
+    let received = Arc::new(AtomicU64::new(0));
+    let noted = Arc::clone(&received);
+    let result = run(&plan(Stop::Transactions(20), 1, 1), true, move |_, request| match request {
+        // Execution 7 is an update, 8 is a read.
+        Request::Execute { .. } => match noted.fetch_add(1, Ordering::Relaxed) {
+            7 | 8 => TRY_AGAIN,
+            _ => normal_reply(request),
+        },
+        other => normal_reply(other),
+    })
+    .unwrap();
+    // The read is retried, the update is not: it may have been committed.
+    assert_eq!(outcomes(&result), (19, 0, 1));
+    assert_eq!(errors(&result), [("XX000".to_owned(), 2, 1)]);
+    assert_eq!(result.acknowledged[1].transactions_unknown, 1);
+    assert_eq!(result.acknowledged[1].rows_unknown, 10);
+    assert_eq!(received.load(Ordering::Relaxed), 21);
+    // Like a lost connection, it does not end the run, unless the outcome must be exact.
+    assert!(result.failure.is_none(), "{:?}", result.failure);
+}
+
+#[test]
+fn a_change_rejected_because_of_an_outdated_schema_is_retried() {
+    let mismatch = Reply::Error { sqlstate: "XX000", message: "schema version mismatch" };
+    let result = run_with(&plan(Stop::Transactions(20), 1, 1), true, &[7], mismatch).unwrap();
+    assert_eq!(outcomes(&result), (20, 0, 0));
+    assert_eq!(errors(&result), [("XX000".to_owned(), 1, 1)]);
+}
+
+#[test]
+fn reads_a_large_reply_to_its_end_although_the_server_has_closed_the_connection() {
+    let mut last = Vec::new();
+    for _ in 0..200 {
+        riops_wire::backend::data_row(&mut last, &[Some(&[0; 10_000])]).unwrap();
+    }
+    let fields = [(b'S', "FATAL"), (b'C', "57P01"), (b'M', "terminating connection")];
+    riops_wire::backend::error_response(&mut last, &fields).unwrap();
+    let plan = plan(Stop::Transactions(30), 1, 1);
+    let result = run_with(&plan, false, &[20], Reply::RawThenClose(last)).unwrap();
+    // The error stands behind 2 MB of rows.
+    assert_eq!(errors(&result), [("57P01".to_owned(), 1, 0)]);
+    assert_eq!(outcomes(&result), (29, 1, 0));
+}
+
 #[test]
 fn stops_the_run_after_the_reconnect_timeout() {
     for on_error in [OnError::Stop, OnError::Continue] {

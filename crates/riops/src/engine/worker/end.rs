@@ -12,7 +12,7 @@ use super::postponed::Postponed;
 use super::{Clock, Worker};
 use crate::metrics::{Counter, Failure, Measured, Origin};
 use crate::plan::OnError;
-use crate::server::ConnectionError;
+use crate::server::{ConnectionError, Flavor};
 use crate::units::Nanos;
 use crate::workload::transaction::Effects;
 use riops_wire::backend::ServerError;
@@ -87,8 +87,15 @@ impl<C: Clock> Worker<C> {
         now: Nanos,
     ) {
         let retryable = error.is_retryable() || self.rules.retried.contains(&error.sqlstate);
-        let retry = retryable && flight.retries < self.rules.errors.max_retries;
-        let stop = !retry && self.rules.errors.on_error == OnError::Stop;
+        // Retrying a change that may have been committed could apply it twice.
+        let unknown = self.is_outcome_unknown(number, &flight, &error);
+        let retry = retryable && !unknown && flight.retries < self.rules.errors.max_retries;
+        // An unknown outcome that is no other error ends the run no more than a lost connection does.
+        let stop = if retryable && unknown {
+            self.rules.exact
+        } else {
+            !retry && self.rules.errors.on_error == OnError::Stop
+        };
         // A retried insert whose rows exist already would fail again, so the statement is skipped.
         if flight.tx.is_autocommit() && self.rules.retried.contains(&error.sqlstate) {
             return self.skip_statement(number, flight, &error, now);
@@ -103,9 +110,7 @@ impl<C: Clock> Worker<C> {
             flight.retries += 1;
             return self.postpone(number, flight, now);
         }
-        // Some errors mean that the server does not know the outcome.
-        let changes = self.changes.get(flight.tx.operation()) == Some(&true);
-        self.count_lost(number, &flight, changes && error.leaves_outcome_unknown(), now);
+        self.count_lost(number, &flight, unknown, now);
         if let Some(session) = self.sessions.get_mut(number) {
             session.recycle(flight);
         }
@@ -114,6 +119,17 @@ impl<C: Clock> Worker<C> {
         } else {
             self.advance(number, now);
         }
+    }
+
+    /// Returns whether a failed transaction may have been committed: the server does not know the outcome
+    /// itself, and neither the position of the failed step nor a rollback proves that nothing was changed.
+    fn is_outcome_unknown(&self, number: usize, flight: &InFlight, error: &ServerError) -> bool {
+        let changes = self.changes.get(flight.tx.operation()) == Some(&true);
+        // YugabyteDB reports the failure of any request to its storage as an internal error.
+        let failed_request = error.sqlstate == SqlState::INTERNAL_ERROR
+            && !error.is_schema_mismatch()
+            && self.sessions.get(number).map(|session| session.flavor) == Some(Flavor::YugabyteDb);
+        changes && flight.may_be_committed() && (error.leaves_outcome_unknown() || failed_request)
     }
 
     /// Continues after the failed statement of a transaction whose statements commit separately.

@@ -242,3 +242,24 @@ fn rejects_invalid_settings_without_showing_a_password() {
     let info = parse("host=h password=s3cret").unwrap();
     assert!(!format!("{info:?} {info} {:?}", info.servers).contains("s3cret"));
 }
+
+#[test]
+fn the_default_revocation_list_is_used_if_it_exists_and_no_other_is_set() {
+    let home = tempfile::tempdir().unwrap();
+    let default = home.path().join(".postgresql").join("root.crl");
+    let files = |settings: &[(&str, &str)]| {
+        let mut take = |name: &str| {
+            let found = settings.iter().find(|(setting, _)| *setting == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let (tls, _) = super::values::tls_settings(&mut take, Some(home.path())).unwrap();
+        (tls.revocations, tls.revocations_folder)
+    };
+    assert_eq!(files(&[]), (None, None));
+    std::fs::create_dir(default.parent().unwrap()).unwrap();
+    std::fs::write(&default, "").unwrap();
+    assert_eq!(files(&[]), (Some(default), None));
+    assert_eq!(files(&[("sslcrldir", "lists")]), (None, Some("lists".into())));
+    // A given file is used even if it is missing, which is an error later.
+    assert_eq!(files(&[("sslcrl", "missing")]), (Some("missing".into()), None));
+}

@@ -152,6 +152,13 @@ pub(super) fn tls_settings(
         tls::versions(take("ssl_min_protocol_version"), take("ssl_max_protocol_version")).or_else(
             |value| bad("ssl_min_protocol_version", value, "expected TLSv1.2 or TLSv1.3"),
         )?;
+    let revocations_folder = take("sslcrldir").map(PathBuf::from);
+    let revocations = match take("sslcrl") {
+        Some(path) => Some(PathBuf::from(path)),
+        // As in libpq, the default file is used only if neither is set.
+        None if revocations_folder.is_some() => None,
+        None => default_file("root.crl"),
+    };
     let settings = TlsSettings {
         mode,
         direct,
@@ -161,8 +168,8 @@ pub(super) fn tls_settings(
             None => default_file("root.crt").map(RootCertificates::File),
         },
         certificate: certificate.zip(key),
-        revocations: file(take("sslcrl"), "root.crl"),
-        revocations_folder: take("sslcrldir").map(PathBuf::from),
+        revocations,
+        revocations_folder,
         sni: flag("sslsni", take("sslsni"), true)?,
         versions,
     };
