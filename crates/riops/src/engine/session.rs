@@ -95,6 +95,9 @@ impl SessionError {
 pub(super) struct InFlight {
     pub(super) tx: Transaction,
     pub(super) outcome: Outcome,
+    /// The outcome after the last completed step. A step may still fail after its statements completed,
+    /// because an implicit transaction commits at the Sync.
+    pub(super) completed: Outcome,
     /// Intended start time.
     pub(super) intended: Nanos,
     /// Time of the first send.
@@ -116,7 +119,8 @@ impl InFlight {
     /// another statement follows.
     pub(super) fn skip_step(&mut self) -> bool {
         self.step += 1;
-        self.outcome.complete += 1;
+        self.completed.complete += 1;
+        self.outcome = self.completed;
         self.step < self.tx.steps()
     }
 
@@ -245,6 +249,7 @@ impl Session {
         let flight = || InFlight {
             tx: Transaction::new(Arc::clone(&recipe.statements)),
             outcome: Outcome::default(),
+            completed: Outcome::default(),
             intended: Nanos(0),
             started: Nanos(0),
             claimed: false,
@@ -360,7 +365,7 @@ impl Session {
         flight.claimed = claimed;
         flight.retries = 0;
         flight.step = 0;
-        flight.outcome = Outcome::default();
+        flight.completed = Outcome::default();
         flight.queries = Queries::default();
         self.since_connect += 1;
         self.queue(flight, now).map(|()| true)
@@ -372,11 +377,10 @@ impl Session {
         flight.attempt_started = now;
         if !flight.tx.is_autocommit() {
             flight.step = 0;
-            flight.outcome = Outcome::default();
+            flight.completed = Outcome::default();
         }
-        // The retry returns all rows of a partly executed statement again.
-        flight.outcome.rows -= flight.outcome.returned.min(flight.outcome.rows);
-        flight.outcome.returned = 0;
+        // The retry returns all replies to the failed step again.
+        flight.outcome = flight.completed;
         flight.tx.rewind();
         self.in_flight.push_back(flight);
         self.send_step()
@@ -563,6 +567,7 @@ impl Session {
                 }
                 None if flight.step + 1 < flight.tx.steps() => {
                     flight.step += 1;
+                    flight.completed = flight.outcome;
                     self.send_step()?;
                     return Ok(None);
                 }

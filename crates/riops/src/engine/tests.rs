@@ -12,7 +12,9 @@ use crate::server::{ConnInfo, Flavor};
 use crate::workload::access::AccessPath;
 use crate::workload::transaction::{Outcome, Reply as RowReply, Transaction};
 use crate::workload::{Generator, SessionPlan, Statement};
+use riops_wire::sqlstate::SqlState;
 
+mod autocommit;
 mod calls;
 mod cuts;
 mod faults;

@@ -218,7 +218,7 @@ impl<C: Clock> Worker<C> {
         let unknown = unknown && flight.may_be_committed();
         let mut done = Effects::default();
         if flight.tx.is_autocommit() {
-            done = flight.outcome.effects;
+            done = flight.completed.effects;
         }
         let node = self.sessions.get(number).map_or(0, |session| session.node);
         if let Some(acknowledged) = self.report.acknowledged.get_mut(operation) {
