@@ -11,10 +11,10 @@ use riops_wire::backend::{Message, ServerError, TransactionStatus};
 use riops_wire::frame::FrameBuffer;
 use riops_wire::frontend;
 use riops_wire::pipeline::{Event, Pipeline};
-use riops_wire::sqlstate::SqlState;
 
 use super::findings::Moment;
 use super::opening::{Opened, Recipe};
+pub use super::session_error::SessionError;
 use crate::metrics::Queries;
 use crate::server::Stream;
 use crate::units::Nanos;
@@ -33,61 +33,6 @@ pub(super) enum Activity {
     Connect,
     /// Ended for good.
     Ended,
-}
-
-/// Error that ends a session or its connection.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SessionError {
-    /// The server returned an error for a statement.
-    #[error("statement failed: {0}")]
-    Server(Box<ServerError>),
-    /// The server returned an error for an EXPLAIN.
-    #[error("EXPLAIN of statement \"{statement}\" failed: {error}")]
-    Explain {
-        /// Name of the statement.
-        statement: String,
-        /// Error of the server.
-        error: Box<ServerError>,
-    },
-    /// The server closed the connection.
-    #[error("server closed the connection during the run{}", .0.as_ref().map_or_else(String::new, |error| format!(": {error}")))]
-    Closed(Option<Box<ServerError>>),
-    /// Reading or writing failed.
-    #[error("connection to the server was lost during the run: {0}")]
-    Io(String),
-    /// The server violated the wire protocol.
-    #[error("protocol violation by the server: {0}")]
-    Protocol(String),
-    /// A lost connection could not be replaced.
-    #[error("reconnect failed: {message}")]
-    Reconnect {
-        /// SQLSTATE of the server's error, or one of class 08.
-        sqlstate: SqlState,
-        /// Error of the last attempt.
-        message: String,
-    },
-    /// A transaction did not finish within the drain timeout.
-    #[error("transaction did not finish within {0} s after the end of the measurement")]
-    Drain(u64),
-}
-
-impl SessionError {
-    /// Returns the SQLSTATE of the server's error, or one of class 08 for a lost connection.
-    pub(super) fn sqlstate(&self) -> SqlState {
-        match self {
-            Self::Server(error) | Self::Explain { error, .. } | Self::Closed(Some(error)) => {
-                error.sqlstate
-            }
-            Self::Closed(None) | Self::Io(_) => SqlState::CONNECTION_FAILURE,
-            Self::Protocol(_) => SqlState::PROTOCOL_VIOLATION,
-            Self::Reconnect { sqlstate, .. } => *sqlstate,
-            Self::Drain(_) => SqlState::UNKNOWN,
-        }
-    }
-
-    fn protocol(error: &dyn std::fmt::Display) -> Self {
-        Self::Protocol(error.to_string())
-    }
 }
 
 /// A transaction in flight, from its intended start to its end, including all attempts.
@@ -178,6 +123,8 @@ pub(super) enum Ended {
     Failed(InFlight, Box<ServerError>),
     /// A plan check that failed.
     CheckFailed(usize, Box<ServerError>),
+    /// A plan check without a verdict, with its number and the reason.
+    Unchecked(usize, String),
 }
 
 /// Result of writing to the socket.
@@ -211,12 +158,14 @@ pub(super) struct Session {
     in_flight: VecDeque<InFlight>,
     /// Number of transactions that wait for their retry.
     pub(super) postponed: usize,
+    /// Whether its last transaction has ended.
+    pub(super) finished: bool,
     /// Memory of completed transactions, for reuse.
     spare: Vec<InFlight>,
     failed: Option<Box<ServerError>>,
     /// Error of the transaction that is being rolled back.
     rolled_back: Option<Box<ServerError>>,
-    plan_text: String,
+    plan: PlanText,
     pub(super) activity: Activity,
     /// Whether the session waits for the worker's next start.
     pub(super) parked: bool,
@@ -236,6 +185,24 @@ pub(super) struct Session {
 
 /// Maximum stored length of a plan, longer than the plan of any statement of riops.
 const PLAN_BYTES_MAX: usize = 256 * 1024;
+
+/// The result of an EXPLAIN.
+#[derive(Debug, Default)]
+struct PlanText {
+    text: String,
+    /// Whether the plan is longer than the maximum. It cannot be judged then.
+    is_cut: bool,
+}
+
+impl PlanText {
+    fn push(&mut self, line: &[u8]) {
+        self.is_cut |= self.text.len() + line.len() >= PLAN_BYTES_MAX;
+        if !self.is_cut {
+            self.text.push_str(&String::from_utf8_lossy(line));
+            self.text.push('\n');
+        }
+    }
+}
 
 impl Session {
     /// Creates a session with its first connection and up to `depth` transactions in flight.
@@ -265,9 +232,10 @@ impl Session {
             link: None,
             in_flight: VecDeque::with_capacity(depth),
             postponed: 0,
+            finished: false,
             failed: None,
             rolled_back: None,
-            plan_text: String::new(),
+            plan: PlanText::default(),
             activity: Activity::Work,
             parked: false,
             next_check: Some(Moment::During),
@@ -422,7 +390,8 @@ impl Session {
         frontend::Message::Query(sql)
             .encode(&mut link.out)
             .map_err(|error| SessionError::protocol(&error))?;
-        self.plan_text.clear();
+        self.plan.text.clear();
+        self.plan.is_cut = false;
         self.activity = Activity::Check(number);
         link.pipeline.sent(1).map_err(|error| SessionError::protocol(&error))
     }
@@ -519,11 +488,8 @@ impl Session {
                         self.generator.reply(&flight.tx, &reply, &mut flight.outcome);
                     }
                     None => {
-                        if let Some(Ok(Some(line))) = row.values().next()
-                            && self.plan_text.len() + line.len() < PLAN_BYTES_MAX
-                        {
-                            self.plan_text.push_str(&String::from_utf8_lossy(line));
-                            self.plan_text.push('\n');
+                        if let Some(Ok(Some(line))) = row.values().next() {
+                            self.plan.push(line);
                         }
                     }
                 },
@@ -587,9 +553,13 @@ impl Session {
         if let Some(error) = failed {
             return Ok(Some(Ended::CheckFailed(number, error)));
         }
+        if self.plan.is_cut {
+            let reason = format!("the plan is longer than {} kB", PLAN_BYTES_MAX / 1024);
+            return Ok(Some(Ended::Unchecked(number, reason)));
+        }
         let finding = self.recipe.checks.get(number).map_or_else(
             || Finding { held: false, outline: String::new(), storage: None },
-            |(access, _)| access.judge(&self.plan_text),
+            |(access, _)| access.judge(&self.plan.text),
         );
         Ok(Some(Ended::Check(number, finding)))
     }

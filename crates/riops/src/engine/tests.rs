@@ -9,6 +9,7 @@ use super::*;
 use crate::metrics::{Counter, Point};
 use crate::plan::{ErrorPolicy, OnError, Protocol, Stop};
 use crate::server::{ConnInfo, Flavor};
+use crate::units::Nanos;
 use crate::workload::access::AccessPath;
 use crate::workload::transaction::{Outcome, Reply as RowReply, Transaction};
 use crate::workload::{Generator, SessionPlan, Statement};
@@ -19,6 +20,7 @@ mod calls;
 mod cuts;
 mod faults;
 mod open_loop;
+mod supervision;
 mod virtual_time;
 mod yugabytedb;
 

@@ -6,3 +6,4 @@ pub(super) mod next;
 pub(super) mod nodes;
 pub(super) mod sources;
 pub(super) mod study;
+pub(super) mod window;
