@@ -104,6 +104,33 @@ fn every_execution_option_passes_verification() {
 }
 
 #[test]
+fn statements_that_fail_at_their_commit_count_once() {
+    let database = database("oltp_deferred");
+    database.riops(SMALL).expect(0);
+    // Every seventh commit fails after its statement was completed.
+    let triggers = "create sequence commits;
+        create function fail_at_commit() returns trigger language plpgsql as $$
+          begin
+            if nextval('commits') % 7 = 0 then
+              raise exception 'commit refused' using errcode = '40001';
+            end if;
+            return null;
+          end $$;
+        create constraint trigger refuse after insert or update or delete on riops.sbtest1
+          deferrable initially deferred for each row execute function fail_at_commit();
+        create constraint trigger refuse after insert or update or delete on riops.sbtest2
+          deferrable initially deferred for each row execute function fail_at_commit()";
+    database.connect().execute(triggers).unwrap();
+    for options in ["write-only", "update-index", "write-only --protocol simple"] {
+        let run = database.riops(&format!("run oltp {options} --skip-trx {SHORT}")).expect(0);
+        let run = run.json();
+        assert_eq!(run["verdict"]["valid"], true, "{options}: {}", run["verdict"]);
+        assert!(run["stages"][0]["retries"].as_u64().unwrap() > 0, "{options}");
+    }
+    assert_verified(&database);
+}
+
+#[test]
 fn rejects_options_that_contradict_the_dataset_or_each_other() {
     let database = database("oltp_contradictions");
     database.riops("run oltp").expect(1).stderr_contains("riops prepare oltp");

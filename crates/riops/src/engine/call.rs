@@ -2,7 +2,7 @@
 //!
 //! Each session has its own thread, which blocks in a read and wakes up only once per interval.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
@@ -11,10 +11,11 @@ use riops_wire::sqlstate::SqlState;
 use uuid::Uuid;
 
 use super::clock::Clock;
-use super::error::EngineError;
-use super::findings::{Moment, merge, note};
+use super::error::{EngineError, StartError};
+use super::findings::{Moment, UncheckedPlan, merge, note, note_unchecked};
 use super::limit::Limit;
-use super::opening::{Recipe, check_access_paths, prepare_on_any_node};
+use super::opening::{Recipe, check_access_path, prepare_on_any_node};
+use super::server_clock::{ServerClock, larger_step_s};
 use super::session::{SessionError, SessionTally, Tally};
 use super::shared::{Go, Shared, Signal, WorkerHandle};
 use super::worker::{IntervalLink, WorkerEvent, WorkerReport};
@@ -97,14 +98,23 @@ fn work(assignment: CallAssignment, shared: &Shared) {
     });
     let (mut connection, findings) = match opened {
         Ok(opened) => opened,
-        Err(error) => return send(WorkerEvent::Ready(Err((number as u64, error)))),
+        Err(error) => {
+            return send(WorkerEvent::Ready(Err(StartError::Connect(number as u64, error))));
+        }
+    };
+    // Each node has its own clock.
+    let server_clock = match ServerClock::read(&mut connection, &shared.clock) {
+        Ok(clock) => clock,
+        Err(error) => {
+            return send(WorkerEvent::Ready(Err(StartError::Clock(number as u64, error))));
+        }
     };
     connection.set_interrupt(&end_early);
     let Ok(recorder) = Recorder::new(shared.operations, false) else {
         return send(WorkerEvent::Lost);
     };
     send(WorkerEvent::Ready(Ok(findings)));
-    let Ok(Go { start, limit, server_epoch_s }) = go.recv() else {
+    let Ok(Go { start, limit }) = go.recv() else {
         return;
     };
     let link = IntervalLink {
@@ -112,6 +122,7 @@ fn work(assignment: CallAssignment, shared: &Shared) {
         length: shared.interval,
         events: shared.events.clone(),
         spares,
+        unsent: VecDeque::new(),
     };
     let mut session = CallSession {
         number: number as u64,
@@ -122,8 +133,9 @@ fn work(assignment: CallAssignment, shared: &Shared) {
         end_early,
         start,
         limit: &limit,
-        server_epoch_s,
+        server_clock,
         link,
+        has_finished: false,
         interval: 0,
         counted: LoopReport::default(),
         before_this_call: 0,
@@ -148,9 +160,10 @@ struct CallSession<'a> {
     end_early: Interrupt,
     start: Nanos,
     limit: &'a Arc<Limit>,
-    /// The server's clock at the zero of the local clock, in seconds since 1970.
-    server_epoch_s: f64,
+    server_clock: ServerClock,
     link: IntervalLink,
+    /// Whether the last transaction has ended.
+    has_finished: bool,
     interval: usize,
     /// The part of the current call that has been counted.
     counted: LoopReport,
@@ -186,7 +199,11 @@ impl CallSession<'_> {
             stalled_calls =
                 if self.counted == LoopReport::default() { stalled_calls + 1 } else { 0 };
             let error = match ended {
-                CallEnd::Done => return self.check_plans_after_run(&mut connection),
+                CallEnd::Done => {
+                    self.note_finished();
+                    self.check_clock(&mut connection);
+                    return self.check_plans_after_run(&mut connection);
+                }
                 CallEnd::Canceled | CallEnd::Abandoned => {
                     self.count_unknown();
                     if matches!(ended, CallEnd::Abandoned) {
@@ -256,7 +273,7 @@ impl CallSession<'_> {
         rows: Option<u64>,
     ) -> CallEnd {
         self.counted = LoopReport::default();
-        let on_server = |at: Nanos| self.server_epoch_s + at.as_seconds();
+        let on_server = |at: Nanos| self.server_clock.at(at);
         let explains: Vec<String> =
             self.recipe.checks.iter().map(|(_, explain)| explain.clone()).collect();
         let call = Call {
@@ -338,6 +355,9 @@ impl CallSession<'_> {
             .limit
             .measure_start()
             .after(Nanos::from(Duration::try_from_secs_f64(report.ended_s).unwrap_or_default()));
+        let sent_s = self.limit.measure_start().as_seconds() + report.ended_s;
+        let step_s = self.server_clock.step_at_arrival(sent_s, now);
+        self.report.clock_step_s = larger_step_s(self.report.clock_step_s, step_s);
         self.report.recorder.gaps.success(at);
         self.report.last_end = self.report.last_end.max(at);
         self.end_intervals(report.intervals);
@@ -346,10 +366,9 @@ impl CallSession<'_> {
 
     /// Sends the completed intervals to the main thread. The last one is part of the final report.
     fn end_intervals(&mut self, completed: usize) {
-        let start = self.limit.measure_start();
-        let end_of = |interval: usize| {
-            start.after(Nanos(self.link.length.0.saturating_mul(interval as u64 + 1)))
-        };
+        let (start, length) = (self.limit.measure_start(), self.link.length);
+        let end_of =
+            |interval: usize| start.after(Nanos(length.0.saturating_mul(interval as u64 + 1)));
         while self.interval < completed && end_of(self.interval) < self.limit.window_end() {
             let spare = self.link.spares.try_recv().ok();
             let Some(spare) = spare.or_else(|| IntervalPart::new(false).ok().map(Box::new)) else {
@@ -357,7 +376,7 @@ impl CallSession<'_> {
             };
             self.interval += 1;
             let part = self.report.recorder.next_interval(spare, self.interval);
-            let _ = self.link.events.send((self.link.worker, WorkerEvent::Interval(part)));
+            self.link.submit(part);
         }
     }
 
@@ -414,13 +433,40 @@ impl CallSession<'_> {
         }
     }
 
+    /// Notifies the main thread that the last transaction has ended.
+    fn note_finished(&mut self) {
+        if !self.has_finished {
+            self.has_finished = true;
+            self.limit.finish_worker();
+            // If the channel is full, the main thread is awake anyway.
+            let _ = self.link.events.try_send((self.link.worker, WorkerEvent::Finished));
+        }
+    }
+
+    /// Compares the server's clock with its reading before the call.
+    fn check_clock(&mut self, connection: &mut Connection) {
+        if let Ok(later) = ServerClock::read(connection, &self.shared.clock) {
+            let step_s = self.server_clock.step_until(&later);
+            self.report.clock_step_s = larger_step_s(self.report.clock_step_s, step_s);
+        }
+    }
+
     fn check_plans_after_run(&mut self, connection: &mut Connection) {
-        match check_access_paths(self.recipe, connection, Moment::After, |_| {}) {
-            Ok(findings) => merge(&mut self.report.findings, findings),
-            // The measurement remains valid; the error is reported.
-            Err(error) => {
-                let now = self.shared.clock.now();
-                self.note_error(error.sqlstate(), &error.to_string(), false, now);
+        for check in &self.recipe.checks {
+            let statement = check.0.statement.clone();
+            match check_access_path(check, connection) {
+                Ok(finding) => {
+                    note(&mut self.report.findings, &statement, Moment::After, finding, 1);
+                }
+                // The measurement is complete, but the path was not checked after it.
+                Err(error) => {
+                    let now = self.shared.clock.now();
+                    self.note_error(error.sqlstate(), &error.to_string(), false, now);
+                    let reason = format!("EXPLAIN failed: {error}");
+                    let (moment, sessions) = (Moment::After, 1);
+                    let unchecked = UncheckedPlan { statement, moment, reason, sessions };
+                    note_unchecked(&mut self.report.unchecked, unchecked);
+                }
             }
         }
     }
@@ -440,6 +486,7 @@ impl CallSession<'_> {
                 Ok((mut connection, findings)) => {
                     connection.set_interrupt(&self.end_early);
                     self.terminate_old_backend(&mut connection)?;
+                    self.server_clock = ServerClock::read(&mut connection, &self.shared.clock)?;
                     self.process = connection.session_info().process;
                     merge(&mut self.report.findings, findings);
                     let origin = Origin::node(self.node);
@@ -501,6 +548,8 @@ impl CallSession<'_> {
     }
 
     fn finish(mut self) -> WorkerReport {
+        self.note_finished();
+        self.report.unsent = std::mem::take(&mut self.link.unsent);
         for (operation, tally) in self.tallies.iter().enumerate() {
             self.report.recorder.set_exact_max_service(operation, tally.longest);
         }

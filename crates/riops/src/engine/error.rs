@@ -16,6 +16,16 @@ pub enum EngineError {
         /// Error of the connection.
         source: ConnectionError,
     },
+    /// The server's clock, on which the start and the end of a server-side loop are set, could not be read.
+    #[error("cannot read the clock of the server for session {session} of {sessions}: {source}")]
+    Clock {
+        /// Number of the session, from 1.
+        session: usize,
+        /// Number of sessions of the stage.
+        sessions: usize,
+        /// Error of the connection or of the query.
+        source: Box<ConnectionError>,
+    },
     /// The operating system could not create a thread or a poller.
     #[error("cannot start a worker thread: {0}")]
     Worker(#[from] std::io::Error),
@@ -37,4 +47,28 @@ pub enum EngineError {
     /// A worker thread exited without a report.
     #[error("a worker thread exited unexpectedly")]
     WorkerLost,
+}
+
+/// Why a session with this number in the stage could not be started.
+#[derive(Debug)]
+pub(super) enum StartError {
+    /// It could not be opened or set up.
+    Connect(u64, ConnectionError),
+    /// The clock of its server could not be read.
+    Clock(u64, ConnectionError),
+}
+
+impl StartError {
+    /// Returns the error of a stage with this many sessions.
+    pub(super) fn into_engine_error(self, sessions: usize) -> EngineError {
+        let from_one = |number| usize::try_from(number).unwrap_or(usize::MAX).saturating_add(1);
+        match self {
+            Self::Connect(number, source) => {
+                EngineError::Connect { session: from_one(number), sessions, source }
+            }
+            Self::Clock(number, source) => {
+                EngineError::Clock { session: from_one(number), sessions, source: Box::new(source) }
+            }
+        }
+    }
 }

@@ -26,6 +26,30 @@ pub struct AccessFinding {
     pub sessions: u32,
 }
 
+/// A plan check without a verdict: the EXPLAIN failed, or its result cannot be judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UncheckedPlan {
+    /// Name of the statement.
+    pub statement: String,
+    /// Time of the check.
+    pub moment: Moment,
+    /// Why there is no verdict: the first reason.
+    pub reason: String,
+    /// Number of sessions whose check had no verdict.
+    pub sessions: u32,
+}
+
+/// Adds checks without a verdict to those of the same statement and moment in the list.
+pub(super) fn note_unchecked(all: &mut Vec<UncheckedPlan>, more: UncheckedPlan) {
+    let same = all
+        .iter_mut()
+        .find(|known| known.statement == more.statement && known.moment == more.moment);
+    match same {
+        Some(known) => known.sessions += more.sessions,
+        None => all.push(more),
+    }
+}
+
 /// Adds a finding to the equal one in the list, or appends it.
 pub(super) fn note(
     findings: &mut Vec<AccessFinding>,

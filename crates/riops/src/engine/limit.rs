@@ -2,7 +2,7 @@
 //!
 //! It is the only mutable state that the workers of a stage share.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::plan::Stop;
@@ -35,6 +35,8 @@ pub(super) struct Limit {
     failed: AtomicBool,
     /// Seconds after which the drain was aborted, plus one; 0 if it was not aborted.
     aborted: AtomicU64,
+    /// Number of workers whose last transaction has ended.
+    finished: AtomicUsize,
 }
 
 impl Limit {
@@ -52,6 +54,7 @@ impl Limit {
             done: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             aborted: AtomicU64::new(0),
+            finished: AtomicUsize::new(0),
         }
     }
 
@@ -94,6 +97,16 @@ impl Limit {
     /// Returns the seconds after which the drain was aborted; `None` if it was not.
     pub(super) fn aborted_after_s(&self) -> Option<u64> {
         self.aborted.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// Counts a worker whose last transaction has ended.
+    pub(super) fn finish_worker(&self) {
+        self.finished.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the number of workers whose last transaction has ended. They may still check plans.
+    pub(super) fn finished_workers(&self) -> usize {
+        self.finished.load(Ordering::Relaxed)
     }
 
     /// Returns whether a session has failed.

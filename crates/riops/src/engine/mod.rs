@@ -16,10 +16,12 @@ mod once;
 mod opening;
 mod result;
 mod schedule;
+mod server_clock;
 mod session;
 mod session_error;
 mod shared;
 mod stage;
+mod supervisor;
 mod threads;
 mod worker;
 
@@ -30,19 +32,18 @@ use std::time::Duration;
 pub use calibrate::{Calibration, calibrate};
 pub use clock::{Clock, MonotonicClock};
 pub use error::EngineError;
-pub use findings::{AccessFinding, Moment};
+pub use findings::{AccessFinding, Moment, UncheckedPlan};
 pub use null_server::NullServer;
 pub use observer::Observer;
 pub use once::{OnceResult, run_once};
 pub use result::StageResult;
 pub use session::{SessionError, SessionTally, Tally};
-pub use worker::{Acknowledged, Starts};
+pub use worker::{Acknowledged, Starts, WarmupInFlight};
 
 use crate::host::Interrupt;
 use crate::plan::Plan;
 use crate::probe::Probe;
-use crate::server::{Connection, ConnectionError, Nodes};
-use crate::units::Nanos;
+use crate::server::Nodes;
 use crate::workload::access::Access;
 use crate::workload::{Stage, Work};
 use call::start_calls;
@@ -57,8 +58,6 @@ const HEAD_START: Duration = Duration::from_millis(5);
 /// The same for server-side loops. The server has to set up each call before its loop can start.
 const CALL_HEAD_START: Duration = Duration::from_millis(100);
 const CALL_HEAD_START_EACH: Duration = Duration::from_millis(5);
-/// Number of times the server's clock is read.
-const CLOCK_SAMPLES: usize = 5;
 
 /// Runs a stage of a plan on the nodes of a server. `probe` samples before and after the measurement.
 ///
@@ -105,19 +104,11 @@ pub fn run_stage(
     } else {
         start_workers(sessions, workers, &shared)?
     };
-    let mut run = StageRun {
-        plan,
-        shared: &shared,
-        handles,
-        received,
-        interrupt,
-        head_start: HEAD_START,
-        server_epoch_s: 0.0,
-    };
+    let mut run =
+        StageRun { plan, shared: &shared, handles, received, interrupt, head_start: HEAD_START };
     let before = run.await_connected()?;
     if in_server {
         run.head_start = CALL_HEAD_START + CALL_HEAD_START_EACH * shared.plan.sessions;
-        run.server_epoch_s = server_epoch_s(&shared)?;
     }
     require_access_paths(&before, &shared.accesses)?;
     observer.connected(total_sessions);
@@ -187,32 +178,6 @@ impl Drop for RequestOnDrop {
     fn drop(&mut self) {
         self.0.request();
     }
-}
-
-/// Returns the server's clock at the zero of the local clock, in seconds since 1970. Uses the sample with
-/// the shortest round trip, which has the smallest error.
-fn server_epoch_s(shared: &Shared) -> Result<f64, EngineError> {
-    let sample = || -> Result<f64, ConnectionError> {
-        let choice = shared.nodes.choose(0);
-        shared.nodes.session_closed(choice.node);
-        let mut connection = Connection::open(&choice.conninfo, &shared.interrupt)?;
-        let mut best = (Nanos::MAX, 0.0);
-        for _ in 0..CLOCK_SAMPLES {
-            let sent = shared.clock.now();
-            let answer = connection.query_value("select date_part('epoch', clock_timestamp())")?;
-            let round_trip = shared.clock.now().since(sent);
-            let server_s: f64 = answer.and_then(|text| text.parse().ok()).ok_or_else(|| {
-                ConnectionError::Protocol("clock_timestamp() is not a number".to_owned())
-            })?;
-            let zero_s = server_s - sent.as_seconds() - round_trip.as_seconds() / 2.0;
-            if round_trip < best.0 {
-                best = (round_trip, zero_s);
-            }
-        }
-        Ok(best.1)
-    };
-    let sessions = shared.total_sessions;
-    sample().map_err(|source| EngineError::Connect { session: sessions, sessions, source })
 }
 
 #[cfg(test)]

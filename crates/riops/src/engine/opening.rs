@@ -16,7 +16,7 @@ use crate::plan::Protocol;
 use crate::server::nodes::Choice;
 use crate::server::{ConnInfo, Connection, ConnectionError, Flavor, Nodes, Stream};
 use crate::units::Nanos;
-use crate::workload::access::Access;
+use crate::workload::access::{Access, Finding};
 use crate::workload::keys::{Purpose, stream};
 use crate::workload::transaction::Statements;
 
@@ -146,27 +146,36 @@ fn connect_and_prepare(
     }
     let mut findings = Vec::new();
     if check_plans {
-        findings = check_access_paths(recipe, &mut connection, Moment::Before, reset_deadline)?;
+        findings = check_access_paths(recipe, &mut connection, reset_deadline)?;
     }
     connection.set_deadline(None);
     Ok((connection, findings))
 }
 
-/// Runs EXPLAIN for every statement of the session that has an expected access path.
-pub(super) fn check_access_paths(
+/// Runs EXPLAIN for every statement of the session that has an expected access path, before the first
+/// transaction.
+fn check_access_paths(
     recipe: &Recipe,
     connection: &mut Connection,
-    moment: Moment,
     before_each: impl Fn(&mut Connection),
 ) -> Result<Vec<AccessFinding>, ConnectionError> {
     let mut findings = Vec::new();
-    for (access, explain) in &recipe.checks {
+    for check in &recipe.checks {
         before_each(connection);
-        let lines = connection.query(explain)?;
-        let json: String = lines.into_iter().flatten().flatten().collect();
-        note(&mut findings, &access.statement, moment, access.judge(&json), 1);
+        let finding = check_access_path(check, connection)?;
+        note(&mut findings, &check.0.statement, Moment::Before, finding, 1);
     }
     Ok(findings)
+}
+
+/// Runs the EXPLAIN of one statement.
+pub(super) fn check_access_path(
+    (access, explain): &(Access, String),
+    connection: &mut Connection,
+) -> Result<Finding, ConnectionError> {
+    let lines = connection.query(explain)?;
+    let json: String = lines.into_iter().flatten().flatten().collect();
+    Ok(access.judge(&json))
 }
 
 /// A request for a new connection of a session.

@@ -1,10 +1,11 @@
 //! The result of a stage: the merged reports of its workers.
 
 use super::error::EngineError;
-use super::findings::{self, AccessFinding};
+use super::findings::{self, AccessFinding, UncheckedPlan, note_unchecked};
 use super::limit::Limit;
+use super::server_clock::larger_step_s;
 use super::session::{SessionError, SessionTally};
-use super::worker::{Acknowledged, Starts, WorkerReport};
+use super::worker::{Acknowledged, Starts, WarmupInFlight, WorkerReport};
 use crate::metrics::{Outage, Point, Recorder, SampleSet, Samples, outage, rates};
 use crate::plan::Threshold;
 use crate::server::nodes::Node;
@@ -27,6 +28,13 @@ pub struct StageResult {
     pub wrong_replies: u64,
     /// Findings of the plan checks before, during and after the run.
     pub findings: Vec<AccessFinding>,
+    /// Plan checks without a verdict.
+    pub unchecked: Vec<UncheckedPlan>,
+    /// Largest step of a server's clock during a server-side loop, in seconds; negative if it was set back, 0 if
+    /// no step was found.
+    pub clock_step_s: f64,
+    /// Transactions of the warm-up in flight at the start of the measurement; only for a run by count.
+    pub warmup_in_flight: WarmupInFlight,
     /// Work of each session, ordered by session number.
     pub sessions: Vec<SessionTally>,
     /// Number of transactions that succeeded after the end of the measurement.
@@ -81,6 +89,9 @@ pub(super) fn merge_reports(
         acknowledged: first.acknowledged,
         wrong_replies: first.wrong_replies,
         findings: first.findings,
+        unchecked: first.unchecked,
+        clock_step_s: first.clock_step_s,
+        warmup_in_flight: first.warmup_in_flight,
         sessions: first.sessions,
         drained: first.drained,
         drained_max: first.drained_max,
@@ -97,16 +108,16 @@ pub(super) fn merge_reports(
     };
     for report in reports {
         result.recorder.merge(&report.recorder)?;
-        for (mine, theirs) in result.acknowledged.iter_mut().zip(report.acknowledged) {
-            mine.transactions += theirs.transactions;
-            mine.rows += theirs.rows;
-            mine.rows_unknown += theirs.rows_unknown;
-            mine.transactions_unknown += theirs.transactions_unknown;
-            mine.effects = mine.effects.and(theirs.effects);
-            mine.effects_unknown = mine.effects_unknown.and(theirs.effects_unknown);
-        }
+        merge_acknowledged(&mut result.acknowledged, report.acknowledged);
         result.wrong_replies += report.wrong_replies;
         findings::merge(&mut result.findings, report.findings);
+        for unchecked in report.unchecked {
+            note_unchecked(&mut result.unchecked, unchecked);
+        }
+        result.clock_step_s = larger_step_s(result.clock_step_s, report.clock_step_s);
+        let warmup = &mut result.warmup_in_flight;
+        warmup.transactions += report.warmup_in_flight.transactions;
+        warmup.occupied = warmup.occupied.after(report.warmup_in_flight.occupied);
         result.sessions.extend(report.sessions);
         result.drained += report.drained;
         result.drained_lost += report.drained_lost;
@@ -123,6 +134,17 @@ pub(super) fn merge_reports(
     result.sessions.sort_by_key(|session| session.number);
     result.samples = (!samples.is_empty()).then(|| Samples::merge(samples, result.seconds));
     Ok(result)
+}
+
+fn merge_acknowledged(all: &mut [Acknowledged], more: Vec<Acknowledged>) {
+    for (mine, theirs) in all.iter_mut().zip(more) {
+        mine.transactions += theirs.transactions;
+        mine.rows += theirs.rows;
+        mine.rows_unknown += theirs.rows_unknown;
+        mine.transactions_unknown += theirs.transactions_unknown;
+        mine.effects = mine.effects.and(theirs.effects);
+        mine.effects_unknown = mine.effects_unknown.and(theirs.effects_unknown);
+    }
 }
 
 /// Adds the outages to the error entries and to the nodes: how long no transaction succeeded, and how long

@@ -40,6 +40,9 @@ pub(super) enum Activity {
 pub(super) struct InFlight {
     pub(super) tx: Transaction,
     pub(super) outcome: Outcome,
+    /// The outcome after the last completed step. A step may still fail after its statements completed,
+    /// because an implicit transaction commits at the Sync.
+    pub(super) completed: Outcome,
     /// Intended start time.
     pub(super) intended: Nanos,
     /// Time of the first send.
@@ -63,7 +66,8 @@ impl InFlight {
     /// another statement follows.
     pub(super) fn skip_step(&mut self) -> bool {
         self.step += 1;
-        self.outcome.complete += 1;
+        self.completed.complete += 1;
+        self.outcome = self.completed;
         self.step < self.tx.steps()
     }
 
@@ -124,6 +128,8 @@ pub(super) enum Ended {
     Failed(InFlight, Box<ServerError>),
     /// A plan check that failed.
     CheckFailed(usize, Box<ServerError>),
+    /// A plan check without a verdict, with its number and the reason.
+    Unchecked(usize, String),
 }
 
 /// Result of writing to the socket.
@@ -167,12 +173,14 @@ pub(super) struct Session {
     in_flight: VecDeque<InFlight>,
     /// Number of transactions that wait for their retry.
     pub(super) postponed: usize,
+    /// Whether its last transaction has ended.
+    pub(super) finished: bool,
     /// Memory of completed transactions, for reuse.
     spare: Vec<InFlight>,
     failed: Option<Box<ServerError>>,
     /// Error of the transaction that is being rolled back.
     rolled_back: Option<Box<ServerError>>,
-    plan_text: String,
+    plan: PlanText,
     pub(super) activity: Activity,
     /// Whether the session waits for the worker's next start.
     pub(super) parked: bool,
@@ -197,6 +205,24 @@ pub(super) struct Session {
 /// Maximum stored length of a plan, longer than the plan of any statement of riops.
 const PLAN_BYTES_MAX: usize = 256 * 1024;
 
+/// The result of an EXPLAIN.
+#[derive(Debug, Default)]
+struct PlanText {
+    text: String,
+    /// Whether the plan is longer than the maximum. It cannot be judged then.
+    is_cut: bool,
+}
+
+impl PlanText {
+    fn push(&mut self, line: &[u8]) {
+        self.is_cut |= self.text.len() + line.len() >= PLAN_BYTES_MAX;
+        if !self.is_cut {
+            self.text.push_str(&String::from_utf8_lossy(line));
+            self.text.push('\n');
+        }
+    }
+}
+
 impl Session {
     /// Creates a session with its first connection and up to `depth` transactions in flight.
     pub(super) fn new(
@@ -209,6 +235,7 @@ impl Session {
         let flight = || InFlight {
             tx: Transaction::new(Arc::clone(&recipe.statements)),
             outcome: Outcome::default(),
+            completed: Outcome::default(),
             intended: Nanos(0),
             started: Nanos(0),
             claimed: false,
@@ -225,9 +252,10 @@ impl Session {
             link: None,
             in_flight: VecDeque::with_capacity(depth),
             postponed: 0,
+            finished: false,
             failed: None,
             rolled_back: None,
-            plan_text: String::new(),
+            plan: PlanText::default(),
             activity: Activity::Work,
             parked: false,
             next_check: Some(Moment::During),
@@ -329,7 +357,7 @@ impl Session {
         flight.claimed = claimed;
         flight.retries = 0;
         flight.step = 0;
-        flight.outcome = Outcome::default();
+        flight.completed = Outcome::default();
         flight.queries = Queries::default();
         self.since_connect += 1;
         self.queue(flight, now).map(|()| true)
@@ -342,11 +370,10 @@ impl Session {
         flight.rolled_back = false;
         if !flight.tx.is_autocommit() {
             flight.step = 0;
-            flight.outcome = Outcome::default();
+            flight.completed = Outcome::default();
         }
-        // The retry returns all rows of a partly executed statement again.
-        flight.outcome.rows -= flight.outcome.returned.min(flight.outcome.rows);
-        flight.outcome.returned = 0;
+        // The retry returns all replies to the failed step again.
+        flight.outcome = flight.completed;
         flight.tx.rewind();
         self.in_flight.push_back(flight);
         self.send_step()
@@ -388,7 +415,8 @@ impl Session {
         frontend::Message::Query(sql)
             .encode(&mut link.out)
             .map_err(|error| SessionError::protocol(&error))?;
-        self.plan_text.clear();
+        self.plan.text.clear();
+        self.plan.is_cut = false;
         self.activity = Activity::Check(number);
         link.pipeline.sent(1).map_err(|error| SessionError::protocol(&error))
     }
@@ -496,11 +524,8 @@ impl Session {
                         self.generator.reply(&flight.tx, &reply, &mut flight.outcome);
                     }
                     None => {
-                        if let Some(Ok(Some(line))) = row.values().next()
-                            && self.plan_text.len() + line.len() < PLAN_BYTES_MAX
-                        {
-                            self.plan_text.push_str(&String::from_utf8_lossy(line));
-                            self.plan_text.push('\n');
+                        if let Some(Ok(Some(line))) = row.values().next() {
+                            self.plan.push(line);
                         }
                     }
                 },
@@ -547,6 +572,7 @@ impl Session {
                 }
                 None if flight.step + 1 < flight.tx.steps() => {
                     flight.step += 1;
+                    flight.completed = flight.outcome;
                     self.send_step()?;
                     return Ok(None);
                 }
@@ -566,9 +592,13 @@ impl Session {
         if let Some(error) = failed {
             return Ok(Some(Ended::CheckFailed(number, error)));
         }
+        if self.plan.is_cut {
+            let reason = format!("the plan is longer than {} kB", PLAN_BYTES_MAX / 1024);
+            return Ok(Some(Ended::Unchecked(number, reason)));
+        }
         let finding = self.recipe.checks.get(number).map_or_else(
             || Finding { held: false, outline: String::new(), storage: None },
-            |(access, _)| access.judge(&self.plan_text),
+            |(access, _)| access.judge(&self.plan.text),
         );
         Ok(Some(Ended::Check(number, finding)))
     }

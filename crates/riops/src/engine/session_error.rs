@@ -1,4 +1,6 @@
-//! Errors that end a session or its connection.
+//! Errors that end a session or its connection during a stage.
+
+use std::io;
 
 use riops_wire::backend::ServerError;
 use riops_wire::sqlstate::SqlState;
@@ -34,6 +36,15 @@ pub enum SessionError {
         /// Error of the last attempt.
         message: String,
     },
+    /// The operating system of the client refused a thread, a timer or the wait for a socket. Not an error of
+    /// the server.
+    #[error("error on the client machine: {task}: {error}")]
+    Client {
+        /// What riops could not do.
+        task: &'static str,
+        /// Error of the operating system.
+        error: String,
+    },
     /// A transaction did not finish within the drain timeout.
     #[error("transaction did not finish within {0} s after the end of the measurement")]
     Drain(u64),
@@ -49,10 +60,16 @@ impl SessionError {
             Self::Closed(None) | Self::Io(_) => SqlState::CONNECTION_FAILURE,
             Self::Protocol(_) => SqlState::PROTOCOL_VIOLATION,
             Self::Reconnect { sqlstate, .. } => *sqlstate,
-            Self::Drain(_) => SqlState::UNKNOWN,
+            Self::Drain(_) | Self::Client { .. } => SqlState::UNKNOWN,
         }
     }
 
+    /// Creates the error of a task that failed on the client.
+    pub(super) fn client(task: &'static str, error: &io::Error) -> Self {
+        Self::Client { task, error: error.to_string() }
+    }
+
+    /// Creates the error of a reply that does not follow the protocol.
     pub(super) fn protocol(error: &dyn std::fmt::Display) -> Self {
         Self::Protocol(error.to_string())
     }

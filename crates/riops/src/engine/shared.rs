@@ -44,8 +44,6 @@ pub(super) enum Signal {
 pub(super) struct Go {
     pub(super) start: Nanos,
     pub(super) limit: Arc<Limit>,
-    /// The server's clock at the zero of the local clock, in seconds since 1970; only for server-side loops.
-    pub(super) server_epoch_s: f64,
 }
 
 /// Data that all workers of a stage share.

@@ -9,15 +9,19 @@ use super::*;
 use crate::metrics::{Counter, Point};
 use crate::plan::{ErrorPolicy, OnError, Protocol, Stop};
 use crate::server::{ConnInfo, Flavor};
+use crate::units::Nanos;
 use crate::workload::access::AccessPath;
 use crate::workload::transaction::{Outcome, Reply as RowReply, Transaction};
 use crate::workload::{Generator, SessionPlan, Statement};
+use riops_wire::sqlstate::SqlState;
 
+mod autocommit;
 mod calls;
 mod cuts;
 mod faults;
 mod large_replies;
 mod open_loop;
+mod supervision;
 mod virtual_time;
 mod yugabytedb;
 

@@ -1,10 +1,11 @@
 //! The worker threads: they open their sessions, run their loops and send their reports.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel, sync_channel};
 
 use super::clock::Clock;
-use super::error::EngineError;
+use super::error::{EngineError, StartError};
 use super::findings::{self, AccessFinding};
 use super::opening;
 use super::schedule::{Arrivals, Share};
@@ -87,7 +88,7 @@ fn work(assignment: Assignment, shared: &Shared) {
         return;
     };
     send(WorkerEvent::Ready(Ok(findings)));
-    let Ok(Go { start, limit, .. }) = go.recv() else {
+    let Ok(Go { start, limit }) = go.recv() else {
         guard.reported = true;
         return sessions.iter_mut().for_each(Session::end);
     };
@@ -121,6 +122,7 @@ fn work(assignment: Assignment, shared: &Shared) {
             length: shared.interval,
             events: shared.events.clone(),
             spares,
+            unsent: VecDeque::new(),
         },
         reconnect: ReconnectLink { connectors: shared.connectors.clone(), reply, reopened, waker },
         rng: random(Purpose::Backoff),
@@ -136,13 +138,13 @@ fn open_sessions(
     sessions: Vec<SessionPlan>,
     share: Share,
     shared: &Shared,
-) -> Result<(Vec<Session>, Vec<AccessFinding>), (u64, ConnectionError)> {
+) -> Result<(Vec<Session>, Vec<AccessFinding>), StartError> {
     let mut findings = Vec::new();
     let mut opened = Vec::with_capacity(sessions.len());
     for (position, session) in (0..).zip(sessions) {
         let number = share.number(position);
         let session = open_session(session, number, shared, &mut findings)
-            .map_err(|error| (number, error))?;
+            .map_err(|error| StartError::Connect(number, error))?;
         opened.push(session);
     }
     Ok((opened, findings))

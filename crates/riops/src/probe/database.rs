@@ -19,6 +19,11 @@ const WAL: &str = include_str!("../../../../sql/probe/wal.sql");
 const CHECKPOINTS: &str = include_str!("../../../../sql/probe/checkpoints.sql");
 const CHECKPOINTS_16: &str = include_str!("../../../../sql/probe/checkpoints_16.sql");
 
+/// Time that the queries of one reading may take together. Counters that the server does not return in time
+/// are absent.
+const READING_TIMEOUT: Duration = Duration::from_secs(5);
+/// The same for the EXPLAIN statements that measure the blocks of a read.
+const EXPLAIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Timeout for disconnected sessions to exit.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Before PostgreSQL 15, a session reports its counters within one second, and they become visible up
@@ -215,6 +220,8 @@ struct Sample {
 #[derive(Debug)]
 pub struct DatabaseProbe<'a> {
     connection: &'a mut Connection,
+    /// Time that the queries of one reading may take together.
+    timeout: Duration,
     /// Tables, as the text of an array.
     tables: String,
     /// Available from PostgreSQL 16 on.
@@ -255,6 +262,7 @@ impl<'a> DatabaseProbe<'a> {
                 == Some("t"),
             checkpoints: checkpoints_sql(connection)?,
             tables: tables.join(","),
+            timeout: READING_TIMEOUT,
             connection,
             read_explains: (Vec::new(), Vec::new()),
             blocks_per_read: None,
@@ -272,6 +280,20 @@ impl<'a> DatabaseProbe<'a> {
         Self { read_explains: (settings, explains), ..self }
     }
 
+    /// Sets the time that the queries of one reading may take together.
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
+    }
+
+    /// Calls `read` with a deadline for all its queries.
+    fn within<T>(&mut self, timeout: Duration, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.connection.set_deadline(Some(Instant::now() + timeout));
+        let result = read(self);
+        self.connection.set_deadline(None);
+        result
+    }
+
     /// Returns whether a session can flush its pending statistics on request.
     #[must_use]
     pub fn can_flush(&self) -> bool {
@@ -283,7 +305,8 @@ impl<'a> DatabaseProbe<'a> {
         let sql = "select pid from pg_stat_activity
                     where application_name = current_setting('application_name') and pid <> pg_backend_pid()
                     order by pid";
-        let rows = self.connection.query(sql).unwrap_or_default();
+        let rows =
+            self.within(self.timeout, |probe| probe.connection.query(sql)).unwrap_or_default();
         rows.into_iter().flatten().flatten().filter_map(|pid| pid.parse().ok()).collect()
     }
 
@@ -291,30 +314,31 @@ impl<'a> DatabaseProbe<'a> {
     pub fn open(&mut self) {
         // Flush this session's own statistics, so that they do not arrive during the measurement.
         if self.can_flush {
-            let _ = self.connection.execute("select pg_stat_force_next_flush()");
+            let flush = "select pg_stat_force_next_flush()";
+            let _ = self.within(self.timeout, |probe| probe.connection.execute(flush));
         } else {
             std::thread::sleep(STATISTICS_DELAY);
         }
-        self.opened = self.sample(true);
+        self.opened = self.within(self.timeout, |probe| probe.sample(true));
     }
 
     /// Reads the counters at the start of the measurement.
     pub fn start(&mut self) {
-        self.started = self.sample(false);
+        self.started = self.within(self.timeout, |probe| probe.sample(false));
     }
 
     /// Reads the counters at the end of the measurement.
     pub fn end(&mut self) {
-        self.ended = self.sample(false);
+        self.ended = self.within(self.timeout, |probe| probe.sample(false));
     }
 
     /// Reads the counters after the sessions have disconnected; `processes` were their backends.
     pub fn close(&mut self, processes: &[i32]) {
-        self.wait_for_exit(processes);
+        self.within(EXIT_TIMEOUT.min(self.timeout), |probe| probe.wait_for_exit(processes));
         if !self.can_flush {
             std::thread::sleep(STATISTICS_DELAY);
         }
-        self.closed = self.sample(true);
+        self.closed = self.within(self.timeout, |probe| probe.sample(true));
         self.blocks_per_read = self.measure_reads();
     }
 
@@ -401,10 +425,15 @@ impl<'a> DatabaseProbe<'a> {
         if explains.is_empty() {
             return None;
         }
+        let blocks = self.within(EXPLAIN_TIMEOUT, |probe| {
+            probe.connection.execute("begin").ok()?;
+            probe.blocks_of_all(&settings, &explains)
+        });
+        if self.connection.awaits_reply() {
+            let _ = self.connection.cancel();
+        }
         // `rollback` reverts the settings for later uses of the connection.
-        self.connection.execute("begin").ok()?;
-        let blocks = self.blocks_of_all(&settings, &explains);
-        self.connection.execute("rollback").ok()?;
+        self.within(self.timeout, |probe| probe.connection.execute("rollback")).ok()?;
         blocks.map(|blocks| blocks / explains.len() as f64)
     }
 

@@ -31,12 +31,15 @@ pub struct AccessRecord {
     pub moment: String,
     /// The expected access path.
     pub expected: String,
-    /// The plan, one node per line.
+    /// The plan, one node per line; empty if it could not be checked.
     pub found: String,
-    /// Whether the plan has the expected access path.
+    /// Whether the plan has the expected access path; false if it could not be checked.
     pub held: bool,
-    /// Number of sessions with this plan.
+    /// Number of sessions with this plan, or whose plan could not be checked.
     pub sessions: u32,
+    /// Why the plan could not be checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// Storage requests of the EXPLAIN itself (`YugabyteDB`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<StorageRequests>,

@@ -94,3 +94,13 @@ pub struct DrainedRecord {
     #[serde(default)]
     pub lost: u64,
 }
+
+/// Transactions of the warm-up that were in flight when the measurement started. They do not count, but their
+/// sessions started their first counted transaction later.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct WarmupRecord {
+    /// Number of these transactions.
+    pub transactions: u64,
+    /// Time that they occupied their sessions within the measurement, in seconds, summed over all of them.
+    pub occupied_s: f64,
+}

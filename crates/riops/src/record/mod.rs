@@ -37,7 +37,7 @@ pub use build::{Ending, Measured, MeasuredStatement, Part, RunContext, build};
 pub use check::{Check, ThresholdRecord, Verdict, Warning, WarningKind};
 pub use client::{ClientCpu, ClientLimit, ClientRecord};
 pub use cluster::{NodeRecord, NodeUse, OutageRecord};
-pub use counts::{DrainedRecord, ErrorEntry, Outcomes, Queries};
+pub use counts::{DrainedRecord, ErrorEntry, Outcomes, Queries, WarmupRecord};
 pub use database::{
     CacheState, Checkpoints, ClientIo, DatabaseCounters, DatabaseUse, LockWaits, RowVersions,
     Sizes, TableBlocks, Wal,

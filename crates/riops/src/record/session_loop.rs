@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::cluster::NodeRecord;
-use super::counts::{DrainedRecord, ErrorEntry, Outcomes, Queries};
+use super::counts::{DrainedRecord, ErrorEntry, Outcomes, Queries, WarmupRecord};
 use super::database::LockWaits;
 use super::latency::LatencySummary;
 use super::operation::OperationRecord;
@@ -80,6 +80,13 @@ pub struct LoopRecord {
     /// Intended and actual starts; only with a rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleRecord>,
+    /// Transactions of the warm-up that were in flight when the measurement started; only for a run by count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warmup_in_flight: Option<WarmupRecord>,
+    /// By how much the server's clock was set forward during a server-side loop, in seconds; negative if it was
+    /// set back. Absent if no step was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_clock_step_s: Option<f64>,
     /// Time to connect during the measurement in microseconds, including settings and prepared statements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connect_us: Option<LatencySummary>,

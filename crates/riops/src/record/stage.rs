@@ -45,6 +45,10 @@ pub struct StageRecord {
     pub started_at: Option<Timestamp>,
     /// Length of the measurement, in seconds.
     pub seconds: f64,
+    /// Time between the two readings of the counters of CPU, device and database, in seconds. Their rates refer
+    /// to this time. It differs from `seconds` if the start or the end of the measurement was noticed late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters_s: Option<f64>,
     /// Number of sessions.
     pub sessions: u32,
     /// Transactions that ended within the measurement.

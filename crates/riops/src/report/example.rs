@@ -36,6 +36,7 @@ fn access(moment: &str) -> AccessRecord {
             .to_owned(),
         held: true,
         sessions: 2,
+        error: None,
     }
 }
 
@@ -50,6 +51,7 @@ fn stage() -> StageRecord {
         caches: None,
         started_at: None,
         seconds: 10.0,
+        counters_s: None,
         sessions: 2,
         transactions: 12_000,
         rows: 12_000_000,

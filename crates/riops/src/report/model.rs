@@ -1,5 +1,6 @@
 //! Conclusions drawn from a record, independent of the output form.
 
+use super::paths::CheckedPath;
 use crate::plan::{Protocol, Schedule, Spread, Stop};
 use crate::record::{DeviceUse, DiskLimit, RateVerdict, Record, StageRecord, Status};
 
@@ -138,36 +139,10 @@ impl<'a> Summary<'a> {
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
-    /// Each expected access path once, as `name` shows it, and whether it was found at every check.
+    /// Each expected access path once, as `name` shows it.
     #[must_use]
-    pub fn access_paths(&self, name: impl Fn(&str) -> String) -> Vec<(String, bool)> {
-        let mut paths: Vec<(String, bool)> = Vec::new();
-        for access in &self.record.accesses {
-            let expected = name(&access.expected);
-            match paths.iter_mut().find(|(known, _)| *known == expected) {
-                Some((_, as_expected)) => *as_expected &= access.held,
-                None => paths.push((expected, access.held)),
-            }
-        }
-        paths
-    }
-
-    /// When the access paths were checked: `before, during and after`.
-    #[must_use]
-    pub fn access_moments(&self) -> String {
-        let checked =
-            |moment: &str| self.record.accesses.iter().any(|access| access.moment == moment);
-        let moments: Vec<_> = [("before", "before"), ("middle", "during"), ("after", "after")]
-            .into_iter()
-            .filter(|(moment, _)| checked(moment))
-            .map(|(_, text)| text)
-            .collect();
-        match moments.as_slice() {
-            [others @ .., last] if !others.is_empty() => {
-                format!("{} and {last}", others.join(", "))
-            }
-            moments => moments.concat(),
-        }
+    pub fn access_paths(&self, name: impl Fn(&str) -> String) -> Vec<CheckedPath<'a>> {
+        CheckedPath::of(&self.record.accesses, name)
     }
 
     /// The bottleneck of the stage.
@@ -226,7 +201,9 @@ impl<'a> Summary<'a> {
     #[must_use]
     pub fn client_machine_share(&self) -> Option<f64> {
         let cpu = self.stage.client_cpu.as_ref()?;
-        let available = self.stage.seconds * self.record.client.machine.cpus as f64;
+        // The CPU time is that between the readings of the counters.
+        let seconds = self.stage.counters_s.unwrap_or(self.stage.seconds);
+        let available = seconds * self.record.client.machine.cpus as f64;
         (available > 0.0).then(|| cpu.seconds / available)
     }
 
@@ -350,8 +327,8 @@ mod tests {
         let mut record = example_record();
         record.accesses[1].held = false;
         let summary = Summary::of(&record).unwrap();
-        assert_eq!(summary.access_paths(str::to_owned).len(), 1);
-        assert!(!summary.access_paths(str::to_owned)[0].1);
-        assert_eq!(summary.access_moments(), "before, during and after");
+        let paths = summary.access_paths(str::to_owned);
+        assert_eq!((paths.len(), paths[0].verdict()), (1, "CHANGED"));
+        assert_eq!(paths[0].checked(), "checked before, during and after the run");
     }
 }

@@ -83,6 +83,7 @@ impl RunError {
                 | DatasetError::Server(ServerError::Connection(error)),
             )
             | Self::Engine(EngineError::Connect { source: error, .. }) => of_connection(error),
+            Self::Engine(EngineError::Clock { source, .. }) => of_connection(source),
             _ => ErrorKind::Failed,
         }
     }
@@ -91,7 +92,11 @@ impl RunError {
     pub(super) fn is_start_failure(&self) -> bool {
         match self {
             Self::Context { source, .. } => source.is_start_failure(),
-            Self::Engine(EngineError::Connect { .. } | EngineError::AccessPath { .. }) => true,
+            Self::Engine(
+                EngineError::Connect { .. }
+                | EngineError::Clock { .. }
+                | EngineError::AccessPath { .. },
+            ) => true,
             _ => false,
         }
     }

@@ -54,6 +54,8 @@ pub struct Connection {
     interrupt: Interrupt,
     deadline: Option<Instant>,
     unencrypted_reason: Option<String>,
+    /// Number of replies that were not read to their end, because the wait timed out or was interrupted.
+    unread_replies: u32,
     /// Error that the server sent before it closed the connection.
     closing_error: Option<Box<ServerError>>,
 }
@@ -79,6 +81,7 @@ impl Connection {
             interrupt: interrupt.clone(),
             deadline: None,
             unencrypted_reason: None,
+            unread_replies: 0,
             closing_error: None,
         }
     }
@@ -108,6 +111,13 @@ impl Connection {
     /// Sets when to stop waiting for the server; `None` waits without a limit.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.deadline = deadline;
+    }
+
+    /// Returns whether the server has not completed its reply to an earlier query, whose wait timed out or was
+    /// interrupted. The next query skips that reply.
+    #[must_use]
+    pub fn awaits_reply(&self) -> bool {
+        self.unread_replies > 0
     }
 
     /// Returns the address of the server.
@@ -221,6 +231,7 @@ impl Connection {
     ) -> Result<Answer, ConnectionError> {
         self.interrupt = Interrupt::new();
         self.deadline = Some(Instant::now() + timeout);
+        self.unread_replies = self.unread_replies.saturating_sub(1);
         let answer = self.collect_with(notice);
         self.deadline = None;
         answer
@@ -347,7 +358,22 @@ impl Connection {
         &mut self,
         notice: &mut dyn FnMut(Notice<'_>),
     ) -> Result<Answer, ConnectionError> {
+        self.unread_replies += 1;
         self.flush()?;
+        while self.unread_replies > 1 {
+            let (frame, _) = self.next_frame()?;
+            if matches!(Message::decode(frame)?, Message::ReadyForQuery(_)) {
+                self.unread_replies -= 1;
+            }
+        }
+        self.read_reply(notice)
+    }
+
+    /// Reads the reply to the last request, up to its ReadyForQuery.
+    fn read_reply(
+        &mut self,
+        notice: &mut dyn FnMut(Notice<'_>),
+    ) -> Result<Answer, ConnectionError> {
         let Answer { mut rows, mut tags } = Answer::default();
         let mut failed = None;
         loop {
@@ -386,6 +412,7 @@ impl Connection {
                     }
                 }
                 Message::ReadyForQuery(_) => {
+                    self.unread_replies = 0;
                     return match failed {
                         Some(error) => Err(ConnectionError::Server(error)),
                         None => Ok(Answer { rows, tags }),
@@ -409,7 +436,13 @@ impl Connection {
             match written {
                 Ok(_) if rest.is_empty() => break,
                 Ok(count) => sent += count,
-                Err(error) if is_wait(&error) => self.check_interrupt()?,
+                Err(error) if is_wait(&error) => {
+                    if let Err(error) = self.check_interrupt() {
+                        // The rest is sent before the next request.
+                        self.out.drain(..sent);
+                        return Err(error);
+                    }
+                }
                 // The receive buffer may still contain the server's error.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                     return Err(self.closed());

@@ -1,6 +1,8 @@
 //! Sessions with a server-side loop: counting of their reports, and the unknown outcomes of a call that ends
 //! without its last report.
 
+use std::sync::atomic::AtomicI64;
+
 use riops_wire::backend::{Message, data_row, notice_response};
 
 use super::*;
@@ -57,7 +59,7 @@ fn call(reports: &[String], result: &str) -> Reply {
 }
 
 /// Returns the replies to all requests except the CALL.
-fn other_reply(request: &Request<'_>) -> Reply {
+fn other_reply(request: &Request<'_>, clock: &ServerTime) -> Reply {
     match request {
         Request::Query(sql) if sql.starts_with("explain") => {
             let node = if sql.contains("update_") {
@@ -70,9 +72,32 @@ fn other_reply(request: &Request<'_>) -> Reply {
             Reply::Row(vec![Some(json.into_bytes())])
         }
         Request::Query(sql) if sql.contains("clock_timestamp") => {
-            Reply::Row(vec![Some(b"1000".to_vec())])
+            Reply::Row(vec![Some(format!("{:.6}", clock.seconds()).into_bytes())])
         }
         _ => Reply::Done,
+    }
+}
+
+/// The clock of the fake server, in milliseconds ahead of 1970-01-01 at the start of the test.
+#[derive(Clone)]
+struct ServerTime {
+    start: std::time::Instant,
+    ahead_ms: Arc<AtomicI64>,
+}
+
+impl ServerTime {
+    fn ahead_ms(ahead_ms: i64) -> Self {
+        let ahead_ms = Arc::new(AtomicI64::new(ahead_ms));
+        Self { start: std::time::Instant::now(), ahead_ms }
+    }
+
+    fn seconds(&self) -> f64 {
+        let ahead_s = self.ahead_ms.load(Ordering::Relaxed) as f64 / 1e3;
+        1_000.0 + self.start.elapsed().as_secs_f64() + ahead_s
+    }
+
+    fn set_forward_ms(&self, step_ms: i64) {
+        self.ahead_ms.fetch_add(step_ms, Ordering::Relaxed);
     }
 }
 
@@ -80,11 +105,19 @@ fn run_calls(
     plan: Plan,
     answer: impl Fn(u64, &str) -> Reply + Send + Sync + 'static,
 ) -> StageResult {
-    let server = FakeServer::start(move |session, request| match request {
+    let clock = ServerTime::ahead_ms(0);
+    try_calls(plan, move |session, request| match request {
         Request::Query(sql) if sql.starts_with("call ") => answer(session, sql),
-        other => other_reply(other),
+        other => other_reply(other, &clock),
     })
-    .unwrap();
+    .unwrap()
+}
+
+fn try_calls(
+    plan: Plan,
+    answer: impl Fn(u64, &Request<'_>) -> Reply + Send + Sync + 'static,
+) -> Result<StageResult, EngineError> {
+    let server = FakeServer::start(answer).unwrap();
     let run = RowsRun {
         batch: 10,
         update_percent: 50,
@@ -102,6 +135,30 @@ fn run_calls(
         &mut Probe::machine(None),
         &mut RecordingObserver::default(),
     )
+}
+
+/// Runs one call on a server whose clock is ahead, and is set forward after the call has started.
+fn run_with_clock(ahead_ms: i64, step_ms: i64) -> StageResult {
+    let clock = ServerTime::ahead_ms(ahead_ms);
+    try_calls(plan(Stop::Transactions(5), 1, 1), move |_, request| match request {
+        Request::Query(sql) if sql.starts_with("call ") => {
+            // The two times are the only parameters with six decimals.
+            let times: Vec<f64> = sql
+                .split(", ")
+                .filter(|part| part.split_once('.').is_some_and(|(_, digits)| digits.len() == 6))
+                .filter_map(|part| part.parse().ok())
+                .collect();
+            let [start_s, measure_s] = times[..] else { panic!("{sql}") };
+            // The loop does not start late, and it waits for its start.
+            assert!(clock.seconds() < start_s + 10.0 && start_s < clock.seconds() + 10.0, "{sql}");
+            while clock.seconds() < measure_s {
+                std::thread::yield_now();
+            }
+            clock.set_forward_ms(step_ms);
+            call(&[], &last(0, 4, 1))
+        }
+        other => other_reply(other, &clock),
+    })
     .unwrap()
 }
 
@@ -202,4 +259,63 @@ fn repeated_calls_without_progress_stop_the_run() {
         run_calls(plan, |_, _| Reply::Error { sqlstate: "42883", message: "no such procedure" });
     assert!(refused.failure.as_ref().unwrap().to_string().contains("no such procedure"));
     assert_eq!(counted(&refused, Counter::Errors), 3);
+}
+
+#[test]
+fn a_loop_starts_by_the_clock_of_its_server() {
+    for ahead_ms in [0, 15_000, -15_000] {
+        let result = run_with_clock(ahead_ms, 0);
+        assert_eq!((transactions(&result), result.clock_step_s), (5, 0.0), "{ahead_ms}");
+    }
+}
+
+#[test]
+fn a_step_of_the_servers_clock_is_found() {
+    for step_ms in [15_000, -15_000] {
+        let result = run_with_clock(5_000, step_ms);
+        let error_s = (result.clock_step_s - step_ms as f64 / 1e3).abs();
+        assert!(error_s < 1.0, "{}", result.clock_step_s);
+    }
+    // A report from the future shows a step although the call did not end.
+    let result = run_calls(plan(Stop::DurationS(0.3), 1, 1), |_, _| {
+        call(&[report(30_000, 4, 1)], "not JSON")
+    });
+    assert!(result.clock_step_s > 2_900.0, "{}", result.clock_step_s);
+}
+
+#[test]
+fn an_unreadable_clock_is_not_a_failed_connection() {
+    let clock = ServerTime::ahead_ms(0);
+    let error = try_calls(plan(Stop::Transactions(5), 1, 1), move |_, request| match request {
+        Request::Query(sql) if sql.contains("clock_timestamp") => {
+            Reply::Error { sqlstate: "42501", message: "permission denied" }
+        }
+        other => other_reply(other, &clock),
+    })
+    .unwrap_err();
+    assert!(matches!(error, EngineError::Clock { session: 1, sessions: 1, .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.starts_with("cannot read the clock of the server for session 1 of 1: "), "{text}");
+}
+
+#[test]
+fn a_check_that_fails_after_the_call_is_not_a_finding() {
+    let (clock, explained) = (ServerTime::ahead_ms(0), AtomicU64::new(0));
+    let result = try_calls(plan(Stop::Transactions(5), 1, 1), move |_, request| match request {
+        Request::Query(sql) if sql.starts_with("call ") => call(&[], &last(1, 4, 1)),
+        // Two statements: the checks after the run are the third and the fourth.
+        Request::Query(sql)
+            if sql.starts_with("explain") && explained.fetch_add(1, Ordering::Relaxed) == 2 =>
+        {
+            Reply::Error { sqlstate: "57014", message: "canceling statement" }
+        }
+        other => other_reply(other, &clock),
+    })
+    .unwrap();
+    let after =
+        result.findings.iter().filter(|found| found.moment == Moment::After).collect::<Vec<_>>();
+    let [unchecked] = result.unchecked.as_slice() else { panic!("{:?}", result.unchecked) };
+    assert_eq!((unchecked.moment, unchecked.sessions, after.len()), (Moment::After, 1, 1));
+    assert_ne!(unchecked.statement, after[0].statement);
+    assert!(unchecked.reason.contains("canceling statement"), "{}", unchecked.reason);
 }

@@ -319,3 +319,35 @@ fn simple_and_extended_protocols_give_the_same_counts() {
         assert_eq!(each, if protocol == Protocol::Simple { (40, 0) } else { (0, 40) });
     }
 }
+
+#[test]
+fn a_plan_that_cannot_be_checked_is_not_a_finding() {
+    // The checks of a session: before, during and after the run.
+    let run_with_check = |number: u64, reply: fn() -> Reply| {
+        let explained = AtomicU64::new(0);
+        let policy = ErrorPolicy { on_error: OnError::Continue, ..ErrorPolicy::default() };
+        let plan = with_errors(plan(Stop::Transactions(20), 1, 1), policy);
+        let result = run(&plan, false, move |_, request| match request {
+            Request::Query(sql)
+                if sql.starts_with("explain")
+                    && explained.fetch_add(1, Ordering::Relaxed) == number =>
+            {
+                reply()
+            }
+            other => normal_reply(other),
+        })
+        .unwrap();
+        assert!(result.findings.iter().all(|found| found.finding.held));
+        let moments: Vec<_> = result.findings.iter().map(|found| found.moment).collect();
+        let [unchecked] = result.unchecked.as_slice() else { panic!("{:?}", result.unchecked) };
+        assert_eq!((unchecked.statement.as_str(), unchecked.sessions), ("read", 1));
+        (moments, unchecked.moment, unchecked.reason.clone())
+    };
+    let (moments, moment, reason) = run_with_check(2, || READ_ONLY);
+    assert_eq!((moments, moment), (vec![Moment::Before, Moment::During], Moment::After));
+    assert!(reason.starts_with("EXPLAIN failed: "), "{reason}");
+    let too_long = || Reply::Row(vec![Some(vec![b'x'; 300 * 1024])]);
+    let (moments, moment, reason) = run_with_check(1, too_long);
+    assert_eq!((moments, moment), (vec![Moment::Before, Moment::After], Moment::During));
+    assert_eq!(reason, "the plan is longer than 256 kB");
+}

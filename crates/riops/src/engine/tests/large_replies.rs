@@ -11,7 +11,6 @@ use riops_wire::frame::READ_BYTES_MAX;
 
 use super::super::worker::TURN_BYTES;
 use super::*;
-use crate::plan::Schedule;
 
 /// Rows of the large reply, and bytes of the value of each: 8 MB.
 const ROWS: usize = 8_000;
@@ -133,8 +132,9 @@ fn a_large_reply_does_not_starve_the_other_sessions_of_its_worker() {
         })
         .collect();
     let clock = GateClock { begun, waited: Arc::default(), replied };
-    let what = (Stop::Transactions(2), Schedule::Closed, Protocol::Simple);
-    let (worker, _events) = virtual_time::worker(&target, clock, what, generators);
+    let stop = Stop::Transactions(2);
+    let setting = virtual_time::Setting { stop, protocol: Protocol::Simple, ..Default::default() };
+    let (worker, _events) = virtual_time::worker(&target, clock, &setting, generators);
     let report = worker.run();
     let available = server.join().unwrap();
     let log = log.lock().unwrap();

@@ -1,5 +1,6 @@
 //! One worker on a virtual clock: its counters, and the absence of allocations in its loop.
 
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, channel, sync_channel};
 
 use riops_wire::backend;
@@ -12,8 +13,9 @@ use super::super::worker::{
     IntervalLink, ReconnectLink, Rules, WAKE, Worker, WorkerEvent, WorkerReport, WorkerSetup,
 };
 use super::*;
-use crate::metrics::Recorder;
+use crate::metrics::{IntervalPart, Recorder};
 use crate::plan::Schedule;
+use crate::probe::cpu;
 use crate::workload::keys::{Purpose, stream};
 use crate::workload::transaction::Statements;
 
@@ -27,18 +29,51 @@ impl Clock for StepClock {
     }
 }
 
+/// A worker without a server that changes anything but its replies.
+pub(super) struct Setting {
+    pub(super) stop: Stop,
+    pub(super) sessions: usize,
+    pub(super) schedule: Schedule,
+    pub(super) protocol: Protocol,
+    pub(super) measure_start: Nanos,
+    pub(super) interval: Nanos,
+    /// Capacity of the channel to the main thread, which receives nothing.
+    pub(super) capacity: usize,
+    /// Number of plan checks at each moment.
+    pub(super) checks: usize,
+    /// Whether the poller cannot register the sockets.
+    pub(super) is_poller_broken: bool,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        Self {
+            stop: Stop::Transactions(500),
+            sessions: 1,
+            schedule: Schedule::Closed,
+            protocol: Protocol::Prepared,
+            measure_start: Nanos(0),
+            interval: Nanos(1 << 60),
+            capacity: 1_000,
+            checks: 0,
+            is_poller_broken: false,
+        }
+    }
+}
+
 /// Creates a worker with these sessions, in order, and the receiver of its events.
 pub(super) fn worker<C: Clock>(
     target: &Nodes,
     clock: C,
-    (stop, schedule, protocol): (Stop, Schedule, Protocol),
+    setting: &Setting,
     generators: Vec<Box<dyn Generator>>,
 ) -> (Worker<C>, Receiver<(usize, WorkerEvent)>) {
     let statements = stage(1, true).sessions.remove(0).statements;
+    let check = || (access(), access().explain_sql(true));
     let recipe = Arc::new(Recipe {
         settings: Vec::new(),
-        statements: Arc::new(Statements::new(protocol, statements)),
-        checks: Vec::new(),
+        statements: Arc::new(Statements::new(setting.protocol, statements)),
+        checks: std::iter::repeat_with(check).take(setting.checks).collect(),
     });
     let share = Share { worker: 0, workers: 1, sessions: generators.len().try_into().unwrap() };
     let open = |generator| {
@@ -46,25 +81,37 @@ pub(super) fn worker<C: Clock>(
             opening::open_on_any_node(&recipe, 0, false, target, &Interrupt::new()).unwrap();
         Session::new(Arc::clone(&recipe), generator, 1, 2, opened)
     };
-    let sessions = generators.into_iter().map(open).collect();
-    let (events, received) = sync_channel::<(usize, WorkerEvent)>(1_000);
+    let sessions: Vec<Session> = generators.into_iter().map(open).collect();
+    let (events, received) = sync_channel::<(usize, WorkerEvent)>(setting.capacity);
     let (_spares, spares) = sync_channel(1);
     let poll = mio::Poll::new().unwrap();
+    if setting.is_poller_broken {
+        // A socket can be registered only once.
+        let socket = sessions[0].descriptor().unwrap();
+        let (token, interest) = (mio::Token(0), mio::Interest::READABLE);
+        poll.registry().register(&mut mio::unix::SourceFd(&socket), token, interest).unwrap();
+    }
     let waker = Arc::new(mio::Waker::new(poll.registry(), WAKE).unwrap());
     let (reply, reopened) = channel();
     let rng = || stream(1, Purpose::Arrivals, 0);
     let setup = WorkerSetup {
         clock,
-        limit: Arc::new(Limit::new(stop, Nanos(0))),
+        limit: Arc::new(Limit::new(setting.stop, setting.measure_start)),
         poll,
         sessions,
         share,
-        arrivals: Arrivals::new(schedule, share, Nanos(0), Nanos(0), rng()),
+        arrivals: Arrivals::new(setting.schedule, share, Nanos(0), setting.measure_start, rng()),
         rules: Rules::of(&Plan::default(), false, Vec::new()),
         nodes: target.clone(),
-        recorder: Recorder::new(2, schedule != Schedule::Closed).unwrap(),
+        recorder: Recorder::new(2, setting.schedule != Schedule::Closed).unwrap(),
         changes: vec![false, true],
-        link: IntervalLink { worker: 0, length: Nanos(1 << 60), events, spares },
+        link: IntervalLink {
+            worker: 0,
+            length: setting.interval,
+            events,
+            spares,
+            unsent: VecDeque::new(),
+        },
         reconnect: ReconnectLink {
             connectors: Connectors::new(target, &Interrupt::new(), 1),
             reply,
@@ -74,6 +121,16 @@ pub(super) fn worker<C: Clock>(
         rng: rng(),
     };
     (Worker::new(setup), received)
+}
+
+/// What a worker produced.
+struct Ran {
+    report: WorkerReport,
+    allocations: u64,
+    /// CPU time of the worker's loop.
+    cpu_s: f64,
+    /// Intervals in the channel.
+    sent: Vec<IntervalPart>,
 }
 
 /// Returns the reply to a statement of the simple protocol, with the description of its columns.
@@ -86,12 +143,12 @@ fn described_reply() -> Reply {
 }
 
 /// Runs one worker on this thread; returns its report and the number of allocations in its loop.
-fn run_worker(
-    stop: Stop,
-    sessions: usize,
-    schedule: Schedule,
-    protocol: Protocol,
-) -> (WorkerReport, u64) {
+fn run_worker(stop: Stop, sessions: usize, schedule: Schedule) -> (WorkerReport, u64) {
+    let ran = run_setting(&Setting { stop, sessions, schedule, ..Setting::default() });
+    (ran.report, ran.allocations)
+}
+
+fn run_setting(setting: &Setting) -> Ran {
     let server = FakeServer::start(|_, request| match request {
         Request::Query(_) => described_reply(),
         other => normal_reply(other),
@@ -99,13 +156,18 @@ fn run_worker(
     .unwrap();
     let target = Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test"));
     let reads = |_| Box::new(Reads { number: 0, updates: true }) as Box<dyn Generator>;
-    let generators = (0..sessions).map(reads).collect();
-    let clock = StepClock(Arc::default());
-    let (worker, received) = worker(&target, clock, (stop, schedule, protocol), generators);
+    let generators = (0..setting.sessions).map(reads).collect();
+    let (worker, received) = worker(&target, StepClock(Arc::default()), setting, generators);
     let mut report = None;
+    let cpu_start_s = cpu::thread_seconds();
     let allocations = allocation_counter::measure(|| report = Some(worker.run()));
-    drop(received);
-    (report.unwrap(), allocations.count_total)
+    let cpu_s = cpu::thread_seconds() - cpu_start_s;
+    let sent = received.try_iter().filter_map(|(_, event)| match event {
+        WorkerEvent::Interval(part) => Some(*part),
+        _ => None,
+    });
+    let sent = sent.collect();
+    Ran { report: report.unwrap(), allocations: allocations.count_total, cpu_s, sent }
 }
 
 fn counted(report: &WorkerReport) -> u64 {
@@ -122,10 +184,11 @@ fn in_steady_state_a_transaction_allocates_nothing() {
         (Schedule::Closed, Protocol::Extended),
     ] {
         let allocations = |count| {
-            let (report, allocations) =
-                run_worker(Stop::Transactions(count), 4, schedule, protocol);
-            assert_eq!((counted(&report), report.wrong_replies), (count, 0));
-            allocations
+            let stop = Stop::Transactions(count);
+            let setting = Setting { stop, sessions: 4, schedule, protocol, ..Setting::default() };
+            let ran = run_setting(&setting);
+            assert_eq!((counted(&ran.report), ran.report.wrong_replies), (count, 0));
+            ran.allocations
         };
         assert_eq!(allocations(500), allocations(20_500), "{schedule:?} {protocol:?}");
     }
@@ -133,7 +196,7 @@ fn in_steady_state_a_transaction_allocates_nothing() {
 
 #[test]
 fn counts_transactions_that_end_within_the_time_window() {
-    let (report, _) = run_worker(Stop::DurationS(0.001), 1, Schedule::Closed, Protocol::Prepared);
+    let (report, _) = run_worker(Stop::DurationS(0.001), 1, Schedule::Closed);
     let counted: u64 = counted(&report);
     // 1,000 clock reads: at least one per transaction, and one more if the loop polls for its reply.
     assert!((300..=1_000).contains(&counted), "{counted}");
@@ -148,12 +211,66 @@ fn counts_transactions_that_end_within_the_time_window() {
 fn response_time_starts_at_the_intended_start() {
     // Ten starts per microsecond, but each transaction takes at least one microsecond. The last of 200 is
     // therefore late by almost the total time of the others.
-    let rate = Schedule::Constant { per_s: 1e7 };
-    let (report, _) = run_worker(Stop::Transactions(200), 1, rate, Protocol::Prepared);
+    let (report, _) = run_worker(Stop::Transactions(200), 1, Schedule::Constant { per_s: 1e7 });
     let reads = &report.recorder.operations()[0];
     let response = reads.response.as_ref().unwrap();
     assert_eq!(response.count(), reads.counters.get(Counter::Transactions));
     assert!(response.max() >= Nanos(170_000), "{:?}", response.max());
     assert!(reads.service.max() < Nanos(50_000), "{:?}", reads.service.max());
     assert_eq!(report.starts.unwrap().intended, 200);
+}
+
+#[test]
+fn a_full_channel_does_not_stop_the_worker_and_loses_no_interval() {
+    let setting = Setting {
+        stop: Stop::Transactions(2_000),
+        interval: Nanos(50_000),
+        capacity: 2,
+        ..Setting::default()
+    };
+    let Ran { report, sent, .. } = run_setting(&setting);
+    assert_eq!((counted(&report), sent.len()), (2_000, 2));
+    assert!(report.unsent.len() > 10, "{}", report.unsent.len());
+    let last = report.recorder.interval();
+    let unsent = report.unsent.iter().map(|part| &**part);
+    let parts = || sent.iter().chain(unsent.clone()).chain([last]);
+    let indexes: Vec<usize> = parts().map(|part| part.index).collect();
+    assert_eq!(indexes, (0..indexes.len()).collect::<Vec<_>>());
+    let transactions: u64 = parts().map(|part| part.counters.get(Counter::Transactions)).sum();
+    assert_eq!(transactions, 2_000);
+}
+
+#[test]
+fn what_follows_the_last_counted_transaction_does_not_belong_to_a_run_by_count() {
+    let checks = 500;
+    let setting = Setting { stop: Stop::Transactions(4), checks, ..Setting::default() };
+    let Ran { report, cpu_s, .. } = run_setting(&setting);
+    assert_eq!(report.findings.iter().map(|found| found.sessions).sum::<u32>(), 1_000);
+    // Each reply is at least one turn of the loop: 500 checks during the run, and 500 after it.
+    let stalls = report.recorder.poll_stalls.count();
+    assert!((500..800).contains(&stalls), "{stalls}");
+    assert!(report.cpu_s < 0.8 * cpu_s, "{} of {cpu_s}", report.cpu_s);
+}
+
+#[test]
+fn reports_the_warmup_that_is_in_flight_at_the_start_of_a_run_by_count() {
+    let measure_start = Nanos(100_500);
+    let setting = Setting { measure_start, ..Setting::default() };
+    let Ran { report, .. } = run_setting(&setting);
+    let warmup = report.warmup_in_flight;
+    assert_eq!((counted(&report), warmup.transactions), (500, 1));
+    assert!(warmup.occupied > Nanos(0) && warmup.occupied < Nanos(50_000), "{warmup:?}");
+    let by_duration = Setting { measure_start, stop: Stop::DurationS(0.001), ..Setting::default() };
+    assert_eq!(run_setting(&by_duration).report.warmup_in_flight.transactions, 0);
+}
+
+#[test]
+fn an_error_of_the_client_is_not_counted_as_an_error_of_the_server() {
+    let setting = Setting { is_poller_broken: true, ..Setting::default() };
+    let Ran { report, .. } = run_setting(&setting);
+    assert_eq!(report.recorder.errors().entries(), []);
+    let failure = report.failure.unwrap();
+    assert!(matches!(failure, SessionError::Client { .. }));
+    let text = failure.to_string();
+    assert!(text.starts_with("error on the client machine: cannot wait for replies: "), "{text}");
 }

@@ -9,7 +9,7 @@ use super::super::findings::merge;
 use super::super::opening::{ConnectRequest, Reopened};
 use super::super::session::{Activity, InFlight, SessionError};
 use super::postponed::Postponed;
-use super::{Clock, Worker};
+use super::{Clock, Worker, cpu};
 use crate::metrics::{Counter, Failure, Measured, Origin};
 use crate::plan::OnError;
 use crate::server::{ConnectionError, Flavor};
@@ -52,6 +52,9 @@ impl<C: Clock> Worker<C> {
                 tally.busy = tally.busy.after(service);
             }
             self.report.last_end = self.report.last_end.max(now);
+            if self.ending {
+                self.cpu_at_end_s = Some(cpu::thread_seconds());
+            }
             let response = now.since(flight.intended);
             let measured = Measured {
                 operation,
@@ -71,9 +74,18 @@ impl<C: Clock> Worker<C> {
                 samples.record(u32::try_from(session).unwrap_or(u32::MAX), now, response);
             }
             self.report.recorder.attempts.record(now.since(flight.attempt_started));
-        } else if now >= self.limit.end() {
-            self.report.drained += 1;
-            self.report.drained_max = self.report.drained_max.max(service);
+        } else {
+            if now >= self.limit.end() {
+                self.report.drained += 1;
+                self.report.drained_max = self.report.drained_max.max(service);
+            }
+            // From the start of the measurement on, a run by count starts only transactions that count.
+            let start = self.limit.measure_start();
+            if self.limit.stops_by_count() && now > start {
+                let warmup = &mut self.report.warmup_in_flight;
+                warmup.transactions += 1;
+                warmup.occupied = warmup.occupied.after(now.min(self.limit.end()).since(start));
+            }
         }
         session.recycle(flight);
     }
@@ -163,6 +175,7 @@ impl<C: Clock> Worker<C> {
         now: Nanos,
     ) {
         self.note_error(number, (error.sqlstate, &error.to_string()), false, Nanos(0), now);
+        self.note_unchecked(number, check, format!("EXPLAIN failed: {error}"));
         if error.is_retryable() || self.rules.errors.on_error == OnError::Continue {
             self.check(number, check + 1, now);
         } else {
@@ -234,7 +247,7 @@ impl<C: Clock> Worker<C> {
         let unknown = unknown && flight.may_be_committed();
         let mut done = Effects::default();
         if flight.tx.is_autocommit() {
-            done = flight.outcome.effects;
+            done = flight.completed.effects;
         }
         let node = self.sessions.get(number).map_or(0, |session| session.node);
         if let Some(acknowledged) = self.report.acknowledged.get_mut(operation) {
@@ -264,6 +277,9 @@ impl<C: Clock> Worker<C> {
             self.report.recorder.count(origin, [(lost, 1)]);
             self.report.recorder.count(origin, flight.queries.counts());
             self.report.last_end = self.report.last_end.max(now);
+            if self.ending {
+                self.cpu_at_end_s = Some(cpu::thread_seconds());
+            }
         } else if now >= self.limit.end() {
             self.report.drained_lost += 1;
         }
@@ -292,7 +308,7 @@ impl<C: Clock> Worker<C> {
             return self.give_up_connecting(number, now);
         }
         if let Err(error) = self.request_connection(number, false) {
-            self.fail(number, SessionError::Io(error.to_string()), now);
+            self.fail(number, SessionError::client("cannot reconnect", &error), now);
         }
     }
 
@@ -371,7 +387,8 @@ impl<C: Clock> Worker<C> {
                     match self.register(number) {
                         Ok(()) => self.resume(number, now),
                         Err(error) => {
-                            self.fail(number, SessionError::Io(error.to_string()), now);
+                            let error = SessionError::client("cannot wait for replies", &error);
+                            self.fail(number, error, now);
                         }
                     }
                 }
@@ -391,6 +408,7 @@ impl<C: Clock> Worker<C> {
 
     /// Ends a session that has no connection after the end of the measurement.
     pub(super) fn give_up_connecting(&mut self, number: usize, now: Nanos) {
+        self.note_finished(number);
         let Some(session) = self.sessions.get_mut(number) else {
             return;
         };
@@ -420,12 +438,18 @@ impl<C: Clock> Worker<C> {
         if session.activity == Activity::Ended {
             return;
         }
-        // An error returned by a statement has been counted already.
-        if !matches!(error, SessionError::Server(_) | SessionError::Explain { .. }) {
+        // An error returned by a statement has been counted already, and one of the client is not an error
+        // of the server.
+        let is_uncounted = matches!(
+            error,
+            SessionError::Server(_) | SessionError::Explain { .. } | SessionError::Client { .. }
+        );
+        if !is_uncounted {
             let error = (error.sqlstate(), error.to_string());
             self.note_error(number, (error.0, &error.1), false, Nanos(0), now);
         }
         self.lose_in_flight(number, now);
+        self.note_finished(number);
         if let Some(session) = self.sessions.get_mut(number) {
             session.end();
         }

@@ -12,7 +12,7 @@ mod unread;
 
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, SyncSender};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
@@ -20,7 +20,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::alarm::Alarm;
 use super::clock::Clock;
-use super::findings::{AccessFinding, note};
+use super::error::StartError;
+use super::findings::{AccessFinding, UncheckedPlan, note, note_unchecked};
 use super::limit::Limit;
 use super::opening::{Connectors, Reopened};
 use super::schedule::{Arrivals, Share};
@@ -28,11 +29,11 @@ use super::session::{Activity, Ended, Flushed, Session, SessionError};
 use crate::metrics::{IntervalPart, Recorder};
 use crate::plan::{ErrorPolicy, LatencyLimit, Plan};
 use crate::probe::cpu;
-use crate::server::{ConnectionError, Nodes};
+use crate::server::Nodes;
 use crate::units::Nanos;
 use postponed::Postponed;
 pub(super) use report::WorkerReport;
-pub use report::{Acknowledged, Starts};
+pub use report::{Acknowledged, Starts, WarmupInFlight};
 use riops_wire::frame::READ_BYTES_MAX;
 use riops_wire::sqlstate::SqlState;
 
@@ -50,9 +51,10 @@ pub(super) const TURN_BYTES: usize = 2 * READ_BYTES_MAX;
 /// An event that a worker sends to the main thread.
 #[derive(Debug)]
 pub(super) enum WorkerEvent {
-    /// All sessions are connected, with the findings of their plan checks; or the number of the session that
-    /// failed, and its error.
-    Ready(Result<Vec<AccessFinding>, (u64, ConnectionError)>),
+    /// All sessions are connected, with the findings of their plan checks; or the first of them failed.
+    Ready(Result<Vec<AccessFinding>, StartError>),
+    /// The last transaction has ended. Sent only to wake the main thread; [`Limit`] has the count.
+    Finished,
     /// The worker exited without a report.
     Lost,
     /// Counters of a completed interval.
@@ -68,6 +70,26 @@ pub(super) struct IntervalLink {
     pub(super) length: Nanos,
     pub(super) events: SyncSender<(usize, WorkerEvent)>,
     pub(super) spares: Receiver<Box<IntervalPart>>,
+    /// Intervals that are still to be sent because the channel was full, oldest first.
+    pub(super) unsent: VecDeque<Box<IntervalPart>>,
+}
+
+impl IntervalLink {
+    /// Sends a completed interval after those that are still to be sent. Never blocks: the time would be
+    /// counted as service time. How many intervals wait is limited by the deadlines of everything that the
+    /// supervising thread does.
+    pub(super) fn submit(&mut self, part: Box<IntervalPart>) {
+        self.unsent.push_back(part);
+        while let Some(part) = self.unsent.pop_front() {
+            match self.events.try_send((self.worker, WorkerEvent::Interval(part))) {
+                Ok(()) => {}
+                Err(TrySendError::Full((_, WorkerEvent::Interval(part)))) => {
+                    return self.unsent.push_front(part);
+                }
+                Err(_) => return,
+            }
+        }
+    }
 }
 
 /// Channels through which a worker gets new connections for its sessions.
@@ -157,6 +179,8 @@ pub(super) struct Worker<C> {
     /// Transactions that wait for their retry.
     postponed: BinaryHeap<Postponed>,
     active: usize,
+    /// Number of sessions whose last transaction has not ended.
+    unfinished: usize,
     /// The session that is checking its plans during the measurement. Only one session per worker does so at
     /// a time, to avoid a burst of EXPLAIN statements.
     checking: Option<usize>,
@@ -194,6 +218,7 @@ impl<C: Clock> Worker<C> {
             unread: VecDeque::with_capacity(sessions.len()),
             postponed: BinaryHeap::new(),
             active: sessions.len(),
+            unfinished: sessions.len(),
             report: WorkerReport::new(recorder, changes.len(), limit.measure_start()),
             clock,
             limit,
@@ -226,7 +251,7 @@ impl<C: Clock> Worker<C> {
         let mut alarm = match prepared {
             Ok(alarm) => alarm,
             Err(error) => {
-                self.fail_all(&SessionError::Io(error.to_string()));
+                self.fail_all(&SessionError::client("cannot wait for replies", &error));
                 return self.finish();
             }
         };
@@ -240,7 +265,7 @@ impl<C: Clock> Worker<C> {
                 .and_then(|timeout| self.poll.poll(&mut events, timeout));
             match polled {
                 Err(error) if error.kind() != std::io::ErrorKind::Interrupted => {
-                    self.fail_all(&SessionError::Io(error.to_string()));
+                    self.fail_all(&SessionError::client("cannot wait for replies", &error));
                 }
                 _ => {}
             }
@@ -267,12 +292,16 @@ impl<C: Clock> Worker<C> {
         self.serve_unread(unread);
         if now >= self.limit.end() && !self.ending {
             self.ending = true;
+            if self.limit.stops_by_count() {
+                self.cpu_at_end_s = Some(cpu::thread_seconds());
+            }
             self.begin_drain(now);
         }
         if let Some(seconds) = self.limit.aborted_after_s() {
             self.fail_all(&SessionError::Drain(seconds));
         }
-        if self.limit.is_measured(now) {
+        // After the end of a run by count, only the turns with a counted transaction belong to it.
+        if self.limit.is_measured(now) && (!self.ending || self.report.last_end >= now) {
             self.report.recorder.poll_stalls.record(self.clock.now().since(now));
         }
     }
@@ -332,7 +361,7 @@ impl<C: Clock> Worker<C> {
         self.interval += 1;
         self.interval_end = self.interval_end.after(self.link.length);
         let part = self.report.recorder.next_interval(spare, self.interval);
-        let _ = self.link.events.send((self.link.worker, WorkerEvent::Interval(part)));
+        self.link.submit(part);
     }
 
     /// Reads the replies of a session, up to its share of the turn, and sends its next messages.
@@ -390,6 +419,10 @@ impl<C: Clock> Worker<C> {
             }
             Ended::Failed(flight, error) => self.transaction_failed(number, flight, error, now),
             Ended::CheckFailed(check, error) => self.plan_check_failed(number, check, error, now),
+            Ended::Unchecked(check, reason) => {
+                self.note_unchecked(number, check, reason);
+                self.check(number, check + 1, now);
+            }
         }
     }
 
@@ -416,7 +449,8 @@ impl<C: Clock> Worker<C> {
         let registered =
             self.poll.registry().reregister(&mut SourceFd(&descriptor), Token(number), interest);
         if let Err(error) = registered {
-            self.connection_lost(number, SessionError::Io(error.to_string()));
+            let error = SessionError::client("cannot wait for a free send buffer", &error);
+            self.fail(number, error, self.clock.now());
         }
     }
 
@@ -434,5 +468,18 @@ impl<C: Clock> Worker<C> {
             return;
         };
         note(&mut self.report.findings, &access.statement, moment, finding, 1);
+    }
+
+    /// Records a plan check without a verdict.
+    fn note_unchecked(&mut self, number: usize, check: usize, reason: String) {
+        let Some(session) = self.sessions.get(number) else {
+            return;
+        };
+        let access = session.recipe.checks.get(check).map(|(access, _)| access);
+        if let Some((access, moment)) = access.zip(session.next_check) {
+            let statement = access.statement.clone();
+            let unchecked = UncheckedPlan { statement, moment, reason, sessions: 1 };
+            note_unchecked(&mut self.report.unchecked, unchecked);
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! The final report of a worker: plain data.
 
-use super::super::findings::AccessFinding;
+use std::collections::VecDeque;
+
+use super::super::findings::{AccessFinding, UncheckedPlan};
 use super::super::session::{SessionError, SessionTally};
-use crate::metrics::Recorder;
+use crate::metrics::{IntervalPart, Recorder};
 use crate::units::Nanos;
 use crate::workload::transaction::Effects;
 
@@ -21,6 +23,16 @@ pub struct Acknowledged {
     pub effects: Effects,
     /// Maximum further changes by transactions with an unknown outcome.
     pub effects_unknown: Effects,
+}
+
+/// Transactions of the warm-up that were in flight when the measurement of a run by count started. They do
+/// not count, but their sessions could not start counted ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WarmupInFlight {
+    /// Number of transactions.
+    pub transactions: u64,
+    /// Time that they occupied their sessions within the measurement, summed over all of them.
+    pub occupied: Nanos,
 }
 
 /// Intended starts of a run with a rate, and how many of them were not taken.
@@ -54,6 +66,14 @@ pub(in crate::engine) struct WorkerReport {
     /// Number of intended starts within the measurement that were taken.
     pub(super) starts_taken: u64,
     pub(in crate::engine) failure: Option<SessionError>,
+    /// Completed intervals that could not be sent because the channel was full, oldest first.
+    pub(in crate::engine) unsent: VecDeque<Box<IntervalPart>>,
+    pub(in crate::engine) warmup_in_flight: WarmupInFlight,
+    /// Plan checks without a verdict.
+    pub(in crate::engine) unchecked: Vec<UncheckedPlan>,
+    /// Largest step of the server's clock during a server-side loop, in seconds, without the part that may be
+    /// an error of the reading; 0 if none was found.
+    pub(in crate::engine) clock_step_s: f64,
 }
 
 impl WorkerReport {
@@ -76,6 +96,10 @@ impl WorkerReport {
             starts: None,
             starts_taken: 0,
             failure: None,
+            unsent: VecDeque::new(),
+            warmup_in_flight: WarmupInFlight::default(),
+            unchecked: Vec::new(),
+            clock_step_s: 0.0,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::super::findings::Moment;
 use super::super::limit::Permission;
 use super::super::session::{Activity, SessionError};
-use super::{Clock, Worker};
+use super::{Clock, Worker, WorkerEvent};
 use crate::metrics::{Counter, Origin};
 use crate::units::Nanos;
 
@@ -202,12 +202,32 @@ impl<C: Clock> Worker<C> {
         if !session.is_idle() {
             return;
         }
+        self.note_finished(number);
+        let Some(session) = self.sessions.get_mut(number) else {
+            return;
+        };
         if session.next_check.is_some() {
             session.next_check = Some(Moment::After);
             return self.check(number, 0, now);
         }
         session.end();
         self.active -= 1;
+    }
+
+    /// Records that the last transaction of a session has ended, and notifies the main thread if it was the
+    /// last one of the worker.
+    pub(super) fn note_finished(&mut self, number: usize) {
+        let Some(session) = self.sessions.get_mut(number).filter(|session| !session.finished)
+        else {
+            return;
+        };
+        session.finished = true;
+        self.unfinished -= 1;
+        if self.unfinished == 0 {
+            self.limit.finish_worker();
+            // If the channel is full, the main thread is awake anyway.
+            let _ = self.link.events.try_send((self.link.worker, WorkerEvent::Finished));
+        }
     }
 
     /// Ends the sessions that wait for a start or a connection, after the end of the measurement.
@@ -254,7 +274,7 @@ impl<C: Clock> Worker<C> {
             session.detach();
         }
         if let Err(error) = self.request_connection(number, true) {
-            self.fail(number, SessionError::Io(error.to_string()), now);
+            self.fail(number, SessionError::client("cannot reconnect", &error), now);
         }
     }
 }

@@ -1,36 +1,45 @@
 //! The access paths of a stage, compared with the expected ones.
 
-use crate::engine::{AccessFinding, Moment};
+use crate::engine::{AccessFinding, Moment, StageResult};
 use crate::record::access::AccessRecord;
 use crate::workload::access::{Access, Finding};
 
 pub(super) fn accesses_of(
-    findings: &[AccessFinding],
+    result: &StageResult,
     expected: &[Access],
     stage: Option<&str>,
 ) -> Vec<AccessRecord> {
-    findings
-        .iter()
-        .map(|found| AccessRecord {
-            statement: found.statement.clone(),
-            stage: stage.map(str::to_owned),
-            moment: match found.moment {
-                Moment::Before => "before",
-                Moment::During => "middle",
-                Moment::After => "after",
-            }
-            .to_owned(),
-            expected: expected
-                .iter()
-                .find(|access| access.statement == found.statement)
-                .map(|access| access.expected.to_string())
-                .unwrap_or_default(),
-            found: found.finding.outline.clone(),
-            held: found.finding.held,
-            sessions: found.sessions,
-            storage: found.finding.storage.map(Into::into),
-        })
-        .collect()
+    let record = |statement: &str, moment: Moment, sessions: u32| AccessRecord {
+        statement: statement.to_owned(),
+        stage: stage.map(str::to_owned),
+        moment: match moment {
+            Moment::Before => "before",
+            Moment::During => "middle",
+            Moment::After => "after",
+        }
+        .to_owned(),
+        expected: expected
+            .iter()
+            .find(|access| access.statement == statement)
+            .map(|access| access.expected.to_string())
+            .unwrap_or_default(),
+        found: String::new(),
+        held: false,
+        sessions,
+        error: None,
+        storage: None,
+    };
+    let checked = result.findings.iter().map(|found: &AccessFinding| AccessRecord {
+        found: found.finding.outline.clone(),
+        held: found.finding.held,
+        storage: found.finding.storage.map(Into::into),
+        ..record(&found.statement, found.moment, found.sessions)
+    });
+    let unchecked = result.unchecked.iter().map(|unchecked| AccessRecord {
+        error: Some(unchecked.reason.clone()),
+        ..record(&unchecked.statement, unchecked.moment, unchecked.sessions)
+    });
+    checked.chain(unchecked).collect()
 }
 
 /// Returns the access path of a statement that ran once, from its own EXPLAIN.
@@ -43,15 +52,78 @@ pub(super) fn access_of_statement(stage: &str, access: &Access, finding: &Findin
         found: finding.outline.clone(),
         held: finding.held,
         sessions: 1,
+        error: None,
         storage: None,
     }
 }
 
+/// Returns the reasons of the verdict: access paths that are not as expected, and those that no session could
+/// check.
+pub(super) fn path_reasons(accesses: &[AccessRecord]) -> Vec<String> {
+    let no_session_checked = |unchecked: &AccessRecord| {
+        !accesses.iter().any(|access| {
+            access.error.is_none()
+                && access.statement == unchecked.statement
+                && access.moment == unchecked.moment
+        })
+    };
+    accesses
+        .iter()
+        .filter_map(|access| match &access.error {
+            None if access.held => None,
+            None => Some(unexpected_path(access)),
+            Some(error) if no_session_checked(access) => Some(format!(
+                "the access path of {} was not checked {} the run: {error}",
+                access.statement,
+                moment_text(access)
+            )),
+            Some(_) => None,
+        })
+        .collect()
+}
+
 /// Returns the reason of the verdict for an access path that is not the expected one.
 pub(super) fn unexpected_path(access: &AccessRecord) -> String {
-    format!(
-        "the access path of {} was not as expected {} the run",
-        access.statement,
-        if access.moment == "middle" { "during" } else { &access.moment }
-    )
+    let (statement, moment) = (&access.statement, moment_text(access));
+    format!("the access path of {statement} was not as expected {moment} the run")
+}
+
+/// Returns the text for the moment of a check; the record has `middle`.
+fn moment_text(access: &AccessRecord) -> &str {
+    if access.moment == "middle" { "during" } else { &access.moment }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(statement: &str, held: bool, error: Option<&str>) -> AccessRecord {
+        AccessRecord {
+            statement: statement.to_owned(),
+            stage: None,
+            moment: "middle".to_owned(),
+            expected: String::new(),
+            found: String::new(),
+            held,
+            sessions: 1,
+            error: error.map(str::to_owned),
+            storage: None,
+        }
+    }
+
+    #[test]
+    fn a_path_that_no_session_could_check_makes_the_run_invalid() {
+        let checked = access("read", true, None);
+        let failed = access("read", false, Some("EXPLAIN failed: canceled"));
+        let other = access("update", true, None);
+        assert_eq!(path_reasons(&[checked, failed.clone(), other.clone()]), [""; 0]);
+        assert_eq!(
+            path_reasons(&[failed, other]),
+            ["the access path of read was not checked during the run: EXPLAIN failed: canceled"]
+        );
+        assert_eq!(
+            path_reasons(&[access("read", false, None)]),
+            ["the access path of read was not as expected during the run"]
+        );
+    }
 }

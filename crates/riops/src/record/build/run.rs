@@ -1,6 +1,6 @@
 //! Builds the record of a run, part by part.
 
-use super::accesses::{access_of_statement, accesses_of, unexpected_path};
+use super::accesses::{access_of_statement, accesses_of, path_reasons, unexpected_path};
 use super::parts::{Ending, Measured, MeasuredStatement, Part, RunContext};
 use super::session_loop::stage;
 use super::statement::statement;
@@ -17,6 +17,10 @@ use crate::record::run::{Record, Status};
 use crate::record::stage::StageRecord;
 use crate::units;
 use crate::workload::check::Check;
+
+/// A step of the server's clock by more than this share of the measurement changes the rate of a server-side
+/// loop by more than repeated runs differ.
+const CLOCK_STEP_SHARE: f64 = 0.01;
 
 /// Builds the record of a run.
 ///
@@ -110,7 +114,7 @@ impl Builder<'_> {
             self.status = stage_status;
         }
         let wrong_replies = each.result.wrong_replies;
-        let accesses = accesses_of(&each.result.findings, &self.context.accesses, name.as_deref());
+        let accesses = accesses_of(&each.result, &self.context.accesses, name.as_deref());
         self.thresholds.extend(thresholds_of(&each.result, plan, name.as_deref())?);
         let stage = stage(each, plan, &self.context.client)?;
         let mut add = |reason: String| self.reasons.push(format!("{of_stage}{reason}"));
@@ -128,8 +132,9 @@ impl Builder<'_> {
         if stage.transactions == 0 && !spec.allows_no_transactions() {
             add("no transaction ended within the measurement".to_owned());
         }
-        for access in accesses.iter().filter(|access| !access.held) {
-            add(unexpected_path(access));
+        path_reasons(&accesses).into_iter().for_each(&mut add);
+        if let Some(reason) = clock_step(&stage) {
+            add(reason);
         }
         if wrong_replies > 0 {
             let what = spec.wrong_replies();
@@ -184,6 +189,20 @@ fn strict_reasons(stage: &StageRecord, plan: &Plan, warnings: &[Warning]) -> Vec
     reasons.into_iter().map(|reason| format!("{reason} (--strict)")).collect()
 }
 
+/// Returns the reason of the verdict if the server's clock was set during a server-side loop, by enough to
+/// change the rate.
+fn clock_step(stage: &StageRecord) -> Option<String> {
+    let step_s = stage.session_loop.server_clock_step_s?;
+    let direction = if step_s > 0.0 { "forward" } else { "back" };
+    (step_s.abs() > CLOCK_STEP_SHARE * stage.seconds).then(|| {
+        format!(
+            "the clock of the server was set {direction} by {:.3} s during the measurement: the loop in the server did not measure {:.3} s",
+            step_s.abs(),
+            stage.seconds
+        )
+    })
+}
+
 /// Returns how a stage ended, and the reason if it did not end as planned.
 fn ending(result: &StageResult) -> (Status, Option<String>) {
     let failure = result.failure.as_ref().map(ToString::to_string);
@@ -196,4 +215,25 @@ fn ending(result: &StageResult) -> (Status, Option<String>) {
         _ => Status::Interrupted,
     };
     (status, failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_of_the_servers_clock_makes_the_run_invalid_if_it_changes_the_rate() {
+        let with_step = |step_s: f64| {
+            let mut stage = StageRecord { seconds: 60.0, ..StageRecord::default() };
+            stage.session_loop.server_clock_step_s = Some(step_s);
+            clock_step(&stage)
+        };
+        assert_eq!((with_step(0.5), with_step(-0.5)), (None, None));
+        assert_eq!(
+            with_step(-15.0).unwrap(),
+            "the clock of the server was set back by 15.000 s during the measurement: the loop in the server did not measure 60.000 s"
+        );
+        assert!(with_step(15.0).unwrap().contains("set forward by 15.000 s"));
+        assert_eq!(clock_step(&StageRecord::default()), None);
+    }
 }

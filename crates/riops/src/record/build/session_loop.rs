@@ -13,7 +13,7 @@ use crate::metrics::{Counter, Histogram, HistogramError, Queries};
 use crate::plan::{Plan, StageFacts};
 use crate::probe::MachineUse;
 use crate::record::client::ClientRecord;
-use crate::record::counts::DrainedRecord;
+use crate::record::counts::{DrainedRecord, WarmupRecord};
 use crate::record::database::LockWaits;
 use crate::record::schedule::{LateRecord, ScheduleRecord};
 use crate::record::session_loop::LoopRecord;
@@ -123,6 +123,11 @@ fn session_loop(
             skipped: counters.get(Counter::Skipped),
         }),
         schedule: schedule(&result),
+        warmup_in_flight: (result.warmup_in_flight.transactions > 0).then(|| WarmupRecord {
+            transactions: result.warmup_in_flight.transactions,
+            occupied_s: result.warmup_in_flight.occupied.as_seconds(),
+        }),
+        server_clock_step_s: Some(result.clock_step_s).filter(|&step_s| step_s != 0.0),
         connect_us: summary(&recorder.connects),
         operations: operations(&result, &blocks_per_transaction)?,
         errors: recorder.errors().entries().iter().cloned().map(Into::into).collect(),

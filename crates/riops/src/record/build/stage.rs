@@ -41,8 +41,8 @@ pub(super) fn with_counters(
         database,
         sampled,
         processes,
+        seconds,
         // Stored elsewhere: as client CPU, device, loop or statement.
-        seconds: _,
         client_cpu_s: _,
         device: _,
         threads: _,
@@ -54,6 +54,7 @@ pub(super) fn with_counters(
     StageRecord {
         caches: caches.map(Into::into),
         started_at,
+        counters_s: (seconds > 0.0).then_some(seconds),
         database: database.map(Into::into),
         memory: memory.filter(|_| is_local).map(Into::into),
         pressure: pressure.filter(|_| is_local).map(Into::into),

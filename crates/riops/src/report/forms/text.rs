@@ -11,10 +11,11 @@ use super::super::sections::nodes::nodes;
 use super::super::sections::sources::sources;
 use super::super::sections::study::study;
 use super::super::sections::waits::waits;
+use super::super::sections::window::window;
 use super::super::words::{self, Words};
 use super::form::{Extras, Form, FormError};
 use crate::plan::Metric;
-use crate::record::{RateVerdict, Record, Status};
+use crate::record::{AccessRecord, RateVerdict, Record, Status};
 
 /// Text for people; the default.
 pub(super) struct Text;
@@ -193,6 +194,7 @@ fn details(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
     words.contention(block, summary);
     late(block, stage);
     drained(block, stage);
+    window(block, summary);
     sources(block, stage);
     if stage.transactions > 0 {
         waits(block, summary);
@@ -220,17 +222,21 @@ fn operations(block: &mut Block, summary: &Summary<'_>) {
 fn access_paths(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
     let name = |expected: &str| words.access_path(expected, summary.record);
     let paths = summary.access_paths(name);
-    for (position, (path, as_expected)) in paths.iter().enumerate() {
-        let verdict = if *as_expected { "as expected" } else { "CHANGED" };
-        // All paths are checked at the same moments.
-        let checked = match position {
-            0 => format!("; checked {} the run", summary.access_moments()),
-            _ => String::new(),
-        };
-        let label = if position == 0 { "access path" } else { "" };
-        block.line(label, &format!("{path} ({verdict}{checked})"));
+    let mut shown = None;
+    for checked_path in &paths {
+        let (path, verdict) = (&checked_path.path, checked_path.verdict());
+        // Usually all paths are checked at the same moments, which are shown once.
+        let checked = checked_path.checked();
+        let moments =
+            if shown.as_ref() == Some(&checked) { String::new() } else { format!("; {checked}") };
+        let unchecked =
+            checked_path.unchecked().map_or_else(String::new, |text| format!("; {text}"));
+        let label = if shown.is_none() { "access path" } else { "" };
+        block.line(label, &format!("{path} ({verdict}{moments}{unchecked})"));
+        shown.get_or_insert(checked);
     }
-    if let Some(changed) = summary.record.accesses.iter().find(|access| !access.held) {
+    let is_changed = |access: &&AccessRecord| !access.held && access.error.is_none();
+    if let Some(changed) = summary.record.accesses.iter().find(is_changed) {
         let earlier = summary
             .record
             .accesses

@@ -98,9 +98,11 @@ fn run(number: usize, record: &Record) -> Run {
             facts.push(("dataset", words::of_dataset(&dataset.parameters).text()));
         }
         let name = |expected: &str| words.access_path(expected, record);
-        for (path, as_expected) in summary.access_paths(name) {
-            let state = if as_expected { "as expected" } else { "CHANGED" };
-            facts.push(("access path", format!("{path} ({state})")));
+        for checked in summary.access_paths(name) {
+            let unchecked =
+                checked.unchecked().map_or_else(String::new, |text| format!("; {text}"));
+            let state = checked.verdict();
+            facts.push(("access path", format!("{} ({state}{unchecked})", checked.path)));
         }
     }
     let machine = &record.client.machine;

@@ -7,3 +7,4 @@ pub(super) mod nodes;
 pub(super) mod sources;
 pub(super) mod study;
 pub(super) mod waits;
+pub(super) mod window;

@@ -1,0 +1,253 @@
+//! The supervision of a running stage: ends its intervals and its measurement on time, and merges the
+//! intervals of the workers.
+//!
+//! It has its own thread and never calls the observer, which may block: a stuck terminal must not delay the
+//! end of the measurement.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use super::clock::Clock;
+use super::error::EngineError;
+use super::limit::Limit;
+use super::observer::Observer;
+use super::shared::{Shared, Signal, WorkerHandle};
+use super::worker::{WorkerEvent, WorkerReport};
+use crate::host::Interrupt;
+use crate::metrics::{Figures, Point, Timeline};
+use crate::plan::{Plan, Threshold};
+use crate::probe::Probe;
+use crate::units::Nanos;
+
+/// Maximum time between two checks for an interrupt by the user.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// A drain that takes longer is shown to the user.
+const DRAIN_NOTICE_AFTER: Duration = Duration::from_secs(1);
+
+/// An event for the observer.
+#[derive(Debug)]
+pub(super) enum Progress {
+    Measuring,
+    Point(Box<Point>),
+    Draining,
+}
+
+impl Progress {
+    pub(super) fn show(&self, observer: &mut dyn Observer) {
+        match self {
+            Self::Measuring => observer.measuring(),
+            Self::Point(point) => observer.point(point),
+            Self::Draining => observer.draining(),
+        }
+    }
+}
+
+/// The stage that is supervised.
+#[derive(Clone, Copy)]
+pub(super) struct Supervised<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) shared: &'a Shared,
+    pub(super) handles: &'a [WorkerHandle],
+    pub(super) interrupt: &'a Interrupt,
+    pub(super) limit: &'a Limit,
+}
+
+/// The reports of all workers.
+pub(super) struct SupervisionResult {
+    pub(super) reports: Vec<WorkerReport>,
+    pub(super) breached: Option<Threshold>,
+    pub(super) timeline: Timeline,
+}
+
+/// The supervision of a running stage.
+pub(super) struct Supervisor<'a> {
+    stage: Supervised<'a>,
+    received: Receiver<(usize, WorkerEvent)>,
+    /// Events for the observer. Not bounded: an event is as small as a point of the series.
+    progress: Sender<Progress>,
+    result: SupervisionResult,
+    /// End of the current interval, when the workers must be woken.
+    next_wake_up: Nanos,
+    measuring: bool,
+    /// `Some` from the end of the measurement on.
+    drain: Option<Drain>,
+    /// Whether the probe has read its counters at the end of the measurement.
+    has_probed_end: bool,
+}
+
+/// The wait for the transactions that are in flight at the end.
+struct Drain {
+    /// Whether the user interrupted the stage before the drain.
+    interrupted_before: bool,
+    /// Whether the observer has been notified.
+    shown: bool,
+}
+
+impl<'a> Supervisor<'a> {
+    /// Creates the supervisor of a stage, and the receiver of its progress.
+    pub(super) fn new(
+        stage: Supervised<'a>,
+        received: Receiver<(usize, WorkerEvent)>,
+        timeline: Timeline,
+    ) -> (Self, Receiver<Progress>) {
+        let (progress, to_show) = channel();
+        let supervisor = Self {
+            stage,
+            received,
+            progress,
+            result: SupervisionResult { reports: Vec::new(), breached: None, timeline },
+            next_wake_up: stage.limit.measure_start(),
+            measuring: false,
+            drain: None,
+            has_probed_end: false,
+        };
+        (supervisor, to_show)
+    }
+
+    /// Wakes the workers at the end of each interval and of the measurement, and collects their events
+    /// until all have sent their reports.
+    pub(super) fn run(mut self, probe: &mut Probe<'_>) -> Result<SupervisionResult, EngineError> {
+        while self.result.reports.len() < self.stage.handles.len() {
+            let end = if self.drain.is_some() { Nanos::MAX } else { self.stage.limit.end() };
+            let next = self.next_wake_up.min(end);
+            let wait = Duration::from(next.since(self.stage.shared.clock.now())).min(POLL_INTERVAL);
+            self.receive(wait)?;
+            self.advance(probe)?;
+        }
+        self.end_probe(probe);
+        Ok(self.result)
+    }
+
+    /// Waits for the next event of a worker, for at most `wait`.
+    fn receive(&mut self, wait: Duration) -> Result<(), EngineError> {
+        match self.received.recv_timeout(wait) {
+            Ok((worker, WorkerEvent::Interval(part))) => {
+                let complete = self.result.timeline.add(&part)?;
+                self.show_points(complete);
+                if let Some(handle) = self.stage.handles.get(worker) {
+                    let _ = handle.spares.try_send(part);
+                }
+            }
+            Ok((_, WorkerEvent::Ended(report))) => {
+                for part in &report.unsent {
+                    let complete = self.result.timeline.add(part)?;
+                    self.show_points(complete);
+                }
+                self.result.timeline.add_last(report.recorder.interval())?;
+                self.result.reports.push(*report);
+            }
+            Ok((_, WorkerEvent::Ready(_) | WorkerEvent::Finished))
+            | Err(RecvTimeoutError::Timeout) => {}
+            Ok((_, WorkerEvent::Lost)) | Err(RecvTimeoutError::Disconnected) => {
+                return Err(EngineError::WorkerLost);
+            }
+        }
+        Ok(())
+    }
+
+    fn show(&self, progress: Progress) {
+        // Fails only if the caller has given up.
+        let _ = self.progress.send(progress);
+    }
+
+    fn show_points(&mut self, points: Vec<Point>) {
+        for point in points {
+            self.show(Progress::Point(Box::new(point)));
+        }
+        if self.result.breached.is_none() {
+            self.result.breached = self.breached();
+        }
+    }
+
+    /// Starts and ends the measurement, the intervals and the drain when they are due.
+    fn advance(&mut self, probe: &mut Probe<'_>) -> Result<(), EngineError> {
+        let now = self.stage.shared.clock.now();
+        if self.stage.interrupt.requested()
+            || self.result.breached.is_some()
+            || self.stage.limit.has_failed()
+        {
+            self.stage.limit.end_now(now);
+            if self.drain.is_none() {
+                self.cancel_calls();
+            }
+        }
+        // A stage that fails during the warm-up has no measurement.
+        if !self.measuring && !self.has_probed_end && now >= self.stage.limit.measure_start() {
+            self.measuring = true;
+            probe.start();
+            self.show(Progress::Measuring);
+        }
+        if self.drain.is_none() && now >= self.stage.limit.end() {
+            let interrupted = self.stage.interrupt.requested();
+            self.drain = Some(Drain { interrupted_before: interrupted, shown: false });
+            if !self.stage.limit.stops_by_count() {
+                self.end_probe(probe);
+            }
+            self.wake_workers()?;
+        }
+        // A run that stops by count ends with its last counted transaction, not with the reports.
+        if self.stage.limit.finished_workers() == self.stage.handles.len() {
+            self.end_probe(probe);
+        }
+        if now >= self.next_wake_up {
+            self.next_wake_up = self.next_wake_up.after(self.stage.shared.interval);
+            self.wake_workers()?;
+        }
+        self.check_drain(now)
+    }
+
+    fn end_probe(&mut self, probe: &mut Probe<'_>) {
+        if !self.has_probed_end {
+            self.has_probed_end = true;
+            probe.end();
+        }
+    }
+
+    /// Shows a long drain, and aborts it after the timeout or when the user interrupts it.
+    fn check_drain(&mut self, now: Nanos) -> Result<(), EngineError> {
+        let Some(drain) = &mut self.drain else {
+            return Ok(());
+        };
+        let waited: Duration = now.since(self.stage.limit.end()).into();
+        if !drain.shown && waited >= DRAIN_NOTICE_AFTER {
+            drain.shown = true;
+            let _ = self.progress.send(Progress::Draining);
+        }
+        // An interrupt before the drain ended the measurement; only a later one aborts the drain.
+        let canceled = drain.shown && self.stage.interrupt.requested() && !drain.interrupted_before;
+        if waited >= self.stage.limit.drain_timeout() || canceled {
+            self.stage.limit.abort(waited);
+            self.cancel_calls();
+            self.wake_workers()?;
+        }
+        Ok(())
+    }
+
+    /// Returns a threshold that is already breached, if a breach ends the run.
+    fn breached(&self) -> Option<Threshold> {
+        let (total, seconds) = self.result.timeline.total()?;
+        let figures = Figures::so_far(total, seconds);
+        let is_breached = |threshold: &&Threshold| {
+            figures.get(threshold.metric).is_some_and(|found| threshold.is_clearly_breached(found))
+        };
+        self.stage.plan.thresholds.iter().find(is_breached).cloned()
+    }
+
+    fn wake_workers(&self) -> Result<(), EngineError> {
+        for handle in self.stage.handles {
+            if let Signal::Wake(waker) = &handle.signal {
+                waker.wake()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Cancels the calls of server-side loops, which otherwise run to the end that was set at their start.
+    fn cancel_calls(&self) {
+        for handle in self.stage.handles {
+            if let Signal::Cancel(end_early) = &handle.signal {
+                end_early.request();
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The access paths of a run: what the checks of their plans found, and which checks had no verdict.
+
+use crate::record::AccessRecord;
+
+/// The moments of a check, in the record and in texts.
+const MOMENTS: [(&str, &str); 3] = [("before", "before"), ("middle", "during"), ("after", "after")];
+
+/// One expected access path, with all checks of the statements that should use it.
+#[derive(Debug)]
+pub struct CheckedPath<'a> {
+    /// The path, as it is shown.
+    pub path: String,
+    accesses: Vec<&'a AccessRecord>,
+}
+
+impl<'a> CheckedPath<'a> {
+    /// Groups the checks by their expected access path, as `name` shows it.
+    pub(super) fn of(accesses: &'a [AccessRecord], name: impl Fn(&str) -> String) -> Vec<Self> {
+        let mut paths: Vec<Self> = Vec::new();
+        for access in accesses {
+            let path = name(&access.expected);
+            match paths.iter_mut().find(|known| known.path == path) {
+                Some(known) => known.accesses.push(access),
+                None => paths.push(Self { path, accesses: vec![access] }),
+            }
+        }
+        paths
+    }
+
+    /// Returns whether the plan of every check was as expected.
+    #[must_use]
+    pub fn verdict(&self) -> &'static str {
+        let mut checked = self.accesses.iter().filter(|access| access.error.is_none()).peekable();
+        if checked.peek().is_none() {
+            "NOT CHECKED"
+        } else if checked.all(|access| access.held) {
+            "as expected"
+        } else {
+            "CHANGED"
+        }
+    }
+
+    /// Returns when all its statements were checked: `checked before, during and after the run`.
+    #[must_use]
+    pub fn checked(&self) -> String {
+        let moments: Vec<_> = MOMENTS
+            .into_iter()
+            .filter(|(moment, _)| self.is_checked(moment))
+            .map(|(_, text)| text)
+            .collect();
+        match moments.as_slice() {
+            [] => "no plan was checked".to_owned(),
+            [others @ .., last] if !others.is_empty() => {
+                format!("checked {} and {last} the run", others.join(", "))
+            }
+            moments => format!("checked {} the run", moments.concat()),
+        }
+    }
+
+    /// Returns whether the path was checked at a moment, and no statement was left out.
+    fn is_checked(&self, moment: &str) -> bool {
+        let has_verdict = |statement: &str| {
+            self.at(moment).any(|access| access.error.is_none() && access.statement == statement)
+        };
+        self.at(moment).next().is_some()
+            && self.at(moment).all(|access| has_verdict(&access.statement))
+    }
+
+    fn at(&self, moment: &str) -> impl Iterator<Item = &&'a AccessRecord> {
+        self.accesses.iter().filter(move |access| access.moment == moment)
+    }
+
+    /// Returns the first check without a verdict, as a text.
+    #[must_use]
+    pub fn unchecked(&self) -> Option<String> {
+        MOMENTS.into_iter().find_map(|(moment, text)| {
+            let first = self.at(moment).find_map(|access| access.error.as_ref())?;
+            let sessions: u32 = self
+                .at(moment)
+                .filter(|access| access.error.is_some())
+                .map(|access| access.sessions)
+                .max()?;
+            let sessions = super::format::number_of(u64::from(sessions), "session");
+            Some(format!("NOT CHECKED {text} the run by {sessions}: {first}"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::example_record;
+
+    fn with(change: impl Fn(&mut Vec<AccessRecord>)) -> (&'static str, String, Option<String>) {
+        let mut accesses = example_record().accesses;
+        change(&mut accesses);
+        let paths = CheckedPath::of(&accesses, str::to_owned);
+        assert_eq!(paths.len(), 1);
+        (paths[0].verdict(), paths[0].checked(), paths[0].unchecked())
+    }
+
+    fn failed(access: &AccessRecord) -> AccessRecord {
+        let error = Some("EXPLAIN failed: canceled".to_owned());
+        AccessRecord { held: false, found: String::new(), sessions: 2, error, ..access.clone() }
+    }
+
+    #[test]
+    fn a_check_that_failed_in_all_sessions_is_not_listed() {
+        let found = with(|accesses| {
+            let last = accesses.len() - 1;
+            accesses[last] = failed(&accesses[last]);
+        });
+        let unchecked = "NOT CHECKED after the run by 2 sessions: EXPLAIN failed: canceled";
+        let checked = "checked before and during the run".to_owned();
+        assert_eq!(found, ("as expected", checked, Some(unchecked.to_owned())));
+    }
+
+    #[test]
+    fn a_check_that_failed_in_some_sessions_is_named() {
+        let (verdict, checked, unchecked) = with(|accesses| {
+            let more = failed(&accesses[1]);
+            accesses.push(more);
+        });
+        assert_eq!(
+            (verdict, checked.as_str()),
+            ("as expected", "checked before, during and after the run")
+        );
+        assert!(unchecked.unwrap().starts_with("NOT CHECKED during the run by 2 sessions: "));
+    }
+
+    #[test]
+    fn a_path_without_any_verdict_is_not_as_expected() {
+        let (verdict, checked, _) = with(|accesses| {
+            *accesses = accesses.iter().map(failed).collect();
+        });
+        assert_eq!((verdict, checked.as_str()), ("NOT CHECKED", "no plan was checked"));
+    }
+}

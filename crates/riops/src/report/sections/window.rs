@@ -1,0 +1,113 @@
+//! Figures that do not cover exactly the measurement: mostly of short runs by count.
+
+use super::super::block::Block;
+use super::super::format::{count, duration_us, number_of, percent};
+use super::super::model::Summary;
+use crate::plan::Stop;
+
+/// Counters that cover a time that differs by more than this share do not belong to the measurement alone.
+const COUNTERS_DIFFER_SHARE: f64 = 0.1;
+/// Transactions of the warm-up that occupied less than this share of the session time change the rate by less
+/// than repeated runs differ.
+const WARMUP_SHARE: f64 = 0.01;
+
+/// Differences between what was asked, what was measured, and what the counters cover.
+pub(in crate::report) fn window(block: &mut Block, summary: &Summary<'_>) {
+    let lines = [warmup(summary), more_rows(summary), counters(summary)];
+    for (position, line) in lines.into_iter().flatten().enumerate() {
+        block.line(if position == 0 { "window" } else { "" }, &line);
+    }
+}
+
+/// Transactions of the warm-up that were in flight at the start of a run by count.
+fn warmup(summary: &Summary<'_>) -> Option<String> {
+    let stage = summary.stage;
+    let warmup = stage.session_loop.warmup_in_flight?;
+    let available_s = stage.seconds * f64::from(stage.sessions);
+    let share = Some(warmup.occupied_s / available_s).filter(|&share| share >= WARMUP_SHARE)?;
+    let transactions = number_of(warmup.transactions, "transaction");
+    Some(format!(
+        "{transactions} of the warm-up occupied {} of the session time; the rate is too low by up to that share",
+        percent(share.min(1.0))
+    ))
+}
+
+/// Rows of transactions that were in flight when the number of rows was reached.
+fn more_rows(summary: &Summary<'_>) -> Option<String> {
+    let stage = summary.stage;
+    let Stop::Rows(rows) = summary.record.plan.stop else {
+        return None;
+    };
+    let more = stage.rows.checked_sub(rows).filter(|&more| more > 0)?;
+    Some(format!(
+        "{} measured, {} more than planned: transactions in flight at the limit count",
+        number_of(stage.rows, "row"),
+        count(more)
+    ))
+}
+
+/// Counters of CPU, device and database whose readings are not those of the start and the end.
+fn counters(summary: &Summary<'_>) -> Option<String> {
+    let stage = summary.stage;
+    let counters_s = stage.counters_s?;
+    let differs = (counters_s - stage.seconds).abs() > COUNTERS_DIFFER_SHARE * stage.seconds;
+    differs.then(|| {
+        format!(
+            "the counters of CPU, device and database cover {}, the measurement {}",
+            duration_us(counters_s * 1e6),
+            duration_us(stage.seconds * 1e6)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Record, WarmupRecord};
+    use crate::report::example_record;
+
+    fn lines(change: impl Fn(&mut Record)) -> Vec<String> {
+        let mut record = example_record();
+        record.stages[0].counters_s = Some(record.stages[0].seconds * 1.05);
+        change(&mut record);
+        let summary = Summary::of(&record).unwrap();
+        [warmup(&summary), more_rows(&summary), counters(&summary)].into_iter().flatten().collect()
+    }
+
+    #[test]
+    fn shows_only_differences_that_change_a_figure() {
+        assert_eq!(lines(|_| {}), [""; 0]);
+        let warmup = |occupied_s| {
+            lines(move |record| {
+                (record.stages[0].seconds, record.stages[0].sessions) = (10.0, 4);
+                record.stages[0].counters_s = None;
+                let warmup = WarmupRecord { transactions: 4, occupied_s };
+                record.stages[0].session_loop.warmup_in_flight = Some(warmup);
+            })
+        };
+        assert_eq!(warmup(0.39), [""; 0]);
+        assert_eq!(
+            warmup(4.0),
+            [
+                "4 transactions of the warm-up occupied 10% of the session time; the rate is too low by up to that share"
+            ]
+        );
+        let more = lines(|record| {
+            record.plan.stop = Stop::Rows(1_000);
+            record.stages[0].rows = 1_010;
+        });
+        assert_eq!(
+            more,
+            [
+                "1,010 rows measured, 10 more than planned: transactions in flight at the limit count"
+            ]
+        );
+        let differing = lines(|record| {
+            (record.stages[0].seconds, record.stages[0].counters_s) = (0.004, Some(0.01));
+        });
+        assert_eq!(
+            differing,
+            ["the counters of CPU, device and database cover 10.0 ms, the measurement 4.00 ms"]
+        );
+    }
+}
