@@ -16,7 +16,7 @@ use crate::record::client::ClientCpu;
 use crate::record::counts::{DrainedRecord, WarmupRecord};
 use crate::record::schedule::{LateRecord, ScheduleRecord};
 use crate::record::session_loop::LoopRecord;
-use crate::record::stage::StageRecord;
+use crate::record::stage::{StageRecord, counters_cover};
 
 pub(super) fn stage(
     measured: Measured,
@@ -58,7 +58,13 @@ pub(super) fn stage(
         throughput,
         io: io::io(&usage, work, storage),
         client_cpu: client_cpu(usage.client_cpu_s, &result.worker_cpu_s, seconds, transactions)
-            .map(|cpu| ClientCpu { away_us: summary(&result.recorder.poll_stalls), ..cpu }),
+            .map(|cpu| ClientCpu {
+                away_us: summary(&result.recorder.poll_stalls),
+                us_per_transaction: cpu
+                    .us_per_transaction
+                    .filter(|_| counters_cover(usage.seconds, seconds)),
+                ..cpu
+            }),
         session_loop: session_loop(result, &usage, plan, (facts, row_bytes, &service))?,
         ..with_counters(usage, caches, is_local)
     })
