@@ -56,7 +56,7 @@ pub use schedule::{LateRecord, ScheduleRecord};
 pub use series::Point;
 pub use session::{Execution, Fairness, SessionOperation, SessionRecord};
 pub use session_loop::LoopRecord;
-pub use stage::{StageRecord, Throughput};
+pub use stage::{StageRecord, Throughput, counters_cover};
 pub use statement::{StatementBuffers, StatementPlan, StatementRecord, VacuumRates};
 pub use target::{DatasetRecord, TargetRecord};
 

@@ -23,6 +23,15 @@ pub struct Throughput {
     pub statements_per_s: f64,
 }
 
+/// Counters of a time that differs from the measurement by more than this share do not describe it.
+const COUNTERS_DIFFER_SHARE: f64 = 0.1;
+
+/// Returns whether counters read over `counters_s` describe a measurement of `seconds`.
+#[must_use]
+pub fn counters_cover(counters_s: f64, seconds: f64) -> bool {
+    (counters_s - seconds).abs() <= COUNTERS_DIFFER_SHARE * seconds
+}
+
 /// The result of a session loop, or of a statement that ran once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageRecord {
@@ -113,6 +122,12 @@ mod tests {
         assert_eq!(open("").unwrap().session_loop, LoopRecord::default());
         assert_eq!(open(r#", "retries": 3"#).unwrap().session_loop.retries, 3);
         assert!(open(r#", "retries": "three""#).is_err());
+    }
+
+    #[test]
+    fn counters_cover_a_measurement_of_almost_the_same_length() {
+        assert!(counters_cover(10.9, 10.0) && counters_cover(9.1, 10.0));
+        assert!(!counters_cover(11.1, 10.0) && !counters_cover(0.000_2, 0.018));
     }
 
     #[test]

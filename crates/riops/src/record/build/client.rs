@@ -4,6 +4,7 @@ use crate::plan::Plan;
 use crate::probe::MachineUse;
 use crate::record::client::{ClientCpu, ClientLimit};
 use crate::record::latency::LatencySummary;
+use crate::record::stage::counters_cover;
 
 /// From this share of one processor on, a thread has no idle time left.
 const BUSY_SHARE: f64 = 0.9;
@@ -38,8 +39,9 @@ pub(super) fn client_cpu(client: ClientUse<'_>, plan: &Plan) -> Option<ClientCpu
     let threads = client.usage.threads.unwrap_or_default();
     let mut cpu = ClientCpu {
         seconds: process_s,
-        us_per_transaction: (client.transactions > 0)
-            .then(|| process_s * 1e6 / client.transactions as f64),
+        us_per_transaction: (client.transactions > 0
+            && counters_cover(client.usage.seconds, client.seconds))
+        .then(|| process_s * 1e6 / client.transactions as f64),
         share_of_client: busiest_s / client.seconds,
         worker_shares: client.workers_s.iter().map(|worker| worker / client.seconds).collect(),
         run_queue_share: threads.run_queue_share,
@@ -115,6 +117,7 @@ mod tests {
         change: impl FnOnce(&mut MachineUse, &mut ClientUse<'_>, &mut Plan),
     ) -> Vec<ClientLimit> {
         let mut usage = MachineUse {
+            seconds: 10.0,
             client_cpu_s: Some(5.0),
             machine_busy_share: Some(0.5),
             throttled_share: Some(0.0),

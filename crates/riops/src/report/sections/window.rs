@@ -4,9 +4,8 @@ use super::super::block::Block;
 use super::super::format::{count, duration_us, number_of, percent};
 use super::super::model::Summary;
 use crate::plan::Stop;
+use crate::record::counters_cover;
 
-/// Counters that cover a time that differs by more than this share do not belong to the measurement alone.
-const COUNTERS_DIFFER_SHARE: f64 = 0.1;
 /// Transactions of the warm-up that occupied less than this share of the session time change the rate by less
 /// than repeated runs differ.
 const WARMUP_SHARE: f64 = 0.01;
@@ -50,8 +49,7 @@ fn more_rows(summary: &Summary<'_>) -> Option<String> {
 fn counters(summary: &Summary<'_>) -> Option<String> {
     let stage = summary.stage;
     let counters_s = stage.counters_s?;
-    let differs = (counters_s - stage.seconds).abs() > COUNTERS_DIFFER_SHARE * stage.seconds;
-    differs.then(|| {
+    (!counters_cover(counters_s, stage.seconds)).then(|| {
         format!(
             "the counters of CPU, device and database cover {}, the measurement {}",
             duration_us(counters_s * 1e6),
