@@ -8,6 +8,7 @@ use super::error::RunError;
 use super::observer::Observer;
 use crate::host::{Interrupt, machine};
 use crate::plan::Plan;
+use crate::probe::locations::Locations;
 use crate::record::{DatasetRecord, RunContext};
 use crate::server::{Connection, Nodes, Server};
 use crate::workload::access::Access;
@@ -25,6 +26,8 @@ pub(super) struct ActiveRun<'a> {
     pub(super) observer: &'a mut dyn Observer,
     pub(super) environment: Environment,
     pub(super) nodes: Nodes,
+    /// Directories of a local server with the tables of the last stage.
+    pub(super) locations: Option<Locations>,
     /// Connection for everything that is not measured. It holds the lock on the dataset.
     pub(super) control: Connection,
 }
@@ -58,6 +61,7 @@ impl<'a> ActiveRun<'a> {
             observer,
             environment,
             nodes,
+            locations: None,
             control,
         })
     }
@@ -80,7 +84,13 @@ impl<'a> ActiveRun<'a> {
             workload: self.plan.work.spec().name().to_owned(),
             accesses,
             client: self.environment.client_record(&self.plan),
-            target: self.environment.target_record(&self.server, &self.control, dataset, history),
+            target: self.environment.target_record(
+                &self.server,
+                &self.control,
+                dataset,
+                self.locations.as_ref(),
+                history,
+            ),
             plan: self.plan.clone(),
         }
     }

@@ -43,8 +43,8 @@ impl ActiveRun<'_> {
         let settings = self.settings_of(&mut stage);
         let (locks, cluster) = (self.lock_sampler(work), self.cluster_probe());
         let mut sampler = Sampler::new(self.plan.interval());
-        let local_data = self.environment.local_data();
-        let mut probe = Probe::machine(local_data);
+        let devices = self.devices(&tables)?;
+        let mut probe = Probe::machine(self.environment.local_data()).with_devices(&devices);
         // With several nodes, the counters of one node are not those of the cluster.
         if self.nodes.allowed().len() == 1 {
             let database = DatabaseProbe::new(&mut self.control, &tables)?;

@@ -43,6 +43,7 @@ pub(super) fn stage(
         rows_acknowledged: acknowledged.map(|each| each.rows).sum(),
         seconds,
         index_only: facts.index_only,
+        only_index_scans: io::only_index_scans(&result.findings),
     };
     let storage = result.findings.iter().find_map(|found| found.finding.storage);
     Ok(StageRecord {

@@ -34,12 +34,15 @@ pub(super) fn with_counters(
         memory,
         pressure,
         session_reads,
+        io_worker_reads,
         database,
         sampled,
         // Stored elsewhere: as client CPU, device, loop or statement.
         seconds: _,
         client_cpu_s: _,
         device: _,
+        disks: _,
+        async_io: _,
         lock_waits: _,
         nodes: _,
         processes_cpu_s: _,
@@ -52,6 +55,7 @@ pub(super) fn with_counters(
         pressure: pressure.filter(|_| is_local).map(Into::into),
         machine_busy_share,
         process_io: session_reads.map(Into::into),
+        io_worker_io: io_worker_reads.map(Into::into),
         probes: probes(sampled, is_local),
         ..StageRecord::default()
     }

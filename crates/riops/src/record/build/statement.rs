@@ -19,6 +19,7 @@ pub(super) fn statement(measured: MeasuredStatement, is_local: bool) -> StageRec
         rows_acknowledged: rows,
         seconds,
         index_only: false,
+        only_index_scans: false,
     };
     let process_cpu_share =
         usage.processes_cpu_s.map(|cpu_s| cpu_s / usage.seconds.max(f64::MIN_POSITIVE));

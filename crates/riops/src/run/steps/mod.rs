@@ -137,8 +137,10 @@ impl Steps {
         active.observer.stage(&plan);
         open.sampler.stop_watching();
         let tables = [TABLE.to_owned()];
+        let devices = active.devices(&tables)?;
         let database = DatabaseProbe::new(&mut active.control, &tables)?;
         let mut probe = Probe::machine(active.environment.local_data())
+            .with_devices(&devices)
             .with_database(database)
             .with_sampler(&mut open.sampler);
         let mut result = run_stage(
