@@ -1,5 +1,6 @@
 //! A stable identity of a device: names such as `sda` and host names occur on many machines.
 
+use std::fmt::Write as _;
 use std::fs;
 
 use sha2::{Digest, Sha256};
@@ -8,13 +9,13 @@ use super::topology::{Block, Topology, Volume};
 
 /// Files with the id of the machine. Source: machine-id(5).
 const MACHINE_ID_FILES: [&str; 2] = ["etc/machine-id", "var/lib/dbus/machine-id"];
-/// Files of a disk with its world-wide or serial number: NVMe, SCSI, virtio; the file of a loop device.
+/// Files of a disk with its world-wide or serial number: `NVMe`, SCSI, virtio; the file of a loop device.
 const DISK_FILES: [&str; 6] =
     ["wwid", "device/wwid", "serial", "device/serial", "device/cid", "loop/backing_file"];
 /// Properties of a disk in the database of udev.
 const DISK_PROPERTIES: [&str; 2] = ["ID_SERIAL", "ID_WWN"];
-/// Number of hexadecimal digits of an identity.
-const DIGITS: usize = 32;
+/// Length of an identity in bytes, two hexadecimal digits each.
+const IDENTITY_BYTES: usize = 16;
 
 impl Topology {
     /// Returns the identity of a device: a hash of the id of the machine, of the serial or world-wide
@@ -50,8 +51,13 @@ impl Topology {
             add("size", self.attribute(member, "size"));
             add("start", self.attribute(member, "start"));
         }
-        let digits: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        is_known.then(|| digits.chars().take(DIGITS).collect())
+        let digest = hash.finalize();
+        is_known.then(|| {
+            digest.iter().take(IDENTITY_BYTES).fold(String::new(), |mut text, byte| {
+                let _ = write!(text, "{byte:02x}");
+                text
+            })
+        })
     }
 
     fn disk_id(&self, disk: &Block) -> Option<String> {
@@ -89,9 +95,9 @@ impl Topology {
     /// Returns a property in the database of udev.
     fn property(&self, block: &Block, name: &str) -> Option<String> {
         let database = self.read(&format!("run/udev/data/b{}:{}", block.major, block.minor))?;
-        let values =
+        let mut values =
             database.lines().filter_map(|line| line.strip_prefix("E:")?.strip_prefix(name));
-        text(values.filter_map(|rest| rest.strip_prefix('=')).next().map(str::to_owned))
+        text(values.find_map(|rest| rest.strip_prefix('=')).map(str::to_owned))
     }
 
     /// Returns the name of the symbolic link to the device in this directory.

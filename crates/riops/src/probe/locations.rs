@@ -149,12 +149,12 @@ impl Locations {
                 continue;
             };
             for disk in &volume.disks {
-                match devices.disks.iter_mut().find(|known| known.disk == *disk) {
-                    Some(known) => add_role(&mut known.roles, role),
-                    None => {
-                        let roles = vec![role.clone()];
-                        devices.disks.push(RoleDisk { roles, disk: disk.clone() });
-                    }
+                let known = devices.disks.iter_mut().find(|known| known.disk == *disk);
+                if let Some(known) = known {
+                    add_role(&mut known.roles, role);
+                } else {
+                    let roles = vec![role.clone()];
+                    devices.disks.push(RoleDisk { roles, disk: disk.clone() });
                 }
             }
             match devices.volumes.iter_mut().find(|known| known.volume == volume) {

@@ -326,16 +326,16 @@ pub(super) mod tests {
         }
     }
 
-    fn found(name: &str, disks: &[&str]) -> Option<(String, Vec<String>)> {
-        Some((name.to_owned(), disks.iter().map(|&disk| disk.to_owned()).collect()))
+    fn found(name: &str, disks: &[&str]) -> (String, Vec<String>) {
+        (name.to_owned(), disks.iter().map(|&disk| disk.to_owned()).collect())
     }
 
     #[test]
     fn resolves_a_partition_to_its_disk() {
         let machine = Machine::new(&[(8, 0, "sda"), (8, 1, "sda1"), (259, 0, "nvme0n1")]);
         machine.partition("sda1", "sda");
-        assert_eq!(machine.names("/data", (8, 1)), found("sda1", &["sda"]));
-        assert_eq!(machine.names("/data", (259, 0)), found("nvme0n1", &["nvme0n1"]));
+        assert_eq!(machine.names("/data", (8, 1)), Some(found("sda1", &["sda"])));
+        assert_eq!(machine.names("/data", (259, 0)), Some(found("nvme0n1", &["nvme0n1"])));
         assert_eq!(machine.names("/data", (0, 25)), None);
     }
 
@@ -360,7 +360,10 @@ pub(super) mod tests {
         ] {
             machine.stack(name, below);
         }
-        assert_eq!(machine.names("/", (253, 1)), found("dm-1", &["cciss/c0d0", "sda", "sdb"]));
+        assert_eq!(
+            machine.names("/", (253, 1)),
+            Some(found("dm-1", &["cciss/c0d0", "sda", "sdb"]))
+        );
     }
 
     #[test]
@@ -380,7 +383,10 @@ pub(super) mod tests {
              28 22 0:30 /@data /my\\040data rw,noatime - btrfs /dev/mapper/pool rw,subvol=/@data\n",
         );
         // stat() returns another number than mountinfo for a subvolume.
-        assert_eq!(machine.names("/my data/pg", (0, 31)), found("dm-0+sda1", &["sdb", "sda"]));
+        assert_eq!(
+            machine.names("/my data/pg", (0, 31)),
+            Some(found("dm-0+sda1", &["sdb", "sda"]))
+        );
         assert_eq!(machine.names("/other", (0, 20)), None);
     }
 
@@ -394,17 +400,17 @@ pub(super) mod tests {
         // The layers of a container are on its host.
         assert_eq!(machine.names("/var/lib", (0, 40)), None);
         machine.write("layers/up/x", "");
-        assert_eq!(machine.names("/var/lib", (0, 40)), found("sdb", &["sdb"]));
+        assert_eq!(machine.names("/var/lib", (0, 40)), Some(found("sdb", &["sdb"])));
         machine.write("lower/x", "");
         machine.mounts(&lines.replace("upperdir", "unknown"));
-        assert_eq!(machine.names("/var/lib", (0, 40)), found("sda", &["sda"]));
+        assert_eq!(machine.names("/var/lib", (0, 40)), Some(found("sda", &["sda"])));
     }
 
     #[test]
     fn ends_at_loops_of_devices_and_overlays() {
         let machine = Machine::new(&[(253, 0, "dm-0")]);
         machine.stack("dm-0", "dm-0");
-        assert_eq!(machine.names("/", (253, 0)), found("dm-0", &["dm-0"]));
+        assert_eq!(machine.names("/", (253, 0)), Some(found("dm-0", &["dm-0"])));
         machine.write("up", "");
         machine.mounts("1 0 0:40 / / rw - overlay overlay rw,upperdir=/up\n");
         assert_eq!(machine.names("/", (0, 40)), None);

@@ -8,9 +8,10 @@ use super::error::RunError;
 use super::observer::Observer;
 use crate::host::{Interrupt, machine};
 use crate::plan::Plan;
-use crate::probe::locations::Locations;
+use crate::probe::locations::{Devices, Locations};
+use crate::probe::topology::Topology;
 use crate::record::{DatasetRecord, RunContext};
-use crate::server::{Connection, Nodes, Server};
+use crate::server::{Connection, Flavor, Nodes, Server};
 use crate::workload::access::Access;
 
 /// Open files besides those of sessions and workers.
@@ -69,6 +70,21 @@ impl<'a> ActiveRun<'a> {
     /// Opens another connection like the control connection.
     pub(super) fn connect(&self) -> Result<Connection, RunError> {
         Ok(Connection::open(&self.server.conninfo, self.interrupt)?)
+    }
+
+    /// Returns the devices of the server with these tables; none if the server is on another machine.
+    pub(super) fn devices(&mut self, tables: &[String]) -> Result<Devices, RunError> {
+        let Some(data) = self.environment.local_data() else {
+            return Ok(Devices::default());
+        };
+        let locations = if self.environment.facts.flavor == Flavor::PostgreSql {
+            Locations::read(&mut self.control, data, tables)?
+        } else {
+            Locations::of_data(data)
+        };
+        let devices = locations.devices(&Topology::of_this_machine());
+        self.locations = Some(locations);
+        Ok(devices)
     }
 
     /// Returns everything in the record except the results.

@@ -1,13 +1,10 @@
-//! The devices of the server: where the measured tables are, and what was measured of their devices before.
+//! The devices of the server for the record, with the limits that were measured before.
 
-use super::active::ActiveRun;
-use super::error::RunError;
 use super::observer::History;
-use crate::probe::locations::{Devices, Locations, RoleDisk};
+use crate::probe::locations::{Locations, RoleDisk};
 use crate::probe::storage::Storage;
 use crate::probe::topology::{Topology, Volume};
 use crate::record::{Disk, DiskLimit};
-use crate::server::Flavor;
 
 /// What the record has about the devices of the server. Empty if the server is on another machine.
 #[derive(Default)]
@@ -18,23 +15,6 @@ pub(super) struct DeviceRecords {
     pub(super) disk_limit: Option<DiskLimit>,
     /// The disks of the server.
     pub(super) disks: Vec<Disk>,
-}
-
-impl ActiveRun<'_> {
-    /// Returns the devices of the server with these tables; none if the server is on another machine.
-    pub(super) fn devices(&mut self, tables: &[String]) -> Result<Devices, RunError> {
-        let Some(data) = self.environment.local_data() else {
-            return Ok(Devices::default());
-        };
-        let locations = if self.environment.facts.flavor == Flavor::PostgreSql {
-            Locations::read(&mut self.control, data, tables)?
-        } else {
-            Locations::of_data(data)
-        };
-        let devices = locations.devices(&Topology::of_this_machine());
-        self.locations = Some(locations);
-        Ok(devices)
-    }
 }
 
 impl DeviceRecords {

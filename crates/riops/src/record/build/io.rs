@@ -246,45 +246,45 @@ mod tests {
         assert!((sources.device_share.unwrap() - 0.30).abs() < 1e-3);
     }
 
-    fn read_blocks(all: u64, device: u64) -> Option<ReadBytes> {
+    fn read_blocks(all: u64, device: u64) -> ReadBytes {
         let (all, device) = (all * BLOCK_BYTES, device * BLOCK_BYTES);
-        Some(ReadBytes { all, device, ..ReadBytes::default() })
+        ReadBytes { all, device, ..ReadBytes::default() }
     }
 
-    fn page_cache_share(usage: MachineUse, only_index_scans: bool) -> Option<f64> {
+    fn page_cache_share(usage: &MachineUse, only_index_scans: bool) -> Option<f64> {
         let work = Work { only_index_scans, ..work() };
-        io(&usage, work, None).unwrap().sources.unwrap().page_cache_share
+        io(usage, work, None).unwrap().sources.unwrap().page_cache_share
     }
 
     #[test]
     fn reads_of_io_workers_belong_to_the_sessions_if_nothing_else_uses_them() {
         // 7,500 blocks are requested: 500 are read by the sessions, 7,000 by the workers.
         let usage = |workers: Option<ReadBytes>| MachineUse {
-            session_reads: read_blocks(500, 100),
+            session_reads: Some(read_blocks(500, 100)),
             io_worker_reads: workers,
             async_io: Some(AsyncIo { by_workers: true, in_index_scans: false }),
             ..usage(300.0 * 8192.0 / 1e6)
         };
-        let share = page_cache_share(usage(read_blocks(7_000, 3_000)), false).unwrap();
+        let share = page_cache_share(&usage(Some(read_blocks(7_000, 3_000))), false).unwrap();
         assert!((share - 0.44).abs() < 1e-3, "{share}");
         // A vacuum reads 1,000 more blocks.
-        assert_eq!(page_cache_share(usage(read_blocks(8_000, 3_000)), false), None);
-        assert_eq!(page_cache_share(usage(None), false), None);
+        assert_eq!(page_cache_share(&usage(Some(read_blocks(8_000, 3_000))), false), None);
+        assert_eq!(page_cache_share(&usage(None), false), None);
         // Index scans are read by the sessions alone.
-        let share = page_cache_share(usage(read_blocks(8_000, 3_000)), true).unwrap();
+        let share = page_cache_share(&usage(Some(read_blocks(8_000, 3_000))), true).unwrap();
         assert!((share - 0.04).abs() < 1e-3, "{share}");
     }
 
     #[test]
     fn the_page_cache_share_is_absent_if_io_uring_reads_the_blocks() {
         let usage = |in_index_scans| MachineUse {
-            session_reads: read_blocks(7_500, 3_000),
+            session_reads: Some(read_blocks(7_500, 3_000)),
             async_io: Some(AsyncIo { by_workers: false, in_index_scans }),
             ..usage(300.0 * 8192.0 / 1e6)
         };
-        assert_eq!(page_cache_share(usage(false), false), None);
-        assert_eq!(page_cache_share(usage(true), true), None);
-        assert!(page_cache_share(usage(false), true).is_some());
+        assert_eq!(page_cache_share(&usage(false), false), None);
+        assert_eq!(page_cache_share(&usage(true), true), None);
+        assert!(page_cache_share(&usage(false), true).is_some());
     }
 
     #[test]
