@@ -28,7 +28,7 @@ use crate::ui::Ui;
 /// Default length of the client measurement, in seconds.
 const CALIBRATION_S: f64 = 3.0;
 
-/// Default length of each of the four device measurements, in seconds.
+/// Default length of each device measurement, in seconds.
 const DISK_S: f64 = 5.0;
 /// Default size of the test file, in bytes: `--disk-size 2GB`.
 const DISK_BYTES: u64 = 2 << 30;
@@ -111,7 +111,7 @@ fn disk(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
         return Err(UsageError("--disk-size must be at least 64MB".to_owned()).into());
     }
     // Opened before the measurement, so that a store that cannot be written fails at once.
-    let store = SqliteStore::open(&options.store.store.clone().unwrap_or_else(default_path))?;
+    let mut store = SqliteStore::open(&options.store.store.clone().unwrap_or_else(default_path))?;
     let (folder, target) = if let Some(folder) = &options.disk_dir {
         (folder.clone(), None)
     } else {

@@ -160,8 +160,8 @@ impl History for StoredRuns {
         self.history().record(id)
     }
 
-    fn disk_limit(&self, host: &str, device: &str) -> Option<DiskLimit> {
-        self.history().disk_limit(host, device)
+    fn disk_limit(&self, host: &str, device: &str, identity: Option<&str>) -> Option<DiskLimit> {
+        self.history().disk_limit(host, device, identity)
     }
 }
 

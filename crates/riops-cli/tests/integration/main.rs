@@ -13,6 +13,7 @@ mod certificates;
 mod cluster;
 mod connect;
 mod crash;
+mod devices;
 mod faults;
 mod fixture;
 mod help;

@@ -7,6 +7,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::async_io::{AsyncIo, workers};
 use crate::server::{Connection, ConnectionError};
 
 const TABLES: &str = include_str!("../../../../sql/probe/tables.sql");
@@ -226,6 +227,7 @@ pub struct DatabaseProbe<'a> {
     tables: String,
     /// Available from PostgreSQL 16 on.
     io: Option<&'static str>,
+    async_io: Option<AsyncIo>,
     has_wal: bool,
     /// Whether a session can flush its pending statistics on request.
     can_flush: bool,
@@ -255,6 +257,7 @@ impl<'a> DatabaseProbe<'a> {
         let counts_bytes = connection.query_value(counts_bytes)?.is_some();
         Ok(Self {
             io: has_io.then_some(if counts_bytes { IO } else { IO_17 }),
+            async_io: AsyncIo::read(connection)?,
             has_wal,
             can_flush: connection
                 .query_value("select to_regproc('pg_stat_force_next_flush') is not null")?
@@ -298,6 +301,20 @@ impl<'a> DatabaseProbe<'a> {
     #[must_use]
     pub fn can_flush(&self) -> bool {
         self.can_flush
+    }
+
+    /// Returns how the server reads blocks outside of the sessions' processes.
+    #[must_use]
+    pub fn async_io(&self) -> Option<AsyncIo> {
+        self.async_io
+    }
+
+    /// Returns the processes of the I/O workers; empty without them, or if they are not visible.
+    pub(super) fn io_workers(&mut self) -> Vec<i32> {
+        match self.async_io {
+            Some(AsyncIo { by_workers: true, .. }) => workers(self.connection),
+            _ => Vec::new(),
+        }
     }
 
     /// Returns the backend processes of the sessions; empty if the query fails.

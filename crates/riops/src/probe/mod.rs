@@ -2,11 +2,15 @@
 //!
 //! Only reads counters; `caches` alone changes state, before a stage. Unavailable counters are absent.
 
+pub mod async_io;
 pub mod caches;
 pub mod cpu;
 pub mod database;
 pub mod device;
 pub mod disk;
+mod fio;
+mod identity;
+pub mod locations;
 pub mod memory;
 pub mod process;
 pub mod processes;
@@ -15,6 +19,7 @@ mod sampled;
 pub mod sampler;
 pub mod storage;
 pub mod threads;
+pub mod topology;
 pub mod yugabytedb;
 
 use std::path::Path;
@@ -26,9 +31,11 @@ pub use device::DeviceUse;
 
 use crate::host::cgroup::{Cgroup, Throttling};
 
+use async_io::AsyncIo;
 use cpu::MachineCpu;
 use database::{DatabaseProbe, DatabaseUse};
 use device::{Device, DeviceCounters};
+use locations::{Devices, Role};
 use memory::{Memory, Pressure, PressureTotals};
 use process::{ProcessesIo, ReadBytes};
 use processes::{ProcessTable, ProcessesUse};
@@ -44,8 +51,11 @@ struct Sample {
     process_cpu_s: Option<f64>,
     machine: Option<MachineCpu>,
     device: Option<DeviceCounters>,
+    /// In the order of the disks.
+    disks: Vec<Option<DeviceCounters>>,
     pressure: Option<PressureTotals>,
     processes_io: Option<ProcessesIo>,
+    io_workers_io: Option<ProcessesIo>,
     /// CPU seconds of the watched processes.
     processes_cpu_s: Option<f64>,
     threads: Option<Threads>,
@@ -56,6 +66,7 @@ struct Sample {
 #[derive(Debug)]
 pub struct Probe<'a> {
     device: Option<Device>,
+    disks: Vec<(Device, Vec<Role>)>,
     database: Option<DatabaseProbe<'a>>,
     cluster: Option<ClusterProbe>,
     sampler: Option<&'a mut Sampler>,
@@ -68,6 +79,8 @@ pub struct Probe<'a> {
     cgroup: Cgroup,
     /// Processes of this machine at the start and at the end.
     tables: (Option<ProcessTable>, Option<ProcessTable>),
+    /// I/O workers of the server.
+    io_workers: Vec<i32>,
     start: Option<Sample>,
     end: Option<Sample>,
 }
@@ -91,8 +104,10 @@ pub struct MachineUse {
     pub throttled_share: Option<f64>,
     /// The server and its neighbors on this machine.
     pub processes: Option<ProcessesUse>,
-    /// Device of the server's data, for a local server.
+    /// Device of the measured tables, for a local server.
     pub device: Option<DeviceUse>,
+    /// Disks that the server uses, for a local server.
+    pub disks: Vec<DiskUse>,
     /// Memory of this machine at the end.
     pub memory: Option<Memory>,
     /// Share of the time in which tasks on this machine had to wait.
@@ -100,6 +115,10 @@ pub struct MachineUse {
     /// Bytes read by the backend processes of the sessions, if they run on this machine and are
     /// accessible.
     pub session_reads: Option<ReadBytes>,
+    /// How the server reads blocks outside of the sessions' processes.
+    pub async_io: Option<AsyncIo>,
+    /// Bytes read by the I/O workers of the server, for all its sessions.
+    pub io_worker_reads: Option<ReadBytes>,
     /// Counters of the database.
     pub database: Option<DatabaseUse>,
     /// Counters of the cluster's nodes, by node number.
@@ -110,6 +129,15 @@ pub struct MachineUse {
     pub sampled: Option<Sampled>,
 }
 
+/// Activity of a disk.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DiskUse {
+    /// What the server stores on it.
+    pub roles: Vec<Role>,
+    /// Its counters.
+    pub usage: DeviceUse,
+}
+
 impl<'a> Probe<'a> {
     /// Creates a probe of this machine and, if the server's data is local, of its device.
     #[must_use]
@@ -117,6 +145,7 @@ impl<'a> Probe<'a> {
         let device = local_data.and_then(Device::of_path);
         Self {
             device,
+            disks: Vec::new(),
             database: None,
             cluster: None,
             sampler: None,
@@ -125,9 +154,20 @@ impl<'a> Probe<'a> {
             server: None,
             cgroup: Cgroup::own(),
             tables: (None, None),
+            io_workers: Vec::new(),
             start: None,
             end: None,
         }
+    }
+
+    /// Sets the devices of the server, with their roles.
+    #[must_use]
+    pub fn with_devices(self, devices: &Devices) -> Self {
+        let disk = |each: &locations::RoleDisk| {
+            Some((Device::of_blocks(vec![each.disk.clone()])?, each.roles.clone()))
+        };
+        let disks = devices.disks.iter().filter_map(disk).collect();
+        Self { device: devices.of_tables().or(self.device), disks, ..self }
     }
 
     /// Sets the first process of a local server, to tell the load of the server from that of its neighbors.
@@ -174,8 +214,11 @@ impl<'a> Probe<'a> {
         // Only a known device shows that the server is local.
         match (&mut self.database, &self.device) {
             _ if self.processes_known => {}
-            (Some(database), Some(_)) => self.processes = database.processes(),
-            _ => self.processes = Vec::new(),
+            (Some(database), Some(_)) => {
+                self.processes = database.processes();
+                self.io_workers = database.io_workers();
+            }
+            _ => (self.processes, self.io_workers) = (Vec::new(), Vec::new()),
         }
         if let Some(cluster) = &mut self.cluster {
             cluster.start();
@@ -199,7 +242,14 @@ impl<'a> Probe<'a> {
 
     /// Reads the counters at the end of the measurement.
     pub fn end(&mut self) {
-        self.end = Some(self.sample());
+        let mut end = self.sample();
+        if let (Some(database), false) = (&mut self.database, self.io_workers.is_empty())
+            && database.io_workers() != self.io_workers
+        {
+            // The reads of workers that were started or stopped meanwhile are unknown.
+            end.io_workers_io = None;
+        }
+        self.end = Some(end);
         self.tables.1 = ProcessTable::read();
         if let Some(sampler) = &mut self.sampler {
             sampler.end();
@@ -226,15 +276,21 @@ impl<'a> Probe<'a> {
     }
 
     fn sample(&self) -> Sample {
+        let disks = || {
+            let stats = std::fs::read_to_string("/proc/diskstats").unwrap_or_default();
+            self.disks.iter().map(|(disk, _)| disk.counters(&stats)).collect()
+        };
         Sample {
             // First: at the end of the measurement, the sessions are about to exit.
             processes_io: ProcessesIo::read(&self.processes),
+            io_workers_io: ProcessesIo::read(&self.io_workers),
             processes_cpu_s: self.named_processes_cpu_s(),
             at: Instant::now(),
             time: Timestamp::now(),
             process_cpu_s: cpu::process_seconds(),
             machine: MachineCpu::read(),
             device: self.device.as_ref().and_then(Device::read),
+            disks: disks(),
             pressure: PressureTotals::read(),
             threads: Threads::read(),
             throttling: self.cgroup.throttling(),
@@ -254,6 +310,19 @@ impl<'a> Probe<'a> {
         self.processes.iter().map(|&process| cpu::process_cpu_s(process)).sum()
     }
 
+    fn disk_usage(&self, start: &Sample, end: &Sample, seconds: f64) -> Vec<DiskUse> {
+        let counters = start.disks.iter().zip(&end.disks);
+        let usage =
+            |(disk, roles): &(Device, Vec<Role>), start: &DeviceCounters, end: &DeviceCounters| {
+                DiskUse { roles: roles.clone(), usage: disk.usage(&end.since(start), seconds) }
+            };
+        self.disks
+            .iter()
+            .zip(counters)
+            .filter_map(|(disk, (start, end))| Some(usage(disk, start.as_ref()?, end.as_ref()?)))
+            .collect()
+    }
+
     /// Returns the changes between start and end. Rates are relative to the time between the two
     /// readings, which may exceed the measurement if its end was detected late.
     #[must_use]
@@ -265,8 +334,11 @@ impl<'a> Probe<'a> {
         let seconds = end.at.duration_since(start.at).as_secs_f64().max(f64::MIN_POSITIVE);
         let both = |pick: fn(&Sample) -> Option<f64>| Some((pick(start)?, pick(end)?));
         let device = || {
-            let change = end.device?.since(start.device?);
-            Some(self.device.as_ref()?.usage(change, seconds))
+            let change = end.device.as_ref()?.since(start.device.as_ref()?);
+            Some(self.device.as_ref()?.usage(&change, seconds))
+        };
+        let bytes = |pick: fn(&Sample) -> Option<&ProcessesIo>| {
+            pick(end).zip(pick(start)).and_then(|(end, start)| end.since(start))
         };
         MachineUse {
             seconds,
@@ -291,16 +363,15 @@ impl<'a> Probe<'a> {
                 .and_then(|(start, end)| end.share_since(start)),
             processes: self.processes_use(),
             device: device(),
+            disks: self.disk_usage(start, end, seconds),
             memory: Memory::read(),
             pressure: start
                 .pressure
                 .zip(end.pressure)
                 .map(|(start, end)| end.share_since(start, seconds)),
-            session_reads: start
-                .processes_io
-                .as_ref()
-                .zip(end.processes_io.as_ref())
-                .and_then(|(start, end)| end.since(start)),
+            session_reads: bytes(|sample| sample.processes_io.as_ref()),
+            async_io: self.database.as_ref().and_then(DatabaseProbe::async_io),
+            io_worker_reads: bytes(|sample| sample.io_workers_io.as_ref()),
             database: self.database.as_ref().map(DatabaseProbe::usage),
             nodes: self.cluster.as_ref().map_or_else(Vec::new, |cluster| cluster.found().to_vec()),
             processes_cpu_s: both(|sample| sample.processes_cpu_s).map(|(start, end)| end - start),

@@ -324,10 +324,12 @@ impl SamplerThread {
         if seconds <= 0.0 {
             return None;
         }
+        let change = now.device.as_ref().zip(last.device.as_ref());
         let device = self
             .device
             .as_ref()
-            .and_then(|device| Some(device.usage(now.device?.since(last.device?), seconds)));
+            .zip(change)
+            .map(|(device, (now, last))| device.usage(&now.since(last), seconds));
         let checkpoints = now.checkpoints.zip(last.checkpoints);
         let mb_s = |bytes: u64| bytes as f64 / 1e6 / seconds;
         let mut point = ProbePoint {

@@ -1,4 +1,4 @@
-//! The block device of the server's data: its file system, its rates over a stage, its maximum rates.
+//! The block devices of the server: file system, rates over a stage, maximum rates.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -21,11 +21,49 @@ pub struct DeviceUse {
     pub write_mb_s: f64,
     /// Share of the time with at least one request in flight, 0 to 1.
     pub busy_share: f64,
+    /// Mean number of requests in flight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_depth: Option<f64>,
 }
 
 from_measured!(DeviceUse from probe::DeviceUse {
-    name, reads_per_s, writes_per_s, read_mb_s, write_mb_s, busy_share,
+    name, reads_per_s, writes_per_s, read_mb_s, write_mb_s, busy_share, queue_depth,
 });
+
+/// Rates of a disk over a stage, and what the server stores on it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DiskUse {
+    /// `data` (the data directory), `wal`, `tablespace NAME` (with measured tables or indexes), `temporary`.
+    pub roles: Vec<String>,
+    /// Name and rates.
+    #[serde(flatten)]
+    pub usage: DeviceUse,
+}
+
+impl From<probe::DiskUse> for DiskUse {
+    fn from(measured: probe::DiskUse) -> Self {
+        let probe::DiskUse { roles, usage } = measured;
+        Self { roles: roles.iter().map(ToString::to_string).collect(), usage: usage.into() }
+    }
+}
+
+/// A disk of the server. Unknown values are absent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Disk {
+    /// Name of the disk, for example `nvme0n1`.
+    pub name: String,
+    /// What the server stores on it, as in [`DiskUse`].
+    pub roles: Vec<String>,
+    /// Model name that the disk reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Hash of the ids of machine, disk and volume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
+    /// Its maximum rates, if they were measured before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_limit: Option<DiskLimit>,
+}
 
 /// The file system and the device of the server's data. Unknown values are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,15 +102,26 @@ pub struct DiskRate {
     /// 99th percentile of the latency, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_us: Option<f64>,
+    /// Number of fio jobs, each with its own queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<u32>,
 }
 
-from_measured!(DiskRate from probe::disk::DiskRate { mb_s, requests_per_s, p99_us });
+impl From<probe::disk::DiskRate> for DiskRate {
+    fn from(measured: probe::disk::DiskRate) -> Self {
+        let probe::disk::DiskRate { mb_s, requests_per_s, p99_us, jobs } = measured;
+        Self { mb_s, requests_per_s, p99_us, jobs: Some(jobs) }
+    }
+}
 
 /// Maximum rates of a device, measured with fio. Also the format of the run store and of `doctor --disk`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DiskLimit {
     /// Name of the device, for example `nvme0n1`.
     pub device: String,
+    /// Identity of the device: a hash of the ids of machine, disk and volume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
     /// Time of the measurement.
     pub measured_at: Timestamp,
     /// Name and version of the program that measured it.
@@ -81,13 +130,13 @@ pub struct DiskLimit {
     pub file_bytes: u64,
     /// Length of each of the four measurements, in seconds.
     pub seconds: f64,
-    /// Sequential reads of 1 MiB, 16 in flight.
+    /// Sequential reads of 1 MiB, 16 in flight per job.
     pub sequential_read: DiskRate,
-    /// Sequential writes of 1 MiB, 16 in flight.
+    /// Sequential writes of 1 MiB, 16 in flight per job.
     pub sequential_write: DiskRate,
-    /// Random reads of one database block, 64 in flight.
+    /// Random reads of one database block, 64 in flight per job.
     pub random_read: DiskRate,
-    /// Random writes of one database block, 64 in flight.
+    /// Random writes of one database block, 64 in flight per job.
     pub random_write: DiskRate,
 }
 
@@ -95,6 +144,7 @@ impl From<probe::disk::DiskLimit> for DiskLimit {
     fn from(measured: probe::disk::DiskLimit) -> Self {
         let probe::disk::DiskLimit {
             device,
+            identity,
             measured_at,
             tool,
             file_bytes,
@@ -106,6 +156,7 @@ impl From<probe::disk::DiskLimit> for DiskLimit {
         } = measured;
         Self {
             device,
+            identity,
             measured_at,
             tool,
             file_bytes,

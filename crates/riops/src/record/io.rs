@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::device::DeviceUse;
+use super::device::{DeviceUse, DiskUse};
 
 /// Logical and physical I/O of a stage.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -32,9 +32,13 @@ pub struct IoRecord {
     /// Storage requests per row, if the server has no blocks (`YugabyteDB`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_requests_per_row: Option<f64>,
-    /// The device of the server's data.
+    /// The device of the measured tables and indexes. If they are on several, or their file system is: the
+    /// sum of the rates, and the busy share of the busiest.
     #[serde(flatten)]
     pub device: Option<DeviceUse>,
+    /// The disks of the server, below partitions and logical volumes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DiskUse>,
 }
 
 /// Shares of the accesses to the blocks of the rows, 0 to 1. Each share has its own counter.
@@ -43,10 +47,20 @@ pub struct Sources {
     /// Found in shared buffers.
     pub buffers_share: f64,
     /// Found in the page cache of the operating system. If the server processes cannot be observed, this is
-    /// the remainder; if the device cannot be observed either, it is absent.
+    /// the remainder; if the device cannot be observed either, it is absent. It is also absent if the server
+    /// read asynchronously, in processes whose reads cannot be assigned to the sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache_share: Option<f64>,
     /// Read from the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_share: Option<f64>,
+}
+
+impl Sources {
+    /// Returns the sum of the shares; `None` if one of them is absent. They were counted independently, so
+    /// that a sum other than 1 shows that at least one of them is wrong.
+    #[must_use]
+    pub fn sum(&self) -> Option<f64> {
+        Some(self.buffers_share + self.page_cache_share? + self.device_share?)
+    }
 }

@@ -42,7 +42,7 @@ pub use database::{
     CacheState, Checkpoints, ClientIo, DatabaseCounters, DatabaseUse, LockWaits, RowVersions,
     Sizes, TableBlocks, Wal,
 };
-pub use device::{DeviceUse, DiskLimit, DiskRate, Storage};
+pub use device::{DeviceUse, Disk, DiskLimit, DiskRate, DiskUse, Storage};
 pub use io::{IoRecord, Sources};
 pub use latency::LatencySummary;
 pub use machine::{MachineFacts, Memory, Pressure, ReadBytes};

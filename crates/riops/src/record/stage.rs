@@ -100,6 +100,10 @@ pub struct StageRecord {
     /// Bytes read and written by the server processes of the sessions, if they can be observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_io: Option<ReadBytes>,
+    /// Bytes read and written by the I/O workers of the server, from PostgreSQL 18 on. They include the work
+    /// for other sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io_worker_io: Option<ReadBytes>,
     /// Counters over time, and the wait events of the server process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<Sampled>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::device::{DiskLimit, Storage};
+use super::device::{Disk, DiskLimit, Storage};
 use crate::plan::DatasetPlan;
 use crate::server::Flavor;
 
@@ -34,12 +34,15 @@ pub struct TargetRecord {
     /// Connection pooler or proxy between riops and the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pooler: Option<String>,
-    /// File system and device of the server's data, if the data is on this machine.
+    /// File system and device of the measured tables, if the server is on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<Storage>,
     /// Maximum rates of this device, if they were measured before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_limit: Option<DiskLimit>,
+    /// The disks of the server, below partitions and logical volumes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<Disk>,
     /// Settings that differ from their defaults, and settings that affect every result.
     pub settings: BTreeMap<String, String>,
     /// The dataset; absent if the workload needs none.

@@ -149,8 +149,12 @@ pub fn disk_text(found: &DiskLimit, width: usize) -> String {
     for (label, side, rate_of, how) in lines {
         let p99 =
             rate_of.p99_us.map_or_else(String::new, |us| format!(", p99 {}", duration_us(us)));
+        let jobs = rate_of
+            .jobs
+            .filter(|&jobs| jobs > 1)
+            .map_or_else(String::new, |jobs| format!(", {jobs} jobs"));
         let text = format!(
-            "{side:<5}  {:>8.1} MB/s  {:>9} IOPS{p99} ({how})",
+            "{side:<5}  {:>8.1} MB/s  {:>9} IOPS{p99} ({how}{jobs})",
             rate_of.mb_s,
             rate(rate_of.requests_per_s)
         );

@@ -46,6 +46,7 @@ fn stage() -> StageRecord {
         kind: "loop".to_owned(),
         statement: None,
         process_io: None,
+        io_worker_io: None,
         probes: None,
         database_s: Some(19.8),
         caches: None,
@@ -82,7 +83,9 @@ fn stage() -> StageRecord {
                 read_mb_s: 0.1,
                 write_mb_s: 1.3,
                 busy_share: 0.021,
+                queue_depth: None,
             }),
+            devices: Vec::new(),
         }),
         database: None,
         memory: None,
@@ -271,6 +274,7 @@ pub(crate) fn example_record() -> Record {
         failure: None,
         target: TargetRecord {
             disk_limit: None,
+            devices: Vec::new(),
             flavor: Flavor::PostgreSql,
             server_version: "18.6".to_owned(),
             version_text: "PostgreSQL 18.6 on x86_64-pc-linux-gnu".to_owned(),
@@ -368,6 +372,7 @@ fn cbc_step(step: Step, seconds: f64, rates: [f64; 3]) -> StageRecord {
                 read_mb_s,
                 write_mb_s,
                 busy_share: 0.5,
+                queue_depth: None,
             }),
             ..stage().io.unwrap()
         }),
@@ -378,7 +383,7 @@ fn cbc_step(step: Step, seconds: f64, rates: [f64; 3]) -> StageRecord {
 
 /// A block check of 1 GB on a device whose maximum is known, with one stage of a select by two sessions.
 pub(crate) fn example_cbc() -> Record {
-    let rate = |mb_s: f64| DiskRate { mb_s, requests_per_s: mb_s, p99_us: Some(900.0) };
+    let rate = |mb_s: f64| DiskRate { mb_s, requests_per_s: mb_s, p99_us: Some(900.0), jobs: None };
     let mut record = example_record();
     record.workload = "cbc".to_owned();
     let run = CbcRun { size_gb: 1.0, query_sessions: vec![2], ..CbcRun::default() };
@@ -394,6 +399,7 @@ pub(crate) fn example_cbc() -> Record {
     .into();
     record.target.disk_limit = Some(DiskLimit {
         device: "vda".to_owned(),
+        identity: None,
         measured_at: "2026-11-22T09:00:00Z".parse().unwrap(),
         tool: "fio-3.33".to_owned(),
         file_bytes: 2_000_000_000,

@@ -36,6 +36,17 @@ pub enum Bottleneck {
     ServerOrNetwork,
 }
 
+/// A device of the server and its load.
+#[derive(Debug, Clone, Copy)]
+pub struct DeviceLoad<'a> {
+    /// Its rates.
+    pub usage: &'a DeviceUse,
+    /// What the server stores on it.
+    pub roles: &'a [String],
+    /// Load as a share of its measured maximum; absent if that was not measured.
+    pub load: Option<f64>,
+}
+
 /// A stage of a record, with the conclusions drawn from it.
 #[derive(Debug, Clone)]
 pub struct Summary<'a> {
@@ -148,7 +159,7 @@ impl<'a> Summary<'a> {
     /// The bottleneck of the stage.
     #[must_use]
     pub fn bottleneck(&self) -> Bottleneck {
-        let stage = self.stage;
+        let (stage, devices) = (self.stage, self.devices());
         let shared = self.record.client.shares_machine_with_server;
         let full = |share: Option<f64>| share.is_some_and(|share| share >= FULL_SHARE);
         if stage.client_cpu.as_ref().is_some_and(|cpu| cpu.limited) {
@@ -157,12 +168,14 @@ impl<'a> Summary<'a> {
             Bottleneck::Locks
         } else if shared && full(stage.machine_busy_share) {
             Bottleneck::SharedCpu
-        } else if self.device_load().is_some_and(|load| load >= DEVICE_SHARE) {
+        } else if devices.iter().any(|device| device.load.is_some_and(|load| load >= DEVICE_SHARE))
+        {
             Bottleneck::Device
         } else if stage.rate_verdict() == Some(RateVerdict::Reached) {
             Bottleneck::Rate
-        } else if self.device_load().is_none()
-            && full(device(stage).map(|device| device.busy_share))
+        } else if devices
+            .iter()
+            .any(|device| device.load.is_none() && full(Some(device.usage.busy_share)))
         {
             Bottleneck::BusyDevice
         } else if shared {
@@ -181,12 +194,35 @@ impl<'a> Summary<'a> {
         self.stage.transactions > 0 && !has_failed
     }
 
-    /// Load of the device as a share of its measured maximum; `None` if either was not measured.
+    /// The devices of the server with their load; only that of the data in records of earlier releases.
     #[must_use]
-    pub fn device_load(&self) -> Option<f64> {
-        let limit = self.record.target.disk_limit.as_ref()?;
-        let device = device(self.stage).filter(|device| device.name == limit.device)?;
-        Some(device_load(device, limit))
+    pub fn devices(&self) -> Vec<DeviceLoad<'a>> {
+        let Some(io) = &self.stage.io else {
+            return Vec::new();
+        };
+        let target = &self.record.target;
+        let load = |usage: &DeviceUse, limit: Option<&DiskLimit>| {
+            limit.filter(|limit| limit.device == usage.name).map(|limit| device_load(usage, limit))
+        };
+        if io.devices.is_empty() {
+            let of_data = io.device.iter();
+            let limit = target.disk_limit.as_ref();
+            return of_data
+                .map(|usage| DeviceLoad { usage, roles: &[], load: load(usage, limit) })
+                .collect();
+        }
+        io.devices
+            .iter()
+            .map(|disk| {
+                let known = target.devices.iter().find(|known| known.name == disk.usage.name);
+                let limit = known.and_then(|known| known.disk_limit.as_ref());
+                DeviceLoad {
+                    usage: &disk.usage,
+                    roles: &disk.roles,
+                    load: load(&disk.usage, limit),
+                }
+            })
+            .collect()
     }
 
     /// Share of the session time spent waiting for locks, 0 to 1, if it was sampled.
@@ -282,9 +318,15 @@ mod tests {
 
     #[test]
     fn a_busy_device_is_the_bottleneck_only_near_its_measured_maximum() {
-        let rate = |requests_per_s: f64, mb_s: f64| DiskRate { mb_s, requests_per_s, p99_us: None };
+        let rate = |requests_per_s: f64, mb_s: f64| DiskRate {
+            mb_s,
+            requests_per_s,
+            p99_us: None,
+            jobs: None,
+        };
         let limit = DiskLimit {
             device: "vda".to_owned(),
+            identity: None,
             measured_at: jiff::Timestamp::UNIX_EPOCH,
             tool: "fio-3.39".to_owned(),
             file_bytes: 1,

@@ -8,8 +8,10 @@ use super::error::RunError;
 use super::observer::Observer;
 use crate::host::{Interrupt, machine};
 use crate::plan::Plan;
+use crate::probe::locations::{Devices, Locations};
+use crate::probe::topology::Topology;
 use crate::record::{DatasetRecord, RunContext};
-use crate::server::{Connection, Nodes, Server};
+use crate::server::{Connection, Flavor, Nodes, Server};
 use crate::workload::access::Access;
 
 /// Open files besides those of sessions and workers.
@@ -25,6 +27,8 @@ pub(super) struct ActiveRun<'a> {
     pub(super) observer: &'a mut dyn Observer,
     pub(super) environment: Environment,
     pub(super) nodes: Nodes,
+    /// Directories of a local server with the tables of the last stage.
+    pub(super) locations: Option<Locations>,
     /// Connection for everything that is not measured. It holds the lock on the dataset.
     pub(super) control: Connection,
 }
@@ -58,6 +62,7 @@ impl<'a> ActiveRun<'a> {
             observer,
             environment,
             nodes,
+            locations: None,
             control,
         })
     }
@@ -65,6 +70,21 @@ impl<'a> ActiveRun<'a> {
     /// Opens another connection like the control connection.
     pub(super) fn connect(&self) -> Result<Connection, RunError> {
         Ok(Connection::open(&self.server.conninfo, self.interrupt)?)
+    }
+
+    /// Returns the devices of the server with these tables; none if the server is on another machine.
+    pub(super) fn devices(&mut self, tables: &[String]) -> Result<Devices, RunError> {
+        let Some(data) = self.environment.local_data() else {
+            return Ok(Devices::default());
+        };
+        let locations = if self.environment.facts.flavor == Flavor::PostgreSql {
+            Locations::read(&mut self.control, data, tables)?
+        } else {
+            Locations::of_data(data)
+        };
+        let devices = locations.devices(&Topology::of_this_machine());
+        self.locations = Some(locations);
+        Ok(devices)
     }
 
     /// Returns everything in the record except the results.
@@ -80,7 +100,13 @@ impl<'a> ActiveRun<'a> {
             workload: self.plan.work.spec().name().to_owned(),
             accesses,
             client: self.environment.client_record(&self.plan),
-            target: self.environment.target_record(&self.server, &self.control, dataset, history),
+            target: self.environment.target_record(
+                &self.server,
+                &self.control,
+                dataset,
+                self.locations.as_ref(),
+                history,
+            ),
             plan: self.plan.clone(),
         }
     }

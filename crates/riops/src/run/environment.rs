@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use super::devices::DeviceRecords;
 use super::error::RunError;
 use super::observer::{History, Observer};
 use crate::host::Interrupt;
 use crate::host::machine::MachineFacts;
 use crate::plan::{Plan, Protocol};
-use crate::probe::storage::Storage;
+use crate::probe::locations::Locations;
 use crate::record::{ClientRecord, DatasetRecord, TargetRecord};
 use crate::server::facts::ServerFacts;
 use crate::server::{Connection, LocalServer, Nodes, Pooler, Server, local_server};
@@ -100,16 +101,20 @@ impl Environment {
         }
     }
 
-    /// Returns the server for the record.
+    /// Returns the server for the record. `locations` are those of the measured tables, if there were any.
     pub(super) fn target_record(
         &self,
         server: &Server,
         control: &Connection,
         dataset: Option<DatasetRecord>,
+        locations: Option<&Locations>,
         history: &dyn History,
     ) -> TargetRecord {
         let facts = &self.facts;
-        let storage = self.local_data().map(Storage::of_path);
+        let locations = locations.cloned().or_else(|| self.local_data().map(Locations::of_data));
+        let DeviceRecords { storage, disk_limit, disks } = locations
+            .map(|locations| DeviceRecords::read(&locations, &self.client.host, history))
+            .unwrap_or_default();
         TargetRecord {
             flavor: facts.flavor,
             server_version: facts.version.clone(),
@@ -118,9 +123,8 @@ impl Environment {
             embedded: server.embedded,
             encryption: control.encryption(),
             pooler: self.pooler.as_ref().map(ToString::to_string),
-            disk_limit: storage.as_ref().and_then(|storage| {
-                history.disk_limit(&self.client.host, storage.device.as_deref()?)
-            }),
+            disk_limit,
+            devices: disks,
             storage: storage.map(Into::into),
             address: server.conninfo.address(),
             database: server.conninfo.database.clone(),

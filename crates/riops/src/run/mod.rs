@@ -4,6 +4,7 @@
 
 mod active;
 mod conductor;
+mod devices;
 mod environment;
 mod error;
 mod fill;

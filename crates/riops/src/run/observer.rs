@@ -55,8 +55,9 @@ pub trait History {
     /// Returns the record of a run.
     fn record(&self, id: &str) -> Option<Record>;
 
-    /// Returns the measured limits of a device of a machine.
-    fn disk_limit(&self, host: &str, device: &str) -> Option<DiskLimit>;
+    /// Returns the measured limits of a device of a machine. The names of host and device are used only for
+    /// limits without identity.
+    fn disk_limit(&self, host: &str, device: &str, identity: Option<&str>) -> Option<DiskLimit>;
 }
 
 /// A history without earlier runs.
@@ -68,7 +69,7 @@ impl History for NoHistory {
         None
     }
 
-    fn disk_limit(&self, _: &str, _: &str) -> Option<DiskLimit> {
+    fn disk_limit(&self, _: &str, _: &str, _: Option<&str>) -> Option<DiskLimit> {
         None
     }
 }

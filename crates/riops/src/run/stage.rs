@@ -43,9 +43,10 @@ impl ActiveRun<'_> {
         let cluster = self.cluster_probe();
         let mut sampler = self.sampler()?;
         sampler.watch_sessions(u32::try_from(stage.sessions.len()).unwrap_or(u32::MAX));
-        let local_data = self.environment.local_data();
-        let mut probe = Probe::machine(local_data)
-            .with_server(self.environment.local().map(|local| local.process));
+        let devices = self.devices(&tables)?;
+        let mut probe = Probe::machine(self.environment.local_data())
+            .with_server(self.environment.local().map(|local| local.process))
+            .with_devices(&devices);
         // With several nodes, the counters of one node are not those of the cluster.
         if self.nodes.allowed().len() == 1 {
             let database = DatabaseProbe::new(&mut self.control, &tables)?;

@@ -13,9 +13,10 @@ use crate::record::{DiskLimit, Record};
 use crate::run::History;
 
 /// Migration steps; `user_version` of the file is the number of completed steps.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     include_str!("../../../../sql/store/0001_run.sql"),
     include_str!("../../../../sql/store/0002_disk_limit.sql"),
+    include_str!("../../../../sql/store/0003_device_limit.sql"),
 ];
 
 /// Two riops processes may save a run at the same time.
@@ -230,27 +231,52 @@ impl SqliteStore {
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be accessed.
-    pub fn save_disk_limit(&self, host: &str, limit: &DiskLimit) -> Result<(), StoreError> {
+    pub fn save_disk_limit(&mut self, host: &str, limit: &DiskLimit) -> Result<(), StoreError> {
         let json = serde_json::to_string(limit)
             .map_err(|source| StoreError::Json { id: limit.device.clone(), source })?;
-        self.connection
-            .execute(
-                "insert or replace into disk_limit (host, device, measured_at, figures) values (?1, ?2, ?3, ?4)",
-                params![host, limit.device, limit.measured_at.to_string(), json],
-            )
-            .map(drop)
-            .map_err(self.failed())
+        let failed = self.failed();
+        let measured_at = limit.measured_at.to_string();
+        let mut save = || -> rusqlite::Result<()> {
+            let transaction = self.connection.transaction()?;
+            // Names are not unique: without this, the old limits would be found for another device.
+            transaction.execute(
+                "delete from disk_limit where host = ?1 and device = ?2",
+                params![host, limit.device],
+            )?;
+            match &limit.identity {
+                Some(identity) => transaction.execute(
+                    "insert or replace into device_limit (identity, host, device, measured_at, figures)
+                     values (?1, ?2, ?3, ?4, ?5)",
+                    params![identity, host, limit.device, measured_at, json],
+                )?,
+                None => transaction.execute(
+                    "insert into disk_limit (host, device, measured_at, figures) values (?1, ?2, ?3, ?4)",
+                    params![host, limit.device, measured_at, json],
+                )?,
+            };
+            transaction.commit()
+        };
+        save().map_err(failed)
     }
 
-    /// Returns the stored limits of a device of a machine.
+    /// Returns the stored limits of the device with this identity. Limits without identity, measured before
+    /// it was stored or on a machine without one, are found by the names of machine and device.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be accessed.
-    pub fn disk_limit(&self, host: &str, device: &str) -> Result<Option<DiskLimit>, StoreError> {
-        let sql = "select figures from disk_limit where host = ?1 and device = ?2";
+    pub fn disk_limit(
+        &self,
+        host: &str,
+        device: &str,
+        identity: Option<&str>,
+    ) -> Result<Option<DiskLimit>, StoreError> {
+        let sql = "select figures, 1 as place from device_limit where identity = ?3
+                    union all
+                   select figures, 2 from disk_limit where host = ?1 and device = ?2
+                    order by place limit 1";
         let json: Option<String> = self
             .connection
-            .query_row(sql, params![host, device], |row| row.get(0))
+            .query_row(sql, params![host, device, identity], |row| row.get(0))
             .optional()
             .map_err(self.failed())?;
         json.map(|json| serde_json::from_str(&json))
@@ -339,8 +365,8 @@ impl History for SqliteStore {
         self.find(id).ok()
     }
 
-    fn disk_limit(&self, host: &str, device: &str) -> Option<DiskLimit> {
-        Self::disk_limit(self, host, device).ok().flatten()
+    fn disk_limit(&self, host: &str, device: &str, identity: Option<&str>) -> Option<DiskLimit> {
+        Self::disk_limit(self, host, device, identity).ok().flatten()
     }
 }
 
@@ -408,16 +434,51 @@ mod tests {
     }
 
     #[test]
-    fn stores_the_latest_limits_of_a_device_per_machine() {
+    fn stores_the_latest_limits_of_a_device_by_its_identity() {
         let folder = tempfile::tempdir().unwrap();
-        let store = SqliteStore::open(&folder.path().join("runs.sqlite")).unwrap();
+        let mut store = SqliteStore::open(&folder.path().join("runs.sqlite")).unwrap();
         let mut limit = example_cbc().target.disk_limit.unwrap();
+        limit.identity = Some("a1".to_owned());
         store.save_disk_limit("one", &limit).unwrap();
         limit.sequential_read.mb_s = 900.0;
         store.save_disk_limit("one", &limit).unwrap();
-        assert_eq!(store.disk_limit("one", "vda").unwrap(), Some(limit));
-        assert_eq!(store.disk_limit("one", "vdb").unwrap(), None);
-        assert_eq!(store.disk_limit("other", "vda").unwrap(), None);
+        let found = |host: &str, device: &str, identity: Option<&str>| {
+            store.disk_limit(host, device, identity).unwrap()
+        };
+        assert_eq!(found("one", "vda", Some("a1")), Some(limit.clone()));
+        // The machine and its device were renamed.
+        assert_eq!(found("two", "vdb", Some("a1")), Some(limit));
+        // Another machine has the same name.
+        assert_eq!(found("one", "vda", Some("b2")), None);
+        assert_eq!(found("one", "vda", None), None);
+    }
+
+    #[test]
+    fn limits_without_identity_are_found_by_name_until_the_device_is_measured_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.sqlite");
+        let mut limit = example_cbc().target.disk_limit.unwrap();
+        let old = Connection::open(&path).unwrap();
+        for step in &MIGRATIONS[..2] {
+            old.execute_batch(step).unwrap();
+        }
+        old.pragma_update(None, "user_version", 2).unwrap();
+        let json = serde_json::to_string(&limit).unwrap();
+        old.execute("insert into disk_limit values ('one', 'vda', 'then', ?1)", [json]).unwrap();
+        drop(old);
+        let mut store = SqliteStore::open(&path).unwrap();
+        let found = |store: &SqliteStore, device: &str, identity: Option<&str>| {
+            store.disk_limit("one", device, identity).unwrap()
+        };
+        assert_eq!(found(&store, "vda", Some("a1")), Some(limit.clone()));
+        assert_eq!(found(&store, "vda", None), Some(limit.clone()));
+        assert_eq!(found(&store, "vdb", Some("a1")), None);
+        store.save_disk_limit("one", &limit).unwrap();
+        assert_eq!(found(&store, "vda", Some("a1")), Some(limit.clone()));
+        limit.identity = Some("a1".to_owned());
+        store.save_disk_limit("one", &limit).unwrap();
+        assert_eq!(found(&store, "vda", Some("a1")), Some(limit));
+        assert_eq!(found(&store, "vda", Some("b2")), None);
     }
 
     #[test]

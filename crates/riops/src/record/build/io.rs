@@ -1,7 +1,9 @@
 //! Logical and physical I/O of a stage, from the counters of the database and of the device.
 
+use crate::engine::AccessFinding;
 use crate::probe::MachineUse;
 use crate::probe::database::{DatabaseUse, TableBlocks};
+use crate::probe::process::ReadBytes;
 use crate::probe::sampler::AUTOVACUUM;
 use crate::record::io::{IoRecord, Sources};
 use crate::units::{self, BLOCK_BYTES};
@@ -10,6 +12,14 @@ use crate::workload::access::StorageRequests;
 /// The counters of the measurement are used only if they include at least this share of the accesses that
 /// the rows require. The counters of a loop in the server are published only after it ends.
 const MEASURED_SHARE_MIN: f64 = 0.5;
+
+/// The bytes that sessions and I/O workers read may differ from the blocks that the tables requested by at
+/// most this share of the accesses. Otherwise, the workers also read for others. It is the tolerance for the
+/// sum of the shares in the text.
+const FOREIGN_SHARE_MAX: f64 = 0.03;
+
+/// Nodes of a plan whose blocks PostgreSQL 18 reads asynchronously, or a plan that is not known.
+const NOT_INDEX_SCANS: [&str; 4] = ["Seq Scan", "Bitmap Heap Scan", "Tid ", "not valid JSON"];
 
 /// The work of a stage, which its I/O is compared with.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +34,16 @@ pub(super) struct Work {
     pub(super) seconds: f64,
     /// Whether the rows are read by an index-only scan.
     pub(super) index_only: bool,
+    /// Whether all plans of the stage were checked and read their tables only with index scans.
+    pub(super) only_index_scans: bool,
+}
+
+/// Returns whether the checked plans read their tables only with index scans.
+pub(super) fn only_index_scans(findings: &[AccessFinding]) -> bool {
+    let other = |found: &AccessFinding| {
+        NOT_INDEX_SCANS.iter().any(|node| found.finding.outline.contains(node))
+    };
+    !findings.is_empty() && !findings.iter().any(other)
 }
 
 /// Returns the logical and physical I/O; `None` if nothing was counted.
@@ -51,10 +71,11 @@ pub(super) fn io(
         hit_ratio: blocks.map(|blocks| blocks.hit_ratio),
         blocks_per_row: blocks.map(|blocks| blocks.per_row),
         blocks_include: blocks.map_or_else(Vec::new, |_| others(usage, work.failed)),
-        sources: blocks.map(|blocks| sources(blocks, usage, work.index_only)),
+        sources: blocks.map(|blocks| sources(blocks, usage, work)),
         wal_mb_s: wal_bytes_per_s.map(|bytes| bytes / 1e6),
         storage_requests_per_row,
         device: device.map(Into::into),
+        devices: usage.disks.iter().cloned().map(Into::into).collect(),
     })
 }
 
@@ -104,26 +125,68 @@ fn logical(database: &DatabaseUse, work: Work) -> Option<Logical> {
     Some(Logical { liops, per_row, hit_ratio, counted })
 }
 
+/// How the bytes that the server read from the page cache are known.
+#[derive(Debug, Clone, Copy)]
+enum Reads {
+    /// Counted for the processes of the sessions.
+    OfSessions(ReadBytes),
+    /// Counted for the processes of the sessions and for the I/O workers, which may also read for others.
+    WithWorkers(ReadBytes),
+    /// The server processes cannot be observed.
+    NotObserved,
+    /// Read asynchronously, without a counter.
+    Unknown,
+}
+
+impl Reads {
+    fn of(usage: &MachineUse, only_index_scans: bool) -> Self {
+        let asynchronous =
+            usage.async_io.filter(|method| !only_index_scans || method.in_index_scans);
+        match (asynchronous, usage.session_reads, usage.io_worker_reads) {
+            (None, Some(sessions), _) => Self::OfSessions(sessions),
+            (None, None, _) => Self::NotObserved,
+            (Some(method), Some(sessions), Some(workers)) if method.by_workers => {
+                Self::WithWorkers(ReadBytes {
+                    all: sessions.all + workers.all,
+                    device: sessions.device + workers.device,
+                    written: sessions.written + workers.written,
+                })
+            }
+            (Some(_), ..) => Self::Unknown,
+        }
+    }
+}
+
 /// Each share has its own counter: hits of the database; bytes that the server processes read from the page
 /// cache; reads of the device. Therefore the shares need not add up to 1. If the server processes cannot be
 /// observed, the share of the page cache is the remainder.
-fn sources(blocks: Logical, usage: &MachineUse, index_only: bool) -> Sources {
+fn sources(blocks: Logical, usage: &MachineUse, work: Work) -> Sources {
     let TableBlocks { heap_blks_hit, heap_blks_read, idx_blks_hit, idx_blks_read } = blocks.counted;
-    let (hit, read) =
-        if index_only { (idx_blks_hit, idx_blks_read) } else { (heap_blks_hit, heap_blks_read) };
+    let (hit, read) = if work.index_only {
+        (idx_blks_hit, idx_blks_read)
+    } else {
+        (heap_blks_hit, heap_blks_read)
+    };
     let read_share = read as f64 / (hit + read).max(1) as f64;
     let requested_per_s = blocks.liops * (1.0 - blocks.hit_ratio);
     let share_of_reads = |bytes_per_s: f64| {
         let blocks_per_s = bytes_per_s / BLOCK_BYTES as f64;
         if requested_per_s > 0.0 { read_share * blocks_per_s / requested_per_s } else { 0.0 }
     };
+    let share_of_bytes =
+        |bytes: u64| share_of_reads(bytes as f64 / usage.seconds.max(f64::MIN_POSITIVE));
+    let from_cache = |read: ReadBytes| share_of_bytes(read.all.saturating_sub(read.device));
     let device = usage.device.as_ref();
     // Read-ahead: blocks that the device read beyond the requested ones do not belong to any row.
     let device_share = device.map(|device| share_of_reads(device.read_mb_s * 1e6).min(read_share));
-    let from_cache = usage.session_reads.map(|read| read.all.saturating_sub(read.device));
-    let page_cache_share = match from_cache {
-        Some(bytes) => Some(share_of_reads(bytes as f64 / usage.seconds.max(f64::MIN_POSITIVE))),
-        None => device_share.map(|device_share| (read_share - device_share).max(0.0)),
+    let page_cache_share = match Reads::of(usage, work.only_index_scans) {
+        Reads::OfSessions(read) => Some(from_cache(read)),
+        Reads::WithWorkers(read) => {
+            let foreign = share_of_bytes(read.all) - read_share;
+            (foreign.abs() <= FOREIGN_SHARE_MAX).then(|| from_cache(read))
+        }
+        Reads::NotObserved => device_share.map(|device| (read_share - device).max(0.0)),
+        Reads::Unknown => None,
     };
     Sources { buffers_share: 1.0 - read_share, page_cache_share, device_share }
 }
@@ -131,10 +194,12 @@ fn sources(blocks: Logical, usage: &MachineUse, index_only: bool) -> Sources {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::Moment;
     use crate::probe::DeviceUse;
+    use crate::probe::async_io::AsyncIo;
     use crate::probe::database::RowVersions;
-    use crate::probe::process::ReadBytes;
     use crate::probe::sampler::{OtherSessions, Sampled};
+    use crate::workload::access::Finding;
 
     fn work() -> Work {
         Work {
@@ -143,6 +208,7 @@ mod tests {
             failed: 0,
             seconds: 10.0,
             index_only: false,
+            only_index_scans: true,
         }
     }
 
@@ -166,6 +232,7 @@ mod tests {
                 read_mb_s,
                 write_mb_s: 0.0,
                 busy_share: 0.5,
+                queue_depth: Some(2.0),
             }),
             database: Some(DatabaseUse {
                 blocks: Some(blocks(12)),
@@ -204,6 +271,62 @@ mod tests {
         let sources = io(&counted, work(), None).unwrap().sources.unwrap();
         assert!((sources.page_cache_share.unwrap() - 0.44).abs() < 1e-3);
         assert!((sources.device_share.unwrap() - 0.30).abs() < 1e-3);
+    }
+
+    fn read_blocks(all: u64, device: u64) -> ReadBytes {
+        let (all, device) = (all * BLOCK_BYTES, device * BLOCK_BYTES);
+        ReadBytes { all, device, ..ReadBytes::default() }
+    }
+
+    fn page_cache_share(usage: &MachineUse, only_index_scans: bool) -> Option<f64> {
+        let work = Work { only_index_scans, ..work() };
+        io(usage, work, None).unwrap().sources.unwrap().page_cache_share
+    }
+
+    #[test]
+    fn reads_of_io_workers_belong_to_the_sessions_if_nothing_else_uses_them() {
+        // 7,500 blocks are requested: 500 are read by the sessions, 7,000 by the workers.
+        let usage = |workers: Option<ReadBytes>| MachineUse {
+            session_reads: Some(read_blocks(500, 100)),
+            io_worker_reads: workers,
+            async_io: Some(AsyncIo { by_workers: true, in_index_scans: false }),
+            ..usage(300.0 * 8192.0 / 1e6)
+        };
+        let share = page_cache_share(&usage(Some(read_blocks(7_000, 3_000))), false).unwrap();
+        assert!((share - 0.44).abs() < 1e-3, "{share}");
+        // A vacuum reads 1,000 more blocks.
+        assert_eq!(page_cache_share(&usage(Some(read_blocks(8_000, 3_000))), false), None);
+        assert_eq!(page_cache_share(&usage(None), false), None);
+        // Index scans are read by the sessions alone.
+        let share = page_cache_share(&usage(Some(read_blocks(8_000, 3_000))), true).unwrap();
+        assert!((share - 0.04).abs() < 1e-3, "{share}");
+    }
+
+    #[test]
+    fn the_page_cache_share_is_absent_if_io_uring_reads_the_blocks() {
+        let usage = |in_index_scans| MachineUse {
+            session_reads: Some(read_blocks(7_500, 3_000)),
+            async_io: Some(AsyncIo { by_workers: false, in_index_scans }),
+            ..usage(300.0 * 8192.0 / 1e6)
+        };
+        assert_eq!(page_cache_share(&usage(false), false), None);
+        assert_eq!(page_cache_share(&usage(true), true), None);
+        assert!(page_cache_share(&usage(false), true).is_some());
+    }
+
+    #[test]
+    fn only_checked_plans_can_consist_of_index_scans() {
+        let found = |outline: &str| AccessFinding {
+            statement: "read".to_owned(),
+            moment: Moment::Before,
+            finding: Finding { held: true, outline: outline.to_owned(), storage: None },
+            sessions: 1,
+        };
+        let index = || found("Index Scan using i on t");
+        assert!(only_index_scans(&[index(), found("Update on t\n  Index Scan using i on t")]));
+        assert!(!only_index_scans(&[index(), found("Limit\n  Seq Scan on t")]));
+        assert!(!only_index_scans(&[found("Bitmap Heap Scan on t\n  Bitmap Index Scan on i")]));
+        assert!(!only_index_scans(&[]));
     }
 
     #[test]

@@ -47,6 +47,7 @@ pub(super) fn stage(
             + counters.get(Counter::Retries),
         seconds,
         index_only: facts.index_only,
+        only_index_scans: io::only_index_scans(&result.findings),
     };
     let response = merged(result.recorder.operations(), |totals| totals.response.as_ref())?;
     let client_use = ClientUse {

@@ -38,6 +38,7 @@ pub(super) fn with_counters(
         memory,
         pressure,
         session_reads,
+        io_worker_reads,
         database,
         sampled,
         processes,
@@ -48,6 +49,8 @@ pub(super) fn with_counters(
         threads: _,
         throttled_share: _,
         steal_share: _,
+        disks: _,
+        async_io: _,
         nodes: _,
         processes_cpu_s: _,
     } = usage;
@@ -62,6 +65,7 @@ pub(super) fn with_counters(
         neighbors,
         machine_busy_share,
         process_io: session_reads.map(Into::into),
+        io_worker_io: io_worker_reads.map(Into::into),
         probes: probes(sampled, is_local),
         ..StageRecord::default()
     }

@@ -27,6 +27,7 @@ pub(super) fn statement(
         failed: 0,
         seconds,
         index_only: false,
+        only_index_scans: false,
     };
     let process_cpu_share =
         usage.processes_cpu_s.map(|cpu_s| cpu_s / usage.seconds.max(f64::MIN_POSITIVE));

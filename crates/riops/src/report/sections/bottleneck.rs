@@ -2,7 +2,7 @@
 
 use super::super::block::Block;
 use super::super::format::{duration_us, percent, rate};
-use super::super::model::{Bottleneck, Summary};
+use super::super::model::{Bottleneck, DeviceLoad, Summary};
 use crate::record::{ClientLimit, DeviceUse};
 
 /// The bottleneck in a sentence.
@@ -16,18 +16,26 @@ pub(in crate::report) fn bottleneck(block: &mut Block, summary: &Summary<'_>) {
         Bottleneck::SharedCpu => {
             "CPU: all processors of this machine, shared by server and client".to_owned()
         }
-        Bottleneck::Device => format!(
-            "the device of the server's data: at {} of its measured maximum",
-            percent(summary.device_load().unwrap_or_default())
-        ),
+        Bottleneck::Device => full_device_text(summary),
         Bottleneck::BusyDevice => {
-            "unknown: the device of the server's data was always busy, and its maximum was not measured (riops doctor --disk)".to_owned()
+            "unknown: a device of the server was always busy, and its maximum was not measured (riops doctor --disk)".to_owned()
         }
         Bottleneck::Rate => "none: the requested rate was achieved".to_owned(),
         Bottleneck::Waiting => "none found: the sessions waited for replies; more sessions (-c) may increase throughput".to_owned(),
         Bottleneck::ServerOrNetwork => "not the client: the server or the network".to_owned(),
     };
     block.line("bottleneck", &text);
+}
+
+/// The device with the highest load.
+fn full_device_text(summary: &Summary<'_>) -> String {
+    let devices = summary.devices();
+    let load = |device: &DeviceLoad<'_>| device.load.unwrap_or_default();
+    let fullest = devices.iter().max_by(|a, b| load(a).total_cmp(&load(b)));
+    fullest.map_or_else(String::new, |device| {
+        let (name, roles) = (&device.usage.name, device.roles.join(", "));
+        format!("the device {name} ({roles}): at {} of its measured maximum", percent(load(device)))
+    })
 }
 
 /// Which resources of the client were exhausted, and what helps.
@@ -46,18 +54,34 @@ fn client_text(summary: &Summary<'_>) -> String {
 pub(in crate::report) fn resources(block: &mut Block, summary: &Summary<'_>) {
     machine(block, summary);
     client(block, summary);
-    let device = summary.stage.io.as_ref().and_then(|io| io.device.as_ref());
-    if let Some(device) = device {
-        block.line("device", &device_text(device, summary.device_load()));
+    devices(block, summary);
+}
+
+fn devices(block: &mut Block, summary: &Summary<'_>) {
+    for (position, device) in summary.devices().iter().enumerate() {
+        let label = if position == 0 { "device" } else { "" };
+        block.line(label, &device_text(device));
     }
 }
 
-fn device_text(device: &DeviceUse, load: Option<f64>) -> String {
-    let load = load
+/// A disk of the server with its roles. Records of earlier releases have only the device of the data.
+fn device_text(device: &DeviceLoad<'_>) -> String {
+    let roles = match device.roles {
+        [] => String::new(),
+        roles => format!(" ({})", roles.join(", ")),
+    };
+    let load = device
+        .load
         .map_or_else(String::new, |load| format!(", {} of its measured maximum", percent(load)));
+    format!("{}{roles} {}{load}", device.usage.name, activity(device.usage))
+}
+
+fn activity(device: &DeviceUse) -> String {
+    let queue = device
+        .queue_depth
+        .map_or_else(String::new, |requests| format!(", queue depth {requests:.1}"));
     format!(
-        "{} {} busy, {} reads/s ({:.1} MB/s), {} writes/s ({:.1} MB/s){load}",
-        device.name,
+        "{} busy{queue}, {} reads/s ({:.1} MB/s), {} writes/s ({:.1} MB/s)",
         percent(device.busy_share),
         rate(device.reads_per_s),
         device.read_mb_s,
@@ -117,5 +141,47 @@ fn client(block: &mut Block, summary: &Summary<'_>) {
     if let Some(stalls) = &cpu.away_us {
         let (p99, max) = (duration_us(stalls.p99), duration_us(stalls.max));
         block.line("", &format!("poll-loop stalls p99 {p99} · max {max}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{DiskUse, IoRecord};
+    use crate::report::example_record;
+
+    fn shown(change: impl Fn(&mut IoRecord)) -> String {
+        let mut record = example_record();
+        change(record.stages[0].io.as_mut().unwrap());
+        let mut block = Block::new(120);
+        devices(&mut block, &Summary::of(&record).unwrap());
+        block.finish()
+    }
+
+    #[test]
+    fn each_disk_has_a_line_with_its_roles_and_its_queue_depth() {
+        let text = shown(|io| {
+            let usage = io.device.clone().unwrap();
+            let disk = |name: &str, roles: &[&str]| DiskUse {
+                roles: roles.iter().map(|&role| role.to_owned()).collect(),
+                usage: DeviceUse {
+                    name: name.to_owned(),
+                    queue_depth: Some(1.52),
+                    ..usage.clone()
+                },
+            };
+            io.devices = vec![disk("sda", &["data", "temporary"]), disk("sdb", &["wal"])];
+        });
+        let rest = "2.1% busy, queue depth 1.5, 2.00 reads/s (0.1 MB/s), 31.0 writes/s (1.3 MB/s)";
+        let lines: Vec<_> = text.lines().map(str::trim).collect();
+        let expected =
+            [format!("device       sda (data, temporary) {rest}"), format!("sdb (wal) {rest}")];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn a_record_without_roles_shows_the_device_of_the_data() {
+        let text = shown(|_| {});
+        assert!(text.contains("device       vda 2.1% busy, 2.00 reads/s"), "{text}");
     }
 }

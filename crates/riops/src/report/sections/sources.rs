@@ -9,6 +9,10 @@ use crate::record::{IoRecord, StageRecord};
 /// Dead row versions are reported from this share of the updates on.
 const DEAD_SHARE: f64 = 0.1;
 
+/// The shares of the sources are shown if their sum differs from 100 by at most this many percentage points.
+/// The counters are read one after the other, so that the shares of a correct measurement differ a little.
+const SUM_TOLERANCE_PERCENT: f64 = 3.0;
+
 pub(in crate::report) fn sources(block: &mut Block, stage: &StageRecord) {
     if let Some(caches) = &stage.caches {
         let reached = if caches.reached { "" } else { " as far as permitted" };
@@ -37,6 +41,12 @@ pub(in crate::report) fn sources(block: &mut Block, stage: &StageRecord) {
 
 fn shares(io: &IoRecord) -> Option<String> {
     let sources = io.sources?;
+    if let Some(sum) = sources.sum().filter(|sum| !adds_up(*sum)) {
+        return Some(format!(
+            "sources not determined: the counters of buffers, page cache and device do not add up (sum {})",
+            percent(sum)
+        ));
+    }
     let buffers = percent(sources.buffers_share);
     Some(match (sources.page_cache_share, sources.device_share) {
         (Some(page_cache), Some(device)) => format!(
@@ -49,6 +59,11 @@ fn shares(io: &IoRecord) -> Option<String> {
             percent(1.0 - sources.buffers_share)
         ),
     })
+}
+
+/// As rounded in the text, so that a sum of 103% is never reported as wrong.
+fn adds_up(sum: f64) -> bool {
+    ((sum * 100.0).round() - 100.0).abs() <= SUM_TOLERANCE_PERCENT
 }
 
 fn blocks(io: &IoRecord) -> Option<String> {
@@ -84,5 +99,42 @@ fn dead_rows(block: &mut Block, stage: &StageRecord) {
             super::super::format::number_of(versions.vacuums, "vacuum")
         );
         block.line("dead rows", &text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Sources;
+    use crate::report::example_record;
+
+    fn shown(
+        buffers_share: f64,
+        page_cache_share: Option<f64>,
+        device_share: Option<f64>,
+    ) -> String {
+        let mut io = example_record().stages.remove(0).io.unwrap();
+        io.sources = Some(Sources { buffers_share, page_cache_share, device_share });
+        shares(&io).unwrap()
+    }
+
+    #[test]
+    fn shares_that_do_not_add_up_are_not_shown() {
+        assert_eq!(
+            shown(0.12, Some(0.88), Some(0.43)),
+            "sources not determined: the counters of buffers, page cache and device do not add up (sum 143%)"
+        );
+        assert!(shown(0.12, Some(0.50), Some(0.34)).contains("(sum 96%)"));
+        assert_eq!(
+            shown(0.12, Some(0.59), Some(0.32)),
+            "shared buffers 12% · page cache 59% · device 32%"
+        );
+    }
+
+    #[test]
+    fn without_a_share_of_the_page_cache_the_device_is_not_distinguished() {
+        let expected = "shared buffers 12% · page cache or device 88%";
+        assert_eq!(shown(0.12, None, Some(0.43)), expected);
+        assert_eq!(shown(0.12, None, None), expected);
     }
 }

@@ -137,9 +137,11 @@ impl Steps {
         active.observer.stage(&plan);
         open.sampler.watch_sessions(sessions);
         let tables = [TABLE.to_owned()];
+        let devices = active.devices(&tables)?;
         let database = DatabaseProbe::new(&mut active.control, &tables)?;
         let mut probe = Probe::machine(active.environment.local_data())
             .with_server(active.environment.local().map(|local| local.process))
+            .with_devices(&devices)
             .with_database(database)
             .with_sampler(&mut open.sampler);
         let mut result = run_stage(

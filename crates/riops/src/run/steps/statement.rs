@@ -84,12 +84,14 @@ impl Open {
     ) -> Result<(OnceResult, MachineUse), RunError> {
         self.watch(step, active);
         let tables = [TABLE.to_owned()];
+        let devices = active.devices(&tables)?;
         let local_data = active.environment.local_data();
         let process = self.work.session_info().process;
         let processes = local_data.map(|_| process).into_iter().collect();
         let database = DatabaseProbe::new(&mut active.control, &tables)?;
         let mut probe = Probe::machine(local_data)
             .with_server(active.environment.local().map(|local| local.process))
+            .with_devices(&devices)
             .with_database(database)
             .with_sampler(&mut self.sampler)
             .with_processes(processes);

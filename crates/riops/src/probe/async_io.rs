@@ -1,0 +1,68 @@
+//! Asynchronous I/O of PostgreSQL 18 and later: who reads the blocks of a scan.
+//!
+//! Source: PostgreSQL 18, `src/backend/storage/aio`. With `io_method = worker`, I/O workers read the blocks
+//! of sequential scans, bitmap heap scans and VACUUM, and the kernel accounts the bytes to them. With
+//! `io_uring`, no system call reads the blocks: `rchar` of /proc/PID/io remains 0 (seen with Linux 6.18),
+//! so that the share of the page cache cannot be computed. Index scans call `ReadBuffer`, which reads in the
+//! process of the session (`READ_BUFFERS_SYNCHRONOUSLY`).
+
+use crate::server::{Connection, ConnectionError};
+
+/// The last version whose index scans are known to read synchronously.
+const SYNCHRONOUS_INDEX_SCANS_MAX: u32 = 18;
+const SETTINGS: &str =
+    "select current_setting('io_method', true), current_setting('server_version_num')";
+const WORKERS: &str =
+    "select pid from pg_stat_activity where backend_type = 'io worker' order by pid";
+
+/// How the server reads blocks asynchronously.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AsyncIo {
+    /// Whether I/O workers read the blocks; otherwise the kernel does, with `io_uring`.
+    pub by_workers: bool,
+    /// Whether index scans may read asynchronously too.
+    pub in_index_scans: bool,
+}
+
+impl AsyncIo {
+    /// Returns the method of the server; `None` if the sessions read all blocks themselves: before
+    /// PostgreSQL 18, or with `io_method = sync`.
+    ///
+    /// # Errors
+    /// Returns [`ConnectionError`] if the query fails.
+    pub(super) fn read(connection: &mut Connection) -> Result<Option<Self>, ConnectionError> {
+        let row = connection.query(SETTINGS)?.into_iter().next().unwrap_or_default();
+        Ok(match row.as_slice() {
+            [Some(method), Some(version)] => Self::of(method, version),
+            _ => None,
+        })
+    }
+
+    fn of(method: &str, version_num: &str) -> Option<Self> {
+        let major = version_num.parse::<u32>().ok()? / 10_000;
+        (method != "sync").then_some(Self {
+            by_workers: method == "worker",
+            in_index_scans: major > SYNCHRONOUS_INDEX_SCANS_MAX,
+        })
+    }
+}
+
+/// Returns the processes of the I/O workers; empty if they are not visible to the role.
+pub(super) fn workers(connection: &mut Connection) -> Vec<i32> {
+    let rows = connection.query(WORKERS).unwrap_or_default();
+    rows.into_iter().flatten().flatten().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn index_scans_are_synchronous_in_version_18_only() {
+        let of = |by_workers, in_index_scans| Some(AsyncIo { by_workers, in_index_scans });
+        assert_eq!(AsyncIo::of("worker", "180006"), of(true, false));
+        assert_eq!(AsyncIo::of("io_uring", "180000"), of(false, false));
+        assert_eq!(AsyncIo::of("worker", "190001"), of(true, true));
+        assert_eq!(AsyncIo::of("sync", "190001"), None);
+    }
+}
