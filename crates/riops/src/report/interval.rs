@@ -190,12 +190,12 @@ mod tests {
             ),
             "{line}"
         );
-        let live = |width| {
+        let shown = |width| {
             crate::report::fit(&live_parts((&point, &every(1.0)), false, true, "1/2 s"), width)
         };
-        assert_eq!(live(50), "1/2 s · 1,200,000 rows/s · response p99 3.10 s");
-        assert!(live(200).contains("response p99 3.10 s · p50 2.85 s"), "{}", live(200));
-        assert!(live(200).ends_with("service p99 2.90 ms"), "{}", live(200));
+        assert_eq!(shown(50), "1/2 s · 1,200,000 rows/s · response p99 3.10 s");
+        assert!(shown(200).contains("response p99 3.10 s · p50 2.85 s"), "{}", shown(200));
+        assert!(shown(200).ends_with("service p99 2.90 ms"), "{}", shown(200));
     }
 
     #[test]

@@ -18,6 +18,9 @@ const MIGRATIONS: [&str; 2] = [
     include_str!("../../../../sql/store/0002_disk_limit.sql"),
 ];
 
+/// A version that is written and rolled back to find out whether the file can be written.
+const OTHER_VERSION: u32 = 1_000_000;
+
 /// Two riops processes may save a run at the same time.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -162,8 +165,7 @@ impl SqliteStore {
     pub fn require_writable(&self) -> Result<(), StoreError> {
         let written = || -> rusqlite::Result<()> {
             self.connection.execute_batch("begin immediate")?;
-            let written =
-                self.connection.pragma_update(None, "user_version", MIGRATIONS.len() as u32 + 1);
+            let written = self.connection.pragma_update(None, "user_version", OTHER_VERSION);
             self.connection.execute_batch("rollback")?;
             written
         };

@@ -12,7 +12,7 @@ use super::super::sections::sources::sources;
 use super::super::sections::study::study;
 use super::super::words::{self, Words};
 use super::form::{Extras, Form, FormError};
-use crate::plan::Metric;
+use crate::plan::{Metric, Schedule, TimeKind};
 use crate::record::{Record, Status};
 
 /// Text for people; the default.
@@ -126,9 +126,16 @@ fn verdict(block: &mut Block, record: &Record, words: &dyn Words) {
 }
 
 fn thresholds(block: &mut Block, record: &Record) {
+    let has_rate = record.plan.schedule != Schedule::Closed;
     for found in &record.thresholds {
         let figure = match (found.found, found.threshold.metric) {
             (None, _) => "no value".to_owned(),
+            (Some(us), Metric::Time(TimeKind::Service, _)) if has_rate => {
+                format!("service time {}", duration_us(us))
+            }
+            (Some(us), Metric::Time(..)) if has_rate => {
+                format!("response time {}", duration_us(us))
+            }
             (Some(us), Metric::Time(..)) => duration_us(us),
             (Some(number), Metric::RowsPerS | Metric::TransactionsPerS | Metric::ErrorPercent) => {
                 rate(number)

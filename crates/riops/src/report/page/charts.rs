@@ -105,7 +105,7 @@ fn throughput(number: usize, record: &Record) -> Vec<Chart> {
         return Vec::new();
     }
     let x: Vec<f64> = points.iter().map(|(t_s, _)| *t_s).collect();
-    let values = |pick: fn(&Point) -> Option<f64>| -> Vec<Option<f64>> {
+    let values = |pick: PickPoint| -> Vec<Option<f64>> {
         points.iter().map(|(_, point)| pick(point)).collect()
     };
     let chart = |name: &str, title: &'static str, unit: &'static str, series: Vec<Series>| Chart {
@@ -130,13 +130,16 @@ fn throughput(number: usize, record: &Record) -> Vec<Chart> {
     ]
 }
 
+/// Selects one value of a point of a session loop.
+type PickPoint = fn(&Point) -> Option<f64>;
+
 /// Returns the chart of the latencies; with a rate those of the response time, and the 99th percentile of the
 /// service time beside them.
 fn latency(
-    values: &dyn Fn(fn(&Point) -> Option<f64>) -> Vec<Option<f64>>,
+    values: &dyn Fn(PickPoint) -> Vec<Option<f64>>,
     chart: impl Fn(&str, &'static str, &'static str, Vec<Series>) -> Chart,
 ) -> Chart {
-    let of = |label, pick: fn(&Point) -> Option<f64>| {
+    let of = |label, pick: PickPoint| {
         let us = values(pick).into_iter();
         Series { label, values: us.map(|us| Some(us? / 1e3)).collect() }
     };

@@ -51,7 +51,8 @@ pub(in crate::report) fn study(block: &mut Block, summaries: &[Summary<'_>], hea
             rate(rows_per_s(stage)),
             bar(rows_per_s(stage) / most.max(f64::MIN_POSITIVE)),
         ]);
-        let (service, response) = (&stage.session_loop.service_us, &stage.session_loop.response_us);
+        let (service, response) =
+            (stage.session_loop.service_us.as_ref(), stage.session_loop.response_us.as_ref());
         if has_response {
             cells.extend([
                 latency(response, |latency| latency.p50),
@@ -78,8 +79,8 @@ fn name(stage: &StageRecord) -> String {
     stage.session_loop.method.clone().or_else(batch).unwrap_or_default()
 }
 
-fn latency(found: &Option<LatencySummary>, pick: fn(&LatencySummary) -> f64) -> String {
-    found.as_ref().map_or_else(String::new, |latency| duration_us(pick(latency)))
+fn latency(found: Option<&LatencySummary>, pick: fn(&LatencySummary) -> f64) -> String {
+    found.map_or_else(String::new, |latency| duration_us(pick(latency)))
 }
 
 /// Database time of all sessions, as a share of the wallclock time.

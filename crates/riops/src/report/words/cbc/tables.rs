@@ -59,7 +59,7 @@ fn steps(record: &Record) -> Option<Table> {
 
 fn selects(record: &Record) -> Option<Table> {
     let table = loop_table(record.stages.iter().filter(|stage| stage.statement.is_none()));
-    (!table.rows.is_empty()).then(|| Table { title: "SELECTs with several sessions", ..table })
+    (!table.rows.is_empty()).then_some(Table { title: "SELECTs with several sessions", ..table })
 }
 
 /// Returns the table of the storage validation.
