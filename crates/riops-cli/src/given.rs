@@ -70,13 +70,12 @@ fn server_text(options: &TargetOptions, is_in_environment: bool) -> String {
 }
 
 fn embedded_text(options: &EmbeddedOptions) -> String {
-    let path = |path: &Option<std::path::PathBuf>| path.as_deref().map(path_text);
     let single = [
-        ("--server-dir", path(&options.server_dir)),
-        ("--server-data", path(&options.server_data)),
+        ("--server-dir", options.server_dir.as_deref().map(path_text)),
+        ("--server-data", options.server_data.as_deref().map(path_text)),
         ("--server-user", options.server_user.clone()),
         ("--server-port", options.server_port.map(|port| port.to_string())),
-        ("--cache-dir", path(&options.cache_dir)),
+        ("--cache-dir", options.cache_dir.as_deref().map(path_text)),
     ];
     let set = options.server_set.iter();
     let set = set.map(|(name, value)| ("--server-set", Some(format!("{name}={value}"))));

@@ -54,8 +54,8 @@ fn the_form_may_come_from_the_environment_or_a_file_and_a_hint_is_separate() {
 
 #[test]
 fn text_errors_leave_standard_output_empty_and_a_record_is_printed_alone() {
-    let refused = command("run rows --no-store -d postgresql://me@127.0.0.1:1/x");
-    let ran = CommandOutput::of(&mut { refused }).expect(1);
+    let mut refused = command("run rows --no-store -d postgresql://me@127.0.0.1:1/x");
+    let ran = CommandOutput::of(&mut refused).expect(1);
     assert!(ran.stdout.is_empty(), "{}", ran.stdout);
     let database = database("json_record");
     database.riops("prepare rows --rows 1000").expect(0);
