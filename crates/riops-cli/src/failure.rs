@@ -2,12 +2,16 @@
 
 use std::process::ExitCode;
 
+use serde_json::json;
+
 use riops::plan::PlanError;
 use riops::report::FormError;
 use riops::run::{ErrorKind, RunError};
 use riops::server::ConnectionError;
 use riops::server::conninfo::ConnInfoError;
 use riops::server::embedded::EmbeddedError;
+
+use crate::hints::Given;
 
 /// An operation failed.
 pub(crate) const FAILED: u8 = 1;
@@ -32,24 +36,80 @@ impl std::fmt::Display for UsageError {
 
 impl std::error::Error for UsageError {}
 
-/// Prints an error and returns its exit code.
-pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
-    let code = code_of(error);
-    let text = if code == INTERRUPTED { "interrupted".to_owned() } else { message(error) };
-    crate::ui::error(&text);
-    ExitCode::from(code)
+/// How an error is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum ErrorForm {
+    /// As text on standard error.
+    #[default]
+    Text,
+    /// The same, and as a JSON object on standard output.
+    Json,
 }
 
-/// Prints a usage error and returns its exit code.
-pub(crate) fn usage(message: &str) -> ExitCode {
-    crate::ui::error(message);
-    ExitCode::from(USAGE)
+/// A hint that belongs to an error, as context of the error.
+#[derive(Debug)]
+pub(crate) struct Hint(pub(crate) String);
+
+impl std::fmt::Display for Hint {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// Prints an error and returns its exit code.
+pub(crate) fn report(error: &anyhow::Error, given: &Given, form: ErrorForm) -> ExitCode {
+    let code = code_of(error);
+    let text = if code == INTERRUPTED { "interrupted".to_owned() } else { message(error) };
+    let hint = error.downcast_ref::<Hint>().map(|hint| format!("{HINT}{hint}"));
+    form.print(&given.complete(&(text + &hint.unwrap_or_default())), code)
+}
+
+/// Separates an error and its hint.
+pub(crate) const HINT: &str = "\nriops: hint: ";
+
+impl ErrorForm {
+    /// Prints a usage error and returns its exit code.
+    pub(crate) fn usage(self, message: &str) -> ExitCode {
+        self.print(message, USAGE)
+    }
+
+    fn print(self, text: &str, code: u8) -> ExitCode {
+        crate::ui::error(text);
+        self.print_json(text, code)
+    }
+
+    /// Prints the error object of `--output json` and returns the exit code. Without this option, or if a
+    /// result was printed already, nothing is printed: the output is one JSON value.
+    pub(crate) fn print_json(self, text: &str, code: u8) -> ExitCode {
+        if self == Self::Json && !crate::ui::has_printed() {
+            let (message, hint) =
+                text.split_once(HINT).map_or((text, None), |(text, hint)| (text, Some(hint)));
+            let error = json!({ "message": message, "kind": kind_of(code), "exit_code": code });
+            let mut error = error.as_object().cloned().unwrap_or_default();
+            error.extend(hint.map(|hint| ("hint".to_owned(), hint.into())));
+            // The error text on standard error says what failed, and the exit code stays the same.
+            let _ = crate::ui::print(&format!("{:#}\n", json!({ "error": error })));
+        }
+        ExitCode::from(code)
+    }
+}
+
+/// The kind of an error in JSON.
+fn kind_of(code: u8) -> &'static str {
+    match code {
+        USAGE => "usage",
+        NOT_VALID => "not_valid",
+        INTERRUPTED => "interrupted",
+        _ => "failed",
+    }
 }
 
 /// Returns the error with its causes, without those that the preceding text already contains.
 fn message(error: &anyhow::Error) -> String {
     let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
+    // A hint is the outermost context.
+    let hints = usize::from(error.is::<Hint>());
+    for cause in error.chain().skip(hints).map(ToString::to_string) {
         if text.is_empty() {
             text = cause;
         } else if !text.contains(&cause) {

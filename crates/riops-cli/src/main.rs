@@ -4,9 +4,12 @@
 mod args;
 mod commands;
 mod failure;
+mod given;
 #[cfg(test)]
 mod help_tests;
+mod hints;
 mod options;
+mod password;
 mod scan;
 mod screen;
 mod settings;
@@ -18,20 +21,21 @@ mod ui;
 
 use std::process::ExitCode;
 
-use clap::CommandFactory;
-
-use args::Arguments;
+use hints::Given;
 use scan::CommandLine;
 
 fn main() -> ExitCode {
-    let line = CommandLine::scan(Arguments::command(), std::env::args_os().collect());
+    let line = CommandLine::scan(args::command(), std::env::args_os().collect());
     title::hide_password(&line);
     let arguments = match settings::parse(&line) {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };
-    match commands::run(arguments) {
+    // Until the end of the process, so that all parts of it can refer to the options.
+    let given: &'static Given = Box::leak(Box::new(given::given(&arguments)));
+    let form = arguments.error_form;
+    match commands::run(arguments, given) {
         Ok(code) => code,
-        Err(error) => failure::report(&error),
+        Err(error) => failure::report(&error, given, form),
     }
 }

@@ -119,13 +119,10 @@ pub(crate) fn with_suggestion<T: AsRef<str>>(message: String, names: &[T]) -> St
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
-    use crate::args::Arguments;
 
     fn check(name: &str) -> Result<(), String> {
-        OptionNames::of(&Arguments::command()).check_variables([OsStr::new(name)].into_iter())
+        OptionNames::of(&crate::args::command()).check_variables([OsStr::new(name)].into_iter())
     }
 
     #[test]

@@ -1,16 +1,15 @@
 use std::os::unix::ffi::OsStringExt;
 
 use clap::error::ErrorKind;
-use clap::{ArgMatches, CommandFactory, value_parser};
+use clap::{ArgMatches, value_parser};
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
-use crate::args::Arguments;
 
 fn scan(line: &str) -> CommandLine {
     let words = line.split(' ').map(OsString::from).collect();
-    CommandLine::scan(Arguments::command(), words)
+    CommandLine::scan(crate::args::command(), words)
 }
 
 /// Returns the options of a line as `name=value` or `name`, with the index of their argument.
@@ -136,7 +135,7 @@ fn options_use_only_clap_features_that_the_scan_supports() {
             check(subcommand);
         }
     }
-    let mut command = Arguments::command();
+    let mut command = crate::args::command();
     command.build();
     check(&command);
 }
@@ -181,7 +180,7 @@ fn found_by_scan(line: &CommandLine) -> Found {
 }
 
 fn assert_agrees_with_clap(arguments: Vec<OsString>) -> Result<(), TestCaseError> {
-    let command = any_values(Arguments::command());
+    let command = any_values(crate::args::command());
     let typed = arguments.clone();
     let line = CommandLine::scan(command.clone(), arguments);
     prop_assert_eq!(typed.len(), line.arguments().len());
@@ -256,7 +255,7 @@ fn value() -> impl Strategy<Value = String> {
 
 /// Command lines with `--config` before the subcommands and options of the command after them.
 fn command_line() -> impl Strategy<Value = Vec<OsString>> {
-    let mut command = Arguments::command();
+    let mut command = crate::args::command();
     command.build();
     let mut commands = Vec::new();
     leaves(&command, &[], &mut commands);

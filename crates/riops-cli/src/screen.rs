@@ -68,8 +68,7 @@ impl Observer for Screen<'_> {
     }
 
     fn left_behind(&mut self, text: &str) {
-        // Printed even with --quiet.
-        crate::ui::error(text);
+        self.ui.error(text);
     }
 
     fn preparing(&mut self) -> OnLoaded {

@@ -4,17 +4,19 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::builder::BoolishValueParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 
 use riops::plan::pgio::{self, PgioConf, Purpose};
 
 use crate::args::Arguments;
-use crate::failure::{USAGE, usage};
+use crate::failure::{ErrorForm, USAGE};
 use crate::options::{OptionNames, settable, variable, with_suggestion};
 use crate::scan::CommandLine;
 use crate::short_help::shortened;
@@ -25,13 +27,15 @@ use crate::sysbench_env;
 /// # Errors
 /// The exit code, after the error, the help or the version was printed.
 pub(crate) fn parse(line: &CommandLine) -> Result<Arguments, ExitCode> {
-    let names = OptionNames::of(&Arguments::command());
+    let root = crate::args::command();
+    let names = OptionNames::of(&root);
+    let form = error_form(line, &root, &Values::new());
     let (mut values, notices) = match config_path(line) {
-        Some(path) => {
-            read_known(Path::new(&path), purpose(line), &names).map_err(|error| usage(&error))?
-        }
+        Some(path) => read_known(Path::new(&path), purpose(line), &names)
+            .map_err(|error| form.usage(&error))?,
         None => (Values::new(), Vec::new()),
     };
+    let form = error_form(line, &root, &values);
     // The image of sysbench also sets variables for options that riops does not have.
     if let Some(command) = sysbench_env::command_of(line) {
         let unicode = |(name, value): (OsString, OsString)| {
@@ -40,7 +44,7 @@ pub(crate) fn parse(line: &CommandLine) -> Result<Arguments, ExitCode> {
         values.extend(sysbench_env::options(command, std::env::vars_os().filter_map(unicode)));
     }
     let stop_is_typed = STOPS.iter().any(|stop| line.uses(stop).next().is_some());
-    let command = with_fallbacks(Arguments::command(), &values, stop_is_typed);
+    let command = with_fallbacks(root, &values, stop_is_typed);
     let command = if line.asks_for_short_help() { shortened(command) } else { command };
     let matched = command
         .try_get_matches_from(line.arguments())
@@ -54,12 +58,47 @@ pub(crate) fn parse(line: &CommandLine) -> Result<Arguments, ExitCode> {
         let variables = std::env::vars_os().map(|(name, _)| name).collect::<Vec<_>>();
         names
             .check_variables(variables.iter().map(OsString::as_os_str))
-            .map_err(|error| usage(&error))?;
+            .map_err(|error| form.usage(&error))?;
     }
-    matched.map(|arguments| Arguments { notices, ..arguments }).map_err(|error| {
+    matched
+        .map(|arguments| Arguments { notices, error_form: form, ..arguments })
+        .map_err(|error| rejected(&error, form))
+}
+
+/// The prefix of clap's errors.
+const PREFIX: &str = "error:";
+/// Their last line, which is not part of the message.
+const POINTER: &str = "For more information, try '--help'.";
+
+/// Prints an error of clap, or the help, and returns its exit code. Errors start with the name of the program,
+/// as those of riops itself do.
+fn rejected(error: &clap::Error, form: ErrorForm) -> ExitCode {
+    let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
+    let plain = error.render().to_string();
+    let Some(text) = plain.strip_prefix(PREFIX) else {
         let _ = error.print();
-        ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE))
-    })
+        return if error.use_stderr() {
+            form.print_json(plain.trim_end(), code)
+        } else {
+            ExitCode::from(code)
+        };
+    };
+    let has_colors = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let shown = if has_colors { error.render().ansi().to_string() } else { plain.clone() };
+    crate::ui::error_of_clap(&shown.replacen(PREFIX, "riops:", 1));
+    form.print_json(text.trim().trim_end_matches(POINTER).trim_end(), code)
+}
+
+/// How errors of this command are printed: as JSON if its results are.
+fn error_form(line: &CommandLine, root: &Command, values: &Values) -> ErrorForm {
+    let command = line.subcommands().iter().try_fold(root, |at, name| at.find_subcommand(name));
+    if !command.is_some_and(|command| OptionNames::of_one(command).contains("output")) {
+        return ErrorForm::Text;
+    }
+    let typed = line.uses("output").filter_map(|option| option.value.clone()).last();
+    let from_file = || values.get("output").and_then(|values| values.last()).map(OsString::from);
+    let output = typed.or_else(|| std::env::var_os(variable("output"))).or_else(from_file);
+    if output.is_some_and(|output| output == "json") { ErrorForm::Json } else { ErrorForm::Text }
 }
 
 /// Replaces clap's suggestion for an unknown option. clap also suggests options whose names have little in
@@ -74,7 +113,7 @@ fn with_own_suggestion(mut error: clap::Error, line: &CommandLine) -> clap::Erro
     }
     error.remove(ContextKind::SuggestedArg);
     error.remove(ContextKind::Suggested);
-    let mut root = Arguments::command();
+    let mut root = crate::args::command();
     root.build();
     let command = line.subcommands().iter().try_fold(&root, |at, name| at.find_subcommand(name));
     let command = command.unwrap_or(&root);
@@ -120,7 +159,7 @@ fn require_no_misplaced_option(matches: &ArgMatches) -> Result<(), clap::Error> 
     let Some((workload, _)) = run.subcommand() else {
         return Ok(());
     };
-    let mut command = Arguments::command();
+    let mut command = crate::args::command();
     command.build();
     let options = command.find_subcommand("run").into_iter().flat_map(Command::get_arguments);
     let typed = |arg: &&Arg| {
@@ -252,7 +291,11 @@ fn with_fallback(arg: Arg, values: &Values, stop_is_typed: bool) -> Arg {
     if stop_is_typed && STOPS.contains(&long.as_str()) {
         return arg;
     }
-    let arg = arg.env(variable(&long)).hide_env(true);
+    let mut arg = arg.env(variable(&long)).hide_env(true);
+    if matches!(arg.get_action(), ArgAction::SetTrue) {
+        // RIOPS_QUIET=1
+        arg = arg.value_parser(BoolishValueParser::new());
+    }
     match values.get(&long) {
         Some(from_file) => {
             // clap does not show the defaults of flags.
@@ -272,12 +315,12 @@ mod tests {
 
     fn parse(arguments: &[&str]) -> Result<Arguments, ExitCode> {
         let arguments = arguments.iter().map(OsString::from).collect();
-        super::parse(&CommandLine::scan(Arguments::command(), arguments))
+        super::parse(&CommandLine::scan(crate::args::command(), arguments))
     }
 
     #[test]
     fn the_command_line_passes_the_checks_of_clap() {
-        with_fallbacks(Arguments::command(), &BTreeMap::new(), false).debug_assert();
+        with_fallbacks(crate::args::command(), &BTreeMap::new(), false).debug_assert();
     }
 
     #[test]
@@ -332,8 +375,8 @@ mod tests {
     /// Returns the error of a command line as it is printed.
     fn error_of(words: &[&str]) -> String {
         let arguments = words.iter().map(OsString::from).collect();
-        let line = CommandLine::scan(Arguments::command(), arguments);
-        let error = Arguments::command().try_get_matches_from(line.arguments()).unwrap_err();
+        let line = CommandLine::scan(crate::args::command(), arguments);
+        let error = crate::args::command().try_get_matches_from(line.arguments()).unwrap_err();
         with_own_suggestion(error, &line).to_string()
     }
 

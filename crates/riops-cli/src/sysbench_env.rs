@@ -80,10 +80,7 @@ pub(crate) fn options(
 mod tests {
     use std::ffi::OsString;
 
-    use clap::CommandFactory;
-
     use super::*;
-    use crate::args::Arguments;
 
     fn read(command: &str, variables: &[(&str, &str)]) -> BTreeMap<String, Vec<String>> {
         let owned = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -123,7 +120,7 @@ mod tests {
     fn applies_only_to_the_commands_of_oltp() {
         let command = |text: &str| {
             let words = text.split(' ').map(OsString::from).collect();
-            let line = CommandLine::scan(Arguments::command(), words);
+            let line = CommandLine::scan(crate::args::command(), words);
             command_of(&line).map(str::to_owned)
         };
         assert_eq!(command("riops run oltp").as_deref(), Some("run"));

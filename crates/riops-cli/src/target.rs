@@ -1,11 +1,15 @@
 //! Selects the server: `--database`, else the `PG*` environment variables, else the embedded server.
 
 use anyhow::Result;
+use riops::dataset::{Access, missing_grants};
 use riops::host::Interrupt;
+use riops::run::RunError;
 use riops::server::embedded::{Embedded, Options};
-use riops::server::{ConnInfo, Connection, Server};
+use riops::server::{ConnInfo, Connection, ConnectionError, Server};
 
 use crate::args::{EmbeddedOptions, TargetOptions};
+use crate::failure::Hint;
+use crate::password::ask_if_missing;
 use crate::ui::Ui;
 
 /// The selected server. The embedded server runs at least until this value is dropped.
@@ -25,10 +29,11 @@ impl Target {
             }
             None => None,
         };
-        if let Some(conninfo) = named {
+        if let Some(mut conninfo) = named {
             if options.embedded.selects_a_server() {
                 ui.notice("the options of the embedded server are ignored: --database or the PG* variables select another server");
             }
+            ask_if_missing(&mut conninfo, interrupt)?;
             return Ok(Self { conninfo, embedded: None });
         }
         let embedded = embedded(&options.embedded, interrupt, ui)?;
@@ -57,6 +62,32 @@ impl Target {
         }
     }
 
+    /// Adds the statements that grant the missing privileges to an error, if the role lacks some.
+    pub(crate) fn with_grants(&self, error: RunError, access: Access<'_>) -> anyhow::Error {
+        let is_missing =
+            error.connection_error().is_some_and(ConnectionError::is_privilege_missing);
+        let grants = if is_missing { self.missing_grants(access) } else { Vec::new() };
+        let error = anyhow::Error::from(error);
+        if grants.is_empty() {
+            return error;
+        }
+        let hint = format!("have a superuser or the owner run: {}", grants.join("; "));
+        error.context(Hint(hint))
+    }
+
+    /// The role cannot connect at all if it lacks the privilege to connect.
+    fn missing_grants(&self, access: Access<'_>) -> Vec<String> {
+        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        match Connection::open(&self.conninfo, &Interrupt::new()) {
+            Ok(mut connection) => missing_grants(&mut connection, access).unwrap_or_default(),
+            Err(error) if error.is_privilege_missing() => {
+                let (database, user) = (&self.conninfo.database, &self.conninfo.user);
+                vec![format!("grant connect on database {} to {}", quoted(database), quoted(user))]
+            }
+            Err(_) => Vec::new(),
+        }
+    }
+
     /// Releases the embedded server and reports errors; dropping the value would ignore them.
     pub(crate) fn close(self) -> Result<()> {
         match self.embedded {
@@ -64,6 +95,11 @@ impl Target {
             None => Ok(()),
         }
     }
+}
+
+/// Returns the schema of the tables, if the dataset names one.
+pub(crate) fn schema_of(parameters: &serde_json::Value) -> Option<String> {
+    parameters.get("schema")?.as_str().map(str::to_owned)
 }
 
 /// Starts the embedded server, or attaches to it if it is running.

@@ -44,17 +44,14 @@ fn without_database(line: &CommandLine) -> Option<(OsString, Vec<OsString>)> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
-    use crate::args::Arguments;
 
     fn words(line: &str) -> Vec<OsString> {
         line.split(' ').map(OsString::from).collect()
     }
 
     fn split(line: &str) -> Option<(OsString, Vec<OsString>)> {
-        without_database(&CommandLine::scan(Arguments::command(), words(line)))
+        without_database(&CommandLine::scan(crate::args::command(), words(line)))
     }
 
     #[test]

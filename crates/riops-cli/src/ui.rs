@@ -3,6 +3,7 @@
 
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -13,6 +14,8 @@ use riops::probe::sampler::ProbePoint;
 use riops::report;
 use riops::units::Span;
 use terminal_size::{Width, terminal_size_of};
+
+use crate::hints::Given;
 
 /// How often progress is printed if there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
@@ -47,11 +50,20 @@ fn message(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
+/// Whether a result was printed: a reader of JSON expects one value.
+static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// Returns whether a result was printed.
+pub(crate) fn has_printed() -> bool {
+    HAS_PRINTED.load(Ordering::Relaxed)
+}
+
 /// Prints a result. A closed pipe is not an error, because the reader has seen enough.
 ///
 /// # Errors
 /// If standard output cannot be written, for example because the disk is full.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    HAS_PRINTED.store(true, Ordering::Relaxed);
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -66,23 +78,39 @@ pub(crate) fn error(text: &str) {
     message(&format!("riops: {text}"));
 }
 
+/// Prints an error of clap, which breaks its lines itself.
+pub(crate) fn error_of_clap(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
 /// Where and whether progress is shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ui {
     quiet: bool,
     terminal: bool,
+    given: &'static Given,
 }
 
 impl Ui {
-    pub(crate) fn new(quiet: bool) -> Self {
-        Self { quiet, terminal: std::io::stderr().is_terminal() && !quiet }
+    pub(crate) fn new(quiet: bool, given: &'static Given) -> Self {
+        Self { quiet, terminal: std::io::stderr().is_terminal() && !quiet, given }
+    }
+
+    /// The options that commands in messages repeat.
+    pub(crate) fn given(self) -> &'static Given {
+        self.given
     }
 
     /// Prints a message that is not a result.
     pub(crate) fn notice(self, text: &str) {
         if !self.quiet {
-            message(text);
+            message(&self.given.complete(text));
         }
+    }
+
+    /// Prints an error that does not end riops, also with --quiet.
+    pub(crate) fn error(self, text: &str) {
+        error(&self.given.complete(text));
     }
 
     /// Shows the download of the server as a bar, if there is a terminal. The progress comes from the spans
@@ -369,7 +397,9 @@ impl RunProgress {
             Stop::Rows(_) => point.rows,
         };
         let progress = match self.plan.stop {
-            Stop::DurationS(seconds) => format!("{:.0}/{seconds:.0} s", point.t_s),
+            Stop::DurationS(seconds) => {
+                format!("{}/{seconds} s", report::series_time(point.t_s, &self.plan))
+            }
             Stop::Transactions(count) | Stop::Rows(count) => {
                 report::percent((self.done as f64 / count.max(1) as f64).min(1.0))
             }

@@ -13,8 +13,11 @@ mod target;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use riops::plan::WorkPlan;
 use riops::units::{Size, Span};
+
+use crate::failure::ErrorForm;
 
 pub(crate) use load::GenerateCsv;
 pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload};
@@ -36,6 +39,20 @@ pub(crate) struct Arguments {
     // Notices about the options that were read.
     #[arg(skip)]
     pub(crate) notices: Vec<String>,
+    // How errors are printed.
+    #[arg(skip)]
+    pub(crate) error_form: ErrorForm,
+}
+
+/// Returns the command line of riops. Derived, except for the output forms: each workload lists its own.
+pub(crate) fn command() -> clap::Command {
+    WorkPlan::names().into_iter().fold(Arguments::command(), |command, workload| {
+        command.mut_subcommand("run", |run| {
+            run.mut_subcommand(workload.clone(), |inner| {
+                inner.mut_arg("output", |output| run::output_of(&workload, output))
+            })
+        })
+    })
 }
 
 const EXAMPLES: &str = "\

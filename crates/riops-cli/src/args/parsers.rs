@@ -1,8 +1,11 @@
 //! Parsers of option values, and help texts with defaults.
 
 use std::fmt::Display;
+use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use riops::units::Span;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -33,5 +36,27 @@ pub(crate) fn parse_pair(text: &str) -> Result<(String, String), String> {
             Ok((name.trim().to_owned(), value.trim().to_owned()))
         }
         _ => Err("expected NAME=VALUE".to_owned()),
+    }
+}
+
+/// Parses a duration that has a unit. In pgbench, the number of the same option is in milliseconds; elsewhere
+/// in riops, a number without a unit is in seconds.
+pub(crate) fn parse_time_with_unit(text: &str) -> Result<Span, String> {
+    if text.trim().replace('_', "").parse::<f64>().is_ok() {
+        let number = text.trim();
+        return Err(format!("a latency needs a unit: write {number}ms or {number}s"));
+    }
+    text.parse().map_err(|error: <Span as FromStr>::Err| error.to_string())
+}
+
+/// Parses the name of a PNG file.
+pub(crate) fn parse_png(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+    match extension.as_deref() {
+        None | Some("png") => Ok(path),
+        Some(other) => {
+            Err(format!("the graph is a PNG file: use the extension .png, not .{other}"))
+        }
     }
 }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::Args;
 use clap::builder::PossibleValuesParser;
+use clap::{Arg, Args};
 use riops::host::machine;
 use riops::plan::{
     ErrorPolicy, LatencyLimit, OnError, Plan, Protocol, Schedule, Spread, Stop, Threshold, WorkPlan,
@@ -12,7 +12,7 @@ use riops::plan::{
 use riops::report::{self, Scale};
 use riops::units::{Count, Span};
 
-use super::parsers::{choice, or_default, or_named, parse_pair};
+use super::parsers::{choice, or_default, or_named, parse_pair, parse_png, parse_time_with_unit};
 use super::shared::random_seed;
 use super::target::{StoreOptions, TargetOptions};
 
@@ -241,7 +241,7 @@ pub(crate) struct LoopOptions {
     #[arg(long, requires = "rate")]
     poisson: bool,
     /// Count transactions with a longer response time as late
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = parse_time_with_unit)]
     latency_limit: Option<Span>,
     /// With --rate: skip and count transactions that are already later than --latency-limit
     #[arg(long, requires = "latency_limit")]
@@ -294,8 +294,25 @@ fn default_duration_s() -> f64 {
 #[derive(Debug, Args)]
 pub(crate) struct RunOutputOptions {
     /// Output format; pgio: text followed by PGIO's report; sysbench: its report; cbc: lines for its collector
+    // For the commands that do not know the workload; see `output_of`.
     #[arg(long, value_name = "FORM", default_value = "text", value_parser = PossibleValuesParser::new(report::FORMS.map(|form| form.name())))]
     pub(crate) output: String,
+}
+
+/// Restricts `--output` to the forms that a workload supports.
+pub(super) fn output_of(workload: &str, output: Arg) -> Arg {
+    let Some(work) = WorkPlan::default_of(workload) else {
+        return output;
+    };
+    let names = report::forms_for(&Plan { work, ..Plan::default() });
+    let meaning = [
+        ("pgio", "; pgio: text followed by PGIO's report"),
+        ("sysbench", "; sysbench: its report"),
+        ("cbc", "; cbc: lines for its collector"),
+    ];
+    let own = meaning.into_iter().filter(|(name, _)| names.contains(name));
+    let own: String = own.map(|(_, text)| text).collect();
+    output.value_parser(PossibleValuesParser::new(names)).help(format!("Output format{own}"))
 }
 
 /// Histogram and graph
@@ -309,7 +326,7 @@ pub(crate) struct GraphOptions {
     #[arg(long, value_name = "N", requires = "print_histogram", value_parser = clap::value_parser!(u16).range(1..=200))]
     histogram_buckets: Option<u16>,
     /// Write a PNG file with the latency of each transaction over time, one color per session
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = parse_png)]
     pub(crate) graph: Option<PathBuf>,
     /// With --graph: scale of the latency axis [default: log]
     #[arg(long, value_name = "SCALE", requires = "graph", value_parser = choice::<Scale>(&["linear", "log"]))]

@@ -91,6 +91,9 @@ pub(crate) struct PrepareOptions {
     /// Drop an existing dataset first
     #[arg(long, visible_alias = "drop")]
     pub(crate) recreate: bool,
+    /// Do not check the free disk space
+    #[arg(long)]
+    pub(crate) skip_space_check: bool,
     /// Number of parallel connections [default: number of cores]
     #[arg(long, visible_aliases = ["sessions", "threads"], short = 'c', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) connections: Option<u32>,
@@ -120,7 +123,13 @@ impl PrepareOptions {
         for (name, _) in optional.iter().chain([&seed]).filter(|(_, given)| !given) {
             compared.remove(*name);
         }
-        Ok(Prepare { dataset, compared, recreate: self.recreate, connections: self.connections })
+        Ok(Prepare {
+            dataset,
+            compared,
+            recreate: self.recreate,
+            connections: self.connections,
+            skip_space_check: self.skip_space_check,
+        })
     }
 }
 

@@ -1,8 +1,9 @@
 //! The server, and the run store.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use riops::store::default_path;
 
 use super::parsers::parse_pair;
 
@@ -11,7 +12,7 @@ use super::parsers::parse_pair;
 #[command(next_help_heading = "Server")]
 pub(crate) struct TargetOptions {
     /// Connection URL, key=value string or database name, as in libpq [default: the PG* variables if
-    /// PGHOST, PGSERVICE or PGDATABASE is set, otherwise the embedded server]
+    /// one of PGHOST, PGHOSTADDR, PGPORT, PGDATABASE, PGUSER and PGSERVICE is set, otherwise the embedded server]
     #[arg(short, long, value_name = "URL")]
     pub(crate) database: Option<String>,
     #[command(flatten)]
@@ -58,5 +59,17 @@ impl EmbeddedOptions {
 pub(crate) struct StoreOptions {
     /// File with the stored runs [default: ~/.local/share/riops/runs.sqlite]
     #[arg(long, value_name = "FILE")]
-    pub(crate) store: Option<PathBuf>,
+    store: Option<PathBuf>,
+}
+
+impl StoreOptions {
+    /// The file that was given.
+    pub(crate) fn given(&self) -> Option<&Path> {
+        self.store.as_deref()
+    }
+
+    /// The file that was given, otherwise the default one.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.store.clone().unwrap_or_else(default_path)
+    }
 }

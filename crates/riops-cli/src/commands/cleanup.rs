@@ -17,7 +17,8 @@ pub(crate) fn run(command: &Cleanup, interrupt: &Interrupt, ui: Ui) -> Result<Ex
     let (name, options) = command.named();
     let target = Target::open(options, interrupt, ui)?;
     target.announce(ui);
-    let dropped = cleanup(name, &target.server(), interrupt).map_err(RunError::from)?;
+    let dropped = cleanup(name, &target.server(), interrupt, &mut |text| ui.notice(text))
+        .map_err(RunError::from)?;
     target.close()?;
     if let Some(database) = dropped.foreign_database {
         ui.notice(&format!("database \"{database}\" was not created by riops and was not dropped"));

@@ -14,14 +14,14 @@ use riops::record::DiskLimit;
 use riops::report;
 use riops::server::examine::examine;
 use riops::server::facts::ServerFacts;
-use riops::server::{Connection, Pooler, local_server};
-use riops::store::{SqliteStore, default_path};
+use riops::server::{Connection, ConnectionError, Pooler, local_server};
+use riops::store::SqliteStore;
 use riops::units::BLOCK_BYTES;
 use riops::workload::rows::NAME;
 use serde::Serialize;
 
 use crate::args::{Doctor, Output};
-use crate::failure::{FAILED, UsageError};
+use crate::failure::UsageError;
 use crate::target::Target;
 use crate::ui::Ui;
 
@@ -85,11 +85,10 @@ fn client(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     );
     let calibration = calibrate(sessions, workers, seconds, interrupt)?;
     if interrupt.requested() {
-        return Ok(ExitCode::from(crate::failure::INTERRUPTED));
+        return Err(ConnectionError::Interrupted.into());
     }
     if calibration.transactions_per_s == 0.0 {
-        crate::ui::error("no transaction ended within the measurement");
-        return Ok(ExitCode::from(FAILED));
+        anyhow::bail!("no transaction ended within the measurement");
     }
     print(options, &calibration, report::calibration_text)
 }
@@ -111,7 +110,8 @@ fn disk(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
         return Err(UsageError("--disk-size must be at least 64MB".to_owned()).into());
     }
     // Opened before the measurement, so that a store that cannot be written fails at once.
-    let mut store = SqliteStore::open(&options.store.store.clone().unwrap_or_else(default_path))?;
+    let mut store = SqliteStore::open(&options.store.path())?;
+    store.require_writable()?;
     let (folder, target) = if let Some(folder) = &options.disk_dir {
         (folder.clone(), None)
     } else {
@@ -123,12 +123,13 @@ fn disk(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
         target.close()?;
     }
     if matches!(limit, Err(DiskError::Interrupted)) {
-        return Ok(ExitCode::from(crate::failure::INTERRUPTED));
+        return Err(ConnectionError::Interrupted.into());
     }
     let limit = DiskLimit::from(limit?);
     store.save_disk_limit(&MachineFacts::read().host, &limit)?;
     ui.notice(&format!("stored in {}", store.path().display()));
-    print(options, &limit, report::disk_text)
+    let server_options = &ui.given().server;
+    print(options, &limit, |limit, width| report::disk_text(limit, server_options, width))
 }
 
 /// Returns the parent of the server's data directory, which must be on the same device. Files in the data
@@ -159,7 +160,7 @@ fn parent_of_data(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<(Pa
 fn print<T: Serialize>(
     options: &Doctor,
     found: &T,
-    text: fn(&T, usize) -> String,
+    text: impl Fn(&T, usize) -> String,
 ) -> Result<ExitCode> {
     crate::ui::print(&match options.output.output {
         Output::Text => text(found, crate::ui::output_columns()),

@@ -20,11 +20,12 @@ use signal_hook::iterator::Signals;
 
 use crate::args::{Arguments, Command, Generate, Server};
 use crate::failure::INTERRUPTED;
+use crate::hints::Given;
 use crate::ui::Ui;
 
 /// Executes the parsed command.
-pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
-    let ui = Ui::new(arguments.quiet);
+pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCode> {
+    let ui = Ui::new(arguments.quiet, given);
     // The keeper uses the default signal handlers and prints no notices.
     if let Command::Server { action: Server::Keep } = arguments.command {
         return server::keep();

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use riops::dataset::{Access, Needs};
 use riops::host::Interrupt;
 use riops::record::Record;
 use riops::report;
@@ -10,7 +11,7 @@ use riops::run::{NoHistory, prepare};
 
 use crate::args::{Prepare, PrepareOptions};
 use crate::screen::Screen;
-use crate::target::Target;
+use crate::target::{Target, schema_of};
 use crate::ui::Ui;
 
 /// Prepares the dataset and prints the result, also if the dataset already exists.
@@ -24,7 +25,14 @@ pub(crate) fn run(command: &Prepare, interrupt: &Interrupt, ui: Ui) -> Result<Ex
     server.await_connection(thread_init_timeout.map(|span| span.0.as_secs_f64()), interrupt)?;
     let mut no_record = |_: &Record| {};
     let mut screen = Screen::new(ui, &NoHistory, &mut no_record);
-    let prepared = prepare(&order, &server, interrupt, &mut screen)?;
+    let schema = schema_of(&order.dataset.parameters());
+    let access = Access {
+        dataset: order.dataset.spec().name(),
+        needs: Needs::Create,
+        schema: schema.as_deref(),
+    };
+    let prepared = prepare(&order, &server, interrupt, &mut screen)
+        .map_err(|error| target.with_grants(error, access))?;
     target.close()?;
     crate::ui::print(&crate::ui::wrapped(&report::prepared_text(&prepared)))?;
     Ok(ExitCode::SUCCESS)

@@ -6,14 +6,14 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use riops::record::Record;
 use riops::report;
-use riops::store::{SqliteStore, StoreError, default_path};
+use riops::store::{SqliteStore, StoreError};
 
 use crate::args::Report;
 use crate::ui::Ui;
 
 /// Writes the page of the specified runs to a file or to standard output.
 pub(crate) fn write(options: &Report, ui: Ui) -> Result<ExitCode> {
-    let path = options.store.store.clone().unwrap_or_else(default_path);
+    let path = options.store.path();
     if !path.exists() {
         return Err(StoreError::Empty(path).into());
     }

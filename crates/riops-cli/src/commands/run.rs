@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use riops::dataset::{Access, Needs};
 use riops::host::Interrupt;
 use riops::plan::{Plan, PreparePolicy};
 use riops::record::{DiskLimit, Record, Status};
 use riops::report::{self, Extras, Form};
 use riops::run::{self, History, NoHistory};
-use riops::store::{SqliteStore, default_path};
+use riops::store::SqliteStore;
 
 use super::graph::Graph;
 use crate::args::run::{GraphOptions, ResultOptions};
@@ -63,7 +64,7 @@ pub(crate) fn run_existing_plan(
 /// Reads a plan from a file.
 fn read_plan(file: &Path) -> Result<Plan> {
     let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read the plan {}", file.display()))?;
+        .map_err(|error| UsageError(format!("cannot read the plan {}: {error}", file.display())))?;
     Plan::from_json(&text)
         .map_err(|error| UsageError(format!("plan {}: {error}", file.display())).into())
 }
@@ -99,10 +100,12 @@ fn perform(
     let mut publish = |record: &Record| {
         let (text, result) = runs.save(record);
         stored = result;
-        printed = print(record, &text, form, graph_options);
+        let options = (Some(ui.given().server.as_str()), ui.given().store.as_str());
+        printed = print(record, &text, form, (graph_options, options));
     };
     let mut screen = Screen::new(ui, &runs, &mut publish);
-    let record = run::run(plan, &target.server(), interrupt, &mut screen)?;
+    let record = run::run(plan, &target.server(), interrupt, &mut screen)
+        .map_err(|error| target.with_grants(error, access(plan)))?;
     let drawn = graph.map_or(Ok(()), |graph| graph.draw(&record, ui));
     target.close()?;
     printed?;
@@ -120,6 +123,21 @@ fn perform(
     }
 }
 
+/// The access of a run to its dataset.
+fn access(plan: &Plan) -> Access<'_> {
+    let spec = plan.work.spec();
+    let creates = spec.replaces_its_table() || plan.prepare == PreparePolicy::IfMissing;
+    Access {
+        dataset: spec.dataset().unwrap_or_else(|| spec.name()),
+        needs: match (creates, spec.writes()) {
+            (true, _) => Needs::Create,
+            (false, true) => Needs::Write,
+            (false, false) => Needs::Read,
+        },
+        schema: plan.dataset.get("schema").and_then(|schema| schema.as_str()),
+    }
+}
+
 /// The store of a run, which also provides the history of earlier runs.
 struct StoredRuns {
     path: PathBuf,
@@ -131,8 +149,11 @@ struct StoredRuns {
 
 impl StoredRuns {
     fn open(options: &ResultOptions) -> Result<Self> {
-        let path = options.store.store.clone().unwrap_or_else(default_path);
+        let path = options.store.path();
         let store = if options.no_store { None } else { Some(SqliteStore::open(&path)?) };
+        if let Some(store) = &store {
+            store.require_writable()?;
+        }
         Ok(Self { path, store, history_only: OnceCell::new() })
     }
 
@@ -165,16 +186,17 @@ impl History for StoredRuns {
     }
 }
 
-/// Prints a record in a form. If the form has no verdict, prints the reasons for an invalid run and the
+/// Prints a record in a form, with the options for its server, if known, and store in the commands to try. If the form has no verdict, prints the reasons for an invalid run and the
 /// breached thresholds to standard error.
 pub(crate) fn print(
     record: &Record,
     stored: &str,
     form: &dyn Form,
-    graph_options: &GraphOptions,
+    (graph_options, (server, store)): (&GraphOptions, (Option<&str>, &str)),
 ) -> Result<()> {
-    let extras =
-        Extras::new(stored, crate::ui::output_columns()).with_histogram(graph_options.histogram());
+    let extras = Extras::new(stored, crate::ui::output_columns())
+        .with_histogram(graph_options.histogram())
+        .with_options(server, store);
     crate::ui::print(&form.print(record, &extras)?)?;
     if !form.has_verdict() {
         for reason in &record.verdict.reasons {

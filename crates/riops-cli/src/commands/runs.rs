@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use riops::host::Interrupt;
 use riops::report;
-use riops::store::{SqliteStore, StoreError, default_path};
+use riops::store::{SqliteStore, StoreError};
 
 use super::graph::draw_stored;
 use super::run::{print, run_existing_plan};
@@ -16,11 +16,15 @@ use crate::ui::Ui;
 pub(crate) fn run(action: &Runs, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     match action {
         Runs::List { limit, store, output } => {
-            let path = store.store.clone().unwrap_or_else(default_path);
+            let path = store.path();
             // `list` must not create the file.
             let runs =
                 if path.exists() { SqliteStore::open(&path)?.list(*limit)? } else { Vec::new() };
             crate::ui::print(&match output.output {
+                Output::Text if runs.is_empty() => {
+                    let text = "no stored runs; start one with `riops run rows`\n";
+                    ui.given().complete(text)
+                }
                 Output::Text => report::runs_table(&runs, crate::ui::output_columns()),
                 Output::Json => serde_json::to_string_pretty(&runs)? + "\n",
             })?;
@@ -30,7 +34,8 @@ pub(crate) fn run(action: &Runs, interrupt: &Interrupt, ui: Ui) -> Result<ExitCo
             let record = store.find(run)?;
             let stored = format!("{} in {}", record.id, store.path().display());
             let form = report::form(&output.output, &record.plan)?;
-            print(&record, &stored, form, graph_options)?;
+            // The options that selected the server are not stored.
+            print(&record, &stored, form, (graph_options, (None, ui.given().store.as_str())))?;
             draw_stored(&record, graph_options, ui)?;
         }
         Runs::Rerun { run, seed, again } => {
@@ -49,7 +54,7 @@ pub(crate) fn run(action: &Runs, interrupt: &Interrupt, ui: Ui) -> Result<ExitCo
 
 /// Opens the store. Fails if the file does not exist.
 fn open_existing(options: &StoreOptions) -> Result<SqliteStore> {
-    let path = options.store.clone().unwrap_or_else(default_path);
+    let path = options.path();
     if !path.exists() {
         return Err(StoreError::Empty(path).into());
     }

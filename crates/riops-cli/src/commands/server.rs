@@ -56,9 +56,10 @@ fn start(options: &EmbeddedOptions, interrupt: &Interrupt, ui: Ui) -> Result<Exi
     let state = server.state().clone();
     server.leave()?;
     ui::print(&format!(
-        "running: {}\nurl      {}\nstop with: riops server stop\n",
+        "running: {}\nurl      {}\nstop with: riops server stop{}\n",
         state.version,
-        state.url()
+        state.url(),
+        ui.given().embedded
     ))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use riops::dataset::{Access, Needs};
 use riops::host::Interrupt;
 use riops::report;
 use riops::run::{History, NoHistory, verify};
-use riops::store::{SqliteStore, default_path};
+use riops::store::SqliteStore;
 
 use crate::args::Verify;
 use crate::failure::NOT_VALID;
@@ -16,12 +17,14 @@ use crate::ui::Ui;
 /// Checks the data and prints each check. The exit code is [`NOT_VALID`] if a check failed.
 pub(crate) fn run(command: &Verify, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let (name, options) = command.named();
-    let path = options.store.store.clone().unwrap_or_else(default_path);
+    let path = options.store.path();
     let store = path.exists().then(|| SqliteStore::open(&path)).transpose()?;
     let target = Target::open(&options.target, interrupt, ui)?;
     target.announce(ui);
     let history: &dyn History = store.as_ref().map_or(&NoHistory, |store| store);
-    let checks = verify(name, &target.server(), interrupt, history)?;
+    let access = Access { dataset: name, needs: Needs::Read, schema: None };
+    let checks = verify(name, &target.server(), interrupt, history, &mut |text| ui.notice(text))
+        .map_err(|error| target.with_grants(error, access))?;
     target.close()?;
     crate::ui::print(&crate::ui::wrapped(&report::checks_text(&checks)))?;
     let all_passed = checks.iter().all(|check| check.held);

@@ -41,7 +41,11 @@ fn reports_usage_errors_with_exit_code_2() {
         ("run rows --skip-late", "--latency-limit"),
         ("run rows --latency-limit 1s --skip-late", "--skip-late requires --rate"),
         ("run rows --pipeline 65", "--pipeline must be between 1 and 64"),
-        ("run rows --threshold p99<10", "invalid threshold"),
+        ("run rows --threshold p99<10", "write p99<10ms or p99<10s"),
+        ("run rows --latency-limit 10", "write 10ms or 10s"),
+        ("run rows --graph latency.jpg", "use the extension .png, not .jpg"),
+        ("run rows --output sysbench", "[possible values: text, json, pgio]"),
+        ("run --plan /nonexistent/plan.json", "cannot read the plan /nonexistent/plan.json"),
         ("run rows --threshold response.p99<10ms", "requires --rate"),
         ("run rows --abort-on-threshold", "--threshold"),
         ("doctor -c 5", "--client"),
@@ -54,6 +58,34 @@ fn reports_usage_errors_with_exit_code_2() {
         assert!(ran.stderr.contains(message), "{line}: {}", ran.stderr);
         assert!(ran.stdout.is_empty(), "{line}: {}", ran.stdout);
     }
+}
+
+#[test]
+fn errors_of_the_option_parser_have_the_prefix_of_all_errors() {
+    let ran = CommandOutput::of(&mut command("run rows --sessions many")).expect(2);
+    assert!(ran.stderr.starts_with("riops: invalid value 'many'"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("error:"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_variable_sets_a_switch_with_1_or_true() {
+    let store = crate::fixture::folder("quiet-variable").join("runs.sqlite");
+    for value in ["1", "true", "on"] {
+        let mut list = command("runs list");
+        list.env("RIOPS_STORE", &store).env("RIOPS_QUIET", value);
+        CommandOutput::of(&mut list).expect(0);
+    }
+    let mut list = command("runs list");
+    list.env("RIOPS_QUIET", "perhaps");
+    CommandOutput::of(&mut list).expect(2).stderr_contains("invalid value 'perhaps'");
+}
+
+#[test]
+fn a_graph_with_another_extension_is_refused_before_anything_is_written() {
+    let graph = crate::fixture::folder("other-graph").join("latency.jpg");
+    let line = format!("run rows --no-store --graph {}", graph.display());
+    CommandOutput::of(&mut command(&line)).expect(2);
+    assert!(!graph.exists());
 }
 
 #[test]

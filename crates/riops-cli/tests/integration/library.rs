@@ -135,7 +135,8 @@ fn the_dataset_is_unlocked_when_the_record_is_complete() {
     let other = server.clone();
     let mut recorder = Recorder {
         on_complete: Some(Box::new(move || {
-            let checks = run::verify("rows", &other, &Interrupt::new(), &NoHistory).unwrap();
+            let interrupt = Interrupt::new();
+            let checks = run::verify("rows", &other, &interrupt, &NoHistory, &mut |_| {}).unwrap();
             assert!(checks.iter().all(|check| check.held));
         })),
         ..Recorder::default()

@@ -133,7 +133,7 @@ fn rejects_invalid_plans_with_the_reason() {
     }
     database
         .riops("run --plan /nowhere/plan.json")
-        .expect(1)
+        .expect(2)
         .stderr_contains("cannot read the plan");
     database.riops("run").expect(2).stderr_contains("nothing to run");
     let misplaced = database.riops("run --no-store rows").expect(2);

@@ -1,6 +1,8 @@
 //! `riops runs` and the run store.
 
-use crate::fixture::{CommandOutput, command, database, folder, until};
+use std::process::Command;
+
+use crate::fixture::{CommandOutput, binary, command, database, folder, until};
 
 #[test]
 fn lists_runs_newest_first_and_shows_a_run_by_part_of_its_id() {
@@ -17,8 +19,19 @@ fn lists_runs_newest_first_and_shows_a_run_by_part_of_its_id() {
     assert!(list.find("second").unwrap() < list.find("first").unwrap(), "{list}");
     let listed = database.riops("runs list --output json").expect(0).json();
     let id = listed[1]["id"].as_str().unwrap();
-    let shown = database.riops(&format!("runs show {}", &id[id.len() - 8..])).expect(0).stdout;
-    assert!(shown.contains("first") && shown.contains(id), "{shown}");
+    let other = listed[0]["id"].as_str().unwrap();
+    let unique = (1..=id.len()).find(|&length| {
+        let end = &id[id.len() - length..];
+        !other.ends_with(end) && !other.starts_with(end) && !id.starts_with(end)
+    });
+    let unique = unique.unwrap();
+    for part in [&id[id.len() - 8..], &id[id.len() - unique..]] {
+        let shown = database.riops(&format!("runs show {part}")).expect(0).stdout;
+        assert!(shown.contains("first") && shown.contains(id), "{shown}");
+    }
+    // Ids of the same millisecond range start with the same digit.
+    let first = database.riops(&format!("runs show {}", &id[..1])).expect(1);
+    first.stderr_contains("is ambiguous: 2 runs match");
     database.riops("runs show ffffffff").expect(1).stderr_contains("run \"ffffffff\" not found");
 }
 
@@ -41,6 +54,49 @@ fn an_empty_store_prints_a_hint() {
     CommandOutput::of(command("runs show").env("RIOPS_STORE", &store))
         .expect(1)
         .stderr_contains("has no runs yet");
+}
+
+#[test]
+fn a_missing_directory_of_the_store_is_an_error_before_the_run() {
+    let folder = folder("missing-store").join("nowhere");
+    let unreachable = "--database postgresql://nobody@127.0.0.1:1/x";
+    for line in [&format!("run rows {unreachable}"), "doctor --disk"] {
+        let mut run = command(line);
+        CommandOutput::of(run.env("RIOPS_STORE", folder.join("runs.sqlite")))
+            .expect(1)
+            .stderr_contains(&format!("the directory {} of the store", folder.display()));
+    }
+    assert!(!folder.exists());
+}
+
+#[test]
+fn the_default_directory_of_the_store_is_created() {
+    let data = folder("default-store");
+    let mut run = command("run rows --database postgresql://nobody@127.0.0.1:1/x");
+    CommandOutput::of(run.env("XDG_DATA_HOME", &data))
+        .expect(1)
+        .stderr_contains("cannot connect to 127.0.0.1:1");
+    assert!(data.join("riops/runs.sqlite").exists());
+}
+
+#[test]
+fn a_store_that_can_only_be_read_is_reported_before_the_run() {
+    let store = folder("readonly-store").join("runs.sqlite");
+    let unreachable = "run rows --database postgresql://nobody@127.0.0.1:1/x";
+    CommandOutput::of(command(unreachable).env("RIOPS_STORE", &store))
+        .expect(1)
+        .stderr_contains("cannot connect to 127.0.0.1:1");
+    // No process of this shell can write to a file, as on a full disk; this also holds for root.
+    let full = |line: &str| {
+        let mut shell = Command::new("sh");
+        let script = "ulimit -f 0; trap '' XFSZ; exec \"$0\" \"$@\"";
+        shell.args(["-c", script]).arg(binary()).args(line.split(' '));
+        CommandOutput::of(shell.env("RIOPS_STORE", &store))
+    };
+    let refused = full(unreachable).expect(1).stderr_contains("cannot access the store");
+    assert!(!refused.stderr.contains("127.0.0.1:1"), "{}", refused.stderr);
+    // The stored runs can still be listed.
+    full("runs list").expect(0);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::error::DatasetError;
-use super::lock::LOCK_SPACE;
+use super::holders::LOCK_SPACE;
 use super::registry::{Entry, Registry, forget, register};
 
 impl Registry<'_> {

@@ -2,6 +2,7 @@
 
 use super::database::{drop_leftovers, lock};
 use super::error::DatasetError;
+use super::lock::OnWait;
 use super::registry::Registry;
 use crate::host::Interrupt;
 use crate::plan::DatasetPlan;
@@ -21,7 +22,7 @@ pub struct Dropped {
     pub unregistered_schema: Option<String>,
 }
 
-/// Drops the dataset with this name.
+/// Drops the dataset with this name. Waits for other processes that use it, and names them to `on_wait`.
 ///
 /// # Errors
 /// [`DatasetError`] if the dataset is in use, or if a statement fails.
@@ -29,19 +30,20 @@ pub fn cleanup(
     name: &'static str,
     server: &Server,
     interrupt: &Interrupt,
+    on_wait: OnWait<'_>,
 ) -> Result<Dropped, DatasetError> {
     server.require_dedicated_sessions(interrupt)?;
     let mut control = Connection::open(&server.conninfo, interrupt)?;
     let dataset = DatasetPlan::default_of(name);
     let database = if dataset.is_some_and(|dataset| dataset.spec().may_use_dedicated_database()) {
         control.execute(&cbc::session_sql())?;
-        lock(&mut control)?;
+        lock(&mut control, on_wait)?;
         drop_leftovers(&mut control)
     } else {
         Ok(false)
     };
     let mut registry = Registry::new(&mut control, name);
-    registry.lock(true)?;
+    registry.lock(true, on_wait)?;
     let adopted = registry.entry()?.and_then(|entry| {
         let is_adopted = entry.parameters.get("adopted") == Some(&true.into());
         let schema = entry.parameters.get("schema").and_then(|name| name.as_str());

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use riops_wire::sqlstate::SqlState;
 
 use super::error::DatasetError;
-use super::lock::LOCK_SPACE;
+use super::holders::{Holders, LOCK_SPACE};
+use super::lock::OnWait;
 use crate::server::{Connection, ConnectionError};
 use crate::workload::cbc::DATABASE;
 
@@ -16,16 +17,24 @@ const MARK: &str = "made by riops";
 const TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Locks the database against creation and removal by other riops processes until the connection is closed.
+/// Locks the database against creation and removal by other riops processes until the connection is closed. If
+/// it has to wait, calls `on_wait` once.
 ///
 /// # Errors
 /// [`DatasetError::DatabaseInUse`] if another session holds the lock until the timeout.
-pub fn lock(connection: &mut Connection) -> Result<(), DatasetError> {
+pub fn lock(connection: &mut Connection, on_wait: OnWait<'_>) -> Result<(), DatasetError> {
     let sql = format!("select pg_try_advisory_lock({LOCK_SPACE}, hashtext('{DATABASE}'))");
     let deadline = Instant::now() + TIMEOUT;
+    let mut is_reported = false;
     while connection.query_value(&sql)?.as_deref() != Some("t") {
         if Instant::now() >= deadline {
-            return Err(DatasetError::DatabaseInUse(DATABASE));
+            let holders = Holders::of_lock(connection, DATABASE);
+            return Err(DatasetError::DatabaseInUse { database: DATABASE, holders });
+        }
+        if !is_reported {
+            is_reported = true;
+            let holders = Holders::of_lock(connection, DATABASE);
+            on_wait(&format!("waiting for the lock on database \"{DATABASE}\"{holders}"));
         }
         std::thread::sleep(POLL_INTERVAL);
     }
@@ -67,7 +76,8 @@ pub fn drop_leftovers(connection: &mut Connection) -> Result<bool, DatasetError>
             Ok(()) => return Ok(true),
             Err(ConnectionError::Server(error)) if error.sqlstate == SqlState::OBJECT_IN_USE => {
                 if Instant::now() >= deadline {
-                    return Err(DatasetError::DatabaseInUse(DATABASE));
+                    let holders = Holders::of_database(connection, DATABASE);
+                    return Err(DatasetError::DatabaseInUse { database: DATABASE, holders });
                 }
                 std::thread::sleep(POLL_INTERVAL);
             }

@@ -1,5 +1,8 @@
 //! Errors of preparing, using and dropping a dataset.
 
+use std::path::PathBuf;
+
+use super::holders::Holders;
 use crate::server::{ConnectionError, Flavor, ServerError};
 
 /// The error of preparing, using or dropping a dataset.
@@ -24,9 +27,14 @@ pub enum DatasetError {
     ForeignDatabase(&'static str),
     /// The database to be dropped has active connections.
     #[error(
-        "cannot drop database \"{0}\": other sessions are connected, of another riops run cbc or another client; wait until they have disconnected, or terminate them"
+        "cannot drop database \"{database}\": other sessions are connected, of another riops run cbc or another client{holders}; wait until they have disconnected, or terminate them"
     )]
-    DatabaseInUse(&'static str),
+    DatabaseInUse {
+        /// Name of the database.
+        database: &'static str,
+        /// The sessions.
+        holders: Holders,
+    },
     /// A routine with the required name exists that was not created by riops.
     #[error("routine \"riops.{0}\" exists and was not created by riops: rename or drop it first")]
     ForeignRoutine(&'static str),
@@ -40,8 +48,8 @@ pub enum DatasetError {
     },
     /// The dataset does not exist.
     #[error(
-        "no dataset for the workload {workload} in {target}: create it with riops prepare {workload} and the \
-         same connection options, or with riops run … --prepare"
+        "no dataset for the workload {workload} in {target}: create it with `riops prepare {workload}`, or run \
+         with --prepare"
     )]
     Missing {
         /// Name of the workload.
@@ -52,13 +60,13 @@ pub enum DatasetError {
     /// The load of the dataset did not complete.
     #[error(
         "the dataset for the workload {0} is incomplete (its preparation or load was interrupted): create it \
-         again with: riops prepare {0}"
+         again with `riops prepare {0}`"
     )]
     Incomplete(&'static str),
     /// A table of the dataset is missing or was replaced.
     #[error(
-        "table \"{table}\" is missing or was not created by riops: create the dataset again with: \
-         riops prepare {workload} --recreate"
+        "table \"{table}\" is missing or was not created by riops: create the dataset again with \
+         `riops prepare {workload} --recreate`"
     )]
     Gone {
         /// Name of the workload.
@@ -69,7 +77,7 @@ pub enum DatasetError {
     /// The dataset has different parameters.
     #[error(
         "the dataset for the workload {workload} was prepared with {option} {found}, not {wanted}; \
-         to replace it, run riops prepare {workload} --recreate with all its options"
+         to replace it, run `riops prepare {workload} --recreate` with all its options"
     )]
     Differs {
         /// Name of the workload.
@@ -83,9 +91,29 @@ pub enum DatasetError {
     },
     /// Another riops uses or prepares the dataset.
     #[error(
-        "another riops is using the dataset for the workload {0} in this database: wait until it has finished"
+        "another riops is using the dataset for the workload {workload} in this database, wait until it has finished{holders}"
     )]
-    InUse(&'static str),
+    InUse {
+        /// Name of the workload.
+        workload: &'static str,
+        /// The sessions that hold the lock.
+        holders: Holders,
+    },
+    /// The device of the server has too little free space.
+    #[error(
+        "the dataset needs about {need}, but only {free} are free in {}: use fewer rows, free some space, or skip this check with `riops prepare {workload} --skip-space-check`",
+        .path.display()
+    )]
+    NoSpace {
+        /// Name of the workload.
+        workload: &'static str,
+        /// The required space, as text.
+        need: String,
+        /// The free space, as text.
+        free: String,
+        /// Directory of the tables.
+        path: PathBuf,
+    },
     /// The registry contains invalid entries.
     #[error("table \"riops.dataset\" contains invalid data: {0}")]
     Damaged(String),

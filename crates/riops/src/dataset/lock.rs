@@ -5,29 +5,28 @@ use std::time::{Duration, Instant};
 use riops_wire::sqlstate::SqlState;
 
 use super::error::DatasetError;
+use super::holders::{Holders, LOCK_SPACE};
 use super::registry::{Entry, Registry, State};
 use crate::host::Interrupt;
 use crate::server::ConnectionError;
 
-/// First key of the advisory locks: the letters `riop`.
-pub(super) const LOCK_SPACE: i32 = 0x7269_6f70;
 /// Timeout for a lock. The server ends the sessions of a killed riops, with their locks, within this time.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
+/// Receives a notice that names the sessions for which a lock has to wait.
+pub type OnWait<'a> = &'a mut dyn FnMut(&str);
+
 impl Registry<'_> {
     /// Locks the dataset until the connection is closed: against changes, or with `exclusive` against any
-    /// use.
+    /// use. If it has to wait, calls `on_wait` once.
     ///
     /// # Errors
     /// [`DatasetError::InUse`] if another session holds a conflicting lock until the timeout.
-    pub fn lock(&mut self, exclusive: bool) -> Result<(), DatasetError> {
-        let deadline = Instant::now() + LOCK_TIMEOUT;
+    pub fn lock(&mut self, exclusive: bool, on_wait: OnWait<'_>) -> Result<(), DatasetError> {
+        let mut waiting = Waiting::default();
         while !self.try_lock(exclusive)? {
-            if Instant::now() >= deadline {
-                return Err(DatasetError::InUse(self.workload()));
-            }
-            std::thread::sleep(LOCK_POLL_INTERVAL);
+            waiting.wait(self, on_wait)?;
         }
         Ok(())
     }
@@ -53,18 +52,15 @@ impl Registry<'_> {
     ///
     /// # Errors
     /// [`DatasetError::InUse`] if another session holds a conflicting lock until the timeout.
-    pub fn lock_in_transaction(&mut self) -> Result<(), DatasetError> {
+    pub fn lock_in_transaction(&mut self, on_wait: OnWait<'_>) -> Result<(), DatasetError> {
         self.connection().execute("begin; set local idle_in_transaction_session_timeout = 0")?;
         let sql = format!(
             "select pg_try_advisory_xact_lock_shared({LOCK_SPACE}, hashtext('{}'))",
             self.workload()
         );
-        let deadline = Instant::now() + LOCK_TIMEOUT;
+        let mut waiting = Waiting::default();
         while self.connection().query_value(&sql)?.as_deref() != Some("t") {
-            if Instant::now() >= deadline {
-                return Err(DatasetError::InUse(self.workload()));
-            }
-            std::thread::sleep(LOCK_POLL_INTERVAL);
+            waiting.wait(self, on_wait)?;
         }
         Ok(())
     }
@@ -78,8 +74,9 @@ impl Registry<'_> {
         &mut self,
         sufficient: impl Fn(&Entry) -> bool,
         interrupt: &Interrupt,
+        on_wait: OnWait<'_>,
     ) -> Result<bool, DatasetError> {
-        let mut deadline = Instant::now() + LOCK_TIMEOUT;
+        let mut waiting = Waiting::default();
         loop {
             if self.try_lock(true)? {
                 return Ok(true);
@@ -88,18 +85,54 @@ impl Registry<'_> {
                 Some(entry) if entry.state == State::Complete && sufficient(&entry) => {
                     return Ok(false);
                 }
-                Some(entry) if entry.state == State::Loading => {
-                    deadline = Instant::now() + LOCK_TIMEOUT;
-                }
-                _ if Instant::now() >= deadline => {
-                    return Err(DatasetError::InUse(self.workload()));
-                }
+                Some(entry) if entry.state == State::Loading => waiting.extend(),
                 _ => {}
             }
             if interrupt.requested() {
                 return Err(ConnectionError::Interrupted.into());
             }
-            std::thread::sleep(LOCK_POLL_INTERVAL);
+            waiting.wait(self, on_wait)?;
         }
+    }
+}
+
+/// The wait for a lock.
+struct Waiting {
+    deadline: Instant,
+    is_reported: bool,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self { deadline: Instant::now() + LOCK_TIMEOUT, is_reported: false }
+    }
+}
+
+impl Waiting {
+    fn extend(&mut self) {
+        self.deadline = Instant::now() + LOCK_TIMEOUT;
+    }
+
+    /// Waits until the next attempt. Reports the first wait, and fails after the deadline; both with the
+    /// sessions that hold the lock.
+    fn wait(
+        &mut self,
+        registry: &mut Registry<'_>,
+        on_wait: OnWait<'_>,
+    ) -> Result<(), DatasetError> {
+        let workload = registry.workload();
+        if Instant::now() >= self.deadline {
+            let holders = Holders::of_lock(registry.connection(), workload);
+            return Err(DatasetError::InUse { workload, holders });
+        }
+        if !self.is_reported {
+            self.is_reported = true;
+            let holders = Holders::of_lock(registry.connection(), workload);
+            on_wait(&format!(
+                "waiting for the lock on the dataset for the workload {workload}{holders}"
+            ));
+        }
+        std::thread::sleep(LOCK_POLL_INTERVAL);
+        Ok(())
     }
 }

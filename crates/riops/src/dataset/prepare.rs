@@ -8,7 +8,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::error::DatasetError;
+use super::lock::OnWait;
 use super::registry::{Entry, Registry, State, row_of_numbers};
+use super::space::Place;
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, Parameters};
 use crate::server::connection::TextRow;
@@ -61,6 +63,8 @@ pub struct Preparation<'a> {
     pub recreate: bool,
     /// Number of parallel connections.
     pub connections: u32,
+    /// Whether the free space of the server is not checked.
+    pub skip_space_check: bool,
     /// Interrupt by the user.
     pub interrupt: &'a Interrupt,
     /// Callback for progress, called from several threads.
@@ -103,12 +107,13 @@ fn plain(value: &serde_json::Value) -> String {
 }
 
 impl Preparation<'_> {
-    /// Creates the dataset, or keeps an existing one with the same parameters.
+    /// Creates the dataset, or keeps an existing one with the same parameters. `notice` receives notices: for
+    /// whom the preparation waits, and that the free space is unknown.
     ///
     /// # Errors
     /// [`DatasetError`]. The tables are then dropped if the server is still available; otherwise they remain
     /// registered as "loading", never as complete.
-    pub fn run(&self) -> Result<Prepared, DatasetError> {
+    pub fn run(&self, notice: OnWait<'_>) -> Result<Prepared, DatasetError> {
         let start = Instant::now();
         let mut connection = Connection::open(self.target, self.interrupt)?;
         let version =
@@ -122,7 +127,7 @@ impl Preparation<'_> {
         let sufficient = |entry: &Entry| {
             !self.recreate && same_parameters(self.workload.name(), entry, self.compared).is_ok()
         };
-        if !registry.lock_to_prepare(sufficient, self.interrupt)? {
+        if !registry.lock_to_prepare(sufficient, self.interrupt, notice)? {
             return Ok(Prepared::Unchanged);
         }
         registry.ensure()?;
@@ -140,6 +145,12 @@ impl Preparation<'_> {
                 registry.drop_registry_if_empty()?;
                 return Err(error.into());
             }
+        }
+        if !self.skip_space_check
+            && let Err(error) = self.require_space(&mut registry, &dataset, notice)
+        {
+            registry.drop_registry_if_empty()?;
+            return Err(error);
         }
         registry.drop_dataset()?;
         for table in &dataset.tables {
@@ -163,6 +174,18 @@ impl Preparation<'_> {
         }
     }
 
+    /// Fails if the free space is less than the dataset may need. Tables that will be replaced count as free.
+    fn require_space(
+        &self,
+        registry: &mut Registry<'_>,
+        dataset: &Dataset,
+        notice: OnWait<'_>,
+    ) -> Result<(), DatasetError> {
+        let mark = registry.mark();
+        let place = Place::find(registry.connection(), self.target.is_local(), &mark)?;
+        place.require(self.workload.name(), dataset.footprint, notice)
+    }
+
     /// Drops the tables of a failed preparation. If the server is not available, they remain, registered as
     /// "loading".
     fn undo(&self, id: &str) {
@@ -171,7 +194,7 @@ impl Preparation<'_> {
         };
         let mut registry = Registry::new(&mut connection, self.workload.name());
         // Another session that waited for the lock may have created a complete dataset meanwhile.
-        let _ = registry.lock(true).and_then(|()| registry.drop_unfinished(id));
+        let _ = registry.lock(true, &mut |_| {}).and_then(|()| registry.drop_unfinished(id));
     }
 
     fn fill(

@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::error::DatasetError;
+use super::holders::Holders;
 use super::leftovers::{drop_leftover_views, drop_routines};
 use crate::server::fit::DatasetFit;
 use crate::server::{Connection, ConnectionError};
@@ -136,7 +137,7 @@ impl<'a> Registry<'a> {
         Ok(())
     }
 
-    fn mark(&self) -> String {
+    pub(super) fn mark(&self) -> String {
         format!("riops dataset {}", self.workload)
     }
 
@@ -227,7 +228,8 @@ impl<'a> Registry<'a> {
             &[Some(self.workload), Some(&json), Some(id)],
         )?;
         if changed.is_empty() {
-            return Err(DatasetError::InUse(self.workload));
+            let holders = Holders::of_lock(self.connection, self.workload);
+            return Err(DatasetError::InUse { workload: self.workload, holders });
         }
         Ok(())
     }

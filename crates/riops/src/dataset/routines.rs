@@ -5,8 +5,8 @@
 use riops_wire::sqlstate::SqlState;
 
 use super::error::DatasetError;
+use super::holders::LOCK_SPACE;
 use super::leftovers::drop_routines;
-use super::lock::LOCK_SPACE;
 use super::registry::Registry;
 use crate::server::ConnectionError;
 use crate::workload::routines::{ROUTINE_MARK, Routines};

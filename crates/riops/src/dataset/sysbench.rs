@@ -42,7 +42,7 @@ pub fn adopt_where_needed(
     server.require_dedicated_sessions(interrupt)?;
     let mut connection = Connection::open(&server.conninfo, interrupt)?;
     let mut registry = Registry::new(&mut connection, NAME);
-    registry.lock(true)?;
+    registry.lock(true, notice)?;
     if created_by_riops(&mut registry, schema)? {
         return Ok(());
     }
@@ -87,7 +87,7 @@ fn created_by_riops(registry: &mut Registry<'_>, schema: &str) -> Result<bool, D
     };
     if own.schema != schema && state == State::Complete {
         return refuse(format!(
-            "the registered dataset for the workload oltp is in schema \"{}\", and only one can be registered: run without --schema, or drop it first with: riops cleanup oltp",
+            "the registered dataset for the workload oltp is in schema \"{}\", and only one can be registered: run without --schema, or drop it first with `riops cleanup oltp`",
             own.schema
         ));
     }

@@ -75,10 +75,16 @@ pub struct Threshold {
 
 /// The error of an invalid threshold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "invalid threshold \"{0}\": expected a metric ([service.|response.]p50 … p99.9, mean, max; riops, tps, errors, error_percent, late, waiting, retries, reconnects, unknown), one of < <= > >= =, and a number, with the unit us, ms or s for a latency"
-)]
-pub struct ThresholdError(String);
+pub enum ThresholdError {
+    /// The syntax is invalid.
+    #[error(
+        "invalid threshold \"{0}\": expected a metric ([service.|response.]p50 … p99.9, mean, max; riops, tps, errors, error_percent, late, waiting, retries, reconnects, unknown), one of < <= > >= =, and a number, with the unit us, ms or s for a latency"
+    )]
+    Syntax(String),
+    /// A latency without a unit.
+    #[error("invalid threshold \"{0}\": a latency needs a unit: write {0}ms or {0}s")]
+    NoUnit(String),
+}
 
 impl Threshold {
     /// Whether `found`, in the metric's unit, meets the threshold.
@@ -113,7 +119,13 @@ impl FromStr for Threshold {
     type Err = ThresholdError;
 
     fn from_str(text: &str) -> Result<Self, ThresholdError> {
-        parse(text).ok_or_else(|| ThresholdError(text.to_owned()))
+        parse(text).ok_or_else(|| {
+            let text = text.trim().to_owned();
+            // With a unit it would be valid.
+            let lacks_unit = text.ends_with(|last: char| last.is_ascii_digit())
+                && parse(&format!("{text}s")).is_some();
+            if lacks_unit { ThresholdError::NoUnit(text) } else { ThresholdError::Syntax(text) }
+        })
     }
 }
 
@@ -254,11 +266,17 @@ mod tests {
     #[test]
     fn rejects_invalid_thresholds_with_the_expected_syntax() {
         for text in
-            ["", "p99", "p99<", "p99<10", "p101<1s", "speed>1", "riops>fast", "p99=<1s", "riops>-1"]
+            ["", "p99", "p99<", "p99<1m", "p101<1s", "speed>1", "riops>fast", "p99=<1s", "riops>-1"]
         {
             let error = text.parse::<Threshold>().unwrap_err().to_string();
             assert!(error.contains("expected a metric"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_latency_without_a_unit_is_refused_with_both_spellings() {
+        let error = "p99<10".parse::<Threshold>().unwrap_err().to_string();
+        assert!(error.contains("write p99<10ms or p99<10s"), "{error}");
     }
 
     #[test]

@@ -132,6 +132,13 @@ impl WorkPlan {
         dispatch_work!(self, run => run.stages().into_iter().map(Self::from).collect())
     }
 
+    /// Returns the workload with this name, with default parameters.
+    #[must_use]
+    pub fn default_of(name: &str) -> Option<Self> {
+        let all = with_works! { [defaults] };
+        all.into_iter().find(|work| work.spec().name() == name)
+    }
+
     /// Returns the work for a rerun, with everything that this run determined automatically set explicitly.
     #[must_use]
     pub fn repeated(&self) -> Self {

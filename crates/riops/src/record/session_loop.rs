@@ -94,7 +94,8 @@ pub struct LoopRecord {
     pub operations: Vec<OperationRecord>,
     /// Errors by SQLSTATE.
     pub errors: Vec<ErrorEntry>,
-    /// Transactions whose connection broke before their outcome was known.
+    /// Transactions whose connection broke before their outcome was known, including warm-up and drain.
+    /// `outcomes.unknown` counts only the measurement.
     pub unknown_commits: u64,
     /// Transactions that were in flight when the measurement ended.
     pub drained: DrainedRecord,

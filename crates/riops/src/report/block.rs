@@ -57,9 +57,11 @@ impl Block {
         for ((command, purpose), beside) in commands.iter().zip(&beside) {
             if is_narrow {
                 // Two columns are for the backslash.
-                let lines = fill(command, space.saturating_sub(2)).join(" \\\n");
+                let words = with_quoted_spaces(command, ' ', '\u{a0}');
+                let lines = fill(&words, space.saturating_sub(2)).join(" \\\n");
                 for line in lines.lines() {
-                    self.line_unbroken(std::mem::take(&mut label), line);
+                    let line = with_quoted_spaces(line, '\u{a0}', ' ');
+                    self.line_unbroken(std::mem::take(&mut label), &line);
                 }
                 for line in fill(&format!("({purpose})"), space.saturating_sub(INDENT)) {
                     self.line_unbroken("", &format!("{:INDENT$}{line}", ""));
@@ -139,6 +141,16 @@ impl Block {
     }
 }
 
+/// Replaces a character between single quotes, where a shell command must not be broken.
+fn with_quoted_spaces(command: &str, from: char, to: char) -> String {
+    let mut is_quoted = false;
+    let replaced = command.chars().map(|character| {
+        is_quoted ^= character == '\'';
+        if is_quoted && character == from { to } else { character }
+    });
+    replaced.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,6 +182,11 @@ mod tests {
         assert_eq!(
             text(80, add),
             "  try next     riops run rows --batch 1  (one row)\n               riops doctor              (check)\n"
+        );
+        let quoted = [("riops doctor -d 'host=db port=1 user=me'", "check")];
+        assert_eq!(
+            text(36, |block| block.commands("try next", &quoted)),
+            "  try next     riops doctor -d \\\n               'host=db port=1 user=me'\n                 (check)\n"
         );
     }
 

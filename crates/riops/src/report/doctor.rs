@@ -128,7 +128,7 @@ pub fn calibration_text(found: &Calibration, width: usize) -> String {
 
 /// The maximum rates of a device, in lines of at most `width` columns.
 #[must_use]
-pub fn disk_text(found: &DiskLimit, width: usize) -> String {
+pub fn disk_text(found: &DiskLimit, server_options: &str, width: usize) -> String {
     let mut block = Block::new(width);
     block.line(
         "device",
@@ -160,7 +160,8 @@ pub fn disk_text(found: &DiskLimit, width: usize) -> String {
         );
         block.line(label, &text);
     }
-    block.commands("try next", &[("riops run cbc", "compare its steps with these figures")]);
+    let command = format!("riops run cbc{server_options}");
+    block.commands("try next", &[(&command, "compare its steps with these figures")]);
     block.finish()
 }
 

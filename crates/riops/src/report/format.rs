@@ -17,7 +17,10 @@ pub fn rate(per_second: f64) -> String {
             count(whole)
         }
         rate if rate >= 9.995 => format!("{rate:.1}"),
-        rate => format!("{rate:.2}"),
+        rate if rate >= 0.995 || rate == 0.0 => format!("{rate:.2}"),
+        rate if rate >= 0.0995 => format!("{rate:.3}"),
+        rate if rate >= 0.00995 => format!("{rate:.4}"),
+        rate => format!("{rate:.5}"),
     }
 }
 
@@ -67,8 +70,17 @@ mod tests {
 
     #[test]
     fn rates_have_three_significant_digits() {
-        let pairs =
-            [(0.0, "0.00"), (1.234, "1.23"), (12.34, "12.3"), (99.96, "100"), (1234.5, "1,235")];
+        let pairs = [
+            (0.0, "0.00"),
+            (0.001_234, "0.00123"),
+            (0.012_34, "0.0123"),
+            (0.2, "0.200"),
+            (0.996, "1.00"),
+            (1.234, "1.23"),
+            (12.34, "12.3"),
+            (99.96, "100"),
+            (1234.5, "1,235"),
+        ];
         for (number, text) in pairs {
             assert_eq!(rate(number), text);
         }

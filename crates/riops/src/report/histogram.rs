@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::format::count;
 use super::words;
 use crate::metrics::Histogram;
-use crate::record::{Record, StageRecord};
+use crate::record::{LatencySummary, Record, StageRecord};
 
 /// Length of the longest bar, in characters.
 const BAR_WIDTH: u64 = 50;
@@ -35,38 +35,59 @@ struct Bucket {
 pub(super) fn histogram_text(record: &Record, scale: Scale, buckets: usize) -> String {
     let mut text = String::new();
     for stage in &record.stages {
-        let stored = stage
-            .session_loop
-            .histogram
-            .as_ref()
-            .and_then(|text| Histogram::from_base64(text).ok());
-        if let Some(histogram) = stored.filter(|histogram| histogram.count() > 0) {
+        for times in Times::of(stage) {
             if !text.is_empty() {
                 text.push('\n');
             }
-            stage_text(&mut text, record, stage, &histogram, (scale, buckets));
+            let stage_name =
+                if record.stages.len() > 1 { format!("{}: ", stage.name) } else { String::new() };
+            let _ = writeln!(
+                text,
+                "{stage_name}{} in µs{}, histogram is per {}",
+                times.name,
+                times.start,
+                words::of(&record.plan.work).latency_of(stage)
+            );
+            times_text(&mut text, &times, (scale, buckets));
         }
     }
     text
 }
 
-fn stage_text(
-    text: &mut String,
-    record: &Record,
-    stage: &StageRecord,
-    histogram: &Histogram,
-    (scale, buckets): (Scale, usize),
-) {
-    let Some(latency) = &stage.session_loop.service_us else {
-        return;
-    };
-    let stage_name =
-        if record.stages.len() > 1 { format!("{}: ", stage.name) } else { String::new() };
-    let _ = writeln!(
-        text,
-        "{stage_name}latency in µs, histogram is per {}",
-        words::of(&record.plan.work).latency_of(stage)
-    );
+/// The times of a stage with one start.
+struct Times<'a> {
+    name: &'static str,
+    start: &'static str,
+    latency: &'a LatencySummary,
+    histogram: Histogram,
+}
+
+impl<'a> Times<'a> {
+    /// Returns the latencies of a stage; with a rate the response times, then the service times.
+    fn of(stage: &'a StageRecord) -> Vec<Self> {
+        let each = &stage.session_loop;
+        let service = if each.response_us.is_some() {
+            ("service time", " (from the send)")
+        } else {
+            ("latency", "")
+        };
+        let response = ("response time", " (from the intended start)");
+        [
+            (response, &each.response_us, &each.response_histogram),
+            (service, &each.service_us, &each.histogram),
+        ]
+        .into_iter()
+        .filter_map(|((name, start), latency, histogram)| {
+            let histogram = Histogram::from_base64(histogram.as_ref()?).ok()?;
+            let latency = latency.as_ref().filter(|_| histogram.count() > 0)?;
+            Some(Self { name, start, latency, histogram })
+        })
+        .collect()
+    }
+}
+
+fn times_text(text: &mut String, times: &Times<'_>, (scale, buckets): (Scale, usize)) {
+    let Times { latency, histogram, .. } = times;
     let _ = writeln!(text, "# samples            = {}", latency.count);
     let _ = writeln!(text, "# min                = {:.0}", latency.min);
     let _ = writeln!(text, "# max                = {:.0}", latency.max);
@@ -172,5 +193,27 @@ mod tests {
         record.stages[0].session_loop.histogram = Some(histogram.to_base64().unwrap());
         insta::assert_snapshot!(histogram_text(&record, Scale::Linear, 10));
         insta::assert_snapshot!("log", histogram_text(&record, Scale::Log, 5));
+    }
+
+    #[test]
+    fn with_a_rate_the_response_times_precede_the_service_times() {
+        let mut record = example_record();
+        let each = &mut record.stages[0].session_loop;
+        let (service, response) = (histogram(&[7_800; 10]), histogram(&[2_850_000; 10]));
+        each.service_us = service.summary().map(Into::into);
+        each.histogram = Some(service.to_base64().unwrap());
+        each.response_us = response.summary().map(Into::into);
+        each.response_histogram = Some(response.to_base64().unwrap());
+        let text = histogram_text(&record, Scale::Linear, 2);
+        let lines: Vec<_> = text.lines().filter(|line| line.contains("µs")).collect();
+        assert_eq!(
+            lines,
+            [
+                "response time in µs (from the intended start), histogram is per transaction",
+                "service time in µs (from the send), histogram is per transaction",
+            ]
+        );
+        let maximum = text.lines().find(|line| line.starts_with("# max")).unwrap();
+        assert!(maximum.contains("= 285"), "{text}");
     }
 }

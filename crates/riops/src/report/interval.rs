@@ -3,7 +3,30 @@
 use std::fmt::Write as _;
 
 use super::format::{count, duration_us, rate};
+use crate::plan::{Plan, Stop};
 use crate::record::Point;
+
+/// The time series has at most this many decimals: `--interval` has a resolution of milliseconds.
+const DECIMALS_MAX: usize = 3;
+
+/// A time of the series, with as many decimals as the intervals need, and at least `decimals_min`.
+pub(super) fn seconds(t_s: f64, plan: &Plan, decimals_min: usize) -> String {
+    let end_s = match plan.stop {
+        Stop::DurationS(seconds) => seconds,
+        Stop::Transactions(_) | Stop::Rows(_) => 0.0,
+    };
+    let decimals = decimals(plan.interval_s).max(decimals(end_s)).max(decimals_min);
+    format!("{t_s:.decimals$}")
+}
+
+/// The number of decimals of a number of seconds.
+fn decimals(seconds: f64) -> usize {
+    let is_whole = |decimals: &usize| {
+        let scaled = (0..*decimals).fold(seconds, |scaled, _| scaled * 10.0);
+        (scaled - scaled.round()).abs() < 1e-6
+    };
+    (0..DECIMALS_MAX).find(is_whole).unwrap_or(DECIMALS_MAX)
+}
 
 /// The counters that are not zero.
 pub(super) fn asides(counts: &[(u64, &str)]) -> String {
@@ -14,14 +37,67 @@ pub(super) fn asides(counts: &[(u64, &str)]) -> String {
     text
 }
 
-/// p50, p99 and maximum of an interval: response times if there is a rate.
-fn latencies(point: &Point) -> Option<[String; 3]> {
-    let (p50, p99, max) = match point.response_p50_us {
-        Some(_) => (point.response_p50_us, point.response_p99_us, point.response_max_us),
-        None => (point.p50_us, point.p99_us, point.max_us),
-    };
-    let text = |name: &str, us: f64| format!("{name} {}", duration_us(us));
-    Some([text("p50", p50?), text("p99", p99?), text("max", max?)])
+/// The latencies of an interval: response times if there is a rate.
+struct Latencies {
+    p50: String,
+    /// The percentile of the plan, unless it is one of the others.
+    selected: Option<String>,
+    p99: String,
+    max: String,
+    /// The 99th percentile of the service time, if the others are response times.
+    service: Option<String>,
+}
+
+impl Latencies {
+    /// Returns `None` if no transaction ended in the interval.
+    fn of(point: &Point, plan: &Plan) -> Option<Self> {
+        let has_response = point.response_p50_us.is_some();
+        let (p50, p99, max) = if has_response {
+            (point.response_p50_us, point.response_p99_us, point.response_max_us)
+        } else {
+            (point.p50_us, point.p99_us, point.max_us)
+        };
+        let text = |name: &str, us: f64| format!("{name} {}", duration_us(us));
+        let percentile = plan.percentile;
+        let is_shown = [50.0, 99.0, 100.0].contains(&percentile);
+        let selected = point.percentile_us.filter(|_| !is_shown);
+        Some(Self {
+            p50: text("p50", p50?),
+            selected: selected.map(|us| text(&format!("p{percentile}"), us)),
+            p99: text("p99", p99?),
+            max: text("max", max?),
+            service: point.p99_us.filter(|_| has_response).map(|us| text("service p99", us)),
+        })
+    }
+
+    /// All of them in a line.
+    fn line(self) -> String {
+        let label = if self.service.is_some() { "response " } else { "" };
+        let first = [Some(format!("{label}{}", self.p50)), self.selected];
+        let rest = [Some(self.p99), Some(self.max), self.service];
+        first.into_iter().chain(rest).flatten().collect::<Vec<_>>().join(" · ")
+    }
+
+    /// Each with its rank in a live line. The label is part of the one with the lowest rank.
+    fn parts(self) -> Vec<(u8, String)> {
+        let selected = self.selected.map(|text| (8, text));
+        match self.service {
+            None => [Some((6, self.p50)), selected, Some((4, self.p99)), Some((7, self.max))]
+                .into_iter()
+                .flatten()
+                .collect(),
+            Some(service) => [
+                Some((4, format!("response {}", self.p99))),
+                Some((6, self.p50)),
+                selected,
+                Some((7, self.max)),
+                Some((9, service)),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+        }
+    }
 }
 
 fn counters(point: &Point) -> [(u64, &'static str); 5] {
@@ -38,12 +114,12 @@ const NOTHING_FINISHED: &str = "no transaction finished";
 
 /// One interval as a line of a log.
 #[must_use]
-pub(super) fn interval_line(point: &Point) -> String {
+pub(super) fn interval_line(point: &Point, plan: &Plan) -> String {
     let latency =
-        latencies(point).map_or_else(|| NOTHING_FINISHED.to_owned(), |parts| parts.join(" · "));
+        Latencies::of(point, plan).map_or_else(|| NOTHING_FINISHED.to_owned(), Latencies::line);
     format!(
-        "{:>6.1} s  {:>12} rows/s  {:>9} tx/s  {latency}{}",
-        point.t_s,
+        "{:>6} s  {:>12} rows/s  {:>9} tx/s  {latency}{}",
+        seconds(point.t_s, plan, 1),
         rate(point.rows as f64 / point.seconds),
         rate(point.transactions as f64 / point.seconds),
         asides(&counters(point)),
@@ -52,7 +128,7 @@ pub(super) fn interval_line(point: &Point) -> String {
 
 /// The parts of a live line with their ranks: errors and the main result come before details.
 pub(super) fn live_parts(
-    point: &Point,
+    (point, plan): (&Point, &Plan),
     counts_transactions: bool,
     has_rows: bool,
     progress: &str,
@@ -65,8 +141,8 @@ pub(super) fn live_parts(
     if has_rows {
         parts.push((5, second));
     }
-    match latencies(point) {
-        Some([p50, p99, max]) => parts.extend([(6, p50), (4, p99), (7, max)]),
+    match Latencies::of(point, plan) {
+        Some(latencies) => parts.extend(latencies.parts()),
         None => parts.push((4, NOTHING_FINISHED.to_owned())),
     }
     let counters = counters(point).into_iter().filter(|(number, _)| *number > 0);
@@ -79,11 +155,66 @@ mod tests {
     use super::*;
     use crate::report::example_record;
 
+    fn with_response(mut point: Point) -> Point {
+        point.response_p50_us = Some(2_850_000.0);
+        point.response_p99_us = Some(3_100_000.0);
+        point.response_max_us = Some(3_200_000.0);
+        point.percentile_us = Some(3_000_000.0);
+        point
+    }
+
+    fn every(interval_s: f64) -> Plan {
+        Plan { interval_s, stop: Stop::DurationS(2.0), ..Plan::default() }
+    }
+
+    #[test]
+    fn a_time_has_as_many_decimals_as_the_intervals_need() {
+        let times = |interval_s: f64| {
+            [1.0, 2.0, 3.0].map(|number| seconds(number * interval_s, &every(interval_s), 0))
+        };
+        assert_eq!(times(0.25), ["0.25", "0.50", "0.75"]);
+        assert_eq!(times(0.1), ["0.1", "0.2", "0.3"]);
+        assert_eq!(times(0.125), ["0.125", "0.250", "0.375"]);
+        assert_eq!(times(1.0), ["1", "2", "3"]);
+        let ends_early = Plan { stop: Stop::DurationS(1.25), ..every(1.0) };
+        assert_eq!(seconds(1.25, &ends_early, 1), "1.25");
+    }
+
+    #[test]
+    fn with_a_rate_the_lines_show_labeled_response_times_and_the_service_time() {
+        let point = with_response(example_record().stages[0].session_loop.series[0].clone());
+        let line = interval_line(&point, &every(1.0));
+        assert!(
+            line.ends_with(
+                "response p50 2.85 s · p95 3.00 s · p99 3.10 s · max 3.20 s · service p99 2.90 ms"
+            ),
+            "{line}"
+        );
+        let shown = |width| {
+            crate::report::fit(&live_parts((&point, &every(1.0)), false, true, "1/2 s"), width)
+        };
+        assert_eq!(shown(50), "1/2 s · 1,200,000 rows/s · response p99 3.10 s");
+        assert!(shown(200).contains("response p99 3.10 s · p50 2.85 s"), "{}", shown(200));
+        assert!(shown(200).ends_with("service p99 2.90 ms"), "{}", shown(200));
+    }
+
+    #[test]
+    fn the_percentile_of_the_plan_is_part_of_the_lines_of_every_workload() {
+        let mut point = example_record().stages[0].session_loop.series[0].clone();
+        point.percentile_us = Some(2_700.0);
+        let line = |percentile| interval_line(&point, &Plan { percentile, ..every(1.0) });
+        assert!(line(97.5).contains("p50 1.60 ms · p97.5 2.70 ms · p99 2.90 ms"), "{}", line(97.5));
+        assert!(line(99.0).contains("p50 1.60 ms · p99 2.90 ms"), "{}", line(99.0));
+    }
+
     #[test]
     fn a_live_line_is_never_cut_inside_a_number_and_shows_errors_first() {
         let mut point = example_record().stages[0].session_loop.series[0].clone();
+        point.percentile_us = None;
         point.errors = 2;
-        let line = |width| crate::report::fit(&live_parts(&point, false, true, "1/10 s"), width);
+        let line = |width| {
+            crate::report::fit(&live_parts((&point, &every(1.0)), false, true, "1/10 s"), width)
+        };
         assert_eq!(
             line(120),
             "1/10 s · 1,200,000 rows/s · 1,200 tx/s · p50 1.60 ms · p99 2.90 ms · max 4.10 ms · 2 errors"
@@ -95,8 +226,9 @@ mod tests {
     #[test]
     fn an_interval_is_one_line_of_a_log() {
         let mut point = example_record().stages[0].session_loop.series[0].clone();
+        point.percentile_us = None;
         assert_eq!(
-            interval_line(&point),
+            interval_line(&point, &every(1.0)),
             "   1.0 s     1,200,000 rows/s      1,200 tx/s  p50 1.60 ms · p99 2.90 ms · max 4.10 ms"
         );
         point.transactions = 0;
@@ -104,7 +236,7 @@ mod tests {
         point.p50_us = None;
         point.errors = 2;
         assert_eq!(
-            interval_line(&point),
+            interval_line(&point, &every(1.0)),
             "   1.0 s          0.00 rows/s       0.00 tx/s  no transaction finished · 2 errors"
         );
     }

@@ -25,7 +25,7 @@ pub use differences::differences;
 pub use doctor::{calibration_text, diagnosis_text, disk_text};
 pub use fill::{fit, wrapped};
 pub use format::{count, duration_us, percent, rate};
-pub use forms::{Extras, FORMS, Form, FormError, form, run_text};
+pub use forms::{Extras, FORMS, Form, FormError, form, forms_for, run_text};
 pub use histogram::Scale;
 pub use model::{Bottleneck, Summary};
 pub use page::html;
@@ -41,7 +41,13 @@ use crate::record::Point;
 pub fn live_line(point: &Point, plan: &Plan, progress: &str, width: usize) -> String {
     let words = words::of(&plan.work);
     let kinds = (words.counts_transactions(), words.has_rows());
-    fit(&interval::live_parts(point, kinds.0, kinds.1, progress), width)
+    fit(&interval::live_parts((point, plan), kinds.0, kinds.1, progress), width)
+}
+
+/// A time of the series of a run with this plan, in seconds, with as many decimals as its intervals need.
+#[must_use]
+pub fn series_time(t_s: f64, plan: &Plan) -> String {
+    interval::seconds(t_s, plan, 0)
 }
 
 /// One interval of a run with this plan, as a line of a log.

@@ -1,5 +1,6 @@
 //! Figures with sysbench's names and formats, for the text report of `oltp` and for `--output sysbench`.
 
+use super::interval::seconds;
 use crate::plan::Plan;
 use crate::record::StageRecord;
 use crate::record::{LatencySummary, Point};
@@ -25,7 +26,7 @@ pub(super) fn sysbench_interval(point: &Point, plan: &Plan) -> String {
     let queries = point.queries;
     format!(
         "[ {}s ] thds: {} tps: {:.2} qps: {:.2} (r/w/o: {:.2}/{:.2}/{:.2}) lat (ms,{}%): {:.2} err/s: {:.2} reconn/s: {:.2}",
-        seconds(point.t_s, plan),
+        seconds(point.t_s, plan, 0),
         plan.sessions,
         per_s(point.transactions),
         per_s(queries.total()),
@@ -37,9 +38,4 @@ pub(super) fn sysbench_interval(point: &Point, plan: &Plan) -> String {
         per_s(point.errors),
         per_s(point.reconnects)
     )
-}
-
-/// Formats seconds: whole ones as in sysbench, or with tenths if the interval is fractional.
-fn seconds(t_s: f64, plan: &Plan) -> String {
-    if plan.interval_s.fract() == 0.0 { format!("{t_s:.0}") } else { format!("{t_s:.1}") }
 }

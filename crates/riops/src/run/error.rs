@@ -76,15 +76,24 @@ impl RunError {
                 | DatasetError::Server(ServerError::TransactionPool(_)),
             ) => ErrorKind::Usage,
             Self::Engine(EngineError::AccessPath { .. }) => ErrorKind::NotValid,
+            _ => self.connection_error().map_or(ErrorKind::Failed, of_connection),
+        }
+    }
+
+    /// Returns the error of the connection or of a statement, if it is the reason.
+    #[must_use]
+    pub fn connection_error(&self) -> Option<&ConnectionError> {
+        match self {
+            Self::Context { source, .. } => source.connection_error(),
             Self::Connection(error)
             | Self::Server(ServerError::Connection(error))
             | Self::Dataset(
                 DatasetError::Connection(error)
                 | DatasetError::Server(ServerError::Connection(error)),
             )
-            | Self::Engine(EngineError::Connect { source: error, .. }) => of_connection(error),
-            Self::Engine(EngineError::Clock { source, .. }) => of_connection(source),
-            _ => ErrorKind::Failed,
+            | Self::Engine(EngineError::Connect { source: error, .. }) => Some(error),
+            Self::Engine(EngineError::Clock { source, .. }) => Some(source),
+            _ => None,
         }
     }
 

@@ -24,10 +24,11 @@ pub(super) fn find(
         prepare_missing(name, entry, active)?;
     }
     let mut registry = Registry::new(&mut active.control, name);
+    let mut on_wait = |text: &str| active.observer.notice(text);
     // Read the entry again under the lock: another session may have replaced the dataset meanwhile.
     match guard {
-        Some(guard) => Registry::new(guard, name).lock_in_transaction()?,
-        None => registry.lock(false)?,
+        Some(guard) => Registry::new(guard, name).lock_in_transaction(&mut on_wait)?,
+        None => registry.lock(false, &mut on_wait)?,
     }
     let entry = registry
         .entry()?
@@ -81,6 +82,7 @@ fn prepare_missing(
         compared: active.plan.dataset.clone(),
         recreate: false,
         connections: None,
+        skip_space_check: false,
     };
     let prepared = prepare(&request, &active.server, active.interrupt, active.observer)?;
     active.observer.prepared(&prepared);
@@ -106,7 +108,7 @@ pub(super) fn note_changes(
             break;
         };
         if dedicated_sessions {
-            registry.lock(true)?;
+            registry.lock(true, &mut |_| {})?;
         }
         if registry.note_parameters(&entry.parameters, &changed.parameters())? {
             break;

@@ -19,6 +19,8 @@ pub struct Prepare {
     pub recreate: bool,
     /// Number of parallel connections; absent: one per core.
     pub connections: Option<u32>,
+    /// Whether the free space of the server is not checked.
+    pub skip_space_check: bool,
 }
 
 /// Prepares a dataset, or keeps an existing one with the same parameters.
@@ -41,10 +43,11 @@ pub fn prepare(
         compared: &request.compared,
         recreate: request.recreate,
         connections: request.connections.unwrap_or(cores),
+        skip_space_check: request.skip_space_check,
         interrupt,
         progress: progress.as_ref(),
     }
-    .run()
+    .run(&mut |text| observer.notice(text))
     .with_context(|| "cannot prepare the dataset".to_owned())?;
     Ok(prepared)
 }

@@ -4,14 +4,14 @@ use super::error::RunError;
 use super::find::plan_of;
 use super::observer::History;
 use super::settle::settle_open_runs;
-use crate::dataset::{DatasetError, Registry};
+use crate::dataset::{DatasetError, OnWait, Registry};
 use crate::host::Interrupt;
 use crate::server::{Connection, Server};
 use crate::workload::check::Check;
 use crate::{dataset, workload};
 
 /// Reads the dataset with this name in the registry, and compares it with all changes acknowledged since it
-/// was prepared.
+/// was prepared. Waits for other processes that use the dataset, and names them to `on_wait`.
 ///
 /// # Errors
 /// [`RunError`] if the dataset does not exist or cannot be read.
@@ -20,12 +20,13 @@ pub fn verify(
     server: &Server,
     interrupt: &Interrupt,
     history: &dyn History,
+    on_wait: OnWait<'_>,
 ) -> Result<Vec<Check>, RunError> {
     server.require_dedicated_sessions(interrupt)?;
     let mut control = Connection::open(&server.conninfo, interrupt)?;
     let mut registry = Registry::new(&mut control, name);
     // No run may change rows between the count and the sum.
-    registry.lock(true)?;
+    registry.lock(true, on_wait)?;
     let entry = registry.entry()?.ok_or_else(|| DatasetError::Missing {
         workload: name,
         target: server.conninfo.to_string(),

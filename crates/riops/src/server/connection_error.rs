@@ -88,6 +88,18 @@ impl ConnectionError {
         }
     }
 
+    /// Returns whether the server requests a password and none was found.
+    #[must_use]
+    pub fn is_password_missing(&self) -> bool {
+        matches!(self, Self::Startup { source: StartupError::PasswordMissing, .. })
+    }
+
+    /// Returns whether the server refused a statement or the connection because the role lacks a privilege.
+    #[must_use]
+    pub fn is_privilege_missing(&self) -> bool {
+        self.sqlstate() == SqlState::INSUFFICIENT_PRIVILEGE
+    }
+
     /// Returns the server's SQLSTATE if it sent one, otherwise one of class 08 (connection exception).
     #[must_use]
     pub fn sqlstate(&self) -> SqlState {

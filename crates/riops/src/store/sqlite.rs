@@ -19,6 +19,9 @@ const MIGRATIONS: [&str; 3] = [
     include_str!("../../../../sql/store/0003_device_limit.sql"),
 ];
 
+/// A version that is written and rolled back to find out whether the file can be written.
+const OTHER_VERSION: u32 = 1_000_000;
+
 /// Two riops processes may save a run at the same time.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -35,6 +38,9 @@ pub enum StoreError {
         /// Reason.
         source: std::io::Error,
     },
+    /// The directory of a file other than the default one does not exist.
+    #[error("the directory {} of the store {} does not exist: create it, or choose another file with --store", .0.parent().unwrap_or(.0).display(), .0.display())]
+    NoFolder(PathBuf),
     /// An SQLite operation failed.
     #[error("cannot access the store {path}: {source}")]
     Sqlite {
@@ -64,7 +70,7 @@ pub enum StoreError {
         source: serde_json::Error,
     },
     /// The run does not exist.
-    #[error("run \"{0}\" not found in the store; list all runs with: riops runs list")]
+    #[error("run \"{0}\" not found in the store; list all runs with `riops runs list`")]
     NotFound(String),
     /// Several runs match.
     #[error("run id \"{prefix}\" is ambiguous: {count} runs match; give more characters of the id")]
@@ -75,7 +81,7 @@ pub enum StoreError {
         count: usize,
     },
     /// The store contains no runs.
-    #[error("the store {0} has no runs yet; start one with: riops run rows")]
+    #[error("the store {0} has no runs yet; start one with `riops run rows`")]
     Empty(PathBuf),
 }
 
@@ -111,8 +117,16 @@ pub struct RunSummary {
     pub sessions: u32,
     pub rows_per_s: Option<f64>,
     pub transactions_per_s: Option<f64>,
+    /// Response time with a rate, otherwise service time.
     pub p99_us: Option<f64>,
+    pub service_p99_us: Option<f64>,
+    /// Only with a rate.
+    pub response_p99_us: Option<f64>,
 }
+
+/// The columns of [`RunSummary`]. The latencies of the fastest stage are read from the record, so that runs
+/// stored by earlier versions have them too.
+const LIST: &str = include_str!("../../../../sql/store/list.sql");
 
 /// A SQLite file with records.
 #[derive(Debug)]
@@ -122,12 +136,17 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the file; creates or migrates it if necessary.
+    /// Opens the file; creates or migrates it if necessary. Of all directories, only that of
+    /// [`default_path`] is created: any other one may be a typing error.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be accessed.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            if path != default_path() {
+                return Err(StoreError::NoFolder(path.to_owned()));
+            }
             std::fs::create_dir_all(folder)
                 .map_err(|source| StoreError::Folder { path: folder.to_owned(), source })?;
         }
@@ -136,9 +155,22 @@ impl SqliteStore {
         let mut store = Self { connection, path: path.to_owned() };
         store.connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
         store.migrate()?;
-        // Fail on a read-only file now rather than after the run.
-        store.connection.execute_batch("begin immediate; rollback").map_err(failed)?;
         Ok(store)
+    }
+
+    /// Fails if no run can be stored: before the run instead of after it. Writes to a page of the file, which
+    /// also creates the journal in its directory, and rolls back.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be written.
+    pub fn require_writable(&self) -> Result<(), StoreError> {
+        let written = || -> rusqlite::Result<()> {
+            self.connection.execute_batch("begin immediate")?;
+            let written = self.connection.pragma_update(None, "user_version", OTHER_VERSION);
+            self.connection.execute_batch("rollback")?;
+            written
+        };
+        written().map_err(self.failed())
     }
 
     /// Returns the path of the file.
@@ -290,11 +322,7 @@ impl SqliteStore {
     /// Returns [`StoreError`] if the store cannot be accessed.
     pub fn list(&self, limit: u32) -> Result<Vec<RunSummary>, StoreError> {
         let read = || -> rusqlite::Result<Vec<RunSummary>> {
-            let mut statement = self.connection.prepare(
-                "select id, started_at, workload, label, target, status, valid, sessions,
-                        rows_per_s, transactions_per_s, p99_us
-                   from run order by started_at desc, id desc limit ?1",
-            )?;
+            let mut statement = self.connection.prepare(LIST)?;
             let rows = statement.query_map([limit], |row| {
                 Ok(RunSummary {
                     id: row.get(0)?,
@@ -308,6 +336,8 @@ impl SqliteStore {
                     rows_per_s: row.get(8)?,
                     transactions_per_s: row.get(9)?,
                     p99_us: row.get(10)?,
+                    service_p99_us: row.get(11)?,
+                    response_p99_us: row.get(12)?,
                 })
             })?;
             rows.collect()
@@ -340,23 +370,27 @@ impl SqliteStore {
     }
 
     fn find_json(&self, part: &str) -> Result<String, StoreError> {
-        let valid = part.len() >= 4 && part.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+        let valid = !part.is_empty() && part.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
         if !valid {
             return Err(StoreError::NotFound(part.to_owned()));
         }
         let read = || -> rusqlite::Result<Vec<String>> {
             let mut statement = self
                 .connection
-                .prepare("select record from run where id like ?1 || '%' or id like '%' || ?1")?;
+                .prepare("select id from run where id like ?1 || '%' or id like '%' || ?1")?;
             let rows = statement.query_map([part.to_ascii_lowercase()], |row| row.get(0))?;
             rows.collect()
         };
-        let mut found = read().map_err(self.failed())?;
-        match found.len() {
-            1 => found.pop().ok_or_else(|| StoreError::NotFound(part.to_owned())),
-            0 => Err(StoreError::NotFound(part.to_owned())),
-            count => Err(StoreError::Ambiguous { prefix: part.to_owned(), count }),
-        }
+        let found = read().map_err(self.failed())?;
+        let [id] = found.as_slice() else {
+            return Err(match found.len() {
+                0 => StoreError::NotFound(part.to_owned()),
+                count => StoreError::Ambiguous { prefix: part.to_owned(), count },
+            });
+        };
+        self.connection
+            .query_row("select record from run where id = ?1", [id], |row| row.get(0))
+            .map_err(self.failed())
     }
 }
 
@@ -386,17 +420,63 @@ mod tests {
     #[test]
     fn finds_a_stored_record_by_part_of_its_id() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("nested/directory/runs.sqlite");
+        let path = folder.path().join("runs.sqlite");
         let record = example_record();
         let id = record.id.to_string();
         SqliteStore::open(&path).unwrap().save(&record).unwrap();
         let store = SqliteStore::open(&path).unwrap();
-        for part in [id.as_str(), &id[..10], &id[id.len() - 8..], "last"] {
+        for part in [&id, &id[..10], &id[..1], &id[id.len() - 8..], &id[id.len() - 1..], "last"] {
             assert_eq!(store.find(part).unwrap(), record, "{part}");
         }
         let listed = store.list(10).unwrap();
         assert_eq!(listed.len(), 1);
         assert_eq!((listed[0].id.as_str(), listed[0].valid), (id.as_str(), true));
+    }
+
+    #[test]
+    fn refuses_a_directory_that_does_not_exist_instead_of_creating_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("nested/runs.sqlite");
+        let error = SqliteStore::open(&path).unwrap_err();
+        assert!(matches!(error, StoreError::NoFolder(_)), "{error}");
+        assert!(error.to_string().contains(&folder.path().join("nested").display().to_string()));
+        assert!(!folder.path().join("nested").exists());
+    }
+
+    #[test]
+    fn the_test_whether_a_store_can_be_written_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.sqlite");
+        let store = SqliteStore::open(&path).unwrap();
+        let before = std::fs::read(&path).unwrap();
+        store.require_writable().unwrap();
+        drop(store);
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+        SqliteStore::open(&path).unwrap().require_writable().unwrap();
+    }
+
+    #[test]
+    fn lists_both_latencies_of_the_fastest_stage() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&folder.path().join("runs.sqlite")).unwrap();
+        let mut record = example_record();
+        store.save(&record).unwrap();
+        record.id = uuid::Uuid::now_v7();
+        record.started_at = jiff::Timestamp::now();
+        let mut slow = record.stages[0].clone();
+        slow.throughput.rows_per_s /= 2.0;
+        slow.session_loop.service_us.as_mut().unwrap().p99 = 1.0;
+        let mut response = record.stages[0].session_loop.service_us.clone().unwrap();
+        response.p99 = 2_850_000.0;
+        record.stages[0].session_loop.response_us = Some(response);
+        record.stages.push(slow);
+        store.save(&record).unwrap();
+        let service = record.stages[0].session_loop.service_us.as_ref().unwrap().p99;
+        let list = store.list(9).unwrap();
+        assert_eq!(list[0].response_p99_us, Some(2_850_000.0));
+        assert_eq!((list[0].service_p99_us, list[0].p99_us), (Some(service), Some(2_850_000.0)));
+        assert_eq!(list[1].response_p99_us, None);
+        assert_eq!((list[1].service_p99_us, list[1].p99_us), (Some(service), Some(service)));
     }
 
     #[test]

@@ -34,13 +34,24 @@ pub struct Extras<'a> {
     pub width: usize,
     /// Scale of the latency histogram, and its number of buckets.
     pub histogram: Option<(Scale, usize)>,
+    /// The options that select the server of the run, as text for commands: empty, or with a leading space.
+    /// `None` if they are unknown.
+    pub server_options: Option<&'a str>,
+    /// The options that select the store, in the same form.
+    pub store_options: &'a str,
 }
 
 impl<'a> Extras<'a> {
     /// Only where the record is stored, in lines of this width.
     #[must_use]
     pub fn new(stored: &'a str, width: usize) -> Self {
-        Self { stored, width, histogram: None }
+        Self { stored, width, histogram: None, server_options: None, store_options: "" }
+    }
+
+    /// The same with the options for commands.
+    #[must_use]
+    pub fn with_options(self, server: Option<&'a str>, store: &'a str) -> Self {
+        Self { server_options: server, store_options: store, ..self }
     }
 
     /// The same with a latency histogram.

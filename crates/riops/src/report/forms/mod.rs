@@ -16,6 +16,12 @@ pub use text::run_text;
 pub const FORMS: [&dyn Form; 5] =
     [&text::Text, &json::Json, &pgio::Pgio, &sysbench::Sysbench, &cbc::Cbc];
 
+/// Returns the names of the forms for runs with this plan.
+#[must_use]
+pub fn forms_for(plan: &Plan) -> Vec<&'static str> {
+    FORMS.iter().filter(|form| form.fits(plan)).map(|form| form.name()).collect()
+}
+
 /// Returns the form of this name for runs with this plan.
 ///
 /// # Errors
@@ -26,11 +32,9 @@ pub fn form(name: &str, plan: &Plan) -> Result<&'static dyn Form, FormError> {
     if form.fits(plan) {
         return Ok(form);
     }
-    let fitting: Vec<_> =
-        FORMS.iter().filter(|form| form.fits(plan)).map(|form| form.name()).collect();
     Err(FormError::Unsupported {
         form: form.name(),
         workload: plan.work.spec().name().to_owned(),
-        fitting: fitting.join(", "),
+        fitting: forms_for(plan).join(", "),
     })
 }

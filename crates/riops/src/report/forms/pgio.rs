@@ -63,6 +63,11 @@ fn stage_text(record: &Record, stage: &StageRecord) -> String {
         rate(before.blks_read, after.blks_read),
         rate(before.blks_hit, after.blks_hit),
     );
+    if record.plan.warmup_s > 0.0 {
+        text.push_str(
+            "BEFORE and AFTER include the warm-up; the sessions, RIOPS and CACHE_HITS do not.\n",
+        );
+    }
     text
 }
 

@@ -14,7 +14,7 @@ use super::super::sections::waits::waits;
 use super::super::sections::window::window;
 use super::super::words::{self, Words};
 use super::form::{Extras, Form, FormError};
-use crate::plan::Metric;
+use crate::plan::{Metric, Schedule, TimeKind};
 use crate::record::{AccessRecord, RateVerdict, Record, Status};
 
 /// Text for people; the default.
@@ -26,8 +26,7 @@ impl Form for Text {
     }
 
     fn print(&self, record: &Record, extras: &Extras<'_>) -> Result<String, FormError> {
-        let text = run_text(record, extras.stored, extras.width);
-        Ok(text + &extras.histogram_below(record))
+        Ok(closing_text(record, extras) + &extras.histogram_below(record))
     }
 }
 
@@ -35,11 +34,15 @@ impl Form for Text {
 /// where the record is stored and what to try next. Lines have at most `width` columns, if their words allow it.
 #[must_use]
 pub fn run_text(record: &Record, stored: &str, width: usize) -> String {
+    closing_text(record, &Extras::new(stored, width))
+}
+
+fn closing_text(record: &Record, extras: &Extras<'_>) -> String {
     let Some(summary) = Summary::of(record) else {
         return format!("{}: nothing was measured\n", record.id);
     };
     let words = words::of(&record.plan.work);
-    let mut block = Block::new(width);
+    let mut block = Block::new(extras.width);
     block.title(&format!("riops run {} · {}", record.workload, summary.target()));
     block.gap();
     headline(&mut block, &summary, words);
@@ -49,7 +52,7 @@ pub fn run_text(record: &Record, stored: &str, width: usize) -> String {
     details(&mut block, &summary, words);
     block.gap();
     block.line("started", &record.started_at.strftime("%F %T UTC").to_string());
-    block.line("stored", stored);
+    block.line("stored", extras.stored);
     if let Some(label) = &record.label {
         block.line("label", label);
     }
@@ -57,7 +60,7 @@ pub fn run_text(record: &Record, stored: &str, width: usize) -> String {
         let tags = record.tags.iter().map(|(name, value)| format!("{name}={value}"));
         block.line("tags", &tags.collect::<Vec<_>>().join(", "));
     }
-    next_steps(&mut block, &summary, words);
+    next_steps(&mut block, &summary, words, extras);
     block.finish()
 }
 
@@ -155,9 +158,16 @@ fn warnings(block: &mut Block, record: &Record) {
 }
 
 fn thresholds(block: &mut Block, record: &Record) {
+    let has_rate = record.plan.schedule != Schedule::Closed;
     for found in &record.thresholds {
         let figure = match (found.found, found.threshold.metric) {
             (None, _) => "no value".to_owned(),
+            (Some(us), Metric::Time(TimeKind::Service, _)) if has_rate => {
+                format!("service time {}", duration_us(us))
+            }
+            (Some(us), Metric::Time(..)) if has_rate => {
+                format!("response time {}", duration_us(us))
+            }
             (Some(us), Metric::Time(..)) => duration_us(us),
             (Some(number), Metric::RowsPerS | Metric::TransactionsPerS | Metric::ErrorPercent) => {
                 rate(number)
@@ -211,10 +221,15 @@ fn operations(block: &mut Block, summary: &Summary<'_>) {
         return;
     }
     for (position, operation) in operations.iter().enumerate() {
-        let latency = operation.response_us.as_ref().or(operation.service_us.as_ref());
-        if let Some(latency) = latency {
+        let (response, service) = (operation.response_us.as_ref(), operation.service_us.as_ref());
+        let kind = if response.is_some() { "response " } else { "" };
+        if let Some(latency) = response.or(service) {
             let label = if position == 0 { "operations" } else { "" };
-            block.line(label, &format!("{}: {}", operation.name, latency_text(latency)));
+            let mut text = format!("{}: {kind}{}", operation.name, latency_text(latency));
+            if let Some(service) = service.filter(|_| response.is_some()) {
+                text = format!("{text}; service p99 {}", duration_us(service.p99));
+            }
+            block.line(label, &text);
         }
     }
 }
@@ -255,8 +270,8 @@ fn moment_text(moment: &str) -> &str {
     if moment == "middle" { "during" } else { moment }
 }
 
-fn next_steps(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
-    let commands = Commands::of(summary);
+fn next_steps(block: &mut Block, summary: &Summary<'_>, words: &dyn Words, extras: &Extras<'_>) {
+    let commands = Commands::of(summary, extras.server_options, extras.store_options);
     let hints = if summary.record.verdict.valid {
         words.next_steps(summary, &commands)
     } else {

@@ -134,3 +134,33 @@ fn text_of_an_oltp_run_on_several_nodes() {
 fn text_of_a_cbc_run() {
     assert_texts("cbc", &example_cbc());
 }
+
+#[test]
+fn with_a_rate_a_threshold_names_the_time_that_it_limits() {
+    let mut record = example_record();
+    let of = |threshold: &str| crate::record::ThresholdRecord {
+        stage: None,
+        threshold: threshold.parse().unwrap(),
+        found: Some(2_850_000.0),
+        held: false,
+        ended_run: false,
+    };
+    record.thresholds = vec![of("p99<10ms"), of("service.p99<10ms")];
+    let text = run_text(&record, STORED, usize::MAX);
+    assert!(text.contains("BREACHED: p99<10ms (measured 2.85 s)"), "{text}");
+    record.plan.schedule = Schedule::Constant { per_s: 500.0 };
+    let text = run_text(&record, STORED, usize::MAX);
+    assert!(text.contains("BREACHED: p99<10ms (measured response time 2.85 s)"), "{text}");
+    assert!(text.contains("service.p99<10ms (measured service time 2.85 s)"), "{text}");
+}
+
+#[test]
+fn commands_to_try_repeat_the_options_of_server_and_store() {
+    let record = example_record();
+    let extras =
+        Extras::new(STORED, usize::MAX).with_options(Some(" -d bench"), " --store runs.sqlite");
+    let text = closing_text(&record, &extras);
+    assert!(text.contains("riops report last --store runs.sqlite "), "{text}");
+    assert!(text.contains(" -d bench --batch 1 "), "{text}");
+    assert!(!text.contains("-d …"), "{text}");
+}

@@ -105,10 +105,10 @@ fn throughput(number: usize, record: &Record) -> Vec<Chart> {
         return Vec::new();
     }
     let x: Vec<f64> = points.iter().map(|(t_s, _)| *t_s).collect();
-    let values = |pick: fn(&Point) -> Option<f64>| -> Vec<Option<f64>> {
+    let values = |pick: PickPoint| -> Vec<Option<f64>> {
         points.iter().map(|(_, point)| pick(point)).collect()
     };
-    let chart = |name: &str, title, unit, series| Chart {
+    let chart = |name: &str, title: &'static str, unit: &'static str, series: Vec<Series>| Chart {
         id: format!("chart-{number}-{name}"),
         title,
         unit,
@@ -126,24 +126,37 @@ fn throughput(number: usize, record: &Record) -> Vec<Chart> {
                 values: values(|point| Some(point.transactions as f64 / point.seconds)),
             }],
         ),
-        chart(
-            "latency",
-            "Latency",
-            "ms",
-            vec![
-                Series {
-                    label: "p50",
-                    values: values(|point| Some(point.response_p50_us.or(point.p50_us)? / 1e3)),
-                },
-                Series {
-                    label: "p99",
-                    values: values(|point| Some(point.response_p99_us.or(point.p99_us)? / 1e3)),
-                },
-                Series {
-                    label: "max",
-                    values: values(|point| Some(point.response_max_us.or(point.max_us)? / 1e3)),
-                },
-            ],
-        ),
+        latency(&values, chart),
     ]
+}
+
+/// Selects one value of a point of a session loop.
+type PickPoint = fn(&Point) -> Option<f64>;
+
+/// Returns the chart of the latencies; with a rate those of the response time, and the 99th percentile of the
+/// service time beside them.
+fn latency(
+    values: &dyn Fn(PickPoint) -> Vec<Option<f64>>,
+    chart: impl Fn(&str, &'static str, &'static str, Vec<Series>) -> Chart,
+) -> Chart {
+    let of = |label, pick: PickPoint| {
+        let us = values(pick).into_iter();
+        Series { label, values: us.map(|us| Some(us? / 1e3)).collect() }
+    };
+    let response = of("response p50", |point| point.response_p50_us);
+    if response.values.iter().all(Option::is_none) {
+        let series = vec![
+            of("p50", |point| point.p50_us),
+            of("p99", |point| point.p99_us),
+            of("max", |point| point.max_us),
+        ];
+        return chart("latency", "Latency", "ms", series);
+    }
+    let series = vec![
+        response,
+        of("response p99", |point| point.response_p99_us),
+        of("response max", |point| point.response_max_us),
+        of("service p99", |point| point.p99_us),
+    ];
+    chart("latency", "Response time", "ms", series)
 }

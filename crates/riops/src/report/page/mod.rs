@@ -167,6 +167,27 @@ mod tests {
     }
 
     #[test]
+    fn with_a_rate_the_page_shows_labeled_response_times_and_service_times() {
+        let mut record = example_record();
+        assert!(!page(&[record.clone()]).contains("response p50"));
+        let each = &mut record.stages[0].session_loop;
+        let mut response = each.service_us.clone().unwrap();
+        response.p99 = 3_100_000.0;
+        each.response_us = Some(response);
+        for point in &mut each.series {
+            point.response_p50_us = Some(2_850_000.0);
+            point.response_p99_us = Some(3_100_000.0);
+        }
+        let page = page(&[record]);
+        assert!(
+            page.contains(">response p99</th>") && page.contains(">service p99</th>"),
+            "{page}"
+        );
+        assert!(page.contains("Response time") && page.contains("\"response p99\""), "{page}");
+        assert!(page.contains(">3.10 s<"), "{page}");
+    }
+
+    #[test]
     fn user_input_is_escaped() {
         let mut record = example_record();
         record.label = Some("</script><b>bold".to_owned());

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::super::format::{duration_us, percent, rate};
 use super::super::model::device;
-use crate::record::{Record, StageRecord};
+use crate::record::{LatencySummary, Record, StageRecord};
 
 /// A table of the HTML report.
 #[derive(Debug, Serialize)]
@@ -53,7 +53,7 @@ impl Cell {
 
 /// Returns the table of the stages of a record, one per row.
 pub(in crate::report) fn stages(record: &Record) -> Table {
-    loop_table(record.stages.iter().map(loop_row).collect())
+    loop_table(record.stages.iter())
 }
 
 /// Returns the table of the wait events of the sessions, if they were sampled.
@@ -78,46 +78,48 @@ pub(in crate::report) fn waits(record: &Record) -> Option<Table> {
     })
 }
 
-/// Returns a table with the columns of [`loop_row`].
-pub(in crate::report) fn loop_table(rows: Vec<Vec<Cell>>) -> Table {
-    Table {
-        title: "Stages",
-        head: vec![
-            "stage",
-            "sessions",
-            "rows/s",
-            "tx/s",
-            "p50",
-            "p99",
-            "max",
-            "read MB/s",
-            "write MB/s",
-            "busy",
-        ],
-        words: 1,
-        rows,
-        note: None,
+/// Returns a table of session loops, one per row.
+pub(in crate::report) fn loop_table<'a>(
+    stages: impl Iterator<Item = &'a StageRecord> + Clone,
+) -> Table {
+    let has_response = stages.clone().any(|stage| stage.session_loop.response_us.is_some());
+    let mut head = vec!["stage", "sessions", "rows/s", "tx/s"];
+    if has_response {
+        head.extend(["response p50", "response p99", "response max"]);
+        head.extend(["service p50", "service p99", "service max"]);
+    } else {
+        head.extend(["p50", "p99", "max"]);
     }
+    head.extend(["read MB/s", "write MB/s", "busy"]);
+    let rows = stages.map(|stage| loop_row(stage, has_response)).collect();
+    Table { title: "Stages", head, words: 1, rows, note: None }
 }
 
 /// Returns the row of one stage.
-pub(in crate::report) fn loop_row(stage: &StageRecord) -> Vec<Cell> {
-    let latency = |pick: fn(&crate::record::LatencySummary) -> f64| {
-        let latency =
-            stage.session_loop.response_us.as_ref().or(stage.session_loop.service_us.as_ref());
-        Cell::number(latency.map_or_else(|| "–".to_owned(), |latency| duration_us(pick(latency))))
-    };
+fn loop_row(stage: &StageRecord, has_response: bool) -> Vec<Cell> {
     let device = device(stage);
-    vec![
+    let mut row = vec![
         Cell::word(stage.name.clone()),
         Cell::number(stage.sessions.to_string()),
         Cell::number(rate(stage.throughput.rows_per_s)),
         Cell::number(rate(stage.throughput.transactions_per_s)),
-        latency(|latency| latency.p50),
-        latency(|latency| latency.p99),
-        latency(|latency| latency.max),
+    ];
+    if has_response {
+        row.extend(latencies(stage.session_loop.response_us.as_ref()));
+    }
+    row.extend(latencies(stage.session_loop.service_us.as_ref()));
+    row.extend([
         Cell::mb_s(device.map(|device| device.read_mb_s)),
         Cell::mb_s(device.map(|device| device.write_mb_s)),
         Cell::share(device.map(|device| device.busy_share)),
-    ]
+    ]);
+    row
+}
+
+/// Median, 99th percentile and maximum.
+fn latencies(found: Option<&LatencySummary>) -> [Cell; 3] {
+    let text = |pick: fn(&LatencySummary) -> f64| {
+        Cell::number(found.map_or_else(|| "–".to_owned(), |latency| duration_us(pick(latency))))
+    };
+    [text(|latency| latency.p50), text(|latency| latency.p99), text(|latency| latency.max)]
 }

@@ -41,20 +41,30 @@ fn is_default(plan: &Plan, cpus: u32) -> bool {
 /// Builds the commands of hints for one workload and server.
 pub(in crate::report) struct Commands<'a> {
     workload: &'a str,
-    /// Without it, the command would measure the embedded server instead of this one.
-    server: &'static str,
-    /// Stands for the options of the run, if it had any.
-    options: &'static str,
+    /// Without it, the command would measure another server.
+    server: &'a str,
+    /// The options of the run and those of its server; `…` stands for options that are unknown here.
+    options: String,
+    store: &'a str,
 }
 
 impl<'a> Commands<'a> {
-    pub(in crate::report) fn of(summary: &Summary<'a>) -> Self {
+    pub(in crate::report) fn of(
+        summary: &Summary<'a>,
+        server: Option<&'a str>,
+        store: &'a str,
+    ) -> Self {
         let record = summary.record;
-        let server = if record.target.embedded { "" } else { " -d …" };
         let cpus = u32::try_from(record.client.machine.cpus).unwrap_or(u32::MAX);
-        let is_plain = server.is_empty() && is_default(&record.plan, cpus);
-        let options = if is_plain { "" } else { " …" };
-        Self { workload: &record.workload, server, options }
+        let is_plain = is_default(&record.plan, cpus);
+        let (server, options) = match (server, record.target.embedded) {
+            (Some(server), _) if is_plain => (server, server.to_owned()),
+            (Some(server), _) => (server, format!(" …{server}")),
+            (None, true) if is_plain => ("", String::new()),
+            (None, true) => ("", " …".to_owned()),
+            (None, false) => (" -d …", " …".to_owned()),
+        };
+        Self { workload: &record.workload, server, options, store }
     }
 
     /// The same run with another option.
@@ -65,6 +75,11 @@ impl<'a> Commands<'a> {
     /// Another command on the same server.
     pub(in crate::report) fn other(&self, command: &str, purpose: &'static str) -> Hint {
         Hint::new(format!("{command}{}", self.server), purpose)
+    }
+
+    /// The page of the run.
+    pub(in crate::report) fn page(&self) -> Hint {
+        Hint::new(format!("riops report last{}", self.store), "an HTML page of this run")
     }
 }
 
@@ -86,9 +101,4 @@ pub(in crate::report) fn scaling(summary: &Summary<'_>, commands: &Commands<'_>)
         }
         _ => Vec::new(),
     }
-}
-
-/// The page of the run.
-pub(in crate::report) fn page_of_run() -> Hint {
-    Hint::new("riops report last", "an HTML page of this run")
 }

@@ -18,7 +18,9 @@ pub(in crate::report) fn nodes(block: &mut Block, stage: &StageRecord) {
     }
     let width = stage.session_loop.nodes.iter().map(|node| node.node.len()).max().unwrap_or(0);
     for (position, node) in stage.session_loop.nodes.iter().enumerate() {
-        block.line(if position == 0 { "nodes" } else { "" }, &node_text(node, width));
+        let label = if stage.session_loop.response_us.is_some() { "service " } else { "" };
+        let text = node_text(node, width, label);
+        block.line(if position == 0 { "nodes" } else { "" }, &text);
         for outage in &node.outages {
             block.line("", &outage_text(outage));
         }
@@ -33,15 +35,16 @@ pub(in crate::report) fn nodes(block: &mut Block, stage: &StageRecord) {
     }
 }
 
-fn node_text(node: &NodeRecord, width: usize) -> String {
+/// `label` precedes the percentiles, which are those of the service time.
+fn node_text(node: &NodeRecord, width: usize, label: &str) -> String {
     let mut parts = vec![
         format!("{:<width$}  {}", node.node, number_of(node.sessions, "session")),
         format!("{} tx/s", rate(node.transactions_per_s)),
         percent(node.share),
     ];
     if let Some(latency) = &node.service_us {
-        parts.push(format!("p50 {}", duration_us(latency.p50)));
-        parts.push(format!("p99 {}", duration_us(latency.p99)));
+        parts.push(format!("{label}p50 {}", duration_us(latency.p50)));
+        parts.push(format!("{label}p99 {}", duration_us(latency.p99)));
     }
     if node.down {
         parts.push("DOWN at the end".to_owned());
@@ -52,15 +55,17 @@ fn node_text(node: &NodeRecord, width: usize) -> String {
     parts.extend(
         pause.map(|pause| format!("{} without a successful transaction", duration_us(pause * 1e6))),
     );
-    for (number, what) in [
-        (node.errors, "error"),
-        (node.retries, "retry"),
-        (node.reconnects, "reconnect"),
-        (node.unknown_commits, "unknown commit"),
-    ] {
+    for (number, what) in
+        [(node.errors, "error"), (node.retries, "retry"), (node.reconnects, "reconnect")]
+    {
         if number > 0 {
             parts.push(number_of(number, what));
         }
+    }
+    if node.unknown_commits > 0 {
+        // The other counts are those of the measurement.
+        let unknown = number_of(node.unknown_commits, "unknown commit");
+        parts.push(format!("{unknown} including warm-up and drain"));
     }
     let usage = node.usage.unwrap_or_default();
     for (figure, what) in [

@@ -92,7 +92,7 @@ fn dead_rows(block: &mut Block, stage: &StageRecord) {
     };
     if versions.updated > 0 && versions.dead as f64 >= DEAD_SHARE * versions.updated as f64 {
         let text = format!(
-            "{} in the tables at the end; {} updates, {} of them HOT; {}",
+            "{} in the tables at the end; {} updates including warm-up and drain, {} of them HOT; {}",
             super::super::count(versions.dead),
             super::super::count(versions.updated),
             percent(versions.hot_updated as f64 / versions.updated as f64),

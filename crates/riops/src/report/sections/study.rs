@@ -23,13 +23,19 @@ pub(in crate::report) fn study(block: &mut Block, summaries: &[Summary<'_>], hea
     if has_sides {
         titles.push(("loop", Align::Left));
     }
-    titles.extend([
-        ("rows/s", Align::Right),
-        ("", Align::Optional),
-        ("p50", Align::Right),
-        ("p99", Align::Right),
-        ("bottleneck", Align::Left),
-    ]);
+    titles.extend([("rows/s", Align::Right), ("", Align::Optional)]);
+    let has_response =
+        summaries.iter().any(|summary| summary.stage.session_loop.response_us.is_some());
+    if has_response {
+        titles.extend([
+            ("response p50", Align::Right),
+            ("response p99", Align::Right),
+            ("service p99", Align::Right),
+        ]);
+    } else {
+        titles.extend([("p50", Align::Right), ("p99", Align::Right)]);
+    }
+    titles.push(("bottleneck", Align::Left));
     let mut table = Columns::new(titles);
     for summary in summaries {
         let stage = summary.stage;
@@ -44,10 +50,19 @@ pub(in crate::report) fn study(block: &mut Block, summaries: &[Summary<'_>], hea
         cells.extend([
             rate(rows_per_s(stage)),
             bar(rows_per_s(stage) / most.max(f64::MIN_POSITIVE)),
-            latency(stage, |latency| latency.p50),
-            latency(stage, |latency| latency.p99),
-            bottleneck_word(summary).to_owned(),
         ]);
+        let (service, response) =
+            (stage.session_loop.service_us.as_ref(), stage.session_loop.response_us.as_ref());
+        if has_response {
+            cells.extend([
+                latency(response, |latency| latency.p50),
+                latency(response, |latency| latency.p99),
+            ]);
+        } else {
+            cells.push(latency(service, |latency| latency.p50));
+        }
+        cells
+            .extend([latency(service, |latency| latency.p99), bottleneck_word(summary).to_owned()]);
         table.row(cells);
     }
     block.table(headline, &table);
@@ -62,9 +77,8 @@ fn name(stage: &StageRecord) -> String {
     stage.session_loop.method.clone().or_else(batch).unwrap_or_default()
 }
 
-fn latency(stage: &StageRecord, pick: fn(&LatencySummary) -> f64) -> String {
-    let service = stage.session_loop.service_us.as_ref();
-    service.map_or_else(String::new, |latency| duration_us(pick(latency)))
+fn latency(found: Option<&LatencySummary>, pick: fn(&LatencySummary) -> f64) -> String {
+    found.map_or_else(String::new, |latency| duration_us(pick(latency)))
 }
 
 /// Database time of all sessions, as a share of the wallclock time.
@@ -110,6 +124,27 @@ fn bar(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::example_record;
+
+    #[test]
+    fn with_a_rate_the_table_shows_response_times_beside_the_service_time() {
+        let mut record = example_record();
+        record.stages.push(record.stages[0].clone());
+        let table = |record: &crate::record::Record| {
+            let mut block = Block::new(usize::MAX);
+            study(&mut block, &Summary::of_each(record), "RIOPS");
+            block.finish()
+        };
+        assert!(!table(&record).contains("response"), "{}", table(&record));
+        for stage in &mut record.stages {
+            let mut response = stage.session_loop.service_us.clone().unwrap();
+            (response.p50, response.p99) = (2_850_000.0, 3_100_000.0);
+            stage.session_loop.response_us = Some(response);
+        }
+        let text = table(&record);
+        assert!(text.contains("response p50  response p99  service p99"), "{text}");
+        assert!(text.contains("2.85 s") && text.contains("3.10 s"), "{text}");
+    }
 
     #[test]
     fn bars_are_as_long_as_their_share_and_never_nothing() {

@@ -3,7 +3,7 @@
 use super::super::block::Block;
 use super::super::format::count;
 use super::super::model::Summary;
-use super::super::sections::next::{Commands, Hint, page_of_run};
+use super::super::sections::next::{Commands, Hint};
 use super::common::{Counted, rows_text, ysql_bench};
 use super::{DatasetWords, Words};
 use crate::plan::{Contents, LoadDataset, LoadRun, Method};
@@ -73,7 +73,7 @@ impl Words for LoadRun {
         vec![
             commands.other("riops run point", "read its rows by primary key"),
             commands.other("riops verify load", "check that the table is complete"),
-            page_of_run(),
+            commands.page(),
         ]
     }
 }

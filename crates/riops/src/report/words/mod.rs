@@ -12,7 +12,7 @@ use super::block::Block;
 use super::interval::interval_line;
 use super::model::Summary;
 use super::page::table::{Table, stages};
-use super::sections::next::{Commands, Hint, page_of_run, scaling};
+use super::sections::next::{Commands, Hint, scaling};
 use crate::plan::work::{dispatch_dataset, dispatch_work};
 use crate::plan::{DatasetPlan, Plan, WorkPlan};
 use crate::record::{Point, Record, StageRecord};
@@ -86,7 +86,7 @@ pub(super) trait Words {
     fn next_steps(&self, summary: &Summary<'_>, commands: &Commands<'_>) -> Vec<Hint> {
         let mut hints = scaling(summary, commands);
         hints.extend(self.variants(commands));
-        hints.push(page_of_run());
+        hints.push(commands.page());
         hints
     }
 
@@ -96,8 +96,8 @@ pub(super) trait Words {
     }
 
     /// One interval as a line of a log.
-    fn interval_line(&self, point: &Point, _: &Plan) -> String {
-        interval_line(point)
+    fn interval_line(&self, point: &Point, plan: &Plan) -> String {
+        interval_line(point, plan)
     }
 
     /// The tables of an HTML page.

@@ -68,8 +68,9 @@ impl Words for OltpRun {
             ("total time".to_owned(), format!("{seconds:.4} s")),
         ];
         if let Some((latency, sum)) = latency(stage) {
+            let has_response = stage.session_loop.response_us.is_some();
             lines.push((
-                "latency".to_owned(),
+                if has_response { "response time" } else { "latency" }.to_owned(),
                 format!(
                     "min {} · avg {} · max {} · {} {} · sum {sum:.3} s",
                     duration_us(latency.min),

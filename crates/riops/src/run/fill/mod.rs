@@ -9,7 +9,7 @@ use super::settle::{
     changes, checks_or_reason, connect_with_retries, interrupt_after, not_verified,
 };
 use super::stage::LoopStage;
-use crate::dataset::{DatasetError, Entry, Registry};
+use crate::dataset::{DatasetError, Entry, Holders, Registry};
 use crate::engine::SessionError;
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, LoadDataset, LoadRun, Method, PlanError};
@@ -55,7 +55,7 @@ impl Fill {
             require_files(&mut active.control, &load.files(sessions), &active.server)?;
         }
         let mut registry = Registry::new(&mut active.control, NAME);
-        registry.lock(true)?;
+        registry.lock(true, &mut |text| active.observer.notice(text))?;
         registry.ensure()?;
         self.install(&mut registry).inspect_err(|_| {
             // The registry may have been created only for this load.
@@ -146,7 +146,7 @@ fn begin_table(active: &mut ActiveRun<'_>, load: &Load) -> Result<Entry, RunErro
     let dataset = load.dataset(active.environment.facts.flavor);
     let id = registry.begin(&dataset).with_context(|| "cannot create the table".to_owned())?;
     let entry = registry.entry()?.filter(|entry| entry.id == id);
-    let entry = entry.ok_or(DatasetError::InUse(NAME))?;
+    let entry = entry.ok_or(DatasetError::InUse { workload: NAME, holders: Holders::default() })?;
     registry
         .begin_run(&active.id.to_string(), &entry.id)
         .with_context(|| "cannot insert the load into table \"riops.run\"".to_owned())?;

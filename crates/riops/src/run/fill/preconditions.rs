@@ -40,7 +40,7 @@ pub(super) fn require_no_loaded_table(
         State::Loading => "contains rows of an interrupted load".to_owned(),
     };
     Err(RunError::Precondition(format!(
-        "table \"riops.{table}\" already {contents}, and loading the same ids would fail with duplicate keys: drop it with --drop or riops cleanup load, or check it with riops verify load"
+        "table \"riops.{table}\" already {contents}, and loading the same ids would fail with duplicate keys: drop it with --drop or `riops cleanup load`, or check it with `riops verify load`"
     )))
 }
 

@@ -40,7 +40,7 @@ impl TableLocation {
             }
             let admin = &mut active.control;
             // The lock is held until this connection is closed. By then the run is connected to its database.
-            database::lock(admin)?;
+            database::lock(admin, &mut |text| active.observer.notice(text))?;
             drop_leftovers(admin)?;
             // Not interruptible, because an interrupt could leave the database behind.
             admin.set_interrupt(&Interrupt::new());
@@ -70,7 +70,7 @@ impl TableLocation {
             index_bytes: None,
         };
         let mut registry = Registry::new(&mut control, NAME);
-        registry.lock(true)?;
+        registry.lock(true, &mut |_| {})?;
         registry.ensure()?;
         if registry.owns(TABLE)? == Some(false) {
             registry.drop_registry_if_empty()?;
@@ -103,9 +103,9 @@ impl TableLocation {
             (CbcPlace::Database, _) => drop_own(&mut connection, &self.run)?,
             (CbcPlace::Schema, Some(id)) => {
                 let mut registry = Registry::new(&mut connection, NAME);
-                match registry.lock(true) {
+                match registry.lock(true, &mut |_| {}) {
                     // The session that holds the lock has dropped the table of this run first.
-                    Err(DatasetError::InUse(_)) => {}
+                    Err(DatasetError::InUse { .. }) => {}
                     locked => {
                         locked?;
                         registry.drop_unfinished(id)?;

@@ -245,7 +245,7 @@ impl Runner for Steps {
             && let Err(error) = location.drop(plan)
         {
             observer.left_behind(&format!(
-                "cannot drop the objects created by the run: {error}; drop them with: riops cleanup cbc"
+                "cannot drop the objects created by the run: {error}; drop them with `riops cleanup cbc`"
             ));
         }
     }

@@ -103,12 +103,25 @@ impl ConnInfo {
         Self::from_settings(Settings::new(), &environment)
     }
 
-    /// Returns whether the `PG*` variables specify a server or a database.
+    /// Returns whether the `PG*` variables specify a server, a database or a role. The others, such as
+    /// `PGPASSWORD` and `PGSSLMODE`, only describe a connection.
     #[must_use]
     pub fn is_in_environment(environment: impl Fn(&str) -> Option<String>) -> bool {
-        ["PGHOST", "PGHOSTADDR", "PGSERVICE", "PGDATABASE"]
+        ["PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGSERVICE"]
             .iter()
             .any(|name| environment(name).is_some_and(|value| !value.is_empty()))
+    }
+
+    /// Returns a connection string with `***` in place of each password; `None` if it cannot be parsed, so
+    /// that any part of it may be a password.
+    #[must_use]
+    pub fn without_password(text: &str) -> Option<String> {
+        text::without_password(text).ok()
+    }
+
+    /// Sets the password for all servers.
+    pub fn set_password(&mut self, password: String) {
+        self.password = Some(password);
     }
 
     /// Returns the settings for a connection through the Unix socket in `folder`.

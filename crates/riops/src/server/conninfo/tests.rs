@@ -130,6 +130,11 @@ fn takes_missing_settings_from_the_environment() {
     assert!(!info.is_local());
     assert!(ConnInfo::is_in_environment(&environment));
     assert!(!ConnInfo::is_in_environment(|_| None));
+    for name in ["PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGSERVICE"] {
+        assert!(ConnInfo::is_in_environment(with(&[(name, "1")])), "{name}");
+        assert!(!ConnInfo::is_in_environment(with(&[(name, "")])), "{name}");
+    }
+    assert!(!ConnInfo::is_in_environment(with(&[("PGPASSWORD", "x"), ("PGSSLMODE", "disable")])));
     // The connection string takes precedence.
     let info = ConnInfo::parse("host=h port=8", &environment).unwrap();
     assert_eq!(info.address(), "h:8");
@@ -262,4 +267,26 @@ fn the_default_revocation_list_is_used_if_it_exists_and_no_other_is_set() {
     assert_eq!(files(&[("sslcrldir", "lists")]), (None, Some("lists".into())));
     // A given file is used even if it is missing, which is an error later.
     assert_eq!(files(&[("sslcrl", "missing")]), (Some("missing".into()), None));
+}
+
+#[test]
+fn a_password_is_hidden_in_every_form_of_a_connection_string() {
+    for (text, shown) in [
+        (
+            "postgresql://me:secret@h:1,k/db?sslmode=disable",
+            "postgresql://me:***@h:1,k/db?sslmode=disable",
+        ),
+        ("postgres://me:a%40@h", "postgres://me:***@h"),
+        ("postgresql://h/db?user=me&password=secret", "postgresql://h/db?user=me&password=***"),
+        ("postgresql://h/db?p%61ssword=secret", "postgresql://h/db?p%61ssword=***"),
+        ("postgresql://me@h/db", "postgresql://me@h/db"),
+        ("host=h password='se cret' user=me", "host=h password=*** user=me"),
+        ("dbname=postgresql://me:secret@h/db port=1", "dbname=postgresql://me:***@h/db port=1"),
+        ("host=h options='-c a=b' password=x", "host=h options='-c a=b' password=***"),
+        ("host=h  user=me", "host=h  user=me"),
+        ("bench", "bench"),
+    ] {
+        assert_eq!(ConnInfo::without_password(text).as_deref(), Some(shown), "{text}");
+    }
+    assert_eq!(ConnInfo::without_password("host=h password=a b"), None);
 }

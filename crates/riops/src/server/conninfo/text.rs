@@ -6,6 +6,9 @@ use percent_encoding::percent_decode_str;
 
 use super::error::ConnInfoError;
 
+/// Shown instead of a password.
+const HIDDEN: &str = "***";
+
 /// Settings by their libpq names.
 pub(super) type Settings = BTreeMap<String, String>;
 
@@ -30,6 +33,71 @@ pub(super) fn parse(text: &str) -> Result<Settings, ConnInfoError> {
         ));
     }
     Ok(Settings::from([("dbname".to_owned(), text.to_owned())]))
+}
+
+/// Returns a connection string with `***` in place of each password.
+pub(super) fn without_password(text: &str) -> Result<String, ConnInfoError> {
+    let text = text.trim();
+    let settings = parse(text)?;
+    if let Some(rest) = without_scheme(text) {
+        let scheme = text.strip_suffix(rest).unwrap_or_default();
+        return Ok(format!("{scheme}{}", url_without_password(rest)));
+    }
+    let mut is_changed = false;
+    let mut shown = Vec::new();
+    for (name, value) in settings {
+        let hidden = hidden_value(&name, &value);
+        is_changed |= hidden.is_some();
+        let value = hidden.unwrap_or(value).replace('\\', "\\\\").replace('\'', "\\'");
+        let is_plain = !value.is_empty() && !value.contains([' ', '\\']);
+        shown.push(if is_plain { format!("{name}={value}") } else { format!("{name}='{value}'") });
+    }
+    Ok(if is_changed { shown.join(" ") } else { text.to_owned() })
+}
+
+/// Returns what is shown instead of a value; `None` if it contains no password.
+fn hidden_value(name: &str, value: &str) -> Option<String> {
+    match name {
+        "password" | "sslpassword" => Some(HIDDEN.to_owned()),
+        // The name of the database may be a connection string.
+        "dbname" if is_connection_string(value) => {
+            let shown = without_password(value).unwrap_or_else(|_| HIDDEN.to_owned());
+            Some(shown).filter(|shown| shown != value)
+        }
+        _ => None,
+    }
+}
+
+fn url_without_password(rest: &str) -> String {
+    let (place, query) = rest.split_once('?').unzip();
+    let place = place.unwrap_or(rest);
+    let (authority, database) = place.split_once('/').unzip();
+    let authority = authority.unwrap_or(place);
+    let (login, hosts) = authority.rsplit_once('@').unzip();
+    let user = login.and_then(|login| login.split_once(':')).map(|(user, _)| user);
+    let mut shown = match (user, hosts) {
+        (Some(user), Some(hosts)) => format!("{user}:{HIDDEN}@{hosts}"),
+        _ => authority.to_owned(),
+    };
+    if let Some(database) = database {
+        shown = format!("{shown}/{database}");
+    }
+    let pair = |pair: &str| match pair.split_once('=') {
+        Some((name, value)) => {
+            let (decoded_name, decoded_value) = (decoded(name), decoded(value));
+            let hidden = decoded_name.and_then(|name| Ok(hidden_value(&name, &decoded_value?)));
+            match hidden {
+                Ok(None) => pair.to_owned(),
+                _ => format!("{name}={HIDDEN}"),
+            }
+        }
+        None => pair.to_owned(),
+    };
+    if let Some(query) = query {
+        let pairs: Vec<_> = query.split('&').map(pair).collect();
+        shown = format!("{shown}?{}", pairs.join("&"));
+    }
+    shown
 }
 
 fn without_scheme(text: &str) -> Option<&str> {

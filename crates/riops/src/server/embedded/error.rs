@@ -65,7 +65,7 @@ pub enum EmbeddedError {
     },
     /// The running server has other settings.
     #[error(
-        "the embedded server is already running with {running}, not {requested}; stop it first (riops server stop)"
+        "the embedded server is already running with {running}, not {requested}; stop it first with `riops server stop`"
     )]
     SettingsConflict {
         /// The setting of the running server.
@@ -79,7 +79,7 @@ pub enum EmbeddedError {
     )]
     InUse,
     /// The server is not running.
-    #[error("the embedded server is not running; start it with: riops server start")]
+    #[error("the embedded server is not running; start it with `riops server start`")]
     NotRunning,
     /// The path of the socket exceeds the limit of the operating system.
     #[error("the socket directory \"{0}\" exceeds the maximum length of a socket path")]

@@ -7,9 +7,12 @@ use super::rows::{binary_piece, binary_row_bytes};
 use crate::plan::{Contents, LoadDataset};
 use crate::server::Flavor;
 use crate::workload::check::{Check, Ledger};
-use crate::workload::tables::{CopySource, Dataset, Job, Table};
+use crate::workload::tables::{CopySource, Dataset, Footprint, Job, Table};
 use crate::workload::texts::Texts;
 use crate::workload::{NON_TRANSACTIONAL, fill};
+
+/// Length in characters up to which the length of a text is stored in one byte.
+const SHORT_TEXT_MAX: u64 = 126;
 
 const CREATE_TABLE: &str = include_str!("../../../../../sql/load/create_table.sql");
 const CREATE_TABLE_YUGABYTEDB: &str =
@@ -140,6 +143,7 @@ impl LoadTable {
         let settings = self.dataset.non_transactional.then(|| NON_TRANSACTIONAL.to_owned());
         Dataset {
             parameters: serde_json::to_value(&self.dataset).unwrap_or_default(),
+            footprint: self.footprint(),
             probes: Vec::new(),
             settings: settings.into_iter().collect(),
             tables: vec![Table {
@@ -152,6 +156,13 @@ impl LoadTable {
                 rows,
             }],
         }
+    }
+
+    /// Estimates the size of the table. A text is preceded by its length in one or four bytes.
+    fn footprint(&self) -> Footprint {
+        let characters = u64::from(self.dataset.field_length);
+        let length_bytes = if characters <= SHORT_TEXT_MAX { 1 } else { 4 };
+        Footprint::of_table(self.dataset.rows, 4 + 4 * (characters + length_bytes), 1)
     }
 
     /// Returns the number of rows of each range of ids except the last.

@@ -9,7 +9,7 @@ use crate::server::Flavor;
 use crate::workload::check::{Check, Ledger};
 use crate::workload::fill;
 use crate::workload::keys::{Purpose, stream};
-use crate::workload::tables::{CopySource, Dataset, Job, Table};
+use crate::workload::tables::{CopySource, Dataset, Footprint, Job, Table};
 
 const CREATE_TABLE: &str = include_str!("../../../../../sql/oltp/create_table.sql");
 const CREATE_TABLE_YUGABYTEDB: &str =
@@ -42,14 +42,20 @@ pub(super) fn filled(dataset: &OltpDataset, flavor: Flavor) -> Dataset {
     if dataset.serial_cache_size == 0 && flavor == Flavor::YugabyteDb {
         dataset.serial_cache_size = SERIAL_CACHE_YUGABYTEDB;
     }
+    let indexes = 1 + u64::from(dataset.create_secondary);
+    let footprint = Footprint::of_table(dataset.table_size, COLUMNS_BYTES, indexes);
     let tables = (1..=dataset.tables).map(|number| table(&dataset, flavor, number)).collect();
     Dataset {
         parameters: serde_json::to_value(&dataset).unwrap_or_default(),
         probes: Vec::new(),
         settings: Vec::new(),
+        footprint: footprint.times(dataset.tables.into()),
         tables,
     }
 }
+
+/// Bytes of the columns of a row: two integers, and two texts of fixed length after their length.
+const COLUMNS_BYTES: u64 = 4 + 4 + 121 + 61;
 
 fn table(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Table {
     let name = format!("{}.sbtest{number}", dataset.schema);

@@ -12,7 +12,7 @@ use super::access::{Access, AccessPath};
 use super::check::{Check, Ledger};
 use super::keys::{Purpose, RangePicker, stream};
 use super::routines::Routines;
-use super::tables::{Dataset, Table, Zero};
+use super::tables::{Dataset, Footprint, Table, Zero};
 use super::transaction::with_literals;
 use super::values::BIGINT_OID;
 use super::{
@@ -21,6 +21,7 @@ use super::{
 };
 use crate::plan::{Layout, LoopSide, Plan, PlanError, Protocol, RowsDataset, RowsRun};
 use crate::server::Flavor;
+use crate::units::BLOCK_BYTES;
 use generator::{RowsGenerator, TableStatements};
 use load::table_name;
 use server_loop::RowsLoop;
@@ -64,6 +65,17 @@ pub struct Rows {
 }
 
 impl Rows {
+    /// Estimates the size of the tables: the columns are two numbers, and the filler after its length.
+    fn footprint(&self) -> Footprint {
+        let RowsDataset { rows, tables, filler, layout, .. } = &self.dataset;
+        let each = Footprint::of_table(*rows, 8 + 8 + 4 + u64::from(*filler), 1);
+        let tables_bytes = match layout {
+            Layout::Packed => each.tables_bytes,
+            Layout::Block => rows.saturating_mul(BLOCK_BYTES),
+        };
+        Footprint { tables_bytes, ..each }.times(u64::from(*tables))
+    }
+
     /// Creates the workload with these parameters, for PostgreSQL.
     #[must_use]
     pub fn new(dataset: RowsDataset, run: RowsRun) -> Self {
@@ -310,7 +322,8 @@ impl Workload for Rows {
             .then(|| NON_TRANSACTIONAL.to_owned())
             .into_iter()
             .collect();
-        Dataset { parameters, probes: load::probes(&self.dataset), settings, tables }
+        let probes = load::probes(&self.dataset);
+        Dataset { parameters, probes, settings, tables, footprint: self.footprint() }
     }
 
     fn routines(&self) -> Option<Routines> {

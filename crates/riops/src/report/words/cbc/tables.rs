@@ -2,7 +2,7 @@
 
 use super::super::super::format::{bytes_text, duration_us, percent, rate};
 use super::super::super::model::{cpu_text, device};
-use super::super::super::page::table::{Cell, Table, loop_row, loop_table};
+use super::super::super::page::table::{Cell, Table, loop_table};
 use super::validation;
 use crate::plan::CbcRun;
 use crate::record::{Record, StageRecord};
@@ -58,9 +58,8 @@ fn steps(record: &Record) -> Option<Table> {
 }
 
 fn selects(record: &Record) -> Option<Table> {
-    let loops: Vec<_> = record.stages.iter().filter(|stage| stage.statement.is_none()).collect();
-    let rows: Vec<_> = loops.into_iter().map(loop_row).collect();
-    (!rows.is_empty()).then(|| Table { title: "SELECTs with several sessions", ..loop_table(rows) })
+    let table = loop_table(record.stages.iter().filter(|stage| stage.statement.is_none()));
+    (!table.rows.is_empty()).then_some(Table { title: "SELECTs with several sessions", ..table })
 }
 
 /// Returns the table of the storage validation.

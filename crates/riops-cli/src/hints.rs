@@ -1,0 +1,84 @@
+//! The options that commands in messages repeat: those that select the server and the store.
+//!
+//! The library knows no options. It writes a command in a message between backquotes, and [`Given`] completes
+//! the commands when the message is printed.
+
+/// The options that were given, as text for a shell, each with a leading space.
+#[derive(Debug, Default)]
+pub(crate) struct Given {
+    /// Those that select the server.
+    pub(crate) server: String,
+    /// Those of the embedded server.
+    pub(crate) embedded: String,
+    /// Those that select the store.
+    pub(crate) store: String,
+}
+
+impl Given {
+    /// Adds the options to each command in a message.
+    pub(crate) fn complete(&self, text: &str) -> String {
+        let mut complete = String::with_capacity(text.len());
+        for (position, part) in text.split('`').enumerate() {
+            if position > 0 {
+                complete.push('`');
+            }
+            complete.push_str(part);
+            if position % 2 == 1 {
+                for options in self.options_of(part) {
+                    complete.push_str(options);
+                }
+            }
+        }
+        complete
+    }
+
+    /// The options that a command takes; none for a text that is not a command of riops.
+    fn options_of(&self, command: &str) -> [&str; 2] {
+        let mut words = command.split(' ');
+        match (words.next(), words.next()) {
+            (Some("riops"), Some("prepare" | "cleanup")) => [&self.server, ""],
+            (Some("riops"), Some("run" | "verify" | "doctor")) => [&self.server, &self.store],
+            (Some("riops"), Some("server")) => [&self.embedded, ""],
+            (Some("riops"), Some("runs" | "report")) => ["", &self.store],
+            _ => [""; 2],
+        }
+    }
+}
+
+/// Quotes a word for a shell if necessary.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |each: char| {
+        each.is_ascii_alphanumeric() || "_-+=:,./@%".contains(each) || !each.is_ascii()
+    };
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_in_messages_are_completed_with_the_options_that_they_take() {
+        let given = Given {
+            server: " -d bench".to_owned(),
+            embedded: " --server-port 1".to_owned(),
+            store: " --store s".to_owned(),
+        };
+        for (text, complete) in [
+            ("run `riops prepare rows`, or not", "run `riops prepare rows -d bench`, or not"),
+            (
+                "`riops runs list` or `riops server stop`",
+                "`riops runs list --store s` or `riops server stop --server-port 1`",
+            ),
+            ("`riops run rows`", "`riops run rows -d bench --store s`"),
+            ("of another riops run cbc", "of another riops run cbc"),
+            ("syntax error at `select`", "syntax error at `select`"),
+            ("a lone ` riops run", "a lone ` riops run"),
+        ] {
+            assert_eq!(given.complete(text), complete);
+        }
+    }
+}
