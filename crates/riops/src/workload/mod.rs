@@ -134,6 +134,10 @@ pub trait Workload {
 /// Setting for YugabyteDB: writes each row separately, without a distributed transaction.
 const NON_TRANSACTIONAL: &str = "set yb_disable_transactional_writes = on";
 
+/// Prevents parallel plans. The planner estimates that a range of unknown keys is 0.5 % of the table, and reads
+/// such a range of a large table with parallel workers.
+const NO_PARALLEL_WORKERS: &str = "set max_parallel_workers_per_gather = 0";
+
 /// All statements of a session.
 const ALL_STATEMENTS: Range<usize> = 0..usize::MAX;
 

@@ -12,7 +12,10 @@ use super::check::{Check, Ledger};
 use super::keys::{Purpose, RangePicker, stream};
 use super::tables::Dataset;
 use super::values::{BIGINT_OID, BPCHAR_OID};
-use super::{Build, BuildFor, Describe, PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload};
+use super::{
+    Build, BuildFor, Describe, NO_PARALLEL_WORKERS, PLAN_ONCE, SessionPlan, Stage, Statement, Work,
+    Workload,
+};
 use crate::plan::{OltpDataset, OltpRun, OltpTest, Plan, PlanError, Protocol};
 use crate::server::Flavor;
 use generator::{OltpGenerator, Parts};
@@ -105,7 +108,7 @@ impl Oltp {
             OltpTest::SequentialScan => Vec::new(),
             _ => vec!["set enable_seqscan = off".to_owned()],
         };
-        settings.push("set jit = off".to_owned());
+        settings.extend(["set jit = off", NO_PARALLEL_WORKERS].map(str::to_owned));
         // Only random-ranges combines its ranges with a bitmap, and its plan depends on the parameters.
         if self.run.test == OltpTest::RandomRanges {
             return settings;
@@ -203,10 +206,12 @@ impl Workload for Oltp {
         let kinds = self.kinds();
         let access = |number: u32, kind: Kind| {
             let statement = self.table(number).statement(kind);
-            // Identical ranges would be merged into one.
+            // Identical ranges would be merged into one. The plan of a range depends on its length.
             let literal = |(position, oid): (usize, &u32)| match *oid {
                 BPCHAR_OID => "''".to_owned(),
                 BIGINT_OID => self.run.range_size.to_string(),
+                _ if kind.has_bounds() && position % 2 == 0 => "1".to_owned(),
+                _ if kind.has_bounds() => self.run.range_size.to_string(),
                 _ => (1 + 3 * position).to_string(),
             };
             Some(Access {
@@ -216,6 +221,7 @@ impl Workload for Oltp {
                 rows: 1,
                 expected: self.table(number).expected(kind)?,
                 flavor: self.flavor,
+                parallel_allowed: false,
             })
         };
         (1..=self.dataset.tables)

@@ -16,8 +16,8 @@ use super::tables::{Dataset, Table, Zero};
 use super::transaction::with_literals;
 use super::values::BIGINT_OID;
 use super::{
-    ALL_STATEMENTS, Build, BuildFor, Describe, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage,
-    Statement, Work, Workload, fill,
+    ALL_STATEMENTS, Build, BuildFor, Describe, NO_PARALLEL_WORKERS, NON_TRANSACTIONAL, PLAN_ONCE,
+    SessionPlan, Stage, Statement, Work, Workload, fill,
 };
 use crate::plan::{Layout, LoopSide, Plan, PlanError, Protocol, RowsDataset, RowsRun};
 use crate::server::Flavor;
@@ -51,7 +51,7 @@ const SESSION_SETTINGS: [&str; 5] = [
     "set enable_seqscan = off",
     "set enable_bitmapscan = off",
     "set enable_indexscan = on",
-    "set max_parallel_workers_per_gather = 0",
+    NO_PARALLEL_WORKERS,
     "set jit = off",
 ];
 
@@ -365,6 +365,7 @@ impl Workload for Rows {
                         expected,
                         rows: batch,
                         flavor: self.flavor,
+                        parallel_allowed: false,
                     }
                 })
             })
