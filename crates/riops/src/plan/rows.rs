@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::error::{PlanError, at_least_one, refuse, require_first};
 use super::keys::Distribution;
 use super::policy::{Caches, Protocol, Schedule};
-use super::spec::{Common, DatasetSpec, Spec, StageFacts};
+use super::spec::{Common, DatasetSpec, Mix, Spec, StageFacts};
 
 /// Name of the workload and of its dataset.
 const NAME: &str = "rows";
@@ -456,6 +456,15 @@ impl Spec for RowsRun {
             index_only: self.index_only,
             ..StageFacts::default()
         }
+    }
+
+    fn mix(&self) -> Option<Mix> {
+        (self.reads() && self.updates()).then(|| Mix {
+            operation: "update",
+            percent: self.update_percent,
+            of_rows: self.update_share == UpdateShare::Rows,
+            rows_each: (self.update_batch(), self.batch),
+        })
     }
 
     fn caches(&self) -> Caches {

@@ -18,6 +18,7 @@ mod device;
 mod io;
 mod latency;
 mod machine;
+mod mix;
 mod operation;
 mod probes;
 mod run;
@@ -28,6 +29,7 @@ mod session;
 mod session_loop;
 mod stage;
 mod statement;
+mod steadiness;
 mod target;
 
 pub use access::{AccessRecord, StorageRequests};
@@ -44,6 +46,7 @@ pub use device::{DeviceUse, DiskLimit, DiskRate, Storage};
 pub use io::{IoRecord, Sources};
 pub use latency::LatencySummary;
 pub use machine::{MachineFacts, Memory, Pressure, ReadBytes};
+pub use mix::MixRecord;
 pub use operation::{Effects, OperationRecord};
 pub use probes::{ProbePoint, Sampled, ServerProgress, WaitShare};
 pub use run::{Record, Status};
@@ -54,6 +57,7 @@ pub use session::{Execution, Fairness, SessionOperation, SessionRecord};
 pub use session_loop::LoopRecord;
 pub use stage::{StageRecord, Throughput};
 pub use statement::{StatementBuffers, StatementPlan, StatementRecord, VacuumRates};
+pub use steadiness::SteadinessRecord;
 pub use target::{DatasetRecord, TargetRecord};
 
 /// Version of the record format.

@@ -4,14 +4,17 @@ mod accesses;
 mod client;
 mod io;
 mod latencies;
+mod mix;
 mod nodes;
 mod operations;
 mod parts;
+mod reasons;
 mod run;
 mod session_loop;
 mod sessions;
 mod stage;
 mod statement;
+mod steadiness;
 mod thresholds;
 
 pub use parts::{Ending, Measured, MeasuredStatement, Part, RunContext};

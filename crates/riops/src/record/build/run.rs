@@ -2,6 +2,7 @@
 
 use super::accesses::{access_of_statement, accesses_of, unexpected_path};
 use super::parts::{Ending, Measured, MeasuredStatement, Part, RunContext};
+use super::reasons::unlike_planned;
 use super::session_loop::stage;
 use super::statement::statement;
 use super::thresholds::thresholds_of;
@@ -124,6 +125,9 @@ impl Builder<'_> {
             let what = spec.wrong_replies();
             add(format!("{wrong_replies} replies had {what}"));
         }
+        for reason in unlike_planned(&stage, spec) {
+            add(reason);
+        }
         if plan.strict && stage.client_cpu.as_ref().is_some_and(|cpu| cpu.limited) {
             add("the client was the bottleneck: a worker had no idle time (--strict)".to_owned());
         }
@@ -140,7 +144,11 @@ impl Builder<'_> {
             }
             self.accesses.push(record);
         }
-        self.stages.push(statement(each, self.context.client.shares_machine_with_server));
+        let stage = statement(each, self.context.client.shares_machine_with_server);
+        for reason in unlike_planned(&stage, self.context.plan.work.spec()) {
+            self.reasons.push(format!("{}: {reason}", stage.name));
+        }
+        self.stages.push(stage);
     }
 }
 

@@ -2,7 +2,9 @@
 
 pub(super) mod bottleneck;
 pub(super) mod failures;
+pub(super) mod mix;
 pub(super) mod next;
 pub(super) mod nodes;
 pub(super) mod sources;
+pub(super) mod steadiness;
 pub(super) mod study;
