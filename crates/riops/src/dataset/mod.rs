@@ -5,6 +5,7 @@
 
 mod adopted;
 mod cleanup;
+mod condition;
 pub mod database;
 mod error;
 mod ledger;
@@ -17,6 +18,7 @@ pub mod sysbench;
 mod verify;
 
 pub use cleanup::{Dropped, cleanup};
+pub use condition::{Condition, Extent};
 pub use error::DatasetError;
 pub use ledger::Changes;
 pub use registry::{Entry, Registry, State};

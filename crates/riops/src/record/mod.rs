@@ -11,6 +11,7 @@ mod build;
 mod check;
 mod client;
 mod cluster;
+mod condition;
 mod convert;
 mod counts;
 mod database;
@@ -37,6 +38,7 @@ pub use build::{Ending, Measured, MeasuredStatement, Part, RunContext, build};
 pub use check::{Check, ThresholdRecord, Verdict};
 pub use client::{ClientCpu, ClientRecord};
 pub use cluster::{NodeRecord, NodeUse, OutageRecord};
+pub use condition::{ConditionRecord, FreshCondition};
 pub use counts::{DrainedRecord, ErrorEntry, Outcomes, Queries};
 pub use database::{
     CacheState, Checkpoints, ClientIo, DatabaseCounters, DatabaseUse, LockWaits, RowVersions,

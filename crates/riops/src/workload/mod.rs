@@ -73,6 +73,11 @@ pub trait Workload {
         None
     }
 
+    /// Returns the column by which its transactions choose rows.
+    fn key_column(&self) -> Option<KeyColumn> {
+        None
+    }
+
     /// Returns queries for integers that it needs before the run.
     fn preflight_queries(&self) -> Vec<String> {
         Vec::new()
@@ -129,6 +134,17 @@ pub trait Workload {
     ) -> Option<Vec<Check>> {
         None
     }
+}
+
+/// The column by which transactions choose rows. Its values in each table are consecutive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyColumn {
+    /// Name of the column.
+    pub name: &'static str,
+    /// Smallest value.
+    pub first: i64,
+    /// Number of values.
+    pub keys: u64,
 }
 
 /// Setting for YugabyteDB: writes each row separately, without a distributed transaction.

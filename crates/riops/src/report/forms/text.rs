@@ -5,6 +5,7 @@ use super::super::format::{duration_us, number_of, rate};
 use super::super::latency::latency_text;
 use super::super::model::Summary;
 use super::super::sections::bottleneck::{bottleneck, resources};
+use super::super::sections::condition::condition;
 use super::super::sections::failures::{drained, failures, late, schedule};
 use super::super::sections::mix::{few_transactions, mix};
 use super::super::sections::next::Commands;
@@ -156,6 +157,7 @@ fn details(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
     if let Some(dataset) = &summary.record.target.dataset {
         block.line("dataset", &words::of_dataset(&dataset.parameters).text());
     }
+    condition(block, summary);
     mix(block, summary.record);
     access_paths(block, summary, words);
     if words.own_details(block, summary.record) || summary.record.stages.len() > 1 {

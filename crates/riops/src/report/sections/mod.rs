@@ -1,6 +1,7 @@
 //! Parts of the closing text that every workload shares.
 
 pub(super) mod bottleneck;
+pub(super) mod condition;
 pub(super) mod failures;
 pub(super) mod mix;
 pub(super) mod next;

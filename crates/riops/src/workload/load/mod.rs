@@ -20,8 +20,8 @@ use super::routines::Routines;
 use super::tables::Dataset;
 use super::values::{BIGINT_OID, INT_ARRAY_OID, INT_OID, TEXT_ARRAY_OID, TEXT_OID};
 use super::{
-    ALL_STATEMENTS, Describe, NO_PARALLEL_WORKERS, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan,
-    Stage, Statement, Work, Workload, fill,
+    ALL_STATEMENTS, Describe, KeyColumn, NO_PARALLEL_WORKERS, NON_TRANSACTIONAL, PLAN_ONCE,
+    SessionPlan, Stage, Statement, Work, Workload, fill,
 };
 use crate::plan::{LoadDataset, LoadRun, Method, Plan, Protocol};
 use crate::server::Flavor;
@@ -258,6 +258,10 @@ impl Workload for Load {
 
     fn dataset(&self, flavor: Flavor) -> Dataset {
         LoadTable { flavor, ..self.table.clone() }.filled()
+    }
+
+    fn key_column(&self) -> Option<KeyColumn> {
+        Some(self.table.key_column())
     }
 
     fn before_stage_sql(&self) -> Vec<String> {

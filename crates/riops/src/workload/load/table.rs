@@ -9,7 +9,7 @@ use crate::server::Flavor;
 use crate::workload::check::{Check, Ledger};
 use crate::workload::tables::{CopySource, Dataset, Job, Table};
 use crate::workload::texts::Texts;
-use crate::workload::{NON_TRANSACTIONAL, fill};
+use crate::workload::{KeyColumn, NON_TRANSACTIONAL, fill};
 
 const CREATE_TABLE: &str = include_str!("../../../../../sql/load/create_table.sql");
 const CREATE_TABLE_YUGABYTEDB: &str =
@@ -72,6 +72,10 @@ impl LoadTable {
 
     pub(in crate::workload) fn index(&self) -> String {
         format!("{}_pkey", self.dataset.table_name)
+    }
+
+    pub(in crate::workload) fn key_column(&self) -> KeyColumn {
+        KeyColumn { name: "id", first: 0, keys: self.dataset.rows }
     }
 
     pub(in crate::workload) fn texts(&self) -> Texts {

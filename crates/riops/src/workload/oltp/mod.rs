@@ -13,8 +13,8 @@ use super::keys::{Purpose, RangePicker, stream};
 use super::tables::Dataset;
 use super::values::{BIGINT_OID, BPCHAR_OID};
 use super::{
-    Build, BuildFor, Describe, NO_PARALLEL_WORKERS, PLAN_ONCE, SessionPlan, Stage, Statement, Work,
-    Workload,
+    Build, BuildFor, Describe, KeyColumn, NO_PARALLEL_WORKERS, PLAN_ONCE, SessionPlan, Stage,
+    Statement, Work, Workload,
 };
 use crate::plan::{OltpDataset, OltpRun, OltpTest, Plan, PlanError, Protocol};
 use crate::server::Flavor;
@@ -188,6 +188,10 @@ impl Workload for Oltp {
 
     fn dataset(&self, flavor: Flavor) -> Dataset {
         table::filled(&self.dataset, flavor)
+    }
+
+    fn key_column(&self) -> Option<KeyColumn> {
+        Some(KeyColumn { name: "id", first: 1, keys: self.dataset.table_size })
     }
 
     fn preflight_queries(&self) -> Vec<String> {

@@ -10,7 +10,7 @@ use super::tables::Dataset;
 use super::texts::Texts;
 use super::values::{INT_OID, TEXT_OID};
 use super::{
-    ALL_STATEMENTS, Build, BuildFor, NO_PARALLEL_WORKERS, NON_TRANSACTIONAL, PLAN_ONCE,
+    ALL_STATEMENTS, Build, BuildFor, KeyColumn, NO_PARALLEL_WORKERS, NON_TRANSACTIONAL, PLAN_ONCE,
     SessionPlan, Stage, Statement, Work, Workload, fill,
 };
 use crate::plan::{DatasetPlan, LoadDataset, Plan, PlanError, PointRun, Protocol};
@@ -153,6 +153,10 @@ impl Workload for Point {
 
     fn dataset(&self, flavor: Flavor) -> Dataset {
         LoadTable { flavor, ..self.table.clone() }.filled()
+    }
+
+    fn key_column(&self) -> Option<KeyColumn> {
+        Some(self.table.key_column())
     }
 
     fn dataset_after_run(&self, found: &DatasetPlan) -> Option<DatasetPlan> {

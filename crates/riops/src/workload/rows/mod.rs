@@ -16,8 +16,8 @@ use super::tables::{Dataset, Table, Zero};
 use super::transaction::with_literals;
 use super::values::BIGINT_OID;
 use super::{
-    ALL_STATEMENTS, Build, BuildFor, Describe, NO_PARALLEL_WORKERS, NON_TRANSACTIONAL, PLAN_ONCE,
-    SessionPlan, Stage, Statement, Work, Workload, fill,
+    ALL_STATEMENTS, Build, BuildFor, Describe, KeyColumn, NO_PARALLEL_WORKERS, NON_TRANSACTIONAL,
+    PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill,
 };
 use crate::plan::{Layout, LoopSide, Plan, PlanError, Protocol, RowsDataset, RowsRun};
 use crate::server::Flavor;
@@ -268,6 +268,10 @@ impl Workload for Rows {
         ];
         let used = only_on_yugabytedb.iter().find(|(_, used)| *used);
         used.map(|(option, _)| *option).filter(|_| flavor != Flavor::YugabyteDb)
+    }
+
+    fn key_column(&self) -> Option<KeyColumn> {
+        Some(KeyColumn { name: "mykey", first: 1, keys: self.dataset.rows })
     }
 
     fn before_stage_sql(&self) -> Vec<String> {
