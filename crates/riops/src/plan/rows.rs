@@ -508,6 +508,17 @@ mod tests {
     }
 
     #[test]
+    fn only_a_run_with_reads_and_updates_has_a_mix() {
+        let run = |update_percent| RowsRun { update_percent, batch: 100, ..RowsRun::default() };
+        assert_eq!((run(0).mix(), run(100).mix()), (None, None));
+        let rows = RowsRun { update_batch: Some(7), ..run(20) };
+        let mix = Mix { operation: "update", percent: 20, of_rows: true, rows_each: (7, 100) };
+        assert_eq!(rows.mix(), Some(mix));
+        let share = RowsRun { update_share: UpdateShare::Transactions, ..rows };
+        assert_eq!(share.mix(), Some(Mix { of_rows: false, ..mix }));
+    }
+
+    #[test]
     fn runs_one_stage_for_each_batch_size_and_loop_side() {
         let study = RowsRun {
             batches: vec![1, 100],

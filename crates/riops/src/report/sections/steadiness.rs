@@ -3,10 +3,14 @@
 use super::super::block::Block;
 use super::super::format::rate;
 use super::super::words::Words;
-use crate::record::{Record, StageRecord};
+use crate::record::{Record, StageRecord, Status};
 
 /// The rates at both ends of each stage that was not steady.
 pub(in crate::report) fn steadiness(block: &mut Block, record: &Record, words: &dyn Words) {
+    // The rate of a failed run ends with its failure.
+    if record.status == Status::Failed {
+        return;
+    }
     let mut label = "NOT steady";
     for stage in &record.stages {
         if let Some(text) = unsteady(stage, words) {
@@ -41,7 +45,7 @@ fn unsteady(stage: &StageRecord, words: &dyn Words) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::record::SteadinessRecord;
+    use crate::record::{Status, SteadinessRecord};
     use crate::report::{example_load, example_oltp, example_record, run_text};
 
     fn rising() -> SteadinessRecord {
@@ -65,6 +69,8 @@ mod tests {
         let line = "NOT steady   34,000 rows/s in the first fifth, 287,500 in the last; the mean describes neither\n";
         assert!(text.contains(line), "{text}");
         assert!(text.contains("a longer --warmup or --duration"), "{text}");
+        record.status = Status::Failed;
+        assert!(!run_text(&record, "no", usize::MAX).contains("steady"));
         // The headline of oltp counts transactions.
         let mut record = example_oltp();
         record.stages[0].session_loop.steadiness = Some(rising());
