@@ -5,6 +5,7 @@ create table riops.dataset (
   state text not null check (state in ('loading', 'complete')),
   parameters text not null,
   baseline text,
+  fresh text,
   riops_version text not null,
   started_at timestamptz not null default now(),
   completed_at timestamptz

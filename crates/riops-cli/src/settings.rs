@@ -308,7 +308,7 @@ fn with_fallback(arg: Arg, values: &Values, stop_is_typed: bool) -> Arg {
 
 #[cfg(test)]
 mod tests {
-    use riops::plan::{Plan, Stop};
+    use riops::plan::{Caches, Plan, Stop};
 
     use super::*;
     use crate::args::Command;
@@ -358,6 +358,31 @@ mod tests {
         let plan = plan_of(&["riops", "run", "rows", "-c", "3", &config]);
         assert_eq!((plan.sessions, plan.stop), (3, Stop::Transactions(9)));
         assert_eq!(plan.work.spec().facts().batch, Some(5));
+    }
+
+    #[test]
+    fn cold_is_a_switch_with_an_optional_value() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("riops.toml");
+        let caches = |option: &str, file: &str| {
+            std::fs::write(&path, file).unwrap();
+            let config = format!("--config={}", path.display());
+            let words = ["riops", "run", "rows", &config, option];
+            let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).collect();
+            plan_of(&words).work.spec().caches()
+        };
+        assert_eq!(caches("--cold", ""), Caches::Cold);
+        assert_eq!(caches("--cold=try", ""), Caches::ColdTry);
+        assert_eq!(caches("", "cold = true\n"), Caches::Cold);
+        assert_eq!(caches("", "cold = \"try\"\n"), Caches::ColdTry);
+        assert_eq!(caches("--cold", "cold = false\n"), Caches::Cold);
+        assert_eq!(caches("", "cold = false\n"), Caches::AsFound);
+        // The plans of earlier versions.
+        let plan = serde_json::to_string(&plan_of(&["riops", "run", "rows", "--cold"])).unwrap();
+        assert!(plan.contains(r#""caches":"cold""#), "{plan}");
+        let cbc = plan_of(&["riops", "run", "cbc", "--cold=try"]);
+        assert!(!cbc.work.spec().requires_cold());
+        assert!(plan_of(&["riops", "run", "cbc", "--cold"]).work.spec().requires_cold());
     }
 
     #[test]

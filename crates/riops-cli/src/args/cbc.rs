@@ -8,6 +8,7 @@ use riops::units::{Count, Span};
 
 use super::parsers::{choice, or_default, or_named};
 use super::run::{GraphOptions, RecordOptions, ResultOptions, RunWorkload};
+use super::shared::Cold;
 use super::target::TargetOptions;
 
 /// Measure whole-table block I/O with bulk commands (Complete Block Check)
@@ -34,10 +35,14 @@ pub(crate) struct RunCbc {
     query_duration: Option<Span>,
     #[arg(
         long,
+        value_name = "HOW",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "on",
         help_heading = "Workload",
-        help = "Empty shared buffers (PostgreSQL 17 or later) and, if the server's files are readable, the page cache before SELECT_u1 and SELECT_u2"
+        help = "Empty shared buffers (PostgreSQL 17 or later) and the page cache before SELECT_u1 and SELECT_u2, or with =try as far as permitted"
     )]
-    cold: bool,
+    cold: Option<Cold>,
     #[arg(
         long,
         value_name = "WHERE",
@@ -73,7 +78,8 @@ impl RunWorkload for RunCbc {
             size_gb,
             auto_size,
             place: self.place.unwrap_or_default(),
-            cold: self.cold,
+            cold: self.cold.is_some_and(|cold| cold != Cold::Off),
+            cold_try: self.cold == Some(Cold::Try),
             query_sessions: self.query_sessions.iter().map(number).collect(),
             query_duration_s: self
                 .query_duration

@@ -1,5 +1,7 @@
 //! Options that several commands share. Each is defined once and flattened into its commands.
 
+use std::str::FromStr;
+
 use anyhow::Result;
 use clap::Args;
 use riops::plan::{
@@ -38,10 +40,14 @@ pub(crate) struct KeyOptions {
 pub(crate) struct CacheOptions {
     #[arg(
         long,
+        value_name = "HOW",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "on",
         conflicts_with = "warm",
-        help = "Empty shared buffers (PostgreSQL 17 or later) and, if the server's files are readable, the page cache before each stage"
+        help = "Empty shared buffers (PostgreSQL 17 or later) and the page cache before each stage, or with =try as far as permitted"
     )]
-    cold: bool,
+    cold: Option<Cold>,
     /// Load the dataset into the caches before each stage
     #[arg(long)]
     warm: bool,
@@ -50,9 +56,35 @@ pub(crate) struct CacheOptions {
 impl CacheOptions {
     pub(crate) fn caches(self) -> Caches {
         match (self.cold, self.warm) {
-            (true, _) => Caches::Cold,
+            (Some(Cold::On), _) => Caches::Cold,
+            (Some(Cold::Try), _) => Caches::ColdTry,
             (_, true) => Caches::Warm,
             _ => Caches::AsFound,
+        }
+    }
+}
+
+/// The value of `--cold`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cold {
+    /// The caches must be empty.
+    On,
+    /// The caches are emptied as far as permitted.
+    Try,
+    /// The caches stay as they are.
+    Off,
+}
+
+impl FromStr for Cold {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            // The spellings of a switch, as the environment and a file set it.
+            "on" | "true" | "yes" | "1" => Ok(Self::On),
+            "off" | "false" | "no" | "0" => Ok(Self::Off),
+            "try" => Ok(Self::Try),
+            _ => Err("expected no value, or try".to_owned()),
         }
     }
 }

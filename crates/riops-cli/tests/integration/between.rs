@@ -218,6 +218,31 @@ fn transaction_pooling_requires_an_unprepared_protocol_and_keeps_no_session_stat
 }
 
 #[test]
+fn parallel_plans_through_a_transaction_pool_break_the_access_path() {
+    let database = database("pgbouncer_parallel");
+    let (folder, certificates) = folder_with_certificates("pgbouncer-parallel", &database);
+    let Some(pooler) = pgbouncer(&folder, &database, "transaction", "good", &certificates) else {
+        return;
+    };
+    database.riops("prepare oltp --tables 1 --table-size 20000").expect(0);
+    crate::oltp::prefer_parallel_plans(&database);
+    let run = |port: u16, code| {
+        let url = format!("postgresql://u_trust@127.0.0.1:{port}/pgbouncer_parallel");
+        let line = "run oltp --test sum-scan --range-size 10000 --protocol simple -c 1 --warmup 0";
+        let mut command = command(&format!("{line} --transactions 5 --no-store"));
+        CommandOutput::of(command.env("RIOPS_DATABASE", url)).expect(code)
+    };
+    // riops sends no settings to a pool.
+    run(pooler.port, 3).stderr_contains("Gather");
+    let sql = "alter database pgbouncer_parallel set max_parallel_workers_per_gather = 0";
+    database.connect().execute(sql).unwrap();
+    // The server connections of the pool have the old settings.
+    drop(pooler);
+    let again = pgbouncer(&folder, &database, "transaction", "good", &certificates).unwrap();
+    run(again.port, 0);
+}
+
+#[test]
 fn session_pooling_behaves_like_a_direct_connection() {
     let database = database("pgbouncer_session");
     let (folder, certificates) = folder_with_certificates("pgbouncer-session", &database);

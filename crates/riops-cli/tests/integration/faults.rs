@@ -89,6 +89,35 @@ fn a_full_disk_at_commit_ends_the_run_or_is_counted() {
 }
 
 #[test]
+fn a_run_whose_updates_fail_did_not_execute_its_mix() {
+    let database = prepared("fault_mix");
+    let line = format!("{WORK} --update-percent 50 --transactions 2000 --on-error continue");
+    let kept = database.riops(&line).expect(0).json();
+    let mix = &kept["stages"][0]["mix"];
+    assert_eq!((&mix["unit"], &mix["asked_percent"]), (&"rows".into(), &50.0.into()), "{mix}");
+    assert!((mix["executed_percent"].as_f64().unwrap() - 50.0).abs() < 1.0, "{mix}");
+    fail_every(&database, 1, "23514", BEFORE);
+    let missed = database.riops(&line).expect(3).json();
+    assert_eq!(missed["stages"][0]["mix"]["executed_percent"], 0.0);
+    let reason = missed["verdict"]["reasons"][0].as_str().unwrap();
+    assert_eq!(reason, "updates were 0.0% of the rows, not the requested 50%");
+}
+
+#[test]
+fn a_stage_too_short_for_its_mix_says_so() {
+    let database = prepared("short_mix");
+    let line = "run rows --batch 2000 --update-percent 10 --transactions 3 -c 1 --warmup 0";
+    let run = database.riops(line).expect(0);
+    for text in [
+        "asked 10% of the rows, executed 0.0%",
+        "too short for this mix: 3 transactions",
+        "mean nothing with 3 transactions (fewer than 100)",
+    ] {
+        assert!(run.stdout.contains(text), "{text} is not in:\n{}", run.stdout);
+    }
+}
+
+#[test]
 fn lock_timeouts_count_as_failed_transactions() {
     let database = prepared("fault_locks");
     database.connect().execute("alter database fault_locks set lock_timeout = '20ms'").unwrap();
@@ -97,7 +126,8 @@ fn lock_timeouts_count_as_failed_transactions() {
         .execute("begin; select count(*) from (select 1 from riops.rows_0001 for update)")
         .unwrap();
     let line = format!("{WORK} --update-percent 50 --transactions 60 --on-error continue");
-    let record = database.riops(&line).expect(0).json();
+    // Without any update, the run did not execute the requested mix.
+    let record = database.riops(&line).expect(3).json();
     let [attempted, succeeded, failed, _] = outcomes(&record);
     // Half of the transactions of each session are updates, plus or minus one.
     assert!(attempted == 60 && (28..=32).contains(&succeeded), "{succeeded}");

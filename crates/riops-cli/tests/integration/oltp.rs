@@ -81,6 +81,44 @@ fn every_test_runs_and_passes_verification() {
     assert!(cleaned.stdout.contains("dropped 2 tables"), "{}", cleaned.stdout);
 }
 
+/// Makes the planner prefer parallel index scans in this database.
+pub(crate) fn prefer_parallel_plans(database: &Database) {
+    let settings = [
+        "min_parallel_table_scan_size = 0",
+        "min_parallel_index_scan_size = 0",
+        "parallel_setup_cost = 0",
+        "parallel_tuple_cost = 0",
+        "max_parallel_workers_per_gather = 2",
+        "enable_seqscan = off",
+        "enable_bitmapscan = off",
+    ];
+    let name = &database.conninfo.database;
+    for setting in settings {
+        database.connect().execute(&format!("alter database {name} set {setting}")).unwrap();
+    }
+}
+
+#[test]
+fn no_plan_is_parallel_even_if_the_planner_prefers_it() {
+    let database = database("oltp_parallel");
+    database.riops("prepare oltp --tables 1 --table-size 20000").expect(0);
+    prefer_parallel_plans(&database);
+    let explain = "explain select sum(k) from riops.sbtest1 where id between 1 and 10000";
+    let plan = database.connect().query(explain).unwrap();
+    let plan: String = plan.into_iter().flatten().flatten().collect();
+    assert!(plan.contains("Gather") && plan.contains("Parallel Index Scan"), "{plan}");
+    for test in ["read-only", "sum-scan", "index-scan", "random-points", "sequential-scan"] {
+        let run = database.riops(&format!("run oltp --test {test} {SHORT}")).expect(0).json();
+        assert_eq!(run["verdict"]["valid"], true, "{test}");
+        let accesses = run["accesses"].as_array().unwrap();
+        assert!(!accesses.is_empty(), "{test}");
+        for access in accesses {
+            let found = access["found"].as_str().unwrap();
+            assert!(!found.contains("Gather") && !found.contains("Parallel"), "{test}: {found}");
+        }
+    }
+}
+
 #[test]
 fn every_execution_option_passes_verification() {
     let database = database("oltp_options");

@@ -109,6 +109,21 @@ fn a_run_measures_reads_and_stores_the_record() {
 }
 
 #[test]
+fn the_record_shows_how_the_rate_changed() {
+    let database = prepared("steadiness", "--rows 5000");
+    let line = "run rows --batch 10 -c 1 --duration 1500ms --warmup 0 --interval 100ms";
+    let run = database.riops(&format!("{line} --output json")).expect(0).json();
+    let found = &run["stages"][0]["steadiness"];
+    assert!(found["intervals"].as_u64().unwrap() >= 10, "{found}");
+    assert!(found["steady"].is_boolean(), "{found}");
+    for field in ["first_fifth_rows_per_s", "last_fifth_transactions_per_s"] {
+        assert!(found[field].as_f64().unwrap() > 0.0, "{field}: {found}");
+    }
+    let short = database.riops(&format!("run rows {SHORT} --output json")).expect(0).json();
+    assert!(short["stages"][0].get("steadiness").is_none());
+}
+
+#[test]
 fn verifies_the_updates_in_the_database_after_the_run() {
     let database = prepared("updates", "--rows 3000 --tables 2");
     for (options, percent) in [

@@ -65,19 +65,27 @@ fn cold_runs_miss_and_warm_runs_hit_shared_buffers() {
 }
 
 #[test]
-fn warns_if_the_role_may_not_evict_the_caches() {
+fn a_cold_run_whose_caches_were_not_emptied_is_invalid_unless_trying_is_enough() {
     let database = database("sources_denied");
     database.riops("prepare rows --rows 1000").expect(0);
     let mut connection = database.connect();
     connection.execute("create role sources_reader login; grant usage on schema riops to sources_reader; grant select on all tables in schema riops to sources_reader; revoke create on database sources_denied from public").unwrap();
     let url = database.url.replace("postgres@", "sources_reader@");
-    let mut command =
-        database.command("run rows --batch 10 --transactions 10 --warmup 0 --cold --no-store");
-    command.env("RIOPS_DATABASE", url);
-    let run = CommandOutput::of(&mut command)
-        .expect(0)
-        .stderr_contains("the caches are not as cold as requested");
-    assert!(run.stdout.contains("NOT evicted"), "{}", run.stdout);
+    let run = |option: &str, code| {
+        let line = format!("run rows --batch 10 --transactions 10 --warmup 0 {option} --no-store");
+        let mut command = database.command(&line);
+        command.env("RIOPS_DATABASE", &url);
+        let run = CommandOutput::of(&mut command)
+            .expect(code)
+            .stderr_contains("the caches are not as cold as requested");
+        assert!(run.stdout.contains("NOT evicted"), "{}", run.stdout);
+        run.stdout
+    };
+    let strict = run("--cold", 3);
+    assert!(strict.contains("NO: the caches were not emptied: shared buffers: NOT"), "{strict}");
+    assert!(strict.contains("--cold=try"), "{strict}");
+    run("--cold=try", 0);
+    database.riops("run rows --cold=maybe").expect(2).stderr_contains("expected no value, or try");
 }
 
 #[test]

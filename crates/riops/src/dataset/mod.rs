@@ -5,6 +5,7 @@
 
 mod adopted;
 mod cleanup;
+mod condition;
 pub mod database;
 mod error;
 mod holders;
@@ -20,6 +21,7 @@ pub mod sysbench;
 mod verify;
 
 pub use cleanup::{Dropped, cleanup};
+pub use condition::{Condition, Extent};
 pub use error::DatasetError;
 pub use holders::Holders;
 pub use ledger::Changes;

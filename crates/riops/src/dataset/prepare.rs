@@ -160,7 +160,7 @@ impl Preparation<'_> {
             }
         }
         let id = registry.begin(&dataset)?;
-        match self.fill(&mut registry, &dataset, &id) {
+        match self.fill(&mut registry, &dataset, (&id, flavor)) {
             Ok(loading) => Ok(Prepared::Created {
                 rows: dataset.tables.iter().map(|table| table.rows).sum(),
                 loading,
@@ -201,7 +201,7 @@ impl Preparation<'_> {
         &self,
         registry: &mut Registry<'_>,
         dataset: &Dataset,
-        id: &str,
+        (id, flavor): (&str, Flavor),
     ) -> Result<Duration, DatasetError> {
         let start = Instant::now();
         self.load(&dataset.tables, &dataset.settings)?;
@@ -227,6 +227,9 @@ impl Preparation<'_> {
         if let Some(check) = checks.iter().find(|check| !check.held) {
             let Check { name, expected, found, .. } = check;
             return Err(DatasetError::Wrong(format!("{name}: expected {expected}, found {found}")));
+        }
+        if flavor == Flavor::PostgreSql {
+            registry.note_fresh(id, self.workload)?;
         }
         registry.complete(id, &baseline)?;
         Ok(loading)

@@ -80,11 +80,15 @@ impl<'a> Registry<'a> {
             self.connection.execute(CREATE_REGISTRY)?;
             return Ok(());
         }
-        // Registries of older versions of riops lack this column.
-        let column = "select 1 from pg_attribute
-                       where attrelid = 'riops.run'::regclass and attname = 'effects'";
-        if self.connection.query_value(column)?.is_none() {
-            self.connection.execute("alter table riops.run add column effects text")?;
+        // Registries of older versions of riops lack these columns.
+        for (table, column) in [("riops.run", "effects"), ("riops.dataset", "fresh")] {
+            let exists = format!(
+                "select 1 from pg_attribute where attrelid = '{table}'::regclass and attname = '{column}'"
+            );
+            if self.connection.query_value(&exists)?.is_none() {
+                self.connection
+                    .execute(&format!("alter table {table} add column {column} text"))?;
+            }
         }
         Ok(())
     }

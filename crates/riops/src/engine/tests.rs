@@ -84,6 +84,7 @@ fn access() -> Access {
         rows: 10,
         expected: AccessPath::IndexScan { table: "t".to_owned(), index: "i".to_owned() },
         flavor: Flavor::PostgreSql,
+        parallel_allowed: false,
     }
 }
 

@@ -12,6 +12,7 @@ mod point;
 mod queries;
 mod recorder;
 mod samples;
+mod steadiness;
 mod timeline;
 
 pub use counters::{Counter, Counters};
@@ -25,4 +26,5 @@ pub use point::Point;
 pub use queries::Queries;
 pub use recorder::{Failure, Measured, OperationTotals, Origin, Recorder};
 pub use samples::{SamplePoint, SampleSet, Samples};
+pub use steadiness::{Steadiness, steadiness};
 pub use timeline::Timeline;

@@ -94,6 +94,9 @@ pub struct CbcRun {
     /// Whether the caches are emptied before each of the two selects that are meant to run uncached.
     #[serde(default)]
     pub cold: bool,
+    /// With `cold`: whether the run is valid even if a cache could not be emptied.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cold_try: bool,
     /// Sessions of each query stage; empty: no query stages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub query_sessions: Vec<u32>,
@@ -114,6 +117,7 @@ impl Default for CbcRun {
             auto_size: false,
             place: CbcPlace::Database,
             cold: false,
+            cold_try: false,
             query_sessions: Vec::new(),
             query_duration_s: 120.0,
             keep: false,
@@ -231,6 +235,10 @@ impl Spec for CbcRun {
 
     fn title(&self) -> String {
         format!("{NAME} {} GB", self.size_gb)
+    }
+
+    fn requires_cold(&self) -> bool {
+        self.cold && !self.cold_try
     }
 
     fn needs_dedicated_sessions(&self) -> bool {

@@ -30,7 +30,7 @@ pub use policy::{
 };
 pub use rows::{BLOCK_FILLER, Layout, LoopSide, Order, RowsDataset, RowsRun, UpdateShare};
 pub use run::{Plan, SERIES_POINTS_MAX};
-pub use spec::{Common, DatasetSpec, Spec, StageFacts};
+pub use spec::{Common, DatasetSpec, Mix, Spec, StageFacts};
 pub use spread::Spread;
 pub use threshold::{Metric, Quantity, Threshold, TimeKind};
 pub use work::{DatasetPlan, Member, Parameters, WorkPlan};

@@ -9,7 +9,7 @@ use super::error::{PlanError, refuse};
 use super::keys::Distribution;
 use super::load::validate_field_length;
 use super::policy::Caches;
-use super::spec::{Common, Spec};
+use super::spec::{Common, Mix, Spec};
 
 /// The mix of statements of `run point`; the default is selects only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,6 +129,15 @@ impl Spec for PointRun {
 
     fn dataset(&self) -> Option<&'static str> {
         Some("load")
+    }
+
+    fn mix(&self) -> Option<Mix> {
+        (self.selects() && self.updates()).then_some(Mix {
+            operation: "update",
+            percent: self.op.update_percent,
+            of_rows: false,
+            rows_each: (1, 1),
+        })
     }
 
     fn caches(&self) -> Caches {

@@ -118,8 +118,10 @@ pub enum Caches {
     /// Unchanged.
     #[default]
     AsFound,
-    /// Without the dataset if possible.
+    /// Without the dataset; otherwise the run is invalid.
     Cold,
+    /// Without the dataset, as far as permitted.
+    ColdTry,
     /// With as much of the dataset as fits.
     Warm,
 }

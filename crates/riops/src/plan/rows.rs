@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::error::{PlanError, at_least_one, refuse, require_first};
 use super::keys::Distribution;
 use super::policy::{Caches, Protocol, Schedule};
-use super::spec::{Common, DatasetSpec, Spec, StageFacts};
+use super::spec::{Common, DatasetSpec, Mix, Spec, StageFacts};
 
 /// Name of the workload and of its dataset.
 const NAME: &str = "rows";
@@ -458,6 +458,15 @@ impl Spec for RowsRun {
         }
     }
 
+    fn mix(&self) -> Option<Mix> {
+        (self.reads() && self.updates()).then(|| Mix {
+            operation: "update",
+            percent: self.update_percent,
+            of_rows: self.update_share == UpdateShare::Rows,
+            rows_each: (self.update_batch(), self.batch),
+        })
+    }
+
     fn caches(&self) -> Caches {
         self.caches
     }
@@ -496,6 +505,17 @@ mod tests {
         assert_eq!(update.validate_for(&dataset), Ok(()));
         let study = RowsRun { batch: 1, batches: vec![1, 10, 11], ..read };
         assert!(study.validate_for(&dataset).is_err());
+    }
+
+    #[test]
+    fn only_a_run_with_reads_and_updates_has_a_mix() {
+        let run = |update_percent| RowsRun { update_percent, batch: 100, ..RowsRun::default() };
+        assert_eq!((run(0).mix(), run(100).mix()), (None, None));
+        let rows = RowsRun { update_batch: Some(7), ..run(20) };
+        let mix = Mix { operation: "update", percent: 20, of_rows: true, rows_each: (7, 100) };
+        assert_eq!(rows.mix(), Some(mix));
+        let share = RowsRun { update_share: UpdateShare::Transactions, ..rows };
+        assert_eq!(share.mix(), Some(Mix { of_rows: false, ..mix }));
     }
 
     #[test]

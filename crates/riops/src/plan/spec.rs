@@ -61,6 +61,19 @@ pub struct StageFacts {
     pub index_only: bool,
 }
 
+/// The share of an operation in a mix of two kinds of transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mix {
+    /// Name of the operation.
+    pub operation: &'static str,
+    /// Requested share, in percent.
+    pub percent: u8,
+    /// Whether it is a share of the rows, not of the transactions.
+    pub of_rows: bool,
+    /// Rows per transaction: of the operation, and of the other one.
+    pub rows_each: (u64, u64),
+}
+
 /// The parameters of a workload's run.
 pub trait Spec {
     /// Returns the workload's name on the command line and in the record.
@@ -106,9 +119,19 @@ pub trait Spec {
         StageFacts::default()
     }
 
+    /// Returns the requested mix of transactions; `None` if all are of one kind.
+    fn mix(&self) -> Option<Mix> {
+        None
+    }
+
     /// Returns the requested state of the caches at the start of a stage.
     fn caches(&self) -> Caches {
         Caches::AsFound
+    }
+
+    /// Whether a stage is invalid if its caches could not be emptied.
+    fn requires_cold(&self) -> bool {
+        self.caches() == Caches::Cold
     }
 
     /// Whether the ledger counts the rows changed by this operation.

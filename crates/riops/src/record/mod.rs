@@ -11,6 +11,7 @@ mod build;
 mod check;
 mod client;
 mod cluster;
+mod condition;
 mod convert;
 mod counts;
 mod database;
@@ -18,6 +19,7 @@ mod device;
 mod io;
 mod latency;
 mod machine;
+mod mix;
 mod neighbors;
 mod operation;
 mod probes;
@@ -30,6 +32,7 @@ mod session;
 mod session_loop;
 mod stage;
 mod statement;
+mod steadiness;
 mod target;
 
 pub use access::{AccessRecord, StorageRequests};
@@ -37,6 +40,7 @@ pub use build::{Ending, Measured, MeasuredStatement, Part, RunContext, build};
 pub use check::{Check, ThresholdRecord, Verdict, Warning, WarningKind};
 pub use client::{ClientCpu, ClientLimit, ClientRecord};
 pub use cluster::{NodeRecord, NodeUse, OutageRecord};
+pub use condition::{ConditionRecord, FreshCondition};
 pub use counts::{DrainedRecord, ErrorEntry, Outcomes, Queries, WarmupRecord};
 pub use database::{
     CacheState, Checkpoints, ClientIo, DatabaseCounters, DatabaseUse, LockWaits, RowVersions,
@@ -46,6 +50,7 @@ pub use device::{DeviceUse, Disk, DiskLimit, DiskRate, DiskUse, Storage};
 pub use io::{IoRecord, Sources};
 pub use latency::LatencySummary;
 pub use machine::{MachineFacts, Memory, Pressure, ReadBytes};
+pub use mix::MixRecord;
 pub use neighbors::{NeighborProcess, Neighbors};
 pub use operation::{Effects, OperationRecord};
 pub use probes::{OtherSessions, ProbePoint, Sampled, ServerProgress, WaitShare};
@@ -58,6 +63,7 @@ pub use session::{Execution, Fairness, SessionOperation, SessionRecord};
 pub use session_loop::LoopRecord;
 pub use stage::{StageRecord, Throughput, counters_cover};
 pub use statement::{StatementBuffers, StatementPlan, StatementRecord, VacuumRates};
+pub use steadiness::SteadinessRecord;
 pub use target::{DatasetRecord, TargetRecord};
 
 /// Version of the record format.

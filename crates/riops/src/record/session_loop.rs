@@ -6,11 +6,13 @@ use super::cluster::NodeRecord;
 use super::counts::{DrainedRecord, ErrorEntry, Outcomes, Queries, WarmupRecord};
 use super::database::LockWaits;
 use super::latency::LatencySummary;
+use super::mix::MixRecord;
 use super::operation::OperationRecord;
 use super::samples::SampleSet;
 use super::schedule::{LateRecord, ScheduleRecord};
 use super::series::Point;
 use super::session::{Execution, Fairness, SessionRecord};
+use super::steadiness::SteadinessRecord;
 
 /// Results of sessions that repeat transactions. All fields are empty for a statement that ran once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -92,6 +94,12 @@ pub struct LoopRecord {
     pub connect_us: Option<LatencySummary>,
     /// Results by kind of transaction.
     pub operations: Vec<OperationRecord>,
+    /// The requested and the executed share of an operation; only with a mix.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mix: Option<MixRecord>,
+    /// How the rate changed over the stage; absent with fewer than ten intervals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steadiness: Option<SteadinessRecord>,
     /// Errors by SQLSTATE.
     pub errors: Vec<ErrorEntry>,
     /// Transactions whose connection broke before their outcome was known, including warm-up and drain.

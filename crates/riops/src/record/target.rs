@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::condition::ConditionRecord;
 use super::device::{Disk, DiskLimit, Storage};
 use crate::plan::DatasetPlan;
 use crate::server::Flavor;
@@ -55,6 +56,9 @@ pub struct TargetRecord {
 pub struct DatasetRecord {
     /// Dataset generation id.
     pub id: String,
+    /// State of the tables before the run; absent if the run creates its tables, and for YugabyteDB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<ConditionRecord>,
     /// Parameters of the dataset.
     #[serde(flatten)]
     pub parameters: DatasetPlan,

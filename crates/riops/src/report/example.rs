@@ -288,6 +288,7 @@ pub(crate) fn example_record() -> Record {
             settings: BTreeMap::from([("fsync".to_owned(), "on".to_owned())]),
             dataset: Some(DatasetRecord {
                 id: id.to_owned(),
+                condition: None,
                 parameters: RowsDataset::default().into(),
             }),
         },

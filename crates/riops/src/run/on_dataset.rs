@@ -6,7 +6,7 @@ use super::error::{Context as _, RunError};
 use super::find;
 use super::settle::{settle, settle_open_runs};
 use super::stage::LoopStage;
-use crate::dataset::{Changes, DatasetError, Entry, Registry};
+use crate::dataset::{Changes, Condition, DatasetError, Entry, Registry};
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, Spec, WorkPlan};
 use crate::record::{DatasetRecord, Ending, Part};
@@ -31,6 +31,8 @@ struct Found {
     name: &'static str,
     entry: Entry,
     plan: DatasetPlan,
+    /// State of the tables before the run.
+    condition: Option<Condition>,
 }
 
 impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
@@ -45,7 +47,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         }
         let entry = find::find(name, active, self.guard.as_mut())?;
         let plan = find::plan_of(name, &entry)?;
-        self.found = Some(Found { name, entry, plan });
+        self.found = Some(Found { name, entry, plan, condition: None });
         Ok(())
     }
 
@@ -74,11 +76,14 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
     /// Checks the tables of the dataset, and creates the routines that the workload needs.
     fn set_up(&mut self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
         let dedicated_sessions = !active.environment.is_transaction_pooled();
-        let (Some(found), Some(first)) = (&self.found, self.stages.first()) else {
+        let (Some(found), Some(first)) = (&mut self.found, self.stages.first()) else {
             return Ok(());
         };
         let mut registry = Registry::new(&mut active.control, found.name);
         registry.require(&first.workload.table_names(), first.workload.is_adopted())?;
+        if active.environment.facts.flavor == Flavor::PostgreSql {
+            found.condition = Some(registry.condition(first.workload.as_ref())?);
+        }
         find::note_changes(&mut registry, found.name, first.workload.as_ref(), dedicated_sessions)?;
         for routines in self.stages.iter().filter_map(|stage| stage.workload.routines()) {
             registry
@@ -186,8 +191,12 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {
     }
 
     fn dataset(&self) -> Option<DatasetRecord> {
-        let Found { entry, plan, .. } = self.found.as_ref()?;
-        Some(DatasetRecord { id: entry.id.clone(), parameters: plan.clone() })
+        let Found { entry, plan, condition, .. } = self.found.as_ref()?;
+        Some(DatasetRecord {
+            id: entry.id.clone(),
+            condition: condition.clone().map(Into::into),
+            parameters: plan.clone(),
+        })
     }
 
     fn accesses(&self) -> Vec<Access> {

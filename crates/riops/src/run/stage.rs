@@ -85,7 +85,9 @@ impl ActiveRun<'_> {
         }
         let state = match wanted {
             Caches::AsFound => return Ok(None),
-            Caches::Cold => caches::cool(&mut self.control, tables, self.environment.local_data())?,
+            Caches::Cold | Caches::ColdTry => {
+                caches::cool(&mut self.control, tables, self.environment.local_data())?
+            }
             Caches::Warm => caches::warm(&mut self.control, tables)?,
         };
         self.report_caches(&state);

@@ -138,6 +138,9 @@ pub struct Access {
     pub expected: AccessPath,
     /// Flavor of the server that executes EXPLAIN.
     pub flavor: Flavor,
+    /// Whether the server may execute the statement with parallel workers. They would do work that no session
+    /// of the run accounts for.
+    pub parallel_allowed: bool,
 }
 
 /// Requests to the storage nodes of `YugabyteDB` by one execution of a statement.
@@ -220,6 +223,9 @@ impl Access {
     }
 
     fn matches(&self, nodes: &[Node<'_>]) -> bool {
+        if !self.parallel_allowed && nodes.iter().any(Node::is_parallel) {
+            return false;
+        }
         let (kind, table, index) = self.expected.parts();
         let mut scans = nodes.iter().filter(|node| node.reads_a_table());
         let is = |node: &Node<'_>, kind: &str, table: &str, index: &str| {
@@ -328,9 +334,22 @@ impl<'a> Node<'a> {
             && (!self.text("Relation Name").is_empty() || !self.text("Index Name").is_empty())
     }
 
+    /// Returns whether parallel workers execute the node or the nodes below it.
+    fn is_parallel(&self) -> bool {
+        matches!(self.text("Node Type"), "Gather" | "Gather Merge") || self.is_parallel_aware()
+    }
+
+    fn is_parallel_aware(&self) -> bool {
+        self.fields.get("Parallel Aware").and_then(Value::as_bool) == Some(true)
+    }
+
     fn line(&self) -> String {
         use std::fmt::Write as _;
         let mut line = "  ".repeat(self.depth);
+        // As in the text format of EXPLAIN.
+        if self.is_parallel_aware() {
+            line.push_str("Parallel ");
+        }
         line.push_str(match self.text("Operation") {
             "" => self.text("Node Type"),
             operation => operation,
@@ -365,6 +384,7 @@ mod tests {
             rows: 10,
             expected,
             flavor: Flavor::PostgreSql,
+            parallel_allowed: false,
         }
     }
 
@@ -412,6 +432,31 @@ mod tests {
             assert!(!index_scan().judge(&plan(&inner)).held, "{inner}");
         }
         assert!(!index_scan().judge("Index Scan").held);
+    }
+
+    #[test]
+    fn rejects_parallel_plans_unless_allowed() {
+        let mut aware = scan("Index Scan");
+        aware["Parallel Aware"] = json!(true);
+        let over = |kind: &str, below: Value| json!({"Node Type": kind, "Plans": [below]});
+        let serial = Access { parallel_allowed: false, ..index_scan() };
+        let any = Access { parallel_allowed: true, ..index_scan() };
+        for inner in [
+            over("Gather", scan("Index Scan")),
+            over("Gather Merge", scan("Index Scan")),
+            over("Gather", aware.clone()),
+            aware.clone(),
+        ] {
+            assert!(!serial.judge(&plan(&inner)).held, "{inner}");
+            assert!(any.judge(&plan(&inner)).held, "{inner}");
+        }
+        let outline = serial.judge(&plan(&over("Gather", aware.clone()))).outline;
+        assert!(
+            outline.starts_with("Aggregate\n  Gather\n    Parallel Index Scan using"),
+            "{outline}"
+        );
+        aware["Parallel Aware"] = json!(false);
+        assert!(serial.judge(&plan(&aware)).held);
     }
 
     #[test]

@@ -73,6 +73,11 @@ pub trait Workload {
         None
     }
 
+    /// Returns the column by which its transactions choose rows.
+    fn key_column(&self) -> Option<KeyColumn> {
+        None
+    }
+
     /// Returns queries for integers that it needs before the run.
     fn preflight_queries(&self) -> Vec<String> {
         Vec::new()
@@ -131,8 +136,23 @@ pub trait Workload {
     }
 }
 
+/// The column by which transactions choose rows. Its values in each table are consecutive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyColumn {
+    /// Name of the column.
+    pub name: &'static str,
+    /// Smallest value.
+    pub first: i64,
+    /// Number of values.
+    pub keys: u64,
+}
+
 /// Setting for YugabyteDB: writes each row separately, without a distributed transaction.
 const NON_TRANSACTIONAL: &str = "set yb_disable_transactional_writes = on";
+
+/// Prevents parallel plans. The planner estimates that a range of unknown keys is 0.5 % of the table, and reads
+/// such a range of a large table with parallel workers.
+const NO_PARALLEL_WORKERS: &str = "set max_parallel_workers_per_gather = 0";
 
 /// All statements of a session.
 const ALL_STATEMENTS: Range<usize> = 0..usize::MAX;

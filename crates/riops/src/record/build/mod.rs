@@ -4,15 +4,18 @@ mod accesses;
 mod client;
 mod io;
 mod latencies;
+mod mix;
 mod neighbors;
 mod nodes;
 mod operations;
 mod parts;
+mod reasons;
 mod run;
 mod session_loop;
 mod sessions;
 mod stage;
 mod statement;
+mod steadiness;
 mod thresholds;
 mod warnings;
 

@@ -2,6 +2,7 @@
 
 use super::accesses::{access_of_statement, accesses_of, path_reasons, unexpected_path};
 use super::parts::{Ending, Measured, MeasuredStatement, Part, RunContext};
+use super::reasons::unlike_planned;
 use super::session_loop::stage;
 use super::statement::statement;
 use super::thresholds::thresholds_of;
@@ -140,6 +141,9 @@ impl Builder<'_> {
             let what = spec.wrong_replies();
             add(format!("{wrong_replies} replies had {what}"));
         }
+        for reason in unlike_planned(&stage, spec) {
+            add(reason);
+        }
         self.add_warnings(&stage, name);
         self.accesses.extend(accesses);
         self.stages.push(stage);
@@ -169,6 +173,9 @@ impl Builder<'_> {
         let name = self.several.then(|| each.name.clone());
         let plan = &self.context.plan;
         let stage = statement(each, plan, &self.context.client);
+        for reason in unlike_planned(&stage, plan.work.spec()) {
+            self.reasons.push(format!("{}: {reason}", stage.name));
+        }
         self.add_warnings(&stage, name);
         self.stages.push(stage);
     }

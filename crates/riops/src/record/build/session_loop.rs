@@ -3,14 +3,16 @@
 use super::client::{ClientUse, client_cpu};
 use super::io;
 use super::latencies::{merged, summary};
+use super::mix::mix_of;
 use super::nodes::{imbalance_of, nodes};
 use super::operations::{blocks_per_transaction, operations, outcomes};
 use super::parts::Measured;
 use super::sessions::{execution, fairness, session_details};
 use super::stage::{throughput, with_counters};
+use super::steadiness::steadiness_of;
 use crate::engine::{SessionTally, StageResult};
 use crate::metrics::{Counter, Histogram, HistogramError, Queries};
-use crate::plan::{Plan, StageFacts};
+use crate::plan::{Mix, Plan, StageFacts};
 use crate::probe::MachineUse;
 use crate::record::client::ClientRecord;
 use crate::record::counts::{DrainedRecord, WarmupRecord};
@@ -25,7 +27,7 @@ pub(super) fn stage(
     client: &ClientRecord,
 ) -> Result<StageRecord, HistogramError> {
     let Measured { work, result, usage, caches, row_bytes } = measured;
-    let facts = work.spec().facts();
+    let (facts, mix) = (work.spec().facts(), work.spec().mix());
     let counters = result.recorder.counters();
     let transactions = counters.get(Counter::Transactions);
     let rows = counters.get(Counter::Rows);
@@ -75,7 +77,7 @@ pub(super) fn stage(
         throughput,
         io: io::io(&usage, work, storage),
         client_cpu,
-        session_loop: session_loop(result, &usage, plan, (facts, row_bytes, &service))?,
+        session_loop: session_loop(result, &usage, plan, (facts, mix, row_bytes, &service))?,
         ..with_counters(usage, caches, client)
     })
 }
@@ -84,7 +86,7 @@ fn session_loop(
     result: StageResult,
     usage: &MachineUse,
     plan: &Plan,
-    (facts, row_bytes, service): (StageFacts, Option<u64>, &Histogram),
+    (facts, mix, row_bytes, service): (StageFacts, Option<Mix>, Option<u64>, &Histogram),
 ) -> Result<LoopRecord, HistogramError> {
     let recorder = &result.recorder;
     let totals = recorder.operations();
@@ -96,6 +98,8 @@ fn session_loop(
     let blocks_per_transaction = blocks_per_transaction(&result, usage.database.as_ref());
     let transactions_each: Vec<u64> =
         result.sessions.iter().map(SessionTally::transactions).collect();
+    let operations = operations(&result, &blocks_per_transaction)?;
+    let sessions = u32::try_from(result.sessions.len()).unwrap_or(plan.sessions);
     Ok(LoopRecord {
         batch: facts.batch,
         update_batch: facts.update_batch,
@@ -130,7 +134,9 @@ fn session_loop(
         }),
         server_clock_step_s: Some(result.clock_step_s).filter(|&step_s| step_s != 0.0),
         connect_us: summary(&recorder.connects),
-        operations: operations(&result, &blocks_per_transaction)?,
+        mix: mix.and_then(|mix| mix_of(&mix, &operations, sessions)),
+        steadiness: steadiness_of(&result.series),
+        operations,
         errors: recorder.errors().entries().iter().cloned().map(Into::into).collect(),
         unknown_commits: result.acknowledged.iter().map(|each| each.transactions_unknown).sum(),
         drained: drained(&result),

@@ -5,10 +5,13 @@ use super::super::format::{duration_us, number_of, rate};
 use super::super::latency::latency_text;
 use super::super::model::Summary;
 use super::super::sections::bottleneck::{bottleneck, resources};
+use super::super::sections::condition::condition;
 use super::super::sections::failures::{drained, failures, late, schedule};
+use super::super::sections::mix::{few_transactions, mix};
 use super::super::sections::next::Commands;
 use super::super::sections::nodes::nodes;
 use super::super::sections::sources::sources;
+use super::super::sections::steadiness::steadiness;
 use super::super::sections::study::study;
 use super::super::sections::waits::waits;
 use super::super::sections::window::window;
@@ -46,6 +49,8 @@ fn closing_text(record: &Record, extras: &Extras<'_>) -> String {
     block.title(&format!("riops run {} · {}", record.workload, summary.target()));
     block.gap();
     headline(&mut block, &summary, words);
+    few_transactions(&mut block, record);
+    steadiness(&mut block, record, words);
     verdict(&mut block, record, words);
     thresholds(&mut block, record);
     block.gap();
@@ -194,6 +199,8 @@ fn details(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
     if let Some(dataset) = &summary.record.target.dataset {
         block.line("dataset", &words::of_dataset(&dataset.parameters).text());
     }
+    condition(block, summary);
+    mix(block, summary.record);
     access_paths(block, summary, words);
     if words.own_details(block, summary.record) || summary.record.stages.len() > 1 {
         return;

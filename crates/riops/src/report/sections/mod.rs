@@ -1,10 +1,13 @@
 //! Parts of the closing text that every workload shares.
 
 pub(super) mod bottleneck;
+pub(super) mod condition;
 pub(super) mod failures;
+pub(super) mod mix;
 pub(super) mod next;
 pub(super) mod nodes;
 pub(super) mod sources;
+pub(super) mod steadiness;
 pub(super) mod study;
 pub(super) mod waits;
 pub(super) mod window;

@@ -46,6 +46,10 @@ impl Words for LoadRun {
         ysql_bench(block, summary, &counted);
     }
 
+    fn for_a_steady_rate(&self) -> Option<&'static str> {
+        None
+    }
+
     fn latency_of(&self, stage: &StageRecord) -> String {
         match stage.session_loop.batch {
             Some(batch) => format!("batch ({})", rows_text(batch)),

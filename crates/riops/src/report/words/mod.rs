@@ -74,6 +74,11 @@ pub(super) trait Words {
         "transaction".to_owned()
     }
 
+    /// How to get a steady rate; `None` if no option changes it.
+    fn for_a_steady_rate(&self) -> Option<&'static str> {
+        Some("for a steady rate: a longer --warmup or --duration")
+    }
+
     /// What was verified in a valid run.
     fn proof(&self, record: &Record) -> &'static str;
 

@@ -14,7 +14,7 @@ use crate::engine::SessionError;
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, LoadDataset, LoadRun, Method, PlanError};
 use crate::record::{DatasetRecord, Ending, Measured, Part};
-use crate::server::{Connection, Server};
+use crate::server::{Connection, Flavor, Server};
 use crate::workload::Workload;
 use crate::workload::access::Access;
 use crate::workload::check::{Check, Ledger};
@@ -130,7 +130,11 @@ impl Runner for Fill {
     }
 
     fn dataset(&self) -> Option<DatasetRecord> {
-        Some(DatasetRecord { id: self.id.clone(), parameters: self.table.clone().into() })
+        Some(DatasetRecord {
+            id: self.id.clone(),
+            condition: None,
+            parameters: self.table.clone().into(),
+        })
     }
 
     fn accesses(&self) -> Vec<Access> {
@@ -213,6 +217,9 @@ fn complete(
         checks = load.checks(&baseline, &[], &Ledger::default());
     }
     if checks.iter().all(|check| check.held) {
+        if active.environment.facts.flavor == Flavor::PostgreSql {
+            registry.note_fresh(&entry.id, load)?;
+        }
         registry.complete(&entry.id, &baseline)?;
         // The loaded rows are the dataset itself, not a change of it.
         registry.forget_run(&active.id.to_string())?;

@@ -230,7 +230,7 @@ impl Runner for Steps {
     fn dataset(&self) -> Option<DatasetRecord> {
         let (location, open) = (self.location.as_ref()?, self.open.as_ref()?);
         let parameters = open.dataset.clone().into();
-        Some(DatasetRecord { id: location.id().to_owned(), parameters })
+        Some(DatasetRecord { id: location.id().to_owned(), condition: None, parameters })
     }
 
     fn accesses(&self) -> Vec<Access> {

@@ -111,6 +111,8 @@ impl Step {
             rows: 1,
             expected: expected_path(self)?,
             flavor: Flavor::PostgreSql,
+            // The benchmark measures the statements with the settings of the server.
+            parallel_allowed: true,
         })
     }
 

@@ -20,8 +20,8 @@ use super::routines::Routines;
 use super::tables::Dataset;
 use super::values::{BIGINT_OID, INT_ARRAY_OID, INT_OID, TEXT_ARRAY_OID, TEXT_OID};
 use super::{
-    ALL_STATEMENTS, Describe, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement, Work,
-    Workload, fill,
+    ALL_STATEMENTS, Describe, KeyColumn, NO_PARALLEL_WORKERS, NON_TRANSACTIONAL, PLAN_ONCE,
+    SessionPlan, Stage, Statement, Work, Workload, fill,
 };
 use crate::plan::{LoadDataset, LoadRun, Method, Plan, Protocol};
 use crate::server::Flavor;
@@ -191,7 +191,7 @@ impl Load {
 
     fn session(&self, plan: &Plan, session: u32, first: &Arc<AtomicU64>) -> SessionPlan {
         let rows = self.table.dataset.rows;
-        let mut settings = Vec::new();
+        let mut settings = vec![NO_PARALLEL_WORKERS.to_owned()];
         if plan.protocol == Protocol::Prepared {
             settings.push(PLAN_ONCE.to_owned());
         }
@@ -260,6 +260,10 @@ impl Workload for Load {
         LoadTable { flavor, ..self.table.clone() }.filled()
     }
 
+    fn key_column(&self) -> Option<KeyColumn> {
+        Some(self.table.key_column())
+    }
+
     fn before_stage_sql(&self) -> Vec<String> {
         Vec::new()
     }
@@ -295,6 +299,7 @@ impl Workload for Load {
             arguments,
             rows: 0,
             flavor: self.table.flavor,
+            parallel_allowed: false,
         };
         match self.run.method {
             // Only the largest batch: a smaller one has the same plan.

@@ -9,7 +9,7 @@ use crate::server::Flavor;
 use crate::workload::check::{Check, Ledger};
 use crate::workload::tables::{CopySource, Dataset, Footprint, Job, Table};
 use crate::workload::texts::Texts;
-use crate::workload::{NON_TRANSACTIONAL, fill};
+use crate::workload::{KeyColumn, NON_TRANSACTIONAL, fill};
 
 /// Length in characters up to which the length of a text is stored in one byte.
 const SHORT_TEXT_MAX: u64 = 126;
@@ -75,6 +75,10 @@ impl LoadTable {
 
     pub(in crate::workload) fn index(&self) -> String {
         format!("{}_pkey", self.dataset.table_name)
+    }
+
+    pub(in crate::workload) fn key_column(&self) -> KeyColumn {
+        KeyColumn { name: "id", first: 0, keys: self.dataset.rows }
     }
 
     pub(in crate::workload) fn texts(&self) -> Texts {

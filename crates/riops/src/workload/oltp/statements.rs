@@ -80,6 +80,11 @@ impl Kind {
                 | Self::Join
         )
     }
+
+    /// Returns whether its parameters are the bounds of ranges of the requested size.
+    pub(super) fn has_bounds(self) -> bool {
+        self.is_range() || self == Self::IndexScan
+    }
 }
 
 /// Returns the composition of a transaction: the kinds of statements in order, and the number of repeats.

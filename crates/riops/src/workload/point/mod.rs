@@ -10,8 +10,8 @@ use super::tables::Dataset;
 use super::texts::Texts;
 use super::values::{INT_OID, TEXT_OID};
 use super::{
-    ALL_STATEMENTS, Build, BuildFor, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage, Statement,
-    Work, Workload, fill,
+    ALL_STATEMENTS, Build, BuildFor, KeyColumn, NO_PARALLEL_WORKERS, NON_TRANSACTIONAL, PLAN_ONCE,
+    SessionPlan, Stage, Statement, Work, Workload, fill,
 };
 use crate::plan::{DatasetPlan, LoadDataset, Plan, PlanError, PointRun, Protocol};
 use crate::server::Flavor;
@@ -24,8 +24,12 @@ const SELECT: &str = include_str!("../../../../../sql/point/select.sql");
 const UPDATE: &str = include_str!("../../../../../sql/point/update.sql");
 
 /// Disables sequential scans: the planner would read a small table as a whole instead of through the key.
-const SESSION_SETTINGS: [&str; 3] =
-    ["set enable_seqscan = off", "set enable_bitmapscan = off", "set jit = off"];
+const SESSION_SETTINGS: [&str; 4] = [
+    "set enable_seqscan = off",
+    "set enable_bitmapscan = off",
+    NO_PARALLEL_WORKERS,
+    "set jit = off",
+];
 
 /// The workload with all its parameters.
 #[derive(Debug, Clone)]
@@ -151,6 +155,10 @@ impl Workload for Point {
         LoadTable { flavor, ..self.table.clone() }.filled()
     }
 
+    fn key_column(&self) -> Option<KeyColumn> {
+        Some(self.table.key_column())
+    }
+
     fn dataset_after_run(&self, found: &DatasetPlan) -> Option<DatasetPlan> {
         let mut dataset = found.get::<LoadDataset>()?.clone();
         note_length(&mut dataset, &self.run).then(|| dataset.into())
@@ -180,6 +188,7 @@ impl Workload for Point {
                     },
                     rows: 1,
                     flavor: self.table.flavor,
+                    parallel_allowed: false,
                 }
             })
             .collect()

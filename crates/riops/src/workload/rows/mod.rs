@@ -16,8 +16,8 @@ use super::tables::{Dataset, Footprint, Table, Zero};
 use super::transaction::with_literals;
 use super::values::BIGINT_OID;
 use super::{
-    ALL_STATEMENTS, Build, BuildFor, Describe, NON_TRANSACTIONAL, PLAN_ONCE, SessionPlan, Stage,
-    Statement, Work, Workload, fill,
+    ALL_STATEMENTS, Build, BuildFor, Describe, KeyColumn, NO_PARALLEL_WORKERS, NON_TRANSACTIONAL,
+    PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill,
 };
 use crate::plan::{Layout, LoopSide, Plan, PlanError, Protocol, RowsDataset, RowsRun};
 use crate::server::Flavor;
@@ -52,7 +52,7 @@ const SESSION_SETTINGS: [&str; 5] = [
     "set enable_seqscan = off",
     "set enable_bitmapscan = off",
     "set enable_indexscan = on",
-    "set max_parallel_workers_per_gather = 0",
+    NO_PARALLEL_WORKERS,
     "set jit = off",
 ];
 
@@ -282,6 +282,10 @@ impl Workload for Rows {
         used.map(|(option, _)| *option).filter(|_| flavor != Flavor::YugabyteDb)
     }
 
+    fn key_column(&self) -> Option<KeyColumn> {
+        Some(KeyColumn { name: "mykey", first: 1, keys: self.dataset.rows })
+    }
+
     fn before_stage_sql(&self) -> Vec<String> {
         // Updates of earlier runs have cleared bits of the visibility map. Without them an index-only scan
         // fetches every row from the table.
@@ -378,6 +382,7 @@ impl Workload for Rows {
                         expected,
                         rows: batch,
                         flavor: self.flavor,
+                        parallel_allowed: false,
                     }
                 })
             })

@@ -45,6 +45,10 @@ impl Words for CbcRun {
         true
     }
 
+    fn for_a_steady_rate(&self) -> Option<&'static str> {
+        Some("for a steady rate: a longer --query-duration")
+    }
+
     fn latency_of(&self, _: &StageRecord) -> String {
         "statement".to_owned()
     }

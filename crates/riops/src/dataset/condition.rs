@@ -1,0 +1,261 @@
+//! The state of a dataset: size, dead rows and physical order, directly after its preparation and before each run.
+//!
+//! Updates move rows. PostgreSQL's own `pg_stats.correlation` describes the order at the last ANALYZE, and ANALYZE
+//! would change what is measured. So the rows of a few hundred keys are located through the index. This reads as
+//! many blocks of the table, which a run with the caches as found then has in shared buffers.
+
+use serde::{Deserialize, Serialize};
+
+use super::error::DatasetError;
+use super::registry::Registry;
+use crate::server::{Connection, ConnectionError};
+use crate::workload::{KeyColumn, Workload, fill};
+
+const STATE: &str = include_str!("../../../../sql/dataset/condition.sql");
+const SAMPLE: &str = include_str!("../../../../sql/dataset/order_sample.sql");
+const SETTINGS: &str = include_str!("../../../../sql/dataset/order_settings.sql");
+
+/// Number of sampled keys over all tables. The keys are the same each time, so only moved rows change the result.
+const KEYS: u64 = 400;
+/// Maximum number of sampled tables.
+const TABLES_MAX: usize = 8;
+/// Maximum duration of the sampling, over all tables. A slow device gives no sample.
+const TIMEOUT_MS: usize = 5_000;
+
+/// The physical order of the rows, and the size of the dataset.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Extent {
+    /// Rank correlation of the keys and the places of their rows, −1 to 1.
+    pub order_correlation: Option<f64>,
+    /// Share of the keys whose row is in the same block as the row of the next key, 0 to 1.
+    pub neighbors_share: Option<f64>,
+    /// Size of the tables and their indexes, in bytes.
+    pub bytes: Option<u64>,
+}
+
+/// The state of a dataset before a run. Values that cannot be read are absent.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Condition {
+    /// Number of keys whose rows were located.
+    pub sampled_keys: u64,
+    /// Order and size now.
+    pub now: Extent,
+    /// Order and size directly after the preparation.
+    pub fresh: Option<Extent>,
+    /// Live rows, as estimated by the server.
+    pub live_rows: u64,
+    /// Dead row versions, as estimated by the server.
+    pub dead_rows: u64,
+    /// Updated rows since the statistics began.
+    pub updated_rows: u64,
+    /// HOT updates among them.
+    pub hot_updated_rows: u64,
+    /// Earliest of the last vacuums of the tables, in UTC (RFC 3339).
+    pub vacuumed_at: Option<String>,
+    /// Earliest of the last ANALYZE of the tables.
+    pub analyzed_at: Option<String>,
+}
+
+impl Registry<'_> {
+    /// Returns the state of the dataset now and after its preparation.
+    ///
+    /// # Errors
+    /// [`DatasetError`] if the connection is lost. Values that the server refuses are absent.
+    pub fn condition(&mut self, workload: &dyn Workload) -> Result<Condition, DatasetError> {
+        let fresh = self.fresh()?;
+        Ok(Condition { fresh, ..examine(self.connection(), workload)? })
+    }
+
+    /// Stores order and size of a dataset directly after its preparation.
+    ///
+    /// # Errors
+    /// [`DatasetError`] if a statement fails.
+    pub fn note_fresh(&mut self, id: &str, workload: &dyn Workload) -> Result<(), DatasetError> {
+        let fresh = examine(self.connection(), workload)?.now;
+        let json = serde_json::to_string(&fresh).unwrap_or_default();
+        self.connection().query_with(
+            "update riops.dataset set fresh = $2 where id = $1",
+            &[Some(id), Some(&json)],
+        )?;
+        Ok(())
+    }
+
+    /// Returns what [`Self::note_fresh`] stored.
+    fn fresh(&mut self) -> Result<Option<Extent>, DatasetError> {
+        let workload = self.workload();
+        // Older versions of riops created the table without this column.
+        let rows = self.connection().query_with(
+            "select to_jsonb(dataset) ->> 'fresh' from riops.dataset as dataset where workload = $1",
+            &[Some(workload)],
+        )?;
+        let text = rows.into_iter().flatten().flatten().next();
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+    }
+}
+
+/// Reads the state of the tables now.
+fn examine(
+    connection: &mut Connection,
+    workload: &dyn Workload,
+) -> Result<Condition, ConnectionError> {
+    let tables = workload.table_names();
+    let state = refusal_as_none(connection.query(&fill(STATE, &[("tables", &tables.join(","))])))?;
+    let mut condition = state.and_then(|rows| parsed_state(rows.first()?)).unwrap_or_default();
+    if let Some(key) = workload.key_column() {
+        // `rollback` reverts the settings.
+        connection.execute("begin")?;
+        let sampled = refusal_as_none(sample(connection, &tables, key));
+        connection.execute("rollback")?;
+        let order = mean_order(&sampled?.unwrap_or_default());
+        condition.sampled_keys = order.keys;
+        condition.now.order_correlation = order.correlation;
+        condition.now.neighbors_share = order.neighbors_share;
+    }
+    Ok(condition)
+}
+
+/// Turns an error reported by the server, such as a missing privilege or a timeout, into `None`.
+fn refusal_as_none<T>(result: Result<T, ConnectionError>) -> Result<Option<T>, ConnectionError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(ConnectionError::Server(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn parsed_state(row: &[Option<String>]) -> Option<Condition> {
+    let [bytes, live, dead, updated, hot, vacuumed_at, analyzed_at] = row else {
+        return None;
+    };
+    let number = |value: &Option<String>| value.as_ref()?.parse().ok();
+    let bytes = number(bytes).filter(|&bytes| bytes > 0);
+    Some(Condition {
+        now: Extent { bytes, ..Extent::default() },
+        live_rows: number(live)?,
+        dead_rows: number(dead)?,
+        updated_rows: number(updated)?,
+        hot_updated_rows: number(hot)?,
+        vacuumed_at: vacuumed_at.clone(),
+        analyzed_at: analyzed_at.clone(),
+        ..Condition::default()
+    })
+}
+
+/// The order of one table, or of several.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Order {
+    keys: u64,
+    correlation: Option<f64>,
+    neighbors_share: Option<f64>,
+}
+
+/// Locates the rows of the sampled keys in each sampled table.
+fn sample(
+    connection: &mut Connection,
+    tables: &[String],
+    key: KeyColumn,
+) -> Result<Vec<Order>, ConnectionError> {
+    let each = tables.len().div_ceil(TABLES_MAX).max(1);
+    let sampled: Vec<_> = tables.iter().step_by(each).collect();
+    let timeout = format!("{}ms", TIMEOUT_MS / sampled.len().max(1));
+    connection.query(&fill(SETTINGS, &[("timeout", &timeout)]))?;
+    let keys = sampled_keys(key, KEYS / (sampled.len().max(1) as u64));
+    let keys = keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    let mut orders = Vec::new();
+    for table in sampled {
+        let values = [("keys", keys.as_str()), ("key", key.name), ("table", table)];
+        let rows = connection.query(&fill(SAMPLE, &values))?;
+        orders.extend(rows.first().and_then(|row| parsed_order(row)));
+    }
+    Ok(orders)
+}
+
+fn parsed_order(row: &[Option<String>]) -> Option<Order> {
+    let [keys, correlation, neighbors] = row else {
+        return None;
+    };
+    let number = |value: &Option<String>| value.as_ref()?.parse().ok();
+    Some(Order {
+        keys: keys.as_ref()?.parse().ok()?,
+        correlation: number(correlation),
+        neighbors_share: number(neighbors),
+    })
+}
+
+/// Returns up to `number` keys, spread evenly over all but the last. Multiples of the golden ratio have no period in
+/// common with the rows of a block.
+fn sampled_keys(key: KeyColumn, number: u64) -> Vec<i128> {
+    const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+    let pairs = u128::from(key.keys.saturating_sub(1));
+    let key_of = |n: u64| {
+        let position = (u128::from(n.wrapping_mul(GOLDEN)) * pairs) >> 64;
+        i128::from(key.first) + position.cast_signed()
+    };
+    let mut keys: Vec<_> = (0..number).filter(|_| pairs > 0).map(key_of).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+/// Returns the mean over several tables, weighted by their keys.
+fn mean_order(orders: &[Order]) -> Order {
+    let mean = |value: fn(&Order) -> Option<f64>| {
+        let weighted = orders.iter().filter_map(|order| Some((value(order)?, order.keys as f64)));
+        let (sum, keys) = weighted
+            .fold((0.0, 0.0), |(sum, keys), (value, weight)| (sum + value * weight, keys + weight));
+        (keys > 0.0).then(|| sum / keys)
+    };
+    Order {
+        keys: orders.iter().map(|order| order.keys).sum(),
+        correlation: mean(|order| order.correlation),
+        neighbors_share: mean(|order| order.neighbors_share),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sampled_keys_are_spread_over_the_table_and_always_the_same() {
+        let key = KeyColumn { name: "id", first: 1, keys: 1_000_000 };
+        let keys = sampled_keys(key, 400);
+        assert_eq!(keys.len(), 400);
+        assert_eq!(keys, sampled_keys(key, 400));
+        assert!(keys[0] >= 1 && *keys.last().unwrap() < 1_000_000);
+        let widest = keys.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+        assert!(widest < 2 * 1_000_000 / 400 + 1, "{widest}");
+        // Not all at the same position in blocks of 50 rows.
+        let positions: std::collections::BTreeSet<_> = keys.iter().map(|key| key % 50).collect();
+        assert!(positions.len() > 40, "{positions:?}");
+    }
+
+    #[test]
+    fn small_tables_have_fewer_keys_and_the_last_key_has_no_neighbor() {
+        let key = |keys| KeyColumn { name: "id", first: 0, keys };
+        assert_eq!(sampled_keys(key(3), 400), [0, 1]);
+        assert!(sampled_keys(key(1), 400).is_empty() && sampled_keys(key(0), 400).is_empty());
+    }
+
+    #[test]
+    fn the_order_of_several_tables_is_their_mean() {
+        let order = |keys, correlation| Order { keys, correlation, neighbors_share: Some(0.5) };
+        let mean = mean_order(&[order(100, Some(1.0)), order(300, Some(0.2)), order(1, None)]);
+        assert_eq!((mean.keys, mean.neighbors_share), (401, Some(0.5)));
+        assert!((mean.correlation.unwrap() - 0.4).abs() < 1e-12);
+        assert_eq!(mean_order(&[]), Order::default());
+    }
+
+    #[test]
+    fn parses_the_state_of_the_tables() {
+        let row = ["8192", "10", "2", "5", "1", "2026-11-22T09:00:00Z"].map(|v| Some(v.to_owned()));
+        let row = [&row[..], &[None]].concat();
+        let state = parsed_state(&row).unwrap();
+        assert_eq!((state.now.bytes, state.live_rows, state.dead_rows), (Some(8192), 10, 2));
+        assert_eq!((state.updated_rows, state.hot_updated_rows), (5, 1));
+        assert_eq!(state.vacuumed_at.as_deref(), Some("2026-11-22T09:00:00Z"));
+        assert_eq!(state.analyzed_at, None);
+        assert_eq!(parsed_state(&row[1..]), None);
+    }
+}

@@ -1,0 +1,98 @@
+//! The executed mix of transactions, and stages with too few transactions.
+
+use super::super::block::Block;
+use super::super::format::{number_of, percent};
+use crate::record::{MixRecord, Record, StageRecord};
+
+/// With fewer transactions, the 99th percentile is the longest one.
+const TRANSACTIONS_MIN: u64 = 100;
+
+/// The requested share of an operation beside the executed one, of each stage.
+pub(in crate::report) fn mix(block: &mut Block, record: &Record) {
+    let mixes = || {
+        let mix = |stage: &StageRecord| stage.session_loop.mix.clone();
+        record.stages.iter().filter_map(move |stage| Some((stage, mix(stage)?)))
+    };
+    let Some((_, MixRecord { operation, unit, asked_percent, .. })) = mixes().next() else {
+        return;
+    };
+    let executed: Vec<_> = mixes().map(|(_, mix)| percent(mix.executed_percent / 100.0)).collect();
+    block.line(
+        &format!("{operation}s"),
+        &format!("asked {asked_percent}% of the {unit}, executed {}", executed.join(", ")),
+    );
+    for (stage, _) in mixes().filter(|(_, mix)| !mix.is_kept() && !mix.is_missed()) {
+        let number = number_of(stage.transactions, "transaction");
+        block.line("", &format!("{}too short for this mix: {number}", of_stage(record, stage)));
+    }
+}
+
+/// The stages with too few transactions for percentiles.
+pub(in crate::report) fn few_transactions(block: &mut Block, record: &Record) {
+    let few = |stage: &&StageRecord| {
+        stage.session_loop.service_us.is_some() && stage.transactions < TRANSACTIONS_MIN
+    };
+    for (position, stage) in record.stages.iter().filter(few).enumerate() {
+        let label = if position == 0 { "percentiles" } else { "" };
+        let number = number_of(stage.transactions, "transaction");
+        block.line(
+            label,
+            &format!(
+                "{}mean nothing with {number} (fewer than {TRANSACTIONS_MIN})",
+                of_stage(record, stage)
+            ),
+        );
+    }
+}
+
+fn of_stage(record: &Record, stage: &StageRecord) -> String {
+    if record.stages.len() == 1 { String::new() } else { format!("{}: ", stage.name) }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::record::{MixRecord, Record};
+    use crate::report::{example_record, run_text};
+
+    fn with(executed: &[(f64, u64)]) -> Record {
+        let mut record = example_record();
+        let stage = record.stages.remove(0);
+        for (number, &(executed_percent, transactions)) in executed.iter().enumerate() {
+            let mut stage = stage.clone();
+            stage.name = format!("rows, batch {}", 10 * number + 10);
+            stage.transactions = transactions;
+            stage.session_loop.mix = Some(MixRecord {
+                operation: "update".to_owned(),
+                unit: "rows".to_owned(),
+                asked_percent: 10.0,
+                executed_percent,
+                chance_points: 3_000.0 / transactions as f64,
+            });
+            record.stages.push(stage);
+        }
+        record
+    }
+
+    #[test]
+    fn shows_the_executed_share_of_a_mix() {
+        let text = run_text(&with(&[(9.92, 12_000)]), "no", usize::MAX);
+        assert!(text.contains("updates      asked 10% of the rows, executed 9.9%\n"), "{text}");
+        assert!(!text.contains("too short") && !text.contains("mean nothing"), "{text}");
+        let text = run_text(&with(&[(0.0, 24)]), "no", usize::MAX);
+        assert!(text.contains("executed 0.0%\n"), "{text}");
+        assert!(text.contains("too short for this mix: 24 transactions\n"), "{text}");
+        let line = "percentiles  mean nothing with 24 transactions (fewer than 100)\n";
+        assert!(text.contains(line), "{text}");
+        assert!(!run_text(&example_record(), "no", usize::MAX).contains("asked"));
+    }
+
+    #[test]
+    fn names_each_stage_that_is_too_short() {
+        let text = run_text(&with(&[(10.0, 12_000), (0.0, 99), (20.0, 500)]), "no", usize::MAX);
+        assert!(text.contains("asked 10% of the rows, executed 10%, 0.0%, 20%\n"), "{text}");
+        assert!(text.contains("rows, batch 20: too short for this mix: 99 transactions"), "{text}");
+        assert!(text.contains("rows, batch 20: mean nothing with 99 transactions"), "{text}");
+        // 500 transactions do not explain 20 %, which makes the run invalid.
+        assert!(!text.contains("batch 30: too short"), "{text}");
+    }
+}
