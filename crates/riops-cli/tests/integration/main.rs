@@ -30,5 +30,6 @@ mod server_loop;
 mod sources;
 mod store;
 mod title;
+mod verification;
 mod ybio;
 mod yugabytedb;

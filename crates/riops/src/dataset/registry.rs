@@ -79,13 +79,7 @@ impl<'a> Registry<'a> {
             self.connection.execute(CREATE_REGISTRY)?;
             return Ok(());
         }
-        // Registries of older versions of riops lack this column.
-        let column = "select 1 from pg_attribute
-                       where attrelid = 'riops.run'::regclass and attname = 'effects'";
-        if self.connection.query_value(column)?.is_none() {
-            self.connection.execute("alter table riops.run add column effects text")?;
-        }
-        Ok(())
+        self.add_later_columns()
     }
 
     /// Whether the registry exists.

@@ -35,7 +35,7 @@ pub use build::{Ending, Measured, MeasuredStatement, Part, RunContext, build};
 pub use check::{Check, ThresholdRecord, Verdict};
 pub use client::{ClientCpu, ClientRecord};
 pub use cluster::{NodeRecord, NodeUse, OutageRecord};
-pub use counts::{DrainedRecord, ErrorEntry, Outcomes, Queries};
+pub use counts::{DrainedRecord, ErrorEntry, Outcomes, Queries, UnknownOutcomes};
 pub use database::{
     CacheState, Checkpoints, ClientIo, DatabaseCounters, DatabaseUse, LockWaits, RowVersions,
     Sizes, TableBlocks, Wal,
@@ -44,7 +44,7 @@ pub use device::{DeviceUse, DiskLimit, DiskRate, Storage};
 pub use io::{IoRecord, Sources};
 pub use latency::LatencySummary;
 pub use machine::{MachineFacts, Memory, Pressure, ReadBytes};
-pub use operation::{Effects, OperationRecord};
+pub use operation::{Effects, OperationRecord, TableEffects, effects_by_table};
 pub use probes::{ProbePoint, Sampled, ServerProgress, WaitShare};
 pub use run::{Record, Status};
 pub use samples::{SamplePoint, SampleSet};

@@ -13,6 +13,7 @@ mod interval;
 mod latency;
 mod model;
 mod page;
+mod proof;
 mod runs;
 mod scatter;
 mod sections;

@@ -57,6 +57,11 @@ impl Environment {
         self.facts.data_directory.as_deref().filter(|_| self.is_local)
     }
 
+    /// Returns whether a connection pooler is between riops and the server.
+    pub(super) fn is_pooled(&self) -> bool {
+        self.pooler.is_some()
+    }
+
     /// Returns the nodes that the sessions may use.
     pub(super) fn nodes(
         &self,

@@ -12,6 +12,7 @@ mod list;
 mod observer;
 mod on_dataset;
 mod prepare;
+mod resolve;
 mod settle;
 mod stage;
 mod steps;

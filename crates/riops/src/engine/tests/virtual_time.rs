@@ -32,6 +32,7 @@ fn run_worker(stop: Stop, sessions: u32, schedule: Schedule) -> (WorkerReport, u
     let statements = stage(1, true).sessions.remove(0).statements;
     let recipe = Arc::new(Recipe {
         settings: Vec::new(),
+        identifies_backend: false,
         statements: Arc::new(Statements::new(Protocol::Prepared, statements)),
         checks: Vec::new(),
     });

@@ -4,6 +4,7 @@ use super::super::block::Block;
 use super::super::format::{duration_us, number_of, rate};
 use super::super::latency::latency_text;
 use super::super::model::Summary;
+use super::super::proof::proof;
 use super::super::sections::bottleneck::{bottleneck, resources};
 use super::super::sections::failures::{drained, failures, late, schedule};
 use super::super::sections::next::Commands;
@@ -114,7 +115,7 @@ fn verdict(block: &mut Block, record: &Record, words: &dyn Words) {
             Status::Interrupted => " (interrupted: shorter than planned)",
             _ => "",
         };
-        return block.line("valid", &format!("yes: {}{interrupted}", words.proof(record)));
+        return block.line("valid", &format!("yes: {}{interrupted}", proof(record, words)));
     }
     for (position, reason) in record.verdict.reasons.iter().enumerate() {
         let (label, start) = if position == 0 { ("valid", "NO: ") } else { ("", "and ") };
