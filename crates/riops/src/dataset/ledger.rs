@@ -256,6 +256,7 @@ mod tests {
             operation: 1,
             rows: 10,
             effects: TableEffects::of(2, added(10)),
+            has_exact_effects: true,
             marks: Vec::new(),
         };
         let before = || {

@@ -46,7 +46,7 @@ pub fn checks_text(checks: &[Check]) -> String {
         (failed, _) => parts.push(format!("{failed} of {all} FAILED")),
     }
     if unknown > 0 {
-        parts.push(format!("{unknown} unknown: a run did not report its changes"));
+        parts.push(format!("{unknown} unknown"));
     }
     if unresolved > 0 {
         parts.push(format!("{unresolved} with changes whose outcome remains unresolved (±)"));
@@ -91,7 +91,7 @@ mod tests {
         insta::assert_snapshot!(checks_text(&[exact.clone(), unresolved, unknown.clone(), wrong]));
         let last = |checks: &[Check]| checks_text(checks).lines().last().unwrap().to_owned();
         assert_eq!(last(std::slice::from_ref(&exact)), "all 1 check passed");
-        let text = "1 of 2 checks passed, 1 unknown: a run did not report its changes";
+        let text = "1 of 2 checks passed, 1 unknown";
         assert_eq!(last(&[exact, unknown]), text);
     }
 }

@@ -108,6 +108,8 @@ pub struct Transaction {
     open_effects: Option<TableEffects>,
     /// Rows that each step writes, with the number of the step.
     marks: Vec<(usize, Mark)>,
+    /// Whether the effects may be smaller than expected.
+    may_miss_rows: bool,
     /// SQL text for the simple protocol.
     sql: String,
     literals: Literals,
@@ -142,6 +144,7 @@ impl Transaction {
             open_statements: 0,
             open_effects: None,
             marks: Vec::new(),
+            may_miss_rows: false,
             sql: String::new(),
             literals: Literals::default(),
             statements: 0,
@@ -161,6 +164,7 @@ impl Transaction {
         self.open_statements = 0;
         self.open_effects = None;
         self.marks.clear();
+        self.may_miss_rows = false;
         self.sql.clear();
         self.statements = 0;
         self.operation = operation;
@@ -294,6 +298,18 @@ impl Transaction {
     #[must_use]
     pub fn marks(&self) -> &[(usize, Mark)] {
         &self.marks
+    }
+
+    /// Marks the expected effects as a maximum: a statement may find no row, because another session has deleted
+    /// it.
+    pub fn may_miss_rows(&mut self) {
+        self.may_miss_rows = true;
+    }
+
+    /// Returns whether it has exactly the expected effects if it is committed.
+    #[must_use]
+    pub fn has_exact_effects(&self) -> bool {
+        !self.may_miss_rows
     }
 
     /// Marks each step as committed separately.

@@ -54,6 +54,8 @@ pub struct Unknown {
     pub rows: u64,
     /// Expected effects.
     pub effects: TableEffects,
+    /// Whether it has exactly these effects if it was committed. Otherwise they are a maximum.
+    pub has_exact_effects: bool,
     /// Rows that it writes.
     pub marks: Vec<Mark>,
 }
@@ -106,6 +108,7 @@ struct Candidate {
 #[derive(Debug)]
 pub struct Evidence {
     origins: Vec<Origin>,
+    exact: Vec<bool>,
     /// Whether a row has a version from before the run, or rows that it would have inserted are missing.
     untouched: Vec<bool>,
     /// Sorted by table and first key.
@@ -133,7 +136,8 @@ impl Evidence {
         }
         candidates.sort_by_key(|candidate| (candidate.table, candidate.version.first));
         let origins = unknown.iter().map(|transaction| transaction.origin).collect();
-        Self { origins, untouched, candidates }
+        let exact = unknown.iter().map(|transaction| transaction.has_exact_effects).collect();
+        Self { origins, exact, untouched, candidates }
     }
 
     /// Returns whether [`Self::note`] must be called for all transactions of the run.
@@ -185,6 +189,8 @@ impl Evidence {
             // Both proofs, or two writers: something else has written the rows.
             (true, Some(_)) => Outcome::Unresolved,
             (false, Some(first)) if writers.any(|other| other != first) => Outcome::Unresolved,
+            // It was committed, but with unknown effects.
+            (false, Some(_)) if self.exact.get(of) != Some(&true) => Outcome::Unresolved,
             (true, None) => Outcome::NotApplied,
             (false, Some(_)) => Outcome::Applied,
             (false, None) => Outcome::Unresolved,
@@ -210,7 +216,8 @@ mod tests {
 
     fn unknown(number: u64, marks: Vec<Mark>) -> Unknown {
         let origin = Origin { stage: 0, session: 0, number, step: None };
-        Unknown { origin, operation: 1, rows: 10, effects: TableEffects::default(), marks }
+        let effects = TableEffects::default();
+        Unknown { origin, operation: 1, rows: 10, effects, has_exact_effects: true, marks }
     }
 
     fn version(first: i64, last: i64, writer: u32) -> Version {
@@ -245,6 +252,17 @@ mod tests {
         assert_eq!(outcome(found(), &[(5, 14), (16, 25)]), Outcome::Applied);
         assert_eq!(outcome(found(), &[(6, 15), (16, 25)]), Outcome::Unresolved);
         assert_eq!(outcome(found(), &[(16, 25), (11, 20)]), Outcome::Unresolved);
+    }
+
+    #[test]
+    fn the_effects_of_an_applied_transaction_that_may_miss_rows_remain_unknown() {
+        let mut list = [unknown(7, vec![mark(11, 20)])];
+        list[0].has_exact_effects = false;
+        let outcome = |writer| {
+            let evidence = Evidence::new(&list, &[vec![vec![version(11, 20, writer)]]], START);
+            evidence.outcomes()[0]
+        };
+        assert_eq!((outcome(1_100), outcome(900)), (Outcome::Unresolved, Outcome::NotApplied));
     }
 
     #[test]

@@ -265,6 +265,7 @@ impl<C: Clock> Worker<C> {
             operation: flight.tx.operation(),
             rows: flight.tx.expected_rows(),
             effects: flight.effects_in_doubt(),
+            has_exact_effects: flight.tx.has_exact_effects(),
             marks: marks.map(|(_, mark)| *mark).collect(),
         });
     }

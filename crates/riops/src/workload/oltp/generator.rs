@@ -343,6 +343,9 @@ impl Generator for OltpGenerator {
                     {
                         tx.changes(TableEffects::of(table + 1, effects));
                     }
+                    if let ExpectedReply::Change { least: 0, .. } = expected {
+                        tx.may_miss_rows();
+                    }
                     self.expected_replies.push((expected, table + 1));
                     let last = number + 1 == recipe.len()
                         && round == *count
