@@ -113,7 +113,7 @@ fn client_generated_ids_show_the_outcome_of_inserts() {
     let line = "run oltp insert -c 1 --events 20000 --seed 3 --warmup 0 --output json";
     let record = riops_through(&database, alternately, line).expect(0).json();
     let (applied, not_applied) = assert_resolved(&record);
-    assert!(applied + not_applied >= 2, "{}", record["unknown_outcomes"]);
+    assert!(applied + not_applied >= 1, "{}", record["unknown_outcomes"]);
     database.riops("verify oltp").expect(0);
     let lost =
         "delete from riops.sbtest2 where id = (select max(id) from riops.sbtest2 where id < 0)";

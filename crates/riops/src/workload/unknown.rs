@@ -185,15 +185,16 @@ impl Evidence {
         let mut writers = self.candidates.iter().filter(own).map(|each| each.version.writer);
         let writer = writers.next();
         let untouched = self.untouched.get(of).copied().unwrap_or(false);
-        match (untouched, writer) {
-            // Both proofs, or two writers: something else has written the rows.
-            (true, Some(_)) => Outcome::Unresolved,
-            (false, Some(first)) if writers.any(|other| other != first) => Outcome::Unresolved,
-            // It was committed, but with unknown effects.
-            (false, Some(_)) if self.exact.get(of) != Some(&true) => Outcome::Unresolved,
-            (true, None) => Outcome::NotApplied,
-            (false, Some(_)) => Outcome::Applied,
-            (false, None) => Outcome::Unresolved,
+        // Both proofs, or two writers: something else has written the rows.
+        let is_contradictory =
+            writer.is_some_and(|first| untouched || writers.any(|other| other != first));
+        let is_exact = self.exact.get(of).copied().unwrap_or(false);
+        match writer {
+            _ if is_contradictory => Outcome::Unresolved,
+            None if untouched => Outcome::NotApplied,
+            Some(_) if is_exact => Outcome::Applied,
+            // Of a committed transaction, only the maximum of its effects may be known.
+            _ => Outcome::Unresolved,
         }
     }
 }
