@@ -195,7 +195,7 @@ fn creates_and_drops_its_own_database_and_no_other() {
     assert!(!has_database(&home));
     server(&format!("{SMALL} --keep")).expect(0);
     assert!(has_database(&home));
-    // A run drops the database that an earlier run kept, and says so.
+    // A run drops the database that an earlier run kept, and reports it.
     server(&format!("{SMALL} --keep"))
         .expect(0)
         .stderr_contains("dropped database \"riops_cbc\" of an earlier run");

@@ -47,7 +47,7 @@ impl Changes {
     }
 
     /// Moves a transaction whose outcome was found in the database out of those with an unknown outcome.
-    /// `counts_rows` tells whether the rows of its operation are counted.
+    /// With `counts_rows`, the rows of its operation are counted.
     pub fn resolve(&mut self, transaction: &Unknown, outcome: Outcome, counts_rows: bool) {
         if outcome == Outcome::Unresolved {
             return;

@@ -34,7 +34,7 @@ fn doubt(record: &Record) -> Option<String> {
     Some(format!("not every change could be verified: {}{more}", text(first)))
 }
 
-/// What became of the transactions that lost their connection.
+/// The outcomes of the transactions that lost their connection.
 fn resolved(outcomes: &UnknownOutcomes) -> String {
     let UnknownOutcomes { applied, not_applied, unresolved } = *outcomes;
     let all = number_of(applied + not_applied + unresolved, "transaction");

@@ -81,8 +81,8 @@ impl Server {
         }
     }
 
-    /// Sets `application_name` to the name given by the user, or `riops`, followed by the id of the run. Thereby
-    /// the sessions of a run can be told from all others.
+    /// Sets `application_name` to the name given by the user, or `riops`, followed by the id of the run. This
+    /// distinguishes the sessions of a run from all others.
     pub fn name_sessions(&mut self, run: &Uuid) {
         let given = self.conninfo.application_name.take();
         self.conninfo.application_name = Some(session_name(given.as_deref(), run));
