@@ -265,7 +265,8 @@ fn an_oltp_run_beside_a_run_without_a_report_is_unknown_and_not_wrong() {
     let mut other = database.connect();
     other.execute("select pg_advisory_lock_shared(x'72696f70'::int, hashtext('oltp'))").unwrap();
     let beside = "insert into riops.run (id, dataset) select 'other', id from riops.dataset;
-                  delete from riops.sbtest1 where id <= 3";
+                  insert into riops.sbtest1
+                  select id, 1, repeat('1', 119), repeat('1', 59) from generate_series(-3, -1) as id";
     other.execute(beside).unwrap();
     let line = "run oltp update-index -c 2 --events 50 --warmup 0";
     let ran = database.riops(line).expect(0);
