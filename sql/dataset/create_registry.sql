@@ -19,6 +19,7 @@ create table riops.run (
   ended_at timestamptz,
   rows_changed bigint,
   rows_unknown bigint,
-  effects text
+  effects text,
+  changes text
 );
 comment on table riops.run is 'riops registry 1';

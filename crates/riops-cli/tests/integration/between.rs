@@ -192,6 +192,7 @@ fn transaction_pooling_requires_an_unprepared_protocol_and_keeps_no_session_stat
     let riops = |line: &str| {
         let mut command = command(line);
         command.env("RIOPS_DATABASE", &url).env("RIOPS_STORE", &database.store);
+        command.env("PGAPPNAME", "x".repeat(80));
         CommandOutput::of(&mut command)
     };
     // This version of PgBouncer does not track prepared statements; newer versions do.
@@ -202,6 +203,12 @@ fn transaction_pooling_requires_an_unprepared_protocol_and_keeps_no_session_stat
         let record = ran.json();
         assert_eq!(record["verdict"]["valid"], true);
         assert!(record["target"]["pooler"].as_str().unwrap().contains("in transaction mode"));
+        let named = format!(
+            "select 1 from pg_stat_activity where application_name like '{}/%' and application_name like '%/{}' limit 1",
+            "x".repeat(26),
+            record["id"].as_str().unwrap()
+        );
+        assert_eq!(database.value(&named).as_deref(), Some("1"), "{protocol}");
         assert!(record["stages"][0]["transactions"].as_u64().unwrap() > 0);
     }
     for line in ["prepare rows --rows 100 --recreate", "verify rows", "cleanup rows"] {

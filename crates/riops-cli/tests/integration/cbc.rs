@@ -193,8 +193,10 @@ fn creates_and_drops_its_own_database_and_no_other() {
     assert!(!has_database(&home));
     server(&format!("{SMALL} --keep")).expect(0);
     assert!(has_database(&home));
-    // A run drops the database that an earlier run kept.
-    server(&format!("{SMALL} --keep")).expect(0);
+    // A run drops the database that an earlier run kept, and reports it.
+    server(&format!("{SMALL} --keep"))
+        .expect(0)
+        .stderr_contains("dropped database \"riops_cbc\" of an earlier run");
     let cleaned = server("cleanup cbc").expect(0);
     assert_eq!(cleaned.stdout, "dropped the database riops_cbc\n");
     assert!(!has_database(&home));
@@ -286,6 +288,13 @@ fn an_interrupt_keeps_the_finished_steps_and_drops_the_database() {
     let again = CommandOutput::of(&mut on(&home, &format!("{SMALL} --output json"))).expect(0);
     assert_eq!(names(&again.json()), STEPS);
     assert!(!has_database(&home));
+    // With --keep, the table stays.
+    let child = until(&mut on(&home, "run cbc --size 0.05 --keep"), "CREATE_INDEX …");
+    kill(child.id(), "-INT");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+    assert!(has_database(&home));
+    let cleaned = CommandOutput::of(&mut on(&home, "cleanup cbc")).expect(0);
+    assert_eq!(cleaned.stdout, "dropped the database riops_cbc\n");
     CommandOutput::of(&mut on(&home, "server stop")).expect(0);
 }
 

@@ -139,7 +139,11 @@ fn recovers_if_the_server_is_killed_during_a_run() {
     // The record contains the updates acknowledged before the crash, so they are verified.
     let verified = CommandOutput::of(&mut on(&home, "verify rows")).expect(0);
     assert!(!verified.stdout.contains("did not report"), "{}", verified.stdout);
-    assert!(!verified.stdout.contains("increments of scratch: expected 0"), "{}", verified.stdout);
+    assert!(
+        !verified.stdout.contains("increments of scratch in riops.rows_0001: expected 0"),
+        "{}",
+        verified.stdout
+    );
 }
 
 #[test]

@@ -40,5 +40,6 @@ mod sources;
 mod space;
 mod store;
 mod title;
+mod verification;
 mod ybio;
 mod yugabytedb;

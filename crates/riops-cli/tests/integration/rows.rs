@@ -163,7 +163,9 @@ fn verify_detects_a_lost_row_and_a_lost_update() {
     connection.execute("update riops.rows_0001 set scratch = scratch - 1 where mykey = 5").unwrap();
     let verified = database.riops("verify rows").expect(3);
     assert!(
-        verified.stdout.contains("WRONG  increments of scratch: expected 0, found -1"),
+        verified
+            .stdout
+            .contains("WRONG  increments of scratch in riops.rows_0001: expected 0, found -1"),
         "{}",
         verified.stdout
     );

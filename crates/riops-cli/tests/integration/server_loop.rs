@@ -190,7 +190,9 @@ fn the_sum_is_within_the_unknown_range_if_the_server_is_killed_during_the_calls(
     run.expect(0);
     let verified = CommandOutput::of(&mut on(&home, "verify rows")).expect(0);
     let increments = verified.stdout.lines().find(|line| line.contains("increments")).unwrap();
-    assert!(increments.contains(" to ") && !increments.contains("did not report"), "{increments}");
+    // A loop whose end was not confirmed may have continued: then there is no upper bound.
+    let is_named = increments.contains("unresolved") || increments.contains("may have continued");
+    assert!(is_named && !increments.contains("did not report"), "{increments}");
 }
 
 #[test]

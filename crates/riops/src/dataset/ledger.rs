@@ -1,32 +1,64 @@
-//! The ledger in the database, `riops.run`: the runs that changed a dataset, and how many rows they changed.
+//! The ledger in the database, `riops.run`: the runs that changed a dataset, and what they changed.
+
+use serde::{Deserialize, Serialize};
 
 use super::error::DatasetError;
-use super::registry::{Registry, row_of_numbers};
+use super::registry::Registry;
+use crate::server::ConnectionError;
 use crate::workload::check::Ledger;
-use crate::workload::transaction::Effects;
+use crate::workload::effects::{Effects, EffectsByTable, UNATTRIBUTED};
+use crate::workload::unknown::{Outcome, Unknown};
+
+/// Columns that the registries of older versions of riops lack.
+const LATER_COLUMNS: [(&str, &str); 3] =
+    [("riops.run", "effects"), ("riops.run", "changes"), ("riops.dataset", "fresh")];
 
 /// The changes of one run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Rows with acknowledged changes.
+    /// Rows with acknowledged changes, or with changes that are proved by the rows.
     pub rows: u64,
     /// Maximum number of additional rows that may have changed (unknown outcome).
     pub rows_unknown: u64,
-    /// Effects of acknowledged changes, for workloads that count effects.
-    pub effects: Effects,
+    /// Effects of these changes, for workloads that count effects.
+    pub effects: EffectsByTable,
     /// Maximum additional effects of changes with an unknown outcome.
-    pub effects_unknown: Effects,
+    pub effects_unknown: EffectsByTable,
+    /// First and last id of the batches of a load with an unknown outcome, as far as they are known.
+    pub batches_unknown: Vec<(i64, i64)>,
+}
+
+/// The part of the changes in the column `changes`, as JSON.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Stored {
+    effects: EffectsByTable,
+    effects_unknown: EffectsByTable,
+    batches_unknown: Vec<(i64, i64)>,
 }
 
 impl Changes {
-    /// Returns the sum of both.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        Self {
-            rows: self.rows + other.rows,
-            rows_unknown: self.rows_unknown + other.rows_unknown,
-            effects: self.effects.and(other.effects),
-            effects_unknown: self.effects_unknown.and(other.effects_unknown),
+    /// Adds the changes of another stage.
+    pub fn add(&mut self, other: Self) {
+        self.rows = self.rows.saturating_add(other.rows);
+        self.rows_unknown = self.rows_unknown.saturating_add(other.rows_unknown);
+        self.effects.merge(&other.effects);
+        self.effects_unknown.merge(&other.effects_unknown);
+        self.batches_unknown.extend(other.batches_unknown);
+    }
+
+    /// Moves a transaction whose outcome was found in the database out of those with an unknown outcome.
+    /// With `counts_rows`, the rows of its operation are counted.
+    pub fn resolve(&mut self, transaction: &Unknown, outcome: Outcome, counts_rows: bool) {
+        if outcome == Outcome::Unresolved {
+            return;
+        }
+        let rows = if counts_rows { transaction.rows } else { 0 };
+        self.rows_unknown = self.rows_unknown.saturating_sub(rows);
+        self.effects_unknown.remove(transaction.effects);
+        if outcome == Outcome::Applied {
+            self.rows += rows;
+            self.effects.add(transaction.effects);
         }
     }
 }
@@ -37,6 +69,11 @@ impl Registry<'_> {
     /// # Errors
     /// [`DatasetError`] if a statement fails.
     pub fn begin_run(&mut self, run: &str, dataset: &str) -> Result<(), DatasetError> {
+        match self.add_later_columns() {
+            // The role does not own the registry. The run is then stored without its tables.
+            Ok(()) | Err(DatasetError::Connection(ConnectionError::Server(_))) => {}
+            Err(error) => return Err(error),
+        }
         self.connection().query_with(
             "insert into riops.run (id, dataset) values ($1, $2)",
             &[Some(run), Some(dataset)],
@@ -44,18 +81,45 @@ impl Registry<'_> {
         Ok(())
     }
 
+    /// Adds the columns that registries of older versions of riops lack.
+    pub(super) fn add_later_columns(&mut self) -> Result<(), DatasetError> {
+        for (table, column) in LATER_COLUMNS {
+            if !self.has_column(table, column)? {
+                let sql = format!("alter table {table} add column if not exists {column} text");
+                self.connection().execute(&sql)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn has_column(&mut self, table: &str, column: &str) -> Result<bool, DatasetError> {
+        let sql = "select 1 from pg_attribute
+                    where attrelid = $1::text::regclass and attname = $2 and not attisdropped";
+        Ok(!self.connection().query_with(sql, &[Some(table), Some(column)])?.is_empty())
+    }
+
     /// Enters the changes of a run and closes its entry.
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
     pub fn end_run(&mut self, run: &str, changes: &Changes) -> Result<(), DatasetError> {
-        if !changes.effects.is_none() || !changes.effects_unknown.is_none() {
-            let both = [changes.effects, changes.effects_unknown];
-            let effects = serde_json::to_string(&both).unwrap_or_default();
-            self.connection().query_with(
-                "update riops.run set effects = $2 where id = $1",
-                &[Some(run), Some(&effects)],
-            )?;
+        let totals = [changes.effects.total(), changes.effects_unknown.total()];
+        let stored = Stored {
+            effects: changes.effects.clone(),
+            effects_unknown: changes.effects_unknown.clone(),
+            batches_unknown: changes.batches_unknown.clone(),
+        };
+        // Older versions of riops read only the totals.
+        let columns = [
+            ("effects", serde_json::to_string(&totals).unwrap_or_default()),
+            ("changes", serde_json::to_string(&stored).unwrap_or_default()),
+        ];
+        for (column, json) in columns {
+            let is_needed = !totals.iter().all(Effects::is_none) || column == "changes";
+            if is_needed && self.has_column("riops.run", column)? {
+                let sql = format!("update riops.run set {column} = $2 where id = $1");
+                self.connection().query_with(&sql, &[Some(run), Some(&json)])?;
+            }
         }
         // Last, because this closes the entry.
         self.connection().query_with(
@@ -86,40 +150,133 @@ impl Registry<'_> {
         Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
     }
 
+    /// Returns whether no other run may have changed the dataset since this run began.
+    ///
+    /// # Errors
+    /// [`DatasetError`] if a statement fails.
+    pub fn is_only_writer(&mut self, run: &str, dataset: &str) -> Result<bool, DatasetError> {
+        let others = self.connection().query_with(
+            "select 1 from riops.run as other
+              where dataset = $1 and id <> $2
+                and (ended_at is null
+                     or ended_at >= (select started_at from riops.run where id = $2))",
+            &[Some(dataset), Some(run)],
+        )?;
+        Ok(others.is_empty())
+    }
+
     /// Returns the sum of the changes of all runs on a dataset.
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails or an entry is invalid.
     pub fn history(&mut self, dataset: &str) -> Result<Ledger, DatasetError> {
+        // Registries of older versions of riops lack columns.
         let rows = self.connection().query_with(
-            "select coalesce(sum(rows_changed), 0), coalesce(sum(rows_unknown), 0),
-                    count(*) filter (where ended_at is null)
-               from riops.run where dataset = $1",
+            "select coalesce(rows_changed, 0), coalesce(rows_unknown, 0), ended_at is null,
+                    to_jsonb(run) ->> 'changes', to_jsonb(run) ->> 'effects'
+               from riops.run as run where dataset = $1",
             &[Some(dataset)],
         )?;
-        let numbers = rows.first().map(|row| row_of_numbers(row)).transpose()?.unwrap_or_default();
-        let damaged = || DatasetError::Damaged("invalid counts in table \"riops.run\"".to_owned());
-        let [rows_changed, rows_unknown, open_runs] = *numbers.as_slice() else {
-            return Err(damaged());
-        };
-        let mut ledger = Ledger {
-            rows_changed,
-            rows_unknown,
-            open_runs: u64::try_from(open_runs).unwrap_or(0),
-            ..Ledger::default()
-        };
-        // Older versions of riops created the table without this column.
-        let rows = self.connection().query_with(
-            "select to_jsonb(run) ->> 'effects' from riops.run as run
-              where dataset = $1 and to_jsonb(run) ->> 'effects' is not null",
-            &[Some(dataset)],
-        )?;
-        for text in rows.into_iter().flatten().flatten() {
-            let [done, unknown]: [Effects; 2] =
-                serde_json::from_str(&text).map_err(|_| damaged())?;
-            ledger.effects = ledger.effects.and(done);
-            ledger.effects_unknown = ledger.effects_unknown.and(unknown);
+        let mut ledger = Ledger::default();
+        for row in rows {
+            let entry: Result<[Option<String>; 5], _> = row.try_into();
+            let added = entry.ok().and_then(|entry| add_entry(&mut ledger, &entry));
+            added.ok_or_else(|| {
+                DatasetError::Damaged("invalid counts in table \"riops.run\"".to_owned())
+            })?;
         }
         Ok(ledger)
+    }
+}
+
+/// Adds the entry of a run: the rows changed and unknown, whether it is open, and the changes and effects as
+/// JSON. Returns `None` if it is invalid.
+fn add_entry(ledger: &mut Ledger, entry: &[Option<String>; 5]) -> Option<()> {
+    let [rows, unknown, open, changes, effects] = entry;
+    let rows: u64 = rows.as_ref()?.parse().ok()?;
+    let unknown: u64 = unknown.as_ref()?.parse().ok()?;
+    ledger.rows_changed += i128::from(rows);
+    ledger.rows_unknown += i128::from(unknown);
+    ledger.open_runs += u64::from(open.as_deref() == Some("t"));
+    if let Some(changes) = changes {
+        let stored: Stored = serde_json::from_str(changes).ok()?;
+        ledger.effects.merge(&stored.effects);
+        ledger.effects_unknown.merge(&stored.effects_unknown);
+        ledger.batches_unknown.extend(stored.batches_unknown);
+        return Some(());
+    }
+    // Older versions stored the effects on all tables together, or only the number of increments.
+    let increments = |added| Effects { added, ..Effects::default() };
+    let [done, in_doubt]: [Effects; 2] = match effects {
+        Some(effects) => serde_json::from_str(effects).ok()?,
+        None => [increments(rows), increments(unknown)],
+    };
+    ledger.effects.add_to(UNATTRIBUTED, done);
+    ledger.effects_unknown.add_to(UNATTRIBUTED, in_doubt);
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::effects::TableEffects;
+    use crate::workload::unknown::Origin;
+
+    fn added(added: u64) -> Effects {
+        Effects { added, ..Effects::default() }
+    }
+
+    fn entry(values: [&str; 3], changes: Option<&str>, effects: Option<&str>) -> Option<Ledger> {
+        let [rows, unknown, open] = values.map(|value| Some(value.to_owned()));
+        let json = |text: Option<&str>| text.map(str::to_owned);
+        let mut ledger = Ledger::default();
+        add_entry(&mut ledger, &[rows, unknown, open, json(changes), json(effects)])?;
+        Some(ledger)
+    }
+
+    #[test]
+    fn reads_the_entries_of_every_version() {
+        let changes = r#"{"effects":{"2":{"added":7}},"effects_unknown":{"1":{"added":3}},"batches_unknown":[[10,19]]}"#;
+        let now = entry(["7", "3", "f"], Some(changes), None).unwrap();
+        assert_eq!((now.effects.of(2), now.effects_unknown.of(1)), (added(7), added(3)));
+        assert_eq!((now.batches_unknown, now.open_runs), (vec![(10, 19)], 0));
+        let effects = r#"[{"inserted":1,"added":7},{}]"#;
+        let second = entry(["0", "0", "t"], None, Some(effects)).unwrap();
+        assert_eq!((second.effects.of(UNATTRIBUTED).inserted, second.open_runs), (1, 1));
+        let first = entry(["5", "2", "f"], None, None).unwrap();
+        assert_eq!(first.effects.of(UNATTRIBUTED), added(5));
+        assert_eq!(first.effects_unknown.of(UNATTRIBUTED), added(2));
+        assert_eq!(entry(["-1", "0", "f"], None, None), None);
+        assert_eq!(entry(["1", "0", "f"], Some("no JSON"), None), None);
+    }
+
+    #[test]
+    fn resolved_transactions_leave_the_unknown_changes() {
+        let transaction = Unknown {
+            origin: Origin { stage: 0, session: 0, number: 0, step: None },
+            operation: 1,
+            rows: 10,
+            effects: TableEffects::of(2, added(10)),
+            has_exact_effects: true,
+            marks: Vec::new(),
+        };
+        let before = || {
+            let mut changes = Changes { rows: 100, rows_unknown: 30, ..Changes::default() };
+            changes.effects_unknown.add_to(2, added(30));
+            changes
+        };
+        let after = |outcome| {
+            let mut changes = before();
+            changes.resolve(&transaction, outcome, true);
+            (
+                changes.rows,
+                changes.rows_unknown,
+                changes.effects.of(2),
+                changes.effects_unknown.of(2),
+            )
+        };
+        assert_eq!(after(Outcome::Applied), (110, 20, added(10), added(20)));
+        assert_eq!(after(Outcome::NotApplied), (100, 20, added(0), added(20)));
+        assert_eq!(after(Outcome::Unresolved), (100, 30, added(0), added(30)));
     }
 }

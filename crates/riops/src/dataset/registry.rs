@@ -80,17 +80,7 @@ impl<'a> Registry<'a> {
             self.connection.execute(CREATE_REGISTRY)?;
             return Ok(());
         }
-        // Registries of older versions of riops lack these columns.
-        for (table, column) in [("riops.run", "effects"), ("riops.dataset", "fresh")] {
-            let exists = format!(
-                "select 1 from pg_attribute where attrelid = '{table}'::regclass and attname = '{column}'"
-            );
-            if self.connection.query_value(&exists)?.is_none() {
-                self.connection
-                    .execute(&format!("alter table {table} add column {column} text"))?;
-            }
-        }
-        Ok(())
+        self.add_later_columns()
     }
 
     /// Whether the registry exists.

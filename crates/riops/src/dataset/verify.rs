@@ -18,8 +18,10 @@ pub fn verify(
     // is open in the snapshot may have changed more rows, a closed one has changed exactly what it
     // reported.
     registry.connection().execute("begin isolation level repeatable read, read only")?;
-    let contents = registry.contents(&workload.contents_sql())?;
     let ledger = registry.history(&entry.id)?;
+    let mut queries = workload.contents_sql();
+    queries.extend(workload.ledger_sql(&ledger));
+    let contents = registry.contents(&queries)?;
     registry.connection().execute("commit")?;
     Ok(match entry.state {
         State::Complete => workload.checks(&contents, &entry.baseline, &ledger),

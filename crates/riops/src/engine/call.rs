@@ -10,14 +10,16 @@ use std::time::{Duration, Instant};
 use riops_wire::sqlstate::SqlState;
 use uuid::Uuid;
 
+use super::backend::Backend;
 use super::clock::Clock;
 use super::error::{EngineError, StartError};
 use super::findings::{Moment, UncheckedPlan, merge, note, note_unchecked};
 use super::limit::Limit;
 use super::opening::{Recipe, check_access_path, prepare_on_any_node};
 use super::server_clock::{ServerClock, larger_step_s};
-use super::session::{SessionError, SessionTally, Tally};
+use super::session::SessionError;
 use super::shared::{Go, Shared, Signal, WorkerHandle};
+use super::tally::{SessionTally, Tally};
 use super::worker::{IntervalLink, WorkerEvent, WorkerReport};
 use crate::host::Interrupt;
 use crate::metrics::{Counter, Failure, IntervalPart, Origin, Recorder};
@@ -26,12 +28,11 @@ use crate::probe::cpu;
 use crate::server::connection::{Answer, Notice};
 use crate::server::{Connection, ConnectionError};
 use crate::units::Nanos;
+use crate::workload::check::ROWS_UNBOUNDED;
 use crate::workload::{Call, LoopReport, ServerLoop, SessionPlan, Work};
 
 /// Message of an error that was handled within the server-side loop. Its original text is unknown.
 const RETRIED_IN_SERVER: &str = "retried by the server-side loop";
-/// Stands for an unbounded number of rows, if a loop continued after its connection was lost.
-const ROWS_UNBOUNDED: u64 = 1_000_000_000_000_000;
 /// Maximum wait for a call to end after the cancel request. A server whose postmaster was killed cancels nothing.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum wait for the server to terminate the backend of such a loop.
@@ -117,6 +118,8 @@ fn work(assignment: CallAssignment, shared: &Shared) {
     let Ok(Go { start, limit }) = go.recv() else {
         return;
     };
+    // Without it, a backend that continues after its connection was lost cannot be terminated.
+    let backend = Backend::of(&mut connection).ok().flatten();
     let link = IntervalLink {
         worker: number,
         length: shared.interval,
@@ -140,6 +143,7 @@ fn work(assignment: CallAssignment, shared: &Shared) {
         counted: LoopReport::default(),
         before_this_call: 0,
         process: connection.session_info().process,
+        backend,
         tallies: vec![Tally::default(); shared.operations],
         report: WorkerReport::new(recorder, shared.operations, limit.measure_start()),
     };
@@ -170,6 +174,8 @@ struct CallSession<'a> {
     /// Transactions or rows that earlier calls of the session have completed.
     before_this_call: u64,
     process: i32,
+    /// The backend with its start time; `None` if the server does not show it.
+    backend: Option<Backend>,
     tallies: Vec<Tally>,
     report: WorkerReport,
 }
@@ -411,11 +417,12 @@ impl CallSession<'_> {
     /// Adds the acknowledged and the unknown work of a finished call to the report.
     fn close(&mut self, transactions_unknown: u64, rows_unknown: u64) {
         let counted = std::mem::take(&mut self.counted);
-        for (acknowledged, (transactions, rows)) in
-            self.report.acknowledged.iter_mut().zip(&counted.committed)
+        for (operation, (acknowledged, (transactions, rows))) in
+            self.report.acknowledged.iter_mut().zip(&counted.committed).enumerate()
         {
             acknowledged.transactions += transactions;
             acknowledged.rows += rows;
+            acknowledged.effects.add(self.server_loop.effects(operation, *rows));
         }
         self.report.wrong_replies += counted.wrong_replies;
         let by_rows = matches!(self.shared.plan.stop, Stop::Rows(_));
@@ -429,6 +436,8 @@ impl CallSession<'_> {
             if let Some(acknowledged) = self.report.acknowledged.get_mut(operation) {
                 acknowledged.transactions_unknown += transactions_unknown;
                 acknowledged.rows_unknown += rows_unknown;
+                let in_doubt = self.server_loop.effects(operation, rows_unknown);
+                acknowledged.effects_unknown.add(in_doubt);
             }
         }
     }
@@ -488,6 +497,7 @@ impl CallSession<'_> {
                     self.terminate_old_backend(&mut connection)?;
                     self.server_clock = ServerClock::read(&mut connection, &self.shared.clock)?;
                     self.process = connection.session_info().process;
+                    self.backend = Backend::of(&mut connection)?;
                     merge(&mut self.report.findings, findings);
                     let origin = Origin::node(self.node);
                     self.report.recorder.count(origin, [(Counter::Reconnects, 1)]);
@@ -507,20 +517,18 @@ impl CallSession<'_> {
         &mut self,
         connection: &mut Connection,
     ) -> Result<(), ConnectionError> {
-        let old_backend = format!(
-            "from pg_stat_activity where pid = {} and application_name = current_setting('application_name')",
-            self.process
-        );
-        let alive =
-            connection.query_value(&format!("select pg_terminate_backend(pid) {old_backend}"))?;
-        if alive.is_none() {
+        let Some(old) = self.backend.take() else {
+            // Whether it continued is not known.
+            self.remove_upper_bound();
+            return Ok(());
+        };
+        if !old.terminate(connection)? {
             return Ok(());
         }
         self.remove_upper_bound();
+        let still_there = format!("select 1 from pg_stat_activity where {}", old.condition());
         let deadline = Instant::now() + TERMINATE_TIMEOUT;
-        while connection.query_value(&format!("select 1 {old_backend}"))?.is_some()
-            && Instant::now() < deadline
-        {
+        while connection.query_value(&still_there)?.is_some() && Instant::now() < deadline {
             std::thread::sleep(PAUSE);
         }
         Ok(())
@@ -529,11 +537,13 @@ impl CallSession<'_> {
     /// Records that a loop with rows of unknown outcome may have continued.
     fn remove_upper_bound(&mut self) {
         let writing = self.shared.changes.iter().position(|&changes| changes);
-        if let Some(acknowledged) =
-            writing.and_then(|operation| self.report.acknowledged.get_mut(operation))
+        if let Some(operation) = writing
+            && let Some(acknowledged) = self.report.acknowledged.get_mut(operation)
             && acknowledged.rows_unknown > 0
         {
             acknowledged.rows_unknown = ROWS_UNBOUNDED;
+            let unbounded = self.server_loop.effects(operation, ROWS_UNBOUNDED);
+            acknowledged.effects_unknown.add(unbounded);
         }
     }
 
@@ -557,6 +567,8 @@ impl CallSession<'_> {
             number: self.number,
             node: self.node,
             process: self.process,
+            backend: self.backend,
+            started: 0,
             operations: self.tallies,
         }];
         self.report

@@ -4,6 +4,7 @@
 //! everything around it: connect all sessions, warm up, measure, drain, merge the reports.
 
 mod alarm;
+mod backend;
 mod calibrate;
 mod call;
 mod clock;
@@ -22,6 +23,7 @@ mod session_error;
 mod shared;
 mod stage;
 mod supervisor;
+mod tally;
 mod threads;
 mod worker;
 
@@ -29,6 +31,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
+pub use backend::Backend;
 pub use calibrate::{Calibration, calibrate};
 pub use clock::{Clock, MonotonicClock};
 pub use error::EngineError;
@@ -37,7 +40,8 @@ pub use null_server::NullServer;
 pub use observer::Observer;
 pub use once::{OnceResult, run_once};
 pub use result::StageResult;
-pub use session::{SessionError, SessionTally, Tally};
+pub use session::SessionError;
+pub use tally::{SessionTally, Tally};
 pub use worker::{Acknowledged, Starts, WarmupInFlight};
 
 use crate::host::Interrupt;

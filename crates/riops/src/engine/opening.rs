@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rand::RngExt;
 use riops_wire::frame::FrameBuffer;
 
+use super::backend::Backend;
 use super::findings::{AccessFinding, Moment, note};
 use crate::host::Interrupt;
 use crate::plan::Protocol;
@@ -32,6 +33,8 @@ const BACKOFF_MAX: Duration = Duration::from_secs(1);
 pub(super) struct Recipe {
     pub(super) settings: Vec<String>,
     pub(super) statements: Arc<Statements>,
+    /// Whether the start time of the backend is needed.
+    pub(super) identifies_backend: bool,
     /// Expected access paths of its statements, each with the EXPLAIN statement that checks it.
     pub(super) checks: Vec<(Access, String)>,
 }
@@ -44,6 +47,8 @@ pub(super) struct Opened {
     pub(super) findings: Vec<AccessFinding>,
     /// Process id of the backend.
     pub(super) process: i32,
+    /// The backend with its start time, if it is needed.
+    pub(super) backend: Option<Backend>,
     /// Time to open the connection; for a reconnect, from the request.
     pub(super) took: Nanos,
     /// Number of the node, from 0.
@@ -117,9 +122,11 @@ fn open(
     let process = connection.session_info().process;
     let version = connection.session_info().parameter("server_version");
     let flavor = Flavor::from_server_version(version.unwrap_or_default());
+    let backend = if recipe.identifies_backend { Backend::of(&mut connection)? } else { None };
     let (stream, received) = connection.into_parts();
     stream.set_nonblocking(true).map_err(ConnectionError::Io)?;
-    Ok(Opened { stream, received, findings, process, took: start.elapsed().into(), node, flavor })
+    let took = start.elapsed().into();
+    Ok(Opened { stream, received, findings, process, backend, took, node, flavor })
 }
 
 /// Opens a connection and runs everything that precedes the first transaction.

@@ -4,12 +4,14 @@ use super::error::EngineError;
 use super::findings::{self, AccessFinding, UncheckedPlan, note_unchecked};
 use super::limit::Limit;
 use super::server_clock::larger_step_s;
-use super::session::{SessionError, SessionTally};
+use super::session::SessionError;
+use super::tally::SessionTally;
 use super::worker::{Acknowledged, Starts, WarmupInFlight, WorkerReport};
 use crate::metrics::{Outage, Point, Recorder, SampleSet, Samples, outage, rates};
 use crate::plan::Threshold;
 use crate::server::nodes::Node;
 use crate::units::Nanos;
+use crate::workload::unknown::Unknown;
 
 /// Result of a stage.
 #[derive(Debug)]
@@ -24,6 +26,9 @@ pub struct StageResult {
     pub recorder: Recorder,
     /// Work that the database acknowledged, by operation, including the warm-up and the drain.
     pub acknowledged: Vec<Acknowledged>,
+    /// Transactions with an unknown outcome, up to [`UNKNOWN_MAX`](crate::workload::unknown::UNKNOWN_MAX) for
+    /// each worker.
+    pub unknown: Vec<Unknown>,
     /// Number of replies with unexpected contents, including the warm-up and the drain.
     pub wrong_replies: u64,
     /// Findings of the plan checks before, during and after the run.
@@ -87,6 +92,7 @@ pub(super) fn merge_reports(
         seconds: end.since(limit.measure_start()).as_seconds(),
         recorder: first.recorder,
         acknowledged: first.acknowledged,
+        unknown: first.unknown,
         wrong_replies: first.wrong_replies,
         findings: first.findings,
         unchecked: first.unchecked,
@@ -108,7 +114,10 @@ pub(super) fn merge_reports(
     };
     for report in reports {
         result.recorder.merge(&report.recorder)?;
-        merge_acknowledged(&mut result.acknowledged, report.acknowledged);
+        for (mine, theirs) in result.acknowledged.iter_mut().zip(&report.acknowledged) {
+            mine.merge(theirs);
+        }
+        result.unknown.extend(report.unknown);
         result.wrong_replies += report.wrong_replies;
         findings::merge(&mut result.findings, report.findings);
         for unchecked in report.unchecked {
@@ -134,17 +143,6 @@ pub(super) fn merge_reports(
     result.sessions.sort_by_key(|session| session.number);
     result.samples = (!samples.is_empty()).then(|| Samples::merge(samples, result.seconds));
     Ok(result)
-}
-
-fn merge_acknowledged(all: &mut [Acknowledged], more: Vec<Acknowledged>) {
-    for (mine, theirs) in all.iter_mut().zip(more) {
-        mine.transactions += theirs.transactions;
-        mine.rows += theirs.rows;
-        mine.rows_unknown += theirs.rows_unknown;
-        mine.transactions_unknown += theirs.transactions_unknown;
-        mine.effects = mine.effects.and(theirs.effects);
-        mine.effects_unknown = mine.effects_unknown.and(theirs.effects_unknown);
-    }
 }
 
 /// Adds the outages to the error entries and to the nodes: how long no transaction succeeded, and how long

@@ -12,14 +12,17 @@ use riops_wire::frame::FrameBuffer;
 use riops_wire::frontend;
 use riops_wire::pipeline::{Event, Pipeline};
 
+use super::backend::Backend;
 use super::findings::Moment;
 use super::opening::{Opened, Recipe};
 pub use super::session_error::SessionError;
+use super::tally::Tally;
 use crate::metrics::Queries;
 use crate::server::{Flavor, Stream};
 use crate::units::Nanos;
 use crate::workload::Generator;
 use crate::workload::access::Finding;
+use crate::workload::effects::TableEffects;
 use crate::workload::transaction::{Outcome, Transaction};
 
 /// Current activity of a session.
@@ -43,6 +46,8 @@ pub(super) struct InFlight {
     /// The outcome after the last completed step. A step may still fail after its statements completed,
     /// because an implicit transaction commits at the Sync.
     pub(super) completed: Outcome,
+    /// Number of the transaction in its session, from 0.
+    pub(super) number: u64,
     /// Intended start time.
     pub(super) intended: Nanos,
     /// Time of the first send.
@@ -81,39 +86,14 @@ impl InFlight {
         }
         self.step + 1 >= self.tx.steps()
     }
-}
 
-/// Work of one session for one operation within the measurement.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Number of transactions.
-    pub transactions: u64,
-    /// Number of rows.
-    pub rows: u64,
-    /// Longest service time, in nanoseconds.
-    pub longest: Nanos,
-    /// Sum of the service times, in nanoseconds.
-    pub busy: Nanos,
-}
-
-/// Work of one session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionTally {
-    /// Number of the session in the stage, from 0.
-    pub number: u64,
-    /// Number of the node of its last connection, from 0.
-    pub node: usize,
-    /// Process id of the backend of its last connection.
-    pub process: i32,
-    /// Work by operation.
-    pub operations: Vec<Tally>,
-}
-
-impl SessionTally {
-    /// Returns the number of transactions of all operations.
-    #[must_use]
-    pub fn transactions(&self) -> u64 {
-        self.operations.iter().map(|tally| tally.transactions).sum()
+    /// Returns the effects that are unknown if the reply to the current step is lost.
+    pub(super) fn effects_in_doubt(&self) -> TableEffects {
+        if self.tx.is_autocommit() {
+            // Earlier statements are acknowledged, later ones were not sent.
+            return self.tx.step_effects(self.step).unwrap_or_default();
+        }
+        self.tx.expected_effects()
     }
 }
 
@@ -190,6 +170,10 @@ pub(super) struct Session {
     pub(super) tallies: Vec<Tally>,
     /// Process id of the backend; 0 if the server did not send it.
     pub(super) process: i32,
+    /// The backend with its start time, if the workload terminates sessions.
+    pub(super) backend: Option<Backend>,
+    /// Number of transactions that were started.
+    pub(super) started: u64,
     /// Number of transactions on this connection.
     pub(super) since_connect: u64,
     /// Number of the node that it is connected to, from 0.
@@ -236,6 +220,7 @@ impl Session {
             tx: Transaction::new(Arc::clone(&recipe.statements)),
             outcome: Outcome::default(),
             completed: Outcome::default(),
+            number: 0,
             intended: Nanos(0),
             started: Nanos(0),
             claimed: false,
@@ -261,6 +246,8 @@ impl Session {
             next_check: Some(Moment::During),
             tallies: vec![Tally::default(); operations],
             process: 0,
+            backend: None,
+            started: 0,
             since_connect: 0,
             node: 0,
             flavor: Flavor::PostgreSql,
@@ -273,9 +260,10 @@ impl Session {
 
     /// Attaches a new connection.
     pub(super) fn attach(&mut self, opened: Opened) {
-        let Opened { stream, received, process, node, flavor, .. } = opened;
+        let Opened { stream, received, process, backend, node, flavor, .. } = opened;
         (self.process, self.node, self.flavor) = (process, node, flavor);
         (self.moving_home, self.unread) = (false, false);
+        self.backend = backend;
         self.link = Some(Link {
             stream,
             received,
@@ -349,6 +337,8 @@ impl Session {
             self.spare.push(flight);
             return Ok(false);
         }
+        flight.number = self.started;
+        self.started += 1;
         if let Some(error) = flight.tx.error() {
             return Err(SessionError::protocol(error));
         }

@@ -106,6 +106,7 @@ impl Shared {
             .map(|access| (access.clone(), access.explain_sql(self.explain_by_name)))
             .collect();
         let statements = Arc::new(Statements::new(self.plan.protocol, statements));
-        Recipe { settings, statements, checks }
+        let identifies_backend = self.plan.work.spec().terminates_sessions();
+        Recipe { settings, statements, identifies_backend, checks }
     }
 }

@@ -228,6 +228,10 @@ impl Spec for CbcRun {
         false
     }
 
+    fn terminates_sessions(&self) -> bool {
+        true
+    }
+
     fn repeated(&self) -> Self {
         // `size_gb` holds the chosen size; another machine would choose a different one.
         Self { auto_size: false, ..self.clone() }

@@ -151,6 +151,11 @@ pub trait Spec {
         false
     }
 
+    /// Whether sessions are terminated whose transaction did not end in time.
+    fn terminates_sessions(&self) -> bool {
+        false
+    }
+
     /// Whether it relies on session-level locks and settings from the first statement on.
     fn needs_dedicated_sessions(&self) -> bool {
         false

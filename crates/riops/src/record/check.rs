@@ -17,9 +17,25 @@ pub struct Check {
     pub found: String,
     /// Whether the two values agree.
     pub held: bool,
+    /// Changes whose outcome remains unknown: the value may differ by up to this number.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unresolved: u64,
+    /// Whether nothing contradicts the value, but it cannot be verified.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unknown: bool,
 }
 
-from_measured!(Check from check::Check { name, expected, found, held });
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+from_measured!(Check from check::Check { name, expected, found, held, unresolved, unknown });
 
 /// A threshold and the measured value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

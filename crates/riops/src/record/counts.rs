@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::convert::from_measured;
 use crate::metrics;
+use crate::workload::unknown;
 
 /// Statements that received a reply, by kind, regardless of the outcome of their transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +82,20 @@ pub struct Outcomes {
     /// Transactions whose outcome is unknown.
     pub unknown: u64,
 }
+
+/// What the database showed after the run about the transactions whose outcome was unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UnknownOutcomes {
+    /// Transactions that were committed.
+    pub applied: u64,
+    /// Transactions that were not committed.
+    pub not_applied: u64,
+    /// Transactions whose outcome remains unknown.
+    pub unresolved: u64,
+}
+
+from_measured!(UnknownOutcomes from unknown::Outcomes { applied, not_applied, unresolved });
 
 /// Transactions that ended after the measurement. They are not included in any other figure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]

@@ -41,7 +41,7 @@ pub use check::{Check, ThresholdRecord, Verdict, Warning, WarningKind};
 pub use client::{ClientCpu, ClientLimit, ClientRecord};
 pub use cluster::{NodeRecord, NodeUse, OutageRecord};
 pub use condition::{ConditionRecord, FreshCondition};
-pub use counts::{DrainedRecord, ErrorEntry, Outcomes, Queries, WarmupRecord};
+pub use counts::{DrainedRecord, ErrorEntry, Outcomes, Queries, UnknownOutcomes, WarmupRecord};
 pub use database::{
     CacheState, Checkpoints, ClientIo, DatabaseCounters, DatabaseUse, LockWaits, RowVersions,
     Sizes, TableBlocks, Wal,
@@ -52,7 +52,7 @@ pub use latency::LatencySummary;
 pub use machine::{MachineFacts, Memory, Pressure, ReadBytes};
 pub use mix::MixRecord;
 pub use neighbors::{NeighborProcess, Neighbors};
-pub use operation::{Effects, OperationRecord};
+pub use operation::{Effects, OperationRecord, TableEffects, effects_by_table};
 pub use probes::{OtherSessions, ProbePoint, Sampled, ServerProgress, WaitShare};
 pub use rate::RateVerdict;
 pub use run::{Record, Status};

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::convert::from_measured;
 use super::latency::LatencySummary;
-use crate::workload::transaction;
+use crate::workload::effects::{self, EffectsByTable};
 
 /// Totals of changes, which can be verified in the database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub struct Effects {
     pub added: u64,
 }
 
-from_measured!(Effects from transaction::Effects { inserted, reinserted, deleted, added });
+from_measured!(Effects from effects::Effects { inserted, reinserted, deleted, added });
 
 impl Effects {
     /// Returns whether nothing changed.
@@ -31,11 +31,50 @@ impl Effects {
 }
 
 /// Settles the ledger from the record, if the run itself could not report its changes.
-impl From<Effects> for transaction::Effects {
+impl From<Effects> for effects::Effects {
     fn from(recorded: Effects) -> Self {
         let Effects { inserted, reinserted, deleted, added } = recorded;
         Self { inserted, reinserted, deleted, added }
     }
+}
+
+/// Changes of one table, which can be verified in the database.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TableEffects {
+    /// Number of the table, from 1.
+    pub table: u32,
+    /// Inserted rows.
+    pub inserted: u64,
+    /// Rows of the initial load that were deleted and inserted again.
+    pub reinserted: u64,
+    /// Deleted rows.
+    pub deleted: u64,
+    /// Growth of the sum of a column, from increments and from inserted rows.
+    pub added: u64,
+}
+
+/// Returns the effects of each table for the record.
+pub(super) fn by_table(all: &EffectsByTable) -> Vec<TableEffects> {
+    let entry = |(table, effects): (u32, effects::Effects)| {
+        let effects::Effects { inserted, reinserted, deleted, added } = effects;
+        TableEffects { table, inserted, reinserted, deleted, added }
+    };
+    all.iter().map(entry).collect()
+}
+
+/// Returns the effects of each table from a record. Earlier versions recorded only the `total`, which is then
+/// not attributed to a table.
+#[must_use]
+pub fn effects_by_table(recorded: &[TableEffects], total: Effects) -> EffectsByTable {
+    let mut all = EffectsByTable::default();
+    if recorded.is_empty() {
+        all.add_to(effects::UNATTRIBUTED, total.into());
+    }
+    for &TableEffects { table, inserted, reinserted, deleted, added } in recorded {
+        all.add_to(table, effects::Effects { inserted, reinserted, deleted, added });
+    }
+    all
 }
 
 /// The transactions of one kind.
@@ -60,6 +99,12 @@ pub struct OperationRecord {
     /// Upper bounds of the changes with an unknown outcome.
     #[serde(default, skip_serializing_if = "Effects::is_none")]
     pub unknown_effects: Effects,
+    /// The same acknowledged changes by table.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<TableEffects>,
+    /// The same upper bounds by table.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown_tables: Vec<TableEffects>,
     /// Block accesses per transaction, in tables and indexes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_per_transaction: Option<f64>,

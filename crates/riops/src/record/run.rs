@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::access::AccessRecord;
 use super::check::{Check, ThresholdRecord, Verdict};
 use super::client::ClientRecord;
+use super::counts::UnknownOutcomes;
 use super::stage::StageRecord;
 use super::target::TargetRecord;
 use crate::plan::{DatasetPlan, Member, Plan};
@@ -70,6 +71,10 @@ pub struct Record {
     pub stages: Vec<StageRecord>,
     /// The access paths.
     pub accesses: Vec<AccessRecord>,
+    /// Outcomes of the transactions that lost their connection, as far as the data show them; absent if there
+    /// were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown_outcomes: Option<UnknownOutcomes>,
     /// Checks of the data after the run.
     pub checks: Vec<Check>,
     /// The thresholds of the plan and the measured values.

@@ -27,15 +27,31 @@ pub fn prepared_text(prepared: &Prepared) -> String {
 #[must_use]
 pub fn checks_text(checks: &[Check]) -> String {
     let mut text = String::new();
-    for Check { name, expected, found, held } in checks {
-        let verdict = if *held { "ok    " } else { "WRONG " };
+    for Check { name, expected, found, held, unknown, .. } in checks {
+        let verdict = match (unknown, held) {
+            (true, _) => "unknown",
+            (false, true) => "ok    ",
+            (false, false) => "WRONG ",
+        };
         let _ = writeln!(text, "{verdict} {name}: expected {expected}, found {found}");
     }
-    let failed = checks.iter().filter(|check| !check.held).count();
-    let _ = match failed {
-        0 => writeln!(text, "all {} passed", number_of(checks.len() as u64, "check")),
-        failed => writeln!(text, "{failed} of {} FAILED", number_of(checks.len() as u64, "check")),
-    };
+    let all = number_of(checks.len() as u64, "check");
+    let unknown = checks.iter().filter(|check| check.unknown).count();
+    let failed = checks.iter().filter(|check| !check.held && !check.unknown).count();
+    let unresolved = checks.iter().filter(|check| check.unresolved > 0).count();
+    let mut parts = Vec::new();
+    match (failed, unknown) {
+        (0, 0) => parts.push(format!("all {all} passed")),
+        (0, _) => parts.push(format!("{} of {all} passed", checks.len() - unknown)),
+        (failed, _) => parts.push(format!("{failed} of {all} FAILED")),
+    }
+    if unknown > 0 {
+        parts.push(format!("{unknown} unknown"));
+    }
+    if unresolved > 0 {
+        parts.push(format!("{unresolved} with changes whose outcome remains unresolved (±)"));
+    }
+    let _ = writeln!(text, "{}", parts.join(", "));
     text
 }
 
@@ -58,4 +74,24 @@ pub fn dropped_text(workload: &str, dropped: &Dropped) -> String {
         return format!("no dataset for the workload {workload}; nothing dropped\n");
     }
     format!("dropped {}\n", parts.join(" and "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::check::{Bounds, Ledger};
+
+    #[test]
+    fn names_failed_unknown_and_unresolved_checks() {
+        let check = |bounds, found| Check::between("sum".to_owned(), bounds, found);
+        let exact = check(Bounds::new(5, 0, 0, 0), 5);
+        let unresolved = check(Bounds::new(5, 0, 3, 0), 6);
+        let unknown = check(Bounds::new(5, 0, 0, 1).without_least_if_open(), 6);
+        let wrong = check(Ledger::default().bounds(), 6);
+        insta::assert_snapshot!(checks_text(&[exact.clone(), unresolved, unknown.clone(), wrong]));
+        let last = |checks: &[Check]| checks_text(checks).lines().last().unwrap().to_owned();
+        assert_eq!(last(std::slice::from_ref(&exact)), "all 1 check passed");
+        let text = "1 of 2 checks passed, 1 unknown";
+        assert_eq!(last(&[exact, unknown]), text);
+    }
 }

@@ -25,6 +25,18 @@ fn latency(count: u64) -> LatencySummary {
     }
 }
 
+fn check(name: &str) -> Check {
+    let number = || "12000000".to_owned();
+    Check {
+        name: name.to_owned(),
+        expected: number(),
+        found: number(),
+        held: true,
+        unresolved: 0,
+        unknown: false,
+    }
+}
+
 fn access(moment: &str) -> AccessRecord {
     AccessRecord {
         statement: "read_rows_0001".to_owned(),
@@ -145,6 +157,7 @@ fn session_loop() -> LoopRecord {
 pub(crate) fn example_oltp() -> Record {
     let mut record = example_record();
     record.workload = "oltp".to_owned();
+    record.checks = vec![check("sum of k of riops.sbtest1")];
     record.plan.work = OltpRun::default().into();
     record.target.dataset.as_mut().unwrap().parameters =
         OltpDataset { tables: 10, table_size: 100_000, ..OltpDataset::default() }.into();
@@ -226,6 +239,7 @@ fn example_nodes() -> Vec<NodeRecord> {
 pub(crate) fn example_load(methods: &[Method]) -> Record {
     let mut record = example_record();
     record.workload = "load".to_owned();
+    record.checks = vec![check("rows of riops.test_table")];
     let method = methods.first().copied().unwrap_or_default();
     let run = LoadRun { method, methods: methods.to_vec(), ..LoadRun::default() };
     record.plan.work = run.into();
@@ -306,6 +320,7 @@ pub(crate) fn example_record() -> Record {
         },
         stages: vec![stage()],
         accesses: ["before", "middle", "after"].map(access).into(),
+        unknown_outcomes: None,
         checks: Vec::new(),
         thresholds: Vec::new(),
         verdict: Verdict { valid: true, reasons: Vec::new(), warnings: Vec::new() },

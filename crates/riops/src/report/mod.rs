@@ -14,6 +14,7 @@ mod latency;
 mod model;
 mod page;
 mod paths;
+mod proof;
 mod runs;
 mod scatter;
 mod sections;

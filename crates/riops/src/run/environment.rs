@@ -65,6 +65,11 @@ impl Environment {
         self.local
     }
 
+    /// Returns whether a connection pooler is between riops and the server.
+    pub(super) fn is_pooled(&self) -> bool {
+        self.pooler.is_some()
+    }
+
     /// Returns the nodes that the sessions may use.
     pub(super) fn nodes(
         &self,

@@ -13,6 +13,7 @@ mod list;
 mod observer;
 mod on_dataset;
 mod prepare;
+mod resolve;
 mod settle;
 mod stage;
 mod steps;

@@ -4,7 +4,8 @@ use super::active::ActiveRun;
 use super::conductor::{FinishedStage, Runner};
 use super::error::{Context as _, RunError};
 use super::find;
-use super::settle::{settle, settle_open_runs};
+use super::resolve::next_xid;
+use super::settle::{Settlement, settle, settle_open_runs};
 use super::stage::LoopStage;
 use crate::dataset::{Changes, Condition, DatasetError, Entry, Registry};
 use crate::host::Interrupt;
@@ -24,6 +25,8 @@ pub(super) struct OnDataset<T> {
     guard: Option<Connection>,
     /// Whether a stage may have changed rows without reporting how many.
     unreported: bool,
+    /// First transaction id that was assigned after the run began.
+    first_xid: Option<u32>,
 }
 
 /// The dataset of the run.
@@ -37,7 +40,14 @@ struct Found {
 
 impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
     pub(super) fn new(run: &T) -> Self {
-        Self { run: run.clone(), stages: Vec::new(), found: None, guard: None, unreported: false }
+        Self {
+            run: run.clone(),
+            stages: Vec::new(),
+            found: None,
+            guard: None,
+            unreported: false,
+            first_xid: None,
+        }
     }
 
     fn find(&mut self, name: &'static str, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
@@ -115,7 +125,9 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         let mut registry = Registry::new(&mut active.control, name);
         registry
             .begin_run(&active.id.to_string(), &entry.id)
-            .with_context(|| "cannot insert the run into table \"riops.run\"".to_owned())
+            .with_context(|| "cannot insert the run into table \"riops.run\"".to_owned())?;
+        self.first_xid = next_xid(active.environment.facts.flavor, &mut active.control);
+        Ok(())
     }
 }
 
@@ -172,20 +184,21 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {
     ) -> Vec<Check> {
         let mut checks = Vec::new();
         // A stage without a report leaves the ledger entry open.
-        if let (Some(found), Some(last), false) = (&self.found, self.stages.last(), self.unreported)
-        {
-            checks =
-                settle(active, found.name, &found.entry, last.workload.as_ref(), (parts, ending));
+        if let (Some(found), false) = (&self.found, self.unreported) {
+            let settlement = Settlement {
+                dataset: found.name,
+                entry: &found.entry,
+                stages: &self.stages,
+                parts,
+                first_xid: self.first_xid,
+            };
+            checks = settle(active, &settlement, ending);
         }
         if let Some(mut guard) = self.guard.take()
             && let Err(error) = guard.query_value("select 1")
         {
-            checks.push(Check {
-                name: "lock on the dataset".to_owned(),
-                expected: "held until the end of the run".to_owned(),
-                found: error.to_string(),
-                held: false,
-            });
+            let expected = "held until the end of the run";
+            checks.push(Check::failed("lock on the dataset", expected, &error.to_string()));
         }
         checks
     }

@@ -6,40 +6,60 @@ use std::time::Duration;
 use super::active::ActiveRun;
 use super::error::RunError;
 use super::observer::History;
+use super::resolve::{FinishedLoop, resolve};
+use super::stage::LoopStage;
 use crate::dataset::{Changes, DatasetError, Entry, Registry, verify};
-use crate::engine::{Acknowledged, StageResult};
+use crate::engine::StageResult;
 use crate::host::Interrupt;
 use crate::plan::{Plan, Spec};
-use crate::record::{Ending, Measured, OperationRecord, Part, Record};
+use crate::record::{Ending, Measured, OperationRecord, Part, Record, effects_by_table};
 use crate::server::{Connection, ConnectionError, Server};
-use crate::workload::Workload;
 use crate::workload::check::Check;
+use crate::workload::effects::{Effects, UNATTRIBUTED};
+use crate::workload::unknown::{Outcome, Outcomes};
 
 /// Pause between two attempts to connect to a server that is recovering.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// What the settlement of a run needs to know about it.
+pub(super) struct Settlement<'a> {
+    /// Name of the dataset.
+    pub(super) dataset: &'static str,
+    pub(super) entry: &'a Entry,
+    /// Stages of the run, in order.
+    pub(super) stages: &'a [LoopStage],
+    /// Results of the stages that ran.
+    pub(super) parts: &'a [Part],
+    /// First transaction id that was assigned after the run began; `None` if the server has none.
+    pub(super) first_xid: Option<u32>,
+}
 
 /// Enters the acknowledged changes, and the maximum of those with an unknown outcome, into the ledger, and
 /// verifies them. If the server is no longer available, the run stays open in the ledger until a later run
 /// or `verify` completes its entry from the record.
 pub(super) fn settle(
     active: &mut ActiveRun<'_>,
-    dataset: &'static str,
-    entry: &Entry,
-    workload: &dyn Workload,
-    (parts, ending): (&[Part], &mut Ending),
+    settlement: &Settlement<'_>,
+    ending: &mut Ending,
 ) -> Vec<Check> {
+    let Settlement { dataset, entry, stages, parts, .. } = *settlement;
     let spec = active.plan.work.spec();
-    let loops = || parts.iter().filter_map(measured_of);
-    let Some(last) = loops().next_back().filter(|_| spec.writes()) else {
+    let loops: Vec<FinishedLoop<'_>> =
+        stages.iter().zip(parts.iter().filter_map(measured_of)).collect();
+    let Some((stage, last)) = loops.last().filter(|_| spec.writes()) else {
         return Vec::new();
     };
-    let changed = loops().map(|stage| changes(spec, &stage.result));
-    let changed = changed.fold(Changes::default(), Changes::and);
+    let mut changed = Changes::default();
+    for (_, measured) in &loops {
+        changed.add(changes(spec, &measured.result));
+    }
     let interrupt =
         interrupt_after(last.result.interrupted || ending.interrupted, active.interrupt);
     let (id, verifies) = (active.id.to_string(), active.plan.verify);
+    let unknown = &mut ending.unknown;
     let settled = (|| -> Result<Vec<Check>, RunError> {
         let mut connection = connect_with_retries(&active.server, &active.plan)?;
+        *unknown = resolve_unknown(&mut connection, active, settlement, &loops, &mut changed);
         Registry::new(&mut connection, dataset).end_run(&id, &changed)?;
         if !verifies {
             return Ok(Vec::new());
@@ -47,9 +67,45 @@ pub(super) fn settle(
         active.observer.notice("verifying the data");
         let mut connection = Connection::open(&active.server.conninfo, &interrupt)?;
         let mut registry = Registry::new(&mut connection, dataset);
-        Ok(verify(&mut registry, workload, entry)?)
+        Ok(verify(&mut registry, stage.workload.as_ref(), entry)?)
     })();
     checks_or_reason(settled, &interrupt, &last.result, ending)
+}
+
+/// Finds the outcomes of transactions that lost their connection, and moves those that the rows prove out of
+/// the unknown changes. Returns `None` if there are no such transactions.
+fn resolve_unknown(
+    connection: &mut Connection,
+    active: &ActiveRun<'_>,
+    settlement: &Settlement<'_>,
+    loops: &[FinishedLoop<'_>],
+    changed: &mut Changes,
+) -> Option<Outcomes> {
+    let acknowledged = loops.iter().flat_map(|(_, measured)| &measured.result.acknowledged);
+    let all: u64 = acknowledged.map(|each| each.transactions_unknown).sum();
+    if all == 0 {
+        return None;
+    }
+    let dataset = (settlement.entry.id.as_str(), settlement.dataset);
+    // Without an answer they remain unresolved.
+    let resolved =
+        resolve(connection, active, dataset, loops, settlement.first_xid).unwrap_or_default();
+    let mut outcomes = Outcomes::default();
+    for (transaction, outcome) in &resolved {
+        let operations =
+            loops.get(transaction.origin.stage).map(|(_, each)| &each.result.operations);
+        let operation = operations.and_then(|all| all.get(transaction.operation));
+        let counts_rows =
+            operation.is_some_and(|operation| active.plan.work.spec().counts_changes_of(operation));
+        changed.resolve(transaction, *outcome, counts_rows);
+        match outcome {
+            Outcome::Applied => outcomes.applied += 1,
+            Outcome::NotApplied => outcomes.not_applied += 1,
+            Outcome::Unresolved => {}
+        }
+    }
+    outcomes.unresolved = all.saturating_sub(outcomes.applied + outcomes.not_applied);
+    Some(outcomes)
 }
 
 fn measured_of(part: &Part) -> Option<&Measured> {
@@ -77,7 +133,7 @@ pub(super) fn checks_or_reason(
         Err(_) if result.failure.is_some() => Vec::new(),
         Err(_) if interrupt.requested() => {
             ending.interrupted = true;
-            Vec::new()
+            vec![not_verified("interrupted")]
         }
         // The results are kept, but the run is not valid.
         Err(error) => vec![not_verified(&error.to_string())],
@@ -86,27 +142,27 @@ pub(super) fn checks_or_reason(
 
 /// Returns the check of a verification that could not be completed.
 pub(super) fn not_verified(found: &str) -> Check {
-    Check {
-        name: "verification".to_owned(),
-        expected: "completed".to_owned(),
-        found: found.to_owned(),
-        held: false,
-    }
+    Check::failed("verification of the data", "completed", found)
 }
 
 /// Returns the changes for the ledger: acknowledged ones, and those with an unknown outcome.
 pub(super) fn changes(spec: &dyn Spec, result: &StageResult) -> Changes {
-    let of = |(operation, each): (&&str, &Acknowledged)| {
+    let mut all = Changes::default();
+    for (operation, each) in result.operations.iter().zip(&result.acknowledged) {
         let rows = spec.counts_changes_of(operation);
-        Changes {
+        all.add(Changes {
             rows: if rows { each.rows } else { 0 },
             rows_unknown: if rows { each.rows_unknown } else { 0 },
-            effects: each.effects,
-            effects_unknown: each.effects_unknown,
-        }
-    };
-    let operations = result.operations.iter().zip(&result.acknowledged);
-    operations.map(of).fold(Changes::default(), Changes::and)
+            effects: each.effects.clone(),
+            effects_unknown: each.effects_unknown.clone(),
+            batches_unknown: Vec::new(),
+        });
+    }
+    if spec.is_exact() {
+        let marks = result.unknown.iter().flat_map(|transaction| &transaction.marks);
+        all.batches_unknown = marks.map(|mark| (mark.first, mark.last)).collect();
+    }
+    all
 }
 
 /// Opens a connection to a server that may still be recovering. The timeout is that of the sessions of the
@@ -144,16 +200,30 @@ fn recorded_changes(record: &Record) -> Changes {
     // If each stage replaces the table, only the changes of the last stage are left.
     let replaced =
         if spec.replaces_its_table() { record.stages.len().saturating_sub(1) } else { 0 };
-    let of = |each: &OperationRecord| {
-        let rows = spec.counts_changes_of(&each.name);
-        Changes {
-            rows: if rows { each.acknowledged_rows } else { 0 },
-            rows_unknown: if rows { each.unknown_rows } else { 0 },
-            effects: each.effects.into(),
-            effects_unknown: each.unknown_effects.into(),
-        }
-    };
     let operations =
         record.stages.iter().skip(replaced).flat_map(|stage| &stage.session_loop.operations);
-    operations.map(of).fold(Changes::default(), Changes::and)
+    let mut all = Changes::default();
+    for each in operations {
+        all.add(recorded_changes_of(each, spec.counts_changes_of(&each.name)));
+    }
+    all
+}
+
+fn recorded_changes_of(each: &OperationRecord, counts_rows: bool) -> Changes {
+    let (rows, rows_unknown) =
+        if counts_rows { (each.acknowledged_rows, each.unknown_rows) } else { (0, 0) };
+    let mut changes = Changes {
+        rows,
+        rows_unknown,
+        effects: effects_by_table(&each.tables, each.effects),
+        effects_unknown: effects_by_table(&each.unknown_tables, each.unknown_effects),
+        batches_unknown: Vec::new(),
+    };
+    // Records of earlier versions contain only the number of increments.
+    if changes.effects.is_none() && changes.effects_unknown.is_none() {
+        let increments = |added| Effects { added, ..Effects::default() };
+        changes.effects.add_to(UNATTRIBUTED, increments(rows));
+        changes.effects_unknown.add_to(UNATTRIBUTED, increments(rows_unknown));
+    }
+    changes
 }

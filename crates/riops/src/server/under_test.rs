@@ -9,6 +9,8 @@ use super::conninfo::ConnInfo;
 use super::pooler::Pooler;
 use crate::host::Interrupt;
 
+/// Maximum length of `application_name`, in bytes (NAMEDATALEN − 1). The server truncates longer names.
+const NAME_BYTES_MAX: usize = 63;
 /// Pause between attempts to connect to a server that is still starting.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
@@ -79,9 +81,11 @@ impl Server {
         }
     }
 
-    /// Sets `application_name` to the id of the run, unless the user has set it.
+    /// Sets `application_name` to the name given by the user, or `riops`, followed by the id of the run. This
+    /// distinguishes the sessions of a run from all others.
     pub fn name_sessions(&mut self, run: &Uuid) {
-        self.conninfo.application_name.get_or_insert_with(|| format!("riops/{run}"));
+        let given = self.conninfo.application_name.take();
+        self.conninfo.application_name = Some(session_name(given.as_deref(), run));
     }
 
     /// Checks that session-level locks, which protect a dataset, are reliable on this connection.
@@ -97,6 +101,36 @@ impl Server {
         match Pooler::detect(&mut connection, &self.conninfo, interrupt)? {
             Some(pooler) if pooler.by_transaction => Err(ServerError::TransactionPool(pooler)),
             _ => Ok(()),
+        }
+    }
+}
+
+/// Returns the `application_name` of a run. The given name is shortened so that the id remains complete.
+fn session_name(given: Option<&str>, run: &Uuid) -> String {
+    let id = format!("/{run}");
+    // The server replaces other characters by up to four bytes each.
+    let printable = |character: char| {
+        if character.is_ascii_graphic() || character == ' ' { character } else { '?' }
+    };
+    let given = given.unwrap_or("riops").chars().map(printable);
+    let name: String = given.take(NAME_BYTES_MAX - id.len()).collect();
+    name + &id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_the_sessions_always_ends_with_the_id_of_the_run() {
+        let run = Uuid::from_u128(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
+        let name = |given: Option<&str>| session_name(given, &run);
+        assert_eq!(name(None), "riops/01234567-89ab-cdef-0123-456789abcdef");
+        assert_eq!(name(Some("shop")), "shop/01234567-89ab-cdef-0123-456789abcdef");
+        for long in ["x".repeat(200), "ä".repeat(200)] {
+            let name = name(Some(&long));
+            assert_eq!(name.len(), NAME_BYTES_MAX);
+            assert!(name.ends_with("/01234567-89ab-cdef-0123-456789abcdef"), "{name}");
         }
     }
 }

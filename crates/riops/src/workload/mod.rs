@@ -7,6 +7,7 @@ pub mod access;
 mod build;
 pub mod cbc;
 pub mod check;
+pub mod effects;
 pub mod keys;
 pub mod load;
 pub mod oltp;
@@ -18,6 +19,7 @@ mod statement;
 pub mod tables;
 pub mod texts;
 pub mod transaction;
+pub mod unknown;
 pub mod values;
 
 use std::ops::Range;
@@ -33,6 +35,7 @@ use crate::server::Flavor;
 use crate::units::Nanos;
 use access::Access;
 use check::{Check, Ledger};
+use effects::TableEffects;
 use routines::Routines;
 use tables::Dataset;
 use transaction::{Outcome, Reply, Transaction};
@@ -126,6 +129,18 @@ pub trait Workload {
         Vec::new()
     }
 
+    /// Returns queries whose results follow those of [`Self::contents_sql`], for the transactions of the
+    /// ledger with an unknown outcome.
+    fn ledger_sql(&self, _ledger: &Ledger) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns the query for the rows of a [`Mark`](unknown::Mark), grouped by the transaction that wrote
+    /// them: the first and the last key, and `xmin`. `None` if the writer of a row cannot be identified.
+    fn writers_sql(&self, _mark: &unknown::Mark) -> Option<String> {
+        None
+    }
+
     /// Returns the checks for a dataset whose load did not finish; `None` if the workload has none.
     fn checks_of_incomplete_load(
         &self,
@@ -214,6 +229,11 @@ pub trait ServerLoop: Send {
 
     /// Returns the maximum number of updating transactions, and of their rows, before the first report.
     fn before_first_report(&self) -> (u64, u64);
+
+    /// Returns the effects of this number of rows of an operation.
+    fn effects(&self, _operation: usize, _rows: u64) -> TableEffects {
+        TableEffects::default()
+    }
 }
 
 /// Progress of a loop in the server.

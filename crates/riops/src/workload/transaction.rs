@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use riops_wire::backend::Row;
 use riops_wire::frontend::{self, EncodeError};
-use serde::{Deserialize, Serialize};
 
+use super::effects::TableEffects;
 use super::statement::Statement;
+use super::unknown::Mark;
 use super::values::{Literals, Values};
 use crate::plan::Protocol;
 
@@ -86,50 +87,6 @@ impl Statements {
     }
 }
 
-/// Effects of changes, as numbers that can be queried from the database.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Effects {
-    /// Inserted rows.
-    pub inserted: u64,
-    /// Loaded rows that were deleted and inserted again.
-    pub reinserted: u64,
-    /// Deleted rows.
-    pub deleted: u64,
-    /// Increase of the sum of a column, by increments and inserts.
-    pub added: u64,
-}
-
-impl Effects {
-    /// Returns whether nothing changed.
-    #[must_use]
-    pub fn is_none(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Returns the effects multiplied by `count`.
-    #[must_use]
-    pub fn times(self, count: u64) -> Self {
-        Self {
-            inserted: self.inserted * count,
-            reinserted: self.reinserted * count,
-            deleted: self.deleted * count,
-            added: self.added * count,
-        }
-    }
-
-    /// Returns the sum of both effects.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        Self {
-            inserted: self.inserted + other.inserted,
-            reinserted: self.reinserted + other.reinserted,
-            deleted: self.deleted + other.deleted,
-            added: self.added + other.added,
-        }
-    }
-}
-
 /// A round trip: the statements sent together before waiting for the reply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Step {
@@ -137,7 +94,7 @@ struct Step {
     end: usize,
     statements: u32,
     /// Expected effects; `None` if it changes nothing.
-    effects: Option<Effects>,
+    effects: Option<TableEffects>,
 }
 
 /// One unit of work, encoded as bytes. A retry sends the same bytes again.
@@ -148,7 +105,11 @@ pub struct Transaction {
     steps: Vec<Step>,
     /// Statements since the last step, and their expected effects.
     open_statements: u32,
-    open_effects: Option<Effects>,
+    open_effects: Option<TableEffects>,
+    /// Rows that each step writes, with the number of the step.
+    marks: Vec<(usize, Mark)>,
+    /// Whether the effects may be smaller than expected.
+    may_miss_rows: bool,
     /// SQL text for the simple protocol.
     sql: String,
     literals: Literals,
@@ -182,6 +143,8 @@ impl Transaction {
             steps: Vec::new(),
             open_statements: 0,
             open_effects: None,
+            marks: Vec::new(),
+            may_miss_rows: false,
             sql: String::new(),
             literals: Literals::default(),
             statements: 0,
@@ -200,6 +163,8 @@ impl Transaction {
         self.steps.clear();
         self.open_statements = 0;
         self.open_effects = None;
+        self.marks.clear();
+        self.may_miss_rows = false;
         self.sql.clear();
         self.statements = 0;
         self.operation = operation;
@@ -320,8 +285,31 @@ impl Transaction {
     }
 
     /// Adds the expected effects of the statement appended last.
-    pub fn changes(&mut self, effects: Effects) {
+    pub fn changes(&mut self, effects: TableEffects) {
         self.open_effects = Some(self.open_effects.unwrap_or_default().and(effects));
+    }
+
+    /// Adds rows that the statement appended last writes.
+    pub fn writes(&mut self, mark: Mark) {
+        self.marks.push((self.steps.len(), mark));
+    }
+
+    /// Returns the rows that it writes, each with the number of the step.
+    #[must_use]
+    pub fn marks(&self) -> &[(usize, Mark)] {
+        &self.marks
+    }
+
+    /// Marks the expected effects as a maximum: a statement may find no row, because another session has deleted
+    /// it.
+    pub fn may_miss_rows(&mut self) {
+        self.may_miss_rows = true;
+    }
+
+    /// Returns whether it has exactly the expected effects if it is committed.
+    #[must_use]
+    pub fn has_exact_effects(&self) -> bool {
+        !self.may_miss_rows
     }
 
     /// Marks each step as committed separately.
@@ -331,13 +319,14 @@ impl Transaction {
 
     /// Returns the expected effects of the transaction.
     #[must_use]
-    pub fn expected_effects(&self) -> Effects {
-        self.steps.iter().filter_map(|step| step.effects).fold(Effects::default(), Effects::and)
+    pub fn expected_effects(&self) -> TableEffects {
+        let effects = self.steps.iter().filter_map(|step| step.effects);
+        effects.fold(TableEffects::default(), TableEffects::and)
     }
 
     /// Returns the expected effects of a step; `None` if it changes nothing.
     #[must_use]
-    pub fn step_effects(&self, number: usize) -> Option<Effects> {
+    pub fn step_effects(&self, number: usize) -> Option<TableEffects> {
         self.steps.get(number).and_then(|step| step.effects)
     }
 
@@ -437,7 +426,7 @@ pub struct Outcome {
     /// Whether the reply is wrong: rows are missing, or it cannot be read.
     pub wrong: bool,
     /// Effects of the changes, for workloads that count them.
-    pub effects: Effects,
+    pub effects: TableEffects,
     /// Number of completed statements, for workloads that check each statement.
     pub complete: u32,
     /// Number of rows returned so far by the current statement, for the same workloads.

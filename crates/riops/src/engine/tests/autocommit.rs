@@ -3,7 +3,7 @@
 use riops_wire::backend::{Message, error_response};
 
 use super::*;
-use crate::workload::transaction::Effects;
+use crate::workload::effects::{Effects, TableEffects};
 
 const ONE_ROW: Effects = Effects { inserted: 1, reinserted: 0, deleted: 0, added: 0 };
 
@@ -15,7 +15,7 @@ impl Generator for Inserts {
         tx.begin(1, 2);
         for _ in 0..2 {
             tx.execute(1, &[1, 10]);
-            tx.changes(ONE_ROW);
+            tx.changes(TableEffects::of(1, ONE_ROW));
             tx.end_step();
         }
         tx.autocommit();
@@ -27,7 +27,7 @@ impl Generator for Inserts {
     fn complete(&mut self, _: &Transaction, tag: &str, outcome: &mut Outcome) {
         outcome.wrong |= tag != "INSERT 0 1" || outcome.complete >= 2;
         outcome.rows += 1;
-        outcome.effects = outcome.effects.and(ONE_ROW);
+        outcome.effects.add(1, ONE_ROW);
         outcome.complete += 1;
     }
 }
@@ -74,8 +74,9 @@ fn run_inserts(reply: Reply, on_error: OnError, retried: Vec<SqlState>) -> Stage
 
 /// Returns the acknowledged transactions, rows and effects, and the effects with an unknown outcome.
 fn acknowledged(result: &StageResult) -> (u64, u64, u64, u64) {
-    let inserts = result.acknowledged[1];
-    (inserts.transactions, inserts.rows, inserts.effects.inserted, inserts.effects_unknown.inserted)
+    let inserts = &result.acknowledged[1];
+    let (done, unknown) = (inserts.effects.of(1), inserts.effects_unknown.of(1));
+    (inserts.transactions, inserts.rows, done.inserted, unknown.inserted)
 }
 
 #[test]

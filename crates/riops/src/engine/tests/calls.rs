@@ -71,6 +71,9 @@ fn other_reply(request: &Request<'_>, clock: &ServerTime) -> Reply {
             let json = format!(r#"[{{"Plan": {}}}]"#, node.replace("SCAN", scan));
             Reply::Row(vec![Some(json.into_bytes())])
         }
+        Request::Query(sql) if sql.contains("pg_backend_pid") => {
+            Reply::Row(vec![Some(b"7".to_vec()), Some(b"20260101000000000000".to_vec())])
+        }
         Request::Query(sql) if sql.contains("clock_timestamp") => {
             Reply::Row(vec![Some(format!("{:.6}", clock.seconds()).into_bytes())])
         }
@@ -175,7 +178,7 @@ fn counts_each_report_once_in_its_interval() {
     let rows = [reads, updates].map(|totals| totals.counters.get(Counter::Rows));
     assert_eq!((rows, counted(&result, Counter::Retries)), ([180, 60], 4));
     assert_eq!((reads.service.count(), reads.service.max()), (18, Nanos(9_999_000)));
-    let acknowledged = result.acknowledged[1];
+    let acknowledged = &result.acknowledged[1];
     assert_eq!((acknowledged.rows, acknowledged.rows_unknown), (60, 0));
     let sessions: Vec<_> = result.sessions.iter().map(SessionTally::transactions).collect();
     assert_eq!(sessions, [12, 12]);
@@ -207,7 +210,7 @@ fn repeats_a_call_after_connection_loss_and_counts_announced_rows_as_unknown() {
         call(&[], &last(2, 4, 3))
     });
     assert_eq!((transactions(&result), counted(&result, Counter::Reconnects)), (12, 1));
-    let acknowledged = result.acknowledged[1];
+    let acknowledged = &result.acknowledged[1];
     assert_eq!((acknowledged.rows, acknowledged.rows_unknown), (40, 500));
     assert_eq!((acknowledged.transactions, acknowledged.transactions_unknown), (4, 50));
 }

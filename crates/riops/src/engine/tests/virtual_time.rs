@@ -72,6 +72,7 @@ pub(super) fn worker<C: Clock>(
     let check = || (access(), access().explain_sql(true));
     let recipe = Arc::new(Recipe {
         settings: Vec::new(),
+        identifies_backend: false,
         statements: Arc::new(Statements::new(setting.protocol, statements)),
         checks: std::iter::repeat_with(check).take(setting.checks).collect(),
     });

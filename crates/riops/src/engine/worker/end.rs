@@ -14,7 +14,8 @@ use crate::metrics::{Counter, Failure, Measured, Origin};
 use crate::plan::OnError;
 use crate::server::{ConnectionError, Flavor};
 use crate::units::Nanos;
-use crate::workload::transaction::Effects;
+use crate::workload::effects::TableEffects;
+use crate::workload::unknown::{Origin as Started, UNKNOWN_MAX, Unknown};
 use riops_wire::backend::ServerError;
 use riops_wire::sqlstate::SqlState;
 
@@ -36,7 +37,7 @@ impl<C: Clock> Worker<C> {
         if let Some(acknowledged) = self.report.acknowledged.get_mut(operation) {
             acknowledged.transactions += 1;
             acknowledged.rows += outcome.rows;
-            acknowledged.effects = acknowledged.effects.and(outcome.effects);
+            acknowledged.effects.add(outcome.effects);
         }
         self.report.wrong_replies += u64::from(outcome.wrong);
         let service = now.since(flight.started);
@@ -245,24 +246,21 @@ impl<C: Clock> Worker<C> {
     fn count_lost(&mut self, number: usize, flight: &InFlight, unknown: bool, now: Nanos) {
         let operation = flight.tx.operation();
         let unknown = unknown && flight.may_be_committed();
-        let mut done = Effects::default();
+        let mut done = TableEffects::default();
         if flight.tx.is_autocommit() {
             done = flight.completed.effects;
         }
         let node = self.sessions.get(number).map_or(0, |session| session.node);
         if let Some(acknowledged) = self.report.acknowledged.get_mut(operation) {
-            acknowledged.effects = acknowledged.effects.and(done);
+            acknowledged.effects.add(done);
             if unknown {
                 acknowledged.rows_unknown += flight.tx.expected_rows();
                 acknowledged.transactions_unknown += 1;
-                let asked = if flight.tx.is_autocommit() {
-                    // Earlier statements are acknowledged, later ones were not sent.
-                    flight.tx.step_effects(flight.step).unwrap_or_default()
-                } else {
-                    flight.tx.expected_effects()
-                };
-                acknowledged.effects_unknown = acknowledged.effects_unknown.and(asked);
+                acknowledged.effects_unknown.add(flight.effects_in_doubt());
             }
+        }
+        if unknown {
+            self.note_unknown(number, flight);
         }
         let lost = if unknown { Counter::Unknown } else { Counter::Failed };
         if let Some(totals) = self.report.recorder.nodes.get_mut(node)
@@ -283,6 +281,25 @@ impl<C: Clock> Worker<C> {
         } else if now >= self.limit.end() {
             self.report.drained_lost += 1;
         }
+    }
+
+    /// Stores a transaction with an unknown outcome, for the verification after the run.
+    fn note_unknown(&mut self, number: usize, flight: &InFlight) {
+        if self.report.unknown.len() >= UNKNOWN_MAX {
+            return;
+        }
+        let step = flight.tx.is_autocommit().then_some(flight.step);
+        let in_doubt = |of: usize| step.is_none_or(|step| step == of);
+        let marks = flight.tx.marks().iter().filter(|(of, _)| in_doubt(*of));
+        let session = self.share.number(number as u64);
+        self.report.unknown.push(Unknown {
+            origin: Started { stage: 0, session, number: flight.number, step },
+            operation: flight.tx.operation(),
+            rows: flight.tx.expected_rows(),
+            effects: flight.effects_in_doubt(),
+            has_exact_effects: flight.tx.has_exact_effects(),
+            marks: marks.map(|(_, mark)| *mark).collect(),
+        });
     }
 
     /// Counts the transactions in flight on a lost connection and requests a new connection.

@@ -1,6 +1,6 @@
 //! The final report of a worker.
 
-use super::super::session::SessionTally;
+use super::super::tally::SessionTally;
 use super::report::{Starts, WorkerReport};
 use super::{Clock, Worker, cpu};
 use crate::units::Nanos;
@@ -17,6 +17,8 @@ impl<C: Clock> Worker<C> {
                 number: self.share.number(position),
                 node: session.node,
                 process: session.process,
+                backend: session.backend.take(),
+                started: session.started,
                 operations: std::mem::take(&mut session.tallies),
             })
             .collect();

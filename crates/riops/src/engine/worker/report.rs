@@ -3,13 +3,15 @@
 use std::collections::VecDeque;
 
 use super::super::findings::{AccessFinding, UncheckedPlan};
-use super::super::session::{SessionError, SessionTally};
+use super::super::session::SessionError;
+use super::super::tally::SessionTally;
 use crate::metrics::{IntervalPart, Recorder};
 use crate::units::Nanos;
-use crate::workload::transaction::Effects;
+use crate::workload::effects::EffectsByTable;
+use crate::workload::unknown::Unknown;
 
 /// Everything that the database acknowledged, including the warm-up and the drain.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Acknowledged {
     /// Number of transactions.
     pub transactions: u64,
@@ -19,10 +21,22 @@ pub struct Acknowledged {
     pub rows_unknown: u64,
     /// Number of transactions with an unknown outcome.
     pub transactions_unknown: u64,
-    /// Acknowledged changes, for workloads that count them.
-    pub effects: Effects,
+    /// Acknowledged changes by table, for workloads that count them.
+    pub effects: EffectsByTable,
     /// Maximum further changes by transactions with an unknown outcome.
-    pub effects_unknown: Effects,
+    pub effects_unknown: EffectsByTable,
+}
+
+impl Acknowledged {
+    /// Adds the work of another worker.
+    pub(in crate::engine) fn merge(&mut self, other: &Self) {
+        self.transactions += other.transactions;
+        self.rows += other.rows;
+        self.rows_unknown += other.rows_unknown;
+        self.transactions_unknown += other.transactions_unknown;
+        self.effects.merge(&other.effects);
+        self.effects_unknown.merge(&other.effects_unknown);
+    }
 }
 
 /// Transactions of the warm-up that were in flight when the measurement of a run by count started. They do
@@ -52,6 +66,8 @@ pub struct Starts {
 pub(in crate::engine) struct WorkerReport {
     pub(in crate::engine) recorder: Recorder,
     pub(in crate::engine) acknowledged: Vec<Acknowledged>,
+    /// Transactions with an unknown outcome, up to a maximum.
+    pub(in crate::engine) unknown: Vec<Unknown>,
     pub(in crate::engine) wrong_replies: u64,
     pub(in crate::engine) findings: Vec<AccessFinding>,
     pub(in crate::engine) sessions: Vec<SessionTally>,
@@ -85,6 +101,7 @@ impl WorkerReport {
         Self {
             recorder,
             acknowledged: vec![Acknowledged::default(); operations],
+            unknown: Vec::new(),
             wrong_replies: 0,
             findings: Vec::new(),
             sessions: Vec::new(),

@@ -5,7 +5,7 @@ use crate::engine::StageResult;
 use crate::metrics::{Counter, Counters, HistogramError};
 use crate::probe::database::DatabaseUse;
 use crate::record::counts::Outcomes;
-use crate::record::operation::OperationRecord;
+use crate::record::operation::{OperationRecord, by_table};
 
 pub(super) fn outcomes(counters: &Counters) -> Outcomes {
     let succeeded = counters.get(Counter::Transactions);
@@ -63,8 +63,10 @@ pub(super) fn operations(
                 acknowledged_transactions: acknowledged.transactions,
                 acknowledged_rows: acknowledged.rows,
                 unknown_rows: acknowledged.rows_unknown,
-                effects: acknowledged.effects.into(),
-                unknown_effects: acknowledged.effects_unknown.into(),
+                effects: acknowledged.effects.total().into(),
+                unknown_effects: acknowledged.effects_unknown.total().into(),
+                tables: by_table(&acknowledged.effects),
+                unknown_tables: by_table(&acknowledged.effects_unknown),
                 failed: totals.counters.get(Counter::Failed),
                 unknown: totals.counters.get(Counter::Unknown),
                 response_us: totals.response.as_ref().and_then(summary),

@@ -11,6 +11,7 @@ use crate::record::client::ClientRecord;
 use crate::record::target::TargetRecord;
 use crate::workload::access::{Access, Finding};
 use crate::workload::cbc::{StatementPlan, VacuumRates};
+use crate::workload::unknown::Outcomes;
 
 /// Facts about a run that do not depend on its measurements.
 #[derive(Debug, Clone)]
@@ -99,4 +100,6 @@ pub struct Ending {
     pub failure: Option<String>,
     /// Whether the user interrupted the run.
     pub interrupted: bool,
+    /// Outcomes of the transactions that lost their connection; `None` if there were none.
+    pub unknown: Option<Outcomes>,
 }

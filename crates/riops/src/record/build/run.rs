@@ -68,7 +68,7 @@ pub fn build(
         reasons.push(reason.clone());
         failure.get_or_insert(reason);
     }
-    for check in checks.iter().filter(|check| !check.held) {
+    for check in checks.iter().filter(|check| !check.held && !check.unknown) {
         reasons.push(format!("{}: expected {}, found {}", check.name, check.expected, check.found));
     }
     Ok(Record {
@@ -85,6 +85,7 @@ pub fn build(
         client: context.client,
         stages,
         accesses,
+        unknown_outcomes: ending.unknown.map(Into::into),
         checks: checks.into_iter().map(Into::into).collect(),
         thresholds,
         verdict: Verdict { valid: reasons.is_empty(), reasons, warnings },

@@ -4,6 +4,7 @@ use super::super::block::Block;
 use super::super::format::{duration_us, number_of, rate};
 use super::super::latency::latency_text;
 use super::super::model::Summary;
+use super::super::proof::proof;
 use super::super::sections::bottleneck::{bottleneck, resources};
 use super::super::sections::condition::condition;
 use super::super::sections::failures::{drained, failures, late, schedule};
@@ -145,7 +146,7 @@ fn verdict(block: &mut Block, record: &Record, words: &dyn Words) {
             Status::Interrupted => " (interrupted: shorter than planned)",
             _ => "",
         };
-        block.line("valid", &format!("yes: {}{interrupted}", words.proof(record)));
+        block.line("valid", &format!("yes: {}{interrupted}", proof(record, words)));
         return warnings(block, record);
     }
     for (position, reason) in record.verdict.reasons.iter().enumerate() {

@@ -60,7 +60,7 @@ impl Words for LoadRun {
     fn proof(&self, record: &Record) -> &'static str {
         let from_seed = |stage: &Self| stage.method.contents() == Contents::Seed;
         if record.checks.is_empty() {
-            "every statement was acknowledged"
+            self.replies()
         } else if self.stages().iter().all(from_seed) {
             "the table contains every row exactly once, with the contents that were sent"
         } else {

@@ -79,8 +79,13 @@ pub(super) trait Words {
         Some("for a steady rate: a longer --warmup or --duration")
     }
 
-    /// What was verified in a valid run.
+    /// What was verified in a valid run whose data are known to be as acknowledged.
     fn proof(&self, record: &Record) -> &'static str;
+
+    /// What the replies show in a valid run.
+    fn replies(&self) -> &'static str {
+        "every statement was acknowledged"
+    }
 
     /// Commands to try after an invalid run.
     fn after_failure(&self, _: &Commands<'_>) -> Vec<Hint> {

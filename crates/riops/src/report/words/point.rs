@@ -40,10 +40,14 @@ impl Words for PointRun {
 
     fn proof(&self, record: &Record) -> &'static str {
         if record.checks.is_empty() {
-            "every statement returned its row"
+            self.replies()
         } else {
             "every statement returned its row, and the table contains all rows"
         }
+    }
+
+    fn replies(&self) -> &'static str {
+        "every statement returned its row"
     }
 
     fn variants(&self, commands: &Commands<'_>) -> Vec<Hint> {

@@ -34,10 +34,17 @@ impl Words for RowsRun {
 
     fn proof(&self, record: &Record) -> &'static str {
         if record.checks.is_empty() {
-            "every statement returned all its rows"
+            self.replies()
+        } else if self.index_only {
+            // An index-only update leaves no trace in the rows.
+            "every statement returned all its rows, and the tables contain all rows"
         } else {
             "every statement returned all its rows, and every acknowledged change is in the database"
         }
+    }
+
+    fn replies(&self) -> &'static str {
+        "every statement returned all its rows"
     }
 
     fn variants(&self, commands: &Commands<'_>) -> Vec<Hint> {

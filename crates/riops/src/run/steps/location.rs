@@ -41,7 +41,11 @@ impl TableLocation {
             let admin = &mut active.control;
             // The lock is held until this connection is closed. By then the run is connected to its database.
             database::lock(admin, &mut |text| active.observer.notice(text))?;
-            drop_leftovers(admin)?;
+            if drop_leftovers(admin)? {
+                let text = format!("dropped database \"{DATABASE}\" of an earlier run");
+                active.observer.notice(&text);
+            }
+            let admin = &mut active.control;
             // Not interruptible, because an interrupt could leave the database behind.
             admin.set_interrupt(&Interrupt::new());
             create_database(admin, &run)?;
@@ -56,9 +60,9 @@ impl TableLocation {
     pub(super) fn register_table(
         &mut self,
         run: &CbcRun,
-        interrupt: &Interrupt,
+        active: &mut ActiveRun<'_>,
     ) -> Result<(Connection, CbcDataset), RunError> {
-        let mut control = Connection::open(&self.server.conninfo, interrupt)?;
+        let mut control = Connection::open(&self.server.conninfo, active.interrupt)?;
         control.execute(&cbc::session_sql())?;
         let settings = control.query_value("select count(*) from pg_settings")?;
         let settings_rows = settings.and_then(|text| text.parse().ok());
@@ -76,7 +80,9 @@ impl TableLocation {
             registry.drop_registry_if_empty()?;
             return Err(DatasetError::Foreign(TABLE.to_owned()).into());
         }
-        registry.drop_dataset()?;
+        for table in registry.drop_dataset()? {
+            active.observer.notice(&format!("dropped table \"{table}\" of an earlier run"));
+        }
         if let Some(index) = registry.connection().query_value(&cbc::foreign_index_sql())? {
             registry.drop_registry_if_empty()?;
             return Err(DatasetError::Foreign(index).into());

@@ -95,7 +95,7 @@ impl Steps {
     /// Creates the location of the table and moves the control connection there.
     fn open_location(&mut self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
         let location = self.location.insert(TableLocation::create(active, self.run.place)?);
-        let (mut control, dataset) = location.register_table(&self.run, active.interrupt)?;
+        let (mut control, dataset) = location.register_table(&self.run, active)?;
         let mut work = Connection::open(&location.server.conninfo, active.interrupt)?;
         work.execute(&cbc::session_sql())?;
         // READ_RATE and WRITE_RATE are parsed from an English message. Without the privilege to set
@@ -172,9 +172,8 @@ fn terminate_unfinished(
         return Ok(());
     }
     result.failure = None;
-    for session in &result.sessions {
-        let sql = format!("select pg_terminate_backend({})", session.process);
-        control.execute(&sql)?;
+    for backend in result.sessions.iter().filter_map(|session| session.backend.as_ref()) {
+        backend.terminate(control)?;
     }
     Ok(())
 }
@@ -209,6 +208,10 @@ impl Runner for Steps {
     ) -> Vec<Check> {
         if active.interrupt.requested() {
             ending.interrupted = true;
+            if self.run.keep {
+                self.kept = true;
+                active.observer.notice("the table is kept as it is (--keep), and registered as incomplete; drop it with: riops cleanup cbc");
+            }
             return Vec::new();
         }
         let is_complete = parts.len() == self.stages.len()

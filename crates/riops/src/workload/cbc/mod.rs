@@ -68,14 +68,10 @@ pub fn check(
         expected: format!("{expected} rows"),
         found: format!("{found} rows"),
         held: (found - expected as f64).abs() <= tolerance,
+        ..Check::default()
     };
     let Some(plan) = plan else {
-        let no_plan = Check {
-            name: step.key().to_owned(),
-            expected: "a plan with row counts".to_owned(),
-            found: "no plan".to_owned(),
-            held: false,
-        };
+        let no_plan = Check::failed(step.key(), "a plan with row counts", "no plan");
         return match step {
             Step::CreateTable => Some(exact(dataset.rows(), rows as f64, 0.0)),
             step => step.is_select().then_some(no_plan),

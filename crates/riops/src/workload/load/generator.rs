@@ -11,6 +11,7 @@ use crate::plan::Method;
 use crate::workload::Generator;
 use crate::workload::texts::Texts;
 use crate::workload::transaction::{Outcome, Reply, Transaction};
+use crate::workload::unknown::Mark;
 
 /// Assignment of rows to a session.
 #[derive(Debug, Clone)]
@@ -100,6 +101,8 @@ impl Generator for LoadGenerator {
             return false;
         }
         tx.begin(0, rows);
+        let last = (ids.end - 1).cast_signed();
+        tx.writes(Mark { table: 1, first: first.cast_signed(), last, inserts: true });
         match self.method {
             Method::Insert => self.insert(first, rows, tx),
             Method::Unnest => self.unnest(first, rows, tx),

@@ -346,6 +346,10 @@ impl Workload for Load {
         self.table.checks(contents, baseline, ledger)
     }
 
+    fn ledger_sql(&self, ledger: &Ledger) -> Vec<String> {
+        self.table.ledger_sql(ledger)
+    }
+
     fn checks_of_incomplete_load(
         &self,
         contents: &[Vec<i128>],

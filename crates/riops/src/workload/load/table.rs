@@ -6,7 +6,7 @@ use super::checksum::hash_text_extended;
 use super::rows::{binary_piece, binary_row_bytes};
 use crate::plan::{Contents, LoadDataset};
 use crate::server::Flavor;
-use crate::workload::check::{Check, Ledger};
+use crate::workload::check::{Bounds, Check, Ledger};
 use crate::workload::tables::{CopySource, Dataset, Footprint, Job, Table};
 use crate::workload::texts::Texts;
 use crate::workload::{KeyColumn, NON_TRANSACTIONAL, fill};
@@ -24,6 +24,7 @@ const SETTLE: &str = include_str!("../../../../../sql/dataset/settle.sql");
 const SETTLE_YUGABYTEDB: &str = include_str!("../../../../../sql/dataset/settle.yugabytedb.sql");
 const IDS: &str = include_str!("../../../../../sql/load/ids.sql");
 const PARTS: &str = include_str!("../../../../../sql/load/parts.sql");
+const PRESENT: &str = include_str!("../../../../../sql/load/present.sql");
 const ROW_SIZE: &str = include_str!("../../../../../sql/load/row_size.sql");
 const FILE_RIGHTS: &str = include_str!("../../../../../sql/load/file_rights.sql");
 
@@ -232,12 +233,20 @@ impl LoadTable {
             found.map(|part| part.checksum) != Some(**expected)
         });
         let changed: Vec<i128> = changed.map(|(number, _)| number).collect();
-        let (_, most) = ledger.bounds();
+        let bounds = ledger.bounds();
         let all = i128::try_from(expected.len()).unwrap_or(i128::MAX);
-        let name =
-            format!("ranges of {} ids with texts that differ from those loaded", self.part_rows());
+        let most = bounds.most.unwrap_or(all).min(all);
         let found = changed.len() as i128;
-        let mut check = Check::between(name, (0, Some(most.unwrap_or(all).min(all))), found);
+        let mut check = Check {
+            name: format!(
+                "ranges of {} ids with texts that differ from those loaded",
+                self.part_rows()
+            ),
+            expected: if most == 0 { "0".to_owned() } else { format!("0 to {most}") },
+            found: found.to_string(),
+            held: found <= most,
+            ..Check::default()
+        };
         if let Some(first) = changed.first().filter(|_| !check.held) {
             let first = first * i128::from(self.part_rows());
             check.found = format!("{found}, the first at id {first}");
@@ -255,8 +264,15 @@ impl LoadTable {
         let rows = total(&parts, |part| part.rows);
         let distinct = contents.first().and_then(|ids| ids.first()).copied().unwrap_or(0);
         let name = self.name();
-        vec![
-            Check::between(format!("acknowledged rows of riops.{name}"), ledger.bounds(), rows),
+        let batches = Batches::of(ledger, contents.get(2..).unwrap_or_default());
+        let bounds = Bounds::new(ledger.rows_changed, 0, batches.unresolved_rows, ledger.open_runs);
+        let mut checks = vec![Check::between(
+            format!("acknowledged rows of riops.{name}"),
+            bounds,
+            rows - batches.rows,
+        )];
+        checks.extend(batches.check(self.dataset.non_transactional));
+        checks.extend([
             Check::exact(format!("distinct ids of riops.{name}"), rows, distinct),
             self.lengths_check(&parts),
             Check::exact(
@@ -264,7 +280,17 @@ impl LoadTable {
                 i128::from(self.dataset.rows),
                 rows,
             ),
-        ]
+        ]);
+        checks
+    }
+
+    /// Returns the queries for the number of rows in each batch with an unknown outcome.
+    pub(in crate::workload) fn ledger_sql(&self, ledger: &Ledger) -> Vec<String> {
+        let query = |(first, last): &(i64, i64)| {
+            let (first, last) = (first.to_string(), last.to_string());
+            fill(PRESENT, &[("table", self.name()), ("first", &first), ("last", &last)])
+        };
+        ledger.batches_unknown.iter().map(query).collect()
     }
 
     /// Returns the expected checksum of each range, computed from the texts that riops generates.
@@ -284,6 +310,51 @@ impl LoadTable {
         (0..rows.div_ceil(part))
             .map(|number| sum(number * part..rows.min((number + 1) * part)))
             .collect()
+    }
+}
+
+/// The batches with an unknown outcome. Their rows show whether they were applied: no other batch has the same
+/// ids.
+#[derive(Debug, Default)]
+struct Batches {
+    /// Number of batches with all their rows, with none of them, and with some of them.
+    applied: usize,
+    not_applied: usize,
+    partial: usize,
+    /// Number of rows found in these batches.
+    rows: i128,
+    /// Maximum number of rows of further batches, whose ids are not known.
+    unresolved_rows: i128,
+}
+
+impl Batches {
+    fn of(ledger: &Ledger, found: &[Vec<i128>]) -> Self {
+        let mut all = Self { unresolved_rows: ledger.rows_unknown, ..Self::default() };
+        for (&(first, last), found) in ledger.batches_unknown.iter().zip(found) {
+            let expected = i128::from(last) - i128::from(first) + 1;
+            let found = found.first().copied().unwrap_or(0);
+            match found {
+                0 => all.not_applied += 1,
+                _ if found == expected => all.applied += 1,
+                _ => all.partial += 1,
+            }
+            all.rows += found;
+            all.unresolved_rows -= expected;
+        }
+        Self { unresolved_rows: all.unresolved_rows.max(0), ..all }
+    }
+
+    /// Returns the check that each batch has all its rows or none; `None` without such batches. Batches that
+    /// are no transactions may have some of them.
+    fn check(&self, non_transactional: bool) -> Option<Check> {
+        let Self { applied, not_applied, partial, .. } = self;
+        (applied + not_applied + partial > 0).then(|| Check {
+            name: "batches with an unknown outcome".to_owned(),
+            expected: "all of their rows or none".to_owned(),
+            found: format!("{applied} with all, {not_applied} with none, {partial} with some"),
+            held: *partial == 0 || non_transactional,
+            ..Check::default()
+        })
     }
 }
 

@@ -415,3 +415,30 @@ fn compares_an_interrupted_load_with_the_acknowledged_rows() {
     assert_eq!(failed(&load.table.checks_of_incomplete_load(&left, &ledger(20, 10))).len(), 2);
     assert_eq!(failed(&load.table.checks_of_incomplete_load(&left, &ledger(50, 0))).len(), 2);
 }
+
+#[test]
+fn a_batch_with_an_unknown_outcome_hides_no_lost_row() {
+    let load = load(500, Method::Insert, 10);
+    // The batches 0–9 to 20–29 were acknowledged; the outcome of 30–39 and 40–49 is unknown.
+    let ledger = Ledger {
+        rows_changed: 30,
+        rows_unknown: 20,
+        batches_unknown: vec![(30, 39), (40, 49)],
+        ..Ledger::default()
+    };
+    let checks = |ids: &[u64], batches: [i128; 2]| {
+        let mut found = contents(&load, ids);
+        found.extend(batches.map(|rows| vec![rows]));
+        load.table.checks_of_incomplete_load(&found, &ledger)
+    };
+    let incomplete = "rows of riops.test_table (load incomplete)";
+    let all: Vec<u64> = (0..40).collect();
+    assert_eq!(failed(&checks(&all, [10, 0])), [incomplete]);
+    // The applied batch has as many rows as the acknowledged ones have lost.
+    let lost = checks(&all[10..], [10, 0]);
+    assert_eq!(failed(&lost), ["acknowledged rows of riops.test_table", incomplete]);
+    assert_eq!((lost[0].expected.as_str(), lost[0].found.as_str()), ("30", "20"));
+    let partial = checks(&all[..34], [4, 0]);
+    assert_eq!(failed(&partial), ["batches with an unknown outcome", incomplete]);
+    assert_eq!(load.ledger_sql(&ledger).len(), 2);
+}

@@ -7,9 +7,11 @@ use super::statements::Kind;
 use super::texts::{self, C, PAD};
 use super::{OltpDataset, OltpRun};
 use crate::workload::Generator;
+use crate::workload::effects::{Effects, TableEffects};
 use crate::workload::keys::RangePicker;
 use crate::workload::load::rows_in_tag;
-use crate::workload::transaction::{Effects, Outcome, Reply, Transaction};
+use crate::workload::transaction::{Outcome, Reply, Transaction};
+use crate::workload::unknown::Mark;
 use crate::workload::values::Values;
 
 /// Size of `c` in a reply, in bytes: a `char(120)` includes its padding.
@@ -57,7 +59,8 @@ pub(super) struct OltpGenerator {
     duplicates_possible: bool,
     /// Expected number of rows read or changed by a transaction.
     rows: u64,
-    expected_replies: Vec<ExpectedReply>,
+    /// Each with the number of its table, from 1.
+    expected_replies: Vec<(ExpectedReply, u32)>,
 }
 
 /// Parts of the generator of a session that do not come from the plan.
@@ -136,7 +139,8 @@ impl OltpGenerator {
         i32::try_from(id).unwrap_or(i32::MIN)
     }
 
-    /// Appends one statement on a table, numbered from 0. `id` identifies a row to delete and insert again.
+    /// Appends one statement on a table, numbered from 0, with the rows that it writes. `id` identifies a row to
+    /// delete and insert again.
     fn statement(
         &mut self,
         tx: &mut Transaction,
@@ -157,14 +161,19 @@ impl OltpGenerator {
             | Kind::OrderRange
             | Kind::DistinctRange
             | Kind::Join => self.range(tx, kind, statement),
-            Kind::IndexUpdate | Kind::NonIndexUpdate => self.update(tx, kind, statement),
+            Kind::IndexUpdate | Kind::NonIndexUpdate => {
+                let id = self.id();
+                tx.writes(row(table, id, false));
+                self.update(tx, kind, statement, id)
+            }
             Kind::Delete => {
+                tx.writes(row(table, id, false));
                 tx.execute_with(statement, 1, |values| values.int(id));
                 // Another session may already have deleted it.
                 self.change(true, Effects { deleted: 1, ..Effects::default() })
             }
             Kind::Insert | Kind::InsertAuto | Kind::InsertMany => {
-                self.insert(tx, kind, statement, id)
+                self.insert(tx, kind, (statement, table), id)
             }
             Kind::RandomPoints => self.random_points(tx, statement),
             Kind::RandomRanges => self.random_ranges(tx, statement),
@@ -212,9 +221,14 @@ impl OltpGenerator {
         }
     }
 
-    fn update(&mut self, tx: &mut Transaction, kind: Kind, statement: usize) -> ExpectedReply {
+    fn update(
+        &mut self,
+        tx: &mut Transaction,
+        kind: Kind,
+        statement: usize,
+        id: i32,
+    ) -> ExpectedReply {
         let replaces = self.run.replaces();
-        let id = self.id();
         if kind == Kind::IndexUpdate {
             tx.execute_with(statement, 1, |values| values.int(id));
             return self.change(replaces, Effects { added: 1, ..Effects::default() });
@@ -254,7 +268,7 @@ impl OltpGenerator {
         &mut self,
         tx: &mut Transaction,
         kind: Kind,
-        statement: usize,
+        (statement, table): (usize, u32),
         id: i32,
     ) -> ExpectedReply {
         let count = if kind == Kind::InsertMany { self.run.batch_insert_count } else { 1 };
@@ -262,6 +276,7 @@ impl OltpGenerator {
         let replaces = self.run.replaces();
         let columns = if with_id { 4 } else { 3 };
         let mut added = 0;
+        let first_id = self.next_id;
         let write = |values: &mut Values<'_>| {
             for _ in 0..count {
                 if with_id {
@@ -276,6 +291,12 @@ impl OltpGenerator {
             }
         };
         tx.execute_with(statement, columns * count as usize, write);
+        if with_id && replaces {
+            tx.writes(row(table, id, false));
+        } else if with_id {
+            // The first of the ids represents all of them: the statement inserts all rows or none.
+            tx.writes(row(table, i32::try_from(first_id).unwrap_or(i32::MIN), true));
+        }
         let rows = u64::from(count);
         let (inserted, reinserted) = if replaces { (0, rows) } else { (rows, 0) };
         let effects = Effects { inserted, reinserted, deleted: 0, added };
@@ -290,6 +311,11 @@ impl OltpGenerator {
     }
 }
 
+/// Returns the mark of one row. Tables are numbered from 0 here.
+fn row(table: u32, id: i32, inserts: bool) -> Mark {
+    Mark { table: table + 1, first: id.into(), last: id.into(), inserts }
+}
+
 /// Converts an id or a value of `k`, which are much smaller than the maximum of the type.
 fn int(value: u64) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
@@ -302,7 +328,7 @@ impl Generator for OltpGenerator {
         let explicit = self.run.is_explicit();
         if explicit {
             tx.execute(0, &[]);
-            self.expected_replies.push(ExpectedReply::Tag("BEGIN"));
+            self.expected_replies.push((ExpectedReply::Tag("BEGIN"), 0));
             self.step(tx, false);
         }
         let recipe = std::mem::take(&mut self.recipe);
@@ -315,9 +341,12 @@ impl Generator for OltpGenerator {
                     if let ExpectedReply::Change { effects, .. }
                     | ExpectedReply::Insert { effects, .. } = expected
                     {
-                        tx.changes(effects);
+                        tx.changes(TableEffects::of(table + 1, effects));
                     }
-                    self.expected_replies.push(expected);
+                    if let ExpectedReply::Change { least: 0, .. } = expected {
+                        tx.may_miss_rows();
+                    }
+                    self.expected_replies.push((expected, table + 1));
                     let last = number + 1 == recipe.len()
                         && round == *count
                         && position + 1 == kinds.len();
@@ -328,7 +357,7 @@ impl Generator for OltpGenerator {
         self.recipe = recipe;
         if explicit {
             tx.execute(1, &[]);
-            self.expected_replies.push(ExpectedReply::Tag("COMMIT"));
+            self.expected_replies.push((ExpectedReply::Tag("COMMIT"), 0));
             self.step(tx, true);
         }
         if self.run.skip_trx {
@@ -341,7 +370,7 @@ impl Generator for OltpGenerator {
         outcome.rows += 1;
         outcome.returned += 1;
         let expected = self.expected_replies.get(outcome.complete as usize);
-        if let Some(ExpectedReply::Rows { c: true, .. }) = expected {
+        if let Some((ExpectedReply::Rows { c: true, .. }, _)) = expected {
             outcome.wrong |= reply.first_length() != Some(C_BYTES);
         }
     }
@@ -349,20 +378,20 @@ impl Generator for OltpGenerator {
     fn complete(&mut self, _: &Transaction, tag: &str, outcome: &mut Outcome) {
         let expected = self.expected_replies.get(outcome.complete as usize);
         match expected {
-            Some(ExpectedReply::Tag(expected)) => outcome.wrong |= tag != *expected,
-            Some(ExpectedReply::Rows { least, most, .. }) => {
+            Some((ExpectedReply::Tag(expected), _)) => outcome.wrong |= tag != *expected,
+            Some((ExpectedReply::Rows { least, most, .. }, _)) => {
                 outcome.wrong |= !(*least..=*most).contains(&outcome.returned);
             }
-            Some(ExpectedReply::Change { least, most, effects }) => {
+            Some((ExpectedReply::Change { least, most, effects }, table)) => {
                 let touched = rows_in_tag(tag);
                 outcome.rows += touched;
-                outcome.effects = outcome.effects.and(effects.times(touched));
+                outcome.effects.add(*table, effects.times(touched));
                 outcome.wrong |= !(*least..=*most).contains(&touched);
             }
-            Some(ExpectedReply::Insert { rows, effects }) => {
+            Some((ExpectedReply::Insert { rows, effects }, table)) => {
                 let inserted = rows_in_tag(tag);
                 outcome.rows += inserted;
-                outcome.effects = outcome.effects.and(*effects);
+                outcome.effects.add(*table, *effects);
                 outcome.wrong |= inserted != *rows;
             }
             None => outcome.wrong = true,

@@ -11,6 +11,7 @@ use super::access::Access;
 use super::check::{Check, Ledger};
 use super::keys::{Purpose, RangePicker, stream};
 use super::tables::Dataset;
+use super::unknown::Mark;
 use super::values::{BIGINT_OID, BPCHAR_OID};
 use super::{
     Build, BuildFor, Describe, KeyColumn, NO_PARALLEL_WORKERS, PLAN_ONCE, SessionPlan, Stage,
@@ -28,6 +29,7 @@ pub const NAME: &str = "oltp";
 const FOUND: &str = include_str!("../../../../../sql/oltp/found.sql");
 const WHOLE_UNTIL: &str = include_str!("../../../../../sql/oltp/whole_until.sql");
 const LOWEST_ID: &str = include_str!("../../../../../sql/oltp/lowest_id.sql");
+const WRITERS: &str = include_str!("../../../../../sql/oltp/writers.sql");
 
 /// Two sessions may replace the same row concurrently. As in sysbench, the transaction that fails is retried.
 const UNIQUE_VIOLATION: &str = "23505";
@@ -248,6 +250,16 @@ impl Workload for Oltp {
 
     fn contents_sql(&self) -> Vec<String> {
         table::contents_sql(&self.dataset)
+    }
+
+    fn writers_sql(&self, mark: &Mark) -> Option<String> {
+        // Without a primary key, an id may exist twice.
+        if self.flavor != Flavor::PostgreSql || self.dataset.secondary {
+            return None;
+        }
+        let table = format!("{}.sbtest{}", self.dataset.schema, mark.table);
+        let (first, last) = (mark.first.to_string(), mark.last.to_string());
+        Some(super::fill(WRITERS, &[("table", &table), ("first", &first), ("last", &last)]))
     }
 
     fn checks(

@@ -6,7 +6,8 @@ use riops_wire::copy;
 use super::OltpDataset;
 use super::texts::{self, C, PAD};
 use crate::server::Flavor;
-use crate::workload::check::{Check, Ledger};
+use crate::workload::check::{Bounds, Check, Ledger};
+use crate::workload::effects::Effects;
 use crate::workload::fill;
 use crate::workload::keys::{Purpose, stream};
 use crate::workload::tables::{CopySource, Dataset, Footprint, Job, Table};
@@ -199,6 +200,17 @@ struct Numbers {
     other_lengths: i128,
 }
 
+impl Numbers {
+    fn total(all: &[Self]) -> Self {
+        all.iter().fold(Self::default(), |sum, each| Self {
+            rows: sum.rows + each.rows,
+            loaded: sum.loaded + each.loaded,
+            k: sum.k + each.k,
+            other_lengths: sum.other_lengths + each.other_lengths,
+        })
+    }
+}
+
 fn numbers(contents: &[Vec<i128>]) -> Vec<Numbers> {
     contents
         .iter()
@@ -216,50 +228,34 @@ pub(super) fn checks(
     baseline: &[Vec<i128>],
     ledger: &Ledger,
 ) -> Vec<Check> {
-    let (found, before) = (numbers(contents), numbers(baseline));
-    let total =
-        |numbers: &[Numbers], pick: fn(&Numbers) -> i128| numbers.iter().map(pick).sum::<i128>();
-    let (done, in_doubt) = (ledger.effects, ledger.effects_unknown);
-    let mut checks = Vec::new();
-    let mut add = |name: &str, least: i128, most: i128, found: i128| {
-        checks.push(if ledger.open_runs > 0 {
-            unknown(name, found)
-        } else {
-            Check::between(name.to_owned(), (least, Some(most)), found)
-        });
+    let (found, mut before) = (numbers(contents), numbers(baseline));
+    before.resize(found.len(), Numbers::default());
+    let by_table = |((number, name), (found, before)): ((u32, String), (&Numbers, &Numbers))| {
+        let changes = ledger.of_table(number, dataset.tables)?;
+        Some(changes_of(&name, (found, before), changes, ledger.open_runs))
     };
-    // Only loaded rows are deleted.
-    let replaced = i128::from(done.reinserted) - i128::from(done.deleted);
-    let (fewer, more) = (i128::from(in_doubt.deleted), i128::from(in_doubt.reinserted));
-    let rows = total(&before, |each| each.rows) + i128::from(done.inserted) + replaced;
-    add(
-        "rows of all tables",
-        rows - fewer,
-        rows + more + i128::from(in_doubt.inserted),
-        total(&found, |each| each.rows),
+    let tables = (1..).zip(dataset.table_names()).zip(found.iter().zip(&before));
+    let checks: Option<Vec<Vec<Check>>> = tables.map(by_table).collect();
+    // Earlier versions of riops stored only the effects on all tables together.
+    let mut checks = checks.map_or_else(
+        || {
+            let all = (Numbers::total(&found), Numbers::total(&before));
+            let changes = (ledger.effects.total(), ledger.effects_unknown.total());
+            changes_of("all tables", (&all.0, &all.1), changes, ledger.open_runs)
+        },
+        |checks| checks.concat(),
     );
-    let loaded = total(&before, |each| each.loaded) + replaced;
-    add(
-        "rows in the loaded id range",
-        loaded - fewer,
-        loaded + more,
-        total(&found, |each| each.loaded),
-    );
-    // The k of a deleted row is unknown.
-    if done.deleted + in_doubt.deleted == 0 {
-        let k = total(&before, |each| each.k) + i128::from(done.added);
-        add(
-            "sum of k of all tables",
-            k,
-            k + i128::from(in_doubt.added),
-            total(&found, |each| each.k),
-        );
-    }
-    let lengths = |numbers: &[Numbers]| total(numbers, |each| each.other_lengths);
+    let lengths = |numbers: &[Numbers]| numbers.iter().map(|each| each.other_lengths).sum::<i128>();
     if dataset.adopted {
         // The texts of another program may be shorter, and updates write texts of the full length.
         let most = lengths(&before);
-        add("rows with texts of unexpected length", 0, most, lengths(&found));
+        let bounds = Bounds::new(0, 0, most, 0);
+        let check = Check::between(
+            "rows with texts of unexpected length".to_owned(),
+            bounds,
+            lengths(&found),
+        );
+        checks.push(Check { expected: format!("0 to {most}"), unresolved: 0, ..check });
     } else {
         checks.push(Check::exact(
             "rows whose texts are not 119 and 59 characters long".to_owned(),
@@ -270,13 +266,31 @@ pub(super) fn checks(
     checks
 }
 
-/// Returns a failed check for a number that a run may have changed in either direction without reporting it.
-fn unknown(name: &str, found: i128) -> Check {
-    Check {
-        name: name.to_owned(),
-        expected: "unknown (a run did not report its changes; the next run takes a new baseline)"
-            .to_owned(),
-        found: found.to_string(),
-        held: false,
+/// Compares the numbers of a table, or of all tables together, with its acknowledged changes.
+fn changes_of(
+    of: &str,
+    (found, before): (&Numbers, &Numbers),
+    (done, in_doubt): (Effects, Effects),
+    open_runs: u64,
+) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let mut add = |name: &str, expected: i128, (fewer, more): (u64, u64), found: i128| {
+        // An open run may have deleted rows as well as inserted some.
+        let bounds = Bounds::new(expected, fewer.into(), more.into(), open_runs);
+        let name = format!("{name} of {of}");
+        checks.push(Check::between(name, bounds.without_least_if_open(), found));
+    };
+    // Only loaded rows are deleted.
+    let replaced = i128::from(done.reinserted) - i128::from(done.deleted);
+    let (fewer, more) = (in_doubt.deleted, in_doubt.reinserted);
+    let rows = before.rows + i128::from(done.inserted) + replaced;
+    add("rows", rows, (fewer, more + in_doubt.inserted), found.rows);
+    let loaded = before.loaded + replaced;
+    add("rows in the loaded id range", loaded, (fewer, more), found.loaded);
+    // The k of a deleted row is unknown.
+    if done.deleted + in_doubt.deleted == 0 {
+        let k = before.k + i128::from(done.added);
+        add("sum of k", k, (0, in_doubt.added), found.k);
     }
+    checks
 }

@@ -5,16 +5,25 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::plan::{RowsRun, UpdateShare};
 use crate::workload::Generator;
+use crate::workload::effects::{Effects, TableEffects};
 use crate::workload::keys::RangePicker;
 use crate::workload::transaction::{Outcome, Reply, Transaction};
+use crate::workload::unknown::Mark;
 
 // Positions in the operations of the stage.
 pub(super) const OPERATION_READ: usize = 0;
 pub(super) const OPERATION_UPDATE: usize = 1;
 
+/// Returns the effects of this number of increments in a table.
+pub(super) fn increments(table: u32, rows: u64) -> TableEffects {
+    TableEffects::of(table, Effects { added: rows, ..Effects::default() })
+}
+
 /// Positions of the statements on one table. The position of an unused statement is arbitrary.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TableStatements {
+    /// Number of the table, from 1.
+    pub(super) number: u32,
     pub(super) read: usize,
     pub(super) update: usize,
 }
@@ -24,6 +33,8 @@ pub(super) struct TableStatements {
 pub(super) struct RowsGenerator {
     tables: Vec<TableStatements>,
     update_percent: u64,
+    /// Whether updates leave no trace in the rows.
+    index_only: bool,
     read: Operation,
     update: Operation,
     rng: Xoshiro256PlusPlus,
@@ -59,6 +70,7 @@ impl RowsGenerator {
         Self {
             tables,
             update_percent: u64::from(run.update_percent),
+            index_only: run.index_only,
             read: operation(run.batch, read_ranges),
             update: operation(run.update_batch(), update_ranges),
             rng,
@@ -97,6 +109,11 @@ impl Generator for RowsGenerator {
         let last = first + operation.batch - 1;
         tx.begin(kind, operation.batch);
         tx.execute(statement, &[first.cast_signed(), last.cast_signed()]);
+        if updating && !self.index_only {
+            let (first, last) = (first.cast_signed(), last.cast_signed());
+            tx.changes(increments(table.number, operation.batch));
+            tx.writes(Mark { table: table.number, first, last, inserts: false });
+        }
         tx.end();
         self.done += operation.weight;
         if updating {
@@ -108,6 +125,9 @@ impl Generator for RowsGenerator {
     fn reply(&mut self, tx: &Transaction, reply: &Reply<'_>, outcome: &mut Outcome) {
         let count = reply.first_bigint().and_then(|count| u64::try_from(count).ok());
         outcome.rows += count.unwrap_or(0);
+        if let Some((table, _)) = tx.expected_effects().iter().next() {
+            outcome.effects = increments(table, outcome.rows);
+        }
         // All keys exist, so a range has as many rows as keys.
         outcome.wrong |= count != Some(tx.expected_rows());
     }

@@ -9,11 +9,12 @@ mod load;
 mod server_loop;
 
 use super::access::{Access, AccessPath};
-use super::check::{Check, Ledger};
+use super::check::{Bounds, Check, Ledger};
 use super::keys::{Purpose, RangePicker, stream};
 use super::routines::Routines;
 use super::tables::{Dataset, Footprint, Table, Zero};
 use super::transaction::with_literals;
+use super::unknown::Mark;
 use super::values::BIGINT_OID;
 use super::{
     ALL_STATEMENTS, Build, BuildFor, Describe, KeyColumn, NO_PARALLEL_WORKERS, NON_TRANSACTIONAL,
@@ -45,6 +46,7 @@ const READ: &str = include_str!("../../../../../sql/rows/read.sql");
 const READ_INDEX_ONLY: &str = include_str!("../../../../../sql/rows/read_index_only.sql");
 const UPDATE: &str = include_str!("../../../../../sql/rows/update.sql");
 const UPDATE_INDEX_ONLY: &str = include_str!("../../../../../sql/rows/update_index_only.sql");
+const WRITERS: &str = include_str!("../../../../../sql/rows/writers.sql");
 
 /// Forces index scans. The planner would prefer a bitmap heap scan or a sequential scan: better for a
 /// single query, but no random row access.
@@ -111,28 +113,32 @@ impl Rows {
             .collect()
     }
 
-    /// Returns the positions of the statements of a table in the list of all statements.
-    fn positions(&self, table: usize) -> TableStatements {
+    /// Returns the positions of the statements of a table in the list of all statements. `number` is the
+    /// number of the table in the dataset.
+    fn positions(&self, position: usize, number: u32) -> TableStatements {
         if self.run.reads() && self.run.updates() {
-            TableStatements { read: 2 * table, update: 2 * table + 1 }
+            TableStatements { number, read: 2 * position, update: 2 * position + 1 }
         } else {
-            TableStatements { read: table, update: table }
+            TableStatements { number, read: position, update: position }
         }
     }
 
-    fn session(&self, plan: &Plan, number: u32) -> SessionPlan {
+    /// Returns the numbers of the tables that a session uses.
+    fn tables_of(&self, session: u32) -> std::ops::RangeInclusive<u32> {
         // A loop in the server uses one table.
         let own_table = self.run.table_per_session || self.run.loop_side == LoopSide::Server;
-        let tables: Vec<String> = if own_table {
-            vec![table_name(number % self.dataset.tables + 1)]
-        } else {
-            self.tables().collect()
-        };
-        let statements = tables.iter().flat_map(|table| self.statements(table)).collect();
+        let own = session % self.dataset.tables + 1;
+        if own_table { own..=own } else { 1..=self.dataset.tables }
+    }
+
+    fn session(&self, plan: &Plan, number: u32) -> SessionPlan {
+        let tables = self.tables_of(number);
+        let statements =
+            tables.clone().flat_map(|table| self.statements(&table_name(table))).collect();
         let work = match self.run.loop_side {
-            LoopSide::Client => Work::Client(Box::new(self.generator(plan, number, tables.len()))),
+            LoopSide::Client => Work::Client(Box::new(self.generator(plan, number))),
             LoopSide::Server => Work::Server(Box::new(RowsLoop::new(
-                tables.first().map(String::as_str).unwrap_or_default(),
+                *tables.start(),
                 &self.dataset,
                 &self.run,
                 plan,
@@ -142,11 +148,12 @@ impl Rows {
         SessionPlan { settings: self.settings(plan), statements, watched: ALL_STATEMENTS, work }
     }
 
-    fn generator(&self, plan: &Plan, number: u32, tables: usize) -> RowsGenerator {
+    fn generator(&self, plan: &Plan, number: u32) -> RowsGenerator {
         let picker =
             |batch| RangePicker::new(self.run.distribution, self.dataset.rows, batch, plan.seed);
+        let tables = self.tables_of(number).enumerate();
         RowsGenerator::new(
-            (0..tables).map(|table| self.positions(table)).collect(),
+            tables.map(|(position, table)| self.positions(position, table)).collect(),
             &self.run,
             picker(self.run.batch),
             picker(self.run.update_batch()),
@@ -425,12 +432,49 @@ impl Workload for Rows {
                 checks.push(Check::exact(format!("{what} of riops.{table}"), *expected, *found));
             }
         }
-        let scratch = |contents: &[Vec<i128>]| -> i128 {
-            contents.iter().filter_map(|numbers| numbers.get(expected_keys.len())).sum()
-        };
-        let found = scratch(contents) - scratch(baseline);
-        checks.push(Check::between("increments of scratch".to_owned(), ledger.bounds(), found));
+        checks.extend(self.increments(expected_keys.len(), contents, baseline, ledger));
         checks
+    }
+
+    fn writers_sql(&self, mark: &Mark) -> Option<String> {
+        let values = [
+            ("table", table_name(mark.table)),
+            ("first", mark.first.to_string()),
+            ("last", mark.last.to_string()),
+        ];
+        let values = values.each_ref().map(|(name, value)| (*name, value.as_str()));
+        (self.flavor == Flavor::PostgreSql).then(|| fill(WRITERS, &values))
+    }
+}
+
+impl Rows {
+    /// Compares the increments of each table, from the number in this `column` of the contents.
+    fn increments(
+        &self,
+        column: usize,
+        contents: &[Vec<i128>],
+        baseline: &[Vec<i128>],
+        ledger: &Ledger,
+    ) -> Vec<Check> {
+        let of = |all: &[Vec<i128>], table: usize| -> i128 {
+            all.get(table).and_then(|numbers| numbers.get(column)).copied().unwrap_or(0)
+        };
+        let tables = || (0..).zip(1..=self.dataset.tables);
+        let found = |table: usize| of(contents, table) - of(baseline, table);
+        let by_table = |(position, table): (usize, u32)| {
+            let (done, unknown) = ledger.of_table(table, self.dataset.tables)?;
+            let (done, more) = (i128::from(done.added), i128::from(unknown.added));
+            let bounds = Bounds::new(done, 0, more, ledger.open_runs);
+            let name = format!("increments of scratch in riops.{}", table_name(table));
+            Some(Check::between(name, bounds, found(position)))
+        };
+        let checks: Option<Vec<Check>> = tables().map(by_table).collect();
+        // Earlier versions of riops stored only the number of all increments.
+        checks.unwrap_or_else(|| {
+            let all = tables().map(|(position, _)| found(position)).sum();
+            let name = "increments of scratch in all tables".to_owned();
+            vec![Check::between(name, ledger.bounds(), all)]
+        })
     }
 }
 

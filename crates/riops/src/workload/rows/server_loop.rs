@@ -8,9 +8,11 @@ use std::fmt::Write as _;
 use rand::RngExt;
 use serde::Deserialize;
 
-use super::generator::{OPERATION_READ, OPERATION_UPDATE};
+use super::generator::{OPERATION_READ, OPERATION_UPDATE, increments};
+use super::load::table_name;
 use crate::plan::{Plan, Protocol, RowsDataset, RowsRun, UpdateShare};
 use crate::units::Nanos;
+use crate::workload::effects::TableEffects;
 use crate::workload::keys::{Purpose, stream};
 use crate::workload::routines::Routines;
 use crate::workload::{Call, LoopCounts, LoopReport, ServerLoop};
@@ -33,7 +35,8 @@ pub(super) fn routines() -> Routines {
 /// The loop of one session.
 #[derive(Debug)]
 pub(super) struct RowsLoop {
-    table: String,
+    /// Number of the table, from 1.
+    table: u32,
     rows: u64,
     batch: u64,
     update_batch: u64,
@@ -48,14 +51,14 @@ pub(super) struct RowsLoop {
 
 impl RowsLoop {
     pub(super) fn new(
-        table: &str,
+        table: u32,
         dataset: &RowsDataset,
         run: &RowsRun,
         plan: &Plan,
         number: u32,
     ) -> Self {
         Self {
-            table: table.to_owned(),
+            table,
             rows: dataset.rows,
             batch: run.batch,
             update_batch: run.update_batch(),
@@ -89,7 +92,7 @@ impl ServerLoop for RowsLoop {
         format!(
             "call riops.ybio_loop('{}', 'riops.{}', {}, {}, {}, {}, {}, {}, {}, {:.6}, {:.6}, {until}, {}, {}, {}, {}, {}, true, {explains}, null)",
             call.id,
-            self.table,
+            table_name(self.table),
             self.rows,
             self.batch,
             self.update_batch,
@@ -159,6 +162,11 @@ impl ServerLoop for RowsLoop {
         let batches = if self.update_percent > 0 { BATCHES_BEFORE_FIRST_REPORT } else { 0 };
         (batches, batches * self.update_batch)
     }
+
+    fn effects(&self, operation: usize, rows: u64) -> TableEffects {
+        let counted = operation == OPERATION_UPDATE && !self.index_only;
+        if counted { increments(self.table, rows) } else { TableEffects::default() }
+    }
 }
 
 /// The report of `ybio_loop`.
@@ -227,7 +235,7 @@ mod tests {
 
     fn rows_loop(run: &RowsRun) -> RowsLoop {
         let plan = Plan { seed: 7, ..Plan::default() };
-        RowsLoop::new("rows_0002", &RowsDataset::default(), run, &plan, 1)
+        RowsLoop::new(2, &RowsDataset::default(), run, &plan, 1)
     }
 
     #[test]

@@ -1,0 +1,312 @@
+//! Transactions whose connection was lost before their outcome was known: what they write, and whether the
+//! rows in the database prove that they were applied or not. Pure.
+//!
+//! A row version carries the id of the transaction that wrote it (`xmin`). All rows of a transaction are
+//! written together or not at all. Two findings are proofs, provided that only this run has written since it
+//! began, and that its sessions have ended:
+//!
+//! - A row that the transaction would have written has a version from before the run: it was not applied.
+//! - A version of the run can only come from this transaction, because no other transaction of the run writes
+//!   all rows of that version: it was applied.
+//!
+//! Anything else remains unresolved.
+
+use super::effects::TableEffects;
+
+/// Maximum number of transactions with an unknown outcome that are stored for each worker. Others remain
+/// unresolved.
+pub const UNKNOWN_MAX: usize = 1_000;
+
+/// Rows of one table that a transaction writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    /// Number of the table, from 1.
+    pub table: u32,
+    /// First key.
+    pub first: i64,
+    /// Last key. All keys between exist, unless the transaction inserts them.
+    pub last: i64,
+    /// Whether the rows are new, and no other transaction inserts or deletes them.
+    pub inserts: bool,
+}
+
+/// A transaction of a stage. Its generator repeats it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// Number of the stage, from 0.
+    pub stage: usize,
+    /// Number of the session, from 0.
+    pub session: u64,
+    /// Number of the transaction in the session, from 0.
+    pub number: u64,
+    /// Number of the step if each step commits separately.
+    pub step: Option<usize>,
+}
+
+/// A transaction with an unknown outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    /// The transaction.
+    pub origin: Origin,
+    /// Position of its operation in the operations of the stage.
+    pub operation: usize,
+    /// Number of rows that it was expected to change.
+    pub rows: u64,
+    /// Expected effects.
+    pub effects: TableEffects,
+    /// Whether it has exactly these effects if it was committed. Otherwise they are a maximum.
+    pub has_exact_effects: bool,
+    /// Rows that it writes.
+    pub marks: Vec<Mark>,
+}
+
+/// Rows of a mark that one transaction wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Version {
+    /// First key.
+    pub first: i64,
+    /// Last key.
+    pub last: i64,
+    /// `xmin` of the rows.
+    pub writer: u32,
+}
+
+/// What the database shows about a transaction with an unknown outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was committed.
+    Applied,
+    /// It was not committed.
+    NotApplied,
+    /// The rows prove neither.
+    Unresolved,
+}
+
+/// Numbers of transactions by outcome.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Outcomes {
+    /// Transactions that were committed.
+    pub applied: u64,
+    /// Transactions that were not committed.
+    pub not_applied: u64,
+    /// Transactions whose outcome remains unknown.
+    pub unresolved: u64,
+}
+
+/// Versions of the rows of one transaction that only it may have written.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    /// Position of the transaction in the list.
+    of: usize,
+    table: u32,
+    version: Version,
+    /// Whether another transaction of the run writes the same rows.
+    is_shared: bool,
+}
+
+/// The evidence for each of several transactions with an unknown outcome.
+#[derive(Debug)]
+pub struct Evidence {
+    origins: Vec<Origin>,
+    exact: Vec<bool>,
+    /// Whether a row has a version from before the run, or rows that it would have inserted are missing.
+    untouched: Vec<bool>,
+    /// Sorted by table and first key.
+    candidates: Vec<Candidate>,
+}
+
+impl Evidence {
+    /// Collects the evidence. `found` are the versions of the rows of each mark of each transaction. `start`
+    /// is the first transaction id that was assigned after the run began.
+    #[must_use]
+    pub fn new(unknown: &[Unknown], found: &[Vec<Vec<Version>>], start: u32) -> Self {
+        let mut untouched = vec![false; unknown.len()];
+        let mut candidates = Vec::new();
+        for (of, (transaction, versions)) in unknown.iter().zip(found).enumerate() {
+            for (mark, versions) in transaction.marks.iter().zip(versions) {
+                let is_old = |version: &&Version| !is_since(version.writer, start);
+                let missing = mark.inserts && versions.is_empty();
+                if let Some(untouched) = untouched.get_mut(of) {
+                    *untouched |= missing || versions.iter().any(|version| is_old(&version));
+                }
+                candidates.extend(versions.iter().filter(|version| !is_old(version)).map(
+                    |&version| Candidate { of, table: mark.table, version, is_shared: false },
+                ));
+            }
+        }
+        candidates.sort_by_key(|candidate| (candidate.table, candidate.version.first));
+        let origins = unknown.iter().map(|transaction| transaction.origin).collect();
+        let exact = unknown.iter().map(|transaction| transaction.has_exact_effects).collect();
+        Self { origins, exact, untouched, candidates }
+    }
+
+    /// Returns whether [`Self::note`] must be called for all transactions of the run.
+    #[must_use]
+    pub fn needs_all_transactions(&self) -> bool {
+        !self.candidates.is_empty()
+    }
+
+    /// Notes a transaction of the run: versions of rows that it writes too are no proof.
+    pub fn note(&mut self, stage: usize, session: u64, number: u64, marks: &[(usize, Mark)]) {
+        for (_, mark) in marks {
+            let from = (mark.table, mark.first);
+            let position = self
+                .candidates
+                .partition_point(|candidate| (candidate.table, candidate.version.first) < from);
+            for candidate in self.candidates.get_mut(position..).unwrap_or_default() {
+                if (candidate.table, candidate.version.first) > (mark.table, mark.last) {
+                    break;
+                }
+                let Some(origin) = self.origins.get(candidate.of) else {
+                    continue;
+                };
+                let is_same =
+                    (origin.stage, origin.session, origin.number) == (stage, session, number);
+                let last = candidate.version.last;
+                // The rows of one version may be written by several statements of a transaction.
+                candidate.is_shared |= marks.iter().any(|(step, mark)| {
+                    let is_own = is_same && origin.step.is_none_or(|own| own == *step);
+                    !is_own
+                        && mark.table == candidate.table
+                        && (mark.first..=mark.last).contains(&last)
+                });
+            }
+        }
+    }
+
+    /// Returns the outcome of each transaction, in the order of the list.
+    #[must_use]
+    pub fn outcomes(&self) -> Vec<Outcome> {
+        (0..self.origins.len()).map(|of| self.outcome(of)).collect()
+    }
+
+    fn outcome(&self, of: usize) -> Outcome {
+        let own = |candidate: &&Candidate| candidate.of == of && !candidate.is_shared;
+        let mut writers = self.candidates.iter().filter(own).map(|each| each.version.writer);
+        let writer = writers.next();
+        let untouched = self.untouched.get(of).copied().unwrap_or(false);
+        // Both proofs, or two writers: something else has written the rows.
+        let is_contradictory =
+            writer.is_some_and(|first| untouched || writers.any(|other| other != first));
+        let is_exact = self.exact.get(of).copied().unwrap_or(false);
+        match writer {
+            _ if is_contradictory => Outcome::Unresolved,
+            None if untouched => Outcome::NotApplied,
+            Some(_) if is_exact => Outcome::Applied,
+            // Of a committed transaction, only the maximum of its effects may be known.
+            _ => Outcome::Unresolved,
+        }
+    }
+}
+
+/// Returns whether a transaction id was assigned at or after `start`. Ids wrap around at 2^32; half of them are
+/// in the past.
+fn is_since(id: u32, start: u32) -> bool {
+    id.wrapping_sub(start) < 1 << 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: u32 = 1_000;
+
+    fn mark(first: i64, last: i64) -> Mark {
+        Mark { table: 1, first, last, inserts: false }
+    }
+
+    fn unknown(number: u64, marks: Vec<Mark>) -> Unknown {
+        let origin = Origin { stage: 0, session: 0, number, step: None };
+        let effects = TableEffects::default();
+        Unknown { origin, operation: 1, rows: 10, effects, has_exact_effects: true, marks }
+    }
+
+    fn version(first: i64, last: i64, writer: u32) -> Version {
+        Version { first, last, writer }
+    }
+
+    /// Returns the outcome of transaction 7, which writes the keys 11 to 20, while the others of the run write
+    /// these ranges.
+    fn outcome(found: Vec<Version>, others: &[(i64, i64)]) -> Outcome {
+        let list = [unknown(7, vec![mark(11, 20)])];
+        let mut evidence = Evidence::new(&list, &[vec![found]], START);
+        evidence.note(0, 0, 7, &[(0, mark(11, 20))]);
+        for (number, (first, last)) in (8..).zip(others) {
+            evidence.note(0, 0, number, &[(0, mark(*first, *last))]);
+        }
+        evidence.outcomes()[0]
+    }
+
+    #[test]
+    fn a_row_from_before_the_run_proves_that_nothing_was_applied() {
+        let found = vec![version(11, 15, 900), version(16, 20, 1_200)];
+        assert_eq!(outcome(found, &[(16, 25)]), Outcome::NotApplied);
+        // Ids from before a wraparound are old.
+        assert_eq!(outcome(vec![version(11, 20, u32::MAX)], &[]), Outcome::NotApplied);
+    }
+
+    #[test]
+    fn a_version_that_no_other_transaction_writes_proves_that_it_was_applied() {
+        let found = || vec![version(11, 15, 1_100), version(16, 20, 1_200)];
+        assert_eq!(outcome(found(), &[(16, 25)]), Outcome::Applied);
+        // Another transaction may have written the first rows, but not all rows of the version.
+        assert_eq!(outcome(found(), &[(5, 14), (16, 25)]), Outcome::Applied);
+        assert_eq!(outcome(found(), &[(6, 15), (16, 25)]), Outcome::Unresolved);
+        assert_eq!(outcome(found(), &[(16, 25), (11, 20)]), Outcome::Unresolved);
+    }
+
+    #[test]
+    fn the_effects_of_an_applied_transaction_that_may_miss_rows_remain_unknown() {
+        let mut list = [unknown(7, vec![mark(11, 20)])];
+        list[0].has_exact_effects = false;
+        let outcome = |writer| {
+            let evidence = Evidence::new(&list, &[vec![vec![version(11, 20, writer)]]], START);
+            evidence.outcomes()[0]
+        };
+        assert_eq!((outcome(1_100), outcome(900)), (Outcome::Unresolved, Outcome::NotApplied));
+    }
+
+    #[test]
+    fn contradictory_rows_prove_nothing() {
+        assert_eq!(
+            outcome(vec![version(11, 15, 1_100), version(16, 20, 1_200)], &[]),
+            Outcome::Unresolved
+        );
+        assert_eq!(
+            outcome(vec![version(11, 15, 900), version(16, 20, 1_200)], &[]),
+            Outcome::Unresolved
+        );
+        assert_eq!(outcome(Vec::new(), &[]), Outcome::Unresolved);
+    }
+
+    #[test]
+    fn inserted_rows_exist_if_and_only_if_the_transaction_was_applied() {
+        let inserts = Mark { inserts: true, ..mark(-5, -5) };
+        let list =
+            [unknown(0, vec![inserts]), unknown(1, vec![Mark { first: -6, last: -6, ..inserts }])];
+        let found = [vec![vec![version(-5, -5, 1_001)]], vec![Vec::new()]];
+        let evidence = Evidence::new(&list, &found, START);
+        assert_eq!(evidence.outcomes(), [Outcome::Applied, Outcome::NotApplied]);
+    }
+
+    #[test]
+    fn other_steps_of_the_same_transaction_count_if_each_commits_separately() {
+        let of_step = |step| {
+            let mut list = [unknown(3, vec![mark(4, 4)])];
+            list[0].origin.step = step;
+            let mut evidence = Evidence::new(&list, &[vec![vec![version(4, 4, 1_001)]]], START);
+            evidence.note(0, 0, 3, &[(1, mark(4, 4)), (2, mark(4, 4))]);
+            evidence.outcomes()[0]
+        };
+        assert_eq!(of_step(None), Outcome::Applied);
+        assert_eq!(of_step(Some(2)), Outcome::Unresolved);
+    }
+
+    #[test]
+    fn a_transaction_with_several_statements_may_write_all_rows_of_a_version() {
+        let list = [unknown(7, vec![mark(11, 20)])];
+        let mut evidence = Evidence::new(&list, &[vec![vec![version(11, 20, 1_100)]]], START);
+        evidence.note(0, 1, 0, &[(0, mark(11, 11)), (1, mark(20, 20))]);
+        assert_eq!(evidence.outcomes(), [Outcome::Unresolved]);
+    }
+}

@@ -1,0 +1,2 @@
+-- Number of rows of one batch.
+select count(*) from riops.{table} where id between {first} and {last}
