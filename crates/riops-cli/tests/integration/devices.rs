@@ -132,7 +132,9 @@ fn a_tablespace_on_a_separate_device_is_measured_there() {
 #[test]
 fn reads_by_io_workers_are_part_of_the_sources_of_a_sequential_scan() {
     let home = folder("devices-io-workers");
-    let server = |line: &str| CommandOutput::of(&mut on(&home, line));
+    // Autovacuum would read the new table with the same workers.
+    let settings = "--server-set shared_buffers=32MB --server-set autovacuum=off";
+    let server = |line: &str| CommandOutput::of(&mut on(&home, &format!("{line} {settings}")));
     // 66 MB, twice the shared buffers.
     server("prepare oltp --table-size 300000").expect(0);
     let scan = "run oltp --test sequential-scan --range-size 300000 --transactions 6 -c 1";
