@@ -276,21 +276,23 @@ impl<'a> Probe<'a> {
     }
 
     fn sample(&self) -> Sample {
-        let disks = || {
-            let stats = std::fs::read_to_string("/proc/diskstats").unwrap_or_default();
-            self.disks.iter().map(|(disk, _)| disk.counters(&stats)).collect()
-        };
+        // First: at the end of the measurement, the sessions are about to exit.
+        let processes_io = ProcessesIo::read(&self.processes);
+        let io_workers_io = ProcessesIo::read(&self.io_workers);
+        let processes_cpu_s = self.named_processes_cpu_s();
+        let (at, time) = (Instant::now(), Timestamp::now());
+        // Read once: the device of the tables and its disk have the same counters.
+        let stats = std::fs::read_to_string("/proc/diskstats").unwrap_or_default();
         Sample {
-            // First: at the end of the measurement, the sessions are about to exit.
-            processes_io: ProcessesIo::read(&self.processes),
-            io_workers_io: ProcessesIo::read(&self.io_workers),
-            processes_cpu_s: self.named_processes_cpu_s(),
-            at: Instant::now(),
-            time: Timestamp::now(),
+            processes_io,
+            io_workers_io,
+            processes_cpu_s,
+            at,
+            time,
+            device: self.device.as_ref().and_then(|device| device.counters(&stats)),
+            disks: self.disks.iter().map(|(disk, _)| disk.counters(&stats)).collect(),
             process_cpu_s: cpu::process_seconds(),
             machine: MachineCpu::read(),
-            device: self.device.as_ref().and_then(Device::read),
-            disks: disks(),
             pressure: PressureTotals::read(),
             threads: Threads::read(),
             throttling: self.cgroup.throttling(),
