@@ -44,7 +44,7 @@ fn a_run_shows_how_its_dataset_differs_from_the_fresh_one() {
         "of neighboring keys in the same block (fresh 9",
         " × its size after preparing",
         "33% dead rows",
-        "0.50 updates per row, ",
+        "0.500 updates per row, ",
         "riops prepare rows … --recreate -d …",
     ] {
         assert!(run.stdout.contains(text), "{text} is not in:\n{}", run.stdout);

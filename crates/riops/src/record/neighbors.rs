@@ -9,8 +9,9 @@ use super::probes::OtherSessions;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Neighbors {
     /// CPU of processes that belong neither to riops nor to the server, as a share of all processors of the
-    /// client's machine, 0 to 1.
-    pub cpu_share: f64,
+    /// client's machine, 0 to 1. Absent if the stage was too short for a share in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_share: Option<f64>,
     /// The busiest of these processes, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<NeighborProcess>,

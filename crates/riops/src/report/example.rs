@@ -116,7 +116,7 @@ fn stage() -> StageRecord {
         }),
         machine_busy_share: Some(0.99),
         server_cpu_s: Some(19.4),
-        neighbors: Some(Neighbors { cpu_share: 0.004, ..Neighbors::default() }),
+        neighbors: Some(Neighbors { cpu_share: Some(0.004), ..Neighbors::default() }),
     }
 }
 

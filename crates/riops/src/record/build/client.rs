@@ -10,6 +10,8 @@ use crate::record::stage::counters_cover;
 const BUSY_SHARE: f64 = 0.9;
 /// From this share of the time on, waiting for a processor delays every transaction by as much.
 const RUN_QUEUE_SHARE: f64 = 0.1;
+/// In a shorter measurement, a few time slices of another thread are a large share.
+const RUN_QUEUE_S_MIN: f64 = 0.5;
 /// From this share of the periods on, a CPU quota limits the client.
 const THROTTLED_SHARE: f64 = 0.1;
 /// From this share of the median latency on, replies mostly wait for the poll loop.
@@ -68,7 +70,9 @@ fn limits(cpu: &ClientCpu, client: &ClientUse<'_>, plan: &Plan) -> Vec<ClientLim
         (ClientLimit::Connectors, at_least(cpu.connector_share, BUSY_SHARE)),
         (
             ClientLimit::RunQueue,
-            !shares_full_machine && at_least(cpu.run_queue_share, RUN_QUEUE_SHARE),
+            !shares_full_machine
+                && client.seconds >= RUN_QUEUE_S_MIN
+                && at_least(cpu.run_queue_share, RUN_QUEUE_SHARE),
         ),
         (ClientLimit::PollLoop, replies_wait(client, plan, |latency| latency.p50, STALL_SHARE)),
     ];

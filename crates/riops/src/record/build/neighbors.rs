@@ -3,10 +3,14 @@
 use crate::probe::MachineUse;
 use crate::record::neighbors::{NeighborProcess, Neighbors};
 
+/// The kernel counts CPU time of processes in ticks of 10 ms. From this CPU time on, one tick is at most 1%.
+const CPU_S_MIN: f64 = 1.0;
+
 /// Returns the load of the neighbors; `None` if no process could be observed.
 pub(super) fn neighbors(usage: &MachineUse, cpus: usize) -> Option<Neighbors> {
     let processes = usage.processes.as_ref()?;
     let available_s = processes.seconds * cpus.max(1) as f64;
+    let is_long = available_s >= CPU_S_MIN;
     let mb_s = |bytes: u64| bytes as f64 / 1e6 / processes.seconds;
     let device = usage.device.as_ref();
     // What the device did beyond the requests of server and client, and at most what the other processes
@@ -22,10 +26,11 @@ pub(super) fn neighbors(usage: &MachineUse, cpus: usize) -> Option<Neighbors> {
         .map(|((device, own), others)| (device.write_mb_s - mb_s(own)).max(0.0).min(mb_s(others)));
     let sessions = usage.sampled.as_ref().map_or(&[][..], |sampled| &sampled.others);
     Some(Neighbors {
-        cpu_share: (processes.neighbors_cpu_s / available_s).min(1.0),
+        cpu_share: is_long.then(|| (processes.neighbors_cpu_s / available_s).min(1.0)),
         processes: processes
             .neighbors
             .iter()
+            .filter(|_| is_long)
             .map(|(name, cpus)| NeighborProcess { name: name.clone(), cpus: *cpus })
             .collect(),
         steal_share: usage.steal_share,
@@ -59,7 +64,7 @@ mod tests {
             ..MachineUse::default()
         };
         let found = neighbors(&usage, 4).unwrap();
-        assert!((found.cpu_share - 0.125).abs() < 1e-9);
+        assert!((found.cpu_share.unwrap() - 0.125).abs() < 1e-9);
         assert!((found.device_read_mb_s.unwrap() - 80.0).abs() < 1e-9);
         // The device wrote 10 MB/s beyond the server's requests; others requested only 3 MB/s.
         assert!((found.device_write_mb_s.unwrap() - 3.0).abs() < 1e-9);
@@ -68,6 +73,9 @@ mod tests {
         let found = neighbors(&usage, 4).unwrap();
         assert_eq!(found.device_read_mb_s.map(f64::round), Some(80.0));
         assert_eq!(found.device_write_mb_s, None);
+        // One tick of a stage of 20 ms is an eighth of the CPU of four processors.
+        usage.processes.as_mut().unwrap().seconds = 0.02;
+        assert_eq!(neighbors(&usage, 4).unwrap().cpu_share, None);
         assert_eq!(neighbors(&MachineUse::default(), 4), None);
     }
 }

@@ -53,7 +53,8 @@ fn stalls(stage: &StageRecord, plan: &Plan) -> Option<String> {
 
 fn foreign_cpu(stage: &StageRecord) -> Option<String> {
     let neighbors = stage.neighbors.as_ref()?;
-    (neighbors.cpu_share >= FOREIGN_SHARE).then(|| {
+    let share = neighbors.cpu_share?;
+    (share >= FOREIGN_SHARE).then(|| {
         let names: Vec<_> = neighbors
             .processes
             .iter()
@@ -62,7 +63,7 @@ fn foreign_cpu(stage: &StageRecord) -> Option<String> {
             .collect();
         format!(
             "other processes used {} of the CPU of this machine: {}",
-            percent(neighbors.cpu_share),
+            percent(share),
             if names.is_empty() { "short-lived ones".to_owned() } else { names.join(", ") }
         )
     })
@@ -171,7 +172,7 @@ mod tests {
     fn foreign_load_is_named_with_its_share() {
         let found = warnings_with(|stage| {
             let neighbors = stage.neighbors.as_mut().unwrap();
-            neighbors.cpu_share = 0.48;
+            neighbors.cpu_share = Some(0.48);
             neighbors.steal_share = Some(0.06);
             neighbors.processes = vec![NeighborProcess { name: "stress".to_owned(), cpus: 0.96 }];
             neighbors.sessions = vec![OtherSessions { name: "pgbench".to_owned(), active: 0.8 }];

@@ -107,7 +107,7 @@ fn machine(block: &mut Block, summary: &Summary<'_>) {
     };
     part("client", summary.client_machine_share());
     part("server", stage.server_cpu_s.map(|cpu_s| cpu_s / available_s.max(f64::MIN_POSITIVE)));
-    part("other processes", stage.neighbors.as_ref().map(|neighbors| neighbors.cpu_share));
+    part("other processes", stage.neighbors.as_ref().and_then(|neighbors| neighbors.cpu_share));
     let stolen = stage.neighbors.as_ref().and_then(|neighbors| neighbors.steal_share);
     part("stolen", stolen.filter(|&share| share >= 0.001));
     let name = if stage.neighbors.is_some() { "kernel" } else { "others" };
