@@ -170,3 +170,21 @@ fn a_cpu_quota_of_the_client_is_its_bottleneck() {
     assert!(cpu["limits"].as_array().unwrap().contains(&"quota".into()), "{cpu}");
     assert_eq!(record["client"]["cgroup_cpus"], 0.2);
 }
+
+#[test]
+fn another_run_on_the_same_dataset_is_named() {
+    let database = database("shared_dataset");
+    database.riops("prepare rows --rows 1000").expect(0);
+    let mut first = database.command("run rows --batch 1 --time 60 --warmup 0 -c 1");
+    let first = Running(until(&mut first, "measuring"));
+    let run = database.riops("run rows --batch 1 --time 0.2 --warmup 0 -c 1").expect(0);
+    assert!(run.stderr.contains("warning: others use the dataset: process "), "{}", run.stderr);
+    assert!(
+        run.stdout.contains("DISTURBED    others used the dataset: process "),
+        "{}",
+        run.stdout
+    );
+    let strict = database.riops("run rows --batch 1 --time 0.2 --warmup 0 -c 1 --strict").expect(3);
+    assert!(strict.stdout.contains("disturbed: others used the dataset"), "{}", strict.stdout);
+    drop(first);
+}

@@ -26,6 +26,23 @@ impl Holders {
         Self::query(connection, &fill(CONNECTED, &[("name", name)]))
     }
 
+    /// Returns whether there are none, or they are unknown.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds the sessions that are not in the list.
+    pub(crate) fn merge(&mut self, more: Self) {
+        let new = more.0.into_iter().filter(|session| !self.0.contains(session));
+        let new: Vec<_> = new.collect();
+        self.0.extend(new);
+    }
+
+    /// Returns the sessions.
+    pub(crate) fn into_list(self) -> Vec<String> {
+        self.0
+    }
+
     fn query(connection: &mut Connection, sql: &str) -> Self {
         Self(connection.query(sql).into_iter().flatten().flatten().flatten().collect())
     }

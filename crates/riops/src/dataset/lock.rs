@@ -31,6 +31,12 @@ impl Registry<'_> {
         Ok(())
     }
 
+    /// Returns the other sessions that hold a lock on the dataset.
+    pub fn other_users(&mut self) -> Holders {
+        let workload = self.workload();
+        Holders::of_lock(self.connection(), workload)
+    }
+
     pub(super) fn try_lock(&mut self, exclusive: bool) -> Result<bool, DatasetError> {
         let function =
             if exclusive { "pg_try_advisory_lock" } else { "pg_try_advisory_lock_shared" };

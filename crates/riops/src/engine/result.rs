@@ -124,19 +124,14 @@ pub(super) fn merge_reports(
             note_unchecked(&mut result.unchecked, unchecked);
         }
         result.clock_step_s = larger_step_s(result.clock_step_s, report.clock_step_s);
-        let warmup = &mut result.warmup_in_flight;
-        warmup.transactions += report.warmup_in_flight.transactions;
-        warmup.occupied = warmup.occupied.after(report.warmup_in_flight.occupied);
+        result.warmup_in_flight.merge(report.warmup_in_flight);
         result.sessions.extend(report.sessions);
         result.drained += report.drained;
         result.drained_lost += report.drained_lost;
         result.drained_max = result.drained_max.max(report.drained_max);
         result.worker_cpu_s.push(report.cpu_s);
         if let (Some(mine), Some(theirs)) = (&mut result.starts, report.starts) {
-            mine.intended += theirs.intended;
-            mine.waiting += theirs.waiting;
-            mine.backlog_before += theirs.backlog_before;
-            mine.oldest_wait = mine.oldest_wait.max(theirs.oldest_wait);
+            mine.merge(theirs);
         }
         result.failure = result.failure.or(report.failure);
     }

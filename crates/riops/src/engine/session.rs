@@ -145,6 +145,7 @@ struct Link {
 }
 
 /// A session of a stage. It outlives its connections.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, not states")]
 pub(super) struct Session {
     pub(super) recipe: Arc<Recipe>,
     generator: Box<dyn Generator>,

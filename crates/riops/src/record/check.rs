@@ -81,12 +81,20 @@ pub enum WarningKind {
     ForeignSessions,
     /// Other processes used the device.
     ForeignIo,
+    /// Others used the dataset.
+    SharedDataset,
 }
 
 impl WarningKind {
     /// All kinds.
-    pub const ALL: [Self; 5] =
-        [Self::Stalls, Self::ForeignCpu, Self::StolenCpu, Self::ForeignSessions, Self::ForeignIo];
+    pub const ALL: [Self; 6] = [
+        Self::Stalls,
+        Self::ForeignCpu,
+        Self::StolenCpu,
+        Self::ForeignSessions,
+        Self::ForeignIo,
+        Self::SharedDataset,
+    ];
 
     /// Returns the spelling in JSON.
     #[must_use]
@@ -97,6 +105,7 @@ impl WarningKind {
             Self::StolenCpu => "stolen_cpu",
             Self::ForeignSessions => "foreign_sessions",
             Self::ForeignIo => "foreign_io",
+            Self::SharedDataset => "shared_dataset",
         }
     }
 

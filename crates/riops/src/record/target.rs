@@ -59,6 +59,9 @@ pub struct DatasetRecord {
     /// State of the tables before the run; absent if the run creates its tables, and for YugabyteDB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<ConditionRecord>,
+    /// Other sessions that held a lock on the dataset at the start or at the end of the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_users: Vec<String>,
     /// Parameters of the dataset.
     #[serde(flatten)]
     pub parameters: DatasetPlan,

@@ -301,6 +301,7 @@ pub(crate) fn example_record() -> Record {
             storage: None,
             settings: BTreeMap::from([("fsync".to_owned(), "on".to_owned())]),
             dataset: Some(DatasetRecord {
+                other_users: Vec::new(),
                 id: id.to_owned(),
                 condition: None,
                 parameters: RowsDataset::default().into(),

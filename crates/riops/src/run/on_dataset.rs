@@ -7,7 +7,7 @@ use super::find;
 use super::resolve::next_xid;
 use super::settle::{Settlement, settle, settle_open_runs};
 use super::stage::LoopStage;
-use crate::dataset::{Changes, Condition, DatasetError, Entry, Registry};
+use crate::dataset::{Changes, Condition, DatasetError, Entry, Holders, Registry};
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, Spec, WorkPlan};
 use crate::record::{DatasetRecord, Ending, Part};
@@ -25,6 +25,8 @@ pub(super) struct OnDataset<T> {
     guard: Option<Connection>,
     /// Whether a stage may have changed rows without reporting how many.
     unreported: bool,
+    /// Other sessions that held a lock on the dataset.
+    other_users: Holders,
     /// First transaction id that was assigned after the run began.
     first_xid: Option<u32>,
 }
@@ -46,6 +48,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             found: None,
             guard: None,
             unreported: false,
+            other_users: Holders::default(),
             first_xid: None,
         }
     }
@@ -58,7 +61,20 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         let entry = find::find(name, active, self.guard.as_mut())?;
         let plan = find::plan_of(name, &entry)?;
         self.found = Some(Found { name, entry, plan, condition: None });
+        self.note_other_users(active);
+        if !self.other_users.is_empty() {
+            let text = format!("warning: others use the dataset{}", self.other_users);
+            active.observer.notice(&text);
+        }
         Ok(())
+    }
+
+    /// Notes who else holds a lock on the dataset. Through a pooler, the own lock is that of another session.
+    fn note_other_users(&mut self, active: &mut ActiveRun<'_>) {
+        if let (Some(found), None) = (&self.found, &self.guard) {
+            let users = Registry::new(&mut active.control, found.name).other_users();
+            self.other_users.merge(users);
+        }
     }
 
     fn build_stages(&mut self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
@@ -182,6 +198,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {
         parts: &[Part],
         ending: &mut Ending,
     ) -> Vec<Check> {
+        self.note_other_users(active);
         let mut checks = Vec::new();
         // A stage without a report leaves the ledger entry open.
         if let (Some(found), false) = (&self.found, self.unreported) {
@@ -207,6 +224,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {
         let Found { entry, plan, condition, .. } = self.found.as_ref()?;
         Some(DatasetRecord {
             id: entry.id.clone(),
+            other_users: self.other_users.clone().into_list(),
             condition: condition.clone().map(Into::into),
             parameters: plan.clone(),
         })

@@ -84,10 +84,10 @@ fn is_own_address(address: IpAddr) -> bool {
 /// Returns the parent of a process with this /proc/PID/stat if it is a PostgreSQL server. In another PID
 /// namespace, the process with this id is another program, or none.
 fn parent_of_backend(stat: &str) -> Option<i32> {
-    let (start, rest) = stat.rsplit_once(") ")?;
-    let (_, name) = start.split_once('(')?;
+    let (before, after) = stat.rsplit_once(") ")?;
+    let (_, name) = before.split_once('(')?;
     let is_server = ["postgres", "postmaster"].iter().any(|server| name.contains(server));
-    rest.split(' ').nth(1)?.parse().ok().filter(|_| is_server)
+    after.split(' ').nth(1)?.parse().ok().filter(|_| is_server)
 }
 
 #[cfg(test)]

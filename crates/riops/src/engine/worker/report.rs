@@ -49,6 +49,14 @@ pub struct WarmupInFlight {
     pub occupied: Nanos,
 }
 
+impl WarmupInFlight {
+    /// Adds the transactions of another worker.
+    pub(in crate::engine) fn merge(&mut self, other: Self) {
+        self.transactions += other.transactions;
+        self.occupied = self.occupied.after(other.occupied);
+    }
+}
+
 /// Intended starts of a run with a rate, and how many of them were not taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Starts {
@@ -60,6 +68,16 @@ pub struct Starts {
     pub oldest_wait: Nanos,
     /// Number of starts of the warm-up that were waiting for a free session when the measurement started.
     pub backlog_before: u64,
+}
+
+impl Starts {
+    /// Adds the starts of another worker.
+    pub(in crate::engine) fn merge(&mut self, other: Self) {
+        self.intended += other.intended;
+        self.waiting += other.waiting;
+        self.backlog_before += other.backlog_before;
+        self.oldest_wait = self.oldest_wait.max(other.oldest_wait);
+    }
 }
 
 #[derive(Debug)]

@@ -32,7 +32,7 @@ pub(super) struct ClientUse<'a> {
     pub(super) is_local: bool,
 }
 
-pub(super) fn client_cpu(client: ClientUse<'_>, plan: &Plan) -> Option<ClientCpu> {
+pub(super) fn client_cpu(client: &ClientUse<'_>, plan: &Plan) -> Option<ClientCpu> {
     let process_s = client.usage.client_cpu_s?;
     if client.seconds <= 0.0 {
         return None;
@@ -53,7 +53,7 @@ pub(super) fn client_cpu(client: ClientUse<'_>, plan: &Plan) -> Option<ClientCpu
         limits: Vec::new(),
         limited: false,
     };
-    cpu.limits = limits(&cpu, &client, plan);
+    cpu.limits = limits(&cpu, client, plan);
     cpu.limited = !cpu.limits.is_empty();
     Some(cpu)
 }
@@ -141,7 +141,7 @@ mod tests {
             is_local: false,
         };
         change(&mut usage, &mut client, &mut plan);
-        client_cpu(ClientUse { usage: &usage, ..client }, &plan).unwrap().limits
+        client_cpu(&ClientUse { usage: &usage, ..client }, &plan).unwrap().limits
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::metrics::HistogramError;
 use crate::plan::{Plan, Stop};
 use crate::record::SCHEMA;
 use crate::record::access::AccessRecord;
-use crate::record::check::{ThresholdRecord, Verdict, Warning};
+use crate::record::check::{ThresholdRecord, Verdict, Warning, WarningKind};
 use crate::record::rate::RateVerdict;
 use crate::record::run::{Record, Status};
 use crate::record::stage::StageRecord;
@@ -44,6 +44,7 @@ pub fn build(
         failure: None,
         status: Status::Done,
     };
+    builder.add_shared_dataset();
     for part in parts {
         match part {
             Part::Loop(measured) => builder.add_loop(*measured)?,
@@ -145,21 +146,33 @@ impl Builder<'_> {
         for reason in unlike_planned(&stage, spec) {
             add(reason);
         }
-        self.add_warnings(&stage, name);
+        self.add_warnings(&stage, name.as_ref());
         self.accesses.extend(accesses);
         self.stages.push(stage);
         Ok(())
     }
 
-    fn add_warnings(&mut self, stage: &StageRecord, name: Option<String>) {
+    fn add_shared_dataset(&mut self) {
+        let users = self.context.target.dataset.as_ref().map_or(&[][..], |each| &each.other_users);
+        if users.is_empty() {
+            return;
+        }
+        let text = format!("others used the dataset: {}", users.join("; "));
+        if self.context.plan.strict {
+            self.reasons.push(format!("disturbed: {text} (--strict)"));
+        }
+        self.warnings.push(Warning { kind: WarningKind::SharedDataset, stage: None, text });
+    }
+
+    fn add_warnings(&mut self, stage: &StageRecord, name: Option<&String>) {
         let plan = &self.context.plan;
         let warnings = warnings(stage, plan);
         if plan.strict {
-            let of_stage = name.as_ref().map_or_else(String::new, |name| format!("{name}: "));
+            let of_stage = name.map_or_else(String::new, |name| format!("{name}: "));
             let reasons = strict_reasons(stage, plan, &warnings);
             self.reasons.extend(reasons.into_iter().map(|reason| format!("{of_stage}{reason}")));
         }
-        let of_stage = warnings.into_iter().map(|each| Warning { stage: name.clone(), ..each });
+        let of_stage = warnings.into_iter().map(|each| Warning { stage: name.cloned(), ..each });
         self.warnings.extend(of_stage);
     }
 
@@ -177,7 +190,7 @@ impl Builder<'_> {
         for reason in unlike_planned(&stage, plan.work.spec()) {
             self.reasons.push(format!("{}: {reason}", stage.name));
         }
-        self.add_warnings(&stage, name);
+        self.add_warnings(&stage, name.as_ref());
         self.stages.push(stage);
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn stage(
         latency: summary(&response).or_else(|| summary(&service)),
         is_local: client.shares_machine_with_server,
     };
-    let client_cpu = client_cpu(client_use, plan);
+    let client_cpu = client_cpu(&client_use, plan);
     let storage = result.findings.iter().find_map(|found| found.finding.storage);
     Ok(StageRecord {
         name: result.name.clone(),

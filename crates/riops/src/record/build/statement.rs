@@ -46,7 +46,7 @@ pub(super) fn statement(
         latency: None,
         is_local: client.shares_machine_with_server,
     };
-    let client_cpu = client_cpu(client_use, plan);
+    let client_cpu = client_cpu(&client_use, plan);
     StageRecord {
         name,
         kind: "statement".to_owned(),

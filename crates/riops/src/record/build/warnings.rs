@@ -178,8 +178,8 @@ mod tests {
             neighbors.sessions = vec![OtherSessions { name: "pgbench".to_owned(), active: 0.8 }];
             neighbors.device_read_mb_s = Some(50.0);
         });
-        let text: String = found.iter().map(|(kind, text)| format!("{kind:?}: {text}\n")).collect();
-        insta::assert_snapshot!(text, @r"
+        let lines: Vec<_> = found.iter().map(|(kind, text)| format!("{kind:?}: {text}")).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r"
         ForeignCpu: other processes used 48% of the CPU of this machine: stress 0.96 CPUs
         StolenCpu: the hypervisor withheld 6.0% of the CPU of this machine (steal time)
         ForeignSessions: 0.80 other sessions of the server were active on average: pgbench 0.80

@@ -131,6 +131,7 @@ impl Runner for Fill {
 
     fn dataset(&self) -> Option<DatasetRecord> {
         Some(DatasetRecord {
+            other_users: Vec::new(),
             id: self.id.clone(),
             condition: None,
             parameters: self.table.clone().into(),

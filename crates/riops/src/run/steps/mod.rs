@@ -233,7 +233,12 @@ impl Runner for Steps {
     fn dataset(&self) -> Option<DatasetRecord> {
         let (location, open) = (self.location.as_ref()?, self.open.as_ref()?);
         let parameters = open.dataset.clone().into();
-        Some(DatasetRecord { id: location.id().to_owned(), condition: None, parameters })
+        Some(DatasetRecord {
+            id: location.id().to_owned(),
+            condition: None,
+            other_users: Vec::new(),
+            parameters,
+        })
     }
 
     fn accesses(&self) -> Vec<Access> {
