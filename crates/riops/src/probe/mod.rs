@@ -242,6 +242,8 @@ impl<'a> Probe<'a> {
 
     /// Reads the counters at the end of the measurement.
     pub fn end(&mut self) {
+        // First: the I/O of a process that exits can no longer be read.
+        self.tables.1 = ProcessTable::read();
         let mut end = self.sample();
         if let (Some(database), false) = (&mut self.database, self.io_workers.is_empty())
             && database.io_workers() != self.io_workers
@@ -250,7 +252,6 @@ impl<'a> Probe<'a> {
             end.io_workers_io = None;
         }
         self.end = Some(end);
-        self.tables.1 = ProcessTable::read();
         if let Some(sampler) = &mut self.sampler {
             sampler.end();
         }
@@ -302,7 +303,7 @@ impl<'a> Probe<'a> {
     fn processes_use(&self) -> Option<ProcessesUse> {
         let (start, end) = (self.tables.0.as_ref()?, self.tables.1.as_ref()?);
         let client = i32::try_from(std::process::id()).ok()?;
-        Some(end.since(start, (client, self.server)))
+        end.since(start, (client, self.server))
     }
 
     fn named_processes_cpu_s(&self) -> Option<f64> {

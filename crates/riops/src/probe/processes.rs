@@ -117,12 +117,15 @@ impl ProcessTable {
     }
 
     /// Returns the use since `earlier`. `client` is riops's own process, `server` the first process of a local
-    /// server.
+    /// server. `None` if the server has exited: its processes and their CPU time then belong to others.
     pub(super) fn since(
         &self,
         earlier: &Self,
         (client, server): (i32, Option<i32>),
-    ) -> ProcessesUse {
+    ) -> Option<ProcessesUse> {
+        if server.is_some_and(|server| !self.processes.contains_key(&server)) {
+            return None;
+        }
         let seconds = self.at.duration_since(earlier.at).as_secs_f64().max(f64::MIN_POSITIVE);
         let sums = |table: &Self, of: &[Group]| {
             let in_group = |id: &i32| of.contains(&table.group(*id, client, server));
@@ -148,7 +151,7 @@ impl ProcessTable {
         let (_, own) = change(&[Group::Client, Group::Server]);
         let (neighbors_cpu_s, others) = change(&[Group::Neighbor]);
         let own = own.filter(|_| server.is_some());
-        ProcessesUse {
+        Some(ProcessesUse {
             seconds,
             server_cpu_s,
             neighbors_cpu_s,
@@ -157,7 +160,7 @@ impl ProcessTable {
             own_written_bytes: own.map(|io| io.written),
             neighbors_read_bytes: others.map(|io| io.read),
             neighbors_written_bytes: others.map(|io| io.written),
-        }
+        })
     }
 
     fn busiest(
@@ -247,11 +250,11 @@ mod tests {
         for (id, cpu_s) in [(30, 12.0), (CLIENT, 5.0), (101, 10.0), (200, 109.5)] {
             after.processes.get_mut(&id).unwrap().cpu_s = cpu_s;
         }
-        let found = after.since(&before, (CLIENT, Some(SERVER)));
+        let found = after.since(&before, (CLIENT, Some(SERVER))).unwrap();
         assert_eq!((found.server_cpu_s, found.neighbors_cpu_s), (Some(6.0), 9.5));
         assert_eq!(found.neighbors, [("stress".to_owned(), 0.95)]);
         // The server is on another machine: a PostgreSQL server here is a neighbor.
-        let found = after.since(&before, (CLIENT, None));
+        let found = after.since(&before, (CLIENT, None)).unwrap();
         assert_eq!((found.server_cpu_s, found.neighbors_cpu_s), (None, 15.5));
         assert_eq!(found.neighbors[0].0, "stress");
     }
@@ -261,8 +264,16 @@ mod tests {
         let before = table(&[(1, 0, "init", 5.0), (200, 1, "make", 1.0), (201, 200, "cc", 7.0)]);
         // `cc` used another 2 s and exited; its 9 s are those of a child of `make` now.
         let after = table(&[(1, 0, "init", 5.0), (200, 1, "make", 10.0)]);
-        let found = after.since(&before, (CLIENT, None));
+        let found = after.since(&before, (CLIENT, None)).unwrap();
         assert!((found.neighbors_cpu_s - 2.0).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn nothing_is_known_if_the_server_has_exited() {
+        let before = table(&[(1, 0, "init", 5.0), (SERVER, 1, "postgres", 100.0)]);
+        // The time of the server is now that of a child of init.
+        let after = table(&[(1, 0, "init", 105.0)]);
+        assert_eq!(after.since(&before, (CLIENT, Some(SERVER))), None);
     }
 
     #[test]
@@ -272,11 +283,11 @@ mod tests {
         let mut after = later(&before, 1);
         after.processes.get_mut(&9).unwrap().io = Some(IoBytes { read: 800, written: 30 });
         after.processes.get_mut(&SERVER).unwrap().io = Some(IoBytes { read: 100, written: 5 });
-        let found = after.since(&before, (CLIENT, Some(SERVER)));
+        let found = after.since(&before, (CLIENT, Some(SERVER))).unwrap();
         assert_eq!((found.own_read_bytes, found.neighbors_read_bytes), (Some(100), Some(800)));
         assert_eq!((found.own_written_bytes, found.neighbors_written_bytes), (Some(5), Some(30)));
         before.processes.get_mut(&9).unwrap().io = None;
-        let found = after.since(&before, (CLIENT, Some(SERVER)));
+        let found = after.since(&before, (CLIENT, Some(SERVER))).unwrap();
         assert_eq!((found.own_read_bytes, found.neighbors_read_bytes), (Some(100), None));
     }
 

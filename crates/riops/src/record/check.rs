@@ -83,17 +83,20 @@ pub enum WarningKind {
     ForeignIo,
     /// Others used the dataset.
     SharedDataset,
+    /// No transaction succeeded for a part of the measurement.
+    Outage,
 }
 
 impl WarningKind {
     /// All kinds.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Stalls,
         Self::ForeignCpu,
         Self::StolenCpu,
         Self::ForeignSessions,
         Self::ForeignIo,
         Self::SharedDataset,
+        Self::Outage,
     ];
 
     /// Returns the spelling in JSON.
@@ -106,13 +109,14 @@ impl WarningKind {
             Self::ForeignSessions => "foreign_sessions",
             Self::ForeignIo => "foreign_io",
             Self::SharedDataset => "shared_dataset",
+            Self::Outage => "outage",
         }
     }
 
     /// Whether a load that belongs neither to riops nor to the server disturbed the run.
     #[must_use]
     pub fn is_disturbance(self) -> bool {
-        !matches!(self, Self::Stalls)
+        !matches!(self, Self::Stalls | Self::Outage)
     }
 }
 

@@ -191,7 +191,7 @@ impl<'a> Summary<'a> {
     pub fn has_bottleneck(&self) -> bool {
         let is_last = self.record.stages.last().is_some_and(|last| std::ptr::eq(last, self.stage));
         let has_failed = self.record.status == Status::Failed && is_last;
-        self.stage.transactions > 0 && !has_failed
+        self.stage.transactions > 0 && !has_failed && !self.stage.ended_in_an_outage()
     }
 
     /// The devices of the server with their load; only that of the data in records of earlier releases.

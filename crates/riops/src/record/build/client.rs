@@ -74,7 +74,10 @@ fn limits(cpu: &ClientCpu, client: &ClientUse<'_>, plan: &Plan) -> Vec<ClientLim
                 && client.seconds >= RUN_QUEUE_S_MIN
                 && at_least(cpu.run_queue_share, RUN_QUEUE_SHARE),
         ),
-        (ClientLimit::PollLoop, replies_wait(client, plan, |latency| latency.p50, STALL_SHARE)),
+        (
+            ClientLimit::PollLoop,
+            !shares_full_machine && replies_wait(client, plan, |latency| latency.p50, STALL_SHARE),
+        ),
     ];
     found.into_iter().filter_map(|(limit, applies)| applies.then_some(limit)).collect()
 }
@@ -168,6 +171,7 @@ mod tests {
         let threads = ThreadsUse { run_queue_share: Some(0.4), connector_share: None };
         let found = limits_with(|usage, client, _| {
             (usage.machine_busy_share, usage.threads) = (Some(0.99), Some(threads));
+            client.stalls = Some(latency(300.0));
             client.is_local = true;
         });
         assert_eq!(found, []);

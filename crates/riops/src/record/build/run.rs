@@ -132,6 +132,9 @@ impl Builder<'_> {
             let (loaded, planned) = (units::count(stage.rows), units::count(rows));
             add(format!("{loaded} of {planned} rows were loaded"));
         }
+        if stage.ended_in_an_outage() {
+            add("the server was not available at the end of the measurement".to_owned());
+        }
         if stage.transactions == 0 && !spec.allows_no_transactions() {
             add("no transaction ended within the measurement".to_owned());
         }

@@ -12,12 +12,15 @@ use crate::units::percent;
 const FOREIGN_SHARE: f64 = 0.05;
 /// Smallest device traffic that matters, in MB per second: less is log files and journals.
 const FOREIGN_MB_S: f64 = 5.0;
+/// From this share of the measurement on, an outage changes the rate by as much as other differences that matter.
+const OUTAGE_SHARE: f64 = 0.05;
 /// From this share of the latency at the same percentile on, stalls of the poll loop are part of it.
 const STALL_SHARE: f64 = 0.1;
 
 /// Returns the warnings about a stage.
 pub(super) fn warnings(stage: &StageRecord, plan: &Plan) -> Vec<Warning> {
     let found = [
+        (WarningKind::Outage, outage(stage)),
         (WarningKind::Stalls, stalls(stage, plan)),
         (WarningKind::ForeignCpu, foreign_cpu(stage)),
         (WarningKind::StolenCpu, stolen_cpu(stage)),
@@ -26,6 +29,18 @@ pub(super) fn warnings(stage: &StageRecord, plan: &Plan) -> Vec<Warning> {
     ];
     let found = found.into_iter().filter_map(|(kind, text)| Some((kind, text?)));
     found.map(|(kind, text)| Warning { kind, stage: None, text }).collect()
+}
+
+/// The longest time without success, compared with the measurement.
+fn outage(stage: &StageRecord) -> Option<String> {
+    let seconds = stage.longest_outage_s()?;
+    let share = seconds / stage.seconds.max(f64::MIN_POSITIVE);
+    (share >= OUTAGE_SHARE).then(|| {
+        format!(
+            "no transaction succeeded for {seconds:.2} s, {} of the measurement, after errors: the rate is lower by as much",
+            percent(share)
+        )
+    })
 }
 
 /// Stalls of the poll loop, compared with the latency that is shown beside them.
@@ -119,6 +134,7 @@ fn foreign_io(stage: &StageRecord) -> Option<String> {
 mod tests {
     use super::*;
     use crate::record::client::ClientCpu;
+    use crate::record::counts::ErrorEntry;
     use crate::record::device::DeviceUse;
     use crate::record::io::IoRecord;
     use crate::record::latency::LatencySummary;
@@ -185,6 +201,21 @@ mod tests {
         ForeignSessions: 0.80 other sessions of the server were active on average: pgbench 0.80
         ForeignIo: other processes caused 50% of the traffic of vda: 50.0 MB/s read, 0.0 MB/s written
         ");
+    }
+
+    #[test]
+    fn an_outage_is_compared_with_the_measurement() {
+        let with_outage = |seconds: f64| {
+            warnings_with(move |stage| {
+                stage.seconds = 8.0;
+                stage.session_loop.errors =
+                    vec![ErrorEntry { without_success_s: Some(seconds), ..ErrorEntry::default() }];
+            })
+        };
+        assert_eq!(with_outage(0.3), []);
+        let found = with_outage(5.0);
+        assert_eq!(found[0].0, WarningKind::Outage);
+        assert!(found[0].1.contains("5.00 s, 62% of the measurement"), "{}", found[0].1);
     }
 
     #[test]
