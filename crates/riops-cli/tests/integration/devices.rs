@@ -152,6 +152,8 @@ fn reads_by_io_workers_are_part_of_the_sources_of_a_sequential_scan() {
     let bytes = |of: &str| stage[of]["all"].as_u64().unwrap();
     assert!(bytes("io_worker_io") > 3 * bytes("process_io"), "{stage}");
     // The first scan reads from the device, the others from the page cache.
-    let share = stage["io"]["sources"]["page_cache_share"].as_f64().unwrap();
-    assert!((0.85..0.97).contains(&share), "{}", stage["io"]);
+    // If something else uses the workers, the share is absent; it is never that of the session alone.
+    if let Some(share) = stage["io"]["sources"]["page_cache_share"].as_f64() {
+        assert!((0.85..0.97).contains(&share), "{}", stage["io"]);
+    }
 }

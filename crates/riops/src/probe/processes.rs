@@ -75,18 +75,21 @@ enum Group {
 impl ProcessTable {
     /// Reads /proc; `None` if it is not available.
     pub(super) fn read() -> Option<Self> {
+        let ids = fs::read_dir("/proc").ok()?.flatten();
+        let ids = ids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let mut ids: Vec<i32> = ids.collect();
+        // The sessions of a run are the newest processes, and at its end they are about to exit. The I/O of a
+        // process that exits can be read only by root.
+        ids.sort_unstable_by(|a, b| b.cmp(a));
         let mut table = BTreeMap::new();
-        for entry in fs::read_dir("/proc").ok()?.flatten() {
-            let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
-                continue;
-            };
-            let read = |file: &str| fs::read_to_string(entry.path().join(file)).ok();
+        for id in ids {
+            let read = |file: &str| fs::read_to_string(format!("/proc/{id}/{file}")).ok();
+            let io = read("io").and_then(|text| parse_io(&text));
             // A process may exit at any time.
-            let Some(mut process) = read("stat").and_then(|text| parse_stat(&text)) else {
+            let Some(process) = read("stat").and_then(|text| parse_stat(&text)) else {
                 continue;
             };
-            process.io = read("io").and_then(|text| parse_io(&text));
-            table.insert(id, process);
+            table.insert(id, Process { io, ..process });
             if table.len() > PROCESSES_MAX {
                 return None;
             }
