@@ -101,11 +101,11 @@ impl InFlight {
 #[derive(Debug)]
 pub(super) enum Ended {
     /// A transaction that succeeded.
-    Transaction(InFlight),
+    Transaction(Box<InFlight>),
     /// A plan check, with its number and finding.
     Check(usize, Finding),
     /// A transaction that failed.
-    Failed(InFlight, Box<ServerError>),
+    Failed(Box<InFlight>, Box<ServerError>),
     /// A plan check that failed.
     CheckFailed(usize, Box<ServerError>),
     /// A plan check without a verdict, with its number and the reason.
@@ -151,13 +151,14 @@ pub(super) struct Session {
     generator: Box<dyn Generator>,
     link: Option<Link>,
     /// Transactions that wait for their reply, oldest first.
-    in_flight: VecDeque<InFlight>,
+    in_flight: VecDeque<Box<InFlight>>,
     /// Number of transactions that wait for their retry.
     pub(super) postponed: usize,
     /// Whether its last transaction has ended.
     pub(super) finished: bool,
-    /// Memory of completed transactions, for reuse.
-    spare: Vec<InFlight>,
+    /// Memory of completed transactions, for reuse. Boxed: a transaction is moved several times.
+    #[expect(clippy::vec_box, reason = "moved into the queue and back")]
+    spare: Vec<Box<InFlight>>,
     failed: Option<Box<ServerError>>,
     /// Error of the transaction that is being rolled back.
     rolled_back: Option<Box<ServerError>>,
@@ -217,19 +218,21 @@ impl Session {
         operations: usize,
         opened: Opened,
     ) -> Self {
-        let flight = || InFlight {
-            tx: Transaction::new(Arc::clone(&recipe.statements)),
-            outcome: Outcome::default(),
-            completed: Outcome::default(),
-            number: 0,
-            intended: Nanos(0),
-            started: Nanos(0),
-            claimed: false,
-            retries: 0,
-            attempt_started: Nanos(0),
-            step: 0,
-            queries: Queries::default(),
-            rolled_back: false,
+        let flight = || {
+            Box::new(InFlight {
+                tx: Transaction::new(Arc::clone(&recipe.statements)),
+                outcome: Outcome::default(),
+                completed: Outcome::default(),
+                number: 0,
+                intended: Nanos(0),
+                started: Nanos(0),
+                claimed: false,
+                retries: 0,
+                attempt_started: Nanos(0),
+                step: 0,
+                queries: Queries::default(),
+                rolled_back: false,
+            })
         };
         let mut session = Self {
             spare: (0..depth).map(|_| flight()).collect(),
@@ -280,7 +283,7 @@ impl Session {
     }
 
     /// Closes the connection and returns the transactions that were in flight on it.
-    pub(super) fn detach(&mut self) -> std::collections::vec_deque::Drain<'_, InFlight> {
+    pub(super) fn detach(&mut self) -> std::collections::vec_deque::Drain<'_, Box<InFlight>> {
         self.close_connection();
         self.activity = Activity::Connect;
         self.in_flight.drain(..)
@@ -356,7 +359,11 @@ impl Session {
 
     /// Appends a transaction to the send buffer. A retry sends the same bytes again from the first step, or
     /// from the failed step if each step commits separately.
-    pub(super) fn queue(&mut self, mut flight: InFlight, now: Nanos) -> Result<(), SessionError> {
+    pub(super) fn queue(
+        &mut self,
+        mut flight: Box<InFlight>,
+        now: Nanos,
+    ) -> Result<(), SessionError> {
         flight.attempt_started = now;
         flight.rolled_back = false;
         if !flight.tx.is_autocommit() {
@@ -393,7 +400,7 @@ impl Session {
     }
 
     /// Stores the memory of a completed transaction for reuse.
-    pub(super) fn recycle(&mut self, flight: InFlight) {
+    pub(super) fn recycle(&mut self, flight: Box<InFlight>) {
         self.spare.push(flight);
     }
 

@@ -229,7 +229,7 @@ impl<'a> Probe<'a> {
         if let Some(database) = &mut self.database {
             database.start();
         }
-        self.tables = (ProcessTable::read(), None);
+        self.tables = (ProcessTable::read(self.server), None);
         // Last, because it is the first step of `end`: excludes the work of the probes themselves.
         self.start = Some(self.sample());
     }
@@ -243,7 +243,7 @@ impl<'a> Probe<'a> {
     /// Reads the counters at the end of the measurement.
     pub fn end(&mut self) {
         // First: the I/O of a process that exits can no longer be read.
-        self.tables.1 = ProcessTable::read();
+        self.tables.1 = ProcessTable::read(self.server);
         let mut end = self.sample();
         if let (Some(database), false) = (&mut self.database, self.io_workers.is_empty())
             && database.io_workers() != self.io_workers

@@ -12,6 +12,8 @@ const TICKS_PER_S: f64 = 100.0;
 const PROCESSES_MAX: usize = 20_000;
 /// The parent of all kernel threads.
 const KERNEL_THREADS: i32 = 2;
+/// Attempts to read all processes while those of the server do not change.
+const READS_MAX: usize = 5;
 /// Maximum number of neighbors to name.
 const NAMED_MAX: usize = 5;
 /// Processes with less than this share of one CPU are not named.
@@ -24,6 +26,8 @@ struct Process {
     parent: i32,
     started_ticks: u64,
     cpu_s: f64,
+    /// Part of it that children had used, which have exited.
+    reaped_s: f64,
     io: Option<IoBytes>,
 }
 
@@ -73,8 +77,19 @@ enum Group {
 }
 
 impl ProcessTable {
-    /// Reads /proc; `None` if it is not available.
-    pub(super) fn read() -> Option<Self> {
+    /// Reads /proc; `None` if it is not available, or if the processes of `server` change all the time. A process
+    /// that exits during the reading would count twice or not at all: its time moves to the server's first
+    /// process, so that process must have the same time before and after.
+    pub(super) fn read(server: Option<i32>) -> Option<Self> {
+        let cpu_s = || server.and_then(|server| Some(read_process(server)?.reaped_s));
+        (0..READS_MAX).find_map(|_| {
+            let before = cpu_s();
+            let table = Self::read_once()?;
+            (cpu_s() == before).then_some(table)
+        })
+    }
+
+    fn read_once() -> Option<Self> {
         let ids = fs::read_dir("/proc").ok()?.flatten();
         let ids = ids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
         let mut ids: Vec<i32> = ids.collect();
@@ -83,13 +98,10 @@ impl ProcessTable {
         ids.sort_unstable_by(|a, b| b.cmp(a));
         let mut table = BTreeMap::new();
         for id in ids {
-            let read = |file: &str| fs::read_to_string(format!("/proc/{id}/{file}")).ok();
-            let io = read("io").and_then(|text| parse_io(&text));
             // A process may exit at any time.
-            let Some(process) = read("stat").and_then(|text| parse_stat(&text)) else {
-                continue;
-            };
-            table.insert(id, Process { io, ..process });
+            if let Some(process) = read_process(id) {
+                table.insert(id, process);
+            }
             if table.len() > PROCESSES_MAX {
                 return None;
             }
@@ -194,6 +206,12 @@ impl ProcessTable {
     }
 }
 
+fn read_process(id: i32) -> Option<Process> {
+    let read = |file: &str| fs::read_to_string(format!("/proc/{id}/{file}")).ok();
+    let io = read("io").and_then(|text| parse_io(&text));
+    Some(Process { io, ..parse_stat(&read("stat")?)? })
+}
+
 /// Parses /proc/PID/stat: id, name in parentheses, state, parent (4), …, utime, stime, cutime, cstime (14 to
 /// 17), …, start time (22).
 fn parse_stat(text: &str) -> Option<Process> {
@@ -201,12 +219,13 @@ fn parse_stat(text: &str) -> Option<Process> {
     let (_, name) = start.split_once('(')?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-    let ticks = number(14)? + number(15)? + number(16)? + number(17)?;
+    let (own, reaped) = (number(14)? + number(15)?, number(16)? + number(17)?);
     Some(Process {
         name: name.to_owned(),
         parent: fields.get(1)?.parse().ok()?,
         started_ticks: number(22)?,
-        cpu_s: ticks as f64 / TICKS_PER_S,
+        cpu_s: (own + reaped) as f64 / TICKS_PER_S,
+        reaped_s: reaped as f64 / TICKS_PER_S,
         io: None,
     })
 }
@@ -233,7 +252,17 @@ mod tests {
     fn table(of: &[(i32, i32, &str, f64)]) -> ProcessTable {
         let process = |&(id, parent, name, cpu_s): &(i32, i32, &str, f64)| {
             let io = Some(IoBytes { read: 0, written: 0 });
-            (id, Process { name: name.to_owned(), parent, started_ticks: 7, cpu_s, io })
+            (
+                id,
+                Process {
+                    name: name.to_owned(),
+                    parent,
+                    started_ticks: 7,
+                    cpu_s,
+                    reaped_s: 0.0,
+                    io,
+                },
+            )
         };
         ProcessTable { at: Instant::now(), processes: of.iter().map(process).collect() }
     }
@@ -299,12 +328,12 @@ mod tests {
         let stat = "7 (a) b) S 42 7 7 0 -1 4194560 900 0 0 0 250 50 100 0 20 0 1 0 99 1 2\n";
         let process = parse_stat(stat).unwrap();
         assert_eq!((process.name.as_str(), process.parent), ("a) b", 42));
-        assert_eq!((process.cpu_s, process.started_ticks), (4.0, 99));
+        assert_eq!((process.cpu_s, process.reaped_s, process.started_ticks), (4.0, 1.0, 99));
         let io =
             "rchar: 1\nwchar: 2\nread_bytes: 8192\nwrite_bytes: 4096\ncancelled_write_bytes: 3\n";
         assert_eq!(parse_io(io), Some(IoBytes { read: 8192, written: 4096 }));
-        let own = ProcessTable::read().unwrap();
         let id = i32::try_from(std::process::id()).unwrap();
+        let own = ProcessTable::read(Some(id)).unwrap();
         assert_eq!(own.group(id, id, None), Group::Client);
     }
 }

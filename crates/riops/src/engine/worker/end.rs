@@ -26,14 +26,14 @@ const BACKOFF_MAX: Nanos = Nanos(100_000_000);
 
 impl<C: Clock> Worker<C> {
     /// Counts a transaction that the server acknowledged.
-    pub(super) fn count_success(&mut self, number: usize, flight: InFlight, now: Nanos) {
+    pub(super) fn count_success(&mut self, number: usize, flight: Box<InFlight>, now: Nanos) {
         if now >= self.interval_end {
             self.note_time(now);
         }
         let Some(session) = self.sessions.get_mut(number) else {
             return;
         };
-        let (operation, outcome) = (flight.tx.operation(), flight.outcome);
+        let (operation, outcome) = (flight.tx.operation(), &flight.outcome);
         if let Some(acknowledged) = self.report.acknowledged.get_mut(operation) {
             acknowledged.transactions += 1;
             acknowledged.rows += outcome.rows;
@@ -95,7 +95,7 @@ impl<C: Clock> Worker<C> {
     pub(super) fn transaction_failed(
         &mut self,
         number: usize,
-        mut flight: InFlight,
+        mut flight: Box<InFlight>,
         error: Box<ServerError>,
         now: Nanos,
     ) {
@@ -149,7 +149,7 @@ impl<C: Clock> Worker<C> {
     fn skip_statement(
         &mut self,
         number: usize,
-        mut flight: InFlight,
+        mut flight: Box<InFlight>,
         error: &ServerError,
         now: Nanos,
     ) {
@@ -203,7 +203,7 @@ impl<C: Clock> Worker<C> {
         self.report.recorder.error(&failure);
     }
 
-    fn postpone(&mut self, number: usize, flight: InFlight, now: Nanos) {
+    fn postpone(&mut self, number: usize, flight: Box<InFlight>, now: Nanos) {
         let doubled = BACKOFF_MIN.0.saturating_mul(1 << flight.retries.min(20)) / 2;
         let backoff = doubled.min(BACKOFF_MAX.0);
         // Jitter: transactions that conflicted must not be retried at the same time.
@@ -336,7 +336,7 @@ impl<C: Clock> Worker<C> {
         };
         // The server has already rejected the first one, so its outcome is known.
         let rejected = session.take_rejected();
-        let lost: Vec<InFlight> = session.detach().collect();
+        let lost: Vec<Box<InFlight>> = session.detach().collect();
         if let Some(error) = &rejected
             && self.limit.is_measured(now)
         {

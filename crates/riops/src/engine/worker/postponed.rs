@@ -10,7 +10,7 @@ use crate::units::Nanos;
 pub(super) struct Postponed {
     pub(super) due: Nanos,
     pub(super) number: usize,
-    pub(super) flight: InFlight,
+    pub(super) flight: Box<InFlight>,
 }
 
 impl PartialEq for Postponed {
