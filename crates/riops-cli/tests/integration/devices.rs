@@ -145,15 +145,14 @@ fn reads_by_io_workers_are_part_of_the_sources_of_a_sequential_scan() {
     let server = |line: &str| CommandOutput::of(&mut on(&home, &format!("{line} {settings}")));
     // 66 MB, twice the shared buffers.
     server("prepare oltp --table-size 300000").expect(0);
-    let scan = "run oltp --test sequential-scan --range-size 300000 --transactions 30 -c 1";
+    let scan = "run oltp --test sequential-scan --range-size 300000 --time 4 -c 1";
     let record = server(&format!("{scan} --cold --warmup 0 --output json")).expect(0).json();
     assert_eq!(record["target"]["settings"]["io_method"], "worker");
     let stage = &record["stages"][0];
     let bytes = |of: &str| stage[of]["all"].as_u64().unwrap();
     assert!(bytes("io_worker_io") > 3 * bytes("process_io"), "{stage}");
-    // The first scan reads from the device, the others from the page cache.
-    // If something else uses the workers, the share is absent; it is never that of the session alone.
+    // The first scan reads from the device, the others from the page cache. If something else uses the workers, the share is absent; it is never that of the session alone.
     if let Some(share) = stage["io"]["sources"]["page_cache_share"].as_f64() {
-        assert!((0.85..0.97).contains(&share), "{}", stage["io"]);
+        assert!((0.5..1.0).contains(&share), "{}", stage["io"]);
     }
 }

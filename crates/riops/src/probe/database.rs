@@ -312,7 +312,9 @@ impl<'a> DatabaseProbe<'a> {
     /// Returns the processes of the I/O workers; empty without them, or if they are not visible.
     pub(super) fn io_workers(&mut self) -> Vec<i32> {
         match self.async_io {
-            Some(AsyncIo { by_workers: true, .. }) => workers(self.connection),
+            Some(AsyncIo { by_workers: true, .. }) => {
+                self.within(self.timeout, |probe| workers(probe.connection))
+            }
             _ => Vec::new(),
         }
     }

@@ -242,9 +242,12 @@ impl<'a> Probe<'a> {
 
     /// Reads the counters at the end of the measurement.
     pub fn end(&mut self) {
-        // First: the I/O of a process that exits can no longer be read.
+        // First, because the sessions are about to exit; then the table, because their I/O can no longer be read
+        // when they do.
+        let processes_io = ProcessesIo::read(&self.processes);
+        let io_workers_io = ProcessesIo::read(&self.io_workers);
         self.tables.1 = ProcessTable::read(self.server);
-        let mut end = self.sample();
+        let mut end = Sample { processes_io, io_workers_io, ..self.sample() };
         if let (Some(database), false) = (&mut self.database, self.io_workers.is_empty())
             && database.io_workers() != self.io_workers
         {
