@@ -43,30 +43,42 @@ pub(super) enum Activity {
 pub(super) struct InFlight {
     pub(super) tx: Transaction,
     pub(super) outcome: Outcome,
-    /// The outcome after the last completed step. A step may still fail after its statements completed,
-    /// because an implicit transaction commits at the Sync.
+    /// The outcome after the last completed step. A step may still fail at the Sync, where it commits.
     pub(super) completed: Outcome,
     /// Number of the transaction in its session, from 0.
     pub(super) number: u64,
-    /// Intended start time.
     pub(super) intended: Nanos,
     /// Time of the first send.
     pub(super) started: Nanos,
     /// Whether it counts toward the requested number of transactions or rows.
     pub(super) claimed: bool,
-    /// Number of retries.
     pub(super) retries: u32,
     /// Time of the last send.
     pub(super) attempt_started: Nanos,
-    /// Number of the current step.
     pub(super) step: usize,
-    /// Completed statements of all attempts.
     pub(super) queries: Queries,
     /// Whether the last attempt was rolled back explicitly, which proves that it changed nothing.
     rolled_back: bool,
 }
 
 impl InFlight {
+    fn new(tx: Transaction) -> Self {
+        Self {
+            tx,
+            outcome: Outcome::default(),
+            completed: Outcome::default(),
+            number: 0,
+            intended: Nanos(0),
+            started: Nanos(0),
+            claimed: false,
+            retries: 0,
+            attempt_started: Nanos(0),
+            step: 0,
+            queries: Queries::default(),
+            rolled_back: false,
+        }
+    }
+
     /// Skips the failed statement of a transaction whose statements commit separately. Returns whether
     /// another statement follows.
     pub(super) fn skip_step(&mut self) -> bool {
@@ -156,8 +168,7 @@ pub(super) struct Session {
     pub(super) postponed: usize,
     /// Whether its last transaction has ended.
     pub(super) finished: bool,
-    /// Memory of completed transactions, for reuse. Boxed: a transaction is moved several times.
-    #[expect(clippy::vec_box, reason = "moved into the queue and back")]
+    #[expect(clippy::vec_box, reason = "memory for reuse, moved into the queue and back")]
     spare: Vec<Box<InFlight>>,
     failed: Option<Box<ServerError>>,
     /// Error of the transaction that is being rolled back.
@@ -218,24 +229,9 @@ impl Session {
         operations: usize,
         opened: Opened,
     ) -> Self {
-        let flight = || {
-            Box::new(InFlight {
-                tx: Transaction::new(Arc::clone(&recipe.statements)),
-                outcome: Outcome::default(),
-                completed: Outcome::default(),
-                number: 0,
-                intended: Nanos(0),
-                started: Nanos(0),
-                claimed: false,
-                retries: 0,
-                attempt_started: Nanos(0),
-                step: 0,
-                queries: Queries::default(),
-                rolled_back: false,
-            })
-        };
+        let flight = |_| Box::new(InFlight::new(Transaction::new(Arc::clone(&recipe.statements))));
         let mut session = Self {
-            spare: (0..depth).map(|_| flight()).collect(),
+            spare: (0..depth).map(flight).collect(),
             recipe,
             generator,
             link: None,
