@@ -12,6 +12,7 @@ mod histogram;
 mod interval;
 mod latency;
 mod model;
+pub mod openmetrics;
 mod page;
 mod paths;
 mod proof;
