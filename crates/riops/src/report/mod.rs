@@ -13,6 +13,7 @@ mod interval;
 mod latency;
 mod metrics_text;
 mod model;
+pub mod openmetrics;
 mod page;
 mod paths;
 mod proof;
