@@ -8,6 +8,7 @@ mod given;
 #[cfg(test)]
 mod help_tests;
 mod hints;
+mod live;
 mod options;
 mod password;
 mod scan;
@@ -16,6 +17,7 @@ mod settings;
 mod short_help;
 mod sysbench_env;
 mod target;
+mod tee;
 mod title;
 mod ui;
 

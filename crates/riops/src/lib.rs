@@ -29,3 +29,5 @@ pub mod run;
 pub mod store;
 
 pub mod report;
+
+pub mod serve;

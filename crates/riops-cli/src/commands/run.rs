@@ -12,13 +12,16 @@ use riops::record::{DiskLimit, Record, Status};
 use riops::report::{self, Extras, Form};
 use riops::run::{self, History, NoHistory};
 use riops::store::SqliteStore;
+use riops::store::live::{FileSink, live_directory};
 
 use super::graph::Graph;
 use crate::args::run::{GraphOptions, ResultOptions};
 use crate::args::{self, PlanOptions, TargetOptions};
 use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID, UsageError};
+use crate::live::{Live, OpenFeed};
 use crate::screen::Screen;
 use crate::target::Target;
+use crate::tee::Tee;
 use crate::ui::Ui;
 
 /// Runs the plan of the options or of `--plan`.
@@ -92,6 +95,7 @@ fn perform(
     // Opened before the run, so that a file that cannot be written fails before the measurement.
     let graph = Graph::open(graph_options)?;
     let runs = StoredRuns::open(keep)?;
+    let mut live = Live::open(&keep.live, runs.feed(), ui)?;
     // Checked before any server is started: the limit on open files may be too low for the plan.
     run::allow_sessions(plan.sessions, plan.workers)?;
     let target = Target::open(target, interrupt, ui)?;
@@ -103,9 +107,14 @@ fn perform(
         let options = (Some(ui.given().server.as_str()), ui.given().store.as_str());
         printed = print(record, &text, form, (graph_options, options));
     };
-    let mut screen = Screen::new(ui, &runs, &mut publish);
-    let record = run::run(plan, &target.server(), interrupt, &mut screen)
-        .map_err(|error| target.with_grants(error, access(plan)))?;
+    let screen_ui = if keep.live.interval_json { ui.without_intervals() } else { ui };
+    let mut screen = Screen::new(screen_ui, &runs, &mut publish);
+    let mut observer = Tee(&mut screen, &mut live);
+    let record = run::run(plan, &target.server(), interrupt, &mut observer).map_err(|error| {
+        live.failed(&error);
+        target.with_grants(error, access(plan))
+    })?;
+    drop(live);
     let drawn = graph.map_or(Ok(()), |graph| graph.draw(&record, ui));
     target.close()?;
     printed?;
@@ -155,6 +164,17 @@ impl StoredRuns {
             store.require_writable()?;
         }
         Ok(Self { path, store, history_only: OnceCell::new() })
+    }
+
+    /// Where the run is published while it is in progress; `None` if it is not stored.
+    fn feed(&self) -> Option<OpenFeed> {
+        let directory = live_directory(&self.path);
+        self.store.is_some().then(|| -> OpenFeed {
+            Box::new(move || {
+                let directory = directory.clone();
+                Box::new(move |run| Ok(Box::new(FileSink::create(&directory, run)?)))
+            })
+        })
     }
 
     /// Saves the record. Returns a text for the output, the location or the error, and the result.

@@ -30,7 +30,7 @@ pub use fill::{fit, wrapped};
 pub use format::{count, duration_us, percent, rate};
 pub use forms::{Extras, FORMS, Form, FormError, form, forms_for, run_text};
 pub use histogram::Scale;
-pub use metrics_text::{MetricsFormat, metrics_text};
+pub use metrics_text::{accepted_format, metrics_text};
 pub use model::{Bottleneck, Summary};
 pub use page::html;
 pub use runs::runs_table;

@@ -225,11 +225,11 @@ mod tests {
         assert_eq!(source.runs().unwrap(), [], "the directory does not exist");
         let mut run = example_live_run(&Plan::default());
         let mut sink = FileSink::create(&path, &run).unwrap();
-        assert_eq!(source.runs().unwrap(), [run.clone()]);
+        assert_eq!(source.runs().unwrap(), std::slice::from_ref(&run));
         for event in [LiveEvent::Stage { name: "a".to_owned() }, point(), point()] {
             run.apply(&event);
             sink.publish(&event, &run).unwrap();
-            assert_eq!(source.runs().unwrap(), [run.clone()]);
+            assert_eq!(source.runs().unwrap(), std::slice::from_ref(&run));
         }
         assert_eq!(FileSource::new(path.clone()).runs().unwrap(), [run]);
         drop(sink);
@@ -264,11 +264,11 @@ mod tests {
             run.apply(&point());
             sink.publish(&point(), &run).unwrap();
             replaced += usize::from(sink.bytes < before);
-            if run.points_seen % 1000 == 0 {
-                assert_eq!(source.runs().unwrap(), [run.clone()]);
+            if run.points_seen.is_multiple_of(1000) {
+                assert_eq!(source.runs().unwrap(), std::slice::from_ref(&run));
             }
         }
-        assert_eq!(source.runs().unwrap(), [run.clone()]);
+        assert_eq!(source.runs().unwrap(), std::slice::from_ref(&run));
         assert_eq!(FileSource::new(path).runs().unwrap(), [run]);
         assert!(fs::metadata(file).unwrap().len() < FILE_BYTES_MAX);
     }
@@ -280,7 +280,7 @@ mod tests {
         let mut sink = FileSink::create(&path, &run).unwrap();
         sink.file.write_all(b"{\"event\":\"of_the_future\"}\n\n{\"event\":\"meas").unwrap();
         let mut source = FileSource::new(path);
-        assert_eq!(source.runs().unwrap(), [run.clone()]);
+        assert_eq!(source.runs().unwrap(), std::slice::from_ref(&run));
         sink.file.write_all(b"uring\"}\n").unwrap();
         let mut expected = run;
         expected.apply(&LiveEvent::Measuring);
