@@ -15,6 +15,7 @@ mod scan;
 mod screen;
 mod settings;
 mod short_help;
+mod stored;
 mod sysbench_env;
 mod target;
 mod tee;

@@ -4,14 +4,17 @@
 //! kind of store. Publishing must never delay a run or fail it: see [`Publisher`].
 
 mod files;
+mod open;
+mod postgresql;
 mod publisher;
 
 use std::path::{Path, PathBuf};
 
-pub use files::{FileSink, FileSource};
+pub use open::{sink_of, source_of};
 pub use publisher::{OpenSink, Publisher};
 
 use crate::record::{LiveEvent, LiveRun};
+use crate::server::ConnectionError;
 
 /// Failure to publish or to read a run in progress.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +27,9 @@ pub enum LiveError {
         /// Reason.
         source: std::io::Error,
     },
+    /// The database of the store cannot be accessed.
+    #[error("cannot access the runs in progress in the database of the store: {0}")]
+    Database(#[from] ConnectionError),
     /// A state or an event cannot be written as JSON.
     #[error("cannot write an event of a run in progress as JSON: {0}")]
     Json(#[from] serde_json::Error),
@@ -56,8 +62,7 @@ pub trait LiveSource: Send {
 }
 
 /// Returns the directory of the runs in progress of a store that is a file.
-#[must_use]
-pub fn live_directory(store: &Path) -> PathBuf {
+fn live_directory(store: &Path) -> PathBuf {
     let mut name = store.as_os_str().to_owned();
     name.push(".live");
     PathBuf::from(name)
