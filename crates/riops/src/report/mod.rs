@@ -14,7 +14,7 @@ mod latency;
 mod metrics_text;
 mod model;
 pub mod openmetrics;
-mod page;
+pub mod page;
 mod paths;
 mod proof;
 mod runs;
@@ -32,7 +32,7 @@ pub use forms::{Extras, FORMS, Form, FormError, form, forms_for, run_text};
 pub use histogram::Scale;
 pub use metrics_text::{accepted_format, metrics_text};
 pub use model::{Bottleneck, Summary};
-pub use page::html;
+pub use page::{ComparisonView, html};
 pub use runs::runs_table;
 pub use scatter::{ScatterError, scatter_png};
 
