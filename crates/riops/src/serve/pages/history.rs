@@ -7,7 +7,6 @@ use serde::Serialize;
 use super::super::app::{Place, Shared, layout};
 use super::super::failure::Failure;
 use super::super::query::Query;
-use crate::plan::WorkPlan;
 use crate::report::page::{Axis, AxisScale, Chart, Content, Mark, Plot, Series, Unit, rounded};
 use crate::report::{counts_transactions, duration_us, percent, rate};
 use crate::stats::{ChangePoint, ChangeSettings, Direction, Outcome, change_points};
@@ -15,6 +14,8 @@ use crate::store::{RunFilter, RunSummary};
 
 /// Runs of a history: the newest ones.
 const RUNS_MAX: u32 = 2_000;
+/// Labels to select from: those of the newest runs.
+const LABELS_MAX: usize = 100;
 
 /// A figure of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,14 +79,25 @@ impl Figure {
 #[derive(Serialize)]
 struct History {
     label: String,
+    /// Title of the workload, and those of all runs with the label.
     workload: String,
-    workloads: Vec<String>,
+    titles: Vec<String>,
     figure: &'static str,
     figures: Vec<(&'static str, &'static str)>,
     /// What was found, in a sentence.
     summary: Option<String>,
     chart: Option<Chart>,
     rows: Vec<Row>,
+    /// The labels to select from, if none is selected.
+    labels: Vec<Choice>,
+}
+
+/// A label of stored runs.
+#[derive(Serialize)]
+struct Choice {
+    label: String,
+    href: String,
+    runs: usize,
 }
 
 /// A run, newest first.
@@ -105,30 +117,43 @@ pub(in crate::serve) async fn history(State(app): Shared, RawQuery(query): RawQu
     let query = Query::parse(&query.unwrap_or_default());
     let answer = async {
         let given = |name: &str| query.given(name).map(str::to_owned);
-        let (label, workload) = (given("label"), given("workload"));
-        let named = given("figure").map(|name| {
+        let label = given("label");
+        let figure = given("figure").map(|name| {
             let found = Figure::ALL.into_iter().find(|figure| figure.name() == name);
             found.ok_or_else(|| Failure::Request(format!("\"{name}\" is not a figure")))
         });
-        let named = named.transpose()?;
-        let runs = match &label {
-            None => Vec::new(),
-            Some(label) => {
-                let filter = RunFilter {
-                    label: Some(label.clone()),
-                    workload: workload.clone(),
-                    valid: Some(true),
-                    limit: Some(RUNS_MAX),
-                    ..RunFilter::default()
-                };
-                app.stored.with(move |store| Ok(store.list(&filter)?)).await?.unwrap_or_default()
+        let figure = figure.transpose()?;
+        let filter = RunFilter {
+            label: label.clone(),
+            valid: Some(true),
+            limit: Some(RUNS_MAX),
+            ..RunFilter::default()
+        };
+        let runs = app.stored.with(move |store| Ok(store.list(&filter)?)).await?;
+        let runs = runs.unwrap_or_default();
+        let page = match label {
+            Some(label) => view(label, given("workload"), figure, runs),
+            None => {
+                History { labels: choices(&runs), ..view(String::new(), None, figure, Vec::new()) }
             }
         };
-        let figure = named.unwrap_or_else(|| main_figure(&runs));
-        let page = view(label.unwrap_or_default(), workload.unwrap_or_default(), figure, &runs);
         app.page("history.html", layout("riops: history", Place::History), page)
     };
     app.answer(answer.await)
+}
+
+/// Returns the labels of these runs, those of the newest runs first.
+fn choices(runs: &[RunSummary]) -> Vec<Choice> {
+    let mut choices: Vec<Choice> = Vec::new();
+    for label in runs.iter().filter_map(|run| run.label.as_ref()) {
+        if let Some(choice) = choices.iter_mut().find(|choice| choice.label == *label) {
+            choice.runs += 1;
+        } else if choices.len() < LABELS_MAX {
+            let href = Query::default().with("label", label).after("/history");
+            choices.push(Choice { label: label.clone(), href, runs: 1 });
+        }
+    }
+    choices
 }
 
 /// Returns the main figure of the newest run.
@@ -139,8 +164,20 @@ fn main_figure(runs: &[RunSummary]) -> Figure {
     }
 }
 
-/// `runs` are the newest first, as the list of runs.
-fn view(label: String, workload: String, figure: Figure, runs: &[RunSummary]) -> History {
+/// `runs` are the newest first, as the list of runs. Only those with one title are comparable: by default that of the
+/// newest run.
+fn view(
+    label: String,
+    workload: Option<String>,
+    figure: Option<Figure>,
+    mut runs: Vec<RunSummary>,
+) -> History {
+    let mut titles: Vec<String> = runs.iter().map(|run| run.title.clone()).collect();
+    let workload = workload.or_else(|| titles.first().cloned()).unwrap_or_default();
+    titles.sort_unstable();
+    titles.dedup();
+    runs.retain(|run| run.title == workload);
+    let figure = figure.unwrap_or_else(|| main_figure(&runs));
     let oldest_first = || runs.iter().rev().filter_map(|run| Some((run, figure.of(run)?)));
     let values: Vec<f64> = oldest_first().map(|(_, value)| value).collect();
     let changes = change_points(&values, &ChangeSettings::default());
@@ -154,13 +191,14 @@ fn view(label: String, workload: String, figure: Figure, runs: &[RunSummary]) ->
     rows.reverse();
     History {
         workload,
-        workloads: WorkPlan::names(),
+        titles,
         figure: figure.name(),
         figures: Figure::ALL.map(|figure| (figure.name(), figure.title())).to_vec(),
         summary: (!label.is_empty()).then(|| summary(figure, &values, &changes)),
         chart: (values.len() > 1).then(|| chart(figure, &values, &changes)),
         rows,
         label,
+        labels: Vec::new(),
     }
 }
 
@@ -255,6 +293,7 @@ mod tests {
         RunSummary {
             id: number.to_string(),
             workload: "rows".to_owned(),
+            title: "rows".to_owned(),
             rows_per_s: Some(rows_per_s),
             ..RunSummary::default()
         }
@@ -269,7 +308,7 @@ mod tests {
                 run(number, if number < 15 { 1000.0 } else { 900.0 } + (number % 3) as f64)
             })
             .collect();
-        let page = view("nightly".to_owned(), String::new(), main_figure(&runs), &runs);
+        let page = view("nightly".to_owned(), None, None, runs);
         let changed: Vec<&str> = page
             .rows
             .iter()
@@ -286,8 +325,19 @@ mod tests {
 
     #[test]
     fn without_a_label_or_runs_there_is_no_chart() {
-        assert!(view(String::new(), String::new(), Figure::Rows, &[]).chart.is_none());
-        let page = view("a".to_owned(), String::new(), Figure::Rows, &[run(1, 5.0)]);
+        assert!(view(String::new(), None, None, Vec::new()).chart.is_none());
+        let page = view("a".to_owned(), None, None, vec![run(1, 5.0)]);
         assert!(page.chart.is_none() && page.summary.unwrap().contains("too few"));
+    }
+
+    #[test]
+    fn runs_of_another_title_are_not_part_of_the_history() {
+        let other = RunSummary { title: "other".to_owned(), ..run(3, 9.0) };
+        let runs = || vec![other.clone(), run(2, 5.0), run(1, 5.0)];
+        let newest = view("a".to_owned(), None, None, runs());
+        assert_eq!((newest.workload.as_str(), newest.rows.len()), ("other", 1));
+        assert_eq!(newest.titles, ["other", "rows"]);
+        let selected = view("a".to_owned(), Some("rows".to_owned()), None, runs());
+        assert_eq!(selected.rows.len(), 2);
     }
 }
