@@ -2,13 +2,16 @@
 
 mod cleanup;
 mod doctor;
+mod editing;
 mod generate;
 mod graph;
+mod listing;
 mod prepare;
 mod report;
 mod run;
 mod runs;
 mod server;
+mod unstored;
 mod verify;
 
 use std::process::ExitCode;
