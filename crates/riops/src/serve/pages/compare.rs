@@ -22,8 +22,10 @@ pub(in crate::serve) async fn compare(State(app): Shared, RawQuery(query): RawQu
             return Err(Failure::Request(text));
         }
         let page = app.stored.with(move |store| {
-            let records: Vec<Record> =
-                ids.iter().map(|id| store.find(id)).collect::<Result<_, _>>()?;
+            let mut records: Vec<Record> = Vec::new();
+            for id in &ids {
+                records.push(store.find(id)?);
+            }
             let layout = layout(title(&records), Place::Other);
             Ok(Html(html_in(&layout, &records, None)?).into_response())
         });
