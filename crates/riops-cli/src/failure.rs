@@ -7,6 +7,7 @@ use serde_json::json;
 use riops::plan::PlanError;
 use riops::report::FormError;
 use riops::run::{ErrorKind, RunError};
+use riops::serve::ServeError;
 use riops::server::ConnectionError;
 use riops::server::conninfo::ConnInfoError;
 use riops::server::embedded::EmbeddedError;
@@ -147,6 +148,10 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         || matches!(
             cause.downcast_ref(),
             Some(FormError::Unknown(_) | FormError::Unsupported { .. })
+        )
+        || matches!(
+            cause.downcast_ref(),
+            Some(ServeError::WeakToken { .. } | ServeError::TokenRequired { .. })
         );
     match (interrupted, usage) {
         (true, _) => Some(INTERRUPTED),

@@ -46,7 +46,7 @@ fn addresses_that_cannot_be_used_are_errors_before_the_run() {
     let database = database("metrics_refused");
     let run =
         |listen: &str| database.riops(&format!("run ping --duration 1s --metrics-listen {listen}"));
-    run("0.0.0.0:0").expect(1).stderr_contains("set a token with --metrics-token");
+    run("0.0.0.0:0").expect(2).stderr_contains("set a token with --metrics-token");
     run("nonsense").expect(2).stderr_contains("is not an address to listen on");
     let used = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = used.local_addr().unwrap().to_string();

@@ -148,7 +148,7 @@ fn other_addresses_need_the_token() {
     assert_eq!(get("/", &format!("Cookie: {session}\r\n")).status, 200);
     let given = start("--token 0123456789abcdef");
     assert!(!given.url.contains("token"), "{}", given.url);
-    database.riops("serve --token short").expect(1).stderr_contains("at least 16");
+    database.riops("serve --token short").expect(2).stderr_contains("at least 16");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn stored_runs_are_listed_shown_and_compared_without_running_their_texts() {
     let filtered = dashboard.json("/api/runs?label=plain");
     assert_eq!((filtered.as_array().unwrap().len(), &filtered[0]["id"]), (1, &two["id"]));
     assert_eq!(dashboard.json(&format!("/api/runs/{}", ids[0])), one);
-    assert_eq!(dashboard.json("/api/runs/nothing")["error"]["message"].is_string(), true);
+    assert!(dashboard.json("/api/runs/nothing")["error"]["message"].is_string());
     assert_eq!(dashboard.get("/api/runs/nothing").status, 404);
 }
 
@@ -240,10 +240,10 @@ fn a_run_in_progress_streams_its_points_and_ends_with_the_stored_run() {
     let database = database("serve_live");
     let dashboard = Dashboard::of(&database, "");
     assert_eq!(dashboard.json("/api/live"), Value::Array(Vec::new()));
-    let line = "run ping -c 1 --warmup 0 --duration 5m --interval 100ms --label";
-    let mut run = until(database.command(line).arg(HOSTILE), "tx/s");
-    let live = dashboard.json("/api/live");
-    let id = live[0]["id"].as_str().unwrap();
+    let options = "run ping -c 1 --warmup 0 --duration 5m --interval 100ms --label";
+    let mut run = until(database.command(options).arg(HOSTILE), "tx/s");
+    let running = dashboard.json("/api/live");
+    let id = running[0]["id"].as_str().unwrap();
     let page = dashboard.get(&format!("/live/{id}")).body;
     assert!(page.contains("live-phase") && !page.contains("<script>"), "{page}");
     assert!(dashboard.get("/").body.contains(&format!("/live/{id}")));
