@@ -6,6 +6,7 @@ use serde_json::json;
 
 use riops::plan::PlanError;
 use riops::report::FormError;
+use riops::report::comparison::ComparisonError;
 use riops::run::{ErrorKind, RunError};
 use riops::server::ConnectionError;
 use riops::server::conninfo::ConnInfoError;
@@ -144,6 +145,7 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     let usage = cause.is::<UsageError>()
         || cause.is::<PlanError>()
         || cause.is::<ConnInfoError>()
+        || cause.is::<ComparisonError>()
         || matches!(
             cause.downcast_ref(),
             Some(FormError::Unknown(_) | FormError::Unsupported { .. })

@@ -27,8 +27,10 @@ pub(crate) fn given(arguments: &Arguments) -> Given {
         Command::Cleanup { workload } => (Some(workload.named().1), None),
         Command::Runs { action } => match action {
             Runs::List { store, .. } | Runs::Show { store, .. } => (None, Some(store)),
+            Runs::History(options) => (None, Some(&options.store)),
             Runs::Rerun { again, .. } => (Some(&again.target), Some(&again.keep.store)),
         },
+        Command::Compare(options) => (None, Some(&options.store)),
         Command::Report(options) => (None, Some(&options.store)),
         Command::Doctor(options) => (Some(&options.target), Some(&options.store)),
         Command::Generate { .. } => (None, None),

@@ -1,6 +1,7 @@
 //! The command line as typed. Options that are not given stay `None`, because the plan owns the defaults.
 
 mod cbc;
+mod compare;
 mod load;
 mod oltp;
 mod parsers;
@@ -19,6 +20,7 @@ use riops::units::{Size, Span};
 
 use crate::failure::ErrorForm;
 
+pub(crate) use compare::{Compare, ComparisonOutput, FailOn, History};
 pub(crate) use load::GenerateCsv;
 pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload};
 pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload};
@@ -100,6 +102,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: Runs,
     },
+    /// Compare two groups of runs: what changed, and by how much the results differ
+    Compare(Compare),
     /// Write an HTML page with the results and time series of stored runs
     Report(Report),
     /// Check a server, its disk or this client before a measurement
@@ -318,6 +322,8 @@ pub(crate) enum Runs {
         #[command(flatten)]
         graph_options: GraphOptions,
     },
+    /// Show a figure over the stored runs, and where it changed
+    History(History),
     /// Repeat a stored run with the same plan and seed
     Rerun {
         /// Start or end of the run id, or `last`

@@ -1,10 +1,13 @@
 //! The subcommands, one module each.
 
 mod cleanup;
+mod compare;
 mod doctor;
 mod generate;
 mod graph;
+mod history;
 mod prepare;
+mod repeat;
 mod report;
 mod run;
 mod runs;
@@ -44,6 +47,7 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
             generate::csv(&options, &interrupt, ui)
         }
         Command::Runs { action } => runs::run(&action, &interrupt, ui),
+        Command::Compare(options) => compare::run(&options, ui),
         Command::Report(options) => report::write(&options, ui),
         Command::Doctor(options) => doctor::doctor(&options, &interrupt, ui),
         Command::Server { action } => server::run(action, &interrupt, ui),

@@ -9,11 +9,12 @@ use riops::dataset::{Access, Needs};
 use riops::host::Interrupt;
 use riops::plan::{Plan, PreparePolicy};
 use riops::record::{DiskLimit, Record, Status};
-use riops::report::{self, Extras, Form};
+use riops::report::{self, Extras, Form, FormError};
 use riops::run::{self, History, NoHistory};
 use riops::store::SqliteStore;
 
 use super::graph::Graph;
+use super::repeat::Repeats;
 use crate::args::run::{GraphOptions, ResultOptions};
 use crate::args::{self, PlanOptions, TargetOptions};
 use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID, UsageError};
@@ -76,7 +77,8 @@ struct CommandOptions<'a> {
     target: &'a TargetOptions,
 }
 
-/// Opens the store and the server, runs the plan, and stores and prints the record.
+/// Opens the store and the server, runs the plan, and stores and prints the record: once, or with `--repeat`
+/// several times.
 fn perform(
     plan: &Plan,
     command_options: &CommandOptions<'_>,
@@ -89,6 +91,7 @@ fn perform(
         return Ok((ExitCode::SUCCESS, None));
     }
     let form = report::form(&keep.output.output, plan)?;
+    let repeats = Repeats::of(&keep.repeat, graph_options)?;
     // Opened before the run, so that a file that cannot be written fails before the measurement.
     let graph = Graph::open(graph_options)?;
     let runs = StoredRuns::open(keep)?;
@@ -96,21 +99,17 @@ fn perform(
     run::allow_sessions(plan.sessions, plan.workers)?;
     let target = Target::open(target, interrupt, ui)?;
     target.announce(ui);
-    let (mut stored, mut printed) = (Ok(()), Ok(()));
-    let mut publish = |record: &Record| {
-        let (text, result) = runs.save(record);
-        stored = result;
-        let options = (Some(ui.given().server.as_str()), ui.given().store.as_str());
-        printed = print(record, &text, form, (graph_options, options));
-    };
-    let mut screen = Screen::new(ui, &runs, &mut publish);
-    let record = run::run(plan, &target.server(), interrupt, &mut screen)
-        .map_err(|error| target.with_grants(error, access(plan)))?;
+    let runner = Runner { form, graph_options, runs: &runs, target: &target, interrupt, ui };
+    if let Some(repeats) = repeats {
+        let result = repeats.run(plan, &runner);
+        target.close()?;
+        return result;
+    }
+    let (record, published) = runner.measure(plan, Form::print)?;
     let drawn = graph.map_or(Ok(()), |graph| graph.draw(&record, ui));
     target.close()?;
-    printed?;
-    stored.context("cannot store the run")?;
-    let code = exit_code(&record);
+    published?;
+    let code = ExitCode::from(exit_code(&record));
     match drawn {
         Err(error) if code == ExitCode::SUCCESS => Err(error),
         drawn => {
@@ -120,6 +119,39 @@ fn perform(
             }
             Ok((code, Some(record)))
         }
+    }
+}
+
+/// What every run of a command needs.
+pub(super) struct Runner<'a> {
+    pub(super) form: &'static dyn Form,
+    graph_options: &'a GraphOptions,
+    runs: &'a StoredRuns,
+    target: &'a Target,
+    pub(super) interrupt: &'a Interrupt,
+    pub(super) ui: Ui,
+}
+
+impl Runner<'_> {
+    /// Runs the plan once, stores the record and prints it with `print`. Returns the record, and the failure to
+    /// store or print it.
+    pub(super) fn measure(
+        &self,
+        plan: &Plan,
+        print: impl Fn(&dyn Form, &Record, &Extras<'_>) -> Result<String, FormError>,
+    ) -> Result<(Record, Result<()>)> {
+        let ui = self.ui;
+        let (mut stored, mut printed) = (Ok(()), Ok(()));
+        let mut publish = |record: &Record| {
+            let (text, result) = self.runs.save(record);
+            stored = result;
+            let options = (Some(ui.given().server.as_str()), ui.given().store.as_str());
+            printed = print_with(record, &text, self.form, (self.graph_options, options), &print);
+        };
+        let mut screen = Screen::new(ui, self.runs, &mut publish);
+        let record = run::run(plan, &self.target.server(), self.interrupt, &mut screen)
+            .map_err(|error| self.target.with_grants(error, access(plan)))?;
+        Ok((record, printed.and(stored.context("cannot store the run"))))
     }
 }
 
@@ -192,12 +224,23 @@ pub(crate) fn print(
     record: &Record,
     stored: &str,
     form: &dyn Form,
+    options: (&GraphOptions, (Option<&str>, &str)),
+) -> Result<()> {
+    print_with(record, stored, form, options, Form::print)
+}
+
+/// The same with another text for the record.
+fn print_with(
+    record: &Record,
+    stored: &str,
+    form: &dyn Form,
     (graph_options, (server, store)): (&GraphOptions, (Option<&str>, &str)),
+    print: impl Fn(&dyn Form, &Record, &Extras<'_>) -> Result<String, FormError>,
 ) -> Result<()> {
     let extras = Extras::new(stored, crate::ui::output_columns())
         .with_histogram(graph_options.histogram())
         .with_options(server, store);
-    crate::ui::print(&form.print(record, &extras)?)?;
+    crate::ui::print(&print(form, record, &extras)?)?;
     if !form.has_verdict() {
         for reason in &record.verdict.reasons {
             crate::ui::error(&format!("NOT VALID: {reason}"));
@@ -209,14 +252,13 @@ pub(crate) fn print(
     Ok(())
 }
 
-fn exit_code(record: &Record) -> ExitCode {
+/// The exit code of a run.
+pub(super) fn exit_code(record: &Record) -> u8 {
     match record.status {
-        Status::Interrupted => ExitCode::from(INTERRUPTED),
-        Status::Failed => ExitCode::from(FAILED),
-        Status::Done if !record.verdict.valid => ExitCode::from(NOT_VALID),
-        Status::Done if record.thresholds.iter().any(|threshold| !threshold.held) => {
-            ExitCode::from(BREACHED)
-        }
-        Status::Done => ExitCode::SUCCESS,
+        Status::Interrupted => INTERRUPTED,
+        Status::Failed => FAILED,
+        Status::Done if !record.verdict.valid => NOT_VALID,
+        Status::Done if record.thresholds.iter().any(|threshold| !threshold.held) => BREACHED,
+        Status::Done => 0,
     }
 }

@@ -38,6 +38,7 @@ pub(crate) fn run(action: &Runs, interrupt: &Interrupt, ui: Ui) -> Result<ExitCo
             print(&record, &stored, form, (graph_options, (None, ui.given().store.as_str())))?;
             draw_stored(&record, graph_options, ui)?;
         }
+        Runs::History(options) => return super::history::run(options, ui),
         Runs::Rerun { run, seed, again } => {
             let stored = open_existing(&again.keep.store)?.find(run)?;
             let mut plan = stored.repeated_plan();

@@ -12,6 +12,7 @@ mod between;
 mod cbc;
 mod certificates;
 mod cluster;
+mod compare;
 mod connect;
 mod crash;
 mod devices;

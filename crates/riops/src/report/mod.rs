@@ -2,19 +2,21 @@
 
 mod block;
 mod columns;
+pub mod comparison;
 mod dataset;
-mod differences;
 mod doctor;
 mod fill;
 mod format;
 mod forms;
 mod histogram;
+mod history;
 mod interval;
 mod latency;
 mod model;
 mod page;
 mod paths;
 mod proof;
+mod repeats;
 mod runs;
 mod scatter;
 mod sections;
@@ -22,14 +24,16 @@ mod sysbench;
 mod words;
 
 pub use dataset::{checks_text, dropped_text, prepared_text};
-pub use differences::differences;
+pub use comparison::differences;
 pub use doctor::{calibration_text, diagnosis_text, disk_text};
 pub use fill::{fit, wrapped};
 pub use format::{count, duration_us, percent, rate};
 pub use forms::{Extras, FORMS, Form, FormError, form, forms_for, run_text};
 pub use histogram::Scale;
+pub use history::{HistoryChange, HistoryFigure, HistoryPoint, HistorySeries, history, history_text};
 pub use model::{Bottleneck, Summary};
 pub use page::html;
+pub use repeats::{repeat_line, repeats_text};
 pub use runs::runs_table;
 pub use scatter::{ScatterError, scatter_png};
 
