@@ -1,8 +1,8 @@
 //! riops measures PostgreSQL-compatible databases.
 //!
 //! Data flows in one direction: each module uses only the modules above it.
-//! The library never prints and never exits. `plan`, `metrics`, `workload`, `record` and `report` are
-//! pure.
+//! The library never prints and never exits. `plan`, `metrics`, `workload`, `record`, `stats` and
+//! `report` are pure.
 
 pub mod units;
 
@@ -27,5 +27,7 @@ pub mod record;
 pub mod run;
 
 pub mod store;
+
+pub mod stats;
 
 pub mod report;
