@@ -2,6 +2,8 @@
 //! plan, its caches and its neighbors, so they say nothing about the next run (Kalibera and Jones, "Rigorous
 //! benchmarking in reasonable time", ISMM 2013).
 
+use serde::Serialize;
+
 use super::blocks::{Block, Incomparable, Sample};
 use super::design::{Design, design};
 use super::interval::log_interval;
@@ -27,7 +29,8 @@ impl Default for Settings {
 }
 
 /// Which values are better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// Throughput.
     HigherIsBetter,
@@ -36,7 +39,8 @@ pub enum Direction {
 }
 
 /// The verdict on B relative to A.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// B is better, and possibly by more than the smallest relevant difference.
     Faster,
@@ -67,7 +71,7 @@ impl Outcome {
 }
 
 /// Limits of the interval of a ratio.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
     /// Lower limit.
     pub low: f64,
@@ -76,7 +80,7 @@ pub struct Interval {
 }
 
 /// The comparison of one figure.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Effect {
     /// B divided by A: ratio of the geometric means, averaged over the blocks.
     pub ratio: f64,

@@ -27,8 +27,8 @@ fn in_block(mut record: Record, block: usize) -> Record {
 }
 
 fn compared(a: &[Record], b: &[Record]) -> Comparison {
-    let group = |name, records| Group { name, records };
-    compare(group("before", a), group("after", b), &Settings::default()).unwrap()
+    let (a, b) = (Group { name: "before", records: a }, Group { name: "after", records: b });
+    compare(a, b, &Settings::default()).unwrap()
 }
 
 /// Noise of the runs in percent.
@@ -148,9 +148,9 @@ fn groups_measured_one_after_the_other_have_a_note() {
 
 #[test]
 fn groups_that_cannot_be_compared_are_refused() {
-    let group = |name, records| Group { name, records };
     let error = |a: &[Record], b: &[Record]| {
-        compare(group("a", a), group("b", b), &Settings::default()).unwrap_err().to_string()
+        let (a, b) = (Group { name: "a", records: a }, Group { name: "b", records: b });
+        compare(a, b, &Settings::default()).unwrap_err().to_string()
     };
     let one = run(1, 100.0, 500);
     assert!(error(&[one.clone()], &[one.clone()]).contains("in both groups"));

@@ -104,7 +104,7 @@ pub(super) fn interval_text(effect: &Effect) -> String {
 }
 
 /// A ratio as a change: `+12.3%`, or `×3.41` from a doubling on.
-pub(super) fn change_text(ratio: f64) -> String {
+pub(in crate::report) fn change_text(ratio: f64) -> String {
     if ratio >= 2.0 {
         return format!("×{ratio:.2}");
     }
