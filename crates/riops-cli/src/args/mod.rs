@@ -20,7 +20,7 @@ use riops::units::{Size, Span};
 
 use crate::failure::ErrorForm;
 
-pub(crate) use compare::{Compare, ComparisonOutput, FailOn, History};
+pub(crate) use compare::{Compare, ComparisonOutput, FailOn, History, HistoryFigure};
 pub(crate) use load::GenerateCsv;
 pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload};
 pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload};

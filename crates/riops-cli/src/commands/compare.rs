@@ -3,19 +3,20 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use riops::host::Interrupt;
 use riops::record::Record;
 use riops::report::comparison::{self, Comparison, Group};
 use riops::stats::Settings;
 use riops::store::Store;
 
-use super::runs::open_existing;
 use crate::args::{Compare, ComparisonOutput};
 use crate::failure::{BREACHED, UsageError};
+use crate::stored;
 use crate::ui::Ui;
 
 /// Compares two groups of stored runs.
-pub(crate) fn run(options: &Compare, ui: Ui) -> Result<ExitCode> {
-    let store = open_existing(&options.store)?;
+pub(crate) fn run(options: &Compare, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let store = stored::open_existing(&options.store, interrupt, ui)?;
     let comparison = compare(options, store.as_ref())?;
     let text = match options.output {
         ComparisonOutput::Text => {

@@ -3,18 +3,19 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use riops::host::Interrupt;
 use riops::report::{self, HistoryFigure, HistorySeries};
 use riops::stats::Outcome;
 use riops::store::RunFilter;
 
-use super::runs::{open_existing, parse_tags, parse_time};
 use crate::args::{FailOn, History, HistoryFigure as Named, Output};
 use crate::failure::{BREACHED, UsageError};
+use crate::stored;
 use crate::ui::Ui;
 
 /// Shows a figure over the stored runs, and where it changed.
-pub(crate) fn run(options: &History, ui: Ui) -> Result<ExitCode> {
-    let store = open_existing(&options.store)?;
+pub(crate) fn run(options: &History, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let store = stored::open_existing(&options.store, interrupt, ui)?;
     let filter = RunFilter {
         workload: options.workload.clone(),
         label: options.label.clone(),
