@@ -55,16 +55,14 @@ pub(crate) fn parse_moment(text: &str) -> Result<Timestamp, String> {
     let utc = |at: DateTime| at.to_zoned(TimeZone::UTC).map(|at| at.timestamp()).ok();
     let day = || utc(text.parse::<Date>().ok()?.at(0, 0, 0, 0));
     let ago = || {
-        let span = text.parse::<jiff::Span>().ok().filter(jiff::Span::is_positive)?;
+        let span = text.parse::<jiff::Span>().ok().filter(|span| span.is_positive())?;
         Zoned::now().with_time_zone(TimeZone::UTC).checked_sub(span).ok().map(|at| at.timestamp())
     };
     let time = || text.parse::<Timestamp>().ok();
     // A day is also a valid DateTime at midnight, so it comes first.
-    time()
-        .or_else(day)
-        .or_else(|| utc(text.parse().ok()?))
-        .or_else(ago)
-        .ok_or_else(|| "expected a day (2026-11-23), a time (2026-11-23T10:00Z) or a time span (30d)".to_owned())
+    time().or_else(day).or_else(|| utc(text.parse().ok()?)).or_else(ago).ok_or_else(|| {
+        "expected a day (2026-11-23), a time (2026-11-23T10:00Z) or a time span (30d)".to_owned()
+    })
 }
 
 /// Parses a duration that has a unit. In pgbench, the number of the same option is in milliseconds; elsewhere
@@ -101,7 +99,10 @@ mod tests {
         assert_eq!(parse_moment("2026-11-23T10:00Z"), time);
         assert_eq!(parse_moment("2026-11-23T10:00"), time);
         let month = parse_moment("30d").unwrap();
-        assert!(month < Timestamp::now() && month > day - jiff::SignedDuration::from_hours(24 * 365 * 10));
+        assert!(
+            month < Timestamp::now()
+                && month > day - jiff::SignedDuration::from_hours(24 * 365 * 10)
+        );
         for text in ["", "yesterday", "-3d", "2026-13-01"] {
             assert!(parse_moment(text).is_err(), "{text}");
         }

@@ -45,7 +45,11 @@ impl Repeats {
 
     /// Runs the plan, then prints the summary. Ends early if a run fails or is interrupted. The exit code is that
     /// of the worst run.
-    pub(super) fn run(&self, plan: &Plan, runner: &Runner<'_>) -> Result<(ExitCode, Option<Record>)> {
+    pub(super) fn run(
+        &self,
+        plan: &Plan,
+        runner: &Runner<'_>,
+    ) -> Result<(ExitCode, Option<Record>)> {
         let mut plan = plan.clone();
         let id = uuid::Uuid::now_v7().simple().to_string();
         let value = id.get(id.len() - TAG_CHARS..).unwrap_or(&id).to_owned();
@@ -56,7 +60,7 @@ impl Repeats {
             if number > 1 && !self.settled(runner) {
                 break;
             }
-            let (record, published) = runner.measure(&plan, |form, record, extras| {
+            let (record, published) = runner.measure(&plan, &|form, record, extras| {
                 if is_text {
                     Ok(report::repeat_line(record, (number, self.count), extras))
                 } else {
@@ -70,7 +74,8 @@ impl Repeats {
                 break;
             }
         }
-        let summary = report::repeats_text(&records, &format!("{TAG}={value}"), crate::ui::output_columns());
+        let summary =
+            report::repeats_text(&records, &format!("{TAG}={value}"), crate::ui::output_columns());
         if is_text {
             crate::ui::print(&summary)?;
         } else {
@@ -111,8 +116,11 @@ mod tests {
     #[test]
     fn the_pause_has_a_default_and_graphs_need_a_single_run() {
         let settle = riops::units::Span(Duration::from_secs(1));
-        let graph = GraphOptions { graph: Some("a.png".into()), ..GraphOptions::default() };
-        let of = |repeat: u32, graph: &GraphOptions| Repeats::of(&RepeatOptions { repeat, settle }, graph);
+        let mut graph = GraphOptions::default();
+        graph.graph = Some("a.png".into());
+        let of = |repeat: u32, graph: &GraphOptions| {
+            Repeats::of(&RepeatOptions { repeat, settle }, graph)
+        };
         assert!(of(1, &graph).unwrap().is_none());
         assert_eq!(of(3, &GraphOptions::default()).unwrap().unwrap().count, 3);
         assert!(of(3, &graph).is_err_and(|error| error.to_string().contains("--graph")));

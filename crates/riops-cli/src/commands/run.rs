@@ -106,7 +106,7 @@ fn perform(
         target.close()?;
         return result;
     }
-    let (record, published) = runner.measure(plan, Form::print)?;
+    let (record, published) = runner.measure(plan, &as_in_form)?;
     let drawn = graph.map_or(Ok(()), |graph| graph.draw(&record, ui));
     target.close()?;
     published?;
@@ -123,11 +123,18 @@ fn perform(
     }
 }
 
+/// Returns the text for a record.
+type Print<'a> = &'a dyn Fn(&dyn Form, &Record, &Extras<'_>) -> Result<String, FormError>;
+
+fn as_in_form(form: &dyn Form, record: &Record, extras: &Extras<'_>) -> Result<String, FormError> {
+    form.print(record, extras)
+}
+
 /// What every run of a command needs.
 pub(super) struct Runner<'a> {
     pub(super) form: &'static dyn Form,
     graph_options: &'a GraphOptions,
-    runs: &'a StoredRuns,
+    runs: &'a StoredRuns<'a>,
     target: &'a Target,
     pub(super) interrupt: &'a Interrupt,
     pub(super) ui: Ui,
@@ -136,18 +143,14 @@ pub(super) struct Runner<'a> {
 impl Runner<'_> {
     /// Runs the plan once, stores the record and prints it with `print`. Returns the record, and the failure to
     /// store or print it.
-    pub(super) fn measure(
-        &self,
-        plan: &Plan,
-        print: impl Fn(&dyn Form, &Record, &Extras<'_>) -> Result<String, FormError>,
-    ) -> Result<(Record, Result<()>)> {
+    pub(super) fn measure(&self, plan: &Plan, print: Print<'_>) -> Result<(Record, Result<()>)> {
         let ui = self.ui;
         let (mut stored, mut printed) = (Ok(()), Ok(()));
         let mut publish = |record: &Record| {
             let (text, result) = self.runs.save(record);
             stored = result;
             let options = (Some(ui.given().server.as_str()), ui.given().store.as_str());
-            printed = print_with(record, &text, self.form, (self.graph_options, options), &print);
+            printed = print_with(record, &text, self.form, (self.graph_options, options), print);
         };
         let mut screen = Screen::new(ui, self.runs, &mut publish);
         let record = run::run(plan, &self.target.server(), self.interrupt, &mut screen)
@@ -236,7 +239,7 @@ pub(crate) fn print(
     form: &dyn Form,
     options: (&GraphOptions, (Option<&str>, &str)),
 ) -> Result<()> {
-    print_with(record, stored, form, options, Form::print)
+    print_with(record, stored, form, options, &as_in_form)
 }
 
 /// The same with another text for the record.
@@ -245,7 +248,7 @@ fn print_with(
     stored: &str,
     form: &dyn Form,
     (graph_options, (server, store)): (&GraphOptions, (Option<&str>, &str)),
-    print: impl Fn(&dyn Form, &Record, &Extras<'_>) -> Result<String, FormError>,
+    print: Print<'_>,
 ) -> Result<()> {
     let extras = Extras::new(stored, crate::ui::output_columns())
         .with_histogram(graph_options.histogram())

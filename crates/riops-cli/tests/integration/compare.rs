@@ -1,5 +1,9 @@
 //! `riops run --repeat`, `riops compare` and `riops runs history`.
 
+use riops::host::Interrupt;
+use riops::store::StoreLocation;
+use serde_json::Value;
+
 use crate::fixture::{CommandOutput, database, until};
 
 const PING: &str = "run ping -c 1 --warmup 0 --duration 300ms --interval 100ms";
@@ -14,10 +18,15 @@ fn repeated_runs_have_a_common_tag_and_a_summary() {
     assert!(run.stdout.contains("3 valid runs of 3"), "{}", run.stdout);
     assert!(run.stdout.contains("median") && run.stdout.contains("95% interval"), "{}", run.stdout);
     let listed = database.riops("runs list --output json").expect(0).json();
-    let tags: Vec<_> = listed.as_array().unwrap().iter().map(|run| &run["tags"]["repeat"]).collect();
+    let tags: Vec<_> =
+        listed.as_array().unwrap().iter().map(|run| &run["tags"]["repeat"]).collect();
     assert_eq!(tags.len(), 3);
     assert!(tags[0].is_string() && tags.iter().all(|tag| *tag == tags[0]), "{tags:?}");
-    assert!(run.stdout.contains(&format!("repeat={}", tags[0].as_str().unwrap())), "{}", run.stdout);
+    assert!(
+        run.stdout.contains(&format!("repeat={}", tags[0].as_str().unwrap())),
+        "{}",
+        run.stdout
+    );
 }
 
 #[test]
@@ -29,7 +38,10 @@ fn an_interrupt_between_repeated_runs_keeps_those_that_ended() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let ended = CommandOutput::from(child.wait_with_output().unwrap()).expect(130);
     assert!(ended.stdout.contains("1 valid run of 1"), "{}", ended.stdout);
-    assert_eq!(database.riops("runs list --output json").expect(0).json().as_array().unwrap().len(), 1);
+    assert_eq!(
+        database.riops("runs list --output json").expect(0).json().as_array().unwrap().len(),
+        1
+    );
 }
 
 #[test]
@@ -42,7 +54,7 @@ fn two_single_runs_are_shown_side_by_side_without_a_verdict() {
     assert!(text.contains("one run each: no verdict"), "{text}");
     assert!(text.contains("transactions/s") && !text.contains("FASTER"), "{text}");
     let json = database.riops("compare one two --output json").expect(0).json();
-    assert_eq!(json["stages"][0]["figures"][0]["effect"], serde_json::Value::Null);
+    assert_eq!(json["stages"][0]["figures"][0]["effect"], Value::Null);
     let markdown = database.riops("compare one two --output markdown").expect(0).stdout;
     assert!(markdown.contains("| figure | A | B |"), "{markdown}");
 }
@@ -74,17 +86,31 @@ fn more_work_per_transaction_is_slower_and_what_changed_is_named() {
 #[test]
 fn a_history_lists_the_runs_of_a_label_and_names_a_change() {
     let database = database("history");
-    for sleep in [false, true] {
-        for _ in 0..5 {
-            let sessions = if sleep { "--reconnect 1" } else { "" };
-            database.riops(&format!("{PING} --transactions 200 --label nightly {sessions}").replace("--duration 300ms ", "")).expect(0);
-        }
+    database.riops(&format!("{PING} --label nightly")).expect(0);
+    let location = StoreLocation::File(database.store.clone());
+    let store = riops::store::open(&location, &Interrupt::new()).unwrap();
+    let first = store.find("last").unwrap();
+    store.remove("last").unwrap();
+    for number in 0..20_u32 {
+        let mut record = first.clone();
+        record.id = uuid::Uuid::now_v7();
+        record.started_at += jiff::SignedDuration::from_hours(i64::from(number) * 24);
+        // 1 % of noise, and 10 % less from the 13th run on.
+        let level = if number < 12 { 1000.0 } else { 900.0 };
+        let noise = f64::from(number * 7 % 5) / 200.0;
+        record.stages[0].throughput.transactions_per_s = level * (1.0 + noise);
+        store.save(&record).unwrap();
     }
     let history = database.riops("runs history --label nightly --fail-on slower").expect(99).stdout;
-    assert!(history.contains("SLOWER"), "{history}");
-    assert_eq!(history.matches("ping, 1 session").count(), 1, "{history}");
+    assert!(history.contains("SLOWER -9.") || history.contains("SLOWER -10."), "{history}");
+    assert_eq!(history.matches("ping, select1, 1 session").count(), 1, "{history}");
     let json = database.riops("runs history --label nightly --output json").expect(0).json();
-    assert_eq!(json[0]["points"].as_array().unwrap().len(), 10);
-    assert_eq!(json[0]["changes"][0]["index"], 5);
+    assert_eq!(json[0]["points"].as_array().unwrap().len(), 20);
+    assert_eq!(
+        (&json[0]["changes"][0]["index"], &json[0]["changes"][1]),
+        (&12.into(), &Value::Null)
+    );
+    // p50 did not change.
+    database.riops("runs history --label nightly --figure p50 --fail-on change").expect(0);
     database.riops("runs history --label weekly").expect(2).stderr_contains("no valid run matches");
 }

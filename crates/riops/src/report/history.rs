@@ -270,7 +270,10 @@ fn verdict(change: &HistoryChange) -> String {
 }
 
 fn change_line(series: &HistorySeries, change: &HistoryChange) -> String {
-    let at = series.points.get(change.index).map_or_else(String::new, |point| started(&point.started_at));
+    let at = series
+        .points
+        .get(change.index)
+        .map_or_else(String::new, |point| started(&point.started_at));
     let text = |value| series.figure.text(value);
     format!(
         "{} since {at} ({}): {} → {} (p {:.1e})",

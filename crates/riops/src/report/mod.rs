@@ -23,14 +23,16 @@ mod sections;
 mod sysbench;
 mod words;
 
-pub use dataset::{checks_text, dropped_text, prepared_text};
 pub use comparison::differences;
+pub use dataset::{checks_text, dropped_text, prepared_text};
 pub use doctor::{calibration_text, diagnosis_text, disk_text};
 pub use fill::{fit, wrapped};
 pub use format::{count, duration_us, percent, rate};
 pub use forms::{Extras, FORMS, Form, FormError, form, forms_for, run_text};
 pub use histogram::Scale;
-pub use history::{HistoryChange, HistoryFigure, HistoryPoint, HistorySeries, history, history_text};
+pub use history::{
+    HistoryChange, HistoryFigure, HistoryPoint, HistorySeries, history, history_text,
+};
 pub use model::{Bottleneck, Summary};
 pub use page::{ComparisonView, html};
 pub use repeats::{repeat_line, repeats_text};

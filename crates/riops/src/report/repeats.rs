@@ -18,7 +18,8 @@ const ID_CHARS: usize = 8;
 pub fn repeat_line(record: &Record, (number, count): (u32, u32), extras: &Extras<'_>) -> String {
     let mut parts = Vec::new();
     for stage in record.stages.iter().filter(|stage| stage.statement.is_none()) {
-        let name = if record.stages.len() > 1 { format!("{}: ", stage.name) } else { String::new() };
+        let name =
+            if record.stages.len() > 1 { format!("{}: ", stage.name) } else { String::new() };
         let throughput = if words::of(&record.plan.work).counts_transactions() {
             format!("{} transactions/s", rate(stage.throughput.transactions_per_s))
         } else {
@@ -26,7 +27,8 @@ pub fn repeat_line(record: &Record, (number, count): (u32, u32), extras: &Extras
         };
         let each = &stage.session_loop;
         let latency = each.response_us.as_ref().or(each.service_us.as_ref());
-        let p99 = latency.map_or_else(String::new, |latency| format!(", p99 {}", duration_us(latency.p99)));
+        let p99 = latency
+            .map_or_else(String::new, |latency| format!(", p99 {}", duration_us(latency.p99)));
         parts.push(format!("{name}{throughput}{p99}"));
     }
     let state = match (record.status, record.verdict.valid) {
@@ -83,9 +85,10 @@ fn table(figures: &[(String, Figure, Vec<f64>)]) -> Columns {
         let Some(found) = summary(values) else {
             continue;
         };
-        let (min, max) = values
-            .iter()
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), &value| (min.min(value), max.max(value)));
+        let (min, max) =
+            values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), &value| {
+                (min.min(value), max.max(value))
+            });
         let interval = found.interval.map_or_else(
             || "needs more runs".to_owned(),
             |found| format!("{} to {}", figure.text(found.low), figure.text(found.high)),

@@ -178,7 +178,12 @@ fn plan(record: &Record, all: &mut Properties) {
         add(Topic::Plan, &plan);
     }
     if let Some(dataset) = &record.target.dataset {
-        add(Topic::Dataset, &Value::Object(dataset.parameters.parameters().as_object().cloned().unwrap_or_default()));
+        add(
+            Topic::Dataset,
+            &Value::Object(
+                dataset.parameters.parameters().as_object().cloned().unwrap_or_default(),
+            ),
+        );
     }
 }
 
@@ -313,8 +318,11 @@ mod tests {
         let (a, b, same) = (with(0.62), with(0.01), with(0.58));
         let found = changes(&[&a], &[&b]);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!((found[0].topic, found[0].name.as_str()), (Topic::WaitEvents, "IO:DataFileRead"));
-        assert_eq!((found[0].a.as_str(), found[0].b.as_str()), ("62.0%", "1.0%"));
+        assert_eq!(
+            (found[0].topic, found[0].name.as_str()),
+            (Topic::WaitEvents, "IO:DataFileRead")
+        );
+        assert_eq!((found[0].a.as_str(), found[0].b.as_str()), ("62%", "1.0%"));
         assert_eq!(changes(&[&a], &[&same]), []);
     }
 

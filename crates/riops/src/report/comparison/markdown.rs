@@ -7,7 +7,8 @@ use super::{Comparison, Side};
 /// The comparison as GitHub-flavored Markdown.
 #[must_use]
 pub fn markdown(comparison: &Comparison) -> String {
-    let mut lines = vec![format!("## riops compare: {}", escaped(&comparison.workload)), String::new()];
+    let mut lines =
+        vec![format!("## riops compare: {}", escaped(&comparison.workload)), String::new()];
     for line in verdict_lines(comparison) {
         lines.push(format!("**{}**", escaped(&line)));
     }
@@ -20,7 +21,12 @@ pub fn markdown(comparison: &Comparison) -> String {
         lines.extend(["| changed | A | B |".to_owned(), "| --- | --- | --- |".to_owned()]);
         for change in &comparison.changes {
             let name = format!("{}: {}", change.topic.name(), change.name);
-            lines.push(format!("| {} | {} | {} |", escaped(&name), escaped(&change.a), escaped(&change.b)));
+            lines.push(format!(
+                "| {} | {} | {} |",
+                escaped(&name),
+                escaped(&change.a),
+                escaped(&change.b)
+            ));
         }
         lines.push(String::new());
     }
@@ -28,7 +34,9 @@ pub fn markdown(comparison: &Comparison) -> String {
     lines.push("| --- | ---: | ---: | ---: | --- | ---: | --- |".to_owned());
     for stage in &comparison.stages {
         for figure in &stage.figures {
-            let value = |value: Option<f64>| value.map_or_else(String::new, |value| figure.figure.text(value));
+            let value = |value: Option<f64>| {
+                value.map_or_else(String::new, |value| figure.figure.text(value))
+            };
             let name = match &stage.stage {
                 Some(stage) => format!("{stage}: {}", figure.name),
                 None => figure.name.clone(),

@@ -18,8 +18,8 @@ use crate::record::{Record, Status};
 use crate::stats::{Block, Effect, Outcome, Settings};
 pub use changes::{Change, Topic, differences};
 pub use errors::ComparisonError;
-pub use figures::{Figure, FigureComparison};
 pub(super) use figures::group_figures;
+pub use figures::{Figure, FigureComparison};
 pub use markdown::markdown;
 pub(super) use text::change_text;
 pub use text::text;
@@ -104,7 +104,11 @@ impl Comparison {
 /// # Errors
 /// [`ComparisonError`] if a group has no usable run, if a run is in both groups, or if the runs are of several
 /// workloads.
-pub fn compare(a: Group<'_>, b: Group<'_>, settings: &Settings) -> Result<Comparison, ComparisonError> {
+pub fn compare(
+    a: Group<'_>,
+    b: Group<'_>,
+    settings: &Settings,
+) -> Result<Comparison, ComparisonError> {
     let workload = errors::one_workload(a, b)?;
     errors::no_common_run(a, b)?;
     let (runs_a, left_out_a) = usable(a)?;
@@ -205,9 +209,9 @@ fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Vec<String> {
         if runs.iter().any(|run| !run.verdict.valid) {
             notes.push(format!("the run of {name} is NOT VALID"));
         }
-        let disturbed = runs.iter().filter(|run| {
-            run.verdict.warnings.iter().any(|warning| warning.kind.is_disturbance())
-        });
+        let disturbed = runs
+            .iter()
+            .filter(|run| run.verdict.warnings.iter().any(|warning| warning.kind.is_disturbance()));
         match disturbed.count() {
             0 => {}
             count => notes.push(format!("{count} of {} runs of {name} were disturbed", runs.len())),
@@ -245,7 +249,10 @@ fn counts_transactions(record: &Record) -> bool {
 }
 
 /// Effects of all figures in the same order. The first one is the main figure.
-fn judged(figures: &[(crate::stats::Direction, Option<Vec<Block>>)], settings: &Settings) -> Vec<Option<Effect>> {
+fn judged(
+    figures: &[(crate::stats::Direction, Option<Vec<Block>>)],
+    settings: &Settings,
+) -> Vec<Option<Effect>> {
     let with_values: Vec<_> = figures
         .iter()
         .filter_map(|(direction, blocks)| Some((*direction, blocks.clone()?)))
@@ -253,7 +260,9 @@ fn judged(figures: &[(crate::stats::Direction, Option<Vec<Block>>)], settings: &
     let mut effects = crate::stats::compare(&with_values, settings).into_iter();
     figures
         .iter()
-        .map(|(_, blocks)| if blocks.is_some() { effects.next().and_then(Result::ok) } else { None })
+        .map(
+            |(_, blocks)| if blocks.is_some() { effects.next().and_then(Result::ok) } else { None },
+        )
         .collect()
 }
 

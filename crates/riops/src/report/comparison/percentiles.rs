@@ -44,8 +44,7 @@ impl Percentile {
     pub(super) fn of(self, stage: &StageRecord) -> Option<f64> {
         let each = &stage.session_loop;
         let latency = each.response_us.as_ref().or(each.service_us.as_ref())?;
-        let supported =
-            percentile_shown(latency.count, self.percent(), effective_share(stage));
+        let supported = percentile_shown(latency.count, self.percent(), effective_share(stage));
         supported.then_some(match self {
             Self::P50 => latency.p50,
             Self::P99 => latency.p99,

@@ -131,7 +131,11 @@ fn invalid_runs_are_left_out_and_named() {
     let found = compared(&a, &b);
     assert_eq!(found.b.left_out, [b[2].id.to_string()]);
     assert_eq!(found.b.runs.len(), NOISE.len() - 1);
-    assert!(found.notes.iter().any(|note| note.starts_with("1 run of B left out")), "{:?}", found.notes);
+    assert!(
+        found.notes.iter().any(|note| note.starts_with("1 run of B left out")),
+        "{:?}",
+        found.notes
+    );
 }
 
 #[test]
@@ -156,7 +160,9 @@ fn groups_that_cannot_be_compared_are_refused() {
     assert!(error(&[one.clone()], &[one.clone()]).contains("in both groups"));
     let mut oltp = example_oltp();
     oltp.id = uuid::Uuid::from_u128(9);
-    assert!(error(&[one.clone()], &[oltp]).contains("rows") && !error(&[one.clone()], &[]).is_empty());
+    assert!(
+        error(&[one.clone()], &[oltp]).contains("rows") && !error(&[one.clone()], &[]).is_empty()
+    );
     let mut invalid = [run(2, 100.0, 500), run(3, 100.0, 500)];
     for record in &mut invalid {
         record.verdict.valid = false;

@@ -21,7 +21,8 @@ pub fn text(comparison: &Comparison, width: usize) -> String {
     what_changed(&mut block, comparison);
     block.gap();
     for stage in &comparison.stages {
-        block.table(stage.stage.as_deref().unwrap_or("figures"), &table(comparison, &stage.figures));
+        block
+            .table(stage.stage.as_deref().unwrap_or("figures"), &table(comparison, &stage.figures));
     }
     block.gap();
     for (position, line) in verdict_lines(comparison).iter().enumerate() {
@@ -63,22 +64,33 @@ fn what_changed(block: &mut Block, comparison: &Comparison) {
 
 fn table(comparison: &Comparison, figures: &[FigureComparison]) -> Columns {
     let has_effects = figures.iter().any(|figure| figure.effect.is_some());
-    let mut titles =
-        vec![("figure", Align::Left), ("A", Align::Right), ("B", Align::Right), ("B relative to A", Align::Right)];
+    let mut titles = vec![
+        ("figure", Align::Left),
+        ("A", Align::Right),
+        ("B", Align::Right),
+        ("B relative to A", Align::Right),
+    ];
     if has_effects {
-        titles.extend([("95% interval", Align::Left), ("p", Align::Right), ("verdict", Align::Left)]);
+        titles.extend([
+            ("95% interval", Align::Left),
+            ("p", Align::Right),
+            ("verdict", Align::Left),
+        ]);
     }
     let mut table = Columns::new(titles);
     for figure in figures {
         let value = |value: Option<f64>| {
             value.map_or_else(|| "too few samples".to_owned(), |value| figure.figure.text(value))
         };
-        let mut cells = vec![figure.name.clone(), value(figure.a), value(figure.b), relative(figure)];
+        let mut cells =
+            vec![figure.name.clone(), value(figure.a), value(figure.b), relative(figure)];
         if has_effects {
             let effect = figure.effect.as_ref();
             cells.push(effect.map(interval_text).unwrap_or_default());
             cells.push(effect.map(|effect| p_text(effect.p_adjusted)).unwrap_or_default());
-            cells.push(effect.map(|effect| outcome_text(effect.outcome).to_owned()).unwrap_or_default());
+            cells.push(
+                effect.map(|effect| outcome_text(effect.outcome).to_owned()).unwrap_or_default(),
+            );
         }
         table.row(cells);
     }
@@ -132,7 +144,8 @@ pub(super) fn verdict_lines(comparison: &Comparison) -> Vec<String> {
         .figures()
         .filter_map(|figure| figure.effect.as_ref().map(|effect| (figure, effect)))
         .collect();
-    let Some((main, found)) = judged.iter().find(|(figure, _)| figure.main).or(judged.first()) else {
+    let Some((main, found)) = judged.iter().find(|(figure, _)| figure.main).or(judged.first())
+    else {
         return vec!["none: a verdict requires at least two runs on each side".to_owned()];
     };
     let mut lines = vec![conclusion(&main.name, found, comparison.effect)];
@@ -158,7 +171,9 @@ fn conclusion(name: &str, found: &Effect, relevant: f64) -> String {
         }
         Outcome::Inconclusive => match found.design.needed {
             Some(needed) => format!("inconclusive: {needed}"),
-            None => format!("inconclusive: {name} may differ by {interval}; more runs narrow the interval"),
+            None => format!(
+                "inconclusive: {name} may differ by {interval}; more runs narrow the interval"
+            ),
         },
     }
 }

@@ -11,7 +11,7 @@ pub fn view(comparison: &Comparison) -> ComparisonView {
     let mut tables = vec![changes(comparison)];
     for stage in &comparison.stages {
         let title = stage.stage.clone().unwrap_or_else(|| "Figures".to_owned());
-        tables.push(Table::new(title, HEAD, 1, stage.figures.iter().map(row).collect()));
+        tables.push(Table::new(&title, HEAD, 1, stage.figures.iter().map(row).collect()));
     }
     ComparisonView {
         title: format!("A: {}, B: {}", side_text(&comparison.a), side_text(&comparison.b)),
@@ -29,7 +29,11 @@ fn changes(comparison: &Comparison) -> Table {
         [name, change.a.clone(), change.b.clone()].map(Cell::word).into()
     });
     let table = Table::new("What changed", ["property", "A", "B"], 3, rows.collect());
-    if comparison.changes.is_empty() { table.with_note("Nothing that riops records.") } else { table }
+    if comparison.changes.is_empty() {
+        table.with_note("Nothing that riops records.")
+    } else {
+        table
+    }
 }
 
 fn row(figure: &FigureComparison) -> Vec<Cell> {
