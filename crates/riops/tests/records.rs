@@ -12,6 +12,8 @@ use riops::host::Interrupt;
 use riops::plan::Plan;
 use riops::record::Record;
 use riops::report;
+use riops::report::comparison::{self, Group};
+use riops::stats;
 use riops::store::{self, StoreLocation};
 use serde_json::Value;
 
@@ -110,5 +112,23 @@ fn the_plan_of_a_stored_record_can_be_repeated() {
         assert_eq!(plan.validate(), Ok(()), "{file}");
         let json = serde_json::to_string(&plan).unwrap();
         assert_eq!(Plan::from_json(&json), Ok(plan), "{file}");
+    }
+}
+
+#[test]
+fn stored_records_can_be_compared() {
+    for (file, record) in parsed() {
+        let mut other = record.clone();
+        other.id = uuid::Uuid::from_u128(record.id.as_u128() ^ 1);
+        other.target.settings.insert("jit".to_owned(), "changed".to_owned());
+        let (a, b) = ([record], [other]);
+        let group = |name, records| Group { name, records };
+        let settings = stats::Settings::default();
+        let found = comparison::compare(group("a", &a[..]), group("b", &b[..]), &settings)
+            .unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert_eq!(found.changes.len(), 1, "{file}: {:?}", found.changes);
+        assert!(found.figures().count() > 0, "{file}");
+        let text = comparison::text(&found, usize::MAX);
+        assert!(text.contains("setting: jit") && text.contains("+0.0%"), "{file}: {text}");
     }
 }

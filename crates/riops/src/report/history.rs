@@ -172,6 +172,7 @@ pub fn history(
             }
         }
     }
+    series.sort_by(|one, next| one.name.cmp(&next.name));
     for each in &mut series {
         each.changes = changes(each, effect);
     }
@@ -220,7 +221,7 @@ pub fn history_text(series: &[HistorySeries], width: usize) -> String {
         }
         block.title(&format!("{}: {}", each.name, each.figure.name()));
         block.gap();
-        block.table("", &table(each));
+        block.table("runs", &table(each));
         block.gap();
         if each.changes.is_empty() {
             block.line("changes", "none");
@@ -283,4 +284,84 @@ fn change_line(series: &HistorySeries, change: &HistoryChange) -> String {
         text(change.mean_after),
         change.p
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs with these rates, in thousands of rows per second, and this number of sessions.
+    fn stored(rates: &[f64], sessions: u32) -> (Vec<RunSummary>, Vec<StageSummary>) {
+        let each = rates.iter().enumerate().map(|(number, thousands)| {
+            let id = format!("run-{sessions}-{number:03}");
+            let run = RunSummary {
+                id: id.clone(),
+                started_at: format!("2026-01-{:02}T00:00:00Z", number + 1),
+                workload: "rows".to_owned(),
+                title: "rows".to_owned(),
+                status: "done".to_owned(),
+                valid: true,
+                stages: 1,
+                ..RunSummary::default()
+            };
+            let stage = StageSummary {
+                run_id: id,
+                name: "rows".to_owned(),
+                sessions,
+                rows: 1,
+                rows_per_s: thousands * 1e3,
+                service_p99_us: Some(100.0),
+                ..StageSummary::default()
+            };
+            (run, stage)
+        });
+        each.unzip()
+    }
+
+    const SHIFT: [f64; 12] =
+        [99.0, 101.0, 100.0, 99.5, 100.5, 100.0, 94.5, 95.0, 95.5, 94.0, 95.0, 95.5];
+
+    #[test]
+    fn a_change_names_the_first_run_after_it() {
+        let (runs, stages) = stored(&SHIFT, 4);
+        let found = history(&runs, &stages, None, 0.02);
+        let [series] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!(
+            (series.figure, series.name.as_str()),
+            (HistoryFigure::RowsPerS, "rows, 4 sessions")
+        );
+        let [change] = series.changes.as_slice() else { panic!("{series:?}") };
+        assert_eq!((change.index, change.run.as_str()), (6, "run-4-006"));
+        assert_eq!(change.outcome, Outcome::Slower);
+        insta::assert_snapshot!(history_text(&found, 100));
+    }
+
+    #[test]
+    fn only_comparable_valid_runs_form_a_series() {
+        let (mut runs, mut stages) = stored(&SHIFT, 4);
+        let (other_runs, other_stages) = stored(&SHIFT[..3], 8);
+        runs.extend(other_runs);
+        stages.extend(other_stages);
+        runs[0].valid = false;
+        let lengths: Vec<_> = history(&runs, &stages, None, 0.02)
+            .iter()
+            .map(|series| (series.name.clone(), series.points.len()))
+            .collect();
+        let expected = [("rows, 4 sessions".to_owned(), 11), ("rows, 8 sessions".to_owned(), 3)];
+        assert_eq!(lengths, expected);
+    }
+
+    #[test]
+    fn with_a_rate_the_latency_is_the_main_figure() {
+        let (mut runs, stages) = stored(&SHIFT, 4);
+        for run in &mut runs {
+            run.rate_per_s = Some(1_000.0);
+        }
+        let found = history(&runs, &stages, None, 0.02);
+        assert_eq!(found[0].figure, HistoryFigure::P99Us);
+        assert_eq!(found[0].name, "rows, rate 1,000/s, 4 sessions");
+        assert_eq!(found[0].changes, []);
+        let rows = history(&runs, &stages, Some(HistoryFigure::RowsPerS), 0.02);
+        assert_eq!(rows[0].changes.len(), 1);
+    }
 }

@@ -35,8 +35,8 @@ pub enum Topic {
     AccessPath,
     /// Bottleneck of a stage.
     Bottleneck,
-    /// Wait events of a stage.
-    WaitEvents,
+    /// Share of a wait event in the time of the sessions of a stage.
+    WaitEvent,
 }
 
 impl Topic {
@@ -51,7 +51,7 @@ impl Topic {
             Self::Environment => "environment",
             Self::AccessPath => "access path",
             Self::Bottleneck => "bottleneck",
-            Self::WaitEvents => "wait events",
+            Self::WaitEvent => "wait event",
         }
     }
 }
@@ -244,7 +244,7 @@ fn wait_changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
     changes
         .into_iter()
         .map(|((stage, event), in_a, in_b)| Change {
-            topic: Topic::WaitEvents,
+            topic: Topic::WaitEvent,
             name: if several { format!("{stage}: {event}") } else { event.clone() },
             a: percent(in_a),
             b: percent(in_b),
@@ -318,10 +318,7 @@ mod tests {
         let (a, b, same) = (with(0.62), with(0.01), with(0.58));
         let found = changes(&[&a], &[&b]);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!(
-            (found[0].topic, found[0].name.as_str()),
-            (Topic::WaitEvents, "IO:DataFileRead")
-        );
+        assert_eq!((found[0].topic, found[0].name.as_str()), (Topic::WaitEvent, "IO:DataFileRead"));
         assert_eq!((found[0].a.as_str(), found[0].b.as_str()), ("62%", "1.0%"));
         assert_eq!(changes(&[&a], &[&same]), []);
     }

@@ -3,7 +3,7 @@
 use super::super::block::Block;
 use super::super::columns::{Align, Columns};
 use super::super::format::{number_of, percent};
-use super::{Comparison, FigureComparison, Side, Topic};
+use super::{Comparison, FigureComparison, Side};
 use crate::stats::{Effect, Outcome};
 
 /// The comparison in lines of at most `width` columns. What changed stands above the figures.
@@ -21,8 +21,7 @@ pub fn text(comparison: &Comparison, width: usize) -> String {
     what_changed(&mut block, comparison);
     block.gap();
     for stage in &comparison.stages {
-        block
-            .table(stage.stage.as_deref().unwrap_or("figures"), &table(comparison, &stage.figures));
+        block.table(stage.stage.as_deref().unwrap_or("figures"), &table(&stage.figures));
     }
     block.gap();
     for (position, line) in verdict_lines(comparison).iter().enumerate() {
@@ -48,21 +47,18 @@ fn what_changed(block: &mut Block, comparison: &Comparison) {
         block.line("changed", "nothing that riops records");
         return;
     }
-    let mut last: Option<Topic> = None;
-    let mut pairs = Vec::new();
-    for change in &comparison.changes {
-        let topic = if last == Some(change.topic) { "" } else { change.topic.name() };
-        last = Some(change.topic);
-        let name = match topic {
-            "" => change.name.clone(),
-            topic => format!("{topic}: {}", change.name),
-        };
-        pairs.push((name, format!("{} → {}", change.a, change.b)));
-    }
+    let pairs: Vec<_> = comparison
+        .changes
+        .iter()
+        .map(|change| {
+            let name = format!("{}: {}", change.topic.name(), change.name);
+            (name, format!("{} → {}", change.a, change.b))
+        })
+        .collect();
     block.pairs("changed", &pairs);
 }
 
-fn table(comparison: &Comparison, figures: &[FigureComparison]) -> Columns {
+fn table(figures: &[FigureComparison]) -> Columns {
     let has_effects = figures.iter().any(|figure| figure.effect.is_some());
     let mut titles = vec![
         ("figure", Align::Left),
@@ -94,7 +90,6 @@ fn table(comparison: &Comparison, figures: &[FigureComparison]) -> Columns {
         }
         table.row(cells);
     }
-    let _ = comparison;
     table
 }
 
