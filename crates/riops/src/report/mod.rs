@@ -5,6 +5,7 @@ mod columns;
 pub mod comparison;
 mod dataset;
 mod doctor;
+mod drawing;
 mod fill;
 mod format;
 mod forms;
@@ -26,6 +27,7 @@ mod words;
 pub use comparison::differences;
 pub use dataset::{checks_text, dropped_text, prepared_text};
 pub use doctor::{calibration_text, diagnosis_text, disk_text};
+pub use drawing::DrawingError;
 pub use fill::{fit, wrapped};
 pub use format::{count, duration_us, percent, rate};
 pub use forms::{Extras, FORMS, Form, FormError, form, forms_for, run_text};
@@ -34,10 +36,10 @@ pub use history::{
     HistoryChange, HistoryFigure, HistoryPoint, HistorySeries, history, history_text,
 };
 pub use model::{Bottleneck, Summary};
-pub use page::{ComparisonView, html};
 pub use repeats::{repeat_line, repeats_text};
+pub use page::{ComparisonView, html, markdown};
 pub use runs::runs_table;
-pub use scatter::{ScatterError, scatter_png};
+pub use scatter::scatter_png;
 
 use crate::plan::Plan;
 use crate::record::Point;
