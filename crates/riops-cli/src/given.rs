@@ -33,6 +33,7 @@ pub(crate) fn given(arguments: &Arguments) -> Given {
         },
         Command::Compare(options) => (None, Some(&options.store)),
         Command::Report(options) => (None, Some(&options.store)),
+        Command::Serve(options) => (None, Some(&options.store)),
         Command::Doctor(options) => (Some(&options.target), Some(&options.store)),
         Command::Generate { .. } => (None, None),
         Command::Server { action } => {

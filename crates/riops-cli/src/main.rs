@@ -8,6 +8,7 @@ mod given;
 #[cfg(test)]
 mod help_tests;
 mod hints;
+mod live;
 mod options;
 mod password;
 mod scan;
@@ -17,6 +18,7 @@ mod short_help;
 mod stored;
 mod sysbench_env;
 mod target;
+mod tee;
 mod title;
 mod ui;
 

@@ -9,7 +9,11 @@ use crate::password::ask_if_missing;
 use crate::ui::Ui;
 
 /// Returns where the store is. Prompts for the password of a database if it is missing.
-fn location(options: &StoreOptions, interrupt: &Interrupt, ui: Ui) -> Result<StoreLocation> {
+pub(crate) fn location(
+    options: &StoreOptions,
+    interrupt: &Interrupt,
+    ui: Ui,
+) -> Result<StoreLocation> {
     let mut location = options.location()?;
     if let StoreLocation::Postgresql(conninfo) = &mut location {
         for warning in &conninfo.warnings {

@@ -31,3 +31,5 @@ pub mod store;
 pub mod stats;
 
 pub mod report;
+
+pub mod serve;

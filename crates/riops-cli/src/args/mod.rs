@@ -2,6 +2,7 @@
 
 mod cbc;
 mod compare;
+mod live;
 mod load;
 mod oltp;
 mod parsers;
@@ -9,6 +10,7 @@ mod ping;
 mod point;
 mod rows;
 pub(crate) mod run;
+mod serve;
 mod shared;
 mod target;
 
@@ -21,8 +23,10 @@ use riops::units::{Size, Span};
 use crate::failure::ErrorForm;
 
 pub(crate) use compare::{Compare, ComparisonOutput, FailOn, History, HistoryFigure};
+pub(crate) use live::LiveOptions;
 pub(crate) use load::GenerateCsv;
 pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload};
+pub(crate) use serve::Serve;
 pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload};
 pub(crate) use target::{EmbeddedOptions, StoreOptions, TargetOptions};
 
@@ -106,6 +110,8 @@ pub(crate) enum Command {
     Compare(Compare),
     /// Write an HTML page with the results and time series of stored runs
     Report(Report),
+    /// Show stored runs and runs in progress in a browser
+    Serve(Serve),
     /// Check a server, its disk or this client before a measurement
     Doctor(Box<Doctor>),
     /// Manage the embedded server

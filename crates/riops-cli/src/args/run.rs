@@ -12,6 +12,7 @@ use riops::plan::{
 use riops::report::{self, Scale};
 use riops::units::{Count, Span};
 
+use super::live::LiveOptions;
 use super::parsers::{choice, or_default, or_named, parse_pair, parse_png, parse_time_with_unit};
 use super::shared::random_seed;
 use super::target::{StoreOptions, TargetOptions};
@@ -196,6 +197,7 @@ pub(crate) struct ResultOptions {
     pub(crate) output: RunOutputOptions,
     #[command(flatten)]
     pub(crate) repeat: RepeatOptions,
+    pub(crate) live: LiveOptions,
 }
 
 /// Repeated runs

@@ -11,6 +11,7 @@ mod repeat;
 mod report;
 mod run;
 mod runs;
+mod serve;
 mod server;
 mod verify;
 
@@ -49,6 +50,7 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
         Command::Runs { action } => runs::run(&action, &interrupt, ui),
         Command::Compare(options) => compare::run(&options, &interrupt, ui),
         Command::Report(options) => report::write(&options, &interrupt, ui),
+        Command::Serve(options) => serve::serve(&options, &interrupt, ui),
         Command::Doctor(options) => doctor::doctor(&options, &interrupt, ui),
         Command::Server { action } => server::run(action, &interrupt, ui),
     }

@@ -48,7 +48,7 @@ impl Repeats {
     pub(super) fn run(
         &self,
         plan: &Plan,
-        runner: &Runner<'_>,
+        runner: &mut Runner<'_>,
     ) -> Result<(ExitCode, Option<Record>)> {
         let mut plan = plan.clone();
         let id = uuid::Uuid::now_v7().simple().to_string();

@@ -11,16 +11,19 @@ use riops::plan::{Plan, PreparePolicy};
 use riops::record::{DiskLimit, Record, Status};
 use riops::report::{self, Extras, Form, FormError};
 use riops::run::{self, History, NoHistory};
-use riops::store::Store;
+use riops::store::live::sink_of;
+use riops::store::{self, Store, StoreLocation};
 
 use super::graph::Graph;
 use super::repeat::Repeats;
 use crate::args::run::{GraphOptions, ResultOptions};
 use crate::args::{self, PlanOptions, TargetOptions};
 use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID, UsageError};
+use crate::live::{Live, OpenFeed};
 use crate::screen::Screen;
 use crate::stored;
 use crate::target::Target;
+use crate::tee::Tee;
 use crate::ui::Ui;
 
 /// Runs the plan of the options or of `--plan`.
@@ -96,17 +99,22 @@ fn perform(
     // Opened before the run, so that a file that cannot be written fails before the measurement.
     let graph = Graph::open(graph_options)?;
     let runs = StoredRuns::open(keep, (interrupt, ui))?;
+    let live = Live::open(&keep.live, runs.feed(), ui)?;
     // Checked before any server is started: the limit on open files may be too low for the plan.
     run::allow_sessions(plan.sessions, plan.workers)?;
     let target = Target::open(target, interrupt, ui)?;
     target.announce(ui);
-    let runner = Runner { form, graph_options, runs: &runs, target: &target, interrupt, ui };
+    let screen_ui = if keep.live.interval_json { ui.without_intervals() } else { ui };
+    let (runs, target_ref) = (&runs, &target);
+    let mut runner =
+        Runner { form, graph_options, runs, target: target_ref, live, screen_ui, interrupt, ui };
     if let Some(repeats) = repeats {
-        let result = repeats.run(plan, &runner);
+        let result = repeats.run(plan, &mut runner);
         target.close()?;
         return result;
     }
     let (record, published) = runner.measure(plan, &as_in_form)?;
+    drop(runner);
     let drawn = graph.map_or(Ok(()), |graph| graph.draw(&record, ui));
     target.close()?;
     published?;
@@ -136,6 +144,8 @@ pub(super) struct Runner<'a> {
     graph_options: &'a GraphOptions,
     runs: &'a StoredRuns<'a>,
     target: &'a Target,
+    live: Live,
+    screen_ui: Ui,
     pub(super) interrupt: &'a Interrupt,
     pub(super) ui: Ui,
 }
@@ -144,17 +154,21 @@ impl Runner<'_> {
     /// Runs the plan once, stores the record and prints it with `print`. Returns the record, and the failure to
     /// store or print it.
     pub(super) fn measure(&self, plan: &Plan, print: Print<'_>) -> Result<(Record, Result<()>)> {
-        let ui = self.ui;
         let (mut stored, mut printed) = (Ok(()), Ok(()));
+        let given = self.ui.given();
         let mut publish = |record: &Record| {
             let (text, result) = self.runs.save(record);
             stored = result;
-            let options = (Some(ui.given().server.as_str()), ui.given().store.as_str());
+            let options = (Some(given.server.as_str()), given.store.as_str());
             printed = print_with(record, &text, self.form, (self.graph_options, options), print);
         };
-        let mut screen = Screen::new(ui, self.runs, &mut publish);
-        let record = run::run(plan, &self.target.server(), self.interrupt, &mut screen)
-            .map_err(|error| self.target.with_grants(error, access(plan)))?;
+        let mut screen = Screen::new(self.screen_ui, self.runs, &mut publish);
+        let mut observer = Tee(&mut screen, &mut self.live);
+        let result = run::run(plan, &self.target.server(), self.interrupt, &mut observer);
+        let record = result.map_err(|error| {
+            self.live.failed(&error);
+            self.target.with_grants(error, access(plan))
+        })?;
         Ok((record, printed.and(stored.context("cannot store the run"))))
     }
 }
@@ -178,6 +192,8 @@ fn access(plan: &Plan) -> Access<'_> {
 struct StoredRuns<'a> {
     /// Store that the run is saved to; `None` with `--no-store`.
     store: Option<Box<dyn Store>>,
+    /// Where that store is.
+    location: Option<StoreLocation>,
     /// Store for the history with `--no-store`, if it exists; opened on first use.
     history_only: OnceCell<Option<Box<dyn Store>>>,
     options: &'a ResultOptions,
@@ -187,15 +203,18 @@ struct StoredRuns<'a> {
 impl<'a> StoredRuns<'a> {
     fn open(options: &'a ResultOptions, environment: (&'a Interrupt, Ui)) -> Result<Self> {
         let (interrupt, ui) = environment;
-        let store = if options.no_store {
-            None
-        } else {
-            Some(stored::open(&options.store, interrupt, ui)?)
-        };
-        if let Some(store) = &store {
-            store.require_writable()?;
+        let (mut store, mut location) = (None, None);
+        if !options.no_store {
+            let found = location.insert(stored::location(&options.store, interrupt, ui)?);
+            store.insert(store::open(found, interrupt)?).require_writable()?;
         }
-        Ok(Self { store, history_only: OnceCell::new(), options, environment })
+        Ok(Self { store, location, history_only: OnceCell::new(), options, environment })
+    }
+
+    /// Where the run is published while it is in progress; `None` if it is not stored.
+    fn feed(&self) -> Option<OpenFeed> {
+        let location = self.location.clone()?;
+        Some(Box::new(move || sink_of(&location)))
     }
 
     /// Saves the record. Returns a text for the output, the location or the error, and the result.

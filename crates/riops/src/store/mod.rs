@@ -8,6 +8,7 @@ mod derive;
 mod error;
 mod filter;
 mod interface;
+pub mod live;
 mod location;
 mod migrate;
 mod open;
