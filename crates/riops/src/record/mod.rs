@@ -22,6 +22,7 @@ mod machine;
 mod mix;
 mod neighbors;
 mod operation;
+mod outage;
 mod probes;
 mod rate;
 mod run;
