@@ -32,12 +32,13 @@ pub(crate) fn run(command: &args::Run, interrupt: &Interrupt, ui: Ui) -> Result<
                 keep: options.result_options(),
                 graph_options,
                 target: options.target(),
+                before: None,
             };
             perform(&options.plan()?, &command_options, (interrupt, ui)).map(|(code, _)| code)
         }
         (None, Some(file)) => {
             let plan = read_plan(file)?;
-            run_existing_plan(plan, &command.again, (interrupt, ui)).map(|(code, _)| code)
+            run_existing_plan(plan, &command.again, None, (interrupt, ui)).map(|(code, _)| code)
         }
         (None, None) => {
             let text =
@@ -47,10 +48,11 @@ pub(crate) fn run(command: &args::Run, interrupt: &Interrupt, ui: Ui) -> Result<
     }
 }
 
-/// Runs the plan of a file or of a stored run.
+/// Runs the plan of a file, or that of the stored run `before`.
 pub(crate) fn run_existing_plan(
     mut plan: Plan,
     options: &PlanOptions,
+    before: Option<&Record>,
     environment: (&Interrupt, Ui),
 ) -> Result<(ExitCode, Option<Record>)> {
     let PlanOptions { prepare, keep, graph_options, target } = options;
@@ -58,7 +60,7 @@ pub(crate) fn run_existing_plan(
     if prepare.policy() == PreparePolicy::IfMissing {
         plan.prepare = PreparePolicy::IfMissing;
     }
-    perform(&plan, &CommandOptions { keep, graph_options, target }, environment)
+    perform(&plan, &CommandOptions { keep, graph_options, target, before }, environment)
 }
 
 /// Reads a plan from a file.
@@ -74,6 +76,8 @@ struct CommandOptions<'a> {
     keep: &'a ResultOptions,
     graph_options: &'a GraphOptions,
     target: &'a TargetOptions,
+    /// The stored run that is repeated.
+    before: Option<&'a Record>,
 }
 
 /// Opens the store and the server, runs the plan, and stores and prints the record.
@@ -82,7 +86,7 @@ fn perform(
     command_options: &CommandOptions<'_>,
     (interrupt, ui): (&Interrupt, Ui),
 ) -> Result<(ExitCode, Option<Record>)> {
-    let CommandOptions { keep, graph_options, target } = command_options;
+    let CommandOptions { keep, graph_options, target: target_options, before } = command_options;
     plan.validate()?;
     if keep.dump_plan {
         crate::ui::print(&(serde_json::to_string_pretty(plan)? + "\n"))?;
@@ -94,13 +98,17 @@ fn perform(
     let runs = StoredRuns::open(keep)?;
     // Checked before any server is started: the limit on open files may be too low for the plan.
     run::allow_sessions(plan.sessions, plan.workers)?;
-    let target = Target::open(target, interrupt, ui)?;
+    let target = Target::open(target_options, interrupt, ui)?;
     target.announce(ui);
+    if let Some(before) = before.filter(|_| target_options.database.is_none()) {
+        target.announce_another_server(before, ui);
+    }
     let (mut stored, mut printed) = (Ok(()), Ok(()));
     let mut publish = |record: &Record| {
         let (text, result) = runs.save(record);
+        let store = (runs.store.is_some() && result.is_ok()).then_some(ui.given().store.as_str());
         stored = result;
-        let options = (Some(ui.given().server.as_str()), ui.given().store.as_str());
+        let options = (Some(ui.given().server.as_str()), store);
         printed = print(record, &text, form, (graph_options, options));
     };
     let mut screen = Screen::new(ui, &runs, &mut publish);
@@ -186,13 +194,14 @@ impl History for StoredRuns {
     }
 }
 
-/// Prints a record in a form, with the options for its server, if known, and store in the commands to try. If the form has no verdict, prints the reasons for an invalid run and the
-/// breached thresholds to standard error.
+/// Prints a record in a form. The commands to try have the options for its server, if known, and for its store, if
+/// the run is stored. If the form has no verdict, prints the reasons for an invalid run and the breached
+/// thresholds to standard error.
 pub(crate) fn print(
     record: &Record,
     stored: &str,
     form: &dyn Form,
-    (graph_options, (server, store)): (&GraphOptions, (Option<&str>, &str)),
+    (graph_options, (server, store)): (&GraphOptions, (Option<&str>, Option<&str>)),
 ) -> Result<()> {
     let extras = Extras::new(stored, crate::ui::output_columns())
         .with_histogram(graph_options.histogram())
