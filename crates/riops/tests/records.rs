@@ -86,7 +86,7 @@ fn a_stored_record_prints_its_rates() {
 fn a_stored_record_renders_as_an_html_report() {
     for (file, record) in parsed() {
         let id = record.id.to_string();
-        let page = report::html(&[record]).unwrap();
+        let page = report::html(&[record], None).unwrap();
         assert!(page.contains(&id), "{file}");
     }
 }

@@ -20,7 +20,7 @@ pub(crate) fn write(options: &Report, ui: Ui) -> Result<ExitCode> {
     let store = SqliteStore::open(&path)?;
     let records: Vec<Record> =
         options.runs.iter().map(|run| store.find(run)).collect::<Result<_, _>>()?;
-    let page = report::html(&records)?;
+    let page = report::html(&records, None)?;
     let file = options.file.clone().unwrap_or_else(|| default_file(&records));
     if file == Path::new("-") {
         crate::ui::print(&page)?;

@@ -7,7 +7,7 @@ use super::server_clock::larger_step_s;
 use super::session::SessionError;
 use super::tally::SessionTally;
 use super::worker::{Acknowledged, Starts, WarmupInFlight, WorkerReport};
-use crate::metrics::{Outage, Point, Recorder, SampleSet, Samples, outage, rates};
+use crate::metrics::{Heatmap, Outage, Point, Recorder, SampleSet, Samples, outage, rates};
 use crate::plan::Threshold;
 use crate::server::nodes::Node;
 use crate::units::Nanos;
@@ -56,6 +56,8 @@ pub struct StageResult {
     pub breached: Option<Threshold>,
     /// Time series with one point per interval.
     pub series: Vec<Point>,
+    /// Latency over time; absent if no interval was complete.
+    pub heatmap: Option<Heatmap>,
     /// Error that ended the stage early.
     pub failure: Option<SessionError>,
     /// Whether the user interrupted the stage.
@@ -106,6 +108,7 @@ pub(super) fn merge_reports(
         starts: first.starts,
         breached: None,
         series: Vec::new(),
+        heatmap: None,
         failure: first.failure,
         interrupted: false,
         samples: None,

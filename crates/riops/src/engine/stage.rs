@@ -17,7 +17,7 @@ use super::shared::{Go, Shared, Signal, WorkerHandle};
 use super::supervisor::{Progress, Supervised, SupervisionResult, Supervisor};
 use super::worker::WorkerEvent;
 use crate::host::Interrupt;
-use crate::metrics::Timeline;
+use crate::metrics::{TimeSeries, Timeline};
 use crate::plan::{Plan, Schedule};
 use crate::probe::Probe;
 
@@ -86,11 +86,12 @@ impl StageRun<'_> {
         result.name = name;
         result.operations = operations;
         result.interrupted = interrupted;
-        let (series, closed) = timeline.finish(result.seconds);
-        for point in series.iter().rev().take(closed).rev() {
+        let TimeSeries { points, closed, heatmap } = timeline.finish(result.seconds);
+        for point in points.iter().rev().take(closed).rev() {
             observer.point(point);
         }
-        result.series = series;
+        result.series = points;
+        result.heatmap = (!heatmap.slots.is_empty()).then_some(heatmap);
         result.breached = breached;
         result.nodes = shared.nodes.list();
         // Server-side loops report successes only per interval, too coarse for outages.

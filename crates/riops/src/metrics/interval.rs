@@ -68,6 +68,12 @@ impl IntervalPart {
         Ok(())
     }
 
+    /// The latencies that users wait for: response times if measured, otherwise service times.
+    #[must_use]
+    pub fn latencies(&self) -> &Histogram {
+        self.response.as_ref().unwrap_or(&self.service)
+    }
+
     /// Returns the interval as a point of the time series that ends at `t_s` and is `seconds` long.
     /// `percentile` is the percentile selected by the user, in percent.
     #[must_use]

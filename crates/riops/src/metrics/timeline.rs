@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use super::heatmap::Heatmap;
 use super::histogram::HistogramError;
 use super::interval::IntervalPart;
 use super::point::Point;
@@ -20,6 +21,17 @@ struct Open {
     sum: IntervalPart,
 }
 
+/// The time series of a stage.
+#[derive(Debug)]
+pub struct TimeSeries {
+    /// One point per interval.
+    pub points: Vec<Point>,
+    /// Number of points that became complete only at the end.
+    pub closed: usize,
+    /// Latencies over time: response times with a schedule, otherwise service times.
+    pub heatmap: Heatmap,
+}
+
 /// Collects the points of a stage as they become complete.
 #[derive(Debug)]
 pub struct Timeline {
@@ -31,6 +43,7 @@ pub struct Timeline {
     open: VecDeque<Open>,
     closed: usize,
     points: Vec<Point>,
+    heatmap: Heatmap,
     /// Sum of all closed intervals, if requested.
     total: Option<IntervalPart>,
 }
@@ -48,6 +61,7 @@ impl Timeline {
             open: VecDeque::new(),
             closed: 0,
             points: Vec::new(),
+            heatmap: Heatmap::new(interval_s),
             total: None,
         }
     }
@@ -112,9 +126,8 @@ impl Timeline {
     }
 
     /// Closes the remaining intervals; the last one ends `end_s` seconds after counting started.
-    /// Returns all points and the number of points closed now.
     #[must_use]
-    pub fn finish(mut self, end_s: f64) -> (Vec<Point>, usize) {
+    pub fn finish(mut self, end_s: f64) -> TimeSeries {
         let mut closed = 0;
         while !self.open.is_empty() {
             let start_s = self.closed as f64 * self.interval_s;
@@ -123,6 +136,7 @@ impl Timeline {
                 self.close(seconds);
                 closed += 1;
             } else if let Some((open, last)) = self.open.pop_front().zip(self.points.last_mut()) {
+                self.heatmap.add(self.closed.saturating_sub(1), open.sum.latencies());
                 // Transactions that ended exactly at the end of the measurement belong to the last
                 // point.
                 last.count(&open.sum.counters);
@@ -131,12 +145,13 @@ impl Timeline {
                 }
             }
         }
-        (self.points, closed)
+        TimeSeries { points: self.points, closed, heatmap: self.heatmap }
     }
 
     fn close(&mut self, seconds: f64) -> Option<Point> {
         let sum = self.open.pop_front()?.sum;
         let start_s = self.closed as f64 * self.interval_s;
+        self.heatmap.add(self.closed, sum.latencies());
         self.closed += 1;
         if let Some(total) = &mut self.total {
             // Both have the same bounds, so merging cannot fail.
@@ -202,8 +217,10 @@ mod tests {
         let mut timeline = Timeline::new(1, 1.0, 95.0);
         timeline.add(&part(0, &[1, 2])).unwrap();
         timeline.add_last(&part(1, &[3])).unwrap();
-        let (points, _) = timeline.finish(1.0);
+        let TimeSeries { points, heatmap, .. } = timeline.finish(1.0);
         assert_eq!((points.len(), points[0].transactions, points[0].seconds), (1, 3, 1.0));
+        let counts: Vec<u64> = heatmap.slots.iter().flat_map(|slot| slot.counts.clone()).collect();
+        assert_eq!((heatmap.slots.len(), counts.iter().sum::<u64>()), (1, 3));
     }
 
     #[test]
@@ -213,7 +230,7 @@ mod tests {
         timeline.add(&part(0, &[1])).unwrap();
         timeline.add_last(&part(1, &[1])).unwrap();
         timeline.add_last(&part(1, &[1])).unwrap();
-        let (points, closed) = timeline.finish(1.25);
+        let TimeSeries { points, closed, .. } = timeline.finish(1.25);
         assert_eq!((points.len(), closed), (2, 1));
         assert_eq!((points[1].t_s, points[1].seconds), (1.25, 0.25));
     }

@@ -16,6 +16,7 @@ mod convert;
 mod counts;
 mod database;
 mod device;
+mod heatmap;
 mod io;
 mod latency;
 mod machine;
@@ -48,6 +49,7 @@ pub use database::{
     Sizes, TableBlocks, Wal,
 };
 pub use device::{DeviceUse, Disk, DiskLimit, DiskRate, DiskUse, Storage};
+pub use heatmap::{HeatmapRecord, HeatmapSlot};
 pub use io::{IoRecord, Sources};
 pub use latency::LatencySummary;
 pub use machine::{MachineFacts, Memory, Pressure, ReadBytes};

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::cluster::NodeRecord;
 use super::counts::{DrainedRecord, ErrorEntry, Outcomes, Queries, WarmupRecord};
 use super::database::LockWaits;
+use super::heatmap::HeatmapRecord;
 use super::latency::LatencySummary;
 use super::mix::MixRecord;
 use super::operation::OperationRecord;
@@ -112,6 +113,9 @@ pub struct LoopRecord {
     /// Results of each session; empty with more than 1,000 sessions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub session_details: Vec<SessionRecord>,
+    /// Latency over time, as counts; absent in records of earlier releases.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_heatmap: Option<HeatmapRecord>,
     /// The time series.
     pub series: Vec<Point>,
 }

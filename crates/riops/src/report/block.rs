@@ -1,4 +1,4 @@
-//! Labeled lines of a given width.
+//! Labeled lines: written once by the sections, then shown with a given width, or read by other forms.
 
 use super::columns::Columns;
 use super::fill::{columns, fill};
@@ -12,21 +12,34 @@ const NARROW_INDENT: usize = 4;
 /// With less space behind its name, a value goes below the name.
 const VALUE_COLUMNS_MIN: usize = 24;
 
+/// A labeled text and the texts that continue it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Labeled {
+    pub(super) label: String,
+    pub(super) texts: Vec<String>,
+}
+
 /// Labeled lines.
 pub(super) struct Block {
     width: usize,
     text: String,
+    lines: Vec<Labeled>,
 }
 
 impl Block {
     /// An empty block whose lines have at most `width` columns.
     pub(super) fn new(width: usize) -> Self {
-        Self { width, text: String::new() }
+        Self { width, text: String::new(), lines: Vec::new() }
     }
 
     /// The finished text.
     pub(super) fn finish(self) -> String {
         self.text
+    }
+
+    /// What the lines and pairs say, without their layout.
+    pub(super) fn into_lines(self) -> Vec<Labeled> {
+        self.lines
     }
 
     /// A text without a label from the first column on; further lines are indented.
@@ -36,6 +49,7 @@ impl Block {
 
     /// A labeled text; an empty label continues the line above.
     pub(super) fn line(&mut self, label: &str, text: &str) {
+        self.note(label, text.to_owned());
         let space = self.width.saturating_sub(INDENT + LABEL_COLUMNS);
         for (position, line) in fill(text, space).iter().enumerate() {
             let label = if position == 0 { label } else { "" };
@@ -83,6 +97,9 @@ impl Block {
 
     /// Names and values below each other.
     pub(super) fn pairs(&mut self, label: &str, pairs: &[(String, String)]) {
+        for (position, (name, value)) in pairs.iter().enumerate() {
+            self.note(if position == 0 { label } else { "" }, format!("{name}: {value}"));
+        }
         let names = pairs.iter().map(|(name, _)| columns(name)).max().unwrap_or(0) + 2;
         let is_narrow = self.width < INDENT + LABEL_COLUMNS + names + VALUE_COLUMNS_MIN;
         let indent = if is_narrow { NARROW_INDENT } else { INDENT + LABEL_COLUMNS };
@@ -122,6 +139,13 @@ impl Block {
     /// An empty line.
     pub(super) fn gap(&mut self) {
         self.text.push('\n');
+    }
+
+    fn note(&mut self, label: &str, text: String) {
+        match self.lines.last_mut().filter(|_| label.is_empty()) {
+            Some(last) => last.texts.push(text),
+            None => self.lines.push(Labeled { label: label.to_owned(), texts: vec![text] }),
+        }
     }
 
     fn line_unbroken(&mut self, label: &str, text: &str) {

@@ -12,7 +12,7 @@ mod histogram;
 mod interval;
 mod latency;
 mod model;
-mod page;
+pub mod page;
 mod paths;
 mod proof;
 mod runs;
@@ -29,7 +29,7 @@ pub use format::{count, duration_us, percent, rate};
 pub use forms::{Extras, FORMS, Form, FormError, form, forms_for, run_text};
 pub use histogram::Scale;
 pub use model::{Bottleneck, Summary};
-pub use page::html;
+pub use page::{ComparisonView, html};
 pub use runs::runs_table;
 pub use scatter::{ScatterError, scatter_png};
 

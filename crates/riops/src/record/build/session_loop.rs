@@ -143,6 +143,7 @@ fn session_loop(
         sessions_fairness: fairness(&transactions_each),
         session_details: session_details(&result),
         samples: result.samples.map(Into::into),
+        latency_heatmap: result.heatmap.map(Into::into),
         series: result.series.into_iter().map(Into::into).collect(),
     })
 }

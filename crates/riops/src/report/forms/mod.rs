@@ -11,6 +11,7 @@ use crate::plan::Plan;
 
 pub use form::{Extras, Form, FormError};
 pub use text::run_text;
+pub(super) use text::{rate_verdicts, thresholds, verdict};
 
 /// All forms; the first is the default.
 pub const FORMS: [&dyn Form; 5] =

@@ -98,7 +98,7 @@ fn headline(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
 
 /// Whether the requested rate was achieved, before anything else: a result at another rate has another meaning.
 /// Of several stages, only those that did not achieve it are named.
-fn rate_verdicts(block: &mut Block, stages: &[Summary<'_>]) {
+pub(in crate::report) fn rate_verdicts(block: &mut Block, stages: &[Summary<'_>]) {
     for summary in stages {
         let stage = summary.stage;
         let achieved = stage.rate_text(summary.record.plan.schedule);
@@ -140,7 +140,7 @@ fn throughput(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
     }
 }
 
-fn verdict(block: &mut Block, record: &Record, words: &dyn Words) {
+pub(in crate::report) fn verdict(block: &mut Block, record: &Record, words: &dyn Words) {
     if record.verdict.valid {
         let interrupted = match record.status {
             Status::Interrupted => " (interrupted: shorter than planned)",
@@ -163,7 +163,7 @@ fn warnings(block: &mut Block, record: &Record) {
     }
 }
 
-fn thresholds(block: &mut Block, record: &Record) {
+pub(in crate::report) fn thresholds(block: &mut Block, record: &Record) {
     let has_rate = record.plan.schedule != Schedule::Closed;
     for found in &record.thresholds {
         let figure = match (found.found, found.threshold.metric) {

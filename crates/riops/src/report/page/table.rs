@@ -6,33 +6,72 @@ use super::super::format::{duration_us, percent, rate};
 use super::super::model::device;
 use crate::record::{LatencySummary, Record, StageRecord};
 
-/// A table of the HTML report.
-#[derive(Debug, Serialize)]
-pub(in crate::report) struct Table {
-    pub(in crate::report) title: &'static str,
-    pub(in crate::report) head: Vec<&'static str>,
+/// A table of a page.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Table {
+    /// Title.
+    pub title: String,
+    /// Titles of the columns.
+    pub head: Vec<String>,
     /// Number of text columns. They precede the numeric columns.
-    pub(in crate::report) words: usize,
-    pub(in crate::report) rows: Vec<Vec<Cell>>,
-    pub(in crate::report) note: Option<String>,
+    pub words: usize,
+    /// The rows: a cell for each column.
+    pub rows: Vec<Vec<Cell>>,
+    /// Explanation below the table.
+    pub note: Option<String>,
+}
+
+impl Table {
+    /// Returns a table whose first `words` columns are texts.
+    pub(in crate::report) fn new(
+        title: &str,
+        head: impl IntoIterator<Item = &'static str>,
+        words: usize,
+        rows: Vec<Vec<Cell>>,
+    ) -> Self {
+        let head = head.into_iter().map(str::to_owned).collect();
+        Self { title: title.to_owned(), head, words, rows, note: None }
+    }
+
+    /// Adds an explanation below the table.
+    #[must_use]
+    pub(in crate::report) fn with_note(self, note: impl Into<String>) -> Self {
+        Self { note: Some(note.into()), ..self }
+    }
 }
 
 /// A cell of a table.
-#[derive(Debug, Serialize)]
-pub(in crate::report) struct Cell {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cell {
     text: String,
     number: bool,
     /// Length of the bar behind the text, in percent.
     share: Option<u32>,
+    /// Address of a link.
+    href: Option<String>,
 }
 
 impl Cell {
-    pub(in crate::report) fn word(text: impl Into<String>) -> Self {
-        Self { text: text.into(), number: false, share: None }
+    /// Returns a cell with a text.
+    pub fn word(text: impl Into<String>) -> Self {
+        Self { text: text.into(), number: false, share: None, href: None }
     }
 
-    pub(in crate::report) fn number(text: impl Into<String>) -> Self {
-        Self { text: text.into(), number: true, share: None }
+    /// Returns a cell with a number, which is aligned to the right.
+    pub fn number(text: impl Into<String>) -> Self {
+        Self { text: text.into(), number: true, share: None, href: None }
+    }
+
+    /// Makes the text a link.
+    #[must_use]
+    pub fn with_link(self, href: impl Into<String>) -> Self {
+        Self { href: Some(href.into()), ..self }
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     pub(in crate::report) fn mb_s(value: Option<f64>) -> Self {
@@ -44,7 +83,8 @@ impl Cell {
     }
 
     /// Adds a bar of this length, 0 to 1.
-    pub(in crate::report) fn with_bar(self, share: f64) -> Self {
+    #[must_use]
+    pub fn with_bar(self, share: f64) -> Self {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 100")]
         let percent = (share.clamp(0.0, 1.0) * 100.0).round() as u32;
         Self { share: Some(percent), ..self }
@@ -69,12 +109,9 @@ pub(in crate::report) fn waits(record: &Record) -> Option<Table> {
             vec![Cell::word(stage.name.clone()), Cell::word(wait.event.clone()), share]
         })
         .collect();
-    (!rows.is_empty()).then(|| Table {
-        title: "Wait events",
-        head: vec!["stage", "event", "share of the session time"],
-        words: 2,
-        rows,
-        note: Some("CPU: active without a wait event. idle: waiting for the client.".to_owned()),
+    (!rows.is_empty()).then(|| {
+        Table::new("Wait events", ["stage", "event", "share of the session time"], 2, rows)
+            .with_note("CPU: active without a wait event. idle: waiting for the client.")
     })
 }
 
@@ -92,7 +129,7 @@ pub(in crate::report) fn loop_table<'a>(
     }
     head.extend(["read MB/s", "write MB/s", "busy"]);
     let rows = stages.map(|stage| loop_row(stage, has_response)).collect();
-    Table { title: "Stages", head, words: 1, rows, note: None }
+    Table::new("Stages", head, 1, rows)
 }
 
 /// Returns the row of one stage.

@@ -11,11 +11,12 @@ mod rows;
 use super::block::Block;
 use super::interval::interval_line;
 use super::model::Summary;
+use super::page::Figure;
 use super::page::table::{Table, stages};
 use super::sections::next::{Commands, Hint, scaling};
 use crate::plan::work::{dispatch_dataset, dispatch_work};
 use crate::plan::{DatasetPlan, Plan, WorkPlan};
-use crate::record::{Point, Record, StageRecord};
+use crate::record::{Point, Record, StageRecord, Throughput};
 
 /// How a workload is reported. Most methods have a default that suits most workloads.
 pub(super) trait Words {
@@ -46,6 +47,25 @@ pub(super) trait Words {
     /// Whether the main result counts transactions and not rows.
     fn counts_transactions(&self) -> bool {
         false
+    }
+
+    /// The rate that is the main result.
+    fn figure(&self, throughput: &Throughput) -> f64 {
+        if self.counts_transactions() {
+            throughput.transactions_per_s
+        } else {
+            throughput.rows_per_s
+        }
+    }
+
+    /// The unit of this rate.
+    fn figure_unit(&self) -> &'static str {
+        if self.counts_transactions() { "transactions/s" } else { "rows/s" }
+    }
+
+    /// The main result of a workload that has no rate.
+    fn own_figure(&self, _: &Record) -> Option<Figure> {
+        None
     }
 
     /// Whether the number of rows is of interest.

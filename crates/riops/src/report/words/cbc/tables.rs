@@ -34,32 +34,34 @@ fn steps(record: &Record) -> Option<Table> {
             Cell::share(statement.and_then(|statement| statement.process_cpu_share)),
         ]
     };
-    (!steps.is_empty()).then(|| Table {
-        title: "Steps",
-        head: vec![
-            "step",
-            "time spent",
-            "time",
-            "read MB/s",
-            "write MB/s",
-            "total MB/s",
-            "IOPS",
-            "busy",
-            "WAL MB/s",
-            "CPU",
-        ],
-        words: 2,
-        rows: steps.iter().map(row).collect(),
-        note: Some(
-            "read and write: rates of the device; CPU: of the server process that ran the step"
-                .to_owned(),
-        ),
+    (!steps.is_empty()).then(|| {
+        Table::new(
+            "Steps",
+            [
+                "step",
+                "time spent",
+                "time",
+                "read MB/s",
+                "write MB/s",
+                "total MB/s",
+                "IOPS",
+                "busy",
+                "WAL MB/s",
+                "CPU",
+            ],
+            2,
+            steps.iter().map(row).collect(),
+        )
+        .with_note(
+            "read and write: rates of the device; CPU: of the server process that ran the step",
+        )
     })
 }
 
 fn selects(record: &Record) -> Option<Table> {
     let table = loop_table(record.stages.iter().filter(|stage| stage.statement.is_none()));
-    (!table.rows.is_empty()).then_some(Table { title: "SELECTs with several sessions", ..table })
+    (!table.rows.is_empty())
+        .then_some(Table { title: "SELECTs with several sessions".to_owned(), ..table })
 }
 
 /// Returns the table of the storage validation.
@@ -81,9 +83,7 @@ fn storage(record: &Record) -> Option<Table> {
         ]
     };
     let rows: Vec<_> = validation::lines(record).iter().map(row).collect();
-    (!rows.is_empty()).then(|| Table {
-        title: "Storage validation",
-        head: vec![
+    (!rows.is_empty()).then(|| { Table::new("Storage validation", [
             "CPU",
             "RAM",
             "DB",
@@ -93,16 +93,12 @@ fn storage(record: &Record) -> Option<Table> {
             "best MB/s",
             "max MB/s",
             "% max",
-        ],
-        words: 6,
-        rows,
-        note: Some(format!(
+        ], 6, rows).with_note(format!(
             "max: {}, measured with {} on {}: sequential requests of 1 MiB, 16 in flight; target 90%",
             limit.device,
             limit.tool,
             limit.measured_at.strftime("%F")
-        )),
-    })
+        )) })
 }
 
 /// Returns the best rates of each server, script and size over several runs of `cbc`.
@@ -133,23 +129,21 @@ pub(super) fn best(records: &[Record]) -> Option<Table> {
     }
     found.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)).then(a.2.total_cmp(&b.2)));
     let runs = records.iter().filter(|record| record.plan.work.get::<CbcRun>().is_some()).count();
-    (runs > 1).then(|| Table {
-        title: "Best rates",
-        head: vec!["server", "script", "size GB", "read MB/s", "write MB/s", "R+W MB/s"],
-        words: 2,
-        rows: found
-            .into_iter()
-            .map(|(server, script, size, [read, write, both])| {
-                vec![
-                    Cell::word(server),
-                    Cell::word(script),
-                    Cell::number(size.to_string()),
-                    Cell::mb_s(Some(read)),
-                    Cell::mb_s(Some(write)),
-                    Cell::mb_s(Some(both)),
-                ]
-            })
-            .collect(),
-        note: Some("mean rate of a step, best of all runs".to_owned()),
+    let rows = found
+        .into_iter()
+        .map(|(server, script, size, [read, write, both])| {
+            vec![
+                Cell::word(server),
+                Cell::word(script),
+                Cell::number(size.to_string()),
+                Cell::mb_s(Some(read)),
+                Cell::mb_s(Some(write)),
+                Cell::mb_s(Some(both)),
+            ]
+        })
+        .collect();
+    (runs > 1).then(|| {
+        let head = ["server", "script", "size GB", "read MB/s", "write MB/s", "R+W MB/s"];
+        Table::new("Best rates", head, 2, rows).with_note("mean rate of a step, best of all runs")
     })
 }

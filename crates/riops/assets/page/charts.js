@@ -1,0 +1,185 @@
+// Draws the charts of a page with uPlot. A chart is the JSON of `report::page::Plot`, in a script element of type
+// application/json whose id is in `data-chart`. `riops.draw` and `riops.update` are for pages with live data.
+"use strict";
+const riops = (() => {
+  const HEIGHT = 230;
+  const drawn = new Set();
+  const color = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const seriesColor = number => color(`--series-${number % 8 + 1}`);
+  const font = () => "12px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
+
+  const digits = (value, most = 3) => value.toLocaleString("en", { maximumSignificantDigits: most });
+  const whole = value => Math.abs(value) >= 100 ? Math.round(value).toLocaleString("en") : digits(value);
+  const scaled = (value, steps) => {
+    const [size, unit] = steps.find(([size]) => Math.abs(value) >= size * 0.9995) || steps.at(-1);
+    return `${digits(value / size)} ${unit}`;
+  };
+  const FORMATS = {
+    count: whole,
+    per_second: whole,
+    seconds: value => `${digits(value, 5)} s`,
+    duration_us: value => value === 0 ? "0" : scaled(value, [[1e6, "s"], [1e3, "ms"], [1, "µs"]]),
+    percent: value => `${digits(value)}%`,
+    mb_s: value => `${digits(value)} MB/s`,
+    mb: value => `${digits(value)} MB`,
+    // The position of a percentile: the number of nines.
+    nines: value => value === 0 ? "0%" : `${+(100 * (1 - 10 ** -value)).toPrecision(Math.max(2, Math.ceil(value) + 1))}%`,
+  };
+  const ticks = (value, unit) => {
+    if (value == null) return "";
+    if ((unit === "per_second" || unit === "count") && Math.abs(value) >= 1e4) return scaled(value, [[1e9, "G"], [1e6, "M"], [1e3, "k"]]).replace(" ", "");
+    if (unit === "mb_s" || unit === "mb" || unit === "seconds") return digits(value, 5);
+    return FORMATS[unit](value);
+  };
+  const text = (value, unit) => value == null ? "–" : FORMATS[unit](value);
+
+  const yRange = axis => (plot, low, high) => {
+    if (axis.range) return axis.range;
+    if (axis.scale === "log") {
+      if (low == null) return [1, 10];
+      return [Math.max(low, 1e-3) / 1.3, Math.max(high, 1e-3) * 1.3];
+    }
+    return [0, Math.max(high || 0, 1e-3) * 1.08];
+  };
+  // The whole range at first and after a double click, and the selected one after a drag.
+  const xRange = (chart, xs) => (plot, low, high) => {
+    const all = chart.x.range || [0, xs.length ? xs.at(-1) : 1];
+    return low == null || (low === xs[0] && high === xs.at(-1)) ? all : [low, high];
+  };
+
+  const axis = (side, description, extra) => ({
+    stroke: () => color("--axis"), font: font(), labelFont: font(), grid: { stroke: () => color("--grid"), width: 1 },
+    ticks: { show: false }, border: { show: side === "x", stroke: () => color("--line"), width: 1 },
+    values: (plot, splits) => splits.map(value => ticks(value, description.unit)), ...extra,
+  });
+
+  // The starts of the stages: a dashed line, and the name where there is room for it.
+  const marks = chart => plot => {
+    const { ctx, bbox } = plot, ratio = devicePixelRatio;
+    ctx.save();
+    ctx.strokeStyle = color("--axis"); ctx.fillStyle = color("--axis"); ctx.globalAlpha = 0.8;
+    ctx.setLineDash([3 * ratio, 3 * ratio]); ctx.lineWidth = ratio; ctx.textAlign = "left";
+    ctx.font = `${11 * ratio}px system-ui`;
+    let free = -Infinity;
+    for (const mark of chart.marks || []) {
+      const x = plot.valToPos(mark.t_s, "x", true);
+      if (x < bbox.left - 1 || x > bbox.left + bbox.width) continue;
+      ctx.beginPath(); ctx.moveTo(x, bbox.top); ctx.lineTo(x, bbox.top + bbox.height); ctx.stroke();
+      const width = ctx.measureText(mark.label).width;
+      if (x >= free && x + width < bbox.left + bbox.width) {
+        ctx.fillText(mark.label, x + 4 * ratio, bbox.top + 11 * ratio);
+        free = x + width + 10 * ratio;
+      }
+    }
+    ctx.restore();
+  };
+
+  const mix = (from, to, share) => from.map((part, at) => Math.round(part + (to[at] - part) * share));
+  const rgb = text => [1, 3, 5].map(at => parseInt(text.slice(at, at + 2), 16));
+  const heat = () => {
+    const stops = [0, 1, 2, 3, 4].map(number => rgb(color(`--heat-${number}`)));
+    return share => {
+      const at = Math.min(Math.max(share, 0), 1) * 4, from = Math.min(Math.floor(at), 3);
+      return `rgb(${mix(stops[from], stops[from + 1], at - from).join()})`;
+    };
+  };
+  const cells = chart => plot => {
+    const { ctx, bbox } = plot, shade = heat(), most = Math.max(2, ...chart.cells.map(cell => cell[2]));
+    ctx.save(); ctx.beginPath(); ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height); ctx.clip();
+    for (const [slot, bucket, count] of chart.cells) {
+      const left = plot.valToPos(chart.slots[slot], "x", true), right = plot.valToPos(chart.slots[slot + 1], "x", true);
+      const top = plot.valToPos(chart.bounds[bucket + 1], "y", true), bottom = plot.valToPos(chart.bounds[bucket], "y", true);
+      ctx.fillStyle = shade(Math.log(count + 1) / Math.log(most + 1));
+      ctx.fillRect(Math.floor(left), Math.floor(top), Math.ceil(right) - Math.floor(left), Math.ceil(bottom) - Math.floor(top));
+    }
+    ctx.restore();
+  };
+  const dots = chart => plot => {
+    const { ctx, bbox } = plot, size = (chart.points.length > 4000 ? 2 : 3) * devicePixelRatio;
+    const colors = Array.from({ length: 8 }, (_, number) => seriesColor(number));
+    ctx.save(); ctx.beginPath(); ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height); ctx.clip();
+    ctx.globalAlpha = chart.points.length > 4000 ? 0.55 : 0.8;
+    for (const [t, latency, session] of chart.points) {
+      ctx.fillStyle = colors[session % 8];
+      ctx.fillRect(plot.valToPos(t, "x", true) - size / 2, plot.valToPos(latency, "y", true) - size / 2, size, size);
+    }
+    ctx.restore();
+  };
+
+  // The data that uPlot sees: the lines, or only the corners of a chart that a hook draws.
+  const data = chart => {
+    if (chart.kind === "lines") return [chart.xs, ...chart.series.map(one => one.values)];
+    if (chart.kind === "heatmap") return [chart.slots, chart.slots.map(() => null)];
+    return [chart.x.range, [null, null]];
+  };
+  const series = chart => {
+    const lines = chart.kind === "lines" ? chart.series : [];
+    const x = { label: chart.x.label, value: (plot, value) => text(value, chart.x.unit) };
+    if (!lines.length) return [x, { show: false }];
+    return [x, ...lines.map((one, number) => ({
+      label: one.label, stroke: () => seriesColor(number), width: 1.5, dash: number >= 8 ? [6, 4] : undefined,
+      spanGaps: false, points: { show: chart.xs.length <= 40, size: 4, fill: () => seriesColor(number) },
+      value: (plot, value) => text(value, chart.y.unit),
+    }))];
+  };
+
+  function options(chart, place) {
+    const hooks = [];
+    if (chart.kind === "heatmap") hooks.push(cells(chart));
+    if (chart.kind === "dots") hooks.push(dots(chart));
+    hooks.push(marks(chart));
+    const xs = data(chart)[0];
+    const x = axis("x", chart.x, { label: chart.x.label, labelSize: 18, labelGap: 0, size: 26, gap: 4, space: 56 });
+    if (chart.x.scale === "nines") {
+      x.splits = (plot, at, low, high) => Array.from({ length: Math.floor(high) + 1 }, (_, nines) => nines);
+    }
+    return {
+      width: Math.max(place.clientWidth, 200), height: HEIGHT, series: series(chart), hooks: { draw: hooks },
+      scales: {
+        x: { time: false, range: xRange(chart, xs) },
+        y: { distr: chart.y.scale === "log" ? 3 : 1, range: yRange(chart.y) },
+      },
+      axes: [x, axis("y", chart.y, {
+        label: chart.y.label, labelSize: 18, labelGap: 0, gap: 4, space: 28,
+        size: (plot, values) => Math.max(34, ...(values || []).map(value => 8 + 7 * (value || "").length)),
+      })],
+      legend: { show: chart.kind === "lines" },
+      cursor: { drag: { x: true, y: false }, y: false, points: { size: 6 }, sync: chart.sync ? { key: chart.sync } : undefined },
+    };
+  }
+
+  function draw(place, chart) {
+    const plot = new uPlot(options(chart, place), data(chart), place);
+    plot.riops = { place, chart };
+    drawn.add(plot);
+    place.addEventListener("keydown", event => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!step || chart.kind !== "lines" || !chart.xs.length) return;
+      event.preventDefault();
+      const now = plot.cursor.idx == null ? (step > 0 ? -1 : chart.xs.length) : plot.cursor.idx;
+      const index = Math.min(Math.max(now + step, 0), chart.xs.length - 1);
+      plot.setCursor({ left: plot.valToPos(chart.xs[index], "x"), top: 10 });
+    });
+    return plot;
+  }
+  function update(plot, chart) {
+    Object.assign(plot.riops.chart, chart);
+    plot.setData(data(plot.riops.chart));
+  }
+  const resize = width => drawn.forEach(plot => plot.setSize({ width: Math.max(width || plot.riops.place.clientWidth, 200), height: HEIGHT }));
+  const repaint = () => drawn.forEach(plot => plot.redraw(false, true));
+
+  function start() {
+    for (const place of document.querySelectorAll("[data-chart]")) {
+      draw(place, JSON.parse(document.getElementById(place.dataset.chart).textContent));
+    }
+    let waiting = 0;
+    addEventListener("resize", () => { cancelAnimationFrame(waiting); waiting = requestAnimationFrame(() => resize()); });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+    // On paper, charts are light and half as wide as the page.
+    addEventListener("beforeprint", () => { document.documentElement.classList.add("paper"); resize(330); });
+    addEventListener("afterprint", () => { document.documentElement.classList.remove("paper"); resize(); });
+  }
+  if (document.readyState === "loading") addEventListener("DOMContentLoaded", start); else start();
+  return { draw, update, color, text };
+})();

@@ -1,0 +1,143 @@
+//! Latency over time, coarse enough to be stored: the number of latencies in each time slot and latency class.
+//!
+//! Its size is bounded: [`SLOTS_MAX`] slots of a few dozen classes. When they are full, each two slots become one of
+//! twice the length. Written when an interval is complete, never in the loop of a worker.
+
+use super::histogram::Histogram;
+
+/// Maximum number of time slots: about as many as a chart shows side by side.
+const SLOTS_MAX: usize = 240;
+
+/// Latency classes per decade. Their bounds are powers of 10^(1/10), so that each is 26 % longer than the previous
+/// one.
+pub const CLASSES_PER_DECADE: u32 = 10;
+
+/// Counts of one time slot.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HeatmapSlot {
+    /// Number of the first class that is not empty. Class k starts at 10^(k/10) microseconds.
+    pub first_class: i32,
+    /// Number of latencies in this class and the following ones.
+    pub counts: Vec<u64>,
+}
+
+impl HeatmapSlot {
+    fn add(&mut self, class: i32, count: u64) {
+        if self.counts.is_empty() {
+            self.first_class = class;
+        }
+        if class < self.first_class {
+            let missing = self.first_class.abs_diff(class) as usize;
+            self.counts.splice(0..0, std::iter::repeat_n(0, missing));
+            self.first_class = class;
+        }
+        let position = class.abs_diff(self.first_class) as usize;
+        if self.counts.len() <= position {
+            self.counts.resize(position + 1, 0);
+        }
+        if let Some(sum) = self.counts.get_mut(position) {
+            *sum += count;
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        for (class, &count) in (other.first_class..).zip(&other.counts) {
+            if count > 0 {
+                self.add(class, count);
+            }
+        }
+    }
+}
+
+/// Counts of latencies by time slot and class.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Heatmap {
+    /// Length of a slot, in seconds.
+    pub slot_s: f64,
+    /// The slots, from the start of the measurement on.
+    pub slots: Vec<HeatmapSlot>,
+    /// Intervals in a slot: a power of two.
+    intervals: usize,
+}
+
+impl Heatmap {
+    /// Creates an empty heatmap over intervals of `interval_s` seconds.
+    #[must_use]
+    pub fn new(interval_s: f64) -> Self {
+        Self { slot_s: interval_s, slots: Vec::new(), intervals: 1 }
+    }
+
+    /// Adds the latencies of an interval, counted from 0.
+    pub fn add(&mut self, interval: usize, latencies: &Histogram) {
+        while interval / self.intervals >= SLOTS_MAX {
+            self.halve();
+        }
+        let slot = interval / self.intervals;
+        if self.slots.len() <= slot {
+            self.slots.resize_with(slot + 1, HeatmapSlot::default);
+        }
+        if let Some(slot) = self.slots.get_mut(slot) {
+            for (latency, count) in latencies.recorded() {
+                slot.add(class_of(latency.as_micros()), count);
+            }
+        }
+    }
+
+    /// Combines each two slots.
+    fn halve(&mut self) {
+        let pairs = self.slots.chunks(2).map(|pair| {
+            let mut sum = HeatmapSlot::default();
+            pair.iter().for_each(|slot| sum.merge(slot));
+            sum
+        });
+        self.slots = pairs.collect();
+        self.slot_s *= 2.0;
+        self.intervals *= 2;
+    }
+}
+
+/// Returns the class of a latency in microseconds.
+fn class_of(latency_us: f64) -> i32 {
+    #[expect(clippy::cast_possible_truncation, reason = "latencies from 1 ns to one hour")]
+    let class = (latency_us.log10() * f64::from(CLASSES_PER_DECADE)).floor() as i32;
+    class
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Nanos;
+
+    fn latencies(us: &[u64]) -> Histogram {
+        let mut histogram = Histogram::for_interval().unwrap();
+        us.iter().for_each(|us| histogram.record(Nanos(us * 1_000)));
+        histogram
+    }
+
+    fn total(heatmap: &Heatmap) -> u64 {
+        heatmap.slots.iter().flat_map(|slot| &slot.counts).sum()
+    }
+
+    #[test]
+    fn counts_each_latency_in_its_class() {
+        let mut heatmap = Heatmap::new(1.0);
+        heatmap.add(0, &latencies(&[150, 150, 1_100]));
+        heatmap.add(2, &latencies(&[110, 11]));
+        let slot = |first_class, counts: &[u64]| HeatmapSlot { first_class, counts: counts.into() };
+        let first = slot(21, &[2, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        let third = slot(10, &[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(heatmap.slots, [first, HeatmapSlot::default(), third]);
+    }
+
+    #[test]
+    fn a_long_run_gets_longer_slots_and_loses_no_count() {
+        let mut heatmap = Heatmap::new(0.5);
+        for interval in 0..2_000 {
+            heatmap.add(interval, &latencies(&[interval as u64 + 1, 50]));
+        }
+        assert_eq!((heatmap.slot_s, heatmap.slots.len()), (8.0, 125));
+        assert_eq!(total(&heatmap), 4_000);
+        let of_slots = heatmap.slots.iter().map(|slot| slot.counts.iter().sum::<u64>());
+        assert!(of_slots.into_iter().all(|count| count == 32));
+    }
+}

@@ -1,0 +1,228 @@
+//! The first screen of the page of a run: the main figure, the latency, the bottleneck and the validity, in the
+//! words of the terminal; then what ran, where.
+
+use super::view::{Badge, Fact, Figure, Group, RunView, Tile, facts};
+use crate::record::{Record, Status};
+use crate::report::format::{bytes_text, duration_us, number_of, rate};
+use crate::report::forms::{rate_verdicts, thresholds, verdict};
+use crate::report::model::{Summary, cpu_text};
+use crate::report::sections::bottleneck::bottleneck;
+use crate::report::sections::condition::condition;
+use crate::report::sections::failures::schedule;
+use crate::report::sections::mix::{few_transactions, mix};
+use crate::report::sections::steadiness::steadiness;
+use crate::report::words::{self, Words};
+
+/// Returns the first screen of a run; its sections are added by the caller.
+pub(super) fn view(record: &Record, id: &str, number: Option<usize>) -> RunView {
+    let words = words::of(&record.plan.work);
+    RunView {
+        id: id.to_owned(),
+        number,
+        title: title(record, number),
+        badge: badge(record),
+        target: Summary::of(record).map(|summary| summary.target()).unwrap_or_default(),
+        setup: setup(record),
+        figure: figure(record, words),
+        tiles: tiles(record),
+        verdict: verdict_facts(record, words),
+        sections: Vec::new(),
+    }
+}
+
+/// Returns the title of a run.
+pub(super) fn title(record: &Record, number: Option<usize>) -> String {
+    let number = number.map_or_else(String::new, |number| format!("Run {number}: "));
+    match &record.label {
+        Some(label) => format!("{number}{} · {label}", record.workload),
+        None => format!("{number}{}", record.workload),
+    }
+}
+
+fn badge(record: &Record) -> Badge {
+    let (text, tone) = match (record.verdict.valid, record.status) {
+        (true, Status::Done) if record.verdict.warnings.is_empty() => ("valid", "good"),
+        (true, Status::Done) => ("valid, with warnings", "warn"),
+        (true, Status::Interrupted) => ("valid, interrupted", "warn"),
+        (true, Status::Failed) => ("failed", "bad"),
+        (false, Status::Done) => ("not valid", "bad"),
+        (false, Status::Failed) => ("not valid, failed", "bad"),
+        (false, Status::Interrupted) => ("not valid, interrupted", "bad"),
+    };
+    Badge { text: text.to_owned(), tone }
+}
+
+/// Work, sessions and time in a line.
+fn setup(record: &Record) -> String {
+    let words = words::of(&record.plan.work);
+    let setup = Summary::of(record).and_then(|summary| words.setup(&summary));
+    let parts = [
+        setup,
+        Some(record.started_at.strftime("%F %T UTC").to_string()),
+        Some(record.id.to_string()),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// Returns the main figure: that of the best stage, if there are several.
+pub(super) fn figure(record: &Record, words: &dyn Words) -> Figure {
+    if let Some(figure) = words.own_figure(record) {
+        return figure;
+    }
+    let stages = Summary::of_each(record);
+    let value = |summary: &Summary<'_>| words.figure(&summary.stage.throughput);
+    let best = stages.iter().max_by(|a, b| value(a).total_cmp(&value(b)));
+    let Some(best) = best else {
+        return Figure {
+            label: words.headline().to_owned(),
+            value: "–".to_owned(),
+            unit: String::new(),
+            detail: "nothing was measured".to_owned(),
+        };
+    };
+    Figure {
+        label: words.headline().to_owned(),
+        value: rate(value(best)),
+        unit: words.figure_unit().to_owned(),
+        detail: detail(best, words, stages.len()),
+    }
+}
+
+fn detail(summary: &Summary<'_>, words: &dyn Words, stages: usize) -> String {
+    if stages > 1 {
+        return format!("{}: the best of {stages} stages", summary.stage.name);
+    }
+    let stage = summary.stage;
+    let mut parts = Vec::new();
+    if words.has_rows() && words.counts_transactions() {
+        parts.push(format!("{} rows/s", rate(stage.throughput.rows_per_s)));
+    } else if words.has_rows() {
+        parts.push(format!("{} transactions/s", rate(stage.throughput.transactions_per_s)));
+    }
+    parts.push(number_of(stage.transactions, "transaction"));
+    if words.has_rows() {
+        parts.push(number_of(stage.rows, "row"));
+    }
+    parts.push(match summary.errors() {
+        0 => "no errors".to_owned(),
+        errors => number_of(errors, "error"),
+    });
+    parts.join(" · ")
+}
+
+/// The latency of a run with one stage.
+fn tiles(record: &Record) -> Vec<Tile> {
+    let [stage] = record.stages.as_slice() else {
+        return Vec::new();
+    };
+    let each = &stage.session_loop;
+    let Some(latency) = each.response_us.as_ref().or(each.service_us.as_ref()) else {
+        return Vec::new();
+    };
+    let kind = if each.response_us.is_some() { "response " } else { "" };
+    let figures = [
+        ("p50", latency.p50),
+        ("p90", latency.p90),
+        ("p99", latency.p99),
+        ("p99.9", latency.p999),
+        ("max", latency.max),
+    ];
+    let tile =
+        |(name, us)| Tile { label: format!("{kind}{name}"), value: duration_us(us), note: None };
+    figures.into_iter().map(tile).collect()
+}
+
+fn verdict_facts(record: &Record, words: &dyn Words) -> Vec<Fact> {
+    let stages = Summary::of_each(record);
+    let mut found = facts(|block| {
+        rate_verdicts(block, &stages);
+        if let [summary] = stages.as_slice() {
+            schedule(block, summary.stage);
+            bottleneck(block, summary);
+        }
+        few_transactions(block, record);
+        steadiness(block, record, words);
+        verdict(block, record, words);
+        thresholds(block, record);
+    });
+    for fact in &mut found {
+        let text = fact.texts.first().map_or("", String::as_str);
+        fact.tone = match fact.label.as_str() {
+            "valid" if record.verdict.valid => Some("good"),
+            "valid" => Some("bad"),
+            "NOT steady" | "warning" | "DISTURBED" | "percentiles" | "backlog" => Some("warn"),
+            "threshold" if text.starts_with("BREACHED") => Some("bad"),
+            "rate" if text.contains("NOT reached") => Some("bad"),
+            _ => None,
+        };
+    }
+    found
+}
+
+/// Returns what ran, on which server, on which machine.
+pub(super) fn environment(record: &Record) -> Vec<Group> {
+    [what(record), server(record), machine(record)].into_iter().flatten().collect()
+}
+
+fn what(record: &Record) -> Option<Group> {
+    let words = words::of(&record.plan.work);
+    let summary = Summary::of(record);
+    let written = facts(|block| {
+        block.line("workload", &words.work());
+        if let Some(summary) = &summary {
+            for line in [words.setup(summary), summary.drive()].into_iter().flatten() {
+                block.line("", &line);
+            }
+        }
+        if let Some(dataset) = &record.target.dataset {
+            block.line("dataset", &words::of_dataset(&dataset.parameters).text());
+        }
+        if let Some(summary) = &summary {
+            condition(block, summary);
+        }
+        mix(block, record);
+        if let Some(label) = &record.label {
+            block.line("label", label);
+        }
+        if !record.tags.is_empty() {
+            let tags = record.tags.iter().map(|(name, value)| format!("{name}={value}"));
+            block.line("tags", &tags.collect::<Vec<_>>().join(", "));
+        }
+        block.line("seed", &record.plan.seed.to_string());
+    });
+    Group::of("Run", written)
+}
+
+fn server(record: &Record) -> Option<Group> {
+    let target = &record.target;
+    let settings = target.settings.iter().map(|(name, value)| format!("{name} = {value}"));
+    let facts = [
+        Fact::of("server", format!("{} {}", target.flavor, target.server_version)),
+        Fact::of("database", target.database.clone()),
+        Fact::of("address", target.address.clone()),
+        Fact::of("encryption", target.encryption.clone().unwrap_or_default()),
+        Fact::of("pooler", target.pooler.clone().unwrap_or_default()),
+        Fact::of("settings", settings.collect::<Vec<_>>().join(" · ")),
+    ];
+    Group::of("Server", facts.into_iter().flatten().collect())
+}
+
+fn machine(record: &Record) -> Option<Group> {
+    let client = &record.client;
+    let machine = &client.machine;
+    let shared = if client.shares_machine_with_server {
+        "client and server share this machine"
+    } else {
+        "the server is on another machine"
+    };
+    let facts = [
+        Fact::of("host", machine.host.clone()),
+        Fact::of("CPU", cpu_text(record)),
+        Fact::of("memory", bytes_text(machine.memory_bytes)),
+        Fact::of("kernel", machine.kernel.clone()),
+        Fact::of("virtual", machine.virtualization.clone().unwrap_or_default()),
+        Fact::of("governor", machine.cpu_governor.clone().unwrap_or_default()),
+        Fact::of("client", format!("riops {}; {shared}", client.riops_version)),
+    ];
+    Group::of("Client machine", facts.into_iter().flatten().collect())
+}
