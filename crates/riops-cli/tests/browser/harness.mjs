@@ -5,7 +5,7 @@ import { mkdirSync } from "node:fs";
 import path from "node:path";
 
 const FOLDER = process.env.RIOPS_BROWSER_DIR;
-const require = createRequire(path.join(FOLDER, "package.json"));
+const require = createRequire(path.join(FOLDER, "node_modules"));
 const { chromium } = require("playwright-core");
 const AXE = require("axe-core").source;
 const SCREENSHOTS = path.join(FOLDER, "screenshots");
@@ -126,7 +126,8 @@ export async function checkCharts(page, fail, expected) {
     return [...document.querySelectorAll("[data-chart]")].map(place => {
       const canvas = place.querySelector("canvas");
       const name = place.dataset.chart;
-      if (!canvas || canvas.width === 0 || canvas.height === 0) return { name, drawn: 0, contrast: 1 };
+      const text = place.getAttribute("aria-label") || "";
+      if (!canvas || canvas.width === 0 || canvas.height === 0) return { name, text, drawn: 0, contrast: 1 };
       const below = background(canvas);
       const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
       const colors = new Map();
@@ -144,11 +145,12 @@ export async function checkCharts(page, fail, expected) {
         if (found > 1.05) drawn += count;
         best = Math.max(best, found);
       }
-      return { name, drawn: drawn / (data.length / 4), contrast: best };
+      return { name, text, drawn: drawn / (data.length / 4), contrast: best };
     });
   });
   if (charts.length < expected) fail(`${charts.length} charts, expected at least ${expected}`);
   for (const chart of charts) {
+    if (chart.text.length < 10) fail(`chart ${chart.name} has no text alternative: "${chart.text}"`);
     // Axes alone are about 1% of the pixels.
     if (chart.drawn < 0.002) fail(`chart ${chart.name} is blank (${(chart.drawn * 100).toFixed(2)}% of its pixels)`);
     else if (chart.contrast < CONTRAST_MIN) fail(`chart ${chart.name} has a contrast of ${chart.contrast.toFixed(1)}`);

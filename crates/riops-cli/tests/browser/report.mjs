@@ -74,7 +74,7 @@ export async function selfTest(browser, { address }, failures) {
   await page.context().close();
   for (const text of [
     "request to http://192.0.2.1/", "console error", "exception: thrown", "px wide", "charts, expected at least 3",
-    "chart blank is blank", "chart faint has a contrast", "axe image-alt", "axe color-contrast",
+    "chart blank is blank", "no text alternative", "chart faint has a contrast", "axe image-alt", "axe color-contrast",
     "reaches no link to the content", "not reached with Tab", "is not visible",
   ]) {
     if (!found.some(each => each.includes(text))) failures.push(`the defect "${text}" was not found in:\n${found.join("\n")}`);

@@ -39,9 +39,8 @@ fn write(name: &str, folder: &Path, store: &Path, records: &[Record]) -> Page {
     report.args(records.iter().map(|record| record.id.to_string()));
     report.arg("--file").arg(&file).env("RIOPS_STORE", store);
     CommandOutput::of(&mut report).expect(0);
-    let has_series = |record: &Record| {
-        record.stages.iter().any(|stage| stage.session_loop.series.len() > 1)
-    };
+    let has_series =
+        |record: &Record| record.stages.iter().any(|stage| stage.session_loop.series.len() > 1);
     let charts = records.iter().filter(|record| has_series(record)).count();
     let texts: Vec<_> = records.iter().map(|record| record.workload.clone()).collect();
     let address = format!("file://{}", file.display());
