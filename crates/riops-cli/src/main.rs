@@ -9,14 +9,17 @@ mod given;
 #[cfg(test)]
 mod help_tests;
 mod hints;
+mod live;
 mod options;
 mod password;
 mod scan;
 mod screen;
 mod settings;
 mod short_help;
+mod stored;
 mod sysbench_env;
 mod target;
+mod tee;
 mod title;
 mod ui;
 

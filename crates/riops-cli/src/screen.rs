@@ -80,7 +80,7 @@ impl Observer for Screen<'_> {
         self.ui.notice(&report::prepared_text(prepared));
     }
 
-    fn stage(&mut self, plan: &Plan) {
+    fn stage(&mut self, _: &str, plan: &Plan) {
         self.run = Some(RunProgress::new(self.ui, plan));
     }
 

@@ -79,6 +79,11 @@ pub(crate) fn error(text: &str) {
     message(&format!("riops: {text}"));
 }
 
+/// Prints a line for programs to standard error, also with --quiet.
+pub(crate) fn json_line(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
 /// Prints an error of clap, which breaks its lines itself.
 pub(crate) fn error_of_clap(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
@@ -89,12 +94,20 @@ pub(crate) fn error_of_clap(text: &str) {
 pub(crate) struct Ui {
     quiet: bool,
     terminal: bool,
+    /// Whether the intervals of a run are shown.
+    intervals: bool,
     given: &'static Given,
 }
 
 impl Ui {
     pub(crate) fn new(quiet: bool, given: &'static Given) -> Self {
-        Self { quiet, terminal: std::io::stderr().is_terminal() && !quiet, given }
+        let terminal = std::io::stderr().is_terminal() && !quiet;
+        Self { quiet, terminal, intervals: true, given }
+    }
+
+    /// The same without bars and interval lines, whose place `--interval-json` takes.
+    pub(crate) fn without_intervals(self) -> Self {
+        Self { terminal: false, intervals: false, ..self }
     }
 
     /// The options that commands in messages repeat.
@@ -277,7 +290,9 @@ impl StepProgress {
 
     /// Shows the progress.
     pub(crate) fn show(&self, point: &ProbePoint) {
-        let (phase, share) = self.share(point);
+        let share = point.share_done(self.growth);
+        let phase =
+            point.progress.as_ref().map(|progress| progress.phase.clone()).unwrap_or_default();
         let Ok(mut state) = self.state.lock() else {
             return;
         };
@@ -312,20 +327,6 @@ impl StepProgress {
             state.printed = Instant::now();
             parts.insert(1, (0, format!("{:.0} s", point.t_s)));
             self.ui.notice(&report::fit(&parts, usize::MAX));
-        }
-    }
-
-    /// The current phase, and the share of it that is done.
-    fn share(&self, point: &ProbePoint) -> (String, Option<f64>) {
-        let of = |done: u64, total: u64| {
-            (total > 0).then(|| (done as f64 / total as f64).clamp(0.0, 1.0))
-        };
-        match (&point.progress, self.growth, point.database_bytes) {
-            (Some(progress), ..) => (progress.phase.clone(), of(progress.done, progress.total)),
-            (None, Some((before, growth)), Some(now)) => {
-                (String::new(), of(now.saturating_sub(before), growth))
-            }
-            _ => (String::new(), None),
         }
     }
 
@@ -387,6 +388,9 @@ impl RunProgress {
 
     pub(crate) fn point(&mut self, point: &Point) {
         let interval = point.clone().into();
+        if !self.ui.intervals {
+            return;
+        }
         if !self.ui.terminal {
             return self.ui.notice(&report::interval_line(&interval, &self.plan));
         }

@@ -1,8 +1,8 @@
 //! riops measures PostgreSQL-compatible databases.
 //!
 //! Data flows in one direction: each module uses only the modules above it.
-//! The library never prints and never exits. `plan`, `metrics`, `workload`, `record` and `report` are
-//! pure.
+//! The library never prints and never exits. `plan`, `metrics`, `workload`, `record`, `stats` and
+//! `report` are pure.
 
 pub mod units;
 
@@ -28,4 +28,8 @@ pub mod run;
 
 pub mod store;
 
+pub mod stats;
+
 pub mod report;
+
+pub mod serve;

@@ -1,6 +1,7 @@
 //! The command line as typed. Options that are not given stay `None`, because the plan owns the defaults.
 
 mod cbc;
+mod live;
 mod load;
 mod oltp;
 mod parsers;
@@ -19,6 +20,7 @@ use riops::units::{Size, Span};
 
 use crate::failure::ErrorForm;
 
+pub(crate) use live::LiveOptions;
 pub(crate) use load::GenerateCsv;
 pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload};
 pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload};

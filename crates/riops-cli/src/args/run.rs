@@ -12,6 +12,7 @@ use riops::plan::{
 use riops::report::{self, Scale};
 use riops::units::{Count, Span};
 
+use super::live::LiveOptions;
 use super::parsers::{choice, or_default, or_named, parse_pair, parse_png, parse_time_with_unit};
 use super::shared::random_seed;
 use super::target::{StoreOptions, TargetOptions};
@@ -194,6 +195,8 @@ pub(crate) struct ResultOptions {
     pub(crate) dump_plan: bool,
     #[command(flatten)]
     pub(crate) output: RunOutputOptions,
+    #[command(flatten)]
+    pub(crate) live: LiveOptions,
 }
 
 /// The nodes of a cluster

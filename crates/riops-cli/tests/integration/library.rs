@@ -44,7 +44,7 @@ impl Observer for Recorder {
         self.prepared += 1;
     }
 
-    fn stage(&mut self, _: &Plan) {
+    fn stage(&mut self, _: &str, _: &Plan) {
         self.stages += 1;
         if let Some(on_stage) = &self.on_stage {
             on_stage(self.stages);

@@ -228,7 +228,7 @@ impl Observer for Impatient {
         }
     }
     fn prepared(&mut self, _: &riops::dataset::prepare::Prepared) {}
-    fn stage(&mut self, _: &Plan) {}
+    fn stage(&mut self, _: &str, _: &Plan) {}
     fn complete(&mut self, _: &Record) {}
 }
 

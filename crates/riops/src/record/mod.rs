@@ -19,6 +19,7 @@ mod device;
 mod heatmap;
 mod io;
 mod latency;
+mod live;
 mod machine;
 mod mix;
 mod neighbors;
@@ -52,6 +53,12 @@ pub use device::{DeviceUse, Disk, DiskLimit, DiskRate, DiskUse, Storage};
 pub use heatmap::{HeatmapRecord, HeatmapSlot};
 pub use io::{IoRecord, Sources};
 pub use latency::LatencySummary;
+#[cfg(test)]
+pub(crate) use live::example_live_run;
+pub use live::{
+    LIVE_POINTS_MAX, LIVE_VERSION, LiveEvent, LivePhase, LivePoint, LiveRun, LiveStage, LiveStart,
+    LiveTotals,
+};
 pub use machine::{MachineFacts, Memory, Pressure, ReadBytes};
 pub use mix::MixRecord;
 pub use neighbors::{NeighborProcess, Neighbors};

@@ -10,7 +10,7 @@ use crate::host::{Interrupt, machine};
 use crate::plan::Plan;
 use crate::probe::locations::{Devices, Locations};
 use crate::probe::topology::Topology;
-use crate::record::{DatasetRecord, RunContext};
+use crate::record::{DatasetRecord, LiveStart, RunContext};
 use crate::server::{Connection, Flavor, Nodes, Server};
 use crate::workload::access::Access;
 
@@ -52,6 +52,14 @@ impl<'a> ActiveRun<'a> {
         }
         let mut control = Connection::open(&server.conninfo, interrupt)?;
         let environment = Environment::read(plan, &server, &mut control, interrupt, observer)?;
+        observer.started(&LiveStart {
+            id,
+            started_at,
+            server: &environment.server_text(&server),
+            host: environment.client_host(),
+            pid: std::process::id(),
+            plan,
+        });
         let nodes = environment.nodes(plan, &server, &mut control, interrupt, observer)?;
         Ok(Self {
             plan: plan.clone(),

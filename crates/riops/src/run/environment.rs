@@ -96,6 +96,22 @@ impl Environment {
         Ok(found.nodes)
     }
 
+    /// Returns flavor, version and database of the server in one line.
+    pub(super) fn server_text(&self, server: &Server) -> String {
+        let (facts, conninfo) = (&self.facts, &server.conninfo);
+        let place = if server.embedded {
+            "embedded".to_owned()
+        } else {
+            format!("{} on {}", conninfo.database, conninfo.address())
+        };
+        format!("{} {} ({place})", facts.flavor, facts.version)
+    }
+
+    /// Returns the name of the client machine.
+    pub(super) fn client_host(&self) -> &str {
+        &self.client.host
+    }
+
     /// Returns the client for the record.
     pub(super) fn client_record(&self, plan: &Plan) -> ClientRecord {
         ClientRecord {

@@ -5,13 +5,16 @@ use std::sync::Arc;
 use crate::dataset::prepare::{Prepared, Progress};
 use crate::plan::Plan;
 use crate::probe::sampler::OnPoint;
-use crate::record::{DiskLimit, Record};
+use crate::record::{DiskLimit, LiveStart, Record};
 
 /// Callback for the progress of a preparation, called from several threads.
 pub type OnLoaded = Arc<dyn Fn(Progress) + Send + Sync>;
 
 /// Receives the events of a run. All methods have defaults that do nothing.
 pub trait Observer: crate::engine::Observer {
+    /// Called when the server is connected, before anything is prepared or measured.
+    fn started(&mut self, _start: &LiveStart<'_>) {}
+
     /// Receives a notice or warning for the user.
     fn notice(&mut self, _text: &str) {}
 
@@ -28,8 +31,8 @@ pub trait Observer: crate::engine::Observer {
     /// Called after a dataset was prepared.
     fn prepared(&mut self, _prepared: &Prepared) {}
 
-    /// Called before a stage whose sessions repeat transactions according to `plan`.
-    fn stage(&mut self, _plan: &Plan) {}
+    /// Called before the stage with this name, whose sessions repeat transactions according to `plan`.
+    fn stage(&mut self, _name: &str, _plan: &Plan) {}
 
     /// Called before a statement that is a separate stage. Returns the callback for its progress. `growth`
     /// is the size of the database before the statement and its expected growth, in bytes, if known.

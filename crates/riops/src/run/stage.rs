@@ -57,7 +57,7 @@ impl ActiveRun<'_> {
             });
         }
         let mut probe = probe.with_cluster(cluster).with_sampler(&mut sampler);
-        self.observer.stage(&self.plan);
+        self.observer.stage(&stage.name, &self.plan);
         let result = run_stage(
             stage,
             workload.accesses(),

@@ -134,7 +134,7 @@ impl Steps {
         let plan = Plan { sessions, workers, ..active.plan.clone() };
         let stage = query.stage(size_gb, &plan);
         active.observer.notice(&format!("stage: {}", stage.name));
-        active.observer.stage(&plan);
+        active.observer.stage(&stage.name, &plan);
         open.sampler.watch_sessions(sessions);
         let tables = [TABLE.to_owned()];
         let devices = active.devices(&tables)?;

@@ -1,0 +1,470 @@
+//! A run in progress: its state, and the events that change it.
+//!
+//! The process of the run publishes the events, and other processes rebuild the state from them. It is no part of
+//! the record, and everything in it is bounded: old points are dropped, and the sums remain.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::run::{Record, Status};
+use super::series::Point;
+use crate::plan::{Plan, Schedule, Stop};
+
+/// Version of the published data. A reader ignores runs with a newer version.
+pub const LIVE_VERSION: u32 = 1;
+/// Points of a run that are kept, over all stages: enough for a chart.
+pub const LIVE_POINTS_MAX: usize = 1_000;
+/// Stages of a run that are kept. Only `cbc` has more than a few.
+const STAGES_MAX: usize = 200;
+/// Notices of a run that are kept.
+const NOTICES_MAX: usize = 20;
+/// Longest text in characters: the length of notices, labels and errors is not limited otherwise.
+const TEXT_CHARS_MAX: usize = 500;
+
+/// What a run is doing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum LivePhase {
+    #[default]
+    Starting,
+    Preparing,
+    Connecting,
+    WarmingUp,
+    Measuring,
+    Draining,
+    /// A statement that is a stage of its own.
+    Step,
+    /// After the last stage of a run that was stored or printed.
+    Completed,
+    Failed,
+}
+
+impl LivePhase {
+    /// Returns the spelling in JSON, which is also a label value of the metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Preparing => "preparing",
+            Self::Connecting => "connecting",
+            Self::WarmingUp => "warming_up",
+            Self::Measuring => "measuring",
+            Self::Draining => "draining",
+            Self::Step => "step",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Returns whether the run has ended.
+    #[must_use]
+    pub fn has_ended(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed)
+    }
+}
+
+/// An event of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum LiveEvent {
+    /// A notice or a warning for the user.
+    Notice {
+        /// The text.
+        text: String,
+    },
+    /// A dataset is being prepared.
+    Preparing {
+        /// Rows loaded so far.
+        rows: u64,
+        /// All rows; 0 while the number is not known.
+        total: u64,
+    },
+    /// A stage starts.
+    Stage {
+        /// Name of the stage.
+        name: String,
+    },
+    /// All sessions are connected.
+    Connected {
+        /// Number of sessions.
+        sessions: u64,
+    },
+    /// The measurement starts.
+    Measuring,
+    /// An interval of the stage has ended.
+    Point(Box<Point>),
+    /// The measurement has ended, and transactions are still in flight.
+    Draining,
+    /// A statement that is a stage of its own starts.
+    Step {
+        /// Name of the statement.
+        name: String,
+    },
+    /// Progress of the statement.
+    StepProgress {
+        /// Time since its start, in seconds.
+        t_s: f64,
+        /// Share that is done, 0 to 1, if the server reports it.
+        share: Option<f64>,
+    },
+    /// The statement has ended.
+    StepDone {
+        /// Its duration, in seconds.
+        seconds: f64,
+    },
+    /// The run has ended, and its record is complete.
+    Completed {
+        /// How it ended.
+        status: Status,
+        /// Whether the result is valid.
+        valid: bool,
+    },
+    /// The run ended without a record.
+    Failed {
+        /// The error.
+        error: String,
+    },
+}
+
+/// Sums over the intervals of a stage.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "as in the points of the series")]
+pub struct LiveTotals {
+    pub seconds: f64,
+    pub transactions: u64,
+    pub rows: u64,
+    pub errors: u64,
+    pub failed: u64,
+    pub late: u64,
+    pub skipped: u64,
+    pub retries: u64,
+    pub reconnects: u64,
+}
+
+impl LiveTotals {
+    fn add(&mut self, point: &Point) {
+        self.seconds += point.seconds;
+        self.transactions += point.transactions;
+        self.rows += point.rows;
+        self.errors += point.errors;
+        self.failed += point.failed;
+        self.late += point.late;
+        self.skipped += point.skipped;
+        self.retries += point.retries;
+        self.reconnects += point.reconnects;
+    }
+}
+
+/// A stage that has started.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LiveStage {
+    /// Name.
+    pub name: String,
+    /// Sums over its intervals.
+    #[serde(default)]
+    pub totals: LiveTotals,
+    /// Its last interval, if it repeats transactions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Point>,
+    /// Duration of a single statement so far, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statement_s: Option<f64>,
+    /// Share of a single statement that is done, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+}
+
+/// A point with its position in the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LivePoint {
+    /// Number of the point in the run, from 1.
+    pub number: u64,
+    /// Number of the stage in the run, from 1.
+    pub stage: u64,
+    /// The point.
+    #[serde(flatten)]
+    pub point: Point,
+}
+
+/// The state of a run in progress.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LiveRun {
+    /// Version of the published data: [`LIVE_VERSION`].
+    pub version: u32,
+    /// Id that the record will have.
+    pub id: Uuid,
+    /// Start of the run.
+    pub started_at: Timestamp,
+    /// Name of the workload.
+    pub workload: String,
+    /// Title as in lists of runs.
+    pub title: String,
+    /// Label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Tags.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<String, String>,
+    /// Flavor, version and database of the server.
+    pub server: String,
+    /// Machine and process of the run.
+    pub host: String,
+    /// Process id.
+    pub pid: u32,
+    /// Sessions of the plan.
+    pub sessions: u32,
+    /// Interval of the series, in seconds.
+    pub interval_s: f64,
+    /// When the measurement of a stage stops.
+    pub stop: Stop,
+    /// Intended rate, in transactions per second; absent in a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<f64>,
+    /// What the run is doing.
+    #[serde(default)]
+    pub phase: LivePhase,
+    /// Rows of the preparation: loaded, all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepared_rows: Option<(u64, u64)>,
+    /// The stages that have started.
+    #[serde(default)]
+    pub stages: Vec<LiveStage>,
+    /// Number of started stages, with those that are not kept.
+    #[serde(default)]
+    pub stages_started: u64,
+    /// The last points.
+    #[serde(default)]
+    pub points: VecDeque<LivePoint>,
+    /// Number of all points.
+    #[serde(default)]
+    pub points_seen: u64,
+    /// The last notices.
+    #[serde(default)]
+    pub notices: VecDeque<String>,
+    /// How the run ended, and whether its result is valid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<(Status, bool)>,
+}
+
+/// What is known when a run starts.
+#[derive(Debug, Clone, Copy)]
+pub struct LiveStart<'a> {
+    /// Id that the record will have.
+    pub id: Uuid,
+    /// Start of the run.
+    pub started_at: Timestamp,
+    /// Flavor, version and database of the server.
+    pub server: &'a str,
+    /// Name of the client machine.
+    pub host: &'a str,
+    /// Process id on that machine.
+    pub pid: u32,
+    /// The plan.
+    pub plan: &'a Plan,
+}
+
+/// Returns a text of bounded length.
+fn bounded(text: &str) -> String {
+    text.chars().take(TEXT_CHARS_MAX).collect()
+}
+
+impl LiveRun {
+    /// Returns the state of a run that starts in this process.
+    #[must_use]
+    pub fn new(start: &LiveStart<'_>) -> Self {
+        let plan = start.plan;
+        let tags = plan.tags.iter().map(|(key, value)| (bounded(key), bounded(value)));
+        Self {
+            version: LIVE_VERSION,
+            id: start.id,
+            started_at: start.started_at,
+            workload: plan.work.spec().name().to_owned(),
+            title: plan.work.spec().title(),
+            label: plan.label.as_deref().map(bounded),
+            tags: tags.take(NOTICES_MAX).collect(),
+            server: bounded(start.server),
+            host: bounded(start.host),
+            pid: start.pid,
+            sessions: plan.sessions,
+            interval_s: plan.interval_s,
+            stop: plan.stop,
+            rate_per_s: match plan.schedule {
+                Schedule::Closed => None,
+                Schedule::Constant { per_s } | Schedule::Poisson { per_s } => Some(per_s),
+            },
+            phase: LivePhase::Starting,
+            prepared_rows: None,
+            stages: Vec::new(),
+            stages_started: 0,
+            points: VecDeque::new(),
+            points_seen: 0,
+            notices: VecDeque::new(),
+            result: None,
+        }
+    }
+
+    /// Returns the stage in progress, or the last one.
+    #[must_use]
+    pub fn stage(&self) -> Option<&LiveStage> {
+        self.stages.last()
+    }
+
+    /// Applies an event.
+    pub fn apply(&mut self, event: &LiveEvent) {
+        match event {
+            LiveEvent::Notice { text } => {
+                push_bounded(&mut self.notices, bounded(text), NOTICES_MAX);
+            }
+            LiveEvent::Preparing { rows, total } => {
+                self.phase = LivePhase::Preparing;
+                self.prepared_rows = Some((*rows, *total));
+            }
+            LiveEvent::Stage { name } => self.start_stage(name, LivePhase::Connecting),
+            LiveEvent::Connected { .. } => self.phase = LivePhase::WarmingUp,
+            LiveEvent::Measuring => self.phase = LivePhase::Measuring,
+            LiveEvent::Point(point) => self.add(point),
+            LiveEvent::Draining => self.phase = LivePhase::Draining,
+            LiveEvent::Step { name } => self.start_stage(name, LivePhase::Step),
+            LiveEvent::StepProgress { t_s, share } => self.step(*t_s, *share),
+            LiveEvent::StepDone { seconds } => self.step(*seconds, Some(1.0)),
+            LiveEvent::Completed { status, valid } => {
+                self.phase = LivePhase::Completed;
+                self.result = Some((*status, *valid));
+            }
+            LiveEvent::Failed { error } => {
+                self.phase = LivePhase::Failed;
+                push_bounded(&mut self.notices, bounded(error), NOTICES_MAX);
+            }
+        }
+    }
+
+    fn start_stage(&mut self, name: &str, phase: LivePhase) {
+        self.phase = phase;
+        self.stages_started += 1;
+        if self.stages.len() >= STAGES_MAX {
+            self.stages.remove(0);
+        }
+        self.stages.push(LiveStage { name: bounded(name), ..LiveStage::default() });
+    }
+
+    fn add(&mut self, point: &Point) {
+        self.points_seen += 1;
+        if let Some(stage) = self.stages.last_mut() {
+            stage.totals.add(point);
+            stage.last = Some(point.clone());
+        }
+        let (number, stage) = (self.points_seen, self.stages_started);
+        push_bounded(
+            &mut self.points,
+            LivePoint { number, stage, point: point.clone() },
+            LIVE_POINTS_MAX,
+        );
+    }
+
+    fn step(&mut self, seconds: f64, share: Option<f64>) {
+        if let Some(stage) = self.stages.last_mut() {
+            stage.statement_s = Some(seconds);
+            stage.share = share;
+        }
+    }
+}
+
+impl LiveEvent {
+    /// Returns the event for a complete record.
+    #[must_use]
+    pub fn completed(record: &Record) -> Self {
+        Self::Completed { status: record.status, valid: record.verdict.valid }
+    }
+}
+
+fn push_bounded<T>(queue: &mut VecDeque<T>, value: T, length_max: usize) {
+    if queue.len() >= length_max {
+        queue.pop_front();
+    }
+    queue.push_back(value);
+}
+
+/// A run in progress for tests.
+#[cfg(test)]
+pub(crate) fn example_live_run(plan: &Plan) -> LiveRun {
+    let id = Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_00aa);
+    let started_at = Timestamp::UNIX_EPOCH;
+    let server = "PostgreSQL 18.1 (embedded)";
+    LiveRun::new(&LiveStart { id, started_at, server, host: "bench", pid: 7, plan })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(transactions: u64) -> LiveEvent {
+        LiveEvent::Point(Box::new(Point { seconds: 1.0, transactions, ..Point::default() }))
+    }
+
+    fn stage(name: &str) -> LiveEvent {
+        LiveEvent::Stage { name: name.to_owned() }
+    }
+
+    #[test]
+    fn sums_are_kept_for_each_stage_after_its_points_were_dropped() {
+        let mut run = example_live_run(&Plan::default());
+        run.apply(&stage("one"));
+        for _ in 0..LIVE_POINTS_MAX + 5 {
+            run.apply(&point(2));
+        }
+        run.apply(&stage("two"));
+        run.apply(&point(7));
+        assert_eq!(run.points.len(), LIVE_POINTS_MAX);
+        let last = run.points.back().unwrap();
+        assert_eq!((last.number, last.stage), (LIVE_POINTS_MAX as u64 + 6, 2));
+        let sums: Vec<u64> = run.stages.iter().map(|stage| stage.totals.transactions).collect();
+        assert_eq!(sums, [2 * (LIVE_POINTS_MAX as u64 + 5), 7]);
+    }
+
+    #[test]
+    fn the_phase_follows_the_events() {
+        let mut run = example_live_run(&Plan::default());
+        let preparing = LiveEvent::Preparing { rows: 1, total: 2 };
+        let completed = LiveEvent::Completed { status: Status::Done, valid: true };
+        for (event, phase) in [
+            (preparing, LivePhase::Preparing),
+            (stage("a"), LivePhase::Connecting),
+            (LiveEvent::Connected { sessions: 2 }, LivePhase::WarmingUp),
+            (LiveEvent::Measuring, LivePhase::Measuring),
+            (point(1), LivePhase::Measuring),
+            (LiveEvent::Draining, LivePhase::Draining),
+            (LiveEvent::Step { name: "vacuum".to_owned() }, LivePhase::Step),
+            (completed, LivePhase::Completed),
+        ] {
+            run.apply(&event);
+            assert_eq!(run.phase, phase, "{event:?}");
+        }
+    }
+
+    #[test]
+    fn state_and_events_survive_json() {
+        let mut run = example_live_run(&Plan::default());
+        for event in [stage("a"), point(3), LiveEvent::StepDone { seconds: 0.5 }] {
+            let text = serde_json::to_string(&event).unwrap();
+            assert_eq!(serde_json::from_str::<LiveEvent>(&text).unwrap(), event, "{text}");
+            run.apply(&event);
+        }
+        let text = serde_json::to_string(&run).unwrap();
+        assert_eq!(serde_json::from_str::<LiveRun>(&text).unwrap(), run);
+    }
+
+    #[test]
+    fn texts_are_bounded() {
+        let mut run = example_live_run(&Plan::default());
+        for _ in 0..100 {
+            run.apply(&LiveEvent::Notice { text: "ä".repeat(10_000) });
+        }
+        assert_eq!(run.notices.len(), NOTICES_MAX);
+        assert_eq!(run.notices[0].chars().count(), TEXT_CHARS_MAX);
+    }
+}

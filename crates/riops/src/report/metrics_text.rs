@@ -1,0 +1,317 @@
+//! The metrics of runs in progress.
+//!
+//! Counters are sums over the completed intervals of a stage. Gauges and quantiles describe the last interval, because
+//! percentiles of different intervals cannot be combined. Names and formats are those of `openmetrics`.
+
+use super::openmetrics::{
+    BACKLOG, ERRORS, FAILED, LATE, Labels, Metric, MetricType, MetricsText, RECONNECTS,
+    RESPONSE_TIME, RETRIES, ROWS, RUN, SERVICE_TIME, SESSIONS, SKIPPED, TRANSACTIONS, TextFormat,
+};
+use crate::record::{LivePhase, LiveRun, LiveStage, LiveTotals, Point};
+
+/// Returns the format that a client prefers, according to its `Accept` header.
+#[must_use]
+pub fn accepted_format(accept: &str) -> TextFormat {
+    let is_accepted = |range: &str| {
+        let mut parts = range.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let is_refused = parts.any(|part| {
+            part.strip_prefix("q=").is_some_and(|q| q.parse().is_ok_and(|q: f64| q <= 0.0))
+        });
+        name.eq_ignore_ascii_case("application/openmetrics-text") && !is_refused
+    };
+    if accept.split(',').any(is_accepted) {
+        TextFormat::OpenMetrics
+    } else {
+        TextFormat::Prometheus
+    }
+}
+
+const fn gauge(name: &'static str, unit: Option<&'static str>, help: &'static str) -> Metric {
+    Metric { name, kind: MetricType::Gauge, unit, help }
+}
+
+const PHASE: Metric =
+    gauge("riops_run_phase", None, "Phase of the run: 1 for the current one, label phase");
+const START: Metric =
+    gauge("riops_run_start_time_seconds", Some("seconds"), "Start of the run, seconds since 1970");
+const PREPARED_ROWS: Metric =
+    gauge("riops_prepared_rows", None, "Rows of the dataset that were loaded so far");
+const MEASURED: Metric = Metric {
+    name: "riops_measured_seconds",
+    kind: MetricType::Counter,
+    unit: Some("seconds"),
+    help: "Duration of the completed intervals",
+};
+const INTERVAL: Metric =
+    gauge("riops_interval_seconds", Some("seconds"), "Length of the last interval");
+const TRANSACTION_RATE: Metric =
+    gauge("riops_transactions_per_second", None, "Transactions per second in the last interval");
+const ROW_RATE: Metric =
+    gauge("riops_rows_per_second", None, "Rows per second in the last interval");
+const ERROR_RATE: Metric =
+    gauge("riops_errors_per_second", None, "Errors per second in the last interval");
+const STATEMENT: Metric = gauge(
+    "riops_statement_seconds",
+    Some("seconds"),
+    "Duration so far of a statement that runs once",
+);
+const PROGRESS: Metric = gauge(
+    "riops_statement_progress_ratio",
+    Some("ratio"),
+    "Share of a statement that is done, 0 to 1",
+);
+
+/// Reads a counter of a stage.
+type Count = fn(&LiveTotals) -> f64;
+
+const COUNTERS: [(Metric, Count); 9] = [
+    (TRANSACTIONS, |sums| sums.transactions as f64),
+    (ROWS, |sums| sums.rows as f64),
+    (ERRORS, |sums| sums.errors as f64),
+    (FAILED, |sums| sums.failed as f64),
+    (RETRIES, |sums| sums.retries as f64),
+    (LATE, |sums| sums.late as f64),
+    (SKIPPED, |sums| sums.skipped as f64),
+    (RECONNECTS, |sums| sums.reconnects as f64),
+    (MEASURED, |sums| sums.seconds),
+];
+
+/// Reads a value of the last interval; `None` if it was not measured.
+type Value = fn(&Point) -> Option<f64>;
+
+/// A value and its quantile, if it is one.
+type Quantile = (Option<&'static str>, Value);
+
+/// Metrics of the last interval, each with its values.
+const LAST: [(Metric, &[Quantile]); 7] = [
+    (INTERVAL, &[(None, |point| Some(point.seconds))]),
+    (TRANSACTION_RATE, &[(None, |point| per_second(point, point.transactions))]),
+    (ROW_RATE, &[(None, |point| per_second(point, point.rows))]),
+    (ERROR_RATE, &[(None, |point| per_second(point, point.errors))]),
+    (BACKLOG, &[(None, |point| point.backlog.map(|count| count as f64))]),
+    (
+        SERVICE_TIME,
+        &[
+            (Some("0.5"), |point| seconds(point.p50_us)),
+            (Some("0.99"), |point| seconds(point.p99_us)),
+            (Some("1"), |point| seconds(point.max_us)),
+        ],
+    ),
+    (
+        RESPONSE_TIME,
+        &[
+            (Some("0.5"), |point| seconds(point.response_p50_us)),
+            (Some("0.99"), |point| seconds(point.response_p99_us)),
+            (Some("1"), |point| seconds(point.response_max_us)),
+        ],
+    ),
+];
+
+fn per_second(point: &Point, count: u64) -> Option<f64> {
+    (point.seconds > 0.0).then(|| count as f64 / point.seconds)
+}
+
+fn seconds(us: Option<f64>) -> Option<f64> {
+    us.map(|us| us / 1e6)
+}
+
+/// Returns the metrics of the runs in progress.
+#[must_use]
+pub fn metrics_text(runs: &[LiveRun], format: TextFormat) -> String {
+    let mut text = MetricsText::new(format);
+    add_runs(&mut text, runs);
+    for (metric, value) in COUNTERS {
+        let loops = stages(runs).filter(|(_, stage)| stage.statement_s.is_none());
+        family(
+            &mut text,
+            &metric,
+            loops.map(|(run, stage)| (of(run, stage), value(&stage.totals))),
+        );
+    }
+    for (metric, values) in LAST {
+        // Only of the stage in progress: the last interval of an earlier one is not current.
+        let current = runs.iter().filter_map(|run| {
+            let stage = run.stage()?;
+            Some((of(run, stage), stage.last.as_ref()?))
+        });
+        let samples = current.flat_map(|(labels, point)| {
+            values.iter().filter_map(move |(quantile, value)| {
+                let quantile = quantile.map(|quantile| label("quantile", quantile));
+                Some((labels.iter().cloned().chain(quantile).collect(), value(point)?))
+            })
+        });
+        family(&mut text, &metric, samples);
+    }
+    let statements =
+        || stages(runs).filter_map(|(run, stage)| Some((of(run, stage), stage.statement_s?)));
+    family(&mut text, &STATEMENT, statements());
+    let shares = stages(runs).filter_map(|(run, stage)| Some((of(run, stage), stage.share?)));
+    family(&mut text, &PROGRESS, shares);
+    text.finish()
+}
+
+/// Adds the facts about the runs themselves.
+fn add_runs(text: &mut MetricsText, runs: &[LiveRun]) {
+    let info = |run: &LiveRun| {
+        let texts = [("title", &run.title), ("server", &run.server), ("host", &run.host)];
+        let more = texts.map(|(name, text)| label(name, text));
+        (run_labels(run).into_iter().chain(more).collect(), 1.0)
+    };
+    family(text, &RUN, runs.iter().map(info));
+    let phase = |run: &LiveRun| {
+        let phase = label("phase", run.phase.as_str());
+        (run_labels(run).into_iter().chain([phase]).collect(), 1.0)
+    };
+    family(text, &PHASE, runs.iter().map(phase));
+    let start = |run: &LiveRun| (run_labels(run), run.started_at.as_millisecond() as f64 / 1e3);
+    family(text, &START, runs.iter().map(start));
+    let sessions = |run: &LiveRun| (run_labels(run), f64::from(run.sessions));
+    family(text, &SESSIONS, runs.iter().map(sessions));
+    let preparing = runs.iter().filter(|run| run.phase == LivePhase::Preparing);
+    let rows = preparing.filter_map(|run| Some((run_labels(run), run.prepared_rows?.0 as f64)));
+    family(text, &PREPARED_ROWS, rows);
+}
+
+fn stages(runs: &[LiveRun]) -> impl Iterator<Item = (&LiveRun, &LiveStage)> {
+    runs.iter().flat_map(|run| run.stages.iter().map(move |stage| (run, stage)))
+}
+
+/// Writes a metric, unless it has no samples.
+fn family(text: &mut MetricsText, metric: &Metric, samples: impl Iterator<Item = (Labels, f64)>) {
+    let mut has_head = false;
+    for (labels, value) in samples {
+        if !std::mem::replace(&mut has_head, true) {
+            text.head(metric);
+        }
+        text.sample(metric, &labels, value, None);
+    }
+}
+
+fn label(name: &str, value: &str) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+fn run_labels(run: &LiveRun) -> Labels {
+    let own = [label("run", &run.id.to_string()), label("workload", &run.workload)];
+    own.into_iter().chain(run.label.iter().map(|text| label("label", text))).collect()
+}
+
+/// Returns the labels of a stage.
+fn of(run: &LiveRun, stage: &LiveStage) -> Labels {
+    // The stages of one run may have the same name, but the labels of a sample must be unique.
+    let same = run.stages.iter().filter(|other| other.name == stage.name);
+    let number = same.take_while(|other| !std::ptr::eq(*other, stage)).count();
+    let again = if number == 0 { String::new() } else { format!(" ({})", number + 1) };
+    run_labels(run).into_iter().chain([label("stage", &format!("{}{again}", stage.name))]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plan;
+    use crate::record::{LiveEvent, example_live_run};
+
+    fn point() -> Point {
+        Point {
+            t_s: 1.0,
+            seconds: 0.5,
+            transactions: 100,
+            rows: 1_000,
+            errors: 3,
+            retries: 2,
+            backlog: Some(4),
+            p50_us: Some(250.0),
+            p99_us: Some(1_250.0),
+            max_us: Some(2e6),
+            response_p50_us: Some(300.0),
+            ..Point::default()
+        }
+    }
+
+    fn run(label: &str) -> LiveRun {
+        let plan = Plan { label: Some(label.to_owned()), ..Plan::default() };
+        let mut run = example_live_run(&plan);
+        for event in [
+            LiveEvent::Stage { name: "one \"quoted\"".to_owned() },
+            LiveEvent::Measuring,
+            LiveEvent::Point(Box::new(point())),
+            LiveEvent::Stage { name: "two".to_owned() },
+            LiveEvent::Point(Box::new(point())),
+            LiveEvent::Point(Box::new(point())),
+        ] {
+            run.apply(&event);
+        }
+        run
+    }
+
+    #[test]
+    fn the_metrics_of_a_run_in_prometheus_text() {
+        insta::assert_snapshot!(metrics_text(&[run("night\\ly\n\"2\"")], TextFormat::Prometheus));
+    }
+
+    #[test]
+    fn the_metrics_of_a_run_in_open_metrics() {
+        insta::assert_snapshot!(metrics_text(&[run("a")], TextFormat::OpenMetrics));
+    }
+
+    #[test]
+    fn the_samples_of_a_family_are_together_with_several_runs() {
+        let text = metrics_text(&[run("a"), run("b")], TextFormat::OpenMetrics);
+        let names: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(|line| line.split('{').next())
+            .collect();
+        let mut groups = names.clone();
+        groups.dedup();
+        let mut unique = names;
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(groups.len(), unique.len());
+        assert_eq!(text.matches("# TYPE riops_rows counter").count(), 1);
+    }
+
+    #[test]
+    fn stages_with_the_same_name_have_different_labels() {
+        let mut run = example_live_run(&Plan::default());
+        for _ in 0..2 {
+            run.apply(&LiveEvent::Stage { name: "select".to_owned() });
+        }
+        let text = metrics_text(&[run], TextFormat::Prometheus);
+        assert!(text.contains("stage=\"select\"} 0\n"), "{text}");
+        assert!(text.contains("stage=\"select (2)\"} 0\n"), "{text}");
+    }
+
+    #[test]
+    fn without_a_run_the_text_is_valid_and_empty() {
+        assert_eq!(metrics_text(&[], TextFormat::Prometheus), "");
+        assert_eq!(metrics_text(&[], TextFormat::OpenMetrics), "# EOF\n");
+    }
+
+    #[test]
+    fn statements_that_run_once_have_a_duration_and_a_progress() {
+        let mut run = example_live_run(&Plan::default());
+        run.apply(&LiveEvent::Step { name: "vacuum".to_owned() });
+        run.apply(&LiveEvent::StepProgress { t_s: 2.5, share: Some(0.25) });
+        let text = metrics_text(&[run], TextFormat::Prometheus);
+        assert!(text.contains("riops_statement_seconds{") && text.contains("} 2.5\n"), "{text}");
+        assert!(text.contains("stage=\"vacuum\"} 0.25\n"), "{text}");
+        assert!(!text.contains("riops_transactions_total"), "{text}");
+    }
+
+    #[test]
+    fn openmetrics_is_used_only_if_the_client_accepts_it() {
+        for (accept, expected) in [
+            ("", TextFormat::Prometheus),
+            ("text/plain", TextFormat::Prometheus),
+            (
+                "application/openmetrics-text;version=1.0.0,text/plain;q=0.5",
+                TextFormat::OpenMetrics,
+            ),
+            ("application/openmetrics-text; q=0, text/plain", TextFormat::Prometheus),
+        ] {
+            assert_eq!(accepted_format(accept), expected, "{accept}");
+        }
+    }
+}

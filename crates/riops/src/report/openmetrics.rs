@@ -1,0 +1,335 @@
+//! The metrics of riops in text: names, help, units and the two text formats.
+//!
+//! `runs export --format openmetrics` and the live metrics share them, so that backfilled and scraped series
+//! have the same names. Sources: OpenMetrics 1.0 (github.com/OpenObservability/OpenMetrics) and the text
+//! format 0.0.4 of Prometheus. Pure: figures in, text out.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+
+/// Text format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextFormat {
+    /// OpenMetrics 1.0: for files that Prometheus backfills. It ends with `# EOF`.
+    OpenMetrics,
+    /// The text format 0.0.4 of Prometheus, for scrapes.
+    Prometheus,
+}
+
+impl TextFormat {
+    /// Returns the value of the HTTP header `Content-Type`.
+    #[must_use]
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+}
+
+/// Type of a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetricType {
+    /// A total that only grows during a stage.
+    Counter,
+    /// A value that can fall.
+    Gauge,
+    /// Quantiles of one interval.
+    Summary,
+    /// Labels only; the value is 1.
+    Info,
+}
+
+/// A metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metric {
+    /// Name without the suffix of its type, with the unit as its last word.
+    pub name: &'static str,
+    /// Type.
+    pub kind: MetricType,
+    /// Unit, if any: a base unit, in the plural.
+    pub unit: Option<&'static str>,
+    /// Description.
+    pub help: &'static str,
+}
+
+const fn counter(name: &'static str, help: &'static str) -> Metric {
+    Metric { name, kind: MetricType::Counter, unit: None, help }
+}
+
+/// What a run is: its workload, label and tags, as labels.
+pub const RUN: Metric = Metric {
+    name: "riops_run",
+    kind: MetricType::Info,
+    unit: None,
+    help: "A run: workload, label, server and tags",
+};
+/// Number of sessions.
+pub const SESSIONS: Metric = Metric {
+    name: "riops_sessions",
+    kind: MetricType::Gauge,
+    unit: None,
+    help: "Sessions of the stage",
+};
+/// Transactions that ended.
+pub const TRANSACTIONS: Metric =
+    counter("riops_transactions", "Transactions that succeeded since the start of the stage");
+/// Rows of these transactions.
+pub const ROWS: Metric =
+    counter("riops_rows", "Rows read or written by these transactions, counted from the replies");
+/// Statements by kind; label `kind`: read, write, other.
+pub const STATEMENTS: Metric = counter("riops_statements", "Statements of these transactions");
+/// Errors.
+pub const ERRORS: Metric = counter("riops_errors", "Errors, including those that were retried");
+/// Transactions that failed or whose outcome is unknown.
+pub const FAILED: Metric =
+    counter("riops_failed_transactions", "Transactions that failed or whose outcome is unknown");
+/// Retried transactions.
+pub const RETRIES: Metric = counter("riops_retries", "Retries of transactions");
+/// Transactions that exceeded the latency limit.
+pub const LATE: Metric =
+    counter("riops_late_transactions", "Transactions that exceeded the latency limit");
+/// Intended starts that were skipped.
+pub const SKIPPED: Metric = counter(
+    "riops_skipped_starts",
+    "Intended starts that were skipped because the transaction would have been late",
+);
+/// Broken connections that were replaced.
+pub const RECONNECTS: Metric = counter("riops_reconnects", "Broken connections that were replaced");
+/// Transactions of each node; label `node`: its number, from 1.
+pub const NODE_TRANSACTIONS: Metric =
+    counter("riops_node_transactions", "Transactions of each node of a cluster");
+/// Intended starts that were due but not sent.
+pub const BACKLOG: Metric = Metric {
+    name: "riops_backlog_starts",
+    kind: MetricType::Gauge,
+    unit: None,
+    help: "Intended starts that were due but not sent at the end of the interval",
+};
+/// Service time; label `quantile`.
+pub const SERVICE_TIME: Metric = Metric {
+    name: "riops_service_time_seconds",
+    kind: MetricType::Summary,
+    unit: Some("seconds"),
+    help: "Time from the send to the end of the reply, quantiles of the interval",
+};
+/// Response time; label `quantile`.
+pub const RESPONSE_TIME: Metric = Metric {
+    name: "riops_response_time_seconds",
+    kind: MetricType::Summary,
+    unit: Some("seconds"),
+    help: "Time from the intended start to the end of the reply, quantiles of the interval",
+};
+
+impl Metric {
+    /// Returns the name of a sample: with the suffix of the type, if it has one.
+    #[must_use]
+    pub fn sample_name(&self) -> String {
+        match self.kind {
+            MetricType::Counter => format!("{}_total", self.name),
+            MetricType::Info => format!("{}_info", self.name),
+            MetricType::Gauge | MetricType::Summary => self.name.to_owned(),
+        }
+    }
+
+    /// Returns the name and type in the comments before the samples. The text format of Prometheus names the
+    /// samples there and has no type for infos.
+    fn family(&self, format: TextFormat) -> (String, &'static str) {
+        let name = match format {
+            TextFormat::OpenMetrics => self.name.to_owned(),
+            TextFormat::Prometheus => self.sample_name(),
+        };
+        let kind = match (self.kind, format) {
+            (MetricType::Counter, _) => "counter",
+            (MetricType::Summary, _) => "summary",
+            (MetricType::Info, TextFormat::OpenMetrics) => "info",
+            (MetricType::Gauge, _) | (MetricType::Info, TextFormat::Prometheus) => "gauge",
+        };
+        (name, kind)
+    }
+}
+
+/// Labels of a sample: valid names, and values with any characters.
+pub type Labels = Vec<(String, String)>;
+
+/// A text of metrics in one of the two formats. All samples of a metric follow its head; the caller passes the
+/// samples of one set of labels one after the other, in the order of their times.
+#[derive(Debug)]
+pub struct MetricsText {
+    format: TextFormat,
+    text: String,
+}
+
+impl MetricsText {
+    /// Creates an empty text.
+    #[must_use]
+    pub fn new(format: TextFormat) -> Self {
+        Self { format, text: String::new() }
+    }
+
+    /// Writes the head of a metric: type, unit and help. Once a metric, before its samples.
+    pub fn head(&mut self, metric: &Metric) {
+        let (name, kind) = metric.family(self.format);
+        let help = escaped_help(metric.help, self.format);
+        let _ = writeln!(self.text, "# TYPE {name} {kind}");
+        if let (Some(unit), TextFormat::OpenMetrics) = (metric.unit, self.format) {
+            let _ = writeln!(self.text, "# UNIT {name} {unit}");
+        }
+        let _ = writeln!(self.text, "# HELP {name} {help}");
+    }
+
+    /// Writes a sample; with a time, if it is not the current one.
+    pub fn sample(
+        &mut self,
+        metric: &Metric,
+        labels: &[(String, String)],
+        value: f64,
+        at: Option<Timestamp>,
+    ) {
+        self.text.push_str(&metric.sample_name());
+        for (position, (name, text)) in labels.iter().enumerate() {
+            let before = if position == 0 { '{' } else { ',' };
+            let _ = write!(self.text, "{before}{name}=\"{}\"", escaped_label(text));
+        }
+        if !labels.is_empty() {
+            self.text.push('}');
+        }
+        let _ = write!(self.text, " {}", number(value));
+        if let Some(at) = at {
+            let ms = at.as_millisecond();
+            let _ = match self.format {
+                // Seconds with a fraction.
+                TextFormat::OpenMetrics => {
+                    write!(self.text, " {}.{:03}", ms.div_euclid(1000), ms.rem_euclid(1000))
+                }
+                TextFormat::Prometheus => write!(self.text, " {ms}"),
+            };
+        }
+        self.text.push('\n');
+    }
+
+    /// Returns the complete text.
+    #[must_use]
+    pub fn finish(mut self) -> String {
+        if self.format == TextFormat::OpenMetrics {
+            self.text.push_str("# EOF\n");
+        }
+        self.text
+    }
+}
+
+/// Returns the value of a label with the escapes of both formats.
+#[must_use]
+pub fn escaped_label(value: &str) -> String {
+    let mut text = String::with_capacity(value.len());
+    for c in value.chars() {
+        match c {
+            '\\' => text.push_str("\\\\"),
+            '"' => text.push_str("\\\""),
+            '\n' => text.push_str("\\n"),
+            // Prometheus and its clients may split lines at a carriage return.
+            '\r' => text.push(' '),
+            other => text.push(other),
+        }
+    }
+    text
+}
+
+/// Returns a valid name of a label: `tag_` before the key of a tag, and `_` for each other character.
+#[must_use]
+pub fn tag_label(key: &str) -> String {
+    let valid = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
+    format!("tag_{}", key.chars().map(valid).collect::<String>())
+}
+
+fn escaped_help(help: &str, format: TextFormat) -> String {
+    let text = help.replace('\\', "\\\\").replace('\n', "\\n");
+    match format {
+        TextFormat::OpenMetrics => text.replace('"', "\\\""),
+        TextFormat::Prometheus => text,
+    }
+}
+
+/// A number as both formats read it: the shortest text that gives the same number.
+fn number(value: f64) -> String {
+    if value.is_nan() {
+        "NaN".to_owned()
+    } else if value.is_infinite() {
+        if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned()
+    } else {
+        value.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> Labels {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn text(format: TextFormat) -> String {
+        let mut text = MetricsText::new(format);
+        let at = Timestamp::from_millisecond(1_795_371_628_532).unwrap();
+        text.head(&TRANSACTIONS);
+        text.sample(&TRANSACTIONS, &labels(&[("run", "1")]), 12.0, Some(at));
+        text.head(&SERVICE_TIME);
+        text.sample(&SERVICE_TIME, &labels(&[("run", "1"), ("quantile", "0.5")]), 0.000_25, None);
+        text.head(&RUN);
+        text.sample(&RUN, &labels(&[("label", "a \"b\"\\\n")]), 1.0, None);
+        text.finish()
+    }
+
+    #[test]
+    fn openmetrics_has_units_seconds_and_an_end() {
+        insta::assert_snapshot!(text(TextFormat::OpenMetrics));
+    }
+
+    #[test]
+    fn the_text_of_prometheus_names_the_samples_and_has_milliseconds() {
+        insta::assert_snapshot!(text(TextFormat::Prometheus));
+    }
+
+    /// Reads the value of a label as a parser does.
+    fn unescaped(text: &str) -> Option<String> {
+        let mut value = String::new();
+        let mut rest = text.chars();
+        while let Some(c) = rest.next() {
+            match c {
+                '"' | '\n' => return None,
+                '\\' => value.push(match rest.next()? {
+                    'n' => '\n',
+                    c @ ('"' | '\\') => c,
+                    _ => return None,
+                }),
+                other => value.push(other),
+            }
+        }
+        Some(value)
+    }
+
+    proptest! {
+        #[test]
+        fn a_label_value_is_one_line_and_reads_as_it_was(value in any::<String>()) {
+            let escaped = escaped_label(&value);
+            prop_assert!(!escaped.contains('\n') && !escaped.contains('\r'));
+            prop_assert_eq!(unescaped(&escaped), Some(value.replace('\r', " ")));
+        }
+
+        #[test]
+        fn the_label_of_a_tag_has_a_valid_name(key in any::<String>()) {
+            let name = tag_label(&key);
+            let valid = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            prop_assert!(valid && name.starts_with("tag_"));
+        }
+
+        #[test]
+        fn a_number_reads_as_it_was(value in any::<f64>().prop_filter("finite", |x| x.is_finite())) {
+            prop_assert_eq!(number(value).parse::<f64>(), Ok(value));
+        }
+    }
+}

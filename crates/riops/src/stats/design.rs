@@ -1,0 +1,103 @@
+//! What a design, the number of blocks and runs, can show at all.
+
+use std::fmt;
+
+use super::permutation::{ENUMERATED_MAX, assignments_count, choose};
+
+/// Maximum that is searched for [`Needed`].
+const NEEDED_MAX: usize = 60;
+/// Blocks, or runs on a side, without which there is no interval.
+const INTERVAL_MIN: usize = 3;
+
+/// Number of blocks and runs of a comparison, and the smallest p-value that it can attain.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Design {
+    /// Blocks with runs of both.
+    pub blocks: usize,
+    /// Runs of A in these blocks.
+    pub runs_a: usize,
+    /// Runs of B in these blocks.
+    pub runs_b: usize,
+    /// Smallest p-value that this design can attain, however large the difference is.
+    pub smallest_p: f64,
+    /// Why the design cannot show a difference; `None` if it can.
+    pub needed: Option<Needed>,
+}
+
+/// What a design needs to be able to show a difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needed {
+    /// At least this number of blocks like the present ones.
+    Blocks(usize),
+    /// At least this number of runs of A, and of B.
+    RunsOfEach(usize),
+}
+
+impl fmt::Display for Needed {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Blocks(blocks) => write!(to, "at least {blocks} blocks are needed"),
+            Self::RunsOfEach(runs) => write!(to, "at least {runs} runs of each are needed"),
+        }
+    }
+}
+
+/// Describes blocks of these runs of A and B. `has_interval` says whether the variation can be estimated.
+pub(super) fn design(
+    shape: &[(usize, usize)],
+    alpha: f64,
+    resamples: u32,
+    has_interval: bool,
+) -> Design {
+    let count = assignments_count(shape);
+    // If all blocks are balanced, exchanging A and B everywhere gives the same statistic.
+    let mirrored = if shape.iter().all(|(a, b)| a == b) { 2.0 } else { 1.0 };
+    let smallest_p = if count <= ENUMERATED_MAX {
+        mirrored / count
+    } else {
+        (mirrored / count).max(1.0 / (f64::from(resamples) + 1.0))
+    };
+    let needed = if smallest_p <= alpha && has_interval {
+        None
+    } else if let [_] = shape {
+        let enough = |runs: &usize| 2.0 / choose(2 * runs, *runs) <= alpha;
+        (INTERVAL_MIN..=NEEDED_MAX).find(enough).map(Needed::RunsOfEach)
+    } else {
+        let assignments_of_block = count.powf(1.0 / shape.len().max(1) as f64);
+        let enough = |blocks: &usize| {
+            let exponent = f64::from(u32::try_from(*blocks).unwrap_or(u32::MAX));
+            2.0 / assignments_of_block.powf(exponent) <= alpha * (1.0 + 1e-9)
+        };
+        (INTERVAL_MIN..=NEEDED_MAX).find(enough).map(Needed::Blocks)
+    };
+    let (runs_a, runs_b) = shape.iter().fold((0, 0), |(a, b), block| (a + block.0, b + block.1));
+    Design { blocks: shape.len(), runs_a, runs_b, smallest_p, needed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_the_smallest_p_and_what_is_needed() {
+        let of = |shape: &[(usize, usize)]| {
+            let design = design(shape, 0.05, 10_000, true);
+            (design.smallest_p, design.needed)
+        };
+        assert_eq!(of(&[(1, 1); 5]), (2.0 / 32.0, Some(Needed::Blocks(6))));
+        assert_eq!(of(&[(1, 1); 6]), (2.0 / 64.0, None));
+        assert_eq!(of(&[(3, 3)]), (2.0 / 20.0, Some(Needed::RunsOfEach(4))));
+        assert_eq!(of(&[(4, 4)]), (2.0 / 70.0, None));
+        assert_eq!(of(&[(2, 2); 2]), (2.0 / 36.0, Some(Needed::Blocks(3))));
+        assert_eq!(of(&[(20, 20)]), (1.0 / 10_001.0, None));
+        assert_eq!(of(&[(2, 5)]).0, 1.0 / 21.0);
+    }
+
+    #[test]
+    fn a_design_without_an_interval_needs_more_runs() {
+        let found = design(&[(2, 10)], 0.05, 10_000, false);
+        assert_eq!(found.needed, Some(Needed::RunsOfEach(4)));
+        assert_eq!(found.needed.unwrap().to_string(), "at least 4 runs of each are needed");
+        assert_eq!((found.blocks, found.runs_a, found.runs_b), (1, 2, 10));
+    }
+}

@@ -1,0 +1,102 @@
+//! Bootstrap interval of a log ratio.
+//!
+//! The symmetric bootstrap-t interval (Hall, "On symmetric bootstrap confidence intervals", JRSS B 50 (1), 1988)
+//! with random weights instead of counts: each value has a weight from Beta(1/2, 3/2) (Owen, "Better bootstrap t
+//! confidence intervals for the mean", arXiv:2508.10083, 2025). With six to eight blocks, percentile and `BCa`
+//! intervals of 95 % cover the true value in 85 % to 88 % of the cases, and resampling with counts often draws
+//! one block several times, which makes the interval much too long. docs/statistics.md has the measured rates.
+
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::blocks::{Group, Sample};
+
+/// Returns the interval of the log ratio that covers it with probability `1 - alpha`; `None` if the variation
+/// cannot be estimated.
+pub(super) fn log_interval(
+    sample: &Sample,
+    alpha: f64,
+    resamples: u32,
+    seed: u64,
+) -> Option<(f64, f64)> {
+    let groups = sample.groups()?;
+    let (center, error) = studentized(&groups, || 1.0);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut deviations: Vec<f64> = (0..resamples)
+        .map(|_| {
+            let (mean, error) = studentized(&groups, || weight(&mut rng));
+            let deviation = (mean - center).abs();
+            // Equal values in all groups: no deviation, and no error.
+            if deviation > 0.0 { deviation / error } else { 0.0 }
+        })
+        .collect();
+    deviations.sort_by(f64::total_cmp);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a position")]
+    let position = ((1.0 - alpha) * (f64::from(resamples) + 1.0)).ceil() as usize;
+    let factor = deviations.get(position.saturating_sub(1)).or(deviations.last())?;
+    // Equal values have no error, whatever the factor is.
+    let reach = if error > 0.0 { factor * error } else { 0.0 };
+    Some((center - reach, center + reach))
+}
+
+/// Returns the weighted estimate and its standard error.
+fn studentized(groups: &[Group], mut weight: impl FnMut() -> f64) -> (f64, f64) {
+    let (mut estimate, mut variance) = (0.0, 0.0);
+    for group in groups {
+        let (mut weights, mut mean, mut squares) = (0.0, 0.0, 0.0);
+        for value in &group.values {
+            // Weighted mean and sum of squares in one pass (West 1979).
+            let weight = weight();
+            weights += weight;
+            let before = value - mean;
+            mean += before * weight / weights;
+            squares += weight * before * (value - mean);
+        }
+        let degrees = (group.values.len() as f64 - 1.0).max(1.0);
+        estimate += group.factor * mean;
+        variance += group.factor * group.factor * squares / weights / degrees;
+    }
+    (estimate, variance.sqrt())
+}
+
+/// Returns a random number from Beta(1/2, 3/2): the square of a coordinate of a point in the unit disk.
+fn weight(rng: &mut Xoshiro256PlusPlus) -> f64 {
+    loop {
+        let (x, y) = (rng.random::<f64>(), rng.random::<f64>());
+        // A weight of 0 for all values would have no mean.
+        if x * x + y * y <= 1.0 && x > 0.0 {
+            return x * x;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Block;
+
+    #[test]
+    fn weights_have_the_moments_of_the_beta_distribution() {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        let weights: Vec<f64> = (0..20_000).map(|_| weight(&mut rng)).collect();
+        let mean = weights.iter().sum::<f64>() / 20_000.0;
+        let squares = weights.iter().map(|weight| weight * weight).sum::<f64>() / 20_000.0;
+        assert!((mean - 0.25).abs() < 0.005, "{mean}");
+        assert!((squares - mean * mean - 0.0625).abs() < 0.003, "{squares}");
+    }
+
+    #[test]
+    fn equal_ratios_have_an_interval_without_length() {
+        let block = Block { a: vec![100.0], b: vec![110.0] };
+        let sample = Sample::new(&vec![block; 6]).unwrap();
+        let (low, high) = log_interval(&sample, 0.05, 999, 1).unwrap();
+        assert!((low - 1.1_f64.ln()).abs() < 1e-9 && (high - low).abs() < 1e-9, "{low} {high}");
+    }
+
+    #[test]
+    fn two_blocks_of_one_pair_have_no_interval() {
+        let block = Block { a: vec![100.0], b: vec![110.0] };
+        let sample = Sample::new(&vec![block; 2]).unwrap();
+        assert_eq!(log_interval(&sample, 0.05, 999, 1), None);
+    }
+}

@@ -1,0 +1,26 @@
+//! Statistics of repeated runs: comparison of two groups, change over time, autocorrelation, summaries. Formulas,
+//! sources and measured error rates are in docs/statistics.md.
+//!
+//! Pure: values in, values out. It must not read records, the store, a clock or an unseeded random number.
+
+mod autocorrelation;
+mod blocks;
+mod change;
+mod compare;
+mod design;
+mod energy;
+mod interval;
+mod percentile;
+mod permutation;
+#[cfg(test)]
+mod simulations;
+mod student;
+mod summary;
+
+pub use autocorrelation::{autocorrelation, effective_sample_size};
+pub use blocks::{Block, Incomparable};
+pub use change::{ChangePoint, ChangeSettings, change_points};
+pub use compare::{Direction, Effect, Interval, Outcome, Settings, compare};
+pub use design::{Design, Needed};
+pub use percentile::{BEYOND_MIN, percentile_shown};
+pub use summary::{Summary, summary};

@@ -1,0 +1,1 @@
+delete from riops_store.live_runs where id = $1

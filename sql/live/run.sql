@@ -1,0 +1,1 @@
+select state, state_number from riops_store.live_runs where id = $1

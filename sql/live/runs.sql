@@ -1,0 +1,1 @@
+select id, state_number from riops_store.live_runs where heartbeat_at > now() - make_interval(secs => $1::float8)
