@@ -2,6 +2,7 @@
 //! measure anything.
 
 mod args;
+mod bar_terminal;
 mod commands;
 mod failure;
 mod given;

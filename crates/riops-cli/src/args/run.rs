@@ -197,6 +197,7 @@ pub(crate) struct ResultOptions {
     pub(crate) output: RunOutputOptions,
     #[command(flatten)]
     pub(crate) repeat: RepeatOptions,
+    #[command(flatten)]
     pub(crate) live: LiveOptions,
 }
 

@@ -37,12 +37,13 @@ pub(crate) fn run(command: &args::Run, interrupt: &Interrupt, ui: Ui) -> Result<
                 keep: options.result_options(),
                 graph_options,
                 target: options.target(),
+                before: None,
             };
             perform(&options.plan()?, &command_options, (interrupt, ui)).map(|(code, _)| code)
         }
         (None, Some(file)) => {
             let plan = read_plan(file)?;
-            run_existing_plan(plan, &command.again, (interrupt, ui)).map(|(code, _)| code)
+            run_existing_plan(plan, &command.again, None, (interrupt, ui)).map(|(code, _)| code)
         }
         (None, None) => {
             let text =
@@ -52,10 +53,11 @@ pub(crate) fn run(command: &args::Run, interrupt: &Interrupt, ui: Ui) -> Result<
     }
 }
 
-/// Runs the plan of a file or of a stored run.
+/// Runs the plan of a file, or that of the stored run `before`.
 pub(crate) fn run_existing_plan(
     mut plan: Plan,
     options: &PlanOptions,
+    before: Option<&Record>,
     environment: (&Interrupt, Ui),
 ) -> Result<(ExitCode, Option<Record>)> {
     let PlanOptions { prepare, keep, graph_options, target } = options;
@@ -63,7 +65,7 @@ pub(crate) fn run_existing_plan(
     if prepare.policy() == PreparePolicy::IfMissing {
         plan.prepare = PreparePolicy::IfMissing;
     }
-    perform(&plan, &CommandOptions { keep, graph_options, target }, environment)
+    perform(&plan, &CommandOptions { keep, graph_options, target, before }, environment)
 }
 
 /// Reads a plan from a file.
@@ -79,6 +81,8 @@ struct CommandOptions<'a> {
     keep: &'a ResultOptions,
     graph_options: &'a GraphOptions,
     target: &'a TargetOptions,
+    /// The stored run that is repeated.
+    before: Option<&'a Record>,
 }
 
 /// Opens the store and the server, runs the plan, and stores and prints the record: once, or with `--repeat`
@@ -88,7 +92,7 @@ fn perform(
     command_options: &CommandOptions<'_>,
     (interrupt, ui): (&Interrupt, Ui),
 ) -> Result<(ExitCode, Option<Record>)> {
-    let CommandOptions { keep, graph_options, target } = command_options;
+    let CommandOptions { keep, graph_options, target: target_options, before } = command_options;
     plan.validate()?;
     if keep.dump_plan {
         crate::ui::print(&(serde_json::to_string_pretty(plan)? + "\n"))?;
@@ -102,8 +106,11 @@ fn perform(
     let live = Live::open(&keep.live, runs.feed(), ui)?;
     // Checked before any server is started: the limit on open files may be too low for the plan.
     run::allow_sessions(plan.sessions, plan.workers)?;
-    let target = Target::open(target, interrupt, ui)?;
+    let target = Target::open(target_options, interrupt, ui)?;
     target.announce(ui);
+    if let Some(before) = before.filter(|_| target_options.database.is_none()) {
+        target.announce_another_server(before, ui);
+    }
     let screen_ui = if keep.live.interval_json { ui.without_intervals() } else { ui };
     let (runs, target_ref) = (&runs, &target);
     let mut runner =
@@ -158,8 +165,10 @@ impl Runner<'_> {
         let given = self.ui.given();
         let mut publish = |record: &Record| {
             let (text, result) = self.runs.save(record);
+            let is_stored = self.runs.store.is_some() && result.is_ok();
             stored = result;
-            let options = (Some(given.server.as_str()), given.store.as_str());
+            let store = is_stored.then_some(given.store.as_str());
+            let options = (Some(given.server.as_str()), store);
             printed = print_with(record, &text, self.form, (self.graph_options, options), print);
         };
         let mut screen = Screen::new(self.screen_ui, self.runs, &mut publish);
@@ -250,13 +259,14 @@ impl History for StoredRuns<'_> {
     }
 }
 
-/// Prints a record in a form, with the options for its server, if known, and store in the commands to try. If the form has no verdict, prints the reasons for an invalid run and the
-/// breached thresholds to standard error.
+/// Prints a record in a form. The commands to try have the options for its server, if known, and for its store, if
+/// the run is stored. If the form has no verdict, prints the reasons for an invalid run and the breached
+/// thresholds to standard error.
 pub(crate) fn print(
     record: &Record,
     stored: &str,
     form: &dyn Form,
-    options: (&GraphOptions, (Option<&str>, &str)),
+    options: (&GraphOptions, (Option<&str>, Option<&str>)),
 ) -> Result<()> {
     print_with(record, stored, form, options, &as_in_form)
 }
@@ -266,7 +276,7 @@ fn print_with(
     record: &Record,
     stored: &str,
     form: &dyn Form,
-    (graph_options, (server, store)): (&GraphOptions, (Option<&str>, &str)),
+    (graph_options, (server, store)): (&GraphOptions, (Option<&str>, Option<&str>)),
     print: Print<'_>,
 ) -> Result<()> {
     let extras = Extras::new(stored, crate::ui::output_columns())

@@ -36,7 +36,8 @@ pub(crate) fn run(action: &Runs, interrupt: &Interrupt, ui: Ui) -> Result<ExitCo
             let stored = format!("{} in {}", record.id, store.location());
             let form = report::form(&output.output, &record.plan)?;
             // The options that selected the server are not stored.
-            print(&record, &stored, form, (graph_options, (None, ui.given().store.as_str())))?;
+            let options = (None, Some(ui.given().store.as_str()));
+            print(&record, &stored, form, (graph_options, options))?;
             draw_stored(&record, graph_options, ui)?;
         }
         Runs::History(options) => return super::history::run(options, interrupt, ui),
@@ -44,7 +45,7 @@ pub(crate) fn run(action: &Runs, interrupt: &Interrupt, ui: Ui) -> Result<ExitCo
             let stored = stored::open_existing(&again.keep.store, interrupt, ui)?.find(run)?;
             let mut plan = stored.repeated_plan();
             plan.seed = seed.unwrap_or(plan.seed);
-            let (code, record) = run_existing_plan(plan, again, (interrupt, ui))?;
+            let (code, record) = run_existing_plan(plan, again, Some(&stored), (interrupt, ui))?;
             for difference in record.iter().flat_map(|now| report::differences(&stored, now)) {
                 ui.notice(&difference);
             }

@@ -43,6 +43,7 @@ fn a_run_with_no_store_is_not_stored() {
         .riops("run rows --duration 100ms --warmup 0 --interval 100ms --batch 10 --no-store")
         .expect(0);
     assert!(run.stdout.contains("no (--no-store)"));
+    assert!(!run.stdout.contains("riops report"), "{}", run.stdout);
     assert!(!database.store.exists());
 }
 

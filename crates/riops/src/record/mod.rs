@@ -24,6 +24,7 @@ mod machine;
 mod mix;
 mod neighbors;
 mod operation;
+mod outage;
 mod probes;
 mod rate;
 mod run;

@@ -233,14 +233,23 @@ impl<'a> Summary<'a> {
         (samples > 0.0).then(|| waits.waiting as f64 / samples)
     }
 
-    /// Share of the client machine's processors that riops used, 0 to 1.
+    /// Share of all processors of the client's machine that riops used, 0 to 1.
     #[must_use]
     pub fn client_machine_share(&self) -> Option<f64> {
-        let cpu = self.stage.client_cpu.as_ref()?;
+        self.machine_share(self.stage.client_cpu.as_ref()?.seconds)
+    }
+
+    /// Share of all processors of the client's machine that the server used, 0 to 1.
+    #[must_use]
+    pub fn server_machine_share(&self) -> Option<f64> {
+        self.machine_share(self.stage.server_cpu_s?)
+    }
+
+    fn machine_share(&self, cpu_s: f64) -> Option<f64> {
         // The CPU time is that between the readings of the counters.
         let seconds = self.stage.counters_s.unwrap_or(self.stage.seconds);
-        let available = seconds * self.record.client.machine.cpus as f64;
-        (available > 0.0).then(|| cpu.seconds / available)
+        let available_s = seconds * self.record.client.machine.counted_cpus() as f64;
+        (available_s > 0.0).then(|| cpu_s / available_s)
     }
 
     /// Number of errors of all kinds.
@@ -250,11 +259,14 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// Number and model of the CPUs.
+/// Number and model of the CPUs; with both numbers if riops may not use all of the machine.
 pub(super) fn cpu_text(record: &Record) -> String {
     let machine = &record.client.machine;
     let model = machine.cpu_model.as_deref().unwrap_or("unknown CPU");
-    format!("{} × {model}", machine.cpus)
+    match machine.machine_cpus.filter(|&all| all > machine.cpus) {
+        Some(all) => format!("{} of {all} × {model}", machine.cpus),
+        None => format!("{} × {model}", machine.cpus),
+    }
 }
 
 /// Load of a device as a share of its maximum: of requests or of bytes per second, whichever is closer.

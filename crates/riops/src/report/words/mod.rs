@@ -119,7 +119,7 @@ pub(super) trait Words {
     fn next_steps(&self, summary: &Summary<'_>, commands: &Commands<'_>) -> Vec<Hint> {
         let mut hints = scaling(summary, commands);
         hints.extend(self.variants(commands));
-        hints.push(commands.page());
+        hints.extend(commands.page());
         hints
     }
 

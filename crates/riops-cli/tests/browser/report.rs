@@ -1,0 +1,123 @@
+//! The files that `riops report` writes: of a frozen record of each workload, of several runs, and of a real run.
+
+use std::path::{Path, PathBuf};
+
+use riops::record::Record;
+use riops::store::SqliteStore;
+use serde_json::{Value, json};
+
+use crate::fixture::{CommandOutput, command, database, folder};
+use crate::{check, is_installed};
+
+/// A page, and what the tests know about it.
+struct Page {
+    parameters: Value,
+}
+
+fn frozen(workload: &str) -> Record {
+    let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("../riops/tests/records");
+    let text = std::fs::read_to_string(records.join(format!("{workload}.json"))).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Writes the page of the frozen records of these workloads.
+fn page_of(name: &str, workloads: &[&str]) -> Page {
+    let folder = folder(&format!("browser-{name}"));
+    let store = folder.join("runs.sqlite");
+    let records: Vec<_> = workloads.iter().map(|workload| frozen(workload)).collect();
+    let saved = SqliteStore::open(&store).unwrap();
+    for record in &records {
+        saved.save(record).unwrap();
+    }
+    write(name, &folder, &store, &records)
+}
+
+/// Writes the page of these stored runs.
+fn write(name: &str, folder: &Path, store: &Path, records: &[Record]) -> Page {
+    let file = folder.join("report.html");
+    let mut report = command("report");
+    report.args(records.iter().map(|record| record.id.to_string()));
+    report.arg("--file").arg(&file).env("RIOPS_STORE", store);
+    CommandOutput::of(&mut report).expect(0);
+    let has_series =
+        |record: &Record| record.stages.iter().any(|stage| stage.session_loop.series.len() > 1);
+    let charts = records.iter().filter(|record| has_series(record)).count();
+    let texts: Vec<_> = records.iter().map(|record| record.workload.clone()).collect();
+    let address = format!("file://{}", file.display());
+    Page {
+        parameters: json!({ "name": name, "address": address, "charts": charts, "texts": texts }),
+    }
+}
+
+/// Tests of the page of one frozen record.
+macro_rules! workload {
+    ($name:ident) => {
+        mod $name {
+            use super::*;
+
+            fn page(test: &str) -> Option<Page> {
+                let name = stringify!($name);
+                is_installed().then(|| page_of(&format!("{name}-{test}"), &[name]))
+            }
+
+            #[test]
+            fn the_page_is_drawn_and_accessible_in_light_and_dark_and_at_phone_width() {
+                if let Some(page) = page("views") {
+                    check("report", &page.parameters);
+                }
+            }
+
+            #[test]
+            fn the_keyboard_reaches_everything_on_the_page() {
+                if let Some(page) = page("keyboard") {
+                    check("reportKeyboard", &page.parameters);
+                }
+            }
+        }
+    };
+}
+
+workload!(cbc);
+workload!(load);
+workload!(oltp);
+workload!(ping);
+workload!(point);
+workload!(rows);
+
+#[test]
+fn the_page_of_several_runs_is_drawn_and_accessible() {
+    if is_installed() {
+        let page = page_of("several", &["rows", "load", "point", "oltp", "ping", "cbc"]);
+        check("report", &page.parameters);
+        check("reportKeyboard", &page.parameters);
+    }
+}
+
+#[test]
+fn the_page_of_a_new_run_is_drawn_and_accessible() {
+    if !is_installed() {
+        return;
+    }
+    let database = database("browser_report");
+    let run = "run rows --rows 2000 --prepare --batch 10,20 --update-percent 10 --rate 200 --duration 1s \
+               --warmup 0 --interval 100ms --output json";
+    let record: Record = serde_json::from_str(&database.riops(run).expect(0).stdout).unwrap();
+    let folder: PathBuf = folder("browser-new");
+    let page = write("new", &folder, &database.store, &[record]);
+    check("report", &page.parameters);
+    check("reportKeyboard", &page.parameters);
+}
+
+#[test]
+fn the_page_is_printed_in_black_on_white() {
+    if is_installed() {
+        check("reportPrint", &page_of("print", &["rows"]).parameters);
+    }
+}
+
+#[test]
+fn the_figures_are_readable_without_javascript() {
+    if is_installed() {
+        check("reportWithoutScript", &page_of("no-script", &["rows", "oltp"]).parameters);
+    }
+}

@@ -1,0 +1,2 @@
+// The pages of `riops serve`.
+export {};
