@@ -16,6 +16,7 @@ mod convert;
 mod counts;
 mod database;
 mod device;
+mod imported;
 mod io;
 mod latency;
 mod machine;
@@ -47,6 +48,9 @@ pub use database::{
     Sizes, TableBlocks, Wal,
 };
 pub use device::{DeviceUse, Disk, DiskLimit, DiskRate, DiskUse, Storage};
+pub use imported::{
+    ImportRecord, LatencyKind, ReportedLatency, ReportedPercentile, StartSource, Validity,
+};
 pub use io::{IoRecord, Sources};
 pub use latency::LatencySummary;
 pub use machine::{MachineFacts, Memory, Pressure, ReadBytes};

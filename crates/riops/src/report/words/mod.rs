@@ -2,6 +2,7 @@
 
 mod cbc;
 mod common;
+mod imported;
 mod load;
 mod oltp;
 mod ping;
@@ -21,6 +22,11 @@ use crate::record::{Point, Record, StageRecord};
 pub(super) trait Words {
     /// The work of the sessions.
     fn work(&self) -> String;
+
+    /// The title of the report.
+    fn title(&self, record: &Record) -> String {
+        format!("riops run {}", record.workload)
+    }
 
     /// Sessions, workers and duration; `None` for a workload without session loops.
     fn setup(&self, summary: &Summary<'_>) -> Option<String> {
@@ -50,6 +56,11 @@ pub(super) trait Words {
 
     /// Whether the number of rows is of interest.
     fn has_rows(&self) -> bool {
+        true
+    }
+
+    /// Whether the number of statements is known.
+    fn has_statements(&self) -> bool {
         true
     }
 
