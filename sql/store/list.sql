@@ -1,18 +1,13 @@
--- The newest runs. Of several stages, the one with most rows per second is listed, as in the other columns;
--- a statement that ran once has no latency.
-with newest as (
-  select * from run order by started_at desc, id desc limit ?1
-), listed as (
-  select newest.*,
-         (select stage.value
-            from json_each(case when json_valid(record) then record else '{}' end, '$.stages') as stage
-           where json_type(stage.value, '$.statement') is null
-           order by json_extract(stage.value, '$.throughput.rows_per_s') desc, stage.key desc
-           limit 1) as stage
-    from newest
-)
-select id, started_at, workload, label, target, status, valid, sessions,
-       rows_per_s, transactions_per_s, p99_us,
-       json_extract(stage, '$.service_us.p99'), json_extract(stage, '$.response_us.p99')
-  from listed
- order by started_at desc, id desc
+-- Reads no records. `order` is a validated column of `runs`; `tags` is one condition of list_tag.sql for each tag.
+select id, started_at, workload, title, label, status, valid, flavor, server_version, server, client_host,
+       riops_version, sessions, rate_per_s, update_percent, distribution, stages, seconds, stage, batch, method,
+       rows_per_s, transactions_per_s, statements_per_s, service_p50_us, service_p99_us, response_p50_us,
+       response_p99_us, p99_us, errors, retries, record_error
+  from runs
+ where (cast($1 as text) is null or workload = cast($1 as text) or title = cast($1 as text))
+   and (cast($2 as text) is null or label = cast($2 as text))
+   and (cast($3 as {time}) is null or started_at >= cast($3 as {time}))
+   and (cast($4 as {time}) is null or started_at < cast($4 as {time}))
+   and (cast($5 as {boolean}) is null or valid = cast($5 as {boolean}))
+{tags} order by {order}
+ limit cast($6 as bigint) offset cast($7 as bigint)

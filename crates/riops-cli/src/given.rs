@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use riops::server::ConnInfo;
+use riops::store::StoreLocation;
 
 use crate::args::{Arguments, Command, EmbeddedOptions, Runs, Server, StoreOptions, TargetOptions};
 use crate::hints::{Given, quoted};
@@ -87,9 +88,17 @@ fn embedded_text(options: &EmbeddedOptions) -> String {
 }
 
 fn store_text(options: &StoreOptions) -> String {
-    options
-        .given()
-        .map_or_else(String::new, |store| format!(" --store {}", quoted(&path_text(store))))
+    let Some(given) = options.given() else {
+        return String::new();
+    };
+    let shown = match options.location() {
+        // Without the password, and with the options of the text.
+        Ok(StoreLocation::Postgresql(_)) | Err(_) => {
+            given.to_str().and_then(ConnInfo::without_password)
+        }
+        Ok(StoreLocation::File(path)) => Some(path_text(&path)),
+    };
+    format!(" --store {}", shown.map_or_else(|| "…".to_owned(), |shown| quoted(&shown)))
 }
 
 fn path_text(path: &Path) -> String {

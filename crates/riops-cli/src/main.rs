@@ -14,6 +14,7 @@ mod scan;
 mod screen;
 mod settings;
 mod short_help;
+mod stored;
 mod sysbench_env;
 mod target;
 mod title;

@@ -8,10 +8,11 @@
 use std::fs;
 use std::path::Path;
 
+use riops::host::Interrupt;
 use riops::plan::Plan;
 use riops::record::Record;
 use riops::report;
-use riops::store::SqliteStore;
+use riops::store::{self, StoreLocation};
 use serde_json::Value;
 
 /// Returns the file name and JSON text of every stored record.
@@ -94,7 +95,8 @@ fn a_stored_record_renders_as_an_html_report() {
 #[test]
 fn a_stored_record_survives_the_run_store_unchanged() {
     let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(&folder.path().join("runs.sqlite")).unwrap();
+    let location = StoreLocation::File(folder.path().join("runs.sqlite"));
+    let store = store::open(&location, &Interrupt::new()).unwrap();
     for (file, record) in parsed() {
         store.save(&record).unwrap();
         assert_eq!(store.find(&record.id.to_string()).unwrap(), record, "{file}");

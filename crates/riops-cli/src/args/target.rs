@@ -1,9 +1,11 @@
 //! The server, and the run store.
 
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
 use clap::Args;
-use riops::store::default_path;
+use riops::server::conninfo::ConnInfoError;
+use riops::store::{StoreLocation, default_path};
 
 use super::parsers::parse_pair;
 
@@ -57,19 +59,29 @@ impl EmbeddedOptions {
 /// The run store
 #[derive(Debug, Args)]
 pub(crate) struct StoreOptions {
-    /// File with the stored runs [default: ~/.local/share/riops/runs.sqlite]
-    #[arg(long, value_name = "FILE")]
-    store: Option<PathBuf>,
+    /// SQLite file, or connection URL of a PostgreSQL database, with the stored runs [default: ~/.local/share/riops/runs.sqlite]
+    #[arg(long, value_name = "FILE|URL")]
+    // Not parsed by clap, whose errors show the value: it may contain a password.
+    store: Option<OsString>,
 }
 
 impl StoreOptions {
-    /// The file that was given.
-    pub(crate) fn given(&self) -> Option<&Path> {
+    /// The file or URL that was given.
+    pub(crate) fn given(&self) -> Option<&OsStr> {
         self.store.as_deref()
     }
 
-    /// The file that was given, otherwise the default one.
-    pub(crate) fn path(&self) -> PathBuf {
-        self.store.clone().unwrap_or_else(default_path)
+    /// The store that was given, otherwise the default file.
+    ///
+    /// # Errors
+    /// If the URL is invalid.
+    pub(crate) fn location(&self) -> Result<StoreLocation, ConnInfoError> {
+        let Some(given) = &self.store else {
+            return Ok(StoreLocation::File(default_path()));
+        };
+        match given.to_str() {
+            Some(text) => StoreLocation::parse(text, |name| std::env::var(name).ok()),
+            None => Ok(StoreLocation::File(PathBuf::from(given))),
+        }
     }
 }

@@ -15,13 +15,13 @@ use riops::report;
 use riops::server::examine::examine;
 use riops::server::facts::ServerFacts;
 use riops::server::{Connection, ConnectionError, Pooler, local_server};
-use riops::store::SqliteStore;
 use riops::units::BLOCK_BYTES;
 use riops::workload::rows::NAME;
 use serde::Serialize;
 
 use crate::args::{Doctor, Output};
 use crate::failure::UsageError;
+use crate::stored;
 use crate::target::Target;
 use crate::ui::Ui;
 
@@ -110,7 +110,7 @@ fn disk(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
         return Err(UsageError("--disk-size must be at least 64MB".to_owned()).into());
     }
     // Opened before the measurement, so that a store that cannot be written fails at once.
-    let mut store = SqliteStore::open(&options.store.path())?;
+    let store = stored::open(&options.store, interrupt, ui)?;
     store.require_writable()?;
     let (folder, target) = if let Some(folder) = &options.disk_dir {
         (folder.clone(), None)
@@ -127,7 +127,7 @@ fn disk(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     }
     let limit = DiskLimit::from(limit?);
     store.save_disk_limit(&MachineFacts::read().host, &limit)?;
-    ui.notice(&format!("stored in {}", store.path().display()));
+    ui.notice(&format!("stored in {}", store.location()));
     let server_options = &ui.given().server;
     print(options, &limit, |limit, width| report::disk_text(limit, server_options, width))
 }

@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
             generate::csv(&options, &interrupt, ui)
         }
         Command::Runs { action } => runs::run(&action, &interrupt, ui),
-        Command::Report(options) => report::write(&options, ui),
+        Command::Report(options) => report::write(&options, &interrupt, ui),
         Command::Doctor(options) => doctor::doctor(&options, &interrupt, ui),
         Command::Server { action } => server::run(action, &interrupt, ui),
     }

@@ -4,20 +4,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use riops::host::Interrupt;
 use riops::record::Record;
 use riops::report;
-use riops::store::{SqliteStore, StoreError};
 
 use crate::args::Report;
+use crate::stored;
 use crate::ui::Ui;
 
 /// Writes the page of the specified runs to a file or to standard output.
-pub(crate) fn write(options: &Report, ui: Ui) -> Result<ExitCode> {
-    let path = options.store.path();
-    if !path.exists() {
-        return Err(StoreError::Empty(path).into());
-    }
-    let store = SqliteStore::open(&path)?;
+pub(crate) fn write(options: &Report, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let store = stored::open_existing(&options.store, interrupt, ui)?;
     let records: Vec<Record> =
         options.runs.iter().map(|run| store.find(run)).collect::<Result<_, _>>()?;
     let page = report::html(&records)?;

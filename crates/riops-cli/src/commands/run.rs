@@ -1,7 +1,7 @@
 //! `riops run`: executes a plan from options or a file, and stores and prints the record.
 
 use std::cell::OnceCell;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -11,13 +11,14 @@ use riops::plan::{Plan, PreparePolicy};
 use riops::record::{DiskLimit, Record, Status};
 use riops::report::{self, Extras, Form};
 use riops::run::{self, History, NoHistory};
-use riops::store::SqliteStore;
+use riops::store::Store;
 
 use super::graph::Graph;
 use crate::args::run::{GraphOptions, ResultOptions};
 use crate::args::{self, PlanOptions, TargetOptions};
 use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID, UsageError};
 use crate::screen::Screen;
+use crate::stored;
 use crate::target::Target;
 use crate::ui::Ui;
 
@@ -91,7 +92,7 @@ fn perform(
     let form = report::form(&keep.output.output, plan)?;
     // Opened before the run, so that a file that cannot be written fails before the measurement.
     let graph = Graph::open(graph_options)?;
-    let runs = StoredRuns::open(keep)?;
+    let runs = StoredRuns::open(keep, (interrupt, ui))?;
     // Checked before any server is started: the limit on open files may be too low for the plan.
     run::allow_sessions(plan.sessions, plan.workers)?;
     let target = Target::open(target, interrupt, ui)?;
@@ -139,36 +140,45 @@ fn access(plan: &Plan) -> Access<'_> {
 }
 
 /// The store of a run, which also provides the history of earlier runs.
-struct StoredRuns {
-    path: PathBuf,
+struct StoredRuns<'a> {
     /// Store that the run is saved to; `None` with `--no-store`.
-    store: Option<SqliteStore>,
-    /// Store for the history with `--no-store`, if the file exists; opened on first use.
-    history_only: OnceCell<Option<SqliteStore>>,
+    store: Option<Box<dyn Store>>,
+    /// Store for the history with `--no-store`, if it exists; opened on first use.
+    history_only: OnceCell<Option<Box<dyn Store>>>,
+    options: &'a ResultOptions,
+    environment: (&'a Interrupt, Ui),
 }
 
-impl StoredRuns {
-    fn open(options: &ResultOptions) -> Result<Self> {
-        let path = options.store.path();
-        let store = if options.no_store { None } else { Some(SqliteStore::open(&path)?) };
+impl<'a> StoredRuns<'a> {
+    fn open(options: &'a ResultOptions, environment: (&'a Interrupt, Ui)) -> Result<Self> {
+        let (interrupt, ui) = environment;
+        let store = if options.no_store {
+            None
+        } else {
+            Some(stored::open(&options.store, interrupt, ui)?)
+        };
         if let Some(store) = &store {
             store.require_writable()?;
         }
-        Ok(Self { path, store, history_only: OnceCell::new() })
+        Ok(Self { store, history_only: OnceCell::new(), options, environment })
     }
 
     /// Saves the record. Returns a text for the output, the location or the error, and the result.
     fn save(&self, record: &Record) -> (String, Result<()>) {
-        match self.store.as_ref().map(|store| store.save(record)) {
-            None => ("no (--no-store)".to_owned(), Ok(())),
-            Some(Ok(())) => (format!("{} in {}", record.id, self.path.display()), Ok(())),
+        let Some(store) = &self.store else {
+            return ("no (--no-store)".to_owned(), Ok(()));
+        };
+        match store.save(record) {
+            Ok(()) => (format!("{} in {}", record.id, store.location()), Ok(())),
             // A failed save must not prevent the result from being printed.
-            Some(Err(error)) => (format!("NO: {error}"), Err(error.into())),
+            Err(error) => (format!("NO: {error}"), Err(error.into())),
         }
     }
 
     fn history(&self) -> &dyn History {
-        let existing = || self.path.exists().then(|| SqliteStore::open(&self.path).ok()).flatten();
+        let (interrupt, ui) = self.environment;
+        let existing =
+            || stored::open_if_present(&self.options.store, interrupt, ui).ok().flatten();
         match self.store.as_ref().or_else(|| self.history_only.get_or_init(existing).as_ref()) {
             Some(store) => store,
             None => &NoHistory,
@@ -176,7 +186,7 @@ impl StoredRuns {
     }
 }
 
-impl History for StoredRuns {
+impl History for StoredRuns<'_> {
     fn record(&self, id: &str) -> Option<Record> {
         self.history().record(id)
     }

@@ -5,21 +5,22 @@ use std::process::ExitCode;
 use anyhow::Result;
 use riops::host::Interrupt;
 use riops::report;
-use riops::store::{SqliteStore, StoreError};
+use riops::store::RunFilter;
 
 use super::graph::draw_stored;
 use super::run::{print, run_existing_plan};
-use crate::args::{Output, Runs, StoreOptions};
+use crate::args::{Output, Runs};
+use crate::stored;
 use crate::ui::Ui;
 
 /// Lists, shows or repeats stored runs.
 pub(crate) fn run(action: &Runs, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     match action {
         Runs::List { limit, store, output } => {
-            let path = store.path();
-            // `list` must not create the file.
-            let runs =
-                if path.exists() { SqliteStore::open(&path)?.list(*limit)? } else { Vec::new() };
+            // `list` must not create the store.
+            let store = stored::open_if_present(store, interrupt, ui)?;
+            let filter = RunFilter { limit: Some(*limit), ..RunFilter::default() };
+            let runs = store.map_or(Ok(Vec::new()), |store| store.list(&filter))?;
             crate::ui::print(&match output.output {
                 Output::Text if runs.is_empty() => {
                     let text = "no stored runs; start one with `riops run rows`\n";
@@ -30,16 +31,16 @@ pub(crate) fn run(action: &Runs, interrupt: &Interrupt, ui: Ui) -> Result<ExitCo
             })?;
         }
         Runs::Show { run, store, output, graph_options } => {
-            let store = open_existing(store)?;
+            let store = stored::open_existing(store, interrupt, ui)?;
             let record = store.find(run)?;
-            let stored = format!("{} in {}", record.id, store.path().display());
+            let stored = format!("{} in {}", record.id, store.location());
             let form = report::form(&output.output, &record.plan)?;
             // The options that selected the server are not stored.
             print(&record, &stored, form, (graph_options, (None, ui.given().store.as_str())))?;
             draw_stored(&record, graph_options, ui)?;
         }
         Runs::Rerun { run, seed, again } => {
-            let stored = open_existing(&again.keep.store)?.find(run)?;
+            let stored = stored::open_existing(&again.keep.store, interrupt, ui)?.find(run)?;
             let mut plan = stored.repeated_plan();
             plan.seed = seed.unwrap_or(plan.seed);
             let (code, record) = run_existing_plan(plan, again, (interrupt, ui))?;
@@ -50,13 +51,4 @@ pub(crate) fn run(action: &Runs, interrupt: &Interrupt, ui: Ui) -> Result<ExitCo
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Opens the store. Fails if the file does not exist.
-fn open_existing(options: &StoreOptions) -> Result<SqliteStore> {
-    let path = options.path();
-    if !path.exists() {
-        return Err(StoreError::Empty(path).into());
-    }
-    Ok(SqliteStore::open(&path)?)
 }

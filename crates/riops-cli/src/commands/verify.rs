@@ -7,18 +7,17 @@ use riops::dataset::{Access, Needs};
 use riops::host::Interrupt;
 use riops::report;
 use riops::run::{History, NoHistory, verify};
-use riops::store::SqliteStore;
 
 use crate::args::Verify;
 use crate::failure::NOT_VALID;
+use crate::stored;
 use crate::target::Target;
 use crate::ui::Ui;
 
 /// Checks the data and prints each check. The exit code is [`NOT_VALID`] if a check failed.
 pub(crate) fn run(command: &Verify, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let (name, options) = command.named();
-    let path = options.store.path();
-    let store = path.exists().then(|| SqliteStore::open(&path)).transpose()?;
+    let store = stored::open_if_present(&options.store, interrupt, ui)?;
     let target = Target::open(&options.target, interrupt, ui)?;
     target.announce(ui);
     let history: &dyn History = store.as_ref().map_or(&NoHistory, |store| store);

@@ -471,6 +471,10 @@ impl Spec for OltpRun {
         Some(NAME)
     }
 
+    fn distribution(&self) -> Option<Distribution> {
+        Some(self.distribution)
+    }
+
     fn caches(&self) -> Caches {
         self.caches
     }

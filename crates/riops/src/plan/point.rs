@@ -140,6 +140,14 @@ impl Spec for PointRun {
         })
     }
 
+    fn update_percent(&self) -> Option<u8> {
+        Some(self.op.update_percent)
+    }
+
+    fn distribution(&self) -> Option<Distribution> {
+        Some(self.distribution)
+    }
+
     fn caches(&self) -> Caches {
         self.caches
     }

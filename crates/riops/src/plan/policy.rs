@@ -46,6 +46,16 @@ impl Schedule {
             Self::Constant { per_s } | Self::Poisson { per_s } => Some(per_s),
         }
     }
+
+    /// Returns the name of the variant in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Constant { .. } => "constant",
+            Self::Poisson { .. } => "poisson",
+        }
+    }
 }
 
 /// How statements are sent.

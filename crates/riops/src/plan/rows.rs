@@ -467,6 +467,14 @@ impl Spec for RowsRun {
         })
     }
 
+    fn update_percent(&self) -> Option<u8> {
+        Some(self.update_percent)
+    }
+
+    fn distribution(&self) -> Option<Distribution> {
+        Some(self.distribution)
+    }
+
     fn caches(&self) -> Caches {
         self.caches
     }

@@ -4,6 +4,7 @@ use serde_json::Value;
 use serde_json::map::Entry;
 
 use super::error::{PlanError, refuse};
+use super::keys::Distribution;
 use super::policy::{Caches, ErrorPolicy, LatencyLimit, OnError, Protocol, Schedule, Stop};
 
 /// The settings that all workloads share, so that a workload can reject those it does not support.
@@ -126,6 +127,17 @@ pub trait Spec {
 
     /// Returns the requested mix of transactions; `None` if all are of one kind.
     fn mix(&self) -> Option<Mix> {
+        None
+    }
+
+    /// Returns the requested share of updates in percent, also if it is 0 or 100; `None` if the workload has no
+    /// such parameter.
+    fn update_percent(&self) -> Option<u8> {
+        None
+    }
+
+    /// Returns the distribution of the accessed keys, if the workload has this parameter.
+    fn distribution(&self) -> Option<Distribution> {
         None
     }
 

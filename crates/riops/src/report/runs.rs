@@ -35,7 +35,7 @@ pub fn runs_table(runs: &[RunSummary], width: usize) -> String {
         table.row([
             run.id.chars().skip(first).collect(),
             run.started_at.get(..STARTED_CHARS).unwrap_or(&run.started_at).replace('T', " "),
-            run.workload.clone(),
+            run.title.clone(),
             if run.valid { "yes" } else { "NO" }.to_owned(),
             run.rows_per_s.map(rate).unwrap_or_default(),
             run.transactions_per_s.map(rate).unwrap_or_default(),
@@ -44,7 +44,7 @@ pub fn runs_table(runs: &[RunSummary], width: usize) -> String {
             run.sessions.to_string(),
             Some(run.status.clone()).filter(|status| status != "done").unwrap_or_default(),
             run.label.clone().unwrap_or_default(),
-            run.target.clone(),
+            run.server.clone(),
         ]);
     }
     table.lines(width).join("\n") + "\n"
@@ -58,9 +58,8 @@ mod tests {
         RunSummary {
             id: "01890000-0000-7000-8000-0000000000aa".to_owned(),
             started_at: "2026-01-01T00:00:00Z".to_owned(),
-            workload: "rows".to_owned(),
-            label: None,
-            target: "postgresql 18".to_owned(),
+            title: "rows".to_owned(),
+            server: "postgresql 18".to_owned(),
             status: "done".to_owned(),
             valid: true,
             sessions: 2,
@@ -69,6 +68,7 @@ mod tests {
             p99_us: response_p99_us.or(Some(service_p99_us)),
             service_p99_us: Some(service_p99_us),
             response_p99_us,
+            ..RunSummary::default()
         }
     }
 

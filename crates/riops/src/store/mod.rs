@@ -1,5 +1,28 @@
-//! Stored runs.
+//! Stored runs: one trait, two backends (a SQLite file, a PostgreSQL database) with the same tables.
+//!
+//! The JSON of the record is the truth. All other tables are derived from it, in the same transaction, so that a
+//! person can query them and lists never read the JSON. A store must not interpret the records.
 
+mod backend;
+mod derive;
+mod error;
+mod filter;
+mod interface;
+mod location;
+mod migrate;
+mod open;
+mod postgresql;
+mod shared;
 mod sqlite;
+mod summary;
+mod value;
 
-pub use sqlite::{RunSummary, SqliteStore, StoreError, default_path};
+pub use error::StoreError;
+pub use filter::{RunFilter, SORT_COLUMNS, Sort};
+pub use interface::Store;
+pub use location::{StoreLocation, default_path};
+pub use open::{open, open_existing};
+pub use summary::{RunSummary, StageSummary};
+
+#[cfg(test)]
+mod tests;

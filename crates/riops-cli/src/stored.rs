@@ -1,0 +1,50 @@
+//! Opens the store of `--store`.
+
+use anyhow::Result;
+use riops::host::Interrupt;
+use riops::store::{self, Store, StoreError, StoreLocation};
+
+use crate::args::StoreOptions;
+use crate::password::ask_if_missing;
+use crate::ui::Ui;
+
+/// Returns where the store is. Prompts for the password of a database if it is missing.
+fn location(options: &StoreOptions, interrupt: &Interrupt, ui: Ui) -> Result<StoreLocation> {
+    let mut location = options.location()?;
+    if let StoreLocation::Postgresql(conninfo) = &mut location {
+        for warning in &conninfo.warnings {
+            ui.notice(&format!("warning: {warning}"));
+        }
+        ask_if_missing(conninfo, interrupt)?;
+    }
+    Ok(location)
+}
+
+/// Opens the store; creates or migrates it if necessary.
+pub(crate) fn open(
+    options: &StoreOptions,
+    interrupt: &Interrupt,
+    ui: Ui,
+) -> Result<Box<dyn Store>> {
+    Ok(store::open(&location(options, interrupt, ui)?, interrupt)?)
+}
+
+/// Opens the store; returns `None` if there is none yet.
+pub(crate) fn open_if_present(
+    options: &StoreOptions,
+    interrupt: &Interrupt,
+    ui: Ui,
+) -> Result<Option<Box<dyn Store>>> {
+    Ok(store::open_existing(&location(options, interrupt, ui)?, interrupt)?)
+}
+
+/// Opens the store. Fails if there is none.
+pub(crate) fn open_existing(
+    options: &StoreOptions,
+    interrupt: &Interrupt,
+    ui: Ui,
+) -> Result<Box<dyn Store>> {
+    let location = location(options, interrupt, ui)?;
+    let store = store::open_existing(&location, interrupt)?;
+    Ok(store.ok_or_else(|| StoreError::Empty(location.to_string()))?)
+}

@@ -1,0 +1,121 @@
+//! What a database must offer so that [`SharedStore`](super::shared::SharedStore) can keep runs in it.
+
+use super::error::StoreError;
+use super::value::{Fields, Row, Value};
+
+/// Whether a transaction changes the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    /// Commits at the end.
+    Write,
+    /// Rolls back at the end: finds out whether the store can be written.
+    Attempt,
+}
+
+/// Names of types that differ between the backends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Dialect {
+    pub(super) time: &'static str,
+    pub(super) boolean: &'static str,
+    pub(super) false_value: &'static str,
+    /// Locks the record of a run for the transaction; empty if a transaction locks the whole store.
+    pub(super) lock_record: &'static str,
+}
+
+impl Dialect {
+    /// Fills the placeholders of a statement that is the same in all dialects otherwise.
+    pub(super) fn fill(&self, sql: &str) -> String {
+        sql.replace("{time}", self.time)
+            .replace("{boolean}", self.boolean)
+            .replace("{false}", self.false_value)
+    }
+}
+
+/// A migration step. The version of a store is the number of completed steps.
+pub(super) struct Step {
+    pub(super) sqlite: &'static str,
+    /// `None` if no PostgreSQL store has this version: the first steps are older than this backend.
+    pub(super) postgresql: Option<&'static str>,
+    /// Whether the tables are derived from all records again after the step.
+    pub(super) derives: bool,
+}
+
+/// A transaction.
+pub(super) trait Session {
+    fn dialect(&self) -> &'static Dialect;
+
+    /// Runs one statement. Its parameters are `$1`, `$2`, …
+    fn query(&mut self, sql: &str, parameters: &[Value]) -> Result<Vec<Row>, StoreError>;
+
+    /// Runs statements without parameters.
+    fn script(&mut self, sql: &str) -> Result<(), StoreError>;
+
+    /// Inserts rows, all with the same columns.
+    fn insert(&mut self, table: &str, rows: &[Fields]) -> Result<(), StoreError>;
+
+    /// Returns the number of completed migration steps; 0 for a new store.
+    fn version(&mut self) -> Result<usize, StoreError>;
+
+    /// Creates what the first migration needs, and waits until no other riops migrates the store.
+    fn begin_migration(&mut self) -> Result<(), StoreError>;
+
+    fn set_version(&mut self, version: usize) -> Result<(), StoreError>;
+
+    /// Returns the step for this backend; `None` if it has nothing to do.
+    fn choose(&self, step: &Step) -> Option<&'static str>;
+}
+
+/// The work of a transaction.
+pub(super) type Work<'a> = &'a mut dyn FnMut(&mut dyn Session) -> Result<(), StoreError>;
+
+/// A database.
+pub(super) trait Backend: Send {
+    /// Returns the path of the file, or the URL of the database without its password.
+    fn location(&self) -> String;
+
+    /// Runs `work` in a transaction. If the connection is lost before the commit, `work` may run again in a
+    /// transaction on a new connection.
+    fn transaction(&self, access: Access, work: Work<'_>) -> Result<(), StoreError>;
+}
+
+/// Runs `work` in a transaction and returns its result.
+pub(super) fn transact<T>(
+    backend: &dyn Backend,
+    access: Access,
+    mut work: impl FnMut(&mut dyn Session) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let mut result = None;
+    backend.transaction(access, &mut |session| {
+        result = Some(work(session)?);
+        Ok(())
+    })?;
+    result.ok_or_else(|| StoreError::Value { location: backend.location(), column: 0, value: None })
+}
+
+const RECORD_PART: &str = include_str!("../../../../sql/store/record_part.sql");
+
+/// Characters that one query reads of a record. In PostgreSQL, a message of riops has at most 16 MiB, and a
+/// character at most 4 bytes.
+const PART_CHARS: usize = 3_000_000;
+
+/// Returns the first column of the first row.
+pub(super) fn first(rows: Vec<Row>) -> Option<String> {
+    rows.into_iter().next()?.into_iter().next()?
+}
+
+/// Reads the JSON of a record.
+pub(super) fn read_json(session: &mut dyn Session, id: &str) -> Result<String, StoreError> {
+    let mut json = String::new();
+    let mut start = 1;
+    loop {
+        let parameters = [id.into(), Value::from(start), PART_CHARS.into()];
+        let part = first(session.query(RECORD_PART, &parameters)?).unwrap_or_default();
+        json.push_str(&part);
+        // Fewer bytes than characters: the part is the last one.
+        if part.len() < PART_CHARS {
+            return Ok(json);
+        }
+        start += PART_CHARS;
+    }
+}

@@ -1,0 +1,113 @@
+//! Errors of a store.
+
+use std::path::PathBuf;
+
+use crate::server::ConnectionError;
+
+/// Failure to store or find a record.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The directory cannot be created.
+    #[error(
+        "cannot create the directory {path} for the store: {source}; choose another file with --store"
+    )]
+    Folder {
+        /// Path of the directory.
+        path: PathBuf,
+        /// Reason.
+        source: std::io::Error,
+    },
+    /// The directory of a file other than the default one does not exist.
+    #[error("the directory {} of the store {} does not exist: create it, or choose another file with --store", .0.parent().unwrap_or(.0).display(), .0.display())]
+    NoFolder(PathBuf),
+    /// An SQLite operation failed.
+    #[error("cannot access the store {path}: {source}")]
+    Sqlite {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error from SQLite.
+        source: rusqlite::Error,
+    },
+    /// A PostgreSQL operation failed.
+    #[error("cannot access the store {location}: {source}")]
+    Postgresql {
+        /// URL of the database, without its password.
+        location: String,
+        /// Error of the connection, or from the server.
+        source: ConnectionError,
+    },
+    /// The store was written by a newer version of riops.
+    #[error(
+        "the store {location} has format version {found}, but this riops supports only {known}; use a newer riops"
+    )]
+    Newer {
+        /// Path of the file, or URL of the database.
+        location: String,
+        /// Format version of the store.
+        found: usize,
+        /// Newest supported format version.
+        known: usize,
+    },
+    /// A value of a table has another type than riops stored.
+    #[error("the store {location} has an unexpected value in column {column}: {value:?}")]
+    Value {
+        /// Path of the file, or URL of the database.
+        location: String,
+        /// Position of the column in the query, from 1.
+        column: usize,
+        /// The value.
+        value: Option<String>,
+    },
+    /// A record cannot be encoded or decoded as JSON.
+    #[error("cannot read or write the record \"{id}\" as JSON: {source}")]
+    Json {
+        /// Id of the record.
+        id: String,
+        /// Reason.
+        source: serde_json::Error,
+    },
+    /// The run is stored already.
+    #[error("run \"{0}\" is stored already")]
+    Exists(String),
+    /// The run does not exist.
+    #[error("run \"{0}\" not found in the store; list all runs with `riops runs list`")]
+    NotFound(String),
+    /// Several runs match.
+    #[error("run id \"{prefix}\" is ambiguous: {count} runs match; give more characters of the id")]
+    Ambiguous {
+        /// Part of the id that was given.
+        prefix: String,
+        /// Number of matching runs.
+        count: usize,
+    },
+    /// No run has this label, tag or id.
+    #[error("no stored run has the label, tag or id \"{0}\"; list all runs with `riops runs list`")]
+    NoMatch(String),
+    /// The store contains no runs.
+    #[error("the store {0} has no runs yet; start one with `riops run rows`")]
+    Empty(String),
+    /// The order of a list is not a column.
+    #[error("unknown column \"{given}\" to sort by; expected COLUMN, COLUMN:asc or COLUMN:desc with one of {}", .columns.join(", "))]
+    UnknownColumn {
+        /// The column that was given.
+        given: String,
+        /// All columns.
+        columns: Vec<&'static str>,
+    },
+}
+
+impl StoreError {
+    /// Returns whether the connection to the database was lost, so that another one may succeed.
+    pub(super) fn is_connection_lost(&self) -> bool {
+        matches!(
+            self,
+            Self::Postgresql {
+                source: ConnectionError::Io(_)
+                    | ConnectionError::Closed(_)
+                    | ConnectionError::Connect { .. }
+                    | ConnectionError::Protocol(_),
+                ..
+            }
+        )
+    }
+}

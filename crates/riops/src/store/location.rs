@@ -1,0 +1,140 @@
+//! Where a store is: a file, or a PostgreSQL database.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::server::ConnInfo;
+use crate::server::conninfo::{ConnInfoError, Host};
+
+/// Where a store is.
+#[derive(Debug, Clone)]
+pub enum StoreLocation {
+    /// A SQLite file.
+    File(PathBuf),
+    /// A PostgreSQL database.
+    Postgresql(Box<ConnInfo>),
+}
+
+impl StoreLocation {
+    /// Parses a URL `postgresql://…` or a `key=value` string as a PostgreSQL database, and any other text as the
+    /// path of a file. Settings that are missing come from `environment`, as in [`ConnInfo::parse`].
+    ///
+    /// # Errors
+    /// [`ConnInfoError`] if a setting is invalid or unsupported. It shows no password.
+    pub fn parse(
+        text: &str,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, ConnInfoError> {
+        if is_postgresql(text) {
+            return ConnInfo::parse(text, environment).map(Box::new).map(Self::Postgresql);
+        }
+        Ok(Self::File(PathBuf::from(text)))
+    }
+}
+
+impl fmt::Display for StoreLocation {
+    /// Writes the path of the file, or the URL of the database without its password.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(formatter, "{}", path.display()),
+            Self::Postgresql(conninfo) => formatter.write_str(&url(conninfo)),
+        }
+    }
+}
+
+/// Returns whether a text is a connection string. A path with an equals sign can be written as `./a=b`.
+fn is_postgresql(text: &str) -> bool {
+    let text = text.trim_start();
+    let is_setting = |name: &str| {
+        let name = name.trim_end();
+        !name.is_empty() && name.chars().all(|each| each.is_ascii_lowercase() || each == '_')
+    };
+    text.starts_with("postgresql://")
+        || text.starts_with("postgres://")
+        || text.split_once('=').is_some_and(|(name, _)| is_setting(name))
+}
+
+/// Returns the URL of a database without its password.
+pub(super) fn url(conninfo: &ConnInfo) -> String {
+    let encoded = |text: &str| {
+        percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+    };
+    let plain = |text: &str| {
+        let is_plain =
+            text.chars().all(|each| each.is_ascii_alphanumeric() || "_-.".contains(each));
+        if is_plain { text.to_owned() } else { encoded(text) }
+    };
+    let folder = conninfo.servers.iter().find_map(|server| match &server.host {
+        Host::Unix(folder) => Some((folder, server.port)),
+        Host::Tcp(_) => None,
+    });
+    let (user, database) = (plain(&conninfo.user), plain(&conninfo.database));
+    match folder {
+        Some((folder, port)) => {
+            let host = folder.display();
+            format!("postgresql://{user}@/{database}?host={host}&port={port}")
+        }
+        None => {
+            let servers: Vec<_> = conninfo.servers.iter().map(ToString::to_string).collect();
+            format!("postgresql://{user}@{}/{database}", servers.join(","))
+        }
+    }
+}
+
+/// Returns the default path of the store, in the user's data directory.
+#[must_use]
+pub fn default_path() -> PathBuf {
+    let variable =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    variable("XDG_DATA_HOME")
+        .or_else(|| {
+            variable("HOME").filter(|home| home.is_dir()).map(|home| home.join(".local/share"))
+        })
+        .map_or_else(
+            || {
+                let uid = rustix::process::geteuid().as_raw();
+                PathBuf::from(format!("/var/tmp/riops-{uid}/runs.sqlite"))
+            },
+            |data| data.join("riops/runs.sqlite"),
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> String {
+        StoreLocation::parse(text, |_| None).unwrap().to_string()
+    }
+
+    #[test]
+    fn a_url_or_a_setting_selects_postgresql_and_anything_else_is_a_file() {
+        assert_eq!(
+            parsed("postgresql://me:secret@db.example:5433/results"),
+            "postgresql://me@db.example:5433/results"
+        );
+        assert_eq!(
+            parsed("host=/tmp port=1 user=me password=secret dbname=a/b"),
+            "postgresql://me@/a%2Fb?host=/tmp&port=1"
+        );
+        for path in ["runs.sqlite", "/data/batch=10.sqlite", "./batch=10.sqlite", "Size=1"] {
+            assert!(matches!(
+                StoreLocation::parse(path, |_| None),
+                Ok(StoreLocation::File(file)) if file.as_os_str() == path
+            ));
+        }
+    }
+
+    #[test]
+    fn the_location_can_be_parsed_again() {
+        for text in ["postgresql://me@h:1,[::1]:2/db", "host=/tmp port=7 user=x dbname=y"] {
+            assert_eq!(parsed(&parsed(text)), parsed(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_invalid_connection_string_does_not_show_its_password() {
+        let error = StoreLocation::parse("host=h password=se cret", |_| None).unwrap_err();
+        assert!(!error.to_string().contains("cret"), "{error}");
+    }
+}

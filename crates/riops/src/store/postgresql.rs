@@ -1,0 +1,232 @@
+//! The store in a PostgreSQL database, in the schema `riops_store`.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::backend::{Access, Backend, Dialect, Session, Step, Work};
+use super::error::StoreError;
+use super::location::url;
+use super::value::{Fields, Row, Value};
+use crate::host::Interrupt;
+use crate::server::{ConnInfo, Connection, ConnectionError};
+
+/// A server that does not respond within this time is lost. A migration by another riops may take longest.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Size of the parts in which rows are sent.
+const COPY_BYTES: usize = 1 << 20;
+
+const SESSION: &str = include_str!("../../../../sql/store/session.postgresql.sql");
+const SCHEMA: &str = include_str!("../../../../sql/store/schema.postgresql.sql");
+const MIGRATION_LOCK: &str = include_str!("../../../../sql/store/migration_lock.postgresql.sql");
+const HAS_VERSION: &str = include_str!("../../../../sql/store/version.postgresql.sql");
+const VERSION: &str = include_str!("../../../../sql/store/version_value.postgresql.sql");
+const SET_VERSION: &str = include_str!("../../../../sql/store/version_update.postgresql.sql");
+const COPY: &str = include_str!("../../../../sql/store/copy.postgresql.sql");
+
+static DIALECT: Dialect = Dialect {
+    time: "timestamptz",
+    boolean: "boolean",
+    false_value: "false",
+    lock_record: include_str!("../../../../sql/store/record_lock.postgresql.sql"),
+};
+
+/// A PostgreSQL database.
+pub(super) struct Postgresql {
+    conninfo: ConnInfo,
+    location: String,
+    interrupt: Interrupt,
+    /// `None` after the connection was lost.
+    connection: Mutex<Option<Connection>>,
+}
+
+impl Postgresql {
+    /// Connects to the database.
+    pub(super) fn open(conninfo: &ConnInfo, interrupt: &Interrupt) -> Result<Self, StoreError> {
+        let mut conninfo = conninfo.clone();
+        conninfo.application_name.get_or_insert_with(|| "riops store".to_owned());
+        let location = url(&conninfo);
+        let store =
+            Self { conninfo, location, interrupt: interrupt.clone(), connection: Mutex::new(None) };
+        let connection = store.connect(interrupt)?;
+        store.connection.lock().unwrap_or_else(PoisonError::into_inner).replace(connection);
+        Ok(store)
+    }
+
+    /// Returns whether the database contains a store.
+    pub(super) fn exists(&self) -> Result<bool, StoreError> {
+        let mut version = 0;
+        self.transaction(Access::Read, &mut |session| {
+            version = session.version()?;
+            Ok(())
+        })?;
+        Ok(version > 0)
+    }
+
+    fn connect(&self, interrupt: &Interrupt) -> Result<Connection, StoreError> {
+        let open = || {
+            let mut connection = Connection::open(&self.conninfo, interrupt)?;
+            connection.set_deadline(Some(Instant::now() + RESPONSE_TIMEOUT));
+            connection.execute(SESSION)?;
+            Ok(connection)
+        };
+        open().map_err(|source| self.failed(source))
+    }
+
+    fn failed(&self, source: ConnectionError) -> StoreError {
+        StoreError::Postgresql { location: self.location.clone(), source }
+    }
+
+    /// Runs the transaction up to its end, but not the end.
+    fn begin(
+        &self,
+        connection: &mut Connection,
+        access: Access,
+        work: Work<'_>,
+    ) -> Result<(), StoreError> {
+        let mut session = PostgresqlSession { connection, location: &self.location };
+        session.script(if access == Access::Read { "begin read only" } else { "begin" })?;
+        work(&mut session)
+    }
+}
+
+impl Backend for Postgresql {
+    fn location(&self) -> String {
+        self.location.clone()
+    }
+
+    fn transaction(&self, access: Access, work: Work<'_>) -> Result<(), StoreError> {
+        // Ctrl-C ends a run, whose record must still be stored; a second Ctrl-C ends riops.
+        let interrupt =
+            if access == Access::Read { self.interrupt.clone() } else { Interrupt::new() };
+        let mut held = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        // An old connection may have been closed since it was used: the server was restarted, or a firewall
+        // has forgotten it.
+        let mut is_new = held.is_none();
+        let mut connection = match held.take() {
+            Some(connection) => connection,
+            None => self.connect(&interrupt)?,
+        };
+        loop {
+            connection.set_interrupt(&interrupt);
+            match self.begin(&mut connection, access, work) {
+                Err(error) if error.is_connection_lost() && !is_new => {
+                    connection = self.connect(&interrupt)?;
+                    is_new = true;
+                }
+                worked => {
+                    let commits = worked.is_ok() && access == Access::Write;
+                    let mut session =
+                        PostgresqlSession { connection: &mut connection, location: &self.location };
+                    let ended = session.script(if commits { "commit" } else { "rollback" });
+                    if ended.is_ok() {
+                        *held = Some(connection);
+                    }
+                    // The first error is the cause.
+                    return worked.and(ended);
+                }
+            }
+        }
+    }
+}
+
+struct PostgresqlSession<'a> {
+    connection: &'a mut Connection,
+    location: &'a str,
+}
+
+impl PostgresqlSession<'_> {
+    fn run<T>(
+        &mut self,
+        work: impl FnOnce(&mut Connection) -> Result<T, ConnectionError>,
+    ) -> Result<T, StoreError> {
+        self.connection.set_deadline(Some(Instant::now() + RESPONSE_TIMEOUT));
+        let result = work(self.connection);
+        self.connection.set_deadline(None);
+        result
+            .map_err(|source| StoreError::Postgresql { location: self.location.to_owned(), source })
+    }
+}
+
+impl Session for PostgresqlSession<'_> {
+    fn dialect(&self) -> &'static Dialect {
+        &DIALECT
+    }
+
+    fn query(&mut self, sql: &str, parameters: &[Value]) -> Result<Vec<Row>, StoreError> {
+        let parameters: Vec<_> = parameters.iter().map(Value::text).collect();
+        let parameters: Vec<_> = parameters.iter().map(Option::as_deref).collect();
+        self.run(|connection| connection.query_with(sql, &parameters))
+    }
+
+    fn script(&mut self, sql: &str) -> Result<(), StoreError> {
+        self.run(|connection| connection.execute(sql))
+    }
+
+    fn insert(&mut self, table: &str, rows: &[Fields]) -> Result<(), StoreError> {
+        let Some(first) = rows.first() else {
+            return Ok(());
+        };
+        let columns: Vec<_> = first.iter().map(|(column, _)| *column).collect();
+        let sql = COPY.replace("{table}", table).replace("{columns}", &columns.join(", "));
+        let mut rest = rows.iter();
+        // A record can be longer than a message: its row is sent in parts.
+        let mut unsent: Vec<u8> = Vec::new();
+        self.run(|connection| {
+            connection.copy_in(&sql, |out| {
+                while unsent.len() < COPY_BYTES
+                    && let Some(row) = rest.next()
+                {
+                    copy_row(row, &mut unsent);
+                }
+                let part = unsent.len().min(COPY_BYTES);
+                out.extend(unsent.drain(..part));
+                !unsent.is_empty() || rest.len() > 0
+            })
+        })
+    }
+
+    fn version(&mut self) -> Result<usize, StoreError> {
+        let exists = self.run(|connection| connection.query_value(HAS_VERSION))?;
+        if exists.as_deref() != Some("t") {
+            return Ok(0);
+        }
+        let version = self.run(|connection| connection.query_value(VERSION))?;
+        Ok(version.and_then(|version| version.parse().ok()).unwrap_or(0))
+    }
+
+    fn begin_migration(&mut self) -> Result<(), StoreError> {
+        self.script(MIGRATION_LOCK)?;
+        self.script(SCHEMA)
+    }
+
+    fn set_version(&mut self, version: usize) -> Result<(), StoreError> {
+        self.query(SET_VERSION, &[version.into()]).map(drop)
+    }
+
+    fn choose(&self, step: &Step) -> Option<&'static str> {
+        step.postgresql
+    }
+}
+
+/// Appends a row in the text format of COPY.
+fn copy_row(row: &Fields, out: &mut Vec<u8>) {
+    for (position, (_, value)) in row.iter().enumerate() {
+        if position > 0 {
+            out.push(b'\t');
+        }
+        let Some(text) = value.text() else {
+            out.extend_from_slice(b"\\N");
+            continue;
+        };
+        for &byte in text.as_bytes() {
+            match byte {
+                b'\\' => out.extend_from_slice(b"\\\\"),
+                b'\t' => out.extend_from_slice(b"\\t"),
+                b'\n' => out.extend_from_slice(b"\\n"),
+                b'\r' => out.extend_from_slice(b"\\r"),
+                other => out.push(other),
+            }
+        }
+    }
+    out.push(b'\n');
+}

@@ -1,0 +1,330 @@
+//! The store on any backend: everything that is the same for all of them.
+
+use std::collections::BTreeMap;
+
+use super::backend::{Access, Backend, Session, first, read_json, transact};
+use super::derive;
+use super::error::StoreError;
+use super::filter::RunFilter;
+use super::interface::Store;
+use super::migrate::{migrate, require_current};
+use super::summary::{RunSummary, StageSummary};
+use super::value::{Reader, Row, Value, time_text};
+
+use crate::record::{DiskLimit, Record};
+
+/// Runs that one query lists: far less than a connection accepts rows.
+const PAGE_ROWS: u32 = 20_000;
+/// Ids in one statement: far less than SQLite accepts parameters.
+const IDS_MAX: usize = 500;
+
+const LIST: &str = include_str!("../../../../sql/store/list.sql");
+const LIST_TAG: &str = include_str!("../../../../sql/store/list_tag.sql");
+const TAGS: &str = include_str!("../../../../sql/store/tags.sql");
+const STAGES: &str = include_str!("../../../../sql/store/stages.sql");
+const LAST: &str = include_str!("../../../../sql/store/last.sql");
+const IDS_BY_PART: &str = include_str!("../../../../sql/store/ids_by_part.sql");
+const IDS_BY_LABEL: &str = include_str!("../../../../sql/store/ids_by_label.sql");
+const IDS_BY_TAG: &str = include_str!("../../../../sql/store/ids_by_tag.sql");
+const UPDATE_RECORD: &str = include_str!("../../../../sql/store/record_update.sql");
+const UPDATE_LABEL: &str = include_str!("../../../../sql/store/label_update.sql");
+const DELETE_TAGS: &str = include_str!("../../../../sql/store/tags_delete.sql");
+const DELETE_RUN: &str = include_str!("../../../../sql/store/run_delete.sql");
+const DISK_LIMIT: &str = include_str!("../../../../sql/store/device_limit.sql");
+const DELETE_DISK_LIMIT: &str = include_str!("../../../../sql/store/device_limit_delete.sql");
+const WRITABLE: &str = include_str!("../../../../sql/store/writable.sql");
+
+/// A store on a backend.
+pub(super) struct SharedStore<B> {
+    backend: B,
+}
+
+impl<B: Backend> SharedStore<B> {
+    /// Brings the store up to date.
+    pub(super) fn open(backend: B) -> Result<Self, StoreError> {
+        migrate(&backend)?;
+        Ok(Self { backend })
+    }
+
+    fn read<T>(
+        &self,
+        work: impl FnMut(&mut dyn Session) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        transact(&self.backend, Access::Read, work)
+    }
+
+    fn write<T>(
+        &self,
+        mut work: impl FnMut(&mut dyn Session) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        transact(&self.backend, Access::Write, |session| {
+            require_current(&self.backend, session)?;
+            work(session)
+        })
+    }
+
+    /// Changes a record and what is derived from the change.
+    fn change(
+        &self,
+        run: &str,
+        mut change: impl FnMut(&mut dyn Session, &mut Record) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.write(|session| {
+            let id = self.id_in(session, run)?;
+            let lock = session.dialect().lock_record;
+            if !lock.is_empty() {
+                session.query(lock, &[id.as_str().into()])?;
+            }
+            let mut record = find_in(session, &id)?;
+            change(session, &mut record)?;
+            session.query(UPDATE_RECORD, &[id.as_str().into(), encode(&record)?.into()]).map(drop)
+        })
+    }
+
+    fn id_in(&self, session: &mut dyn Session, run: &str) -> Result<String, StoreError> {
+        if run == "last" {
+            let rows = session.query(LAST, &[])?;
+            return first(rows).ok_or_else(|| StoreError::Empty(self.location()));
+        }
+        let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
+        if run.is_empty() || !run.chars().all(is_id) {
+            return Err(StoreError::NotFound(run.to_owned()));
+        }
+        let found = session.query(IDS_BY_PART, &[run.to_ascii_lowercase().into()])?;
+        match found.len() {
+            0 => Err(StoreError::NotFound(run.to_owned())),
+            1 => first(found).ok_or_else(|| StoreError::NotFound(run.to_owned())),
+            count => Err(StoreError::Ambiguous { prefix: run.to_owned(), count }),
+        }
+    }
+
+    /// Returns the ids that a label, a tag or a part of an id selects.
+    fn ids_in(&self, session: &mut dyn Session, text: &str) -> Result<Vec<String>, StoreError> {
+        let (key, value) = text.split_once('=').unzip();
+        let tag = [Value::from(key.unwrap_or(text)), Value::from(value)];
+        if text != "last" {
+            for (sql, parameters) in [(IDS_BY_LABEL, &[text.into()][..]), (IDS_BY_TAG, &tag)] {
+                let found = session.query(sql, parameters)?;
+                if !found.is_empty() {
+                    return Ok(found
+                        .into_iter()
+                        .filter_map(|row| row.into_iter().next()?)
+                        .collect());
+                }
+            }
+        }
+        match self.id_in(session, text) {
+            Ok(id) => Ok(vec![id]),
+            Err(StoreError::NotFound(_)) => Err(StoreError::NoMatch(text.to_owned())),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Lists one page of the runs.
+    fn page(
+        &self,
+        session: &mut dyn Session,
+        filter: &RunFilter,
+        (limit, offset): (u32, usize),
+    ) -> Result<Vec<RunSummary>, StoreError> {
+        let time = |time: Option<jiff::Timestamp>| Value::from(time.map(time_text));
+        let mut parameters = vec![
+            Value::from(filter.workload.clone()),
+            Value::from(filter.label.clone()),
+            time(filter.since),
+            time(filter.until),
+            Value::from(filter.valid),
+            limit.into(),
+            offset.into(),
+        ];
+        let mut conditions = String::new();
+        for (key, value) in &filter.tags {
+            let next = parameters.len() + 1;
+            conditions += &LIST_TAG
+                .replace("{key}", &format!("${next}"))
+                .replace("{value}", &format!("${}", next + 1));
+            parameters.extend([key.clone().into(), value.clone().into()]);
+        }
+        let direction = if filter.sort.is_descending() { "desc" } else { "asc" };
+        let order = format!(
+            "{column} is null, {column} {direction}, started_at desc, id desc",
+            column = filter.sort.column()
+        );
+        let sql = LIST.replace("{tags}", &conditions).replace("{order}", &order);
+        let rows = session.query(&session.dialect().fill(&sql), &parameters)?;
+        let location = self.location();
+        rows.into_iter().map(|row| RunSummary::read(&mut Reader::new(&location, row))).collect()
+    }
+}
+
+/// Runs a query with a list of ids, in several parts if necessary.
+fn query_ids(session: &mut dyn Session, sql: &str, ids: &[&str]) -> Result<Vec<Row>, StoreError> {
+    let mut rows = Vec::new();
+    for part in ids.chunks(IDS_MAX) {
+        let names: Vec<_> = (1..=part.len()).map(|at| format!("${at}")).collect();
+        let parameters: Vec<_> = part.iter().map(|&id| Value::from(id)).collect();
+        rows.extend(session.query(&sql.replace("{ids}", &names.join(", ")), &parameters)?);
+    }
+    Ok(rows)
+}
+
+fn find_in(session: &mut dyn Session, id: &str) -> Result<Record, StoreError> {
+    serde_json::from_str(&read_json(session, id)?)
+        .map_err(|source| StoreError::Json { id: id.to_owned(), source })
+}
+
+fn encode(record: &Record) -> Result<String, StoreError> {
+    serde_json::to_string(record)
+        .map_err(|source| StoreError::Json { id: record.id.to_string(), source })
+}
+
+impl<B: Backend> Store for SharedStore<B> {
+    fn location(&self) -> String {
+        self.backend.location()
+    }
+
+    fn require_writable(&self) -> Result<(), StoreError> {
+        transact(&self.backend, Access::Attempt, |session| {
+            let sql = session.dialect().fill(WRITABLE);
+            session.script(&sql)
+        })
+    }
+
+    fn save(&self, record: &Record) -> Result<(), StoreError> {
+        let id = record.id.to_string();
+        let json = encode(record)?;
+        let exists = |session: &mut dyn Session| match self.id_in(session, &id) {
+            Ok(_) => Ok(true),
+            Err(StoreError::NotFound(_)) => Ok(false),
+            Err(error) => Err(error),
+        };
+        let saved = self.write(|session| {
+            if exists(session)? {
+                return Err(StoreError::Exists(id.clone()));
+            }
+            derive::insert(session, record, json.clone())
+        });
+        match saved {
+            // The commit may have succeeded although its reply was lost.
+            Err(error) if error.is_connection_lost() && self.read(exists).unwrap_or(false) => {
+                Ok(())
+            }
+            saved => saved,
+        }
+    }
+
+    fn id(&self, run: &str) -> Result<String, StoreError> {
+        self.read(|session| self.id_in(session, run))
+    }
+
+    fn find(&self, run: &str) -> Result<Record, StoreError> {
+        self.read(|session| {
+            let id = self.id_in(session, run)?;
+            find_in(session, &id)
+        })
+    }
+
+    fn select(&self, text: &str) -> Result<Vec<Record>, StoreError> {
+        self.read(|session| {
+            let ids = self.ids_in(session, text)?;
+            ids.iter().map(|id| find_in(session, id)).collect()
+        })
+    }
+
+    fn list(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreError> {
+        let limit = filter.limit.map_or(usize::MAX, |limit| limit as usize);
+        self.read(|session| {
+            let mut runs = Vec::new();
+            loop {
+                let rest = u32::try_from(limit - runs.len()).unwrap_or(u32::MAX).min(PAGE_ROWS);
+                let page = self.page(session, filter, (rest, runs.len()))?;
+                let is_last = page.len() < rest as usize;
+                runs.extend(page);
+                if is_last || runs.len() >= limit {
+                    break;
+                }
+            }
+            let mut tags: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+            let ids: Vec<_> = runs.iter().map(|run| run.id.as_str()).collect();
+            for row in query_ids(session, TAGS, &ids)? {
+                if let Ok([Some(id), Some(key), Some(value)]) = <[_; 3]>::try_from(row) {
+                    tags.entry(id).or_default().insert(key, value);
+                }
+            }
+            for run in &mut runs {
+                run.tags = tags.remove(&run.id).unwrap_or_default();
+            }
+            Ok(runs)
+        })
+    }
+
+    fn stages(&self, run_ids: &[String]) -> Result<Vec<StageSummary>, StoreError> {
+        let ids: Vec<_> = run_ids.iter().map(String::as_str).collect();
+        let rows = self.read(|session| query_ids(session, STAGES, &ids))?;
+        let location = self.location();
+        let mut by_run: BTreeMap<String, Vec<StageSummary>> = BTreeMap::new();
+        for row in rows {
+            let stage = StageSummary::read(&mut Reader::new(&location, row))?;
+            by_run.entry(stage.run_id.clone()).or_default().push(stage);
+        }
+        Ok(ids.into_iter().flat_map(|id| by_run.remove(id).unwrap_or_default()).collect())
+    }
+
+    fn tag(
+        &self,
+        run: &str,
+        set: &BTreeMap<String, String>,
+        remove: &[String],
+    ) -> Result<(), StoreError> {
+        self.change(run, |session, record| {
+            record.tags.retain(|key, _| !remove.contains(key));
+            record.tags.extend(set.clone());
+            let id = record.id.to_string();
+            session.query(DELETE_TAGS, &[id.as_str().into()])?;
+            let rows: Vec<_> =
+                record.tags.iter().map(|(key, value)| derive::tag(&id, key, value)).collect();
+            session.insert("tags", &rows)
+        })
+    }
+
+    fn set_label(&self, run: &str, label: Option<&str>) -> Result<(), StoreError> {
+        self.change(run, |session, record| {
+            record.label = label.map(str::to_owned);
+            session
+                .query(UPDATE_LABEL, &[record.id.to_string().into(), Value::from(label)])
+                .map(drop)
+        })
+    }
+
+    fn remove(&self, run: &str) -> Result<(), StoreError> {
+        self.write(|session| {
+            let id = self.id_in(session, run)?;
+            session.query(DELETE_RUN, &[id.into()]).map(drop)
+        })
+    }
+
+    fn save_disk_limit(&self, host: &str, limit: &DiskLimit) -> Result<(), StoreError> {
+        let json = serde_json::to_string(limit)
+            .map_err(|source| StoreError::Json { id: limit.device.clone(), source })?;
+        let key =
+            [host.into(), limit.device.as_str().into(), Value::from(limit.identity.as_deref())];
+        self.write(|session| {
+            session.query(DELETE_DISK_LIMIT, &key)?;
+            let row = derive::device_limit(host, Some(limit), json.clone());
+            session.insert("device_limits", &[row])
+        })
+    }
+
+    fn disk_limit(
+        &self,
+        host: &str,
+        device: &str,
+        identity: Option<&str>,
+    ) -> Result<Option<DiskLimit>, StoreError> {
+        let key = [host.into(), device.into(), Value::from(identity)];
+        let json = self.read(|session| session.query(DISK_LIMIT, &key).map(first))?;
+        json.map(|json| serde_json::from_str(&json))
+            .transpose()
+            .map_err(|source| StoreError::Json { id: device.to_owned(), source })
+    }
+}

@@ -1,0 +1,220 @@
+-- The tables of the store in the schema riops_store. The record's JSON is the truth; the other tables are derived
+-- from it.
+create table runs (
+  id text primary key,
+  started_at timestamptz not null,
+  workload text not null,
+  title text not null,
+  label text,
+  status text not null,
+  failure text,
+  valid boolean not null,
+  reasons text,
+  warnings text,
+  riops_version text,
+  client_host text,
+  flavor text,
+  server_version text,
+  server text not null,
+  address text,
+  database_name text,
+  sessions bigint not null,
+  workers bigint,
+  protocol text,
+  schedule text,
+  rate_per_s double precision,
+  update_percent double precision,
+  distribution text,
+  stages bigint not null,
+  seconds double precision,
+  stage text,
+  batch bigint,
+  method text,
+  rows_per_s double precision,
+  transactions_per_s double precision,
+  statements_per_s double precision,
+  service_p50_us double precision,
+  service_p99_us double precision,
+  response_p50_us double precision,
+  response_p99_us double precision,
+  p99_us double precision,
+  errors bigint,
+  retries bigint,
+  record_error text
+);
+create table records (
+  run_id text primary key references runs (id) on delete cascade,
+  record text not null
+);
+create table stages (
+  run_id text not null references runs (id) on delete cascade,
+  position bigint not null,
+  name text not null,
+  kind text not null,
+  started_at timestamptz,
+  seconds double precision not null,
+  sessions bigint not null,
+  batch bigint,
+  update_batch bigint,
+  method text,
+  transactions bigint not null,
+  rows bigint not null,
+  statements bigint not null,
+  transactions_per_s double precision not null,
+  rows_per_s double precision not null,
+  statements_per_s double precision not null,
+  service_mean_us double precision,
+  service_p50_us double precision,
+  service_p90_us double precision,
+  service_p95_us double precision,
+  service_p99_us double precision,
+  service_p999_us double precision,
+  service_max_us double precision,
+  response_mean_us double precision,
+  response_p50_us double precision,
+  response_p90_us double precision,
+  response_p95_us double precision,
+  response_p99_us double precision,
+  response_p999_us double precision,
+  response_max_us double precision,
+  failed bigint,
+  unknown bigint,
+  errors bigint not null,
+  retries bigint not null,
+  reconnects bigint not null,
+  late bigint,
+  skipped bigint,
+  update_percent double precision,
+  buffers_share double precision,
+  page_cache_share double precision,
+  device_share double precision,
+  liops double precision,
+  piops double precision,
+  hit_ratio double precision,
+  blocks_per_row double precision,
+  wal_mb_s double precision,
+  device text,
+  device_reads_per_s double precision,
+  device_writes_per_s double precision,
+  device_read_mb_s double precision,
+  device_write_mb_s double precision,
+  device_busy_share double precision,
+  client_cpu_s double precision,
+  client_share double precision,
+  client_limited boolean,
+  server_cpu_s double precision,
+  primary key (run_id, position)
+);
+create table operations (
+  run_id text not null references runs (id) on delete cascade,
+  stage bigint not null,
+  name text not null,
+  transactions bigint not null,
+  rows bigint not null,
+  failed bigint not null,
+  unknown bigint not null,
+  blocks_per_transaction double precision,
+  service_mean_us double precision,
+  service_p50_us double precision,
+  service_p90_us double precision,
+  service_p95_us double precision,
+  service_p99_us double precision,
+  service_p999_us double precision,
+  service_max_us double precision,
+  response_mean_us double precision,
+  response_p50_us double precision,
+  response_p90_us double precision,
+  response_p95_us double precision,
+  response_p99_us double precision,
+  response_p999_us double precision,
+  response_max_us double precision,
+  primary key (run_id, stage, name)
+);
+create table series (
+  run_id text not null references runs (id) on delete cascade,
+  stage bigint not null,
+  position bigint not null,
+  t_s double precision not null,
+  seconds double precision not null,
+  transactions bigint not null,
+  rows bigint not null,
+  errors bigint not null,
+  failed bigint not null,
+  late bigint not null,
+  skipped bigint not null,
+  retries bigint not null,
+  reconnects bigint not null,
+  backlog bigint,
+  p50_us double precision,
+  p99_us double precision,
+  max_us double precision,
+  percentile_us double precision,
+  response_p50_us double precision,
+  response_p99_us double precision,
+  response_max_us double precision,
+  primary key (run_id, stage, position)
+);
+create table errors (
+  run_id text not null references runs (id) on delete cascade,
+  stage bigint not null,
+  sqlstate text not null,
+  count bigint not null,
+  retried bigint not null,
+  attempts_s double precision not null,
+  without_success_s double precision,
+  sample text not null,
+  primary key (run_id, stage, sqlstate)
+);
+create table accesses (
+  run_id text not null references runs (id) on delete cascade,
+  position bigint not null,
+  stage text,
+  statement text not null,
+  moment text not null,
+  expected text not null,
+  found text not null,
+  as_expected boolean not null,
+  sessions bigint not null,
+  error text,
+  primary key (run_id, position)
+);
+create table checks (
+  run_id text not null references runs (id) on delete cascade,
+  position bigint not null,
+  name text not null,
+  expected text not null,
+  found text not null,
+  passed boolean not null,
+  unresolved bigint not null,
+  unknown boolean not null,
+  primary key (run_id, position)
+);
+create table tags (
+  run_id text not null references runs (id) on delete cascade,
+  key text not null,
+  value text not null,
+  primary key (run_id, key)
+);
+create table device_limits (
+  host text not null,
+  device text not null,
+  identity text,
+  measured_at text not null,
+  tool text,
+  sequential_read_mb_s double precision,
+  sequential_write_mb_s double precision,
+  random_reads_per_s double precision,
+  random_writes_per_s double precision,
+  figures text not null
+);
+create index runs_started_at on runs (started_at desc, id desc);
+create index runs_label on runs (label);
+create index tags_key_value on tags (key, value);
+create unique index device_limits_identity on device_limits (identity) where identity is not null;
+create unique index device_limits_name on device_limits (host, device) where identity is null;
+
+-- The tags of each run as a JSON object.
+create view run_tags as
+select run_id, json_object_agg(key, value order by key) as tags
+  from tags
+ group by run_id;

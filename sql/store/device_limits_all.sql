@@ -1,0 +1,1 @@
+select host, device, identity, measured_at, figures from device_limits

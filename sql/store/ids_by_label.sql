@@ -1,0 +1,1 @@
+select id from runs where label = $1 order by started_at, id

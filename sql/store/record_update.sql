@@ -1,0 +1,1 @@
+update records set record = $2 where run_id = $1

@@ -1,0 +1,1 @@
+update runs set {assignments} where id = $1

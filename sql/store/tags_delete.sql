@@ -1,0 +1,1 @@
+delete from tags where run_id = $1

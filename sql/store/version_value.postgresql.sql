@@ -1,0 +1,1 @@
+select version from riops_store.store_version
