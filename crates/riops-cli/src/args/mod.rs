@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
 
 /// Returns the command line of riops. Derived, except for the output forms: each workload lists its own.
 pub(crate) fn command() -> clap::Command {
-    WorkPlan::names().into_iter().fold(Arguments::command(), |command, workload| {
+    WorkPlan::executable_names().into_iter().fold(Arguments::command(), |command, workload| {
         command.mut_subcommand("run", |run| {
             run.mut_subcommand(workload.clone(), |inner| {
                 inner.mut_arg("output", |output| run::output_of(&workload, output))

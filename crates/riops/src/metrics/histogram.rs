@@ -174,6 +174,17 @@ impl Histogram {
             .map(|value| (Nanos(value.value_iterated_to()), value.count_since_last_iteration()))
     }
 
+    /// Returns each bucket with latencies: its lower and upper bound, of which only the lower one belongs to the
+    /// bucket, and the number of latencies. In ascending order.
+    pub fn buckets(&self) -> impl Iterator<Item = (Nanos, Nanos, u64)> {
+        self.hdr.iter_recorded().map(|value| {
+            let inside = value.value_iterated_to();
+            let from = self.hdr.lowest_equivalent(inside);
+            let to = self.hdr.next_non_equivalent(inside);
+            (Nanos(from), Nanos(to), value.count_since_last_iteration())
+        })
+    }
+
     /// Encodes the histogram in the format "HDR V2, compressed", as base64. Values are nanoseconds.
     ///
     /// # Errors

@@ -89,6 +89,11 @@ pub trait Spec {
     /// Returns the name of its dataset in the registry, or `None` if it needs no prepared dataset.
     fn dataset(&self) -> Option<&'static str>;
 
+    /// Whether `riops run` can execute it.
+    fn is_executable(&self) -> bool {
+        true
+    }
+
     /// Whether any transaction changes rows of a dataset that outlives the run.
     fn writes(&self) -> bool;
 

@@ -73,6 +73,13 @@ impl<'a> Summary<'a> {
     #[must_use]
     pub fn target(&self) -> String {
         let target = &self.record.target;
+        // An imported run may not know its server.
+        if target.server_version.is_empty() {
+            return "unknown server".to_owned();
+        }
+        if self.record.imported.is_some() && target.address.is_empty() {
+            return format!("{} {}", target.flavor, target.server_version);
+        }
         let (flavor, version, database) =
             (&target.flavor, &target.server_version, &target.database);
         // The address of the embedded server is a long path that the user does not need.
@@ -191,7 +198,11 @@ impl<'a> Summary<'a> {
     pub fn has_bottleneck(&self) -> bool {
         let is_last = self.record.stages.last().is_some_and(|last| std::ptr::eq(last, self.stage));
         let has_failed = self.record.status == Status::Failed && is_last;
-        self.stage.transactions > 0 && !has_failed && !self.stage.ended_in_an_outage()
+        let is_measured = self.record.imported.is_none();
+        is_measured
+            && self.stage.transactions > 0
+            && !has_failed
+            && !self.stage.ended_in_an_outage()
     }
 
     /// The devices of the server with their load; only that of the data in records of earlier releases.
@@ -262,6 +273,9 @@ impl<'a> Summary<'a> {
 /// Number and model of the CPUs; with both numbers if riops may not use all of the machine.
 pub(super) fn cpu_text(record: &Record) -> String {
     let machine = &record.client.machine;
+    if machine.cpus == 0 {
+        return "unknown".to_owned();
+    }
     let model = machine.cpu_model.as_deref().unwrap_or("unknown CPU");
     match machine.machine_cpus.filter(|&all| all > machine.cpus) {
         Some(all) => format!("{} of {all} × {model}", machine.cpus),

@@ -2,6 +2,7 @@
 
 mod cbc;
 mod common;
+mod imported;
 mod load;
 mod oltp;
 mod ping;
@@ -25,6 +26,11 @@ pub(super) const TRANSACTIONS: &str = "transactions/s";
 pub(super) trait Words {
     /// The work of the sessions.
     fn work(&self) -> String;
+
+    /// The title of the report.
+    fn title(&self, record: &Record) -> String {
+        format!("riops run {}", record.workload)
+    }
 
     /// Sessions, workers and duration; `None` for a workload without session loops.
     fn setup(&self, summary: &Summary<'_>) -> Option<String> {
@@ -73,6 +79,11 @@ pub(super) trait Words {
 
     /// Whether the number of rows is of interest.
     fn has_rows(&self) -> bool {
+        true
+    }
+
+    /// Whether the number of statements is known.
+    fn has_statements(&self) -> bool {
         true
     }
 
