@@ -36,6 +36,22 @@ pub enum HistoryFigure {
 }
 
 impl HistoryFigure {
+    /// The figures that can be selected for every series.
+    pub const SELECTABLE: [Self; 4] =
+        [Self::RowsPerS, Self::TransactionsPerS, Self::P50Us, Self::P99Us];
+
+    /// Returns the spelling in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RowsPerS => "rows_per_s",
+            Self::TransactionsPerS => "transactions_per_s",
+            Self::P50Us => "p50_us",
+            Self::P99Us => "p99_us",
+            Self::Seconds => "seconds",
+        }
+    }
+
     fn of(self, stage: &StageSummary) -> Option<f64> {
         let value = match self {
             Self::RowsPerS => Some(stage.rows_per_s),
@@ -120,6 +136,14 @@ pub struct HistoryChange {
     pub p: f64,
     /// Whether the change is an improvement or a regression.
     pub outcome: Outcome,
+}
+
+impl HistoryChange {
+    /// The change as text: `-5.1%`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        change_text(self.mean_after / self.mean_before)
+    }
 }
 
 /// A figure of runs with the same workload, stage and sessions, oldest first.
@@ -267,7 +291,7 @@ fn started(at: &str) -> String {
 /// `SLOWER -5.1%`.
 fn verdict(change: &HistoryChange) -> String {
     let name = change.outcome.as_str().to_uppercase();
-    format!("{name} {}", change_text(change.mean_after / change.mean_before))
+    format!("{name} {}", change.text())
 }
 
 fn change_line(series: &HistorySeries, change: &HistoryChange) -> String {

@@ -14,7 +14,7 @@ mod view;
 use serde::Serialize;
 
 use super::words;
-use crate::record::{Record, Status};
+use crate::record::{Record, Status, Validity};
 use crate::stats::{Block, Effect, Outcome, Settings};
 pub use changes::{Change, Topic, differences};
 pub use errors::ComparisonError;
@@ -23,7 +23,7 @@ pub use figures::{Figure, FigureComparison};
 pub use markdown::markdown;
 pub(super) use text::change_text;
 pub use text::text;
-pub use view::view;
+pub use view::{view, view_of};
 
 /// Tag of runs that were measured together: runs of both groups with the same value form a block.
 pub const BLOCK_TAG: &str = "block";
@@ -138,7 +138,9 @@ pub fn compare(
 /// all the same, because the result is then only shown beside the other.
 fn usable(group: Group<'_>) -> Result<(Vec<&Record>, Vec<String>), ComparisonError> {
     let measured: Vec<_> = group.records.iter().filter(|run| !run.stages.is_empty()).collect();
-    let is_good = |run: &&&Record| run.verdict.valid && run.status == Status::Done;
+    // An imported run is neither valid nor invalid.
+    let is_good =
+        |run: &&&Record| run.validity() != Validity::Invalid && run.status == Status::Done;
     let good: Vec<_> = measured.iter().filter(is_good).copied().collect();
     let kept = match (good.is_empty(), measured.as_slice()) {
         (true, [single]) => vec![*single],
@@ -206,8 +208,11 @@ fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Vec<String> {
                 "{count} of {name} left out: invalid, interrupted or without a measurement"
             ));
         }
-        if runs.iter().any(|run| !run.verdict.valid) {
+        if runs.iter().any(|run| run.validity() == Validity::Invalid) {
             notes.push(format!("the run of {name} is NOT VALID"));
+        }
+        if runs.iter().any(|run| run.validity() == Validity::NotVerified) {
+            notes.push(format!("runs of {name} are imported: riops verified nothing"));
         }
         let disturbed = runs
             .iter()

@@ -169,3 +169,20 @@ fn groups_that_cannot_be_compared_are_refused() {
     }
     assert!(error(&[one], &invalid).contains("no run of \"b\" is valid"));
 }
+
+#[test]
+fn a_page_compares_two_selections_or_two_labels() {
+    let (a, b) = interleaved(1.1);
+    let lead = |selections: &[(String, Vec<Record>)]| view_of(selections).map(|view| view.lead);
+    let of_two = lead(&[("x".to_owned(), a.clone()), ("y".to_owned(), b.clone())]);
+    assert!(of_two.unwrap().unwrap().starts_with("B is FASTER"));
+    let each = |label: &str, runs: &[Record]| -> Vec<(String, Vec<Record>)> {
+        let named = |run: &Record| Record { label: Some(label.to_owned()), ..run.clone() };
+        runs.iter().map(|run| (run.id.to_string(), vec![named(run)])).collect()
+    };
+    // Ticked in any order.
+    let ticked = [each("new", &b), each("old", &a)].concat();
+    assert!(lead(&ticked).unwrap().unwrap().starts_with("B is FASTER"));
+    let three = [each("new", &b), each("old", &a[..4]), each("other", &a[4..])].concat();
+    assert_eq!(lead(&three), None);
+}

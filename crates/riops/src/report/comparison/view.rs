@@ -3,7 +3,9 @@
 use super::super::page::ComparisonView;
 use super::super::page::table::{Cell, Table};
 use super::text::{interval_text, outcome_text, p_text, relative, side_text, verdict_lines};
-use super::{Comparison, FigureComparison};
+use super::{Comparison, FigureComparison, Group, compare};
+use crate::record::Record;
+use crate::stats::Settings;
 
 /// The comparison as an HTML page shows it: what changed, then the figures.
 #[must_use]
@@ -19,6 +21,40 @@ pub fn view(comparison: &Comparison) -> ComparisonView {
         tables,
         notes: comparison.notes.clone(),
     }
+}
+
+/// The comparison of the runs of a page: of two selections, otherwise of the runs with the older and the newer one
+/// of two labels. `None` if there are other numbers of groups, or if they cannot be compared.
+#[must_use]
+pub fn view_of(selections: &[(String, Vec<Record>)]) -> Option<ComparisonView> {
+    let by_label;
+    let groups = match selections {
+        [_, _] => selections,
+        _ => {
+            by_label = labeled(selections)?;
+            &by_label
+        }
+    };
+    let [(name_a, a), (name_b, b)] = groups else {
+        return None;
+    };
+    let (a, b) = (Group { name: name_a, records: a }, Group { name: name_b, records: b });
+    Some(view(&compare(a, b, &Settings::default()).ok()?))
+}
+
+/// All runs by label, in the order of their oldest runs; `None` if a run has no label.
+fn labeled(selections: &[(String, Vec<Record>)]) -> Option<Vec<(String, Vec<Record>)>> {
+    let mut runs: Vec<&Record> = selections.iter().flat_map(|(_, runs)| runs).collect();
+    runs.sort_by_key(|run| run.started_at);
+    let mut groups: Vec<(String, Vec<Record>)> = Vec::new();
+    for run in runs {
+        let label = run.label.as_ref()?;
+        match groups.iter_mut().find(|(name, _)| name == label) {
+            Some((_, known)) => known.push(run.clone()),
+            None => groups.push((label.clone(), vec![run.clone()])),
+        }
+    }
+    Some(groups)
 }
 
 const HEAD: [&str; 7] = ["figure", "A", "B", "B relative to A", "95% interval", "p", "verdict"];
