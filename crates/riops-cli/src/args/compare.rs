@@ -1,9 +1,8 @@
 //! Options of `riops compare` and `riops runs history`.
 
 use clap::{Args, ValueEnum};
-use jiff::Timestamp;
 
-use super::parsers::{parse_moment, parse_tag};
+use super::runs::FilterOptions;
 use super::target::StoreOptions;
 
 /// Smallest relevant effect by default: runs on one machine often differ by 1 to 2 %.
@@ -35,21 +34,11 @@ pub(crate) struct Compare {
 /// Which runs, and what counts as a change
 #[derive(Debug, Args)]
 pub(crate) struct History {
-    /// Label of the runs
-    #[arg(long, value_name = "TEXT", required_unless_present = "tag")]
-    pub(crate) label: Option<String>,
-    /// Tag of the runs, with any or with this value
-    #[arg(long, value_name = "KEY[=VALUE]", value_parser = parse_tag)]
-    pub(crate) tag: Vec<(String, Option<String>)>,
-    /// Only runs of this workload
-    #[arg(long, value_name = "NAME")]
-    pub(crate) workload: Option<String>,
+    #[command(flatten)]
+    pub(crate) filter: FilterOptions,
     /// Figure [default: the main figure of the workload]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) figure: Option<HistoryFigure>,
-    /// Only runs since this day or time (2026-11-23, 2026-11-23T10:00Z, 30d)
-    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
-    pub(crate) since: Option<Timestamp>,
     /// Maximum number of runs, the newest ones
     #[arg(long, value_name = "N", default_value = "200", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: u32,

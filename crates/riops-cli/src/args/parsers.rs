@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
+use jiff::{SignedDuration, Timestamp, civil};
 use riops::units::Span;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -42,26 +41,37 @@ pub(crate) fn parse_pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Parses `KEY` or `KEY=VALUE`.
-pub(crate) fn parse_tag(text: &str) -> Result<(String, Option<String>), String> {
-    if !text.contains('=') && !text.trim().is_empty() {
-        return Ok((text.trim().to_owned(), None));
-    }
-    parse_pair(text).map(|(key, value)| (key, Some(value)))
+/// Parses a date, a date with time, or a time before now.
+pub(crate) fn parse_instant(text: &str) -> Result<Timestamp, String> {
+    instant(text, Timestamp::now(), 0)
 }
 
-/// Parses a day or a time (UTC unless it has an offset), or a time span before now: `30d`.
-pub(crate) fn parse_moment(text: &str) -> Result<Timestamp, String> {
-    let utc = |at: DateTime| at.to_zoned(TimeZone::UTC).map(|at| at.timestamp()).ok();
-    let day = || utc(text.parse::<Date>().ok()?.at(0, 0, 0, 0));
+/// Parses the end of a period: as [`parse_instant`], but a date includes its day.
+pub(crate) fn parse_period_end(text: &str) -> Result<Timestamp, String> {
+    instant(text, Timestamp::now(), 1)
+}
+
+/// `days` are added to a date without a time.
+fn instant(text: &str, now: Timestamp, days: i64) -> Result<Timestamp, String> {
+    let utc = |date: civil::DateTime| date.to_zoned(TimeZone::UTC).map(|zoned| zoned.timestamp());
     let ago = || {
-        let span = text.parse::<jiff::Span>().ok().filter(|span| span.is_positive())?;
-        Zoned::now().with_time_zone(TimeZone::UTC).checked_sub(span).ok().map(|at| at.timestamp())
+        let seconds = match text.strip_suffix('d') {
+            Some(days) => 86_400.0 * days.parse::<f64>().ok()?,
+            None => text.parse::<Span>().ok()?.0.as_secs_f64(),
+        };
+        now.checked_sub(SignedDuration::try_from_secs_f64(seconds).ok()?).ok()
     };
-    let time = || text.parse::<Timestamp>().ok();
-    // A day is also a valid DateTime at midnight, so it comes first.
-    time().or_else(day).or_else(|| utc(text.parse().ok()?)).or_else(ago).ok_or_else(|| {
-        "expected a day (2026-11-23), a time (2026-11-23T10:00Z) or a time span (30d)".to_owned()
+    if let Ok(date) = text.parse::<civil::Date>()
+        && !text.contains([':', 'T', ' '])
+    {
+        let start =
+            date.checked_add(jiff::Span::new().days(days)).map_err(|error| error.to_string())?;
+        return utc(start.at(0, 0, 0, 0)).map_err(|error| error.to_string());
+    }
+    let parsed = text.parse::<Timestamp>().ok().or_else(|| utc(text.parse().ok()?).ok());
+    parsed.or_else(ago).ok_or_else(|| {
+        "expected a date (2026-11-23), a date with time (2026-11-23T06:30), or a time before now (2h, 7d)"
+            .to_owned()
     })
 }
 
@@ -92,26 +102,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_a_day_a_time_or_a_time_span_before_now() {
-        let day = "2026-11-23T00:00:00Z".parse::<Timestamp>().unwrap();
-        assert_eq!(parse_moment("2026-11-23"), Ok(day));
-        let time = Ok("2026-11-23T10:00:00Z".parse().unwrap());
-        assert_eq!(parse_moment("2026-11-23T10:00Z"), time);
-        assert_eq!(parse_moment("2026-11-23T10:00"), time);
-        let month = parse_moment("30d").unwrap();
-        assert!(
-            month < Timestamp::now()
-                && month > day - jiff::SignedDuration::from_hours(24 * 365 * 10)
-        );
-        for text in ["", "yesterday", "-3d", "2026-13-01"] {
-            assert!(parse_moment(text).is_err(), "{text}");
+    fn a_time_is_a_date_a_date_with_time_or_a_time_before_now() {
+        let now: Timestamp = "2026-11-23T06:30:00Z".parse().unwrap();
+        let parsed = |text, days| instant(text, now, days).unwrap().to_string();
+        assert_eq!(parsed("2026-11-20", 0), "2026-11-20T00:00:00Z");
+        assert_eq!(parsed("2026-11-20", 1), "2026-11-21T00:00:00Z");
+        for text in ["2026-11-20T12:00", "2026-11-20 12:00:00", "2026-11-20T12:00:00Z"] {
+            assert_eq!(parsed(text, 1), "2026-11-20T12:00:00Z", "{text}");
         }
-    }
-
-    #[test]
-    fn a_tag_has_an_optional_value() {
-        assert_eq!(parse_tag("a=b"), Ok(("a".to_owned(), Some("b".to_owned()))));
-        assert_eq!(parse_tag("a"), Ok(("a".to_owned(), None)));
-        assert!(parse_tag("=b").is_err() && parse_tag("").is_err());
+        assert_eq!(parsed("2026-11-20T12:00:00+02:00", 0), "2026-11-20T10:00:00Z");
+        assert_eq!(parsed("2h", 0), "2026-11-23T04:30:00Z");
+        assert_eq!(parsed("7d", 0), "2026-11-16T06:30:00Z");
+        for text in ["", "yesterday", "2026-13-01", "d", "-1d5", "1e300d", "7dd"] {
+            assert!(instant(text, now, 0).is_err(), "{text}");
+        }
     }
 }

@@ -8,6 +8,7 @@ use riops::report::{self, HistoryFigure, HistorySeries};
 use riops::stats::Outcome;
 use riops::store::RunFilter;
 
+use super::listing::filter;
 use crate::args::{FailOn, History, HistoryFigure as Named, Output};
 use crate::failure::{BREACHED, UsageError};
 use crate::stored;
@@ -16,15 +17,9 @@ use crate::ui::Ui;
 /// Shows a figure over the stored runs, and where it changed.
 pub(crate) fn run(options: &History, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let store = stored::open_existing(&options.store, interrupt, ui)?;
-    let filter = RunFilter {
-        workload: options.workload.clone(),
-        label: options.label.clone(),
-        tags: options.tag.clone(),
-        since: options.since,
-        valid: Some(true),
-        limit: Some(options.limit),
-        ..RunFilter::default()
-    };
+    // Only valid runs are comparable.
+    let filter = filter(&options.filter)?;
+    let filter = RunFilter { valid: Some(true), limit: Some(options.limit), ..filter };
     let runs = store.list(&filter)?;
     if runs.is_empty() {
         let text = "no valid run matches; list the runs with `riops runs list`";

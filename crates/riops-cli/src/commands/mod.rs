@@ -3,9 +3,11 @@
 mod cleanup;
 mod compare;
 mod doctor;
+mod editing;
 mod generate;
 mod graph;
 mod history;
+mod listing;
 mod prepare;
 mod repeat;
 mod report;
@@ -13,6 +15,7 @@ mod run;
 mod runs;
 mod serve;
 mod server;
+mod unstored;
 mod verify;
 
 use std::process::ExitCode;

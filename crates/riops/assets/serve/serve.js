@@ -58,18 +58,25 @@
     let stages = [], offset = 0, lastStage = 0;
 
     const line = (label, values) => ({ label, values });
-    const x = () => ({ label: "seconds since the start of the measurement", unit: "seconds", scale: "linear" });
+    const x = () => ({ label: "seconds", unit: "seconds", scale: "linear" });
     const marks = () => stages.length > 1 ? stages : [];
     const hasResponse = () => points.some(point => point.response_p50_us != null);
-    const ms = name => points.map(point => (hasResponse() ? point[`response_${name}`] : point[name]) ?? null);
+    // The charts keep this object, so that its range follows the values: whole powers of ten.
+    const latencies = { label: "latency", unit: "duration_us", scale: "log", range: [1, 10] };
+    const latencyAxis = () => {
+      const shown = ["p50_us", "max_us"].flatMap(us).filter(value => value > 0);
+      if (shown.length) latencies.range = [10 ** Math.floor(Math.log10(Math.min(...shown))), 10 ** Math.ceil(Math.log10(Math.max(...shown)))];
+      return latencies;
+    };
+    const us = name => points.map(point => (hasResponse() ? point[`response_${name}`] : point[name]) ?? null);
     const charts = {
       rate: () => ({
         kind: "lines", x: x(), y: { label: `${counted} per second`, unit: "per_second", scale: "linear" }, marks: marks(), sync: "live",
         xs: points.map(point => point.x), series: [line(`${counted}/s`, points.map(point => point[counted] / point.seconds))],
       }),
       latency: () => ({
-        kind: "lines", x: x(), y: { label: hasResponse() ? "response time" : "latency", unit: "duration_us", scale: "log" }, marks: marks(), sync: "live",
-        xs: points.map(point => point.x), series: [line("p50", ms("p50_us")), line("p99", ms("p99_us")), line("max", ms("max_us"))],
+        kind: "lines", x: x(), y: latencyAxis(), marks: marks(), sync: "live",
+        xs: points.map(point => point.x), series: [line("p50", us("p50_us")), line("p99", us("p99_us")), line("max", us("max_us"))],
       }),
     };
     function draw() {

@@ -28,6 +28,8 @@ struct Watcher {
     runs: watch::Receiver<Runs>,
     /// Number of the last point that was sent.
     sent: u64,
+    /// The last state that was sent.
+    shown: String,
     step: Step,
     _permit: OwnedSemaphorePermit,
 }
@@ -60,8 +62,15 @@ pub(super) async fn events(
     // A browser that lost the connection has the points up to this one.
     let last = headers.get("last-event-id").and_then(|last| last.to_str().ok()?.parse().ok());
     let runs = app.feed.watch();
-    let watcher =
-        Watcher { app, id, runs, sent: last.unwrap_or(0), step: Step::First, _permit: permit };
+    let watcher = Watcher {
+        app,
+        id,
+        runs,
+        sent: last.unwrap_or(0),
+        shown: String::new(),
+        step: Step::First,
+        _permit: permit,
+    };
     Sse::new(stream(watcher)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
 }
 
@@ -75,34 +84,44 @@ fn stream(watcher: Watcher) -> impl Stream<Item = Result<Event, Infallible>> {
 impl Watcher {
     /// Returns the next event; `None` after the last one.
     async fn next(&mut self) -> Option<Event> {
-        let runs = match self.step {
-            Step::End => return None,
-            Step::First => self.app.feed.current().await,
-            Step::Next => tokio::select! {
-                changed = self.runs.changed() => {
-                    changed.ok()?;
-                    self.runs.borrow_and_update().clone()
-                }
-                () = stopped(self.app.stop.clone()) => return None,
-            },
-        };
-        self.step = Step::Next;
-        match runs.iter().find(|run| run.id.to_string() == self.id) {
-            Some(run) => Some(self.state(run)),
-            None => Some(self.end().await),
+        loop {
+            let runs = match self.step {
+                Step::End => return None,
+                Step::First => self.app.feed.current().await,
+                Step::Next => tokio::select! {
+                    changed = self.runs.changed() => {
+                        changed.ok()?;
+                        self.runs.borrow_and_update().clone()
+                    }
+                    () = stopped(self.app.stop.clone()) => return None,
+                },
+            };
+            self.step = Step::Next;
+            let Some(run) = runs.iter().find(|run| run.id.to_string() == self.id) else {
+                return Some(self.end().await);
+            };
+            if let Some(event) = self.state(run) {
+                return Some(event);
+            }
         }
     }
 
-    fn state(&mut self, run: &LiveRun) -> Event {
+    /// Returns the state with the points that were not sent yet; `None` if nothing has changed.
+    fn state(&mut self, run: &LiveRun) -> Option<Event> {
         let mut run = run.clone();
         // A number that the run has not reached belongs to another run.
         if self.sent > run.points_seen {
             self.sent = 0;
         }
         run.points.retain(|point| point.number > self.sent);
+        let has_points = !run.points.is_empty();
         self.sent = run.points_seen;
         let data = serde_json::to_string(&run).unwrap_or_default();
-        Event::default().event("state").id(run.points_seen.to_string()).data(data)
+        run.points.clear();
+        let shown = serde_json::to_string(&run).unwrap_or_default();
+        let is_new = std::mem::replace(&mut self.shown, shown) != self.shown;
+        let event = Event::default().event("state").id(run.points_seen.to_string()).data(data);
+        (has_points || is_new).then_some(event)
     }
 
     async fn end(&mut self) -> Event {

@@ -11,10 +11,12 @@ use crate::plan::WorkPlan;
 use crate::report::page::{Axis, AxisScale, Chart, Content, Mark, Plot, Series, Unit, rounded};
 use crate::report::{HistoryChange, HistoryFigure, HistoryPoint, HistorySeries, history as series_of};
 use crate::stats::{ChangeSettings, Outcome};
-use crate::store::RunFilter;
+use crate::store::{RunFilter, RunSummary};
 
 /// Runs of a history: the newest ones.
 const RUNS_MAX: u32 = 2_000;
+/// Labels to select from: those of the newest runs.
+const LABELS_MAX: usize = 100;
 
 /// The values of `history.html`.
 #[derive(Serialize)]
@@ -25,6 +27,16 @@ struct History {
     figure: &'static str,
     figures: Vec<(&'static str, &'static str)>,
     series: Vec<View>,
+    /// The labels to select from, if none is selected.
+    labels: Vec<Choice>,
+}
+
+/// A label of stored runs.
+#[derive(Serialize)]
+struct Choice {
+    label: String,
+    href: String,
+    runs: usize,
 }
 
 /// A series of comparable runs.
@@ -59,25 +71,24 @@ pub(in crate::serve) async fn history(State(app): Shared, RawQuery(query): RawQu
             found.ok_or_else(|| Failure::Request(format!("\"{name}\" is not a figure")))
         });
         let figure = figure.transpose()?;
-        let series = match &label {
-            None => Vec::new(),
-            Some(label) => {
-                let filter = RunFilter {
-                    label: Some(label.clone()),
-                    workload: workload.clone(),
-                    valid: Some(true),
-                    limit: Some(RUNS_MAX),
-                    ..RunFilter::default()
-                };
-                let read = app.stored.with(move |store| {
-                    let runs = store.list(&filter)?;
-                    let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
-                    let effect = ChangeSettings::default().change_min;
-                    Ok(series_of(&runs, &store.stages(&ids)?, figure, effect))
-                });
-                read.await?.unwrap_or_default()
-            }
+        let filter = RunFilter {
+            label: label.clone(),
+            workload: workload.clone(),
+            valid: Some(true),
+            limit: Some(RUNS_MAX),
+            ..RunFilter::default()
         };
+        let is_selected = label.is_some();
+        let read = app.stored.with(move |store| {
+            let runs = store.list(&filter)?;
+            if !is_selected {
+                return Ok((Vec::new(), choices(&runs)));
+            }
+            let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
+            let effect = ChangeSettings::default().change_min;
+            Ok((series_of(&runs, &store.stages(&ids)?, figure, effect), Vec::new()))
+        });
+        let (series, labels) = read.await?.unwrap_or_default();
         let page = History {
             label: label.unwrap_or_default(),
             workload: workload.unwrap_or_default(),
@@ -85,10 +96,25 @@ pub(in crate::serve) async fn history(State(app): Shared, RawQuery(query): RawQu
             figure: figure.map_or("", HistoryFigure::as_str),
             figures: HistoryFigure::SELECTABLE.map(|each| (each.as_str(), each.name())).to_vec(),
             series: series.iter().enumerate().map(|(number, each)| view(number, each)).collect(),
+            labels,
         };
         app.page("history.html", layout("riops: history", Place::History), page)
     };
     app.answer(answer.await)
+}
+
+/// Returns the labels of these runs, those of the newest runs first.
+fn choices(runs: &[RunSummary]) -> Vec<Choice> {
+    let mut choices: Vec<Choice> = Vec::new();
+    for label in runs.iter().filter_map(|run| run.label.as_ref()) {
+        if let Some(choice) = choices.iter_mut().find(|choice| choice.label == *label) {
+            choice.runs += 1;
+        } else if choices.len() < LABELS_MAX {
+            let href = Query::default().with("label", label).after("/history");
+            choices.push(Choice { label: label.clone(), href, runs: 1 });
+        }
+    }
+    choices
 }
 
 fn view(number: usize, series: &HistorySeries) -> View {
@@ -165,7 +191,7 @@ fn chart(number: usize, series: &HistorySeries) -> Chart {
     };
     Chart {
         id: format!("history-chart-{number}"),
-        title: format!("{}: {name}", series.name),
+        title: name.to_owned(),
         summary: summary(series),
         plot: Plot {
             x,

@@ -88,7 +88,10 @@ type Write = fn(&RunSummary) -> String;
 /// The columns after the first ones: title, column of the store, whether it is a number, whether it is shown even if
 /// it is empty for all runs of the page.
 const COLUMNS: [(&str, &str, bool, bool, Write); 12] = [
-    ("rows/s", "rows_per_s", true, true, |run| run.rows_per_s.map(rate).unwrap_or_default()),
+    ("rows/s", "rows_per_s", true, true, |run| {
+        // Some workloads have no rows.
+        run.rows_per_s.filter(|rows| *rows > 0.0).map(rate).unwrap_or_default()
+    }),
     ("tx/s", "transactions_per_s", true, true, |run| {
         run.transactions_per_s.map(rate).unwrap_or_default()
     }),
