@@ -28,7 +28,7 @@ const riops = (() => {
   const ticks = (value, unit) => {
     if (value == null) return "";
     if ((unit === "per_second" || unit === "count") && Math.abs(value) >= 1e4) return scaled(value, [[1e9, "G"], [1e6, "M"], [1e3, "k"]]).replace(" ", "");
-    if (unit === "mb_s" || unit === "mb" || unit === "seconds") return digits(value, 5);
+    if (unit === "mb_s" || unit === "mb") return digits(value, 5);
     return FORMATS[unit](value);
   };
   const text = (value, unit) => value == null ? "–" : FORMATS[unit](value);
@@ -47,30 +47,38 @@ const riops = (() => {
     return low == null || (low === xs[0] && high === xs.at(-1)) ? all : [low, high];
   };
 
+  // 1, 2 and 5 times each power of ten, or only the powers if there are many.
+  const logSplits = (plot, at, low, high) => {
+    const from = Math.floor(Math.log10(low)), to = Math.ceil(Math.log10(high));
+    const digits = Math.log10(high / low) > 3 ? [1] : [1, 2, 5];
+    const all = Array.from({ length: to - from + 1 }, (_, step) => digits.map(digit => digit * 10 ** (from + step))).flat();
+    return all.filter(value => value >= low * 0.999 && value <= high * 1.001);
+  };
+
   const axis = (side, description, extra) => ({
     stroke: () => color("--axis"), font: font(), labelFont: font(), grid: { stroke: () => color("--grid"), width: 1 },
     ticks: { show: false }, border: { show: side === "x", stroke: () => color("--line"), width: 1 },
-    values: (plot, splits) => splits.map(value => ticks(value, description.unit)), ...extra,
+    values: (plot, splits) => splits.map(value => ticks(value, description.unit)),
+    ...(description.scale === "log" ? { splits: logSplits, filter: (plot, splits) => splits } : {}), ...extra,
   });
 
   // The starts of the stages: a dashed line, and the name where there is room for it.
   const marks = chart => plot => {
     const { ctx, bbox } = plot, ratio = devicePixelRatio;
+    const places = (chart.marks || []).map(mark => [plot.valToPos(mark.t_s, "x", true), mark.label]);
+    const end = bbox.left + bbox.width;
     ctx.save();
-    ctx.strokeStyle = color("--axis"); ctx.fillStyle = color("--axis"); ctx.globalAlpha = 0.8;
+    ctx.strokeStyle = color("--axis"); ctx.fillStyle = color("--axis");
     ctx.setLineDash([3 * ratio, 3 * ratio]); ctx.lineWidth = ratio; ctx.textAlign = "left";
-    ctx.font = `${11 * ratio}px system-ui`;
-    let free = -Infinity;
-    for (const mark of chart.marks || []) {
-      const x = plot.valToPos(mark.t_s, "x", true);
-      if (x < bbox.left - 1 || x > bbox.left + bbox.width) continue;
+    ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    places.forEach(([x, label], number) => {
+      if (x < bbox.left - 1 || x > end) return;
       ctx.beginPath(); ctx.moveTo(x, bbox.top); ctx.lineTo(x, bbox.top + bbox.height); ctx.stroke();
-      const width = ctx.measureText(mark.label).width;
-      if (x >= free && x + width < bbox.left + bbox.width) {
-        ctx.fillText(mark.label, x + 4 * ratio, bbox.top + 11 * ratio);
-        free = x + width + 10 * ratio;
-      }
-    }
+      const room = Math.min(end, places[number + 1]?.[0] ?? end) - x - 6 * ratio;
+      let text = label;
+      while (text.length > 2 && ctx.measureText(text).width > room) text = `${text.slice(0, -2)}…`;
+      if (ctx.measureText(text).width <= room) ctx.fillText(text, x + 2 * ratio, bbox.top - 5 * ratio);
+    });
     ctx.restore();
   };
 
@@ -114,7 +122,7 @@ const riops = (() => {
   };
   const series = chart => {
     const lines = chart.kind === "lines" ? chart.series : [];
-    const x = { label: chart.x.label, value: (plot, value) => text(value, chart.x.unit) };
+    const x = { label: chart.x.unit === "seconds" ? "time" : chart.x.label, value: (plot, value) => text(value, chart.x.unit) };
     if (!lines.length) return [x, { show: false }];
     return [x, ...lines.map((one, number) => ({
       label: one.label, stroke: () => seriesColor(number), width: 1.5, dash: number >= 8 ? [6, 4] : undefined,
@@ -129,7 +137,7 @@ const riops = (() => {
     if (chart.kind === "dots") hooks.push(dots(chart));
     hooks.push(marks(chart));
     const xs = data(chart)[0];
-    const x = axis("x", chart.x, { label: chart.x.label, labelSize: 18, labelGap: 0, size: 26, gap: 4, space: 56 });
+    const x = axis("x", chart.x, { size: 26, gap: 5, space: 64 });
     if (chart.x.scale === "nines") {
       x.splits = (plot, at, low, high) => Array.from({ length: Math.floor(high) + 1 }, (_, nines) => nines);
     }
@@ -140,10 +148,11 @@ const riops = (() => {
         y: { distr: chart.y.scale === "log" ? 3 : 1, range: yRange(chart.y) },
       },
       axes: [x, axis("y", chart.y, {
-        label: chart.y.label, labelSize: 18, labelGap: 0, gap: 4, space: 28,
+        gap: 5, space: 30,
         size: (plot, values) => Math.max(34, ...(values || []).map(value => 8 + 7 * (value || "").length)),
       })],
-      legend: { show: chart.kind === "lines" },
+      padding: [chart.marks ? 18 : 8, 14, 0, 0],
+      legend: { show: chart.kind === "lines", markers: { width: 0, fill: (plot, number) => seriesColor(number - 1) } },
       cursor: { drag: { x: true, y: false }, y: false, points: { size: 6 }, sync: chart.sync ? { key: chart.sync } : undefined },
     };
   }

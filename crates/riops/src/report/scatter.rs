@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::OnceLock;
 
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
+use super::drawing::{DrawingError, FAMILY, png_file, register_font};
 use super::format::{count, duration_us};
 use super::histogram::Scale;
 use super::model::Summary;
@@ -39,27 +39,6 @@ const SPARSE_MAX: usize = 4_000;
 const MIN_OPACITY: f64 = 0.55;
 /// Lower bound of latencies on the logarithmic axis, in microseconds.
 const MIN_LATENCY_US: f64 = 1e-2;
-/// The embedded font, so that no installed font is required.
-const FONT: &[u8] = include_bytes!("../../assets/DejaVuSans.ttf");
-const FAMILY: &str = "riops";
-
-/// Errors of drawing a scatterplot.
-#[derive(Debug, thiserror::Error)]
-pub enum ScatterError {
-    /// The record has no sampled transactions.
-    #[error("no transactions were sampled")]
-    Empty,
-    /// The drawing library failed.
-    #[error("drawing failed: {0}")]
-    Drawing(String),
-}
-
-impl ScatterError {
-    fn drawing(error: &dyn std::fmt::Display) -> Self {
-        Self::Drawing(error.to_string())
-    }
-}
-
 /// Session colors, used in turn: easy to distinguish, and dark enough for a white background.
 const COLORS: [(u8, u8, u8); 20] = [
     (31, 119, 180),
@@ -90,21 +69,14 @@ type Pixels = (Range<i32>, Range<i32>);
 /// below the other.
 ///
 /// # Errors
-/// Returns [`ScatterError`] if the record has no sampled transactions or drawing fails.
-pub fn scatter_png(record: &Record, scale: Scale) -> Result<Vec<u8>, ScatterError> {
+/// Returns [`DrawingError`] if the record has no sampled transactions or drawing fails.
+pub fn scatter_png(record: &Record, scale: Scale) -> Result<Vec<u8>, DrawingError> {
     let (pixels, height, _) = draw(record, scale)?;
-    let mut file = Vec::new();
-    let mut encoder = png::Encoder::new(&mut file, WIDTH, height);
-    encoder.set_color(png::ColorType::Rgb);
-    encoder
-        .write_header()
-        .and_then(|mut writer| writer.write_image_data(&pixels))
-        .map_err(|error| ScatterError::drawing(&error))?;
-    Ok(file)
+    png_file(&pixels, WIDTH, height)
 }
 
 /// Returns the pixels, three bytes each, the height, and the pixel ranges of the axes of each stage.
-fn draw(record: &Record, scale: Scale) -> Result<(Vec<u8>, u32, Vec<Pixels>), ScatterError> {
+fn draw(record: &Record, scale: Scale) -> Result<(Vec<u8>, u32, Vec<Pixels>), DrawingError> {
     register_font()?;
     let stages: Vec<_> = record
         .stages
@@ -113,7 +85,7 @@ fn draw(record: &Record, scale: Scale) -> Result<(Vec<u8>, u32, Vec<Pixels>), Sc
         .filter(|(_, samples)| !samples.points.is_empty())
         .collect();
     let height = match u32::try_from(stages.len()).unwrap_or(1) {
-        0 => return Err(ScatterError::Empty),
+        0 => return Err(DrawingError::Empty),
         1 => HEIGHT,
         several => STAGE_HEIGHT * several,
     };
@@ -124,21 +96,12 @@ fn draw(record: &Record, scale: Scale) -> Result<(Vec<u8>, u32, Vec<Pixels>), Sc
         let parts = root.split_evenly((stages.len(), 1));
         for ((stage, samples), part) in stages.into_iter().zip(parts) {
             let panel = Panel { record, stage, samples, part };
-            let area = panel.draw(scale).map_err(|error| ScatterError::drawing(&error))?;
+            let area = panel.draw(scale).map_err(|error| DrawingError::of(&error))?;
             axes.push(area);
         }
-        root.present().map_err(|error| ScatterError::drawing(&error))?;
+        root.present().map_err(|error| DrawingError::of(&error))?;
     }
     Ok((pixels, height, axes))
-}
-
-fn register_font() -> Result<(), ScatterError> {
-    static REGISTERED: OnceLock<bool> = OnceLock::new();
-    let registered = *REGISTERED
-        .get_or_init(|| plotters::style::register_font(FAMILY, FontStyle::Normal, FONT).is_ok());
-    registered
-        .then_some(())
-        .ok_or_else(|| ScatterError::Drawing("cannot load the embedded font".to_owned()))
 }
 
 type Backend<'a> = BitMapBackend<'a>;
@@ -492,6 +455,6 @@ mod tests {
 
     #[test]
     fn fails_without_sampled_transactions() {
-        assert!(matches!(scatter_png(&example_record(), Scale::Log), Err(ScatterError::Empty)));
+        assert!(matches!(scatter_png(&example_record(), Scale::Log), Err(DrawingError::Empty)));
     }
 }

@@ -92,7 +92,7 @@ impl Axis {
     /// Returns the axis of the time since the start of the run, which ends at `end_s`.
     #[must_use]
     pub fn time(end_s: f64) -> Self {
-        let label = "seconds since the start of the measurement".to_owned();
+        let label = "time since the start of the measurement".to_owned();
         Self { label, unit: Unit::Seconds, scale: AxisScale::Linear, range: Some((0.0, end_s)) }
     }
 

@@ -3,7 +3,10 @@
 use serde::Serialize;
 
 use super::table::{Cell, Table};
-use crate::record::Record;
+use crate::record::{LatencySummary, Record};
+use crate::report::format::{duration_us, percent, rate};
+use crate::report::model::{Summary, device};
+use crate::report::sections::study::bottleneck_word;
 use crate::report::words;
 
 /// A comparison, as a page shows it.
@@ -19,22 +22,16 @@ pub struct ComparisonView {
     pub notes: Vec<String>,
 }
 
+/// Text of a value that was not measured.
+const ABSENT: &str = "–";
+
 /// Returns the figures of several runs side by side, without a verdict; `None` for a single run.
 #[must_use]
 pub fn side_by_side(records: &[Record]) -> Option<ComparisonView> {
     if records.len() < 2 {
         return None;
     }
-    let rows = records.iter().enumerate().map(|(position, record)| {
-        let words = words::of(&record.plan.work);
-        let figure = super::summary::figure(record, words);
-        vec![
-            Cell::word(super::summary::title(record, Some(position + 1)))
-                .with_link(format!("#run-{}", position + 1)),
-            Cell::number(format!("{} {}", figure.value, figure.unit)),
-        ]
-    });
-    let mut tables = vec![Table::new("Figures", ["run", "result"], 1, rows.collect())];
+    let mut tables: Vec<_> = properties(records).into_iter().chain([figures(records)]).collect();
     tables.extend(over(records));
     Some(ComparisonView {
         title: "Comparison".to_owned(),
@@ -42,6 +39,137 @@ pub fn side_by_side(records: &[Record]) -> Option<ComparisonView> {
         tables,
         notes: Vec::new(),
     })
+}
+
+/// The titles of the runs, after that of the first column.
+fn head(first: &str, records: &[Record]) -> Vec<String> {
+    let titles = records
+        .iter()
+        .enumerate()
+        .map(|(position, record)| super::summary::title(record, Some(position + 1)));
+    std::iter::once(first.to_owned()).chain(titles).collect()
+}
+
+/// A property of a run that can explain a different result.
+type Property = (&'static str, fn(&Record) -> String);
+
+const PROPERTIES: [Property; 12] = [
+    ("workload", |record| words::of(&record.plan.work).work()),
+    ("dataset", |record| {
+        let dataset = record.target.dataset.as_ref();
+        dataset.map(|each| words::of_dataset(&each.parameters).text()).unwrap_or_default()
+    }),
+    ("sessions", |record| record.plan.sessions.to_string()),
+    ("workers", |record| record.plan.workers.to_string()),
+    ("requested rate", |record| {
+        record
+            .plan
+            .schedule
+            .per_s()
+            .map(|per_s| format!("{} transactions/s", rate(per_s)))
+            .unwrap_or_default()
+    }),
+    ("server", |record| format!("{} {}", record.target.flavor, record.target.server_version)),
+    ("address", |record| record.target.address.clone()),
+    ("client machine", |record| record.client.machine.host.clone()),
+    ("CPU", crate::report::model::cpu_text),
+    ("kernel", |record| record.client.machine.kernel.clone()),
+    ("riops", |record| record.client.riops_version.clone()),
+    ("access paths", |record| {
+        let summary = Summary::of(record);
+        let paths = summary.map(|summary| summary.access_paths(str::to_owned)).unwrap_or_default();
+        let changed = paths.iter().filter(|path| path.verdict() != "as expected").count();
+        if paths.is_empty() {
+            String::new()
+        } else if changed == 0 {
+            "as expected".to_owned()
+        } else {
+            format!("{changed} of {} not as expected", paths.len())
+        }
+    }),
+];
+
+/// What differs between the runs: properties and settings.
+fn properties(records: &[Record]) -> Option<Table> {
+    let mut rows = Vec::new();
+    let mut add = |name: &str, values: Vec<String>| {
+        if values.windows(2).any(|pair| matches!(pair, [a, b] if a != b)) {
+            let cells = values
+                .into_iter()
+                .map(|value| if value.is_empty() { ABSENT.to_owned() } else { value });
+            rows.push(std::iter::once(Cell::word(name)).chain(cells.map(Cell::word)).collect());
+        }
+    };
+    for (name, of) in PROPERTIES {
+        add(name, records.iter().map(of).collect());
+    }
+    let names: std::collections::BTreeSet<_> =
+        records.iter().flat_map(|record| record.target.settings.keys()).collect();
+    for name in names {
+        let value = |record: &Record| record.target.settings.get(name).cloned().unwrap_or_default();
+        add(name, records.iter().map(value).collect());
+    }
+    let head = head("property", records);
+    let words = head.len();
+    (!rows.is_empty()).then(|| Table {
+        title: "What differs".to_owned(),
+        head,
+        words,
+        rows,
+        note: None,
+    })
+}
+
+/// The latency that users of the run with one stage wait for.
+fn latency(record: &Record) -> Option<&LatencySummary> {
+    let [stage] = record.stages.as_slice() else {
+        return None;
+    };
+    stage.session_loop.response_us.as_ref().or(stage.session_loop.service_us.as_ref())
+}
+
+/// A figure of a run as text.
+type Figure = (&'static str, fn(&Record) -> Option<String>);
+
+const FIGURES: [Figure; 9] = [
+    ("p50", |record| Some(duration_us(latency(record)?.p50))),
+    ("p99", |record| Some(duration_us(latency(record)?.p99))),
+    ("p99.9", |record| Some(duration_us(latency(record)?.p999))),
+    ("max", |record| Some(duration_us(latency(record)?.max))),
+    ("errors", |record| {
+        let summaries = Summary::of_each(record);
+        Some(crate::units::count(summaries.iter().map(Summary::errors).sum()))
+    }),
+    ("hits in shared buffers", |record| {
+        Some(percent(record.stages.first()?.io.as_ref()?.hit_ratio?))
+    }),
+    ("device read MB/s", |record| Some(rate(device(record.stages.first()?)?.read_mb_s))),
+    ("bottleneck", |record| {
+        let summary = Summary::of(record).filter(|_| record.stages.len() == 1)?;
+        Some(bottleneck_word(&summary).to_owned()).filter(|word| !word.is_empty())
+    }),
+    ("valid", |record| Some(if record.verdict.valid { "yes" } else { "NO" }.to_owned())),
+];
+
+/// The main figure of each run and what belongs to it.
+fn figures(records: &[Record]) -> Table {
+    let main = records.iter().enumerate().map(|(position, record)| {
+        let figure = super::summary::figure(record, words::of(&record.plan.work));
+        Cell::number(format!("{} {}", figure.value, figure.unit))
+            .with_link(format!("#run-{}", position + 1))
+    });
+    let mut rows: Vec<Vec<Cell>> =
+        vec![std::iter::once(Cell::word("result")).chain(main).collect()];
+    for (name, of) in FIGURES {
+        let values: Vec<_> = records.iter().map(of).collect();
+        if values.iter().any(Option::is_some) {
+            let cells = values
+                .into_iter()
+                .map(|value| Cell::number(value.unwrap_or_else(|| ABSENT.to_owned())));
+            rows.push(std::iter::once(Cell::word(name)).chain(cells).collect());
+        }
+    }
+    Table { title: "Figures".to_owned(), head: head("figure", records), words: 1, rows, note: None }
 }
 
 /// Returns the tables that compare several records: one per workload that supports it.
@@ -54,4 +182,36 @@ fn over(records: &[Record]) -> Vec<Table> {
     };
     let firsts = records.iter().filter(|record| first(record));
     firsts.filter_map(|record| words::of(&record.plan.work).table_over(records)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::example_record;
+
+    #[test]
+    fn shows_what_differs_and_the_figures_without_a_verdict() {
+        let mut second = example_record();
+        second.target.settings.insert("fsync".to_owned(), "off".to_owned());
+        second.stages[0].throughput.rows_per_s = 2_400_000.0;
+        let view = side_by_side(&[example_record(), second]).unwrap();
+        assert_eq!(view.lead.as_deref(), Some("One run each: no verdict."));
+        let text = |table: &Table| -> Vec<Vec<String>> {
+            table
+                .rows
+                .iter()
+                .map(|row| row.iter().map(|cell| cell.text().to_owned()).collect())
+                .collect()
+        };
+        assert_eq!(text(&view.tables[0]), [["fsync", "on", "off"]]);
+        let figures = text(&view.tables[1]);
+        assert_eq!(figures[0], ["result", "1,200,000 rows/s", "2,400,000 rows/s"]);
+        assert_eq!(figures[2], ["p99", "2.90 ms", "2.90 ms"]);
+        assert_eq!(figures.last().unwrap(), &["valid", "yes", "yes"]);
+    }
+
+    #[test]
+    fn a_single_run_has_no_comparison() {
+        assert_eq!(side_by_side(&[example_record()]), None);
+    }
 }

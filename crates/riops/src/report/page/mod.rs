@@ -6,6 +6,12 @@
 mod assets;
 mod chart;
 mod comparison;
+mod counters;
+mod latency;
+mod lines;
+mod markdown;
+mod paths;
+mod png;
 mod run;
 mod series;
 mod summary;
@@ -20,6 +26,8 @@ use crate::record::Record;
 pub use assets::{ASSETS, Asset, Delivery, LINKED_POLICY, Layout, Link, environment};
 pub use chart::{Axis, AxisScale, Chart, Content, Mark, Plot, Series, Unit, rounded};
 pub use comparison::{ComparisonView, side_by_side};
+pub use markdown::markdown;
+pub use png::chart_png;
 pub use table::{Cell, Table};
 pub(super) use view::Figure;
 
@@ -57,6 +65,12 @@ pub fn html_in(
     let runs = runs.map(|(position, record)| run::view(record, position, records.len())).collect();
     let page = Page { layout, comparison: comparison.or(own.as_ref()), runs };
     environment()?.get_template("report.html")?.render(Value::from(Serde(page)))
+}
+
+/// Returns the charts of a record, in the order of its page.
+#[must_use]
+pub fn charts(record: &Record) -> Vec<Chart> {
+    run::charts(record, "run-1")
 }
 
 /// Returns the title of the report of these records.

@@ -1,17 +1,22 @@
 //! Charts over time: throughput, latency and errors of the session loops, and the counters of machine and server.
 //! Several stages follow each other on one time axis, which starts at zero.
 
-use super::chart::{Axis, AxisScale, Chart, Content, Mark, Plot, Series, Unit, rounded};
-use crate::record::{Point, ProbePoint, Record};
-use crate::report::words;
+use super::chart::{Axis, AxisScale, Chart, Mark, Series, Unit};
+use super::lines::{Lines, line};
+use crate::record::{Point, ProbePoint, Record, StageRecord};
+use crate::report::words::{self, TRANSACTIONS};
+
+/// Nodes with a line of their own.
+const NODES_MAX: usize = 16;
 
 /// Selects one value of a point of type `P`; `None` leaves a gap.
 type Pick<P> = fn(&P) -> Option<f64>;
 
-/// Points of all stages in sequence.
+/// Points of all stages in sequence. `None` separates two stages.
 struct Timeline<'a, P> {
     id: &'a str,
-    points: Vec<(f64, &'a P)>,
+    xs: Vec<f64>,
+    points: Vec<Option<&'a P>>,
     marks: Vec<Mark>,
     end_s: f64,
 }
@@ -20,50 +25,76 @@ impl<'a, P> Timeline<'a, P> {
     fn new(
         id: &'a str,
         record: &'a Record,
-        points_of: impl Fn(&'a crate::record::StageRecord) -> &'a [P],
+        points_of: impl Fn(&'a StageRecord) -> &'a [P],
         time: fn(&P) -> f64,
     ) -> Self {
-        let (mut points, mut marks, mut start_s) = (Vec::new(), Vec::new(), 0.0);
+        let mut timeline =
+            Self { id, xs: Vec::new(), points: Vec::new(), marks: Vec::new(), end_s: 0.0 };
         for stage in &record.stages {
             let found = points_of(stage);
-            if found.is_empty() {
+            let Some(last) = found.last() else {
                 continue;
+            };
+            let start_s = timeline.end_s;
+            if !timeline.xs.is_empty() {
+                timeline.push(start_s + GAP_S, None);
             }
-            marks.push(Mark { t_s: start_s, label: stage.name.clone() });
-            points.extend(found.iter().map(|point| (start_s + time(point), point)));
-            start_s = points.last().map_or(start_s, |(t_s, _)| *t_s);
+            timeline.marks.push(Mark { t_s: start_s, label: stage.name.clone() });
+            for point in found {
+                timeline.push(start_s + time(point), Some(point));
+            }
+            timeline.end_s = start_s + time(last);
         }
-        if marks.len() < 2 {
-            marks.clear();
+        if timeline.marks.len() < 2 {
+            timeline.marks.clear();
         }
-        Self { id, points, marks, end_s: start_s }
+        timeline
     }
 
-    /// Returns a chart of the values that were measured; `None` if none were.
-    fn chart(&self, name: &str, title: &str, y: Axis, picks: &[(&str, Pick<P>)]) -> Option<Chart> {
-        let xs: Vec<f64> = self.points.iter().map(|(t_s, _)| rounded(*t_s)).collect();
-        let series: Vec<Series> = picks
-            .iter()
-            .map(|(label, pick)| Series {
-                label: (*label).to_owned(),
-                values: self.points.iter().map(|(_, point)| pick(point).map(rounded)).collect(),
-            })
-            .filter(|series| series.values.iter().any(Option::is_some))
-            .collect();
-        (!series.is_empty()).then(|| Chart {
-            id: format!("{}-{name}", self.id),
-            title: title.to_owned(),
-            summary: String::new(),
-            plot: Plot {
-                x: Axis::time(self.end_s),
-                y,
-                marks: self.marks.clone(),
-                sync: Some(self.id.to_owned()),
-                content: Content::Lines { xs, series },
-            },
-            table: None,
-        })
+    fn push(&mut self, t_s: f64, point: Option<&'a P>) {
+        // To the millisecond.
+        self.xs.push((t_s * 1e3).round() / 1e3);
+        self.points.push(point);
     }
+
+    fn line(&self, label: &str, pick: impl Fn(&P) -> Option<f64>) -> Series {
+        line(label, self.points.iter().map(|point| pick((*point)?)))
+    }
+
+    fn chart(&self, name: &str, title: &str, y: Axis, series: Vec<Series>) -> Option<Chart> {
+        Lines {
+            id: format!("{}-{name}", self.id),
+            title,
+            x: Axis::time(self.end_s),
+            y,
+            marks: &self.marks,
+            sync: Some(self.id.to_owned()),
+            xs: &self.xs,
+            series,
+        }
+        .chart()
+    }
+
+    fn picked(&self, name: &str, title: &str, y: Axis, picks: &[(&str, Pick<P>)]) -> Option<Chart> {
+        let series = picks.iter().map(|(label, pick)| self.line(label, pick)).collect();
+        self.chart(name, title, y, series)
+    }
+}
+
+/// Distance between the last point of a stage and the gap behind it, in seconds.
+const GAP_S: f64 = 0.001;
+
+/// Returns the start of each stage with a series on the common time axis, and the end of the last one.
+pub(super) fn stage_starts(record: &Record) -> (Vec<(usize, f64)>, f64) {
+    let mut end_s = 0.0;
+    let mut starts = Vec::new();
+    for (position, stage) in record.stages.iter().enumerate() {
+        if let Some(last) = stage.session_loop.series.last() {
+            starts.push((position, end_s));
+            end_s += last.t_s;
+        }
+    }
+    (starts, end_s)
 }
 
 /// Returns the charts of the session loops.
@@ -72,14 +103,36 @@ pub(super) fn of_loops(record: &Record, id: &str) -> Vec<Chart> {
     let timeline: Timeline<'_, Point> =
         Timeline::new(id, record, |stage| &stage.session_loop.series, |point| point.t_s);
     let per_s = |label| Axis::of(label, Unit::PerSecond, AxisScale::Linear);
-    let latency = || Axis::of("", Unit::DurationUs, AxisScale::Log);
-    let main: (&str, Pick<Point>) = if words.counts_transactions() {
-        ("transactions/s", |point| Some(point.transactions as f64 / point.seconds))
+    let main: (&str, Pick<Point>) = if words.figure_unit() == TRANSACTIONS {
+        (TRANSACTIONS, |point| per_second(point.transactions, point))
     } else {
-        ("rows/s", |point| Some(point.rows as f64 / point.seconds))
+        ("rows/s", |point| per_second(point.rows, point))
     };
-    let has_response = timeline.points.iter().any(|(_, point)| point.response_p50_us.is_some());
-    let latencies: &[(&str, Pick<Point>)] = if has_response {
+    let waiting: &[(&str, Pick<Point>)] =
+        &[("waiting", |point| Some(point.backlog? as f64).filter(|_| point.backlog.is_some()))];
+    let charts = [
+        timeline.picked("throughput", "Throughput", per_s(main.0), &[main]),
+        latency(&timeline),
+        errors(&timeline),
+        timeline.picked(
+            "backlog",
+            "Intended starts that waited",
+            Axis::of("starts", Unit::Count, AxisScale::Linear),
+            waiting,
+        ),
+        nodes(&timeline, record),
+    ];
+    charts.into_iter().flatten().collect()
+}
+
+fn per_second(number: u64, point: &Point) -> Option<f64> {
+    (point.seconds > 0.0).then(|| number as f64 / point.seconds)
+}
+
+fn latency(timeline: &Timeline<'_, Point>) -> Option<Chart> {
+    let has_response =
+        timeline.points.iter().flatten().any(|point| point.response_p50_us.is_some());
+    let picks: &[(&str, Pick<Point>)] = if has_response {
         &[
             ("response p50", |point| point.response_p50_us),
             ("response p99", |point| point.response_p99_us),
@@ -94,13 +147,39 @@ pub(super) fn of_loops(record: &Record, id: &str) -> Vec<Chart> {
         ]
     };
     let title = if has_response { "Response time" } else { "Latency" };
-    [
-        timeline.chart("throughput", "Throughput", per_s(main.0), &[main]),
-        timeline.chart("latency", title, latency(), latencies),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    timeline.picked("latency", title, Axis::of("", Unit::DurationUs, AxisScale::Log), picks)
+}
+
+/// Errors over time, if there were any.
+fn errors(timeline: &Timeline<'_, Point>) -> Option<Chart> {
+    let picks: [(&str, fn(&Point) -> u64); 6] = [
+        ("errors/s", |point| point.errors),
+        ("retries/s", |point| point.retries),
+        ("failed/s", |point| point.failed),
+        ("late/s", |point| point.late),
+        ("skipped/s", |point| point.skipped),
+        ("reconnects/s", |point| point.reconnects),
+    ];
+    let happened =
+        |pick: fn(&Point) -> u64| timeline.points.iter().flatten().any(|point| pick(point) > 0);
+    let series: Vec<_> = picks
+        .into_iter()
+        .filter(|(_, pick)| happened(*pick))
+        .map(|(label, pick)| timeline.line(label, |point| per_second(pick(point), point)))
+        .collect();
+    let y = Axis::of("per second", Unit::PerSecond, AxisScale::Linear);
+    timeline.chart("errors-over-time", "Errors", y, series)
+}
+
+/// The transactions of each node, if there are several.
+fn nodes(timeline: &Timeline<'_, Point>, record: &Record) -> Option<Chart> {
+    let nodes =
+        &record.stages.iter().find(|stage| stage.session_loop.nodes.len() > 1)?.session_loop.nodes;
+    let series = nodes.iter().take(NODES_MAX).enumerate().map(|(position, node)| {
+        timeline.line(&node.node, |point| per_second(*point.nodes.get(position)?, point))
+    });
+    let y = Axis::of("transactions/s", Unit::PerSecond, AxisScale::Linear);
+    timeline.chart("nodes-over-time", "Transactions of each node", y, series.collect())
 }
 
 /// Returns the charts of the counters of machine and server.
@@ -112,37 +191,43 @@ pub(super) fn of_probes(record: &Record, id: &str) -> Vec<Chart> {
         |point| point.t_s,
     );
     let axis = |label, unit| Axis::of(label, unit, AxisScale::Linear);
-    [
-        timeline.chart(
-            "device",
-            "Device",
-            axis("MB/s", Unit::MbS),
-            &[("read", |point| point.read_mb_s), ("write", |point| point.write_mb_s)],
-        ),
+    let percent = |share: Option<f64>| Some(share? * 100.0);
+    let charts = [
         timeline.chart(
             "cpu",
             "CPU and device utilization",
             axis("", Unit::Percent),
-            &[
-                ("machine CPU", |point| Some(point.machine_busy_share? * 100.0)),
-                ("server processes (100% = one CPU)", |point| Some(point.server_cpus? * 100.0)),
-                ("device", |point| Some(point.busy_share? * 100.0)),
+            vec![
+                timeline.line("machine CPU", |point| percent(point.machine_busy_share)),
+                timeline
+                    .line("server process (100% = one CPU)", |point| percent(point.server_cpus)),
+                timeline.line("device busy", |point| percent(point.busy_share)),
             ],
         ),
-        timeline.chart(
+        timeline.picked(
+            "device",
+            "Device throughput",
+            axis("MB/s", Unit::MbS),
+            &[("read", |point| point.read_mb_s), ("write", |point| point.write_mb_s)],
+        ),
+        timeline.picked(
+            "requests",
+            "Device requests",
+            axis("per second", Unit::PerSecond),
+            &[("reads/s", |point| point.reads_per_s), ("writes/s", |point| point.writes_per_s)],
+        ),
+        timeline.picked(
             "wal",
             "WAL and checkpoints",
             axis("MB/s", Unit::MbS),
             &[("WAL", |point| point.wal_mb_s), ("checkpoints", |point| point.checkpoint_mb_s)],
         ),
-        timeline.chart(
+        timeline.picked(
             "dirty",
-            "Dirty memory",
+            "Dirty memory of the machine",
             axis("MB", Unit::Mb),
             &[("dirty", |point| Some(point.dirty_bytes? as f64 / 1e6))],
         ),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    ];
+    charts.into_iter().flatten().collect()
 }

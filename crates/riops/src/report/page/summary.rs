@@ -1,6 +1,7 @@
 //! The first screen of the page of a run: the main figure, the latency, the bottleneck and the validity, in the
 //! words of the terminal; then what ran, where.
 
+use super::table::{Cell, Table};
 use super::view::{Badge, Fact, Figure, Group, RunView, Tile, facts};
 use crate::record::{Record, Status};
 use crate::report::format::{bytes_text, duration_us, number_of, rate};
@@ -188,21 +189,44 @@ fn what(record: &Record) -> Option<Group> {
             let tags = record.tags.iter().map(|(name, value)| format!("{name}={value}"));
             block.line("tags", &tags.collect::<Vec<_>>().join(", "));
         }
-        block.line("seed", &record.plan.seed.to_string());
+        if record.plan.seed > 0 {
+            block.line("seed", &record.plan.seed.to_string());
+        }
     });
     Group::of("Run", written)
 }
 
+/// The settings that explain most differences between two runs. The page lists all of them in a table.
+const MAIN_SETTINGS: [&str; 6] = [
+    "shared_buffers",
+    "max_wal_size",
+    "synchronous_commit",
+    "full_page_writes",
+    "fsync",
+    "huge_pages",
+];
+
+/// Returns all recorded settings of the server.
+pub(super) fn settings(record: &Record) -> Option<Table> {
+    let settings = &record.target.settings;
+    let rows = settings
+        .iter()
+        .map(|(name, value)| vec![Cell::word(name.as_str()), Cell::word(value.as_str())]);
+    (!settings.is_empty())
+        .then(|| Table::new("Server settings", ["setting", "value"], 2, rows.collect()))
+}
+
 fn server(record: &Record) -> Option<Group> {
     let target = &record.target;
-    let settings = target.settings.iter().map(|(name, value)| format!("{name} = {value}"));
+    let known = MAIN_SETTINGS.iter().filter_map(|name| Some((name, target.settings.get(*name)?)));
+    let settings: Vec<_> = known.map(|(name, value)| format!("{name} = {value}")).collect();
     let facts = [
         Fact::of("server", format!("{} {}", target.flavor, target.server_version)),
         Fact::of("database", target.database.clone()),
         Fact::of("address", target.address.clone()),
         Fact::of("encryption", target.encryption.clone().unwrap_or_default()),
         Fact::of("pooler", target.pooler.clone().unwrap_or_default()),
-        Fact::of("settings", settings.collect::<Vec<_>>().join(" · ")),
+        Fact::of("settings", settings.join(" · ")),
     ];
     Group::of("Server", facts.into_iter().flatten().collect())
 }

@@ -63,10 +63,6 @@ impl Fact {
         let text = text.into();
         (!text.is_empty()).then(|| Self { label: label.to_owned(), texts: vec![text], tone: None })
     }
-
-    pub(super) fn with_tone(self, tone: Option<&'static str>) -> Self {
-        Self { tone, ..self }
-    }
 }
 
 /// What sections of the terminal write, as facts.
@@ -106,6 +102,8 @@ pub(super) struct Section {
     pub(super) title: &'static str,
     pub(super) groups: Vec<Group>,
     pub(super) tables: Vec<Table>,
+    /// Long tables, shown on request.
+    pub(super) folded: Vec<Table>,
     pub(super) charts: Vec<Chart>,
     pub(super) texts: Vec<Details>,
 }
@@ -121,6 +119,7 @@ impl Section {
     pub(super) fn filled(self) -> Option<Self> {
         let is_empty = self.groups.is_empty()
             && self.tables.is_empty()
+            && self.folded.is_empty()
             && self.charts.is_empty()
             && self.texts.is_empty();
         (!is_empty).then_some(self)

@@ -88,7 +88,7 @@ fn in_database(stage: &StageRecord) -> String {
     })
 }
 
-fn bottleneck_word(summary: &Summary<'_>) -> &'static str {
+pub(in crate::report) fn bottleneck_word(summary: &Summary<'_>) -> &'static str {
     if !summary.has_bottleneck() {
         return "";
     }

@@ -18,6 +18,9 @@ use crate::plan::work::{dispatch_dataset, dispatch_work};
 use crate::plan::{DatasetPlan, Plan, WorkPlan};
 use crate::record::{Point, Record, StageRecord, Throughput};
 
+/// The unit of a rate of transactions.
+pub(super) const TRANSACTIONS: &str = "transactions/s";
+
 /// How a workload is reported. Most methods have a default that suits most workloads.
 pub(super) trait Words {
     /// The work of the sessions.
@@ -60,7 +63,7 @@ pub(super) trait Words {
 
     /// The unit of this rate.
     fn figure_unit(&self) -> &'static str {
-        if self.counts_transactions() { "transactions/s" } else { "rows/s" }
+        if self.counts_transactions() { TRANSACTIONS } else { "rows/s" }
     }
 
     /// The main result of a workload that has no rate.

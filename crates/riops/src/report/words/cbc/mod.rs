@@ -7,11 +7,12 @@ mod validation;
 use super::super::block::Block;
 use super::super::format::{bytes_text, count, duration_us};
 use super::super::model::Summary;
+use super::super::page::Figure;
 use super::super::page::table::Table;
 use super::super::sections::next::{Commands, Hint};
-use super::{DatasetWords, Words};
+use super::{DatasetWords, TRANSACTIONS, Words};
 use crate::plan::{CbcDataset, CbcRun};
-use crate::record::{Record, StageRecord, Status};
+use crate::record::{Record, StageRecord, Status, Throughput};
 
 impl Words for CbcRun {
     fn work(&self) -> String {
@@ -33,6 +34,18 @@ impl Words for CbcRun {
 
     fn headline(&self) -> &'static str {
         "SELECTs"
+    }
+
+    fn figure(&self, throughput: &Throughput) -> f64 {
+        throughput.transactions_per_s
+    }
+
+    fn figure_unit(&self) -> &'static str {
+        TRANSACTIONS
+    }
+
+    fn own_figure(&self, record: &Record) -> Option<Figure> {
+        tables::figure(record)
     }
 
     fn own_headline(&self, block: &mut Block, record: &Record) -> bool {

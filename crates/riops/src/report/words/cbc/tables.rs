@@ -1,11 +1,43 @@
 //! The tables of `cbc` runs in the HTML report: steps, SELECTs, storage validation, best rates.
 
-use super::super::super::format::{bytes_text, duration_us, percent, rate};
+use super::super::super::format::{bytes_text, duration_us, number_of, percent, rate};
 use super::super::super::model::{cpu_text, device};
+use super::super::super::page::Figure;
 use super::super::super::page::table::{Cell, Table, loop_table};
 use super::validation;
 use crate::plan::CbcRun;
-use crate::record::{Record, StageRecord};
+use crate::record::{DeviceUse, Record, StageRecord};
+
+/// Lower rates of the device are those of an idle one, because the caches served the step, in MB/s.
+const IDLE_MB_S: f64 = 1.0;
+
+/// Returns the highest rate of the device in a step; the time of all steps if the device was idle or is unknown.
+pub(super) fn figure(record: &Record) -> Option<Figure> {
+    let steps = || record.stages.iter().filter(|stage| stage.statement.is_some());
+    steps().next()?;
+    let seconds: f64 = steps().map(|stage| stage.seconds).sum();
+    let (time, number) = (duration_us(seconds * 1e6), number_of(steps().count() as u64, "step"));
+    let devices = steps().filter_map(|stage| Some((stage, device(stage)?)));
+    let mb_s = |found: &DeviceUse| found.read_mb_s + found.write_mb_s;
+    let best = devices.max_by(|a, b| mb_s(a.1).total_cmp(&mb_s(b.1)));
+    Some(match best.filter(|(_, found)| mb_s(found) >= IDLE_MB_S) {
+        Some((stage, found)) => Figure {
+            label: "highest device rate".to_owned(),
+            value: rate(mb_s(found)),
+            unit: "MB/s".to_owned(),
+            detail: format!(
+                "{}: {:.1} MB/s read, {:.1} MB/s written · {number} in {time}",
+                stage.name, found.read_mb_s, found.write_mb_s
+            ),
+        },
+        None => Figure {
+            label: "time of all steps".to_owned(),
+            value: time,
+            unit: String::new(),
+            detail: number,
+        },
+    })
+}
 
 /// Returns the tables of one record.
 pub(super) fn of(record: &Record) -> Vec<Table> {

@@ -1,0 +1,98 @@
+//! The access paths of a run, with the plans that were found.
+
+use super::table::{Cell, Table};
+use super::view::{Details, Section};
+use crate::record::{AccessRecord, Record};
+use crate::report::model::Summary;
+use crate::report::words;
+
+/// Returns the section of the access paths.
+pub(super) fn section(record: &Record, id: &str) -> Section {
+    Section {
+        tables: paths(record).into_iter().collect(),
+        texts: plans(record).into_iter().chain(statements(record)).collect(),
+        ..Section::new(id, "Access paths")
+    }
+}
+
+pub(super) fn paths(record: &Record) -> Option<Table> {
+    let words = words::of(&record.plan.work);
+    let summary = Summary::of(record)?;
+    let rows = summary
+        .access_paths(|expected| words.access_path(expected, record))
+        .into_iter()
+        .map(|path| {
+            let checked = match path.unchecked() {
+                Some(unchecked) => format!("{}; {unchecked}", path.checked()),
+                None => path.checked(),
+            };
+            let checked = checked.strip_prefix("checked ").unwrap_or(&checked).to_owned();
+            vec![Cell::word(path.path.clone()), Cell::word(path.verdict()), Cell::word(checked)]
+        });
+    let rows: Vec<_> = rows.collect();
+    (!rows.is_empty())
+        .then(|| Table::new("Access paths", ["expected", "found", "checked"], 3, rows))
+}
+
+/// A plan with the moments at which it was found.
+struct Found<'a> {
+    access: &'a AccessRecord,
+    moments: Vec<&'a str>,
+}
+
+/// The plans of all statements, each once.
+fn plans(record: &Record) -> Vec<Details> {
+    let mut found: Vec<Found<'_>> = Vec::new();
+    for access in &record.accesses {
+        let known = found.iter_mut().find(|each| {
+            let other = each.access;
+            (&other.statement, &other.stage, &other.found, other.held, &other.error)
+                == (&access.statement, &access.stage, &access.found, access.held, &access.error)
+        });
+        match known {
+            Some(each) => each.moments.push(&access.moment),
+            None => found.push(Found { access, moments: vec![&access.moment] }),
+        }
+    }
+    found.into_iter().map(details).collect()
+}
+
+fn details(Found { access, mut moments }: Found<'_>) -> Details {
+    moments.dedup();
+    let moments: Vec<_> = moments
+        .into_iter()
+        .map(|moment| if moment == "middle" { "during" } else { moment })
+        .collect();
+    let verdict = match (&access.error, access.held) {
+        (Some(_), _) => "not checked",
+        (None, true) => "as expected",
+        (None, false) => "CHANGED",
+    };
+    let stage = access.stage.as_ref().map_or_else(String::new, |stage| format!(" · {stage}"));
+    let mut text = access.error.clone().unwrap_or_else(|| access.found.clone());
+    if verdict != "as expected" {
+        text = format!("expected: {}\n\n{text}", access.expected);
+    }
+    Details {
+        title: format!("{}{stage}: {verdict} ({} the run)", access.statement, moments.join(", ")),
+        text,
+        open: verdict == "CHANGED",
+    }
+}
+
+/// The statements that ran once, with their plans.
+fn statements(record: &Record) -> Vec<Details> {
+    let each = |stage: &crate::record::StageRecord| {
+        let statement = stage.statement.as_ref()?;
+        let plan = statement
+            .plan
+            .as_ref()
+            .map_or_else(String::new, |plan| format!("\n\n{}", plan.outline));
+        Some(Details {
+            title: format!("{}: statement", stage.name),
+            text: format!("{}{plan}", statement.sql.trim()),
+            open: false,
+        })
+    };
+    record.stages.iter().filter_map(each).collect()
+}
