@@ -31,6 +31,7 @@ pub(crate) fn given(arguments: &Arguments) -> Given {
             Runs::Rerun { again, .. } => (Some(&again.target), Some(&again.keep.store)),
         },
         Command::Report(options) => (None, Some(&options.store)),
+        Command::Serve(options) => (None, Some(&options.store)),
         Command::Doctor(options) => (Some(&options.target), Some(&options.store)),
         Command::Generate { .. } => (None, None),
         Command::Server { action } => {

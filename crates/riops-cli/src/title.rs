@@ -1,40 +1,58 @@
-//! Keeps passwords out of the process title, which every user of the machine can read.
+//! Keeps passwords and tokens out of the process title, which every user of the machine can read.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use riops::server::ConnInfo;
+use riops::store::StoreLocation;
 
+use crate::options::variable;
 use crate::scan::CommandLine;
 
-/// The environment variable of `--database`.
-const VARIABLE: &str = "RIOPS_DATABASE";
+/// The options that may contain a secret.
+const OPTIONS: [&str; 4] = ["database", "store", "token", "metrics-token"];
 
-/// If the command line contains a connection string with a password, executes riops again in the same
-/// process, with the string in the environment, which only the same user can read. Returns if the command
-/// line contains no password, or if the execution failed.
+/// If the command line contains a token, or a connection string with a password, executes riops again in the same
+/// process, with the value in the environment, which only the same user can read. Returns if the command line
+/// contains no secret, or if the execution failed.
 pub(crate) fn hide_password(line: &CommandLine) {
-    let Some((database, rest)) = without_database(line) else {
+    let secret = OPTIONS.into_iter().find_map(|long| {
+        let (value, rest) = without(line, long)?;
+        may_be_secret(long, &value).then_some((long, value, rest))
+    });
+    let Some((long, value, rest)) = secret else {
         return;
     };
-    // A string that cannot be parsed without service files and environment variables may contain a password.
-    let is_harmless = database
-        .to_str()
-        .is_some_and(|text| ConnInfo::parse(text, |_| None).is_ok_and(|info| !info.has_password()));
-    if is_harmless {
-        return;
-    }
     if let (Ok(program), Some((name, rest))) = (std::env::current_exe(), rest.split_first()) {
-        // `exec` returns only on failure. The command then runs with the password in the title.
-        let _ = Command::new(program).arg0(name).args(rest).env(VARIABLE, database).exec();
+        // `exec` returns only on failure. The command then runs with the secret in the title. A second secret is
+        // hidden by the new process.
+        let _ = Command::new(program).arg0(name).args(rest).env(variable(long), value).exec();
     }
 }
 
-/// Returns the value of `--database`, and the command line without it. Also returns `None` if clap rejects
-/// the command line, so that clap's message shows the original arguments.
-fn without_database(line: &CommandLine) -> Option<(OsString, Vec<OsString>)> {
-    let mut uses = line.uses("database");
+/// Whether the value of an option must be hidden. A connection string that cannot be parsed without service files and
+/// environment variables may contain a password.
+fn may_be_secret(long: &str, value: &OsStr) -> bool {
+    if long.ends_with("token") {
+        return true;
+    }
+    let has_no_password = |text: &str| match long {
+        "store" => match StoreLocation::parse(text, |_| None) {
+            Ok(StoreLocation::File(_)) => true,
+            Ok(StoreLocation::Postgresql(info)) => !info.has_password(),
+            Err(_) => false,
+        },
+        _ => ConnInfo::parse(text, |_| None).is_ok_and(|info| !info.has_password()),
+    };
+    // A path that is not UTF-8 is no connection string.
+    value.to_str().map_or(long != "store", |text| !has_no_password(text))
+}
+
+/// Returns the value of an option, and the command line without it. Also returns `None` if clap rejects the command
+/// line, so that clap's message shows the original arguments.
+fn without(line: &CommandLine, long: &str) -> Option<(OsString, Vec<OsString>)> {
+    let mut uses = line.uses(long);
     let (option, None) = (uses.next()?, uses.next()) else {
         return None;
     };
@@ -51,7 +69,7 @@ mod tests {
     }
 
     fn split(line: &str) -> Option<(OsString, Vec<OsString>)> {
-        without_database(&CommandLine::scan(crate::args::command(), words(line)))
+        without(&CommandLine::scan(crate::args::command(), words(line)), "database")
     }
 
     #[test]
@@ -94,5 +112,27 @@ mod tests {
         for line in ["riops server psql -- -d x=1", "riops run load --label=-d", "riops run load"] {
             assert_eq!(split(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn tokens_and_passwords_of_stores_are_secrets_but_not_paths() {
+        for (long, value, is_secret) in [
+            ("token", "anything", true),
+            ("metrics-token", "anything", true),
+            ("store", "/data/runs.sqlite", false),
+            ("store", "postgresql://me@db/results", false),
+            ("store", "postgresql://me:secret@db/results", true),
+            ("database", "postgresql://me:secret@db/bench", true),
+            ("database", "bench", false),
+        ] {
+            assert_eq!(may_be_secret(long, OsStr::new(value)), is_secret, "--{long} {value}");
+        }
+        let line = "riops serve --store s --token=0123456789abcdef --allow-edit";
+        let (value, rest) =
+            without(&CommandLine::scan(crate::args::command(), words(line)), "token").unwrap();
+        assert_eq!(
+            (value, rest),
+            ("0123456789abcdef".into(), words("riops serve --store s --allow-edit"))
+        );
     }
 }

@@ -9,6 +9,7 @@ mod ping;
 mod point;
 mod rows;
 pub(crate) mod run;
+mod serve;
 mod shared;
 mod target;
 
@@ -23,6 +24,7 @@ use crate::failure::ErrorForm;
 pub(crate) use live::LiveOptions;
 pub(crate) use load::GenerateCsv;
 pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload};
+pub(crate) use serve::Serve;
 pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload};
 pub(crate) use target::{EmbeddedOptions, StoreOptions, TargetOptions};
 
@@ -104,6 +106,8 @@ pub(crate) enum Command {
     },
     /// Write an HTML page with the results and time series of stored runs
     Report(Report),
+    /// Show stored runs and runs in progress in a browser
+    Serve(Serve),
     /// Check a server, its disk or this client before a measurement
     Doctor(Box<Doctor>),
     /// Manage the embedded server

@@ -8,6 +8,7 @@ mod prepare;
 mod report;
 mod run;
 mod runs;
+mod serve;
 mod server;
 mod verify;
 
@@ -45,6 +46,7 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
         }
         Command::Runs { action } => runs::run(&action, &interrupt, ui),
         Command::Report(options) => report::write(&options, &interrupt, ui),
+        Command::Serve(options) => serve::serve(&options, &interrupt, ui),
         Command::Doctor(options) => doctor::doctor(&options, &interrupt, ui),
         Command::Server { action } => server::run(action, &interrupt, ui),
     }

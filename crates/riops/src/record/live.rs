@@ -60,6 +60,17 @@ impl LivePhase {
         }
     }
 
+    /// Returns the phase in words.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::WarmingUp => "warming up",
+            Self::Draining => "waiting for transactions in flight",
+            Self::Step => "running a statement",
+            other => other.as_str(),
+        }
+    }
+
     /// Returns whether the run has ended.
     #[must_use]
     pub fn has_ended(self) -> bool {

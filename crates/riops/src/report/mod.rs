@@ -38,7 +38,7 @@ pub use page::{ComparisonView, html, markdown};
 pub use runs::runs_table;
 pub use scatter::scatter_png;
 
-use crate::plan::Plan;
+use crate::plan::{Plan, WorkPlan};
 use crate::record::Point;
 
 /// One interval of a run with this plan, as a line of a terminal with `width` columns. `progress` is the part
@@ -54,6 +54,13 @@ pub fn live_line(point: &Point, plan: &Plan, progress: &str, width: usize) -> St
 #[must_use]
 pub fn series_time(t_s: f64, plan: &Plan) -> String {
     interval::seconds(t_s, plan, 0)
+}
+
+/// Returns whether the main figure of a workload counts transactions and not rows.
+#[must_use]
+pub fn counts_transactions(workload: &str) -> bool {
+    let plan = WorkPlan::default_of(workload);
+    plan.is_some_and(|work| words::of(&work).counts_transactions())
 }
 
 /// One interval of a run with this plan, as a line of a log.

@@ -42,6 +42,13 @@ impl fmt::Display for ListenAddress {
 }
 
 impl ListenAddress {
+    /// Returns whether only this machine can connect.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        let addresses = (self.host.as_str(), self.port).to_socket_addrs();
+        addresses.is_ok_and(|mut found| found.all(|address| address.ip().is_loopback()))
+    }
+
     /// Opens the port. Returns the listener and its address, with the port that was chosen for port 0.
     pub(super) fn bind(&self) -> Result<(TcpListener, SocketAddr), ServeError> {
         let failed = |source| ServeError::Listen { address: self.to_string(), source };

@@ -4,15 +4,27 @@
 //! error texts and plans are hostile input: every value is escaped by the templates, and no script is built from data.
 
 mod access;
+mod api;
+mod app;
+mod assets;
 mod connections;
+mod dashboard;
 mod error;
+mod failure;
+mod feed;
+mod filters;
 mod listen;
 mod metrics;
+mod pages;
 mod query;
 mod server;
+mod stored;
+mod stream;
 mod token;
 
+pub use dashboard::{Dashboard, Settings};
 pub use error::ServeError;
 pub use listen::ListenAddress;
 pub use metrics::MetricsServer;
+pub use stored::OpenStore;
 pub use token::Token;

@@ -34,7 +34,6 @@ impl Query {
     }
 
     /// Returns the first value with this name that is not empty: an empty field of a form is not set.
-    #[cfg(test)]
     pub(super) fn given(&self, name: &str) -> Option<&str> {
         self.all(name).map(str::trim).find(|value| !value.is_empty())
     }
@@ -50,7 +49,6 @@ impl Query {
     }
 
     /// Returns the query with one value for this name.
-    #[cfg(test)]
     pub(super) fn with(&self, name: &str, value: &str) -> Self {
         let mut query = self.without(name);
         query.0.push((name.to_owned(), value.to_owned()));

@@ -25,7 +25,7 @@ const NEW_EXTENSION: &str = "new";
 
 /// Writes one run to a file. Removes it when dropped.
 #[derive(Debug)]
-pub struct FileSink {
+pub(super) struct FileSink {
     path: PathBuf,
     file: File,
     bytes: u64,
@@ -36,7 +36,7 @@ impl FileSink {
     ///
     /// # Errors
     /// [`LiveError`] if the file cannot be written.
-    pub fn create(directory: &Path, run: &LiveRun) -> Result<Self, LiveError> {
+    pub(super) fn create(directory: &Path, run: &LiveRun) -> Result<Self, LiveError> {
         let path = directory.join(format!("{}.{EXTENSION}", run.id));
         let new = path.with_extension(NEW_EXTENSION);
         let failed = |source| LiveError::File { path: path.clone(), source };
@@ -104,7 +104,7 @@ impl Drop for FileSink {
 
 /// Reads the runs of a directory.
 #[derive(Debug)]
-pub struct FileSource {
+pub(super) struct FileSource {
     directory: PathBuf,
     followed: HashMap<PathBuf, Followed>,
 }
@@ -121,7 +121,7 @@ struct Followed {
 impl FileSource {
     /// Creates a source for a directory, which need not exist.
     #[must_use]
-    pub fn new(directory: PathBuf) -> Self {
+    pub(super) fn new(directory: PathBuf) -> Self {
         Self { directory, followed: HashMap::new() }
     }
 

@@ -43,7 +43,7 @@ fn connect(conninfo: &ConnInfo, interrupt: &Interrupt) -> Result<Connection, Con
 }
 
 /// Writes one run to the database. Removes it when dropped.
-pub struct PostgresqlSink {
+pub(super) struct PostgresqlSink {
     connection: Connection,
     id: String,
     /// Number of the last event.
@@ -57,7 +57,7 @@ impl PostgresqlSink {
     ///
     /// # Errors
     /// [`LiveError::Database`] if the database cannot be written.
-    pub fn create(conninfo: &ConnInfo, run: &LiveRun) -> Result<Self, LiveError> {
+    pub(super) fn create(conninfo: &ConnInfo, run: &LiveRun) -> Result<Self, LiveError> {
         // Ctrl-C ends the run, which is published to its end.
         let mut connection = connect(conninfo, &Interrupt::new())?;
         create_tables(&mut connection)?;
@@ -115,7 +115,7 @@ impl Drop for PostgresqlSink {
 }
 
 /// Reads the runs of a database.
-pub struct PostgresqlSource {
+pub(super) struct PostgresqlSource {
     conninfo: ConnInfo,
     interrupt: Interrupt,
     /// `None` before the first call, and after an error.
@@ -133,7 +133,7 @@ struct Followed {
 impl PostgresqlSource {
     /// Creates a source, which connects at the first call.
     #[must_use]
-    pub fn new(conninfo: ConnInfo, interrupt: &Interrupt) -> Self {
+    pub(super) fn new(conninfo: ConnInfo, interrupt: &Interrupt) -> Self {
         let interrupt = interrupt.clone();
         Self { conninfo, interrupt, connection: None, followed: HashMap::new() }
     }

@@ -1,0 +1,41 @@
+//! `riops serve`: the dashboard over a store.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Result;
+use riops::host::Interrupt;
+use riops::serve::{Dashboard, Settings, Token};
+use riops::store;
+use riops::store::live::source_of;
+
+use crate::args::Serve;
+use crate::stored;
+use crate::ui::Ui;
+
+/// Serves the dashboard until Ctrl-C, which is the regular end: the exit code is 0.
+pub(crate) fn serve(options: &Serve, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let location = stored::location(&options.store, interrupt, ui)?;
+    let given = options.token.as_deref().map(Token::new).transpose()?;
+    let is_generated = given.is_none() && !options.listen.is_local();
+    let token = if is_generated { Some(Token::generate()?) } else { given };
+    let (opened, stop) = (location.clone(), interrupt.clone());
+    let dashboard = Dashboard::open(Settings {
+        listen: options.listen.clone(),
+        token: token.clone(),
+        allow_edit: options.allow_edit,
+        open: Arc::new(move || store::open_existing(&opened, &stop)),
+        live: source_of(&location, interrupt),
+        location: location.to_string(),
+    })?;
+    ui.notice(&format!("runs of {location}; stop with Ctrl-C"));
+    let url = dashboard.url();
+    // A given token is known already, and would stay in the history of the terminal.
+    let url = match token.filter(|_| is_generated) {
+        Some(token) => format!("{url}?token={}", token.text()),
+        None => url,
+    };
+    crate::ui::print(&format!("{url}\n"))?;
+    dashboard.run(interrupt)?;
+    Ok(ExitCode::SUCCESS)
+}

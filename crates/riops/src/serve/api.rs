@@ -1,0 +1,42 @@
+//! The data of the pages as JSON.
+
+use axum::extract::{Path, RawQuery, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+
+use super::app::{Shared, json, json_failed};
+use super::failure::Failure;
+use super::filters::Filters;
+use super::metrics::metrics_response;
+use super::query::Query;
+
+/// The stored runs, as `riops runs list --output json` prints them. The query is that of the list of runs.
+pub(super) async fn runs(State(app): Shared, RawQuery(query): RawQuery) -> Response {
+    let answer = async {
+        let filters = Filters::parse(&Query::parse(&query.unwrap_or_default()))?;
+        let filter = filters.filter();
+        let runs = app.stored.with(move |store| Ok(store.list(&filter)?)).await?;
+        json(&filters.of_page(runs.unwrap_or_default()).0)
+    };
+    answer.await.unwrap_or_else(|failure| json_failed(&failure))
+}
+
+/// The record of a stored run.
+pub(super) async fn run(State(app): Shared, Path(id): Path<String>) -> Response {
+    let record = app.stored.with(move |store| json(&store.find(&id)?)).await;
+    record
+        .and_then(|record| record.ok_or(Failure::NoRuns))
+        .unwrap_or_else(|failure| json_failed(&failure))
+}
+
+/// The runs in progress, without their points.
+pub(super) async fn live(State(app): Shared) -> Response {
+    let mut runs = app.feed.current().await.as_ref().clone();
+    runs.iter_mut().for_each(|run| run.points.clear());
+    json(&runs).unwrap_or_else(|failure| json_failed(&failure))
+}
+
+/// The metrics of the runs in progress.
+pub(super) async fn metrics(State(app): Shared, headers: HeaderMap) -> Response {
+    metrics_response(&app.feed.current().await, &headers)
+}

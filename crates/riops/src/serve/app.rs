@@ -1,0 +1,143 @@
+//! What all requests share, and the forms of their answers.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use minijinja::Environment;
+use minijinja::value::{Serde, Value};
+use serde::Serialize;
+use tokio::sync::{Semaphore, watch};
+
+use super::failure::Failure;
+use super::feed::Feed;
+use super::stored::Stored;
+use crate::report::page::{Delivery, Layout, Link, environment};
+
+/// Live views that are open at the same time, over all clients.
+const STREAMS_MAX: usize = 32;
+
+const TEMPLATES: [(&str, &str); 6] = [
+    ("serve.html", include_str!("../../assets/serve/serve.html")),
+    ("list.html", include_str!("../../assets/serve/list.html")),
+    ("history.html", include_str!("../../assets/serve/history.html")),
+    ("live.html", include_str!("../../assets/serve/live.html")),
+    ("edit.html", include_str!("../../assets/serve/edit.html")),
+    ("message.html", include_str!("../../assets/serve/message.html")),
+];
+
+/// The dashboard as its requests see it.
+pub(super) struct App {
+    pub(super) stored: Stored,
+    pub(super) feed: Feed,
+    /// Path or URL of the store, without a password.
+    pub(super) location: String,
+    /// Value that a form must contain; `None` if the dashboard is read-only.
+    pub(super) form_secret: Option<String>,
+    pub(super) streams: Arc<Semaphore>,
+    pub(super) stop: watch::Receiver<bool>,
+    templates: Environment<'static>,
+}
+
+/// The state of a handler.
+pub(super) type Shared = State<Arc<App>>;
+
+/// A page of the dashboard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Runs,
+    History,
+    Other,
+}
+
+/// A template with its values.
+#[derive(Serialize)]
+struct Page<T> {
+    layout: Layout,
+    #[serde(flatten)]
+    values: T,
+}
+
+/// The values of `message.html`.
+#[derive(Serialize)]
+struct Message<'a> {
+    title: &'a str,
+    text: String,
+}
+
+impl App {
+    /// # Errors
+    /// The syntax error of a template.
+    pub(super) fn new(
+        stored: Stored,
+        feed: Feed,
+        location: String,
+        form_secret: Option<String>,
+        stop: watch::Receiver<bool>,
+    ) -> Result<Self, minijinja::Error> {
+        let mut templates = environment()?;
+        for (name, text) in TEMPLATES {
+            templates.add_template(name, text)?;
+        }
+        let streams = Arc::new(Semaphore::new(STREAMS_MAX));
+        Ok(Self { stored, feed, location, form_secret, streams, stop, templates })
+    }
+
+    /// Renders a page.
+    pub(super) fn page(
+        &self,
+        template: &str,
+        layout: Layout,
+        values: impl Serialize,
+    ) -> Result<Response, Failure> {
+        let page = Page { layout, values };
+        let text = self.templates.get_template(template)?.render(Value::from(Serde(page)))?;
+        Ok(Html(text).into_response())
+    }
+
+    /// Returns the page of a failed request.
+    pub(super) fn failed(&self, failure: &Failure) -> Response {
+        let status = failure.status();
+        let title = status.canonical_reason().unwrap_or("Error");
+        let message = Message { title, text: failure.to_string() };
+        let layout = layout(format!("riops: {title}"), Place::Other);
+        let page = self.page("message.html", layout, message);
+        (status, page.unwrap_or_else(|error| error.to_string().into_response())).into_response()
+    }
+
+    /// Returns the page, or that of the failure.
+    pub(super) fn answer(&self, result: Result<Response, Failure>) -> Response {
+        result.unwrap_or_else(|failure| self.failed(&failure))
+    }
+}
+
+/// Returns the frame of a page.
+pub(super) fn layout(title: impl Into<String>, place: Place) -> Layout {
+    let link = |text: &str, href: &str, its_place| Link {
+        text: text.to_owned(),
+        href: href.to_owned(),
+        current: place == its_place,
+    };
+    let mut layout = Layout::new(title, Delivery::Linked);
+    layout.nav = vec![link("Runs", "/", Place::Runs), link("History", "/history", Place::History)];
+    layout
+}
+
+/// Returns a value as JSON.
+pub(super) fn json(value: &impl Serialize) -> Result<Response, Failure> {
+    let text = serde_json::to_string(value)? + "\n";
+    Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
+}
+
+/// Returns a failure as JSON.
+pub(super) fn json_failed(failure: &Failure) -> Response {
+    let body = serde_json::json!({ "error": { "message": failure.to_string() } });
+    let headers = [(header::CONTENT_TYPE, "application/json")];
+    (failure.status(), headers, format!("{body}\n")).into_response()
+}
+
+/// Continues with another page after a form.
+pub(super) fn see_other(path: &str) -> Response {
+    (StatusCode::SEE_OTHER, [(header::LOCATION, path.to_owned())]).into_response()
+}

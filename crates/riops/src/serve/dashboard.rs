@@ -1,0 +1,131 @@
+//! The dashboard: its settings, its routes and its life.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::{get, post};
+use tokio::sync::watch;
+
+use super::access::Access;
+use super::app::{App, Shared};
+use super::error::ServeError;
+use super::failure::Failure;
+use super::feed::Feed;
+use super::listen::ListenAddress;
+use super::metrics::require_token;
+use super::pages::{compare, edit, history, list, live, run};
+use super::stored::{OpenStore, Stored};
+use super::token::{Token, derived, random_text};
+use super::{api, assets, server, stream};
+use crate::host::Interrupt;
+use crate::store::live::LiveSource;
+
+/// How often the server looks for Ctrl-C.
+const INTERRUPT_EVERY: Duration = Duration::from_millis(100);
+
+/// What a dashboard shows, and to whom.
+pub struct Settings {
+    /// Address to listen on.
+    pub listen: ListenAddress,
+    /// Token that clients must present; required unless only this machine can connect.
+    pub token: Option<Token>,
+    /// Whether labels and tags can be changed, and runs removed.
+    pub allow_edit: bool,
+    /// Opens the store.
+    pub open: OpenStore,
+    /// The runs in progress.
+    pub live: Box<dyn LiveSource>,
+    /// Path or URL of the store, without a password.
+    pub location: String,
+}
+
+/// A dashboard whose port is open.
+pub struct Dashboard {
+    listener: TcpListener,
+    address: SocketAddr,
+    settings: Settings,
+}
+
+impl Dashboard {
+    /// Opens the port. Requests wait until [`Self::run`].
+    ///
+    /// # Errors
+    /// [`ServeError`] if the port cannot be opened, or if a token is missing.
+    pub fn open(settings: Settings) -> Result<Self, ServeError> {
+        let (listener, address) = settings.listen.bind()?;
+        require_token(&settings.listen, address, settings.token.as_ref(), "--token")?;
+        Ok(Self { listener, address, settings })
+    }
+
+    /// Returns the URL of the first page, without the token.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.settings.listen.url(self.address)
+    }
+
+    /// Answers requests until the user interrupts it.
+    ///
+    /// # Errors
+    /// [`ServeError::Start`] if the server cannot be started.
+    pub fn run(self, interrupt: &Interrupt) -> Result<(), ServeError> {
+        let Settings { listen, token, allow_edit, open, live, location } = self.settings;
+        let failed = |source| ServeError::Start { address: listen.to_string(), source };
+        let secret = random_text().map_err(failed)?;
+        let (stop, stopped) = watch::channel(false);
+        let app = Arc::new(App::new(
+            Stored::new(open),
+            Feed::new(live),
+            location,
+            allow_edit.then(|| derived(&secret, "form")),
+            stopped.clone(),
+        )?);
+        let access = Access { hosts: listen.hosts(), token };
+        let background = background(Arc::clone(&app), interrupt.clone(), stop);
+        server::run(self.listener, router(app), access, stopped, background).map_err(failed)
+    }
+}
+
+/// Reads the runs in progress, and stops the server when the user interrupts it.
+async fn background(app: Arc<App>, interrupt: Interrupt, stop: watch::Sender<bool>) {
+    let interrupted = async {
+        while !interrupt.requested() {
+            tokio::time::sleep(INTERRUPT_EVERY).await;
+        }
+    };
+    tokio::select! {
+        () = interrupted => {}
+        () = app.feed.keep_reading() => {}
+    }
+    let _ = stop.send(true);
+    // Without its sender, the channel would look stopped to new streams as well, which is what they need.
+    std::future::pending::<()>().await;
+}
+
+fn router(app: Arc<App>) -> Router {
+    Router::new()
+        .route("/", get(list::list))
+        .route("/runs/{id}", get(run::run))
+        .route("/runs/{id}/edit", get(edit::form))
+        .route("/runs/{id}/label", post(edit::label))
+        .route("/runs/{id}/tags", post(edit::tags))
+        .route("/runs/{id}/remove", post(edit::remove))
+        .route("/compare", get(compare::compare))
+        .route("/history", get(history::history))
+        .route("/live/{id}", get(live::live))
+        .route("/metrics", get(api::metrics))
+        .route("/api/runs", get(api::runs))
+        .route("/api/runs/{id}", get(api::run))
+        .route("/api/live", get(api::live))
+        .route("/api/live/{id}/events", get(stream::events))
+        .route("/assets/{name}", get(assets::asset))
+        .fallback(no_page)
+        .with_state(app)
+}
+
+async fn no_page(State(app): Shared) -> Response {
+    app.failed(&Failure::NoPage)
+}

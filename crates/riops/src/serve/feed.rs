@@ -1,0 +1,61 @@
+//! The runs in progress for requests: read on demand, and repeatedly while somebody watches.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::failure::Failure;
+use crate::record::LiveRun;
+use crate::store::live::LiveSource;
+
+/// Time between two reads while somebody watches.
+const READ_EVERY: Duration = Duration::from_millis(500);
+
+/// The runs in progress, oldest first.
+pub(super) type Runs = Arc<Vec<LiveRun>>;
+
+/// Reads the runs in progress.
+pub(super) struct Feed {
+    source: Arc<Mutex<Box<dyn LiveSource>>>,
+    latest: watch::Sender<Runs>,
+}
+
+impl Feed {
+    pub(super) fn new(source: Box<dyn LiveSource>) -> Self {
+        Self { source: Arc::new(Mutex::new(source)), latest: watch::Sender::default() }
+    }
+
+    /// Returns the runs in progress; none if they cannot be read. The stored runs can be shown nevertheless.
+    pub(super) async fn current(&self) -> Runs {
+        self.read().await.unwrap_or_default()
+    }
+
+    /// Returns the changes of the runs, as long as [`Self::keep_reading`] is running.
+    pub(super) fn watch(&self) -> watch::Receiver<Runs> {
+        let mut receiver = self.latest.subscribe();
+        receiver.mark_unchanged();
+        receiver
+    }
+
+    /// Reads the runs repeatedly. Never ends.
+    pub(super) async fn keep_reading(&self) {
+        loop {
+            tokio::time::sleep(READ_EVERY).await;
+            if self.latest.receiver_count() > 0
+                && let Ok(runs) = self.read().await
+            {
+                self.latest.send_replace(runs);
+            }
+        }
+    }
+
+    async fn read(&self) -> Result<Runs, Failure> {
+        let source = Arc::clone(&self.source);
+        let runs = tokio::task::spawn_blocking(move || {
+            source.lock().unwrap_or_else(PoisonError::into_inner).runs()
+        });
+        let runs = runs.await.map_err(|_| Failure::Aborted)?;
+        Ok(Arc::new(runs.map_err(|_| Failure::Aborted)?))
+    }
+}

@@ -1,0 +1,158 @@
+//! Changes of stored runs by forms: label, tags, removal. Only with `--allow-edit`.
+
+use std::collections::BTreeMap;
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use serde::Serialize;
+
+use super::super::app::{App, Place, Shared, layout, see_other};
+use super::super::failure::Failure;
+use super::super::query::Query;
+use super::super::token::are_equal;
+
+const READ_ONLY: &str = "the dashboard is read-only: start it with --allow-edit";
+const OTHER_FORM: &str =
+    "the form is not one of this dashboard, or it was restarted: load the form again";
+/// Tags of a run.
+const TAGS_MAX: usize = 100;
+
+/// The values of `edit.html`.
+#[derive(Serialize)]
+struct Form<'a> {
+    id: String,
+    title: String,
+    label: String,
+    /// A tag in each line.
+    tags: String,
+    secret: &'a str,
+}
+
+/// The forms for a run.
+pub(in crate::serve) async fn form(State(app): Shared, Path(id): Path<String>) -> Response {
+    let answer = async {
+        let secret = app.form_secret.as_deref().ok_or(Failure::Forbidden(READ_ONLY))?;
+        let record = app.stored.with(move |store| Ok(store.find(&id)?)).await?;
+        let record = record.ok_or(Failure::NoRuns)?;
+        let tags: Vec<String> =
+            record.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let form = Form {
+            id: record.id.to_string(),
+            title: record.workload,
+            label: record.label.unwrap_or_default(),
+            tags: tags.join("\n"),
+            secret,
+        };
+        app.page("edit.html", layout("riops: edit a run", Place::Other), form)
+    };
+    app.answer(answer.await)
+}
+
+/// Returns the fields of a form that this dashboard has sent.
+fn fields(app: &App, body: &Bytes) -> Result<Query, Failure> {
+    let secret = app.form_secret.as_deref().ok_or(Failure::Forbidden(READ_ONLY))?;
+    let fields = Query::parse(&String::from_utf8_lossy(body));
+    match fields.get("secret") {
+        Some(found) if are_equal(found, secret) => Ok(fields),
+        _ => Err(Failure::Forbidden(OTHER_FORM)),
+    }
+}
+
+/// Sets or removes the label.
+pub(in crate::serve) async fn label(
+    State(app): Shared,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Response {
+    let answer = async {
+        let fields = fields(&app, &body)?;
+        let label = fields.given("label").map(str::to_owned);
+        let changed = app.stored.with(move |store| {
+            let id = store.id(&id)?;
+            store.set_label(&id, label.as_deref())?;
+            Ok(id)
+        });
+        let id = changed.await?.ok_or(Failure::NoRuns)?;
+        Ok(see_other(&format!("/runs/{id}")))
+    };
+    app.answer(answer.await)
+}
+
+/// Replaces the tags.
+pub(in crate::serve) async fn tags(
+    State(app): Shared,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Response {
+    let answer = async {
+        let tags = parse_tags(fields(&app, &body)?.get("tags").unwrap_or_default())?;
+        let changed = app.stored.with(move |store| {
+            let record = store.find(&id)?;
+            let id = record.id.to_string();
+            let gone: Vec<String> =
+                record.tags.into_keys().filter(|key| !tags.contains_key(key)).collect();
+            store.tag(&id, &tags, &gone)?;
+            Ok(id)
+        });
+        let id = changed.await?.ok_or(Failure::NoRuns)?;
+        Ok(see_other(&format!("/runs/{id}")))
+    };
+    app.answer(answer.await)
+}
+
+/// Reads a tag in each line.
+fn parse_tags(text: &str) -> Result<BTreeMap<String, String>, Failure> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let tag = |line: &str| match line.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => {
+            Ok((key.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err(Failure::Request(format!("\"{line}\" is not a tag: expected NAME=VALUE"))),
+    };
+    let tags: BTreeMap<String, String> = lines.map(tag).collect::<Result<_, _>>()?;
+    if tags.len() > TAGS_MAX {
+        return Err(Failure::Request(format!("a run has at most {TAGS_MAX} tags here")));
+    }
+    Ok(tags)
+}
+
+/// Removes the run.
+pub(in crate::serve) async fn remove(
+    State(app): Shared,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Response {
+    let answer = async {
+        if fields(&app, &body)?.get("confirm") != Some("yes") {
+            let text = "tick the box to confirm that the run is removed";
+            return Err(Failure::Request(text.to_owned()));
+        }
+        let removed = app.stored.with(move |store| {
+            let id = store.id(&id)?;
+            Ok(store.remove(&id)?)
+        });
+        removed.await?.ok_or(Failure::NoRuns)?;
+        Ok(see_other("/"))
+    };
+    app.answer(answer.await)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_read_from_lines() {
+        let tags = parse_tags("a=1\r\n\n  b = x=y \nc=").unwrap();
+        let expected = [("a", "1"), ("b", "x=y"), ("c", "")];
+        let found: Vec<_> =
+            tags.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        assert_eq!(found, expected);
+        for wrong in ["a", "=1"] {
+            assert!(parse_tags(wrong).is_err(), "{wrong}");
+        }
+        let many: Vec<String> = (0..=TAGS_MAX).map(|number| format!("t{number}=1")).collect();
+        assert!(parse_tags(&many.join("\n")).is_err());
+    }
+}

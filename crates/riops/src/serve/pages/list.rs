@@ -1,0 +1,227 @@
+//! The list of stored runs, with filters, and the runs in progress.
+
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use serde::Serialize;
+
+use super::super::app::{Place, Shared, layout};
+use super::super::failure::Failure;
+use super::super::filters::Filters;
+use super::super::query::Query;
+use crate::plan::WorkPlan;
+use crate::record::LiveRun;
+use crate::report::{duration_us, rate};
+use crate::store::RunSummary;
+
+/// Characters of the start time: date, hour and minute.
+const STARTED_CHARS: usize = 16;
+/// Last characters of a run id, which riops shows and accepts.
+const ID_CHARS: usize = 8;
+
+/// The values of `list.html`.
+#[derive(Serialize)]
+struct List<'a> {
+    location: &'a str,
+    live: Vec<Live>,
+    filters: &'a Filters,
+    is_filtered: bool,
+    workloads: Vec<String>,
+    columns: Vec<Column>,
+    runs: Vec<Row>,
+    /// Position of the first and the last run of the page.
+    first: usize,
+    last: usize,
+    previous: Option<String>,
+    next: Option<String>,
+    can_edit: bool,
+}
+
+/// A run in progress.
+#[derive(Serialize)]
+struct Live {
+    id: String,
+    title: String,
+    label: Option<String>,
+    phase: &'static str,
+    server: String,
+}
+
+/// A column with the address of the list that it sorts.
+#[derive(Serialize)]
+struct Column {
+    title: &'static str,
+    href: String,
+    /// Value of `aria-sort`.
+    sorted: &'static str,
+    number: bool,
+}
+
+/// A stored run.
+#[derive(Serialize)]
+struct Row {
+    id: String,
+    short: String,
+    started: String,
+    title: String,
+    badge: (&'static str, &'static str),
+    label: Option<Linked>,
+    tags: Vec<Linked>,
+    cells: Vec<Cell>,
+}
+
+/// A text with an address.
+#[derive(Serialize)]
+struct Linked {
+    text: String,
+    href: String,
+}
+
+#[derive(Serialize)]
+struct Cell {
+    text: String,
+    number: bool,
+}
+
+/// Writes the value of a column; empty if it is unknown.
+type Write = fn(&RunSummary) -> String;
+
+/// The columns after the first ones: title, column of the store, whether it is a number, whether it is shown even if
+/// it is empty for all runs of the page.
+const COLUMNS: [(&str, &str, bool, bool, Write); 12] = [
+    ("rows/s", "rows_per_s", true, true, |run| {
+        // Some workloads have no rows.
+        run.rows_per_s.filter(|rows| *rows > 0.0).map(rate).unwrap_or_default()
+    }),
+    ("tx/s", "transactions_per_s", true, true, |run| {
+        run.transactions_per_s.map(rate).unwrap_or_default()
+    }),
+    ("p99", "p99_us", true, true, |run| run.p99_us.map(duration_us).unwrap_or_default()),
+    ("sessions", "sessions", true, true, |run| run.sessions.to_string()),
+    ("rate", "rate_per_s", true, false, |run| run.rate_per_s.map(rate).unwrap_or_default()),
+    ("batch", "batch", true, false, |run| text_of(run.batch)),
+    ("update", "update_percent", true, false, |run| {
+        run.update_percent.map(|percent| format!("{percent}%")).unwrap_or_default()
+    }),
+    ("distribution", "distribution", false, false, |run| {
+        run.distribution.clone().unwrap_or_default()
+    }),
+    ("stages", "stages", true, false, |run| {
+        if run.stages == 1 { String::new() } else { run.stages.to_string() }
+    }),
+    ("errors", "errors", true, false, |run| text_of(run.errors.filter(|&errors| errors > 0))),
+    ("server", "server", false, true, |run| run.server.clone()),
+    ("client", "client_host", false, false, |run| run.client_host.clone().unwrap_or_default()),
+];
+
+fn text_of(number: Option<u64>) -> String {
+    number.map(|number| number.to_string()).unwrap_or_default()
+}
+
+/// The list of runs.
+pub(in crate::serve) async fn list(State(app): Shared, RawQuery(query): RawQuery) -> Response {
+    let query = Query::parse(&query.unwrap_or_default());
+    let answer = async {
+        let filters = Filters::parse(&query)?;
+        let filter = filters.filter();
+        let runs = app.stored.with(move |store| Ok(store.list(&filter)?)).await?;
+        let (runs, has_next) = filters.of_page(runs.unwrap_or_default());
+        let live = app.feed.current().await;
+        let shown: Vec<_> = COLUMNS
+            .into_iter()
+            .filter(|(_, _, _, always, write)| {
+                *always || runs.iter().any(|run| !write(run).is_empty())
+            })
+            .collect();
+        let columns = [
+            ("started (UTC)", "started_at", false),
+            ("workload", "title", false),
+            ("valid", "valid", false),
+            ("label", "label", false),
+        ];
+        let columns = columns
+            .into_iter()
+            .chain(shown.iter().map(|(title, name, number, ..)| (*title, *name, *number)));
+        let column = |(title, name, number)| column(&query, &filters, title, name, number);
+        let page = |page: u32| query.with("page", &page.to_string()).after("/");
+        let list = List {
+            location: &app.location,
+            live: live.iter().map(in_progress).collect(),
+            is_filtered: filters.is_filtered(),
+            workloads: WorkPlan::names(),
+            columns: columns.map(column).collect(),
+            first: filters.first(),
+            last: filters.first() + runs.len().saturating_sub(1),
+            previous: (filters.page > 1).then(|| page(filters.page - 1)),
+            next: has_next.then(|| page(filters.page + 1)),
+            runs: runs.iter().map(|run| row(run, &shown)).collect(),
+            filters: &filters,
+            can_edit: app.form_secret.is_some(),
+        };
+        Ok::<_, Failure>(app.page("list.html", layout("riops: runs", Place::Runs), list)?)
+    };
+    app.answer(answer.await)
+}
+
+/// Returns the head of a column: a second click reverses the order.
+fn column(
+    query: &Query,
+    filters: &Filters,
+    title: &'static str,
+    name: &str,
+    number: bool,
+) -> Column {
+    let order = filters.order();
+    let is_sorted = order.column() == name;
+    // Texts start with the first letter, numbers and times with the largest one.
+    let descends = if is_sorted { !order.is_descending() } else { number || name == "started_at" };
+    let direction = if descends { "desc" } else { "asc" };
+    Column {
+        title,
+        href: query.without("page").with("sort", &format!("{name}:{direction}")).after("/"),
+        sorted: match (is_sorted, order.is_descending()) {
+            (false, _) => "none",
+            (true, true) => "descending",
+            (true, false) => "ascending",
+        },
+        number,
+    }
+}
+
+fn in_progress(run: &LiveRun) -> Live {
+    Live {
+        id: run.id.to_string(),
+        title: run.title.clone(),
+        label: run.label.clone(),
+        phase: run.phase.text(),
+        server: run.server.clone(),
+    }
+}
+
+fn row(run: &RunSummary, columns: &[(&str, &str, bool, bool, Write)]) -> Row {
+    let linked = |name: &str, value: &str| Linked {
+        text: value.to_owned(),
+        href: Query::default().with(name, value).after("/"),
+    };
+    let tag = |(key, value): (&String, &String)| linked("tag", &format!("{key}={value}"));
+    let first = run.id.chars().count().saturating_sub(ID_CHARS);
+    let started = run.started_at.get(..STARTED_CHARS).unwrap_or(&run.started_at);
+    Row {
+        id: run.id.clone(),
+        short: run.id.chars().skip(first).collect(),
+        started: started.replace('T', " "),
+        title: run.title.clone(),
+        badge: match (run.status.as_str(), run.valid) {
+            ("done", true) => ("valid", "good"),
+            ("done", false) => ("not valid", "bad"),
+            ("interrupted", true) => ("interrupted", "warn"),
+            ("interrupted", false) => ("interrupted, not valid", "bad"),
+            _ => ("failed", "bad"),
+        },
+        label: run.label.as_deref().map(|label| linked("label", label)),
+        tags: run.tags.iter().map(tag).collect(),
+        cells: columns
+            .iter()
+            .map(|(_, _, number, _, write)| Cell { text: write(run), number: *number })
+            .collect(),
+    }
+}

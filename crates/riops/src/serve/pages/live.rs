@@ -1,0 +1,136 @@
+//! The live view of a run in progress. The script of the page follows it; without a script, the page shows the state
+//! when it was loaded.
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use serde::Serialize;
+
+use super::super::app::{App, Place, Shared, layout, see_other};
+use super::super::failure::Failure;
+use super::super::query::Query;
+use crate::plan::Stop;
+use crate::record::{LiveRun, LiveStage, Point};
+use crate::report::{count, counts_transactions, duration_us, rate};
+
+/// The values of `live.html`.
+#[derive(Serialize)]
+struct Live {
+    id: String,
+    title: String,
+    label: Option<String>,
+    label_href: String,
+    server: String,
+    setup: String,
+    phase: &'static str,
+    /// `transactions` or `rows`: what the main figure counts.
+    figure: &'static str,
+    rate: String,
+    tiles: Vec<Tile>,
+    stages: Vec<Stage>,
+    notices: Vec<String>,
+}
+
+/// A figure with the name by which the script finds it.
+#[derive(Serialize)]
+struct Tile {
+    name: &'static str,
+    label: &'static str,
+    value: String,
+}
+
+#[derive(Serialize)]
+struct Stage {
+    name: String,
+    transactions: String,
+    rows: String,
+    errors: String,
+    seconds: String,
+}
+
+/// The live view, or the page of the stored run if it has ended.
+pub(in crate::serve) async fn live(State(app): Shared, Path(id): Path<String>) -> Response {
+    let runs = app.feed.current().await;
+    let answer = match runs.iter().find(|run| run.id.to_string() == id) {
+        Some(run) => {
+            let frame = layout(format!("riops: {} in progress", run.title), Place::Other);
+            app.page("live.html", frame, view(run))
+        }
+        None => ended(&app, id).await,
+    };
+    app.answer(answer)
+}
+
+async fn ended(app: &App, id: String) -> Result<Response, Failure> {
+    let found = app.stored.with(move |store| Ok(store.id(&id)?)).await?;
+    let id = found.ok_or(Failure::NoRuns)?;
+    Ok(see_other(&format!("/runs/{id}")))
+}
+
+fn view(run: &LiveRun) -> Live {
+    let last = run.stage().and_then(|stage| stage.last.as_ref());
+    let is_transactions = counts_transactions(&run.workload);
+    let per_second = |point: &Point| {
+        let number = if is_transactions { point.transactions } else { point.rows };
+        rate(number as f64 / point.seconds.max(f64::MIN_POSITIVE))
+    };
+    Live {
+        id: run.id.to_string(),
+        title: run.title.clone(),
+        label_href: run
+            .label
+            .as_ref()
+            .map(|label| Query::default().with("label", label).after("/"))
+            .unwrap_or_default(),
+        label: run.label.clone(),
+        server: run.server.clone(),
+        setup: setup(run),
+        phase: run.phase.text(),
+        figure: if is_transactions { "transactions" } else { "rows" },
+        rate: last.map_or_else(|| "–".to_owned(), per_second),
+        tiles: tiles(last),
+        stages: run.stages.iter().map(stage).collect(),
+        notices: run.notices.iter().cloned().collect(),
+    }
+}
+
+/// Sessions, end of the measurement, machine and start in a line.
+fn setup(run: &LiveRun) -> String {
+    let plural = if run.sessions == 1 { "" } else { "s" };
+    let stop = match run.stop {
+        Stop::DurationS(seconds) => format!("{seconds} s"),
+        Stop::Transactions(number) => format!("{} transactions", count(number)),
+        Stop::Rows(number) => format!("{} rows", count(number)),
+    };
+    let parts = [
+        Some(format!("{} session{plural}", run.sessions)),
+        run.rate_per_s.map(|per_s| format!("{} transactions/s requested", rate(per_s))),
+        Some(stop),
+        Some(format!("from {}", run.host)),
+        Some(run.started_at.strftime("%F %T UTC").to_string()),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// The latencies of the last interval: response times if there is a rate.
+fn tiles(last: Option<&Point>) -> Vec<Tile> {
+    let text = |us: Option<f64>| us.map_or_else(|| "–".to_owned(), duration_us);
+    let of = |pick: fn(&Point) -> Option<f64>| text(last.and_then(pick));
+    let tile = |name, label, value| Tile { name, label, value };
+    vec![
+        tile("p50", "p50", of(|point| point.response_p50_us.or(point.p50_us))),
+        tile("p99", "p99", of(|point| point.response_p99_us.or(point.p99_us))),
+        tile("max", "max", of(|point| point.response_max_us.or(point.max_us))),
+    ]
+}
+
+fn stage(stage: &LiveStage) -> Stage {
+    let is_statement = stage.statement_s.is_some();
+    let number = |value: u64| if is_statement { String::new() } else { count(value) };
+    Stage {
+        name: stage.name.clone(),
+        transactions: number(stage.totals.transactions),
+        rows: number(stage.totals.rows),
+        errors: number(stage.totals.errors),
+        seconds: format!("{:.0} s", stage.statement_s.unwrap_or(stage.totals.seconds)),
+    }
+}

@@ -1,0 +1,8 @@
+//! The pages of the dashboard, one file each.
+
+pub(super) mod compare;
+pub(super) mod edit;
+pub(super) mod history;
+pub(super) mod list;
+pub(super) mod live;
+pub(super) mod run;

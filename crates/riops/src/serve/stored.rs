@@ -1,0 +1,58 @@
+//! The store for requests: opened when it is first needed, and used on blocking threads.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::failure::Failure;
+use crate::store::{Store, StoreError};
+
+/// Opens the store; `None` if there is none yet.
+pub type OpenStore = Arc<dyn Fn() -> Result<Option<Box<dyn Store>>, StoreError> + Send + Sync>;
+
+/// The store of a dashboard.
+#[derive(Clone)]
+pub(super) struct Stored {
+    open: OpenStore,
+    /// `None` before the first request, and after an error.
+    held: Arc<Mutex<Option<Box<dyn Store>>>>,
+}
+
+impl Stored {
+    pub(super) fn new(open: OpenStore) -> Self {
+        Self { open, held: Arc::default() }
+    }
+
+    /// Does work with the store. Returns `None` if there is no store yet. Requests wait for each other.
+    pub(super) async fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn Store) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<Option<T>, Failure> {
+        let own = self.clone();
+        let result = tokio::task::spawn_blocking(move || own.now(work)).await;
+        result.map_err(|_| Failure::Aborted)?
+    }
+
+    fn now<T>(
+        &self,
+        work: impl FnOnce(&dyn Store) -> Result<T, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let store = match held.take() {
+            Some(store) => store,
+            None => match (self.open)()? {
+                Some(store) => store,
+                None => return Ok(None),
+            },
+        };
+        let result = work(store.as_ref());
+        // After any other error of the store, the next request opens it again.
+        let is_usable = match &result {
+            Err(Failure::Store(error)) => matches!(
+                error,
+                StoreError::NotFound(_) | StoreError::Ambiguous { .. } | StoreError::Empty(_)
+            ),
+            _ => true,
+        };
+        *held = Some(store).filter(|_| is_usable);
+        result.map(Some)
+    }
+}
