@@ -77,6 +77,7 @@ export async function settle(page) {
 // The checks of any page.
 export async function checkPage(page, view, fail, { name, charts = 0 }) {
   for (const violation of await page.evaluate(() => window.policyViolations)) fail(`policy: ${violation}`);
+  if (await page.evaluate(() => window.injected)) fail("a script from the data was executed");
   await checkWidth(page, fail);
   await checkCharts(page, fail, charts);
   await checkAccessibility(page, fail);
@@ -123,9 +124,9 @@ export async function checkCharts(page, fail, expected) {
       }
       return matchMedia("(prefers-color-scheme: dark)").matches ? [0, 0, 0] : [255, 255, 255];
     };
-    return [...document.querySelectorAll("[data-chart]")].map(place => {
+    return [...document.querySelectorAll("[data-chart], [data-live-chart]")].map(place => {
       const canvas = place.querySelector("canvas");
-      const name = place.dataset.chart;
+      const name = place.dataset.chart || place.dataset.liveChart;
       const text = place.getAttribute("aria-label") || "";
       if (!canvas || canvas.width === 0 || canvas.height === 0) return { name, text, drawn: 0, contrast: 1 };
       const below = background(canvas);

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use riops::record::Record;
-use riops::store::SqliteStore;
+use riops::host::Interrupt;
+use riops::record::{ErrorEntry, Record};
+use riops::store::StoreLocation;
 use serde_json::{Value, json};
 
 use crate::fixture::{CommandOutput, command, database, folder};
@@ -14,7 +15,8 @@ struct Page {
     parameters: Value,
 }
 
-fn frozen(workload: &str) -> Record {
+/// Reads the frozen record of a workload.
+pub(crate) fn frozen(workload: &str) -> Record {
     let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("../riops/tests/records");
     let text = std::fs::read_to_string(records.join(format!("{workload}.json"))).unwrap();
     serde_json::from_str(&text).unwrap()
@@ -25,11 +27,46 @@ fn page_of(name: &str, workloads: &[&str]) -> Page {
     let folder = folder(&format!("browser-{name}"));
     let store = folder.join("runs.sqlite");
     let records: Vec<_> = workloads.iter().map(|workload| frozen(workload)).collect();
-    let saved = SqliteStore::open(&store).unwrap();
-    for record in &records {
-        saved.save(record).unwrap();
-    }
+    save(&store, &records);
     write(name, &folder, &store, &records)
+}
+
+/// Saves records in a file.
+pub(crate) fn save(store: &Path, records: &[Record]) {
+    let location = StoreLocation::File(store.to_owned());
+    let store = riops::store::open(&location, &Interrupt::new()).unwrap();
+    for record in records {
+        store.save(record).unwrap();
+    }
+}
+
+/// A run whose texts are HTML and scripts, wherever a user or a server chooses them.
+pub(crate) fn hostile() -> Record {
+    const TEXT: &str =
+        "\"><img src=x onerror=window.injected=1></script><script>window.injected=1</script>&lt;b>";
+    let mut record = frozen("rows");
+    record.id = "01a20000-0000-7000-8000-0000000000ff".parse().unwrap();
+    record.plan.label = Some(TEXT.to_owned());
+    record.plan.tags.insert(TEXT.to_owned(), TEXT.to_owned());
+    record.target.server_version = TEXT.to_owned();
+    record.target.version_text = TEXT.to_owned();
+    record.target.database = TEXT.to_owned();
+    record.target.settings.insert(TEXT.to_owned(), TEXT.to_owned());
+    record.verdict.valid = false;
+    record.verdict.reasons = vec![TEXT.to_owned()];
+    for access in &mut record.accesses {
+        access.found = TEXT.to_owned();
+    }
+    for stage in &mut record.stages {
+        stage.name = TEXT.to_owned();
+        stage.session_loop.errors = vec![ErrorEntry {
+            sqlstate: "57014".to_owned(),
+            count: 1,
+            sample: TEXT.to_owned(),
+            ..ErrorEntry::default()
+        }];
+    }
+    record
 }
 
 /// Writes the page of these stored runs.
@@ -106,6 +143,17 @@ fn the_page_of_a_new_run_is_drawn_and_accessible() {
     let page = write("new", &folder, &database.store, &[record]);
     check("report", &page.parameters);
     check("reportKeyboard", &page.parameters);
+}
+
+#[test]
+fn texts_of_the_record_are_not_executed() {
+    if is_installed() {
+        let folder = folder("browser-hostile");
+        let store = folder.join("runs.sqlite");
+        let records = [hostile()];
+        save(&store, &records);
+        check("report", &write("hostile", &folder, &store, &records).parameters);
+    }
 }
 
 #[test]
