@@ -161,7 +161,11 @@ pub(super) struct Runner<'a> {
 impl Runner<'_> {
     /// Runs the plan once, stores the record and prints it with `print`. Returns the record, and the failure to
     /// store or print it.
-    pub(super) fn measure(&self, plan: &Plan, print: Print<'_>) -> Result<(Record, Result<()>)> {
+    pub(super) fn measure(
+        &mut self,
+        plan: &Plan,
+        print: Print<'_>,
+    ) -> Result<(Record, Result<()>)> {
         let (mut stored, mut printed) = (Ok(()), Ok(()));
         let given = self.ui.given();
         let mut publish = |record: &Record| {

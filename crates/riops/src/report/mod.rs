@@ -41,8 +41,8 @@ pub use history::{
 };
 pub use metrics_text::{accepted_format, metrics_text};
 pub use model::{Bottleneck, Summary};
-pub use repeats::{repeat_line, repeats_text};
 pub use page::{ComparisonView, html, markdown};
+pub use repeats::{repeat_line, repeats_text};
 pub use runs::{RunLine, run_lines, runs_csv, runs_json, runs_table};
 pub use scatter::scatter_png;
 

@@ -9,7 +9,9 @@ use super::super::failure::Failure;
 use super::super::query::Query;
 use crate::plan::WorkPlan;
 use crate::report::page::{Axis, AxisScale, Chart, Content, Mark, Plot, Series, Unit, rounded};
-use crate::report::{HistoryChange, HistoryFigure, HistoryPoint, HistorySeries, history as series_of};
+use crate::report::{
+    HistoryChange, HistoryFigure, HistoryPoint, HistorySeries, history as series_of,
+};
 use crate::stats::{ChangeSettings, Outcome};
 use crate::store::{RunFilter, RunSummary};
 
@@ -174,7 +176,8 @@ fn chart(number: usize, series: &HistorySeries) -> Chart {
     let values = series.points.iter().map(|point| Some(rounded(point.value * factor)));
     let mut lines = vec![Series { label: name.to_owned(), values: values.collect() }];
     if !series.changes.is_empty() {
-        let values = (0..count).map(|index| mean(index).map(|mean| rounded(mean * factor))).collect();
+        let values =
+            (0..count).map(|index| mean(index).map(|mean| rounded(mean * factor))).collect();
         lines.push(Series { label: "mean between changes".to_owned(), values });
     }
     let x = Axis {
@@ -241,7 +244,8 @@ mod tests {
         // Newest first.
         assert_eq!((changed[0].id.as_str(), view.rows[0].id.as_str()), ("2", "3"));
         assert_eq!(changed[0].change, Some(("-10.0%".to_owned(), "bad")));
-        let expected = "4 valid runs: 1 change of rows/s, the last by -10.0% with run 3 (from 1,000 to 900).";
+        let expected =
+            "4 valid runs: 1 change of rows/s, the last by -10.0% with run 3 (from 1,000 to 900).";
         assert_eq!(view.summary, expected);
         let Content::Lines { series, .. } = view.chart.unwrap().plot.content else { panic!() };
         assert_eq!(series[1].values, [1000.0, 1000.0, 900.0, 900.0].map(Some));
