@@ -23,8 +23,10 @@ pub(in crate::serve) async fn compare(State(app): Shared, RawQuery(query): RawQu
             return Err(Failure::Request(text));
         }
         let page = app.stored.with(move |store| {
-            let records: Vec<Record> =
+            let mut records: Vec<Record> =
                 ids.iter().map(|id| store.find(id)).collect::<Result<_, _>>()?;
+            // The older run is A.
+            records.sort_by_key(|record| record.started_at);
             let layout = layout(title(&records), Place::Other);
             let each = records.iter().map(|record| (record.id.to_string(), vec![record.clone()]));
             let comparison = view_of(&each.collect::<Vec<_>>());
