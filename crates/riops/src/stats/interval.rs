@@ -2,9 +2,9 @@
 //!
 //! The symmetric bootstrap-t interval (Hall, "On symmetric bootstrap confidence intervals", JRSS B 50 (1), 1988)
 //! with random weights instead of counts: each value has a weight from Beta(1/2, 3/2) (Owen, "Better bootstrap t
-//! confidence intervals for the mean", arXiv:2508.10083, 2025). With six to eight blocks, percentile and `BCa`
-//! intervals of 95 % cover the true value in 85 % to 88 % of the cases, and resampling with counts often draws
-//! one block several times, which makes the interval much too long. docs/statistics.md has the measured rates.
+//! confidence intervals for the mean", arXiv:2508.10083, 2025). With six to eight blocks, percentile intervals
+//! are too short, and so are those of the `BCa` method. Resampling with counts often draws one block several
+//! times, which makes a bootstrap-t interval much too long. docs/statistics.md has the measured rates.
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
