@@ -8,7 +8,7 @@
 #[path = "../integration/fixture.rs"]
 mod fixture;
 mod report;
-// mod serve;
+mod serve;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

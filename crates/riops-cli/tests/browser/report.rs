@@ -46,8 +46,8 @@ pub(crate) fn hostile() -> Record {
         "\"><img src=x onerror=window.injected=1></script><script>window.injected=1</script>&lt;b>";
     let mut record = frozen("rows");
     record.id = "01a20000-0000-7000-8000-0000000000ff".parse().unwrap();
-    record.plan.label = Some(TEXT.to_owned());
-    record.plan.tags.insert(TEXT.to_owned(), TEXT.to_owned());
+    record.label = Some(TEXT.to_owned());
+    record.tags.insert(TEXT.to_owned(), TEXT.to_owned());
     record.target.server_version = TEXT.to_owned();
     record.target.version_text = TEXT.to_owned();
     record.target.database = TEXT.to_owned();
