@@ -146,6 +146,29 @@ fn the_page_of_a_new_run_is_drawn_and_accessible() {
 }
 
 #[test]
+fn the_page_of_100_000_points_is_drawn() {
+    if !is_installed() {
+        return;
+    }
+    let folder = folder("browser-large");
+    let mut record = frozen("rows");
+    record.stages.truncate(1);
+    let series = &mut record.stages[0].session_loop.series;
+    let points: Vec<_> = (1..=100_000_u32)
+        .map(|number| {
+            let mut point = series[number as usize % series.len()].clone();
+            (point.t_s, point.seconds) = (f64::from(number) / 10.0, 0.1);
+            point
+        })
+        .collect();
+    *series = points;
+    let records = [record];
+    let store = folder.join("runs.sqlite");
+    save(&store, &records);
+    check("reportLarge", &write("large", &folder, &store, &records).parameters);
+}
+
+#[test]
 fn texts_of_the_record_are_not_executed() {
     if is_installed() {
         let folder = folder("browser-hostile");
