@@ -69,6 +69,14 @@ export async function load(page, address) {
   await settle(page);
 }
 
+// Does something that opens another page, and waits until it is loaded.
+export async function follow(page, action) {
+  const loaded = page.waitForEvent("load");
+  await action();
+  await loaded;
+  await settle(page);
+}
+
 // Waits for two frames: all handlers of the event that was sent have run.
 export async function settle(page) {
   await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
@@ -196,10 +204,14 @@ export async function checkKeyboard(page, fail) {
       if (!element || element === document.body) return null;
       window.expectedFocus.delete(element);
       const style = getComputedStyle(element);
-      const isMarked = style.outlineStyle !== "none" || style.boxShadow !== "none";
+      // The browser marks the part of a date that has the focus.
+      const isDate = element.matches("input[type=date]");
+      const isMarked = isDate || style.outlineStyle !== "none" || style.boxShadow !== "none";
       if (!isMarked) window.hiddenFocus.push(element.outerHTML.slice(0, 80));
-      const isAgain = element.dataset.reached === "yes";
+      // A date has several stops.
+      const isAgain = element.dataset.reached === "yes" && element !== window.lastFocus;
       element.dataset.reached = "yes";
+      window.lastFocus = element;
       return { tag: element.tagName, href: element.getAttribute("href"), isAgain };
     });
     if (!found || found.isAgain) break;

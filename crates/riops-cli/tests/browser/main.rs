@@ -8,7 +8,7 @@
 #[path = "../integration/fixture.rs"]
 mod fixture;
 mod report;
-// mod serve;
+mod serve;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,6 +53,8 @@ fn check(scenario: &str, parameters: &Value) {
         .env("RIOPS_BROWSER_DIR", folder())
         .output()
         .unwrap();
+    // Figures that are printed, not judged; shown with --nocapture.
+    std::io::Write::write_all(&mut std::io::stderr(), &output.stderr).unwrap();
     assert!(
         output.status.success(),
         "{scenario} {parameters}:\n{}{}",

@@ -1,5 +1,5 @@
 // The pages that `riops report` writes: files that load nothing.
-import { VIEWS, checkKeyboard, checkPage, load, openPage, settle } from "./harness.mjs";
+import { VIEWS, checkCharts, checkKeyboard, checkPage, checkWidth, load, openPage, settle } from "./harness.mjs";
 
 // The page in all themes and widths.
 export async function report(browser, { name, address, charts }, failures) {
@@ -9,6 +9,18 @@ export async function report(browser, { name, address, charts }, failures) {
     await checkPage(page, view, fail, { name, charts });
     await page.context().close();
   }
+}
+
+// A page with many points. Its time until the charts are drawn is printed, not judged: it depends on the machine.
+export async function reportLarge(browser, { name, address, charts }, failures) {
+  const view = VIEWS[0];
+  const { page, fail } = await openPage(browser, view, failures);
+  const start = Date.now();
+  await load(page, address);
+  console.error(`${name}: drawn after ${Date.now() - start} ms`);
+  await checkCharts(page, fail, charts);
+  await checkWidth(page, fail);
+  await page.context().close();
 }
 
 // Tab reaches everything, the first link leads to the content, and Enter opens a section.

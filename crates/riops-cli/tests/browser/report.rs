@@ -46,8 +46,8 @@ pub(crate) fn hostile() -> Record {
         "\"><img src=x onerror=window.injected=1></script><script>window.injected=1</script>&lt;b>";
     let mut record = frozen("rows");
     record.id = "01a20000-0000-7000-8000-0000000000ff".parse().unwrap();
-    record.plan.label = Some(TEXT.to_owned());
-    record.plan.tags.insert(TEXT.to_owned(), TEXT.to_owned());
+    record.label = Some(TEXT.to_owned());
+    record.tags.insert(TEXT.to_owned(), TEXT.to_owned());
     record.target.server_version = TEXT.to_owned();
     record.target.version_text = TEXT.to_owned();
     record.target.database = TEXT.to_owned();
@@ -143,6 +143,29 @@ fn the_page_of_a_new_run_is_drawn_and_accessible() {
     let page = write("new", &folder, &database.store, &[record]);
     check("report", &page.parameters);
     check("reportKeyboard", &page.parameters);
+}
+
+#[test]
+fn the_page_of_100_000_points_is_drawn() {
+    if !is_installed() {
+        return;
+    }
+    let folder = folder("browser-large");
+    let mut record = frozen("rows");
+    record.stages.truncate(1);
+    let series = &mut record.stages[0].session_loop.series;
+    let points: Vec<_> = (1..=100_000_u32)
+        .map(|number| {
+            let mut point = series[number as usize % series.len()].clone();
+            (point.t_s, point.seconds) = (f64::from(number) / 10.0, 0.1);
+            point
+        })
+        .collect();
+    *series = points;
+    let records = [record];
+    let store = folder.join("runs.sqlite");
+    save(&store, &records);
+    check("reportLarge", &write("large", &folder, &store, &records).parameters);
 }
 
 #[test]

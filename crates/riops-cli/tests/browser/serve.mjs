@@ -1,5 +1,5 @@
 // The dashboard of `riops serve`: list, filter, comparison by ticking, one run, history, live view.
-import { VIEWS, checkKeyboard, checkPage, load, openPage, settle } from "./harness.mjs";
+import { VIEWS, checkKeyboard, checkPage, follow, load, openPage, settle } from "./harness.mjs";
 
 // Longest wait for a live figure, in milliseconds. Only a failure takes as long.
 const LIVE_MS = 60_000;
@@ -32,25 +32,20 @@ export async function serveFilter(browser, { address, workload, label, runs }, f
   const all = await listed(page);
   if (all.length !== runs) fail(`${all.length} runs are listed, ${runs} are stored`);
   await page.locator("#filters select[name=workload]").selectOption(workload);
-  await page.locator("#filters button[type=submit]").click();
-  await page.waitForURL(/workload=/);
+  await follow(page, () => page.locator("#filters button[type=submit]").click());
   const some = await listed(page);
   if (some.length === 0 || some.length >= all.length) fail(`${some.length} of ${all.length} runs match workload ${workload}`);
   for (const [id, text] of some) if (!text.includes(workload)) fail(`run ${id} is not of ${workload}: ${text}`);
   if (await page.locator("#filters select[name=workload]").inputValue() !== workload) fail("the filter is not shown");
   await page.locator("#filters input[name=label]").fill(label);
-  await page.keyboard.press("Enter");
-  await page.waitForURL(/label=/);
+  await follow(page, () => page.keyboard.press("Enter"));
   const labeled = await listed(page);
   if (labeled.length === 0 || labeled.length >= some.length) fail(`${labeled.length} of ${some.length} runs have the label ${label}`);
   await page.locator("#filters input[name=label]").fill("no such label");
-  await page.keyboard.press("Enter");
-  await page.waitForURL(/such/);
+  await follow(page, () => page.keyboard.press("Enter"));
   if ((await listed(page)).length > 0) fail("runs match a label that no run has");
   await load(page, address);
-  const column = page.locator("#runs thead a").last();
-  await column.click();
-  await page.waitForURL(/sort=/);
+  await follow(page, () => page.locator("#runs thead a").last().click());
   const sorted = await listed(page);
   if (sorted.length !== all.length) fail("sorting changes the number of runs");
   if (await page.locator("#runs thead [aria-sort=ascending], #runs thead [aria-sort=descending]").count() !== 1) fail("the sorted column is not marked");
@@ -66,9 +61,7 @@ export async function serveCompare(browser, { address, pick }, failures) {
     if (await button.isEnabled()) fail("runs can be compared although none is ticked");
     for (const id of pick) await page.locator(`#runs input[value="${id}"]`).check();
     if (!(await button.innerText()).includes(String(pick.length))) fail(`the button does not count: ${await button.innerText()}`);
-    await button.click();
-    await page.waitForURL(/\/compare/);
-    await settle(page);
+    await follow(page, () => button.click());
     const text = await page.locator("main").innerText();
     if (await page.locator("#comparison").count() === 0) fail(`there is no comparison: ${text.slice(0, 200)}`);
     for (const id of pick) if (!text.includes(id)) fail(`the comparison does not show run ${id}`);
@@ -81,7 +74,9 @@ export async function serveCompare(browser, { address, pick }, failures) {
 export async function serveLive(browser, { address }, failures) {
   const { page, fail } = await open(browser, VIEWS[0], failures, address);
   await load(page, address);
-  await page.locator("#live-runs a").first().click({ timeout: LIVE_MS });
+  const first = page.locator("#live-runs a").first();
+  await first.waitFor({ timeout: LIVE_MS });
+  await follow(page, () => first.click());
   await page.waitForSelector("[data-live-chart=rate] canvas", { timeout: LIVE_MS });
   const state = () => page.evaluate(() => ({
     transactions: [...document.querySelectorAll("#live-stages tbody tr")]
@@ -107,9 +102,10 @@ export async function serveLive(browser, { address }, failures) {
   await phone.page.waitForSelector("[data-live-chart=latency] canvas", { timeout: LIVE_MS });
   await checkPage(phone.page, VIEWS[3], phone.fail, { name: "serve-live", charts: 2 });
   await phone.page.context().close();
-  await page.locator("#live-result a").click({ timeout: LIVE_MS });
-  await page.waitForURL(/\/runs\//);
-  await settle(page);
+  const stored = page.locator("#live-result a");
+  await stored.waitFor({ timeout: LIVE_MS });
+  await follow(page, () => stored.click());
+  if (!page.url().includes("/runs/")) fail(`the run has ended, but its page is not open: ${page.url()}`);
   await checkPage(page, VIEWS[0], fail, { name: "serve-stored", charts: 1 });
   await page.context().close();
 }

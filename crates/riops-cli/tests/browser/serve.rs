@@ -20,17 +20,13 @@ struct Dashboard {
 impl Dashboard {
     /// Starts a dashboard on a free port.
     fn over(store: &PathBuf) -> Self {
-        let mut serve = command("serve --listen 127.0.0.1:0");
-        serve.env("RIOPS_STORE", store).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut serve = command("serve --quiet --listen 127.0.0.1:0");
+        serve.env("RIOPS_STORE", store).stdout(Stdio::piped());
         let mut child = serve.spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let address = lines.find_map(|line| {
-            let line = line.unwrap();
-            let start = line.find("http://")?;
-            Some(line[start..].split_whitespace().next().unwrap().to_owned())
-        });
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, address: address.expect("riops serve prints its address") }
+        let mut address = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut address).unwrap();
+        assert!(address.starts_with("http://127.0.0.1:"), "{address}");
+        Self { child, address: address.trim().to_owned() }
     }
 }
 
@@ -52,7 +48,7 @@ fn filled(name: &str) -> (PathBuf, Vec<Record>) {
     for number in 0..NIGHTLY {
         let mut record = frozen("rows");
         record.id = format!("01a20000-0000-7000-8000-0000000000{number:02}").parse().unwrap();
-        record.plan.label = Some("nightly".to_owned());
+        record.label = Some("nightly".to_owned());
         record.started_at += jiff::SignedDuration::from_hours(24 * i64::from(number) - 2_000);
         let factor = if number < NIGHTLY / 2 { 1.0 } else { 0.9 };
         for stage in &mut record.stages {
