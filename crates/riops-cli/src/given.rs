@@ -28,6 +28,8 @@ pub(crate) fn given(arguments: &Arguments) -> Given {
         Command::Cleanup { workload } => (Some(workload.named().1), None),
         Command::Runs { action } => match action {
             Runs::List { store, .. } | Runs::Show { store, .. } => (None, Some(store)),
+            Runs::Export(options) => (None, Some(&options.store)),
+            Runs::Import(options) => (None, Some(&options.store)),
             Runs::Rerun { again, .. } => (Some(&again.target), Some(&again.keep.store)),
         },
         Command::Report(options) => (None, Some(&options.store)),

@@ -4,6 +4,7 @@
 mod args;
 mod commands;
 mod failure;
+mod file;
 mod given;
 #[cfg(test)]
 mod help_tests;

@@ -28,4 +28,6 @@ pub mod run;
 
 pub mod store;
 
+pub mod import;
+
 pub mod report;

@@ -6,6 +6,7 @@ mod oltp;
 mod parsers;
 mod ping;
 mod point;
+mod portable;
 mod rows;
 pub(crate) mod run;
 mod shared;
@@ -20,6 +21,7 @@ use riops::units::{Size, Span};
 use crate::failure::ErrorForm;
 
 pub(crate) use load::GenerateCsv;
+pub(crate) use portable::{Export, Import};
 pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload};
 pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload};
 pub(crate) use target::{EmbeddedOptions, StoreOptions, TargetOptions};
@@ -95,7 +97,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         what: Generate,
     },
-    /// List, show or rerun stored runs
+    /// List, show, rerun, export or import runs
     Runs {
         #[command(subcommand)]
         action: Runs,
@@ -329,6 +331,10 @@ pub(crate) enum Runs {
         #[command(flatten)]
         again: Box<PlanOptions>,
     },
+    /// Write stored runs as JSON, CSV or OpenMetrics
+    Export(Box<Export>),
+    /// Store runs that were exported elsewhere, and results of pgbench, sysbench and ybio
+    Import(Box<Import>),
 }
 
 #[derive(Debug, Subcommand)]

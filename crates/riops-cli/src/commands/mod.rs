@@ -2,8 +2,10 @@
 
 mod cleanup;
 mod doctor;
+mod export;
 mod generate;
 mod graph;
+mod import;
 mod prepare;
 mod report;
 mod run;

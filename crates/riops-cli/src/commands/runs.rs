@@ -9,6 +9,7 @@ use riops::store::RunFilter;
 
 use super::graph::draw_stored;
 use super::run::{print, run_existing_plan};
+use super::{export, import};
 use crate::args::{Output, Runs};
 use crate::stored;
 use crate::ui::Ui;
@@ -49,6 +50,8 @@ pub(crate) fn run(action: &Runs, interrupt: &Interrupt, ui: Ui) -> Result<ExitCo
             }
             return Ok(code);
         }
+        Runs::Export(options) => return export::run(options, interrupt, ui),
+        Runs::Import(options) => return import::run(options, interrupt, ui),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,6 +2,7 @@
 
 use super::columns::{Align, Columns};
 use super::format::{duration_us, rate};
+use crate::record::Validity;
 use crate::store::RunSummary;
 
 /// Last characters of a run id, which `riops runs` shows and accepts.
@@ -36,18 +37,30 @@ pub fn runs_table(runs: &[RunSummary], width: usize) -> String {
             run.id.chars().skip(first).collect(),
             run.started_at.get(..STARTED_CHARS).unwrap_or(&run.started_at).replace('T', " "),
             run.title.clone(),
-            if run.valid { "yes" } else { "NO" }.to_owned(),
+            valid_text(run.validity()).to_owned(),
             run.rows_per_s.map(rate).unwrap_or_default(),
             run.transactions_per_s.map(rate).unwrap_or_default(),
             run.response_p99_us.map(duration_us).unwrap_or_default(),
             run.service_p99_us.map(duration_us).unwrap_or_default(),
-            run.sessions.to_string(),
+            Some(run.sessions)
+                .filter(|sessions| *sessions > 0)
+                .map(|sessions| sessions.to_string())
+                .unwrap_or_default(),
             Some(run.status.clone()).filter(|status| status != "done").unwrap_or_default(),
             run.label.clone().unwrap_or_default(),
             run.server.clone(),
         ]);
     }
     table.lines(width).join("\n") + "\n"
+}
+
+/// An imported run is neither valid nor invalid.
+fn valid_text(validity: Validity) -> &'static str {
+    match validity {
+        Validity::Valid => "yes",
+        Validity::Invalid => "NO",
+        Validity::NotVerified => "not verified",
+    }
 }
 
 #[cfg(test)]
