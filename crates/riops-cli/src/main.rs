@@ -18,6 +18,7 @@ mod short_help;
 mod stored;
 mod sysbench_env;
 mod target;
+mod terminal;
 mod title;
 mod ui;
 

@@ -5,36 +5,58 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use riops::server::ConnInfo;
+use riops::store::StoreLocation;
 
 use crate::scan::CommandLine;
 
-/// The environment variable of `--database`.
-const VARIABLE: &str = "RIOPS_DATABASE";
+/// The options that may contain a password, their environment variables, and whether a value may contain one.
+const OPTIONS: [(&str, &str, fn(&str) -> bool); 2] = [
+    ("database", "RIOPS_DATABASE", database_may_contain_password),
+    ("store", "RIOPS_STORE", store_may_contain_password),
+];
 
 /// If the command line contains a connection string with a password, executes riops again in the same
 /// process, with the string in the environment, which only the same user can read. Returns if the command
 /// line contains no password, or if the execution failed.
 pub(crate) fn hide_password(line: &CommandLine) {
-    let Some((database, rest)) = without_database(line) else {
-        return;
-    };
-    // A string that cannot be parsed without service files and environment variables may contain a password.
-    let is_harmless = database
-        .to_str()
-        .is_some_and(|text| ConnInfo::parse(text, |_| None).is_ok_and(|info| !info.has_password()));
-    if is_harmless {
+    let mut rest = line.arguments().to_vec();
+    let mut hidden = Vec::new();
+    for (name, variable, may_contain_password) in OPTIONS {
+        let line = CommandLine::scan(crate::args::command(), rest.clone());
+        if let Some((value, without)) = without_option(&line, name)
+            // A text that is not UTF-8 may contain a password.
+            && value.to_str().is_none_or(may_contain_password)
+        {
+            hidden.push((variable, value));
+            rest = without;
+        }
+    }
+    if hidden.is_empty() {
         return;
     }
     if let (Ok(program), Some((name, rest))) = (std::env::current_exe(), rest.split_first()) {
         // `exec` returns only on failure. The command then runs with the password in the title.
-        let _ = Command::new(program).arg0(name).args(rest).env(VARIABLE, database).exec();
+        let _ = Command::new(program).arg0(name).args(rest).envs(hidden).exec();
     }
 }
 
-/// Returns the value of `--database`, and the command line without it. Also returns `None` if clap rejects
-/// the command line, so that clap's message shows the original arguments.
-fn without_database(line: &CommandLine) -> Option<(OsString, Vec<OsString>)> {
-    let mut uses = line.uses("database");
+/// A string that cannot be parsed without service files and environment variables may contain a password.
+fn database_may_contain_password(text: &str) -> bool {
+    ConnInfo::parse(text, |_| None).map_or(true, |info| info.has_password())
+}
+
+fn store_may_contain_password(text: &str) -> bool {
+    match StoreLocation::parse(text, |_| None) {
+        Ok(StoreLocation::File(_)) => false,
+        Ok(StoreLocation::Postgresql(info)) => info.has_password(),
+        Err(_) => true,
+    }
+}
+
+/// Returns the value of an option, and the command line without it. Also returns `None` if clap rejects the
+/// command line, so that clap's message shows the original arguments.
+fn without_option(line: &CommandLine, name: &str) -> Option<(OsString, Vec<OsString>)> {
+    let mut uses = line.uses(name);
     let (option, None) = (uses.next()?, uses.next()) else {
         return None;
     };
@@ -51,7 +73,7 @@ mod tests {
     }
 
     fn split(line: &str) -> Option<(OsString, Vec<OsString>)> {
-        without_database(&CommandLine::scan(crate::args::command(), words(line)))
+        without_option(&CommandLine::scan(crate::args::command(), words(line)), "database")
     }
 
     #[test]
@@ -94,5 +116,20 @@ mod tests {
         for line in ["riops server psql -- -d x=1", "riops run load --label=-d", "riops run load"] {
             assert_eq!(split(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn a_store_is_hidden_only_if_it_may_contain_a_password() {
+        for hidden in ["postgresql://me:secret@h/db", "host=h password=x", "host=h password=a b"] {
+            assert!(store_may_contain_password(hidden), "{hidden}");
+        }
+        for shown in ["runs.sqlite", "/a:b@c/runs.sqlite", "postgresql://me@h/db", "host=h"] {
+            assert!(!store_may_contain_password(shown), "{shown}");
+        }
+        let line = words("riops runs list --store x=1 --limit 3");
+        let line = CommandLine::scan(crate::args::command(), line);
+        let (store, rest) = without_option(&line, "store").unwrap();
+        assert_eq!(store, "x=1");
+        assert_eq!(rest, words("riops runs list --limit 3"));
     }
 }

@@ -2,15 +2,18 @@
 
 mod cleanup;
 mod doctor;
+mod editing;
 mod export;
 mod generate;
 mod graph;
 mod import;
+mod listing;
 mod prepare;
 mod report;
 mod run;
 mod runs;
 mod server;
+mod unstored;
 mod verify;
 
 use std::process::ExitCode;

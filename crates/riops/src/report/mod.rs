@@ -33,7 +33,7 @@ pub use forms::{Extras, FORMS, Form, FormError, form, forms_for, run_text};
 pub use histogram::Scale;
 pub use model::{Bottleneck, Summary};
 pub use page::html;
-pub use runs::runs_table;
+pub use runs::{RunLine, run_lines, runs_csv, runs_json, runs_table};
 pub use scatter::{ScatterError, scatter_png};
 
 use crate::plan::Plan;

@@ -182,7 +182,7 @@ fn run(id: &str, record: &Record) -> Fields {
         warnings: lines(warnings),
         riops_version: client.riops_version.clone(),
         client_host: known(&client.machine.host),
-        flavor: (!target.server_version.is_empty()).then(|| target.flavor.to_string()),
+        flavor: (!target.server_version.is_empty()).then(|| target.flavor.to_string().to_lowercase()),
         server_version: known(&target.server_version),
         server: server(record),
         address: known(&target.address),
