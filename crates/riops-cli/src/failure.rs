@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
+use riops::import::ImportError;
 use riops::plan::PlanError;
 use riops::report::FormError;
 use riops::report::comparison::ComparisonError;
@@ -143,6 +144,14 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
             _ => false,
         };
     let usage = cause.is::<UsageError>()
+        || matches!(
+            cause.downcast_ref(),
+            Some(
+                ImportError::UnknownFormat(_)
+                    | ImportError::SeveralRuns(_)
+                    | ImportError::StartIsKnown
+            )
+        )
         || cause.is::<PlanError>()
         || cause.is::<ConnInfoError>()
         || cause.is::<ComparisonError>()

@@ -28,6 +28,8 @@ pub(crate) fn given(arguments: &Arguments) -> Given {
         Command::Cleanup { workload } => (Some(workload.named().1), None),
         Command::Runs { action } => match action {
             Runs::History(options) => (None, Some(&options.store)),
+            Runs::Export(options) => (None, Some(&options.store)),
+            Runs::Import(options) => (None, Some(&options.store)),
             Runs::List(options) => (None, Some(&options.store)),
             Runs::Tag(options) => (None, Some(&options.store)),
             Runs::Rm(options) => (None, Some(&options.store)),

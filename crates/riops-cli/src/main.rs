@@ -5,6 +5,7 @@ mod args;
 mod bar_terminal;
 mod commands;
 mod failure;
+mod file;
 mod given;
 #[cfg(test)]
 mod help_tests;

@@ -8,6 +8,7 @@ mod oltp;
 mod parsers;
 mod ping;
 mod point;
+mod portable;
 mod rows;
 pub(crate) mod run;
 mod runs;
@@ -26,6 +27,7 @@ use crate::failure::ErrorForm;
 pub(crate) use compare::{Compare, ComparisonOutput, FailOn, History, HistoryFigure};
 pub(crate) use live::LiveOptions;
 pub(crate) use load::GenerateCsv;
+pub(crate) use portable::{Export, Import};
 pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload};
 pub(crate) use runs::{FilterOptions, ListOptions, ListOutput, RemoveOptions, TagOptions};
 pub(crate) use serve::Serve;
@@ -107,7 +109,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         what: Generate,
     },
-    /// List, show, tag, remove or rerun stored runs
+    /// List, show, tag, remove, rerun, export or import runs
     Runs {
         #[command(subcommand)]
         action: Runs,
@@ -349,6 +351,10 @@ pub(crate) enum Runs {
         #[command(flatten)]
         again: Box<PlanOptions>,
     },
+    /// Write stored runs as JSON, CSV or OpenMetrics
+    Export(Box<Export>),
+    /// Store runs that were exported elsewhere, and results of pgbench, sysbench and ybio
+    Import(Box<Import>),
 }
 
 #[derive(Debug, Subcommand)]

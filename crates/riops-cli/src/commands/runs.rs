@@ -8,7 +8,7 @@ use riops::report;
 
 use super::graph::draw_stored;
 use super::run::{print, run_existing_plan};
-use super::{editing, listing};
+use super::{editing, export, import, listing};
 use crate::args::Runs;
 use crate::stored;
 use crate::ui::Ui;
@@ -40,6 +40,8 @@ pub(crate) fn run(action: &Runs, interrupt: &Interrupt, ui: Ui) -> Result<ExitCo
             }
             return Ok(code);
         }
+        Runs::Export(options) => return export::run(options, interrupt, ui),
+        Runs::Import(options) => return import::run(options, interrupt, ui),
     }
     Ok(ExitCode::SUCCESS)
 }

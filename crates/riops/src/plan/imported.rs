@@ -45,6 +45,14 @@ impl Spec for ImportedRun {
         false
     }
 
+    fn counts_rows(&self) -> bool {
+        self.counts_rows
+    }
+
+    fn counts_statements(&self) -> bool {
+        self.counts_statements
+    }
+
     fn dataset(&self) -> Option<&'static str> {
         None
     }

@@ -94,6 +94,16 @@ pub trait Spec {
         true
     }
 
+    /// Whether rows were counted.
+    fn counts_rows(&self) -> bool {
+        true
+    }
+
+    /// Whether statements were counted.
+    fn counts_statements(&self) -> bool {
+        true
+    }
+
     /// Whether any transaction changes rows of a dataset that outlives the run.
     fn writes(&self) -> bool;
 

@@ -6,8 +6,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::columns::{Align, Columns};
+use super::export::without_formula;
 use super::fill::fill;
 use super::format::{count, duration_us, rate};
+use crate::record::Validity;
 use crate::store::{RunSummary, Sort, StageSummary};
 
 /// Last characters of a run id, which `riops runs` shows and accepts.
@@ -112,7 +114,7 @@ impl RunLine<'_> {
             run.started_at.get(..STARTED_CHARS).unwrap_or(&run.started_at).replace('T', " "),
             run.title.clone(),
             stage.map(|stage| stage.name.clone()).unwrap_or_default(),
-            if run.valid { "yes" } else { "NO" }.to_owned(),
+            valid_text(run.validity()).to_owned(),
             rows_per_s.map(rate).unwrap_or_default(),
             transactions_per_s.map(rate).unwrap_or_default(),
             response_us.map(duration_us).unwrap_or_default(),
@@ -120,7 +122,10 @@ impl RunLine<'_> {
             batch.map(count).unwrap_or_default(),
             run.update_percent.map(|percent| format!("{percent}%")).unwrap_or_default(),
             run.distribution.clone().unwrap_or_default(),
-            sessions.to_string(),
+            Some(sessions)
+                .filter(|&sessions| sessions > 0)
+                .map(|sessions| sessions.to_string())
+                .unwrap_or_default(),
             run.rate_per_s.map(rate).unwrap_or_default(),
             if stage.is_none() && run.stages > 1 { run.stages.to_string() } else { String::new() },
             status(run),
@@ -288,13 +293,22 @@ pub fn runs_csv(lines: &[RunLine<'_>]) -> serde_json::Result<String> {
 fn csv_cell(value: Option<&Value>) -> String {
     let text = match value {
         None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
+        Some(Value::String(text)) => without_formula(text.clone()),
         Some(other) => other.to_string(),
     };
     if text.contains(['"', ',', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
         text
+    }
+}
+
+/// An imported run is neither valid nor invalid.
+fn valid_text(validity: Validity) -> &'static str {
+    match validity {
+        Validity::Valid => "yes",
+        Validity::Invalid => "NO",
+        Validity::NotVerified => "not verified",
     }
 }
 

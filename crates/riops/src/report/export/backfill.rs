@@ -21,7 +21,10 @@ pub(super) fn text(records: &[Record]) -> String {
         .collect();
     let mut text = MetricsText::new(TextFormat::OpenMetrics);
     info(&mut text, &stages);
-    let sessions = |series: &Series<'_>, _: &Point| Some(f64::from(series.row.stage.sessions));
+    let sessions = |series: &Series<'_>, _: &Point| {
+        let known = Some(series.row.stage.sessions).filter(|sessions| *sessions > 0);
+        known.map(f64::from)
+    };
     gauge(&mut text, &stages, &SESSIONS, sessions);
     for (metric, count) in counters() {
         counter(&mut text, &stages, metric, count);
@@ -88,9 +91,13 @@ impl<'a> Series<'a> {
         self.labels.iter().cloned().chain([own]).collect()
     }
 
-    fn has(&self, metric: &Metric) -> bool {
-        let knows_rows = || words::of(&self.row.record.plan.work).has_rows();
-        *metric != ROWS || knows_rows()
+    /// Whether the stage has this counter. Of an imported run, no event in the whole stage may also mean
+    /// unknown.
+    fn has(&self, metric: &Metric, count: Count) -> bool {
+        if *metric == ROWS && !words::of(&self.row.record.plan.work).has_rows() {
+            return false;
+        }
+        self.row.record.imported.is_none() || self.row.has_any(count)
     }
 }
 
@@ -142,7 +149,7 @@ fn info(text: &mut MetricsText, stages: &[Series<'_>]) {
 fn counter(text: &mut MetricsText, stages: &[Series<'_>], metric: &Metric, count: Count) {
     let samples = stages
         .iter()
-        .filter(|series| series.has(metric))
+        .filter(|series| series.has(metric, count))
         .flat_map(|series| totals(series, series.labels.clone(), |point| Some(count(point))));
     family(text, metric, samples.collect());
 }

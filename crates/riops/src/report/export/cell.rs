@@ -7,6 +7,11 @@ use super::ExportError;
 /// First characters with which spreadsheets start a formula. Source: OWASP, "CSV Injection".
 const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
+/// Returns the text with a leading quote, if a spreadsheet would execute it as a formula.
+pub(in crate::report) fn without_formula(text: String) -> String {
+    if text.starts_with(FORMULA_STARTS) { format!("'{text}") } else { text }
+}
+
 /// The value of a column in a row. An absent value is an empty cell.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Cell {
@@ -17,14 +22,12 @@ pub(super) enum Cell {
 }
 
 impl Cell {
-    /// The cell as it is written. A text that a spreadsheet would execute as a formula gets a leading quote;
-    /// numbers stay numbers.
+    /// The cell as it is written. Numbers stay numbers.
     fn written(self) -> String {
         match self {
             Self::Absent => String::new(),
             Self::Number(number) => number,
-            Self::Text(text) if text.starts_with(FORMULA_STARTS) => format!("'{text}"),
-            Self::Text(text) => text,
+            Self::Text(text) => without_formula(text),
         }
     }
 }

@@ -9,6 +9,8 @@ mod latencies;
 mod series;
 mod stages;
 
+pub(super) use cell::without_formula;
+
 use crate::record::Record;
 
 /// Records that cannot be exported.

@@ -41,13 +41,13 @@ fn columns<'a>() -> [Column<Interval<'a>>; 31] {
             per_s(each.point.rows, each.point.seconds)
                 .map_or(Cell::Absent, |rate| of_rows(each, rate))
         }),
-        ("errors", |each| each.point.errors.into()),
-        ("failed_transactions", |each| each.point.failed.into()),
-        ("late_transactions", |each| each.point.late.into()),
-        ("skipped_starts", |each| each.point.skipped.into()),
-        ("retries", |each| each.point.retries.into()),
+        ("errors", |each| counted(each, |point| point.errors)),
+        ("failed_transactions", |each| counted(each, |point| point.failed)),
+        ("late_transactions", |each| counted(each, |point| point.late)),
+        ("skipped_starts", |each| counted(each, |point| point.skipped)),
+        ("retries", |each| counted(each, |point| point.retries)),
         ("backlog_starts", |each| each.point.backlog.into()),
-        ("reconnects", |each| each.point.reconnects.into()),
+        ("reconnects", |each| counted(each, |point| point.reconnects)),
         ("read_statements", |each| queries(each, each.point.queries.read)),
         ("write_statements", |each| queries(each, each.point.queries.write)),
         ("other_statements", |each| queries(each, each.point.queries.other)),
@@ -78,6 +78,13 @@ fn per_s(count: u64, seconds: f64) -> Option<f64> {
 
 fn of_rows(each: &Interval<'_>, value: impl Into<Cell>) -> Cell {
     if words::of(&each.row.record.plan.work).has_rows() { value.into() } else { Cell::Absent }
+}
+
+/// Of an imported run, no such event in the whole stage may also mean unknown.
+fn counted(each: &Interval<'_>, count: fn(&Point) -> u64) -> Cell {
+    let row = &each.row;
+    let is_known = row.record.imported.is_none() || row.has_any(count);
+    is_known.then(|| count(each.point)).into()
 }
 
 /// Records without any statement did not count them.

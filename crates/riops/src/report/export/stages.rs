@@ -1,13 +1,11 @@
 //! A row per stage, with the figures that tell runs apart and compare them.
 
-use serde_json::Value;
-
 use super::super::model::{Bottleneck, Summary};
 use super::super::words;
 use super::ExportError;
 use super::cell::{Cell, Column, table as csv_table};
 use crate::record::{
-    LatencyKind, LatencySummary, Record, ReportedLatency, StageRecord, Status, Validity,
+    LatencyKind, LatencySummary, Point, Record, ReportedLatency, StageRecord, Status, Validity,
 };
 
 /// A stage and its number, from 1.
@@ -18,6 +16,11 @@ pub(super) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
+    /// Whether any interval counts such events.
+    pub(super) fn has_any(&self, count: fn(&Point) -> u64) -> bool {
+        self.stage.session_loop.series.iter().any(|point| count(point) > 0)
+    }
+
     pub(super) fn all(records: &'a [Record]) -> impl Iterator<Item = Self> {
         records.iter().flat_map(|record| {
             let stages = (1..).zip(&record.stages);
@@ -70,8 +73,12 @@ fn settings<'a>() -> [Column<Row<'a>>; 23] {
         ("protocol", |row| measured(row, row.record.plan.protocol.as_str())),
         ("requested_transactions_per_s", |row| row.record.plan.schedule.per_s().into()),
         ("batch_rows", |row| row.stage.session_loop.batch.into()),
-        ("update_percent", |row| parameter(row.record, "update_percent")),
-        ("distribution", |row| parameter(row.record, "distribution")),
+        ("update_percent", |row| {
+            row.record.plan.work.spec().update_percent().map(u32::from).into()
+        }),
+        ("distribution", |row| {
+            row.record.plan.work.spec().distribution().map(|keys| keys.to_string()).into()
+        }),
         ("method", |row| row.stage.session_loop.method.as_deref().into()),
         ("seed", |row| measured(row, row.record.plan.seed)),
         ("warmup_s", |row| measured(row, row.record.plan.warmup_s)),
@@ -252,12 +259,16 @@ fn of_rows(row: &Row<'_>, value: impl Into<Cell>) -> Cell {
 }
 
 fn of_statements(row: &Row<'_>, value: impl Into<Cell>) -> Cell {
-    if words::of(&row.record.plan.work).has_statements() { value.into() } else { Cell::Absent }
+    if row.record.plan.work.spec().counts_statements() { value.into() } else { Cell::Absent }
 }
 
-/// A count that exists only for a session loop.
+/// A count that exists only for a session loop. Of an imported run, none may also mean unknown.
 fn of_loop(row: &Row<'_>, value: u64) -> Cell {
-    row.stage.session_loop.outcomes.is_some().then_some(value).into()
+    let is_known = match row.record.imported {
+        Some(_) => value > 0,
+        None => row.stage.session_loop.outcomes.is_some(),
+    };
+    is_known.then_some(value).into()
 }
 
 fn outcomes(row: &Row<'_>, pick: fn(&crate::record::Outcomes) -> u64) -> Cell {
@@ -266,19 +277,6 @@ fn outcomes(row: &Row<'_>, pick: fn(&crate::record::Outcomes) -> u64) -> Cell {
 
 pub(super) fn errors(stage: &StageRecord) -> u64 {
     stage.session_loop.errors.iter().map(|error| error.count).sum()
-}
-
-/// A parameter of the workload, if it has one of this name.
-fn parameter(record: &Record, name: &str) -> Cell {
-    let Ok(Value::Object(work)) = serde_json::to_value(&record.plan.work) else {
-        return Cell::Absent;
-    };
-    match work.values().find_map(|parameters| parameters.get(name)) {
-        Some(Value::String(text)) => text.as_str().into(),
-        Some(Value::Number(number)) => Cell::Number(number.to_string()),
-        Some(Value::Bool(value)) => (*value).into(),
-        _ => Cell::Absent,
-    }
 }
 
 /// A word for the bottleneck, stable across releases.

@@ -91,7 +91,9 @@ fn headline(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
             block.line("service", &format!("{} (from the send)", latency_text(service)));
         }
         (Some(service), None) => block.line("latency", &latency_text(service)),
-        _ => {}
+        // Another tool may measure only the response time.
+        (None, Some(response)) => block.line("response", &latency_text(response)),
+        (None, None) => {}
     }
     reported_latency(block, stage);
     schedule(block, stage);
@@ -129,16 +131,18 @@ fn throughput(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
     }
     let [first, second] = lines;
     let errors = match summary.errors() {
-        0 => "no errors".to_owned(),
-        errors => number_of(errors, "error"),
+        // Another tool may not count them.
+        0 if summary.record.imported.is_some() => String::new(),
+        0 => ", no errors".to_owned(),
+        errors => format!(", {}", number_of(errors, "error")),
     };
     block.line(words.headline(), &first);
     let transactions = number_of(stage.transactions, "transaction");
     if words.has_rows() {
         let rows = number_of(stage.rows, "row");
-        block.line("", &format!("{second} ({transactions}, {rows}, {errors})"));
+        block.line("", &format!("{second} ({transactions}, {rows}{errors})"));
     } else {
-        block.line("", &format!("{transactions}, {errors}"));
+        block.line("", &format!("{transactions}{errors}"));
     }
 }
 

@@ -8,6 +8,11 @@ use super::Words;
 use crate::plan::ImportedRun;
 use crate::record::Record;
 
+/// A short time with milliseconds.
+fn seconds(seconds: f64) -> String {
+    if seconds < 10.0 { format!("{seconds:.3} s") } else { format!("{seconds:.1} s") }
+}
+
 impl Words for ImportedRun {
     fn work(&self) -> String {
         let test = self.test.as_ref().map_or_else(String::new, |test| format!(": {test}"));
@@ -24,7 +29,7 @@ impl Words for ImportedRun {
         let parts = [
             known(plan.sessions, "session"),
             known(plan.workers, "thread"),
-            Some(format!("{:.1} s", summary.stage.seconds)),
+            Some(seconds(summary.stage.seconds)),
         ];
         Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }
@@ -39,10 +44,6 @@ impl Words for ImportedRun {
 
     fn has_rows(&self) -> bool {
         self.counts_rows
-    }
-
-    fn has_statements(&self) -> bool {
-        self.counts_statements
     }
 
     fn totals(&self, block: &mut Block, _: &Summary<'_>) {

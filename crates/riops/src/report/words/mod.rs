@@ -82,11 +82,6 @@ pub(super) trait Words {
         true
     }
 
-    /// Whether the number of statements is known.
-    fn has_statements(&self) -> bool {
-        true
-    }
-
     /// Writes the main result if the workload has its own form for it. Returns whether it has.
     fn own_headline(&self, _: &mut Block, _: &Record) -> bool {
         false
