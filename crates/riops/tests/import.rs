@@ -339,7 +339,7 @@ fn every_imported_run_is_reported_in_every_form_and_never_as_valid() {
         assert_eq!((cell("valid"), cell("bottleneck"), cell("seed")), Default::default(), "{file}");
         let counts_rows = record.plan.work.spec().counts_rows();
         assert_eq!(cell("rows_per_s").is_empty(), !counts_rows, "{file}");
-        assert!(report::html(&[record]).unwrap().contains("not verified"), "{file}");
+        assert!(report::html(&[record], None).unwrap().contains("not verified"), "{file}");
     }
 }
 
