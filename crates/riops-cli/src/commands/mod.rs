@@ -17,7 +17,6 @@ mod run;
 mod runs;
 mod serve;
 mod server;
-mod unstored;
 mod verify;
 
 use std::process::ExitCode;

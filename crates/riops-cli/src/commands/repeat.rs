@@ -9,10 +9,10 @@ use riops::record::{Record, Status};
 use riops::report;
 use riops::units::Span;
 
-use super::run::{Runner, exit_code};
 use crate::args::GraphOptions;
 use crate::args::run::RepeatOptions;
 use crate::failure::{FAILED, INTERRUPTED, NOT_VALID, UsageError};
+use crate::measure::{Runner, exit_code};
 
 /// Tag that repeated runs have in common.
 const TAG: &str = "repeat";

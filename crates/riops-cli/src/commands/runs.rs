@@ -7,9 +7,10 @@ use riops::host::Interrupt;
 use riops::report;
 
 use super::graph::draw_stored;
-use super::run::{print, run_existing_plan};
+use super::run::run_existing_plan;
 use super::{editing, export, import, listing};
 use crate::args::Runs;
+use crate::measure::print;
 use crate::stored;
 use crate::ui::Ui;
 
