@@ -9,8 +9,11 @@ use riops::store::StoreLocation;
 
 use crate::scan::CommandLine;
 
-/// The options that may contain a password, their environment variables, and whether a value may contain one.
-const OPTIONS: [(&str, &str, fn(&str) -> bool); 2] = [
+/// Whether a value may contain a password.
+type MayContainPassword = fn(&str) -> bool;
+
+/// The options that may contain a password, and their environment variables.
+const OPTIONS: [(&str, &str, MayContainPassword); 2] = [
     ("database", "RIOPS_DATABASE", database_may_contain_password),
     ("store", "RIOPS_STORE", store_may_contain_password),
 ];
