@@ -1,4 +1,4 @@
-//! Fills a store with copies of a record, for the case `store` of `bench.py`: FILL_STORE STORE RECORD.json COUNT.
+//! Fills a store with copies of a record, for the case `store` of `bench.py`: `fill_store STORE RECORD.json COUNT`.
 //!
 //! The copies differ in id, start, label, tags and rates. They start one minute apart, the last one now.
 
@@ -30,7 +30,9 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
         record.id = uuid::Uuid::new_v7(time);
         record.label = Some(format!("release-{}", number / RUNS_PER_LABEL));
         record.tags.insert("commit".to_owned(), format!("{number:07x}"));
-        record.tags.insert("disk".to_owned(), ["nvme", "hdd"][number as usize % 2].to_owned());
+        record
+            .tags
+            .insert("disk".to_owned(), if number % 2 == 0 { "nvme" } else { "hdd" }.to_owned());
         let factor = 1.0 + f64::from(number * 7919 % 100) / 1000.0;
         for stage in &mut record.stages {
             stage.throughput.rows_per_s *= factor;

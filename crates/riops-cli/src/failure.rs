@@ -12,6 +12,7 @@ use riops::run::{ErrorKind, RunError};
 use riops::server::ConnectionError;
 use riops::server::conninfo::ConnInfoError;
 use riops::server::embedded::EmbeddedError;
+use riops::store::StoreError;
 
 use crate::hints::Given;
 
@@ -136,6 +137,11 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         });
     }
     let interrupted = matches!(cause.downcast_ref(), Some(ConnectionError::Interrupted))
+        || matches!(
+            cause.downcast_ref(),
+            Some(StoreError::Postgresql { source, .. })
+                if matches!(**source, ConnectionError::Interrupted)
+        )
         || match cause.downcast_ref() {
             Some(EmbeddedError::Interrupted) => true,
             Some(EmbeddedError::Connection(inner)) => {

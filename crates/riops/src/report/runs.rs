@@ -36,11 +36,15 @@ pub fn run_lines<'a>(
     let Some(stages) = stages else {
         return runs.iter().map(|run| RunLine { run, stage: None }).collect();
     };
-    let stages_of = |run: &'a RunSummary| {
-        let own = stages.iter().filter(move |stage| stage.run_id == run.id);
-        own.map(move |stage| RunLine { run, stage: Some(stage) })
-    };
-    let mut lines: Vec<_> = runs.iter().flat_map(stages_of).collect();
+    let mut by_run: BTreeMap<&str, Vec<&StageSummary>> = BTreeMap::new();
+    for stage in stages {
+        by_run.entry(&stage.run_id).or_default().push(stage);
+    }
+    let mut lines = Vec::with_capacity(stages.len());
+    for run in runs {
+        let own = by_run.remove(run.id.as_str()).unwrap_or_default();
+        lines.extend(own.into_iter().map(|stage| RunLine { run, stage: Some(stage) }));
+    }
     let figure = |line: &RunLine<'_>| line.stage?.figure(sort.column());
     if lines.iter().any(|line| figure(line).is_some()) {
         lines.sort_by(|a, b| {
@@ -154,17 +158,15 @@ fn tags(run: &RunSummary) -> String {
 /// is shown once, below the table.
 #[must_use]
 pub fn runs_table(lines: &[RunLine<'_>], width: usize) -> String {
+    let rows: Vec<_> = lines.iter().map(RunLine::cells).collect();
+    let cell = |row: usize, at: usize| {
+        rows.get(row).and_then(|row| row.get(at)).map(String::as_str).unwrap_or_default()
+    };
     // Without a rate in any run, all latencies are service times.
-    let has_response = lines.iter().any(|line| !line.cells()[SERVICE - 1].is_empty());
+    let has_response = (0..rows.len()).any(|row| !cell(row, SERVICE - 1).is_empty());
     let title = |at: usize, title: &'static str| match (at, has_response) {
         (SERVICE, true) => "service p99",
         _ => title,
-    };
-    let rows: Vec<_> = lines.iter().map(RunLine::cells).collect();
-    let common = |at: usize| {
-        let cell = |row: &[String; 19]| row.get(at).cloned().unwrap_or_default();
-        let first = rows.first().map(cell)?;
-        (rows.len() > 1 && rows.iter().all(|row| cell(row) == first)).then_some(first)
     };
     let table = |keep: &dyn Fn(usize) -> bool| {
         let titles = COLUMNS.iter().enumerate().filter(|(at, _)| keep(*at));
@@ -177,17 +179,18 @@ pub fn runs_table(lines: &[RunLine<'_>], width: usize) -> String {
         table
     };
     let all = table(&|_| true);
-    if all.columns() <= width {
+    if rows.len() < 2 || all.columns() <= width {
         return all.lines(width).join("\n") + "\n";
     }
-    let is_common =
-        |at: usize| COLUMNS.get(at).is_some_and(|column| column.2) && common(at).is_some();
-    let mut text = table(&|at| !is_common(at)).lines(width).join("\n") + "\n";
-    let shown: Vec<_> = (COLUMNS.iter().enumerate())
-        .filter(|(at, _)| is_common(*at))
-        .filter_map(|(at, (name, ..))| {
-            Some(format!("{name} {}", common(at).filter(|cell| !cell.is_empty())?))
-        })
+    let common: Vec<usize> = (0..COLUMNS.len())
+        .filter(|&at| COLUMNS.get(at).is_some_and(|column| column.2))
+        .filter(|&at| (1..rows.len()).all(|row| cell(row, at) == cell(0, at)))
+        .collect();
+    let mut text = table(&|at| !common.contains(&at)).lines(width).join("\n") + "\n";
+    let shown: Vec<_> = common
+        .iter()
+        .filter(|&&at| !cell(0, at).is_empty())
+        .filter_map(|&at| Some(format!("{} {}", COLUMNS.get(at)?.0, cell(0, at))))
         .collect();
     if !shown.is_empty() {
         text += &(fill(&format!("all: {}", shown.join(" · ")), width).join("\n") + "\n");

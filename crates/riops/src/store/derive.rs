@@ -168,7 +168,7 @@ fn run(id: &str, record: &Record) -> Fields {
     let spec = record.plan.work.spec();
     let failure = record.failure.clone();
     let (target, client, verdict) = (&record.target, &record.client, &record.verdict);
-    let warnings = verdict.warnings.iter().map(crate::record::Warning::labeled).collect();
+    let warnings: Vec<_> = verdict.warnings.iter().map(crate::record::Warning::labeled).collect();
     fields! {
         id: id,
         started_at: time_text(record.started_at),
@@ -178,8 +178,8 @@ fn run(id: &str, record: &Record) -> Fields {
         status: record.status.as_str(),
         failure: failure,
         valid: verdict.valid,
-        reasons: lines(verdict.reasons.clone()),
-        warnings: lines(warnings),
+        reasons: lines(&verdict.reasons),
+        warnings: lines(&warnings),
         riops_version: client.riops_version.clone(),
         client_host: known(&client.machine.host),
         flavor: (!target.server_version.is_empty()).then(|| target.flavor.to_string().to_lowercase()),
@@ -233,7 +233,7 @@ fn known(text: &str) -> Option<String> {
 }
 
 /// Returns one text with a line for each entry; `None` without entries.
-fn lines(entries: Vec<String>) -> Option<String> {
+fn lines(entries: &[String]) -> Option<String> {
     (!entries.is_empty()).then(|| entries.join("\n"))
 }
 
