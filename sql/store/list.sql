@@ -9,5 +9,6 @@ select id, started_at, workload, title, label, status, valid, flavor, server_ver
    and (cast($3 as {time}) is null or started_at >= cast($3 as {time}))
    and (cast($4 as {time}) is null or started_at < cast($4 as {time}))
    and (cast($5 as {boolean}) is null or valid = cast($5 as {boolean}))
+   and (cast($8 as text) is null or id = cast($8 as text))
 {tags} order by {order}
  limit cast($6 as bigint) offset cast($7 as bigint)

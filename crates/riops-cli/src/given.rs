@@ -27,7 +27,10 @@ pub(crate) fn given(arguments: &Arguments) -> Given {
         }
         Command::Cleanup { workload } => (Some(workload.named().1), None),
         Command::Runs { action } => match action {
-            Runs::List { store, .. } | Runs::Show { store, .. } => (None, Some(store)),
+            Runs::List(options) => (None, Some(&options.store)),
+            Runs::Tag(options) => (None, Some(&options.store)),
+            Runs::Rm(options) => (None, Some(&options.store)),
+            Runs::Show { store, .. } => (None, Some(store)),
             Runs::Rerun { again, .. } => (Some(&again.target), Some(&again.keep.store)),
         },
         Command::Report(options) => (None, Some(&options.store)),
@@ -150,5 +153,13 @@ mod tests {
             server_set: Vec::new(),
             cache_dir: None,
         }
+    }
+
+    #[test]
+    fn the_store_is_repeated_without_its_password() {
+        let store = |given: &str| of(&["runs", "list", "--store", given]).store;
+        assert_eq!(store("my runs.sqlite"), " --store 'my runs.sqlite'");
+        assert_eq!(store("postgresql://me:secret@h/db"), " --store 'postgresql://me:***@h/db'");
+        assert_eq!(store("host=h password=a b"), " --store …");
     }
 }

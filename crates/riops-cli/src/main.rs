@@ -20,6 +20,7 @@ mod stored;
 mod sysbench_env;
 mod target;
 mod tee;
+mod terminal;
 mod title;
 mod ui;
 

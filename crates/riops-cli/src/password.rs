@@ -1,19 +1,13 @@
 //! Prompts for a missing password on the terminal, as psql does.
 
-use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, IsTerminal, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::time::Duration;
+use std::fs::File;
+use std::io::Write;
 
 use riops::host::Interrupt;
 use riops::server::{ConnInfo, Connection, ConnectionError};
-use rustix::fs::OFlags;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// The controlling terminal of the process.
-const TERMINAL: &str = "/dev/tty";
-/// How often an interrupt is noticed.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+use crate::terminal;
 
 /// Prompts for the password if the server requests one, none was found, and standard input is a terminal. Elsewhere,
 /// and for other errors, does nothing: the next connection returns the error.
@@ -24,7 +18,7 @@ pub(crate) fn ask_if_missing(
     conninfo: &mut ConnInfo,
     interrupt: &Interrupt,
 ) -> Result<(), ConnectionError> {
-    if conninfo.has_password() || !std::io::stdin().is_terminal() {
+    if conninfo.has_password() || !terminal::can_ask() {
         return Ok(());
     }
     let Err(error) = Connection::open(conninfo, interrupt) else {
@@ -40,14 +34,11 @@ pub(crate) fn ask_if_missing(
 
 /// Reads a line from the terminal without echo. Returns `None` if there is no terminal, or no line.
 fn ask(prompt: &str, interrupt: &Interrupt) -> Result<Option<String>, ConnectionError> {
-    // Not blocking, because the signal handler would let a blocking read continue after Ctrl-C.
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
-    let opened = OpenOptions::new().read(true).write(true).custom_flags(flags).open(TERMINAL);
-    let Some(mut terminal) = opened.ok().and_then(Silent::new) else {
+    let Some(mut terminal) = terminal::open().and_then(Silent::new) else {
         return Ok(None);
     };
     let _ = terminal.file.write_all(prompt.as_bytes());
-    let line = terminal.read_line(interrupt);
+    let line = terminal::read_line(&mut terminal.file, interrupt);
     let _ = terminal.file.write_all(b"\n");
     line
 }
@@ -65,29 +56,6 @@ impl Silent {
         silent.local_modes.remove(LocalModes::ECHO);
         tcsetattr(&file, OptionalActions::Flush, &silent).ok()?;
         Some(Self { file, modes })
-    }
-
-    /// Reads up to the end of the line.
-    fn read_line(&mut self, interrupt: &Interrupt) -> Result<Option<String>, ConnectionError> {
-        let mut line = Vec::new();
-        let mut buffer = [0; 256];
-        while !line.contains(&b'\n') {
-            match self.file.read(&mut buffer) {
-                Ok(0) => return Ok(None),
-                Ok(length) => line.extend_from_slice(buffer.get(..length).unwrap_or_default()),
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
-                {
-                    if interrupt.requested() {
-                        return Err(ConnectionError::Interrupted);
-                    }
-                    std::thread::sleep(POLL_INTERVAL);
-                }
-                Err(_) => return Ok(None),
-            }
-        }
-        let line = String::from_utf8_lossy(&line);
-        Ok(Some(line.trim_end_matches(['\r', '\n']).to_owned()))
     }
 }
 

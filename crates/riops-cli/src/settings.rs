@@ -15,7 +15,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 
 use riops::plan::pgio::{self, PgioConf, Purpose};
 
-use crate::args::Arguments;
+use crate::args::{Arguments, TYPED_ONLY};
 use crate::failure::{ErrorForm, USAGE};
 use crate::options::{OptionNames, settable, variable, with_suggestion};
 use crate::scan::CommandLine;
@@ -288,7 +288,8 @@ fn with_fallback(arg: Arg, values: &Values, stop_is_typed: bool) -> Arg {
     let Some(long) = settable(&arg).map(str::to_owned) else {
         return arg;
     };
-    if stop_is_typed && STOPS.contains(&long.as_str()) {
+    let is_typed_only = arg.get_help_heading().is_some_and(|heading| TYPED_ONLY.contains(&heading));
+    if is_typed_only || stop_is_typed && STOPS.contains(&long.as_str()) {
         return arg;
     }
     let mut arg = arg.env(variable(&long)).hide_env(true);
@@ -311,7 +312,7 @@ mod tests {
     use riops::plan::{Caches, Plan, Stop};
 
     use super::*;
-    use crate::args::Command;
+    use crate::args::{Command, Runs};
 
     fn parse(arguments: &[&str]) -> Result<Arguments, ExitCode> {
         let arguments = arguments.iter().map(OsString::from).collect();
@@ -358,6 +359,25 @@ mod tests {
         let plan = plan_of(&["riops", "run", "rows", "-c", "3", &config]);
         assert_eq!((plan.sessions, plan.stop), (3, Stop::Transactions(9)));
         assert_eq!(plan.work.spec().facts().batch, Some(5));
+    }
+
+    #[test]
+    fn the_filters_of_a_list_are_only_typed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("riops.toml");
+        std::fs::write(&path, "label = \"nightly\"\ntag = [\"a=1\"]\nlimit = 3\n").unwrap();
+        let config = format!("--config={}", path.display());
+        let Command::Runs { action: Runs::List(list) } =
+            parse(&["riops", "runs", "list", &config]).unwrap().command
+        else {
+            panic!("no list")
+        };
+        assert_eq!((list.filter.label.as_deref(), list.filter.tag.len(), list.limit), (None, 0, 3));
+        let words = ["riops", "runs", "tag", "last", "a=2", &config];
+        let Command::Runs { action: Runs::Tag(tag) } = parse(&words).unwrap().command else {
+            panic!("no tag")
+        };
+        assert_eq!(tag.label, None);
     }
 
     #[test]

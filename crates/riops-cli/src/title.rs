@@ -1,58 +1,64 @@
 //! Keeps passwords and tokens out of the process title, which every user of the machine can read.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use riops::server::ConnInfo;
 use riops::store::StoreLocation;
 
-use crate::options::variable;
 use crate::scan::CommandLine;
 
-/// The options that may contain a secret.
-const OPTIONS: [&str; 4] = ["database", "store", "token", "metrics-token"];
+/// The options that may contain a secret, their environment variables, and whether a value may contain one.
+const OPTIONS: [(&str, &str, fn(&str) -> bool); 4] = [
+    ("database", "RIOPS_DATABASE", database_may_contain_password),
+    ("store", "RIOPS_STORE", store_may_contain_password),
+    ("token", "RIOPS_TOKEN", |_| true),
+    ("metrics-token", "RIOPS_METRICS_TOKEN", |_| true),
+];
 
-/// If the command line contains a token, or a connection string with a password, executes riops again in the same
-/// process, with the value in the environment, which only the same user can read. Returns if the command line
-/// contains no secret, or if the execution failed.
+/// If the command line contains a connection string with a password, executes riops again in the same
+/// process, with the string in the environment, which only the same user can read. Returns if the command
+/// line contains no password, or if the execution failed.
 pub(crate) fn hide_password(line: &CommandLine) {
-    let secret = OPTIONS.into_iter().find_map(|long| {
-        let (value, rest) = without(line, long)?;
-        may_be_secret(long, &value).then_some((long, value, rest))
-    });
-    let Some((long, value, rest)) = secret else {
+    let mut rest = line.arguments().to_vec();
+    let mut hidden = Vec::new();
+    for (name, variable, may_contain_password) in OPTIONS {
+        let line = CommandLine::scan(crate::args::command(), rest.clone());
+        if let Some((value, without)) = without_option(&line, name)
+            // A text that is not UTF-8 may contain a password.
+            && value.to_str().is_none_or(may_contain_password)
+        {
+            hidden.push((variable, value));
+            rest = without;
+        }
+    }
+    if hidden.is_empty() {
         return;
-    };
+    }
     if let (Ok(program), Some((name, rest))) = (std::env::current_exe(), rest.split_first()) {
-        // `exec` returns only on failure. The command then runs with the secret in the title. A second secret is
-        // hidden by the new process.
-        let _ = Command::new(program).arg0(name).args(rest).env(variable(long), value).exec();
+        // `exec` returns only on failure. The command then runs with the password in the title.
+        let _ = Command::new(program).arg0(name).args(rest).envs(hidden).exec();
     }
 }
 
-/// Whether the value of an option must be hidden. A connection string that cannot be parsed without service files and
-/// environment variables may contain a password.
-fn may_be_secret(long: &str, value: &OsStr) -> bool {
-    if long.ends_with("token") {
-        return true;
-    }
-    let has_no_password = |text: &str| match long {
-        "store" => match StoreLocation::parse(text, |_| None) {
-            Ok(StoreLocation::File(_)) => true,
-            Ok(StoreLocation::Postgresql(info)) => !info.has_password(),
-            Err(_) => false,
-        },
-        _ => ConnInfo::parse(text, |_| None).is_ok_and(|info| !info.has_password()),
-    };
-    // A path that is not UTF-8 is no connection string.
-    value.to_str().map_or(long != "store", |text| !has_no_password(text))
+/// A string that cannot be parsed without service files and environment variables may contain a password.
+fn database_may_contain_password(text: &str) -> bool {
+    ConnInfo::parse(text, |_| None).map_or(true, |info| info.has_password())
 }
 
-/// Returns the value of an option, and the command line without it. Also returns `None` if clap rejects the command
-/// line, so that clap's message shows the original arguments.
-fn without(line: &CommandLine, long: &str) -> Option<(OsString, Vec<OsString>)> {
-    let mut uses = line.uses(long);
+fn store_may_contain_password(text: &str) -> bool {
+    match StoreLocation::parse(text, |_| None) {
+        Ok(StoreLocation::File(_)) => false,
+        Ok(StoreLocation::Postgresql(info)) => info.has_password(),
+        Err(_) => true,
+    }
+}
+
+/// Returns the value of an option, and the command line without it. Also returns `None` if clap rejects the
+/// command line, so that clap's message shows the original arguments.
+fn without_option(line: &CommandLine, name: &str) -> Option<(OsString, Vec<OsString>)> {
+    let mut uses = line.uses(name);
     let (option, None) = (uses.next()?, uses.next()) else {
         return None;
     };
@@ -69,7 +75,7 @@ mod tests {
     }
 
     fn split(line: &str) -> Option<(OsString, Vec<OsString>)> {
-        without(&CommandLine::scan(crate::args::command(), words(line)), "database")
+        without_option(&CommandLine::scan(crate::args::command(), words(line)), "database")
     }
 
     #[test]
@@ -115,24 +121,29 @@ mod tests {
     }
 
     #[test]
-    fn tokens_and_passwords_of_stores_are_secrets_but_not_paths() {
-        for (long, value, is_secret) in [
-            ("token", "anything", true),
-            ("metrics-token", "anything", true),
-            ("store", "/data/runs.sqlite", false),
-            ("store", "postgresql://me@db/results", false),
-            ("store", "postgresql://me:secret@db/results", true),
-            ("database", "postgresql://me:secret@db/bench", true),
-            ("database", "bench", false),
-        ] {
-            assert_eq!(may_be_secret(long, OsStr::new(value)), is_secret, "--{long} {value}");
+    fn a_store_is_hidden_only_if_it_may_contain_a_password() {
+        for hidden in ["postgresql://me:secret@h/db", "host=h password=x", "host=h password=a b"] {
+            assert!(store_may_contain_password(hidden), "{hidden}");
         }
-        let line = "riops serve --store s --token=0123456789abcdef --allow-edit";
-        let (value, rest) =
-            without(&CommandLine::scan(crate::args::command(), words(line)), "token").unwrap();
-        assert_eq!(
-            (value, rest),
-            ("0123456789abcdef".into(), words("riops serve --store s --allow-edit"))
-        );
+        for shown in ["runs.sqlite", "/a:b@c/runs.sqlite", "postgresql://me@h/db", "host=h"] {
+            assert!(!store_may_contain_password(shown), "{shown}");
+        }
+        let line = words("riops runs list --store x=1 --limit 3");
+        let line = CommandLine::scan(crate::args::command(), line);
+        let (store, rest) = without_option(&line, "store").unwrap();
+        assert_eq!(store, "x=1");
+        assert_eq!(rest, words("riops runs list --limit 3"));
+    }
+
+    #[test]
+    fn tokens_are_always_hidden() {
+        for (name, _, may_be_secret) in OPTIONS {
+            assert_eq!(may_be_secret("anything"), name.ends_with("token"), "{name}");
+        }
+        let line = words("riops serve --store s --token=0123456789abcdef --allow-edit");
+        let line = CommandLine::scan(crate::args::command(), line);
+        let (token, rest) = without_option(&line, "token").unwrap();
+        assert_eq!(token, "0123456789abcdef");
+        assert_eq!(rest, words("riops serve --store s --allow-edit"));
     }
 }

@@ -9,6 +9,7 @@ mod ping;
 mod point;
 mod rows;
 pub(crate) mod run;
+mod runs;
 mod serve;
 mod shared;
 mod target;
@@ -24,6 +25,7 @@ use crate::failure::ErrorForm;
 pub(crate) use live::LiveOptions;
 pub(crate) use load::GenerateCsv;
 pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload};
+pub(crate) use runs::{FilterOptions, ListOptions, ListOutput, RemoveOptions, TagOptions};
 pub(crate) use serve::Serve;
 pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload};
 pub(crate) use target::{EmbeddedOptions, StoreOptions, TargetOptions};
@@ -47,6 +49,10 @@ pub(crate) struct Arguments {
     #[arg(skip)]
     pub(crate) error_form: ErrorForm,
 }
+
+/// Headings of options that the environment and the file of `--config` do not set: an option of the same name has
+/// another meaning there.
+pub(crate) const TYPED_ONLY: [&str; 2] = ["Filter", "Change"];
 
 /// Returns the command line of riops. Derived, except for the output forms: each workload lists its own.
 pub(crate) fn command() -> clap::Command {
@@ -99,7 +105,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         what: Generate,
     },
-    /// List, show or rerun stored runs
+    /// List, show, tag, remove or rerun stored runs
     Runs {
         #[command(subcommand)]
         action: Runs,
@@ -303,15 +309,7 @@ pub(crate) enum Output {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Runs {
     /// List stored runs, newest first
-    List {
-        /// Maximum number of runs
-        #[arg(long, default_value = "20", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-        limit: u32,
-        #[command(flatten)]
-        store: StoreOptions,
-        #[command(flatten)]
-        output: OutputOptions,
-    },
+    List(Box<ListOptions>),
     /// Show the results of a stored run
     Show {
         /// Start or end of the run id, or `last`
@@ -324,6 +322,10 @@ pub(crate) enum Runs {
         #[command(flatten)]
         graph_options: GraphOptions,
     },
+    /// Set or remove tags and the label of a stored run
+    Tag(TagOptions),
+    /// Remove stored runs
+    Rm(RemoveOptions),
     /// Repeat a stored run with the same plan and seed
     Rerun {
         /// Start or end of the run id, or `last`

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, civil};
 use riops::units::Span;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -39,6 +41,40 @@ pub(crate) fn parse_pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// Parses a date, a date with time, or a time before now.
+pub(crate) fn parse_instant(text: &str) -> Result<Timestamp, String> {
+    instant(text, Timestamp::now(), 0)
+}
+
+/// Parses the end of a period: as [`parse_instant`], but a date includes its day.
+pub(crate) fn parse_period_end(text: &str) -> Result<Timestamp, String> {
+    instant(text, Timestamp::now(), 1)
+}
+
+/// `days` are added to a date without a time.
+fn instant(text: &str, now: Timestamp, days: i64) -> Result<Timestamp, String> {
+    let utc = |date: civil::DateTime| date.to_zoned(TimeZone::UTC).map(|zoned| zoned.timestamp());
+    let ago = || {
+        let seconds = match text.strip_suffix('d') {
+            Some(days) => 86_400.0 * days.parse::<f64>().ok()?,
+            None => text.parse::<Span>().ok()?.0.as_secs_f64(),
+        };
+        now.checked_sub(SignedDuration::try_from_secs_f64(seconds).ok()?).ok()
+    };
+    if let Ok(date) = text.parse::<civil::Date>()
+        && !text.contains([':', 'T', ' '])
+    {
+        let start =
+            date.checked_add(jiff::Span::new().days(days)).map_err(|error| error.to_string())?;
+        return utc(start.at(0, 0, 0, 0)).map_err(|error| error.to_string());
+    }
+    let parsed = text.parse::<Timestamp>().ok().or_else(|| utc(text.parse().ok()?).ok());
+    parsed.or_else(ago).ok_or_else(|| {
+        "expected a date (2026-11-23), a date with time (2026-11-23T06:30), or a time before now (2h, 7d)"
+            .to_owned()
+    })
+}
+
 /// Parses a duration that has a unit. In pgbench, the number of the same option is in milliseconds; elsewhere
 /// in riops, a number without a unit is in seconds.
 pub(crate) fn parse_time_with_unit(text: &str) -> Result<Span, String> {
@@ -57,6 +93,28 @@ pub(crate) fn parse_png(text: &str) -> Result<PathBuf, String> {
         None | Some("png") => Ok(path),
         Some(other) => {
             Err(format!("the graph is a PNG file: use the extension .png, not .{other}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_a_date_a_date_with_time_or_a_time_before_now() {
+        let now: Timestamp = "2026-11-23T06:30:00Z".parse().unwrap();
+        let parsed = |text, days| instant(text, now, days).unwrap().to_string();
+        assert_eq!(parsed("2026-11-20", 0), "2026-11-20T00:00:00Z");
+        assert_eq!(parsed("2026-11-20", 1), "2026-11-21T00:00:00Z");
+        for text in ["2026-11-20T12:00", "2026-11-20 12:00:00", "2026-11-20T12:00:00Z"] {
+            assert_eq!(parsed(text, 1), "2026-11-20T12:00:00Z", "{text}");
+        }
+        assert_eq!(parsed("2026-11-20T12:00:00+02:00", 0), "2026-11-20T10:00:00Z");
+        assert_eq!(parsed("2h", 0), "2026-11-23T04:30:00Z");
+        assert_eq!(parsed("7d", 0), "2026-11-16T06:30:00Z");
+        for text in ["", "yesterday", "2026-13-01", "d", "-1d5", "1e300d", "7dd"] {
+            assert!(instant(text, now, 0).is_err(), "{text}");
         }
     }
 }

@@ -2,14 +2,17 @@
 
 mod cleanup;
 mod doctor;
+mod editing;
 mod generate;
 mod graph;
+mod listing;
 mod prepare;
 mod report;
 mod run;
 mod runs;
 mod serve;
 mod server;
+mod unstored;
 mod verify;
 
 use std::process::ExitCode;

@@ -15,6 +15,7 @@ use riops::store::live::sink_of;
 use riops::store::{self, Store, StoreLocation};
 
 use super::graph::Graph;
+use super::unstored;
 use crate::args::run::{GraphOptions, ResultOptions};
 use crate::args::{self, PlanOptions, TargetOptions};
 use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID, UsageError};
@@ -193,7 +194,11 @@ impl<'a> StoredRuns<'a> {
         match store.save(record) {
             Ok(()) => (format!("{} in {}", record.id, store.location()), Ok(())),
             // A failed save must not prevent the result from being printed.
-            Err(error) => (format!("NO: {error}"), Err(error.into())),
+            Err(error) => {
+                let error = unstored::keep(record, &error);
+                let (_, ui) = self.environment;
+                (ui.given().complete(&format!("NO: {error}")), Err(error))
+            }
         }
     }
 

@@ -5,31 +5,20 @@ use std::process::ExitCode;
 use anyhow::Result;
 use riops::host::Interrupt;
 use riops::report;
-use riops::store::RunFilter;
 
 use super::graph::draw_stored;
 use super::run::{print, run_existing_plan};
-use crate::args::{Output, Runs};
+use super::{editing, listing};
+use crate::args::Runs;
 use crate::stored;
 use crate::ui::Ui;
 
-/// Lists, shows or repeats stored runs.
+/// Lists, shows, changes or repeats stored runs.
 pub(crate) fn run(action: &Runs, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     match action {
-        Runs::List { limit, store, output } => {
-            // `list` must not create the store.
-            let store = stored::open_if_present(store, interrupt, ui)?;
-            let filter = RunFilter { limit: Some(*limit), ..RunFilter::default() };
-            let runs = store.map_or(Ok(Vec::new()), |store| store.list(&filter))?;
-            crate::ui::print(&match output.output {
-                Output::Text if runs.is_empty() => {
-                    let text = "no stored runs; start one with `riops run rows`\n";
-                    ui.given().complete(text)
-                }
-                Output::Text => report::runs_table(&runs, crate::ui::output_columns()),
-                Output::Json => serde_json::to_string_pretty(&runs)? + "\n",
-            })?;
-        }
+        Runs::List(options) => return listing::list(options, interrupt, ui),
+        Runs::Tag(options) => return editing::tag(options, interrupt, ui),
+        Runs::Rm(options) => return editing::remove(options, interrupt, ui),
         Runs::Show { run, store, output, graph_options } => {
             let store = stored::open_existing(store, interrupt, ui)?;
             let record = store.find(run)?;

@@ -41,6 +41,8 @@ mod server_loop;
 mod sources;
 mod space;
 mod store;
+mod stores;
+mod storing;
 mod title;
 mod verification;
 mod ybio;

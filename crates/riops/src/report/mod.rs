@@ -35,7 +35,7 @@ pub use histogram::Scale;
 pub use metrics_text::{accepted_format, metrics_text};
 pub use model::{Bottleneck, Summary};
 pub use page::{ComparisonView, html, markdown};
-pub use runs::runs_table;
+pub use runs::{RunLine, run_lines, runs_csv, runs_json, runs_table};
 pub use scatter::scatter_png;
 
 use crate::plan::{Plan, WorkPlan};

@@ -1,8 +1,14 @@
-//! The list of stored runs.
+//! The list of stored runs: as a table, as JSON and as CSV.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
 
 use super::columns::{Align, Columns};
-use super::format::{duration_us, rate};
-use crate::store::RunSummary;
+use super::fill::fill;
+use super::format::{count, duration_us, rate};
+use crate::store::{RunSummary, Sort, StageSummary};
 
 /// Last characters of a run id, which `riops runs` shows and accepts.
 const ID_CHARS: usize = 8;
@@ -10,44 +16,286 @@ const ID_CHARS: usize = 8;
 /// Characters of the start time: date, hour and minute.
 const STARTED_CHARS: usize = 16;
 
-/// The stored runs as a table, in lines of at most `width` columns.
+/// One line of the list: a run, or one of its stages.
+#[derive(Debug, Clone, Copy)]
+pub struct RunLine<'a> {
+    run: &'a RunSummary,
+    stage: Option<&'a StageSummary>,
+}
+
+/// Returns a line for each run, or for each stage if `stages` are given. Stages have figures of their own, by which
+/// they are sorted if the list is.
 #[must_use]
-pub fn runs_table(runs: &[RunSummary], width: usize) -> String {
-    // Without a rate in any run, all latencies are service times.
-    let has_response = runs.iter().any(|run| run.response_p99_us.is_some());
-    let service = if has_response { "service p99" } else { "p99" };
-    let mut table = Columns::new([
-        ("id", Align::Left),
-        ("started (UTC)", Align::Left),
-        ("workload", Align::Left),
-        ("valid", Align::Left),
-        ("rows/s", Align::Right),
-        ("tx/s", Align::Right),
-        ("response p99", Align::Right),
-        (service, Align::Right),
-        ("sessions", Align::Right),
-        ("status", Align::Left),
-        ("label", Align::Left),
-        ("server", Align::Left),
-    ]);
-    for run in runs {
+pub fn run_lines<'a>(
+    runs: &'a [RunSummary],
+    stages: Option<&'a [StageSummary]>,
+    sort: Sort,
+) -> Vec<RunLine<'a>> {
+    let Some(stages) = stages else {
+        return runs.iter().map(|run| RunLine { run, stage: None }).collect();
+    };
+    let stages_of = |run: &'a RunSummary| {
+        let own = stages.iter().filter(move |stage| stage.run_id == run.id);
+        own.map(move |stage| RunLine { run, stage: Some(stage) })
+    };
+    let mut lines: Vec<_> = runs.iter().flat_map(stages_of).collect();
+    let figure = |line: &RunLine<'_>| line.stage?.figure(sort.column());
+    if lines.iter().any(|line| figure(line).is_some()) {
+        lines.sort_by(|a, b| {
+            let (a, b) = (figure(a), figure(b));
+            // Stable: stages with the same figure keep the order of their runs.
+            match (a, b) {
+                (Some(a), Some(b)) if sort.is_descending() => b.total_cmp(&a),
+                (Some(a), Some(b)) => a.total_cmp(&b),
+                _ => b.is_some().cmp(&a.is_some()),
+            }
+        });
+    }
+    lines
+}
+
+/// Titles of the table. The columns with `true` describe a run and not its result: what all lines have in common is
+/// shown once if the table is too wide.
+const COLUMNS: [(&str, Align, bool); 19] = [
+    ("id", Align::Left, false),
+    ("started (UTC)", Align::Left, false),
+    ("workload", Align::Left, true),
+    ("stage", Align::Left, true),
+    ("valid", Align::Left, true),
+    ("rows/s", Align::Right, false),
+    ("tx/s", Align::Right, false),
+    ("response p99", Align::Right, false),
+    ("p99", Align::Right, false),
+    ("batch", Align::Right, true),
+    ("update", Align::Right, true),
+    ("keys", Align::Left, true),
+    ("sessions", Align::Right, true),
+    ("rate", Align::Right, true),
+    ("stages", Align::Right, true),
+    ("status", Align::Left, true),
+    ("label", Align::Left, true),
+    ("tags", Align::Left, true),
+    ("server", Align::Left, true),
+];
+
+/// Position of the service time in [`COLUMNS`].
+const SERVICE: usize = 8;
+
+impl RunLine<'_> {
+    /// The cells of [`COLUMNS`].
+    fn cells(&self) -> [String; 19] {
+        let RunLine { run, stage } = *self;
         let first = run.id.chars().count().saturating_sub(ID_CHARS);
-        table.row([
+        let figures = stage.map_or(
+            (
+                run.rows_per_s,
+                run.transactions_per_s,
+                run.response_p99_us,
+                run.service_p99_us,
+                run.batch,
+                run.sessions,
+            ),
+            |stage| {
+                (
+                    Some(stage.rows_per_s),
+                    Some(stage.transactions_per_s),
+                    stage.response_p99_us,
+                    stage.service_p99_us,
+                    stage.batch,
+                    stage.sessions,
+                )
+            },
+        );
+        let (rows_per_s, transactions_per_s, response_us, service_us, batch, sessions) = figures;
+        [
             run.id.chars().skip(first).collect(),
             run.started_at.get(..STARTED_CHARS).unwrap_or(&run.started_at).replace('T', " "),
             run.title.clone(),
+            stage.map(|stage| stage.name.clone()).unwrap_or_default(),
             if run.valid { "yes" } else { "NO" }.to_owned(),
-            run.rows_per_s.map(rate).unwrap_or_default(),
-            run.transactions_per_s.map(rate).unwrap_or_default(),
-            run.response_p99_us.map(duration_us).unwrap_or_default(),
-            run.service_p99_us.map(duration_us).unwrap_or_default(),
-            run.sessions.to_string(),
-            Some(run.status.clone()).filter(|status| status != "done").unwrap_or_default(),
+            rows_per_s.map(rate).unwrap_or_default(),
+            transactions_per_s.map(rate).unwrap_or_default(),
+            response_us.map(duration_us).unwrap_or_default(),
+            service_us.map(duration_us).unwrap_or_default(),
+            batch.map(count).unwrap_or_default(),
+            run.update_percent.map(|percent| format!("{percent}%")).unwrap_or_default(),
+            run.distribution.clone().unwrap_or_default(),
+            sessions.to_string(),
+            run.rate_per_s.map(rate).unwrap_or_default(),
+            if stage.is_none() && run.stages > 1 { run.stages.to_string() } else { String::new() },
+            status(run),
             run.label.clone().unwrap_or_default(),
+            tags(run),
             run.server.clone(),
-        ]);
+        ]
     }
-    table.lines(width).join("\n") + "\n"
+}
+
+/// Returns how a run ended, unless it ended as planned and can be read.
+fn status(run: &RunSummary) -> String {
+    match (&run.record_error, run.status.as_str()) {
+        (Some(_), _) => "record cannot be decoded".to_owned(),
+        (None, "done") => String::new(),
+        (None, other) => other.to_owned(),
+    }
+}
+
+fn tags(run: &RunSummary) -> String {
+    let tags: Vec<_> = run.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    tags.join(" ")
+}
+
+/// The stored runs as a table, in lines of at most `width` columns. If it is too wide, what all runs have in common
+/// is shown once, below the table.
+#[must_use]
+pub fn runs_table(lines: &[RunLine<'_>], width: usize) -> String {
+    // Without a rate in any run, all latencies are service times.
+    let has_response = lines.iter().any(|line| !line.cells()[SERVICE - 1].is_empty());
+    let title = |at: usize, title: &'static str| match (at, has_response) {
+        (SERVICE, true) => "service p99",
+        _ => title,
+    };
+    let rows: Vec<_> = lines.iter().map(RunLine::cells).collect();
+    let common = |at: usize| {
+        let cell = |row: &[String; 19]| row.get(at).cloned().unwrap_or_default();
+        let first = rows.first().map(cell)?;
+        (rows.len() > 1 && rows.iter().all(|row| cell(row) == first)).then_some(first)
+    };
+    let table = |keep: &dyn Fn(usize) -> bool| {
+        let titles = COLUMNS.iter().enumerate().filter(|(at, _)| keep(*at));
+        let mut table =
+            Columns::new(titles.map(|(at, (name, align, _))| (title(at, name), *align)));
+        for row in &rows {
+            let cells = row.iter().enumerate().filter(|(at, _)| keep(*at));
+            table.row(cells.map(|(_, cell)| cell.clone()));
+        }
+        table
+    };
+    let all = table(&|_| true);
+    if all.columns() <= width {
+        return all.lines(width).join("\n") + "\n";
+    }
+    let is_common =
+        |at: usize| COLUMNS.get(at).is_some_and(|column| column.2) && common(at).is_some();
+    let mut text = table(&|at| !is_common(at)).lines(width).join("\n") + "\n";
+    let shown: Vec<_> = (COLUMNS.iter().enumerate())
+        .filter(|(at, _)| is_common(*at))
+        .filter_map(|(at, (name, ..))| {
+            Some(format!("{name} {}", common(at).filter(|cell| !cell.is_empty())?))
+        })
+        .collect();
+    if !shown.is_empty() {
+        text += &(fill(&format!("all: {}", shown.join(" · ")), width).join("\n") + "\n");
+    }
+    text
+}
+
+/// A stage with the columns of its run that distinguish it, as in the view `stage_results`.
+#[derive(Serialize)]
+struct StageLine<'a> {
+    run_started_at: &'a str,
+    workload: &'a str,
+    title: &'a str,
+    label: Option<&'a str>,
+    tags: &'a BTreeMap<String, String>,
+    status: &'a str,
+    valid: bool,
+    server: &'a str,
+    client_host: Option<&'a str>,
+    rate_per_s: Option<f64>,
+    requested_update_percent: Option<f64>,
+    distribution: Option<&'a str>,
+    #[serde(flatten)]
+    stage: &'a StageSummary,
+}
+
+impl RunLine<'_> {
+    fn json(&self) -> serde_json::Result<Value> {
+        let run = self.run;
+        let Some(stage) = self.stage else {
+            return serde_json::to_value(run);
+        };
+        serde_json::to_value(StageLine {
+            run_started_at: &run.started_at,
+            workload: &run.workload,
+            title: &run.title,
+            label: run.label.as_deref(),
+            tags: &run.tags,
+            status: &run.status,
+            valid: run.valid,
+            server: &run.server,
+            client_host: run.client_host.as_deref(),
+            rate_per_s: run.rate_per_s,
+            requested_update_percent: run.update_percent,
+            distribution: run.distribution.as_deref(),
+            stage,
+        })
+    }
+}
+
+/// The stored runs as a JSON array: an object for each run or stage.
+///
+/// # Errors
+/// If a line cannot be encoded.
+pub fn runs_json(lines: &[RunLine<'_>]) -> serde_json::Result<String> {
+    let all = lines.iter().map(RunLine::json).collect::<Result<Vec<_>, _>>()?;
+    Ok(serde_json::to_string_pretty(&all)? + "\n")
+}
+
+/// Columns that come first in CSV, in this order; the others follow by name.
+const CSV_FIRST: [&str; 17] = [
+    "id",
+    "run_id",
+    "started_at",
+    "run_started_at",
+    "workload",
+    "title",
+    "label",
+    "tags",
+    "status",
+    "valid",
+    "position",
+    "name",
+    "batch",
+    "rows_per_s",
+    "transactions_per_s",
+    "service_p99_us",
+    "response_p99_us",
+];
+
+/// The stored runs as CSV (RFC 4180) with a header: a row for each run or stage. Missing values are empty, and the
+/// tags are a JSON object.
+///
+/// # Errors
+/// If a line cannot be encoded.
+pub fn runs_csv(lines: &[RunLine<'_>]) -> serde_json::Result<String> {
+    let all = lines.iter().map(RunLine::json).collect::<Result<Vec<_>, _>>()?;
+    let mut names: Vec<&str> = CSV_FIRST.to_vec();
+    for name in all.iter().filter_map(Value::as_object).flat_map(|row| row.keys()) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    names.retain(|name| all.iter().any(|row| row.get(name).is_some()));
+    let mut text = names.join(",") + "\r\n";
+    for row in &all {
+        let cells: Vec<_> = names.iter().map(|name| csv_cell(row.get(name))).collect();
+        text += &(cells.join(",") + "\r\n");
+    }
+    Ok(text)
+}
+
+fn csv_cell(value: Option<&Value>) -> String {
+    let text = match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    if text.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text
+    }
 }
 
 #[cfg(test)]
@@ -59,10 +307,11 @@ mod tests {
             id: "01890000-0000-7000-8000-0000000000aa".to_owned(),
             started_at: "2026-01-01T00:00:00Z".to_owned(),
             title: "rows".to_owned(),
-            server: "postgresql 18".to_owned(),
+            server: "PostgreSQL 18".to_owned(),
             status: "done".to_owned(),
             valid: true,
             sessions: 2,
+            stages: 1,
             rows_per_s: Some(1e6),
             transactions_per_s: Some(1e3),
             p99_us: response_p99_us.or(Some(service_p99_us)),
@@ -72,14 +321,78 @@ mod tests {
         }
     }
 
+    fn table(runs: &[RunSummary], width: usize) -> String {
+        runs_table(&run_lines(runs, None, Sort::default()), width)
+    }
+
+    fn stage(run: &RunSummary, name: &str, rows_per_s: f64) -> StageSummary {
+        StageSummary {
+            run_id: run.id.clone(),
+            name: name.to_owned(),
+            rows_per_s,
+            ..StageSummary::default()
+        }
+    }
+
     #[test]
     fn the_list_labels_response_times_and_shows_service_times_beside_them() {
-        let closed = runs_table(&[run(7_800.0, None)], usize::MAX);
+        let closed = table(&[run(7_800.0, None)], usize::MAX);
         assert!(closed.contains("  p99  ") && !closed.contains("response"), "{closed}");
-        let mixed = runs_table(&[run(7_800.0, Some(2_850_000.0)), run(900.0, None)], usize::MAX);
+        let mixed = table(&[run(7_800.0, Some(2_850_000.0)), run(900.0, None)], usize::MAX);
         let lines: Vec<_> = mixed.lines().collect();
         assert!(lines[0].contains("response p99  service p99"), "{mixed}");
         assert!(lines[1].contains("2.85 s      7.80 ms"), "{mixed}");
         assert!(lines[2].contains("900 µs") && !lines[2].contains(" s "), "{mixed}");
+    }
+
+    #[test]
+    fn parameters_that_differ_are_columns_and_common_ones_are_below_a_narrow_table() {
+        let mut runs = [run(1.0, None), run(2.0, None)];
+        runs[0].batch = Some(10);
+        runs[1].batch = Some(1000);
+        runs[1].tags.insert("disk".to_owned(), "nvme".to_owned());
+        let wide = table(&runs, usize::MAX);
+        assert!(
+            wide.lines().next().unwrap().contains("server") && wide.lines().count() == 3,
+            "{wide}"
+        );
+        let narrow = table(&runs, 80);
+        let lines: Vec<_> = narrow.lines().collect();
+        assert!(lines[0].contains("batch") && lines[0].contains("tags"), "{narrow}");
+        assert!(!lines[0].contains("sessions"), "{narrow}");
+        assert!(lines[2].contains("1,000") && lines[2].ends_with("disk=nvme"), "{narrow}");
+        assert_eq!(lines[3], "all: workload rows · valid yes · sessions 2 · server PostgreSQL 18");
+    }
+
+    #[test]
+    fn the_only_run_of_a_narrow_list_keeps_its_columns() {
+        assert!(table(&[run(1.0, None)], 60).contains("server PostgreSQL 18"));
+    }
+
+    #[test]
+    fn stages_are_lines_and_are_sorted_by_their_own_figures() {
+        let runs = [run(1.0, None)];
+        let stages = [stage(&runs[0], "batch 1", 5.0), stage(&runs[0], "batch 10", 50.0)];
+        let names = |sort| -> Vec<_> {
+            let lines = run_lines(&runs, Some(&stages), Sort::parse(sort).unwrap());
+            lines.iter().map(|line| line.stage.unwrap().name.as_str()).collect()
+        };
+        assert_eq!(names("started_at"), ["batch 1", "batch 10"]);
+        assert_eq!(names("rows_per_s"), ["batch 10", "batch 1"]);
+        assert_eq!(names("rows_per_s:asc"), ["batch 1", "batch 10"]);
+        let lines = run_lines(&runs, Some(&stages), Sort::default());
+        let json: Value = serde_json::from_str(&runs_json(&lines).unwrap()).unwrap();
+        assert_eq!(json[1]["name"], "batch 10");
+        assert_eq!(json[1]["title"], "rows");
+    }
+
+    #[test]
+    fn csv_quotes_what_separates_its_cells() {
+        let mut run = run(1.0, None);
+        run.label = Some("a, \"b\"\nc".to_owned());
+        run.tags.insert("k".to_owned(), "v".to_owned());
+        let csv = runs_csv(&run_lines(&[run], None, Sort::default())).unwrap();
+        assert!(csv.starts_with("id,started_at,workload,title,label,tags,status,valid,"), "{csv}");
+        assert!(csv.contains("\"a, \"\"b\"\"\nc\",\"{\"\"k\"\":\"\"v\"\"}\",done,true,"), "{csv}");
     }
 }

@@ -1,4 +1,4 @@
-//! The runs in progress for requests: read on demand, and repeatedly while somebody watches.
+//! The runs in progress for requests: read on demand, and repeatedly while a live view is open.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::failure::Failure;
 use crate::record::LiveRun;
 use crate::store::live::LiveSource;
 
-/// Time between two reads while somebody watches.
+/// Time between two reads while a live view is open.
 const READ_EVERY: Duration = Duration::from_millis(500);
 
 /// The runs in progress, oldest first.

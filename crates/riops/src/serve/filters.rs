@@ -70,6 +70,7 @@ impl Filters {
             valid,
             sort,
             limit: Some(page * PAGE_RUNS + 1),
+            ..RunFilter::default()
         };
         Ok(Self {
             workload: text("workload"),

@@ -54,7 +54,7 @@ pub(super) fn run(
     result
 }
 
-/// Waits until the server is asked to stop, or nobody is left who could ask.
+/// Waits until the server is asked to stop, or its owner is dropped.
 pub(super) async fn stopped(mut stop: watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }

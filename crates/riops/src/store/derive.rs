@@ -176,7 +176,7 @@ fn run(id: &str, record: &Record) -> Fields {
         warnings: lines(warnings),
         riops_version: client.riops_version.clone(),
         client_host: client.machine.host.clone(),
-        flavor: target.flavor.to_string(),
+        flavor: target.flavor.to_string().to_lowercase(),
         server_version: target.server_version.clone(),
         server: format!("{} {}", target.flavor, target.server_version),
         address: target.address.clone(),

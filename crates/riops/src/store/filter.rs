@@ -95,6 +95,8 @@ impl Default for Sort {
 /// Which runs a list contains. The default is all runs, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
+    /// The full id of a run.
+    pub id: Option<String>,
     /// Name of the workload, for example `oltp`, or its title, for example `oltp, point-select`.
     pub workload: Option<String>,
     /// The label.

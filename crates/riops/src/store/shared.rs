@@ -136,6 +136,7 @@ impl<B: Backend> SharedStore<B> {
             Value::from(filter.valid),
             limit.into(),
             offset.into(),
+            Value::from(filter.id.clone()),
         ];
         let mut conditions = String::new();
         for (key, value) in &filter.tags {

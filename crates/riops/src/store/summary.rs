@@ -191,3 +191,27 @@ impl StageSummary {
         })
     }
 }
+
+impl StageSummary {
+    /// Returns a figure by the name of its column in [`SORT_COLUMNS`](super::SORT_COLUMNS); `None` for a column of
+    /// the run, and for a figure that was not measured.
+    #[must_use]
+    pub fn figure(&self, column: &str) -> Option<f64> {
+        match column {
+            "sessions" => Some(self.sessions.into()),
+            "seconds" => Some(self.seconds),
+            "batch" => self.batch.map(|batch| batch as f64),
+            "rows_per_s" => Some(self.rows_per_s),
+            "transactions_per_s" => Some(self.transactions_per_s),
+            "statements_per_s" => Some(self.statements_per_s),
+            "p99_us" => self.response_p99_us.or(self.service_p99_us),
+            "service_p50_us" => self.service_p50_us,
+            "service_p99_us" => self.service_p99_us,
+            "response_p50_us" => self.response_p50_us,
+            "response_p99_us" => self.response_p99_us,
+            "errors" => Some(self.errors as f64),
+            "retries" => Some(self.retries as f64),
+            _ => None,
+        }
+    }
+}

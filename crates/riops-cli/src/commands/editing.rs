@@ -1,0 +1,104 @@
+//! `riops runs tag` and `riops runs rm`.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use riops::host::Interrupt;
+use riops::report::{run_lines, runs_table};
+use riops::store::{RunFilter, RunSummary, Sort, Store};
+
+use crate::args::{RemoveOptions, TagOptions};
+use crate::failure::UsageError;
+use crate::stored;
+use crate::terminal::confirm;
+use crate::ui::Ui;
+
+/// Sets and removes tags and the label of a run, and prints what it has then.
+pub(super) fn tag(options: &TagOptions, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let TagOptions { run, set, remove, label, store } = options;
+    if set.is_empty() && remove.is_empty() && label.is_none() {
+        let text = "nothing to change: specify KEY=VALUE, --remove KEY or --label TEXT";
+        return Err(UsageError(text.to_owned()).into());
+    }
+    let texts = set.iter().flat_map(|(key, value)| [key, value]).chain(label);
+    if let Some(text) = texts.into_iter().find(|text| text.chars().any(char::is_control)) {
+        let text = format!("tags and labels must not contain control characters: {text:?}");
+        return Err(UsageError(text).into());
+    }
+    let tags: BTreeMap<_, _> = set.iter().cloned().collect();
+    if let Some(key) = remove.iter().find(|key| tags.contains_key(*key)) {
+        return Err(UsageError(format!("tag \"{key}\" is both set and removed")).into());
+    }
+    let store = stored::open_existing(store, interrupt, ui)?;
+    let id = store.id(run)?;
+    let before = summary(store.as_ref(), &id)?;
+    if let Some(key) = remove.iter().find(|key| !before.tags.contains_key(*key)) {
+        return Err(UsageError(format!("run {id} has no tag \"{key}\"")).into());
+    }
+    if !tags.is_empty() || !remove.is_empty() {
+        store.tag(&id, &tags, remove)?;
+    }
+    if let Some(label) = label {
+        store.set_label(&id, Some(label.as_str()).filter(|label| !label.is_empty()))?;
+    }
+    let after = summary(store.as_ref(), &id)?;
+    let tags: Vec<_> = after.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let shown = |text: &str| if text.is_empty() { "none".to_owned() } else { text.to_owned() };
+    crate::ui::print(&format!(
+        "{id}: label {}, tags {}\n",
+        shown(after.label.as_deref().unwrap_or_default()),
+        shown(&tags.join(" "))
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Removes runs after a confirmation, and prints which.
+pub(super) fn remove(options: &RemoveOptions, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let store = stored::open_existing(&options.store, interrupt, ui)?;
+    let mut runs: Vec<RunSummary> = Vec::new();
+    // All are found before the first one is removed.
+    for run in &options.runs {
+        let id = store.id(run)?;
+        if !runs.iter().any(|run| run.id == id) {
+            runs.push(summary(store.as_ref(), &id)?);
+        }
+    }
+    let number = match runs.len() {
+        1 => "1 run".to_owned(),
+        count => format!("{count} runs"),
+    };
+    if !options.yes {
+        let lines = run_lines(&runs, None, Sort::default());
+        ui.error(&format!("about to remove {number} from {}", store.location()));
+        crate::ui::print(&runs_table(&lines, crate::ui::output_columns()))?;
+        match confirm(&format!("Remove {number}?"), interrupt)? {
+            Some(true) => {}
+            Some(false) => {
+                ui.notice("nothing removed");
+                return Ok(ExitCode::SUCCESS);
+            }
+            None => {
+                let text =
+                    "nothing removed: confirm with --yes, because standard input is not a terminal";
+                return Err(UsageError(text.to_owned()).into());
+            }
+        }
+    }
+    for run in &runs {
+        store.remove(&run.id)?;
+        let label = run.label.as_ref().map(|label| format!(", label {label}")).unwrap_or_default();
+        crate::ui::print(&format!(
+            "removed {} ({}, {}{label})\n",
+            run.id, run.title, run.started_at
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the line of a run in the list.
+fn summary(store: &dyn Store, id: &str) -> Result<RunSummary> {
+    let filter = RunFilter { id: Some(id.to_owned()), ..RunFilter::default() };
+    let found = store.list(&filter)?.into_iter().next();
+    Ok(found.ok_or_else(|| riops::store::StoreError::NotFound(id.to_owned()))?)
+}

@@ -1,0 +1,72 @@
+//! Questions to the user on the controlling terminal.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, IsTerminal, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::Duration;
+
+use riops::host::Interrupt;
+use riops::server::ConnectionError;
+use rustix::fs::OFlags;
+
+/// The controlling terminal of the process.
+const TERMINAL: &str = "/dev/tty";
+/// How often an interrupt is noticed.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Returns whether the user can be asked: standard input is a terminal.
+pub(crate) fn can_ask() -> bool {
+    std::io::stdin().is_terminal()
+}
+
+/// Opens the terminal; `None` if there is none.
+pub(crate) fn open() -> Option<File> {
+    // Not blocking, because the signal handler would let a blocking read continue after Ctrl-C.
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    OpenOptions::new().read(true).write(true).custom_flags(flags).open(TERMINAL).ok()
+}
+
+/// Reads up to the end of the line; `None` at the end of the input.
+///
+/// # Errors
+/// [`ConnectionError::Interrupted`].
+pub(crate) fn read_line(
+    terminal: &mut File,
+    interrupt: &Interrupt,
+) -> Result<Option<String>, ConnectionError> {
+    let mut line = Vec::new();
+    let mut buffer = [0; 256];
+    while !line.contains(&b'\n') {
+        match terminal.read(&mut buffer) {
+            Ok(0) => return Ok(None),
+            Ok(length) => line.extend_from_slice(buffer.get(..length).unwrap_or_default()),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+            {
+                if interrupt.requested() {
+                    return Err(ConnectionError::Interrupted);
+                }
+                std::thread::sleep(POLL_INTERVAL);
+            }
+            Err(_) => return Ok(None),
+        }
+    }
+    let line = String::from_utf8_lossy(&line);
+    Ok(Some(line.trim_end_matches(['\r', '\n']).to_owned()))
+}
+
+/// Asks a question. Returns `None` if there is no terminal, otherwise whether the answer is yes.
+///
+/// # Errors
+/// [`ConnectionError::Interrupted`].
+pub(crate) fn confirm(
+    question: &str,
+    interrupt: &Interrupt,
+) -> Result<Option<bool>, ConnectionError> {
+    let Some(mut terminal) = open().filter(|_| can_ask()) else {
+        return Ok(None);
+    };
+    let _ = terminal.write_all(format!("{question} [y/N] ").as_bytes());
+    let answer = read_line(&mut terminal, interrupt)?.unwrap_or_default();
+    Ok(Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")))
+}
