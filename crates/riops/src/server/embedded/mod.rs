@@ -141,7 +141,11 @@ impl Embedded {
         let lock_path = self.home.path("users.lock");
         users.unlock().map_err(file("unlock", &lock_path))?;
         if users.try_lock().is_ok() {
-            postmaster::stopped(postmaster::stop(&self.home.data(), self.state.pid, ShutdownMode::Fast))?;
+            postmaster::stopped(postmaster::stop(
+                &self.home.data(),
+                self.state.pid,
+                ShutdownMode::Fast,
+            ))?;
         } else if users.try_lock_shared().is_err() {
             // The keeper got the lock first; it releases the lock after it has stopped the server.
             users.lock_shared().map_err(file("lock", &lock_path))?;
