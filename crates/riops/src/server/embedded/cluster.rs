@@ -17,7 +17,7 @@ use super::home::Home;
 use super::keeper::{self, KeeperSpec};
 use super::options::Options;
 use super::state::{State, USER, loopback};
-use super::{places, postmaster, role, stopped};
+use super::{places, postmaster, role};
 use crate::host::Interrupt;
 use crate::host::machine;
 use crate::server::connection::Connection;
@@ -41,7 +41,7 @@ pub(super) fn start(
     notify: &dyn Fn(&str),
 ) -> Result<State> {
     let data = home.data();
-    stopped(postmaster::kill_leftovers(&data))?;
+    postmaster::stopped(postmaster::kill_leftovers(&data))?;
     // The marker was for the previous server.
     remove_marker(&home.path("persistent"))?;
     let previous = home.read_state();

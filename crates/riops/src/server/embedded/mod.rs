@@ -141,7 +141,11 @@ impl Embedded {
         let lock_path = self.home.path("users.lock");
         users.unlock().map_err(file("unlock", &lock_path))?;
         if users.try_lock().is_ok() {
-            stopped(postmaster::stop(&self.home.data(), self.state.pid, ShutdownMode::Fast))?;
+            postmaster::stopped(postmaster::stop(
+                &self.home.data(),
+                self.state.pid,
+                ShutdownMode::Fast,
+            ))?;
         } else if users.try_lock_shared().is_err() {
             // The keeper got the lock first; it releases the lock after it has stopped the server.
             users.lock_shared().map_err(file("lock", &lock_path))?;
@@ -234,13 +238,9 @@ fn stop_home(home: &Home, force: bool) -> Result<(bool, Option<File>)> {
         postmaster::is_running(&data, pid).then_some(pid)
     });
     if let Some(pid) = running {
-        stopped(postmaster::stop(&data, pid, ShutdownMode::Fast))?;
+        postmaster::stopped(postmaster::stop(&data, pid, ShutdownMode::Fast))?;
     }
     Ok((running.is_some(), alone.then_some(users)))
-}
-
-fn stopped(survivors: Vec<i32>) -> Result<()> {
-    if survivors.is_empty() { Ok(()) } else { Err(EmbeddedError::StillRunning(survivors)) }
 }
 
 /// Stops the server and removes its data. Returns whether any data existed.
@@ -253,7 +253,7 @@ pub fn reset(options: &Options, force: bool) -> Result<bool> {
         return Ok(false);
     };
     let (_, _lock) = stop_home(&home, force)?;
-    stopped(postmaster::kill_leftovers(&home.data()))?;
+    postmaster::stopped(postmaster::kill_leftovers(&home.data()))?;
     let data = home.data();
     let existed = data.exists();
     for folder in [data, home.path("data.new")] {

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::error::{EmbeddedError, Result};
+
 /// PostgreSQL's shutdown modes, as in `pg_ctl stop --mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShutdownMode {
@@ -85,10 +87,8 @@ pub(super) fn stop(data: &Path, pid: i32, mode: ShutdownMode) -> Vec<i32> {
         (Signal::QUIT, IMMEDIATE_TIMEOUT, true),
     ];
     for (signal, timeout, enabled) in steps {
-        if enabled && is_running(data, pid) {
-            if send(pid, signal) {
-                wait_until(timeout, || !is_running(data, pid));
-            }
+        if enabled && is_running(data, pid) && send(pid, signal) {
+            wait_until(timeout, || !is_running(data, pid));
         }
     }
     kill_leftovers(data)
@@ -110,6 +110,11 @@ pub(super) fn kill_leftovers(data: &Path) -> Vec<i32> {
     let killed: Vec<i32> = leftovers().into_iter().filter(|&pid| send(pid, Signal::KILL)).collect();
     wait_until(IMMEDIATE_TIMEOUT, || !killed.iter().any(|&pid| is_running(data, pid)));
     leftovers()
+}
+
+/// Returns an error if a process survived.
+pub(super) fn stopped(survivors: Vec<i32>) -> Result<()> {
+    if survivors.is_empty() { Ok(()) } else { Err(EmbeddedError::StillRunning(survivors)) }
 }
 
 /// Returns whether the signal was sent: not to a process of another user, or one that has exited.
