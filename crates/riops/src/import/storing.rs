@@ -63,22 +63,25 @@ fn existing(store: &dyn Store, record: &Record) -> Result<Option<Record>, StoreE
     }
 }
 
-/// Whether two records have the same results. Label and tags may have been changed since, and a second import
-/// has another time.
+/// Whether two records have the same results. Label and tags may have been changed since. Of other tools, only the
+/// results count: the same ones may come from a file and from a database.
 fn is_same(one: &Record, other: &Record) -> bool {
-    let results = |record: &Record| {
+    if one.imported.is_some() && other.imported.is_some() {
+        let stages = |record: &Record| {
+            let mut stages = record.stages.clone();
+            for stage in &mut stages {
+                stage.started_at = None;
+            }
+            stages
+        };
+        return one.plan.work == other.plan.work && stages(one) == stages(other);
+    }
+    let unlabeled = |record: &Record| {
         let mut record = record.clone();
-        record.label = None;
-        record.plan.label = None;
+        (record.label, record.plan.label) = (None, None);
         record.tags.clear();
         record.plan.tags.clear();
-        if record.imported.take().is_some() {
-            record.id = uuid::Uuid::nil();
-            record.started_at = jiff::Timestamp::UNIX_EPOCH;
-            record.client.riops_version.clear();
-            record.stages.iter_mut().for_each(|stage| stage.started_at = None);
-        }
         record
     };
-    results(one) == results(other)
+    unlabeled(one) == unlabeled(other)
 }

@@ -86,7 +86,7 @@ impl<'a> Series<'a> {
         self.start.checked_add(elapsed).ok()
     }
 
-    fn with(&self, name: &str, value: impl ToString) -> Labels {
+    fn with(&self, name: &str, value: &impl ToString) -> Labels {
         let own = (name.to_owned(), value.to_string());
         self.labels.iter().cloned().chain([own]).collect()
     }
@@ -97,7 +97,10 @@ impl<'a> Series<'a> {
         if *metric == ROWS && !words::of(&self.row.record.plan.work).has_rows() {
             return false;
         }
-        self.row.record.imported.is_none() || self.row.has_any(count)
+        // Without a limit, no transaction is late.
+        let is_limited = self.row.record.plan.latency_limit.is_some();
+        let is_counted = is_limited || ![LATE, SKIPPED].contains(metric);
+        (self.row.record.imported.is_none() && is_counted) || self.row.has_any(count)
     }
 }
 
@@ -150,14 +153,14 @@ fn counter(text: &mut MetricsText, stages: &[Series<'_>], metric: &Metric, count
     let samples = stages
         .iter()
         .filter(|series| series.has(metric, count))
-        .flat_map(|series| totals(series, series.labels.clone(), |point| Some(count(point))));
+        .flat_map(|series| totals(series, &series.labels, |point| Some(count(point))));
     family(text, metric, samples.collect());
 }
 
 /// The running total of a count, from 0 at the start of the stage.
 fn totals(
     series: &Series<'_>,
-    labels: Labels,
+    labels: &Labels,
     count: impl Fn(&Point) -> Option<u64>,
 ) -> Vec<(Labels, f64, Timestamp)> {
     let mut total = 0;
@@ -180,7 +183,7 @@ fn statements(text: &mut MetricsText, stages: &[Series<'_>]) {
     let counted = |series: &&Series<'_>| !series.row.stage.session_loop.queries.is_none();
     let samples = stages.iter().filter(counted).flat_map(|series| {
         kinds.iter().flat_map(move |(kind, count)| {
-            totals(series, series.with("kind", kind), |point| Some(count(point)))
+            totals(series, &series.with("kind", kind), |point| Some(count(point)))
         })
     });
     family(text, &STATEMENTS, samples.collect());
@@ -190,7 +193,9 @@ fn nodes(text: &mut MetricsText, stages: &[Series<'_>]) {
     let samples = stages.iter().flat_map(|series| {
         let nodes = series.points().iter().map(|point| point.nodes.len()).max().unwrap_or(0);
         (0..nodes).flat_map(move |node| {
-            totals(series, series.with("node", node + 1), |point| point.nodes.get(node).copied())
+            totals(series, &series.with("node", &(node + 1)), |point| {
+                point.nodes.get(node).copied()
+            })
         })
     });
     family(text, &NODE_TRANSACTIONS, samples.collect());
@@ -222,13 +227,12 @@ fn quantiles(
 ) {
     let mut samples = Vec::new();
     for series in stages {
-        for (position, quantile) in ["0.5", "0.99", "1"].iter().enumerate() {
-            let labels = series.with("quantile", quantile);
-            for point in series.points() {
-                let value = values_us(point).get(position).copied().flatten();
-                if let (Some(us), Some(at)) = (value, series.at(point)) {
-                    samples.push((labels.clone(), us / 1e6, at));
-                }
+        let labels = ["0.5", "0.99", "1"].map(|quantile| series.with("quantile", &quantile));
+        // All quantiles of a time belong together.
+        for point in series.points() {
+            let Some(at) = series.at(point) else { continue };
+            for (labels, us) in labels.iter().zip(values_us(point)) {
+                samples.extend(us.map(|us| (labels.clone(), us / 1e6, at)));
             }
         }
     }

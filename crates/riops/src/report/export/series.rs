@@ -43,8 +43,8 @@ fn columns<'a>() -> [Column<Interval<'a>>; 31] {
         }),
         ("errors", |each| counted(each, |point| point.errors)),
         ("failed_transactions", |each| counted(each, |point| point.failed)),
-        ("late_transactions", |each| counted(each, |point| point.late)),
-        ("skipped_starts", |each| counted(each, |point| point.skipped)),
+        ("late_transactions", |each| with_limit(each, |point| point.late)),
+        ("skipped_starts", |each| with_limit(each, |point| point.skipped)),
         ("retries", |each| counted(each, |point| point.retries)),
         ("backlog_starts", |each| each.point.backlog.into()),
         ("reconnects", |each| counted(each, |point| point.reconnects)),
@@ -85,6 +85,15 @@ fn counted(each: &Interval<'_>, count: fn(&Point) -> u64) -> Cell {
     let row = &each.row;
     let is_known = row.record.imported.is_none() || row.has_any(count);
     is_known.then(|| count(each.point)).into()
+}
+
+/// Without a latency limit, no transaction is late.
+fn with_limit(each: &Interval<'_>, count: fn(&Point) -> u64) -> Cell {
+    if each.row.record.plan.latency_limit.is_some() || each.row.has_any(count) {
+        count(each.point).into()
+    } else {
+        Cell::Absent
+    }
 }
 
 /// Records without any statement did not count them.

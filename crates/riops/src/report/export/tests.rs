@@ -66,7 +66,7 @@ fn the_series_in_openmetrics() {
 #[test]
 fn one_record_is_an_object_and_several_are_json_lines() {
     let record = example_record();
-    let one = export(&[record.clone()], ExportFormat::Json).unwrap();
+    let one = export(std::slice::from_ref(&record), ExportFormat::Json).unwrap();
     assert_eq!(serde_json::from_str::<Record>(&one).unwrap(), record);
     let two = export(&[record.clone(), record.clone()], ExportFormat::Json).unwrap();
     let read: Vec<Record> = two.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
