@@ -82,6 +82,24 @@ fn interval_json_prints_each_interval_and_no_interval_lines() {
 }
 
 #[test]
+fn a_run_is_published_beside_its_file_and_not_without_a_store() {
+    let database = database("live_file");
+    let directory = database.store.with_extension("sqlite.live");
+    let line = "run ping -c 1 --warmup 0 --duration 5m --interval 100ms";
+    for (options, is_published) in [("", true), ("--no-store", false)] {
+        let mut run =
+            crate::fixture::until(&mut database.command(&format!("{line} {options}")), "tx/s");
+        assert_eq!(directory.exists(), is_published, "{options}");
+        run.kill().unwrap();
+        run.wait().unwrap();
+        // A reader removes what a killed run has left.
+        let location = StoreLocation::File(database.store.clone());
+        assert_eq!(source_of(&location, &Interrupt::new()).runs().unwrap(), []);
+        let _ = std::fs::remove_dir(&directory);
+    }
+}
+
+#[test]
 fn a_run_is_published_in_a_postgresql_store_until_it_ends() {
     let database = database("live_postgresql");
     let store = tcp_url("live_postgresql");

@@ -81,6 +81,8 @@
     };
     function draw() {
       if (!points.length) return;
+      // A statement that runs once has neither.
+      byId("live-figures").hidden = byId("live-charts").hidden = false;
       for (const place of article.querySelectorAll("[data-live-chart]")) {
         const name = place.dataset.liveChart, chart = charts[name]();
         if (plots[name]) riops.update(plots[name], chart); else plots[name] = riops.draw(place, chart);

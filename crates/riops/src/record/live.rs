@@ -36,7 +36,7 @@ pub enum LivePhase {
     WarmingUp,
     Measuring,
     Draining,
-    /// A statement that is a stage of its own.
+    /// A statement that is a separate stage.
     Step,
     /// After the last stage of a run that was stored or printed.
     Completed,
@@ -110,7 +110,7 @@ pub enum LiveEvent {
     Point(Box<Point>),
     /// The measurement has ended, and transactions are still in flight.
     Draining,
-    /// A statement that is a stage of its own starts.
+    /// A statement that is a separate stage starts.
     Step {
         /// Name of the statement.
         name: String,

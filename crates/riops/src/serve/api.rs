@@ -32,7 +32,9 @@ pub(super) async fn run(State(app): Shared, Path(id): Path<String>) -> Response 
 /// The runs in progress, without their points.
 pub(super) async fn live(State(app): Shared) -> Response {
     let mut runs = app.feed.current().await.as_ref().clone();
-    runs.iter_mut().for_each(|run| run.points.clear());
+    for run in &mut runs {
+        run.points.clear();
+    }
     json(&runs).unwrap_or_else(|failure| json_failed(&failure))
 }
 

@@ -9,7 +9,7 @@ use crate::store::StoreError;
 pub(super) enum Failure {
     /// The store failed, or does not contain the run.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(Box<StoreError>),
     /// A template of riops is wrong.
     #[error("cannot render the page: {0}")]
     Template(#[from] minijinja::Error),
@@ -36,15 +36,30 @@ pub(super) enum Failure {
     Aborted,
 }
 
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(Box::new(error))
+    }
+}
+
 impl Failure {
+    /// Returns whether the store contains no such run.
+    pub(super) fn is_absence(&self) -> bool {
+        match self {
+            Self::Store(error) => matches!(
+                **error,
+                StoreError::NotFound(_) | StoreError::Ambiguous { .. } | StoreError::Empty(_)
+            ),
+            Self::NoRuns => true,
+            _ => false,
+        }
+    }
+
     /// Returns the status of the response.
     pub(super) fn status(&self) -> StatusCode {
         match self {
-            Self::Store(
-                StoreError::NotFound(_) | StoreError::Ambiguous { .. } | StoreError::Empty(_),
-            )
-            | Self::NoPage
-            | Self::NoRuns => StatusCode::NOT_FOUND,
+            _ if self.is_absence() => StatusCode::NOT_FOUND,
+            Self::NoPage | Self::NoRuns => StatusCode::NOT_FOUND,
             Self::Request(_) => StatusCode::BAD_REQUEST,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,

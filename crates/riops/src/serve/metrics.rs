@@ -1,4 +1,4 @@
-//! The metrics of one run over HTTP, for `riops run --metrics-listen`: a thread of its own, which ends with the run.
+//! The metrics of one run over HTTP, for `riops run --metrics-listen`: a separate thread, which ends with the run.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

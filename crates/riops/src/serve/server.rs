@@ -1,4 +1,4 @@
-//! Runs an HTTP server on a runtime of its own, until it is asked to stop.
+//! Runs an HTTP server on a separate runtime, until it is asked to stop.
 
 use std::future::IntoFuture;
 use std::net::TcpListener;

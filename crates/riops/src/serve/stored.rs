@@ -46,10 +46,7 @@ impl Stored {
         let result = work(store.as_ref());
         // After any other error of the store, the next request opens it again.
         let is_usable = match &result {
-            Err(Failure::Store(error)) => matches!(
-                error,
-                StoreError::NotFound(_) | StoreError::Ambiguous { .. } | StoreError::Empty(_)
-            ),
+            Err(failure @ Failure::Store(_)) => failure.is_absence(),
             _ => true,
         };
         *held = Some(store).filter(|_| is_usable);

@@ -5,7 +5,6 @@ use axum::response::Response;
 use serde::Serialize;
 
 use super::super::app::{Place, Shared, layout};
-use super::super::failure::Failure;
 use super::super::filters::Filters;
 use super::super::query::Query;
 use crate::plan::WorkPlan;
@@ -157,7 +156,7 @@ pub(in crate::serve) async fn list(State(app): Shared, RawQuery(query): RawQuery
             filters: &filters,
             can_edit: app.form_secret.is_some(),
         };
-        Ok::<_, Failure>(app.page("list.html", layout("riops: runs", Place::Runs), list)?)
+        app.page("list.html", layout("riops: runs", Place::Runs), list)
     };
     app.answer(answer.await)
 }

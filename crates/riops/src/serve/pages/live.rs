@@ -9,7 +9,7 @@ use super::super::app::{App, Place, Shared, layout, see_other};
 use super::super::failure::Failure;
 use super::super::query::Query;
 use crate::plan::Stop;
-use crate::record::{LiveRun, LiveStage, Point};
+use crate::record::{LivePhase, LiveRun, LiveStage, Point};
 use crate::report::{count, counts_transactions, duration_us, rate};
 
 /// The values of `live.html`.
@@ -25,6 +25,8 @@ struct Live {
     /// `transactions` or `rows`: what the main figure counts.
     figure: &'static str,
     rate: String,
+    /// Whether an interval of a loop of sessions has ended.
+    has_points: bool,
     tiles: Vec<Tile>,
     stages: Vec<Stage>,
     notices: Vec<String>,
@@ -87,6 +89,7 @@ fn view(run: &LiveRun) -> Live {
         phase: run.phase.text(),
         figure: if is_transactions { "transactions" } else { "rows" },
         rate: last.map_or_else(|| "–".to_owned(), per_second),
+        has_points: last.is_some(),
         tiles: tiles(last),
         stages: run.stages.iter().map(stage).collect(),
         notices: run.notices.iter().cloned().collect(),
@@ -104,7 +107,8 @@ fn setup(run: &LiveRun) -> String {
     let parts = [
         Some(format!("{} session{plural}", run.sessions)),
         run.rate_per_s.map(|per_s| format!("{} transactions/s requested", rate(per_s))),
-        Some(stop),
+        // The time of a statement that runs once has no limit.
+        Some(stop).filter(|_| run.phase != LivePhase::Step),
         Some(format!("from {}", run.host)),
         Some(run.started_at.strftime("%F %T UTC").to_string()),
     ];

@@ -8,7 +8,6 @@ use super::super::failure::Failure;
 use super::super::query::Query;
 use crate::record::Record;
 use crate::report::page::{Layout, Link, html_in, title};
-use crate::store::StoreError;
 
 /// The page of a stored run. A run in progress has its own page.
 pub(in crate::serve) async fn run(State(app): Shared, Path(id): Path<String>) -> Response {
@@ -21,8 +20,9 @@ pub(in crate::serve) async fn run(State(app): Shared, Path(id): Path<String>) ->
     });
     let page = page.await.and_then(|page| page.ok_or(Failure::NoRuns));
     match page {
-        Err(Failure::NoRuns | Failure::Store(StoreError::NotFound(_) | StoreError::Empty(_)))
-            if app.feed.current().await.iter().any(|run| run.id.to_string() == id) =>
+        Err(failure)
+            if failure.is_absence()
+                && app.feed.current().await.iter().any(|run| run.id.to_string() == id) =>
         {
             see_other(&format!("/live/{id}"))
         }

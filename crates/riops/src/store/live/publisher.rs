@@ -1,4 +1,4 @@
-//! Publishes a run from a thread of its own, so that neither a slow disk nor a slow database delays the run.
+//! Publishes a run from a separate thread, so that neither a slow disk nor a slow database delays the run.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
