@@ -1,12 +1,13 @@
 //! `riops report`: writes stored runs as an HTML page, their charts as images, or their summary as Markdown.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use riops::host::Interrupt;
 use riops::record::Record;
-use riops::report::{self, page};
+use riops::report::{self, comparison, page};
 use riops::store::Store;
 
 use crate::args::Report;
@@ -19,36 +20,37 @@ const RUNS_MAX: usize = 50;
 /// Writes the specified runs to files or to standard output.
 pub(crate) fn write(options: &Report, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let store = stored::open_existing(&options.store, interrupt, ui)?;
-    let records = select(&*store, &options.runs)?;
+    let selections = select(&*store, &options.runs)?;
+    let comparison = comparison::view_of(&selections);
+    let records: Vec<Record> = selections.into_iter().flat_map(|(_, runs)| runs).collect();
     if let Some(folder) = &options.png {
         write_charts(&records, folder, ui)?;
     }
     if options.markdown {
-        let text = report::markdown(&records, None);
+        let text = report::markdown(&records, comparison.as_ref());
         write_text(&text, options.file.as_deref().unwrap_or(Path::new("-")), ui)?;
     }
     if !options.markdown && (options.png.is_none() || options.file.is_some()) {
-        let text = report::html(&records, None)?;
+        let text = report::html(&records, comparison.as_ref())?;
         let default = PathBuf::from(format!("riops-{}.html", names(&records)));
         write_text(&text, options.file.as_deref().unwrap_or(&default), ui)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the runs in the order of the command line, each once.
-fn select(store: &dyn Store, runs: &[String]) -> Result<Vec<Record>> {
-    let mut records: Vec<Record> = Vec::new();
-    for text in runs {
-        for record in store.select(text)? {
-            if records.iter().all(|known| known.id != record.id) {
-                records.push(record);
-            }
-        }
+/// Returns the runs of each selection in the order of the command line, each run once.
+fn select(store: &dyn Store, texts: &[String]) -> Result<Vec<(String, Vec<Record>)>> {
+    let mut known = HashSet::new();
+    let mut selections = Vec::new();
+    for text in texts {
+        let mut runs = store.select(text)?;
+        runs.retain(|run| known.insert(run.id));
+        selections.push((text.clone(), runs));
     }
-    if records.len() > RUNS_MAX {
-        bail!("{} runs were selected, more than the {RUNS_MAX} of a report", records.len());
+    if known.len() > RUNS_MAX {
+        bail!("{} runs were selected, more than the {RUNS_MAX} of a report", known.len());
     }
-    Ok(records)
+    Ok(selections)
 }
 
 /// Writes each chart of each run to a PNG file in `folder`.

@@ -32,6 +32,7 @@ mod password;
 mod pgio;
 mod ping;
 mod point;
+mod portable;
 mod rerun;
 mod response;
 mod rights;
