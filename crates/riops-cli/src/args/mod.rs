@@ -255,9 +255,15 @@ pub(crate) struct OutputOptions {
 /// Which runs, and the file to write
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// Start or end of the id of each run, or `last`
+    /// Start or end of the id of each run, a label, a tag (`NAME` or `NAME=VALUE`), or `last`
     #[arg(default_value = "last", value_name = "RUN")]
     pub(crate) runs: Vec<String>,
+    /// Write a summary in GitHub's Markdown instead of the page, to standard output or --file
+    #[arg(long)]
+    pub(crate) markdown: bool,
+    /// Write each chart as a PNG file to this directory instead of the page [default: the current directory]
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = ".")]
+    pub(crate) png: Option<PathBuf>,
     /// Output file; - for standard output [default: riops-ID.html in the current directory]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,

@@ -64,7 +64,7 @@ fn summary(text: &mut String, view: &RunView, has_title: bool) {
     for group in environment.filter(|group| !group.title.is_empty()) {
         group.facts.iter().for_each(|fact| row(text, fact));
     }
-    let _ = writeln!(text, "| run | {} |", escaped(&view.setup));
+    let _ = writeln!(text, "| run | {} |", escaped(&view.identity));
 }
 
 fn row(text: &mut String, fact: &Fact) {

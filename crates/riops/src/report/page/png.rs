@@ -186,7 +186,17 @@ fn tick(value: f64, unit: Unit) -> String {
         Unit::Nines => percentile_text(value),
         Unit::MbS | Unit::Mb => value_text(value, Unit::Count),
         Unit::DurationUs if value == 0.0 => "0".to_owned(),
-        unit => value_text(value, unit),
+        unit => trimmed(&value_text(value, unit)),
+    }
+}
+
+/// A number with a unit, without zeros at the end of its decimals: `10 ms`.
+fn trimmed(text: &str) -> String {
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text.to_owned(),
     }
 }
 
