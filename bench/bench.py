@@ -21,6 +21,7 @@ Cases:
               and one run of both with skewed keys
   cbc         Complete Block Check of --size GB: the time of each step against the same statements in psql
               with \\timing, alternating; the device rates against iostat -x; the cost of the probes
+  store       riops runs list on a store of --runs runs: a SQLite file, and a PostgreSQL database
   all         all cases
 
 Requires the release binaries (cargo build --release --bins --examples), pgbench, sysbench, psql, iostat
@@ -47,6 +48,7 @@ import urllib.parse
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RIOPS = os.environ.get("RIOPS_BINARY", os.path.join(ROOT, "target", "release", "riops"))
+FILL_STORE = os.path.join(os.path.dirname(RIOPS), "examples", "fill_store")
 ROWS = 1_000_000
 # The session settings of riops, so that both tools run the same plan.
 PGOPTIONS = " ".join(
@@ -706,10 +708,30 @@ def load(server, report, arguments):
         report.line(name, *rates, target, False)
 
 
+def store(server, report, arguments):
+    """The time of lists of a large store. Their output goes to a pipe."""
+    record = os.path.join(ROOT, "crates", "riops", "tests", "records", "rows.json")
+    database = "riops_bench_store"
+    url = urllib.parse.urlsplit(server.socket)._replace(path=f"/{database}").geturl()
+    admin = ["psql", "-X", "-q", "-d", server.socket, "-c"]
+    call(*admin, f"drop database if exists {database}")
+    call(*admin, f"create database {database}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, place in [("SQLite", os.path.join(folder, "runs.sqlite")), ("PostgreSQL", url)]:
+            _, _, wall = timed([FILL_STORE, place, record, str(arguments.runs)])
+            print(f"{name}: storing a run took {1e3 * wall / arguments.runs:.1f} ms", flush=True)
+            for words in ["", "--sort rows_per_s", "--tag disk=nvme --label release-7", "--stages", f"--limit {arguments.runs}"]:
+                command = [RIOPS, "runs", "list", "--store", place, *words.split()]
+                walls = [timed(command)[2] for _ in range(arguments.rounds)]
+                report.below(f"{name}, {arguments.runs} runs: runs list {words}", statistics.median(walls), 0.3)
+    call(*admin, f"drop database {database}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("case", nargs="+", choices=["socket", "tcp", "batch1000", "load", "overhead", "stall", "many", "loops", "ybio", "bulk", "point", "oltp", "cbc", "all"])
+    parser.add_argument("case", nargs="+", choices=["socket", "tcp", "batch1000", "load", "overhead", "stall", "many", "loops", "ybio", "bulk", "point", "oltp", "cbc", "store", "all"])
     parser.add_argument("--size", default="1", help="size for cbc, in GB")
+    parser.add_argument("--runs", type=int, default=10_000, help="stored runs for store")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=10)
     arguments = parser.parse_args()
@@ -724,7 +746,7 @@ def main():
             batch1000(server, report, arguments)
         if wanted & {"load", "all"}:
             load(server, report, arguments)
-        for name, case in [("overhead", overhead), ("stall", stall), ("many", many), ("loops", loops), ("ybio", ybio), ("bulk", bulk), ("point", point), ("oltp", oltp), ("cbc", cbc)]:
+        for name, case in [("overhead", overhead), ("stall", stall), ("many", many), ("loops", loops), ("ybio", ybio), ("bulk", bulk), ("point", point), ("oltp", oltp), ("cbc", cbc), ("store", store)]:
             if wanted & {name, "all"}:
                 case(server, report, arguments)
     sys.exit(0 if report.met else 1)

@@ -4,13 +4,16 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
+use riops::import::ImportError;
 use riops::plan::PlanError;
 use riops::report::FormError;
+use riops::report::comparison::ComparisonError;
 use riops::run::{ErrorKind, RunError};
 use riops::serve::ServeError;
 use riops::server::ConnectionError;
 use riops::server::conninfo::ConnInfoError;
 use riops::server::embedded::EmbeddedError;
+use riops::store::StoreError;
 
 use crate::hints::Given;
 
@@ -135,6 +138,11 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         });
     }
     let interrupted = matches!(cause.downcast_ref(), Some(ConnectionError::Interrupted))
+        || matches!(
+            cause.downcast_ref(),
+            Some(StoreError::Postgresql { source, .. })
+                if matches!(**source, ConnectionError::Interrupted)
+        )
         || match cause.downcast_ref() {
             Some(EmbeddedError::Interrupted) => true,
             Some(EmbeddedError::Connection(inner)) => {
@@ -143,8 +151,17 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
             _ => false,
         };
     let usage = cause.is::<UsageError>()
+        || matches!(
+            cause.downcast_ref(),
+            Some(
+                ImportError::UnknownFormat(_)
+                    | ImportError::SeveralRuns(_)
+                    | ImportError::StartIsKnown
+            )
+        )
         || cause.is::<PlanError>()
         || cause.is::<ConnInfoError>()
+        || cause.is::<ComparisonError>()
         || matches!(
             cause.downcast_ref(),
             Some(FormError::Unknown(_) | FormError::Unsupported { .. })

@@ -27,12 +27,16 @@ pub(crate) fn given(arguments: &Arguments) -> Given {
         }
         Command::Cleanup { workload } => (Some(workload.named().1), None),
         Command::Runs { action } => match action {
+            Runs::History(options) => (None, Some(&options.store)),
+            Runs::Export(options) => (None, Some(&options.store)),
+            Runs::Import(options) => (None, Some(&options.store)),
             Runs::List(options) => (None, Some(&options.store)),
             Runs::Tag(options) => (None, Some(&options.store)),
             Runs::Rm(options) => (None, Some(&options.store)),
             Runs::Show { store, .. } => (None, Some(store)),
             Runs::Rerun { again, .. } => (Some(&again.target), Some(&again.keep.store)),
         },
+        Command::Compare(options) => (None, Some(&options.store)),
         Command::Report(options) => (None, Some(&options.store)),
         Command::Serve(options) => (None, Some(&options.store)),
         Command::Doctor(options) => (Some(&options.target), Some(&options.store)),

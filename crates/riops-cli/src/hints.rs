@@ -39,7 +39,7 @@ impl Given {
             (Some("riops"), Some("prepare" | "cleanup")) => [&self.server, ""],
             (Some("riops"), Some("run" | "verify" | "doctor")) => [&self.server, &self.store],
             (Some("riops"), Some("server")) => [&self.embedded, ""],
-            (Some("riops"), Some("runs" | "report" | "serve")) => ["", &self.store],
+            (Some("riops"), Some("runs" | "report" | "compare" | "serve")) => ["", &self.store],
             _ => [""; 2],
         }
     }

@@ -2,13 +2,16 @@
 //! measure anything.
 
 mod args;
+mod bar_terminal;
 mod commands;
 mod failure;
+mod file;
 mod given;
 #[cfg(test)]
 mod help_tests;
 mod hints;
 mod live;
+mod measure;
 mod options;
 mod password;
 mod scan;
@@ -16,12 +19,14 @@ mod screen;
 mod settings;
 mod short_help;
 mod stored;
+mod stored_runs;
 mod sysbench_env;
 mod target;
 mod tee;
 mod terminal;
 mod title;
 mod ui;
+mod unstored;
 
 use std::process::ExitCode;
 

@@ -1,8 +1,11 @@
 //! Selects the server: `--database`, else the `PG*` environment variables, else the embedded server.
 
+use std::path::Path;
+
 use anyhow::Result;
 use riops::dataset::{Access, missing_grants};
 use riops::host::Interrupt;
+use riops::record::Record;
 use riops::run::RunError;
 use riops::server::embedded::{Embedded, Options};
 use riops::server::{ConnInfo, Connection, ConnectionError, Server};
@@ -50,6 +53,25 @@ impl Target {
         ui.notice(&format!("target: {}", self.conninfo));
         for warning in &self.conninfo.warnings {
             ui.notice(&format!("warning: {warning}"));
+        }
+    }
+
+    /// Prints a notice if a stored run, which is about to be repeated, used another server or database.
+    pub(crate) fn announce_another_server(&self, before: &Record, ui: Ui) {
+        let (address, database) = (self.conninfo.address(), &self.conninfo.database);
+        let stored = &before.target;
+        // The port of an embedded server, and with it the name of its socket, may change at each start.
+        let is_same_server = if stored.embedded && self.embedded.is_some() {
+            Path::new(&address).parent() == Path::new(&stored.address).parent()
+        } else {
+            address == stored.address
+        };
+        if !is_same_server || *database != stored.database {
+            ui.notice(&format!(
+                "warning: the stored run used database {} on {}, this run uses database {database} on {address}; \
+                 select the server with --database",
+                stored.database, stored.address
+            ));
         }
     }
 

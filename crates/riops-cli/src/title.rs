@@ -9,8 +9,11 @@ use riops::store::StoreLocation;
 
 use crate::scan::CommandLine;
 
-/// The options that may contain a secret, their environment variables, and whether a value may contain one.
-const OPTIONS: [(&str, &str, fn(&str) -> bool); 4] = [
+/// Whether a value may contain a secret.
+type MayContainSecret = fn(&str) -> bool;
+
+/// The options that may contain a secret, and their environment variables.
+const OPTIONS: [(&str, &str, MayContainSecret); 4] = [
     ("database", "RIOPS_DATABASE", database_may_contain_password),
     ("store", "RIOPS_STORE", store_may_contain_password),
     ("token", "RIOPS_TOKEN", |_| true),

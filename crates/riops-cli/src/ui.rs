@@ -15,6 +15,7 @@ use riops::report;
 use riops::units::Span;
 use terminal_size::{Width, terminal_size_of};
 
+use crate::bar_terminal::{BarTerminal, ECHO_COLUMNS};
 use crate::hints::Given;
 
 /// How often progress is printed if there is no terminal.
@@ -145,8 +146,11 @@ impl Ui {
     }
 
     fn bar(self, length: u64) -> Bar {
-        let target =
-            if self.terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let target = if self.terminal {
+            ProgressDrawTarget::term_like(Box::new(BarTerminal::stderr()))
+        } else {
+            ProgressDrawTarget::hidden()
+        };
         let bar = ProgressBar::with_draw_target(Some(length), target);
         let columns = if message_columns() < WIDE_COLUMNS { NARROW_BAR } else { WIDE_BAR };
         bar.set_style(bar_style(&format!("[{{bar:{columns}}}] {{msg}}")));
@@ -172,9 +176,9 @@ struct Bar {
 }
 
 impl Bar {
-    /// Columns for the message, without the gap and the last column.
+    /// Columns for the message, without the gap, the last column and those of [`BarTerminal`].
     fn message_columns(&self) -> usize {
-        message_columns().saturating_sub(self.columns + 4)
+        message_columns().saturating_sub(self.columns + 4 + ECHO_COLUMNS)
     }
 
     fn show(&self, position: u64, message: String) {

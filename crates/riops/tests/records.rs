@@ -12,6 +12,9 @@ use riops::host::Interrupt;
 use riops::plan::Plan;
 use riops::record::Record;
 use riops::report;
+use riops::report::comparison::{self, Group};
+use riops::report::export::{CsvRows, ExportFormat, export};
+use riops::stats;
 use riops::store::{self, StoreLocation};
 use serde_json::Value;
 
@@ -71,7 +74,11 @@ fn a_stored_record_keeps_every_field_when_read_and_written() {
 fn a_stored_record_prints_its_rates() {
     for (file, record) in parsed() {
         let text = report::run_text(&record, "somewhere", usize::MAX);
-        assert!(text.contains(&format!("riops run {}", record.workload)), "{file}: {text}");
+        let title = match &record.imported {
+            Some(_) => "imported from ".to_owned(),
+            None => format!("riops run {}", record.workload),
+        };
+        assert!(text.contains(&title), "{file}: {text}");
         assert!(text.contains(&record.target.server_version), "{file}: {text}");
         let loops = record.stages.iter().filter(|stage| stage.kind != "statement");
         for stage in loops.filter(|stage| stage.rows > 0) {
@@ -107,8 +114,52 @@ fn a_stored_record_survives_the_run_store_unchanged() {
 fn the_plan_of_a_stored_record_can_be_repeated() {
     for (file, record) in parsed() {
         let plan = record.repeated_plan();
-        assert_eq!(plan.validate(), Ok(()), "{file}");
+        assert_eq!(plan.validate().is_ok(), record.imported.is_none(), "{file}");
         let json = serde_json::to_string(&plan).unwrap();
         assert_eq!(Plan::from_json(&json), Ok(plan), "{file}");
+    }
+}
+
+#[test]
+fn stored_records_can_be_compared() {
+    for (file, record) in parsed() {
+        let mut other = record.clone();
+        other.id = uuid::Uuid::from_u128(record.id.as_u128() ^ 1);
+        other.target.settings.insert("jit".to_owned(), "changed".to_owned());
+        let (a, b) = ([record], [other]);
+        let group = |name, records| Group { name, records };
+        let settings = stats::Settings::default();
+        let found = comparison::compare(group("a", &a[..]), group("b", &b[..]), &settings)
+            .unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert_eq!(found.changes.len(), 1, "{file}: {:?}", found.changes);
+        assert!(found.figures().count() > 0, "{file}");
+        let text = comparison::text(&found, usize::MAX);
+        assert!(text.contains("setting: jit") && text.contains("+0.0%"), "{file}: {text}");
+    }
+}
+
+#[test]
+fn a_stored_record_exports_in_every_format() {
+    for (file, record) in parsed() {
+        let id = record.id.to_string();
+        let loops = record.stages.iter().map(|stage| &stage.session_loop);
+        let points: usize = loops.clone().map(|each| each.series.len()).sum();
+        let one = std::slice::from_ref(&record);
+        let json = export(one, ExportFormat::Json).unwrap();
+        assert_eq!(serde_json::from_str::<Record>(&json).unwrap(), record, "{file}");
+        let rows = |rows| {
+            let text = export(one, ExportFormat::Csv(rows)).unwrap();
+            let mut reader = csv::Reader::from_reader(text.as_bytes());
+            let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
+            assert!(rows.iter().all(|row| row.get(0) == Some(&id)), "{file}: {text}");
+            rows.len()
+        };
+        assert_eq!(rows(CsvRows::Stages), record.stages.len(), "{file}");
+        assert_eq!(rows(CsvRows::Series), points, "{file}");
+        let has_latencies = loops.clone().any(|each| each.histogram.is_some());
+        assert_eq!(rows(CsvRows::Latencies) > 0, has_latencies, "{file}");
+        let metrics = export(one, ExportFormat::OpenMetrics).unwrap();
+        assert!(metrics.ends_with("# EOF\n"), "{file}");
+        assert_eq!(metrics.contains("riops_transactions_total"), points > 0, "{file}");
     }
 }

@@ -1,12 +1,14 @@
 //! The command line as typed. Options that are not given stay `None`, because the plan owns the defaults.
 
 mod cbc;
+mod compare;
 mod live;
 mod load;
 mod oltp;
 mod parsers;
 mod ping;
 mod point;
+mod portable;
 mod rows;
 pub(crate) mod run;
 mod runs;
@@ -22,8 +24,10 @@ use riops::units::{Size, Span};
 
 use crate::failure::ErrorForm;
 
+pub(crate) use compare::{Compare, ComparisonOutput, FailOn, History, HistoryFigure};
 pub(crate) use live::LiveOptions;
 pub(crate) use load::GenerateCsv;
+pub(crate) use portable::{Export, Import};
 pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload};
 pub(crate) use runs::{FilterOptions, ListOptions, ListOutput, RemoveOptions, TagOptions};
 pub(crate) use serve::Serve;
@@ -56,7 +60,7 @@ pub(crate) const TYPED_ONLY: [&str; 2] = ["Filter", "Change"];
 
 /// Returns the command line of riops. Derived, except for the output forms: each workload lists its own.
 pub(crate) fn command() -> clap::Command {
-    WorkPlan::names().into_iter().fold(Arguments::command(), |command, workload| {
+    WorkPlan::executable_names().into_iter().fold(Arguments::command(), |command, workload| {
         command.mut_subcommand("run", |run| {
             run.mut_subcommand(workload.clone(), |inner| {
                 inner.mut_arg("output", |output| run::output_of(&workload, output))
@@ -105,11 +109,13 @@ pub(crate) enum Command {
         #[command(subcommand)]
         what: Generate,
     },
-    /// List, show, tag, remove or rerun stored runs
+    /// List, show, tag, remove, rerun, export or import runs
     Runs {
         #[command(subcommand)]
         action: Runs,
     },
+    /// Compare two groups of runs: what changed, and by how much the results differ
+    Compare(Compare),
     /// Write an HTML page with the results and time series of stored runs
     Report(Report),
     /// Show stored runs and runs in progress in a browser
@@ -255,9 +261,15 @@ pub(crate) struct OutputOptions {
 /// Which runs, and the file to write
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// Start or end of the id of each run, or `last`
+    /// Start or end of the id of each run, a label, a tag (`NAME` or `NAME=VALUE`), or `last`
     #[arg(default_value = "last", value_name = "RUN")]
     pub(crate) runs: Vec<String>,
+    /// Write a summary in GitHub's Markdown instead of the page, to standard output or --file
+    #[arg(long)]
+    pub(crate) markdown: bool,
+    /// Write each chart as a PNG file to this directory instead of the page [default: the current directory]
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = ".")]
+    pub(crate) png: Option<PathBuf>,
     /// Output file; - for standard output [default: riops-ID.html in the current directory]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
@@ -322,6 +334,8 @@ pub(crate) enum Runs {
         #[command(flatten)]
         graph_options: GraphOptions,
     },
+    /// Show a figure over the stored runs, and where it changed
+    History(History),
     /// Set or remove tags and the label of a stored run
     Tag(TagOptions),
     /// Remove stored runs
@@ -337,6 +351,10 @@ pub(crate) enum Runs {
         #[command(flatten)]
         again: Box<PlanOptions>,
     },
+    /// Write stored runs as JSON, CSV or OpenMetrics
+    Export(Box<Export>),
+    /// Store runs that were exported elsewhere, and results of pgbench, sysbench and ybio
+    Import(Box<Import>),
 }
 
 #[derive(Debug, Subcommand)]

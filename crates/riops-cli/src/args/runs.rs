@@ -43,8 +43,7 @@ pub(crate) struct ListOptions {
     /// Print a line for each stage, with its own figures
     #[arg(long)]
     pub(crate) stages: bool,
-    /// Column of the JSON output to sort by, :asc for small values first [default: started_at:desc]
-    #[arg(long, value_name = "COLUMN[:asc|desc]", value_parser = Sort::parse)]
+    #[arg(long, help = "Column of the JSON output to sort by, :asc for small values first [default: started_at:desc]", value_name = "COLUMN[:asc|desc]", value_parser = Sort::parse)]
     pub(crate) sort: Option<Sort>,
     /// Maximum number of runs
     #[arg(long, default_value = "20", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

@@ -11,7 +11,7 @@ use riops::store::{RunFilter, RunSummary, Sort, Store};
 use crate::args::{RemoveOptions, TagOptions};
 use crate::failure::UsageError;
 use crate::stored;
-use crate::terminal::confirm;
+use crate::terminal::{can_ask, confirm};
 use crate::ui::Ui;
 
 /// Sets and removes tags and the label of a run, and prints what it has then.
@@ -69,10 +69,11 @@ pub(super) fn remove(options: &RemoveOptions, interrupt: &Interrupt, ui: Ui) -> 
         count => format!("{count} runs"),
     };
     if !options.yes {
-        let lines = run_lines(&runs, None, Sort::default());
-        ui.error(&format!("about to remove {number} from {}", store.location()));
-        crate::ui::print(&runs_table(&lines, crate::ui::output_columns()))?;
-        match confirm(&format!("Remove {number}?"), interrupt)? {
+        if can_ask() {
+            let lines = run_lines(&runs, None, Sort::default());
+            crate::ui::print(&runs_table(&lines, crate::ui::output_columns()))?;
+        }
+        match confirm(&format!("Remove {number} from {}?", store.location()), interrupt)? {
             Some(true) => {}
             Some(false) => {
                 ui.notice("nothing removed");

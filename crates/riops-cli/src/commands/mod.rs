@@ -1,18 +1,22 @@
 //! The subcommands, one module each.
 
 mod cleanup;
+mod compare;
 mod doctor;
 mod editing;
+mod export;
 mod generate;
 mod graph;
+mod history;
+mod import;
 mod listing;
 mod prepare;
+mod repeat;
 mod report;
 mod run;
 mod runs;
 mod serve;
 mod server;
-mod unstored;
 mod verify;
 
 use std::process::ExitCode;
@@ -48,6 +52,7 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
             generate::csv(&options, &interrupt, ui)
         }
         Command::Runs { action } => runs::run(&action, &interrupt, ui),
+        Command::Compare(options) => compare::run(&options, &interrupt, ui),
         Command::Report(options) => report::write(&options, &interrupt, ui),
         Command::Serve(options) => serve::serve(&options, &interrupt, ui),
         Command::Doctor(options) => doctor::doctor(&options, &interrupt, ui),

@@ -1,37 +1,95 @@
-//! `riops report`: writes stored runs as an HTML page.
+//! `riops report`: writes stored runs as an HTML page, their charts as images, or their summary as Markdown.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use riops::host::Interrupt;
 use riops::record::Record;
-use riops::report;
+use riops::report::{self, comparison, page};
+use riops::store::Store;
 
 use crate::args::Report;
 use crate::stored;
 use crate::ui::Ui;
 
-/// Writes the page of the specified runs to a file or to standard output.
+/// Maximum number of runs in a page: more belong into a table or a history.
+const RUNS_MAX: usize = 50;
+
+/// Writes the specified runs to files or to standard output.
 pub(crate) fn write(options: &Report, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let store = stored::open_existing(&options.store, interrupt, ui)?;
-    let records: Vec<Record> =
-        options.runs.iter().map(|run| store.find(run)).collect::<Result<_, _>>()?;
-    let page = report::html(&records, None)?;
-    let file = options.file.clone().unwrap_or_else(|| default_file(&records));
-    if file == Path::new("-") {
-        crate::ui::print(&page)?;
-    } else {
-        std::fs::write(&file, page).with_context(|| format!("cannot write {}", file.display()))?;
-        ui.notice(&format!("wrote {}", file.display()));
+    let selections = select(&*store, &options.runs)?;
+    let comparison = comparison::view_of(&selections);
+    let records: Vec<Record> = selections.into_iter().flat_map(|(_, runs)| runs).collect();
+    if let Some(folder) = &options.png {
+        write_charts(&records, folder, ui)?;
+    }
+    if options.markdown {
+        let text = report::markdown(&records, comparison.as_ref());
+        write_text(&text, options.file.as_deref().unwrap_or(Path::new("-")), ui)?;
+    }
+    if !options.markdown && (options.png.is_none() || options.file.is_some()) {
+        let text = report::html(&records, comparison.as_ref())?;
+        let default = PathBuf::from(format!("riops-{}.html", names(&records)));
+        write_text(&text, options.file.as_deref().unwrap_or(&default), ui)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns a file name with the last 8 characters of the first run's id, as shown by `runs list`.
-fn default_file(records: &[Record]) -> PathBuf {
-    let id = records.first().map(|record| record.id.to_string()).unwrap_or_default();
-    let short = id.get(id.len().saturating_sub(8)..).unwrap_or(&id);
+/// Returns the runs of each selection in the order of the command line, each run once.
+fn select(store: &dyn Store, texts: &[String]) -> Result<Vec<(String, Vec<Record>)>> {
+    let mut known = HashSet::new();
+    let mut selections = Vec::new();
+    for text in texts {
+        let mut runs = store.select(text)?;
+        runs.retain(|run| known.insert(run.id));
+        selections.push((text.clone(), runs));
+    }
+    if known.len() > RUNS_MAX {
+        bail!("{} runs were selected, more than the {RUNS_MAX} of a report", known.len());
+    }
+    Ok(selections)
+}
+
+/// Writes each chart of each run to a PNG file in `folder`.
+fn write_charts(records: &[Record], folder: &Path, ui: Ui) -> Result<()> {
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot create {}", folder.display()))?;
+    for record in records {
+        let label = record.label.as_deref().unwrap_or(&record.workload);
+        for chart in page::charts(record) {
+            let name = chart.id.trim_start_matches("run-1-");
+            let file = folder.join(format!("riops-{}-{name}.png", short_id(record)));
+            let image = page::chart_png(&chart, &format!("{} · {label}", short_id(record)))?;
+            std::fs::write(&file, image)
+                .with_context(|| format!("cannot write {}", file.display()))?;
+            ui.notice(&format!("wrote {}", file.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Writes a text to a file, or to standard output for `-`.
+fn write_text(text: &str, file: &Path, ui: Ui) -> Result<()> {
+    if file == Path::new("-") {
+        return crate::ui::print(text);
+    }
+    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    ui.notice(&format!("wrote {}", file.display()));
+    Ok(())
+}
+
+/// Returns the name of a file with these runs.
+fn names(records: &[Record]) -> String {
+    let short = records.first().map(short_id).unwrap_or_default();
     let more = if records.len() > 1 { "-and-more" } else { "" };
-    PathBuf::from(format!("riops-{short}{more}.html"))
+    format!("{short}{more}")
+}
+
+/// Returns the last 8 characters of the id of a run, as shown by `runs list`.
+fn short_id(record: &Record) -> String {
+    let id = record.id.to_string();
+    id.get(id.len().saturating_sub(8)..).unwrap_or(&id).to_owned()
 }

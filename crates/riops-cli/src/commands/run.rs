@@ -1,29 +1,23 @@
 //! `riops run`: executes a plan from options or a file, and stores and prints the record.
 
-use std::cell::OnceCell;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
-use riops::dataset::{Access, Needs};
+use anyhow::Result;
 use riops::host::Interrupt;
 use riops::plan::{Plan, PreparePolicy};
-use riops::record::{DiskLimit, Record, Status};
-use riops::report::{self, Extras, Form};
-use riops::run::{self, History, NoHistory};
-use riops::store::live::sink_of;
-use riops::store::{self, Store, StoreLocation};
+use riops::record::Record;
+use riops::{report, run};
 
 use super::graph::Graph;
-use super::unstored;
+use super::repeat::Repeats;
 use crate::args::run::{GraphOptions, ResultOptions};
 use crate::args::{self, PlanOptions, TargetOptions};
-use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID, UsageError};
-use crate::live::{Live, OpenFeed};
-use crate::screen::Screen;
-use crate::stored;
+use crate::failure::UsageError;
+use crate::live::Live;
+use crate::measure::{Runner, as_in_form, exit_code};
+use crate::stored_runs::StoredRuns;
 use crate::target::Target;
-use crate::tee::Tee;
 use crate::ui::Ui;
 
 /// Runs the plan of the options or of `--plan`.
@@ -37,12 +31,13 @@ pub(crate) fn run(command: &args::Run, interrupt: &Interrupt, ui: Ui) -> Result<
                 keep: options.result_options(),
                 graph_options,
                 target: options.target(),
+                before: None,
             };
             perform(&options.plan()?, &command_options, (interrupt, ui)).map(|(code, _)| code)
         }
         (None, Some(file)) => {
             let plan = read_plan(file)?;
-            run_existing_plan(plan, &command.again, (interrupt, ui)).map(|(code, _)| code)
+            run_existing_plan(plan, &command.again, None, (interrupt, ui)).map(|(code, _)| code)
         }
         (None, None) => {
             let text =
@@ -52,10 +47,11 @@ pub(crate) fn run(command: &args::Run, interrupt: &Interrupt, ui: Ui) -> Result<
     }
 }
 
-/// Runs the plan of a file or of a stored run.
+/// Runs the plan of a file, or that of the stored run `before`.
 pub(crate) fn run_existing_plan(
     mut plan: Plan,
     options: &PlanOptions,
+    before: Option<&Record>,
     environment: (&Interrupt, Ui),
 ) -> Result<(ExitCode, Option<Record>)> {
     let PlanOptions { prepare, keep, graph_options, target } = options;
@@ -63,7 +59,7 @@ pub(crate) fn run_existing_plan(
     if prepare.policy() == PreparePolicy::IfMissing {
         plan.prepare = PreparePolicy::IfMissing;
     }
-    perform(&plan, &CommandOptions { keep, graph_options, target }, environment)
+    perform(&plan, &CommandOptions { keep, graph_options, target, before }, environment)
 }
 
 /// Reads a plan from a file.
@@ -79,49 +75,51 @@ struct CommandOptions<'a> {
     keep: &'a ResultOptions,
     graph_options: &'a GraphOptions,
     target: &'a TargetOptions,
+    /// The stored run that is repeated.
+    before: Option<&'a Record>,
 }
 
-/// Opens the store and the server, runs the plan, and stores and prints the record.
+/// Opens the store and the server, runs the plan, and stores and prints the record: once, or with `--repeat`
+/// several times.
 fn perform(
     plan: &Plan,
     command_options: &CommandOptions<'_>,
     (interrupt, ui): (&Interrupt, Ui),
 ) -> Result<(ExitCode, Option<Record>)> {
-    let CommandOptions { keep, graph_options, target } = command_options;
+    let CommandOptions { keep, graph_options, target: target_options, before } = command_options;
     plan.validate()?;
     if keep.dump_plan {
         crate::ui::print(&(serde_json::to_string_pretty(plan)? + "\n"))?;
         return Ok((ExitCode::SUCCESS, None));
     }
     let form = report::form(&keep.output.output, plan)?;
+    let repeats = Repeats::of(&keep.repeat, graph_options)?;
     // Opened before the run, so that a file that cannot be written fails before the measurement.
     let graph = Graph::open(graph_options)?;
     let runs = StoredRuns::open(keep, (interrupt, ui))?;
-    let mut live = Live::open(&keep.live, runs.feed(), ui)?;
+    let live = Live::open(&keep.live, runs.feed(), ui)?;
     // Checked before any server is started: the limit on open files may be too low for the plan.
     run::allow_sessions(plan.sessions, plan.workers)?;
-    let target = Target::open(target, interrupt, ui)?;
+    let target = Target::open(target_options, interrupt, ui)?;
     target.announce(ui);
-    let (mut stored, mut printed) = (Ok(()), Ok(()));
-    let mut publish = |record: &Record| {
-        let (text, result) = runs.save(record);
-        stored = result;
-        let options = (Some(ui.given().server.as_str()), ui.given().store.as_str());
-        printed = print(record, &text, form, (graph_options, options));
-    };
+    if let Some(before) = before.filter(|_| target_options.database.is_none()) {
+        target.announce_another_server(before, ui);
+    }
     let screen_ui = if keep.live.interval_json { ui.without_intervals() } else { ui };
-    let mut screen = Screen::new(screen_ui, &runs, &mut publish);
-    let mut observer = Tee(&mut screen, &mut live);
-    let record = run::run(plan, &target.server(), interrupt, &mut observer).map_err(|error| {
-        live.failed(&error);
-        target.with_grants(error, access(plan))
-    })?;
-    drop(live);
+    let (runs, target_ref) = (&runs, &target);
+    let mut runner =
+        Runner { form, graph_options, runs, target: target_ref, live, screen_ui, interrupt, ui };
+    if let Some(repeats) = repeats {
+        let result = repeats.run(plan, &mut runner);
+        target.close()?;
+        return result;
+    }
+    let (record, published) = runner.measure(plan, &as_in_form)?;
+    drop(runner);
     let drawn = graph.map_or(Ok(()), |graph| graph.draw(&record, ui));
     target.close()?;
-    printed?;
-    stored.context("cannot store the run")?;
-    let code = exit_code(&record);
+    published?;
+    let code = ExitCode::from(exit_code(&record));
     match drawn {
         Err(error) if code == ExitCode::SUCCESS => Err(error),
         drawn => {
@@ -131,121 +129,5 @@ fn perform(
             }
             Ok((code, Some(record)))
         }
-    }
-}
-
-/// The access of a run to its dataset.
-fn access(plan: &Plan) -> Access<'_> {
-    let spec = plan.work.spec();
-    let creates = spec.replaces_its_table() || plan.prepare == PreparePolicy::IfMissing;
-    Access {
-        dataset: spec.dataset().unwrap_or_else(|| spec.name()),
-        needs: match (creates, spec.writes()) {
-            (true, _) => Needs::Create,
-            (false, true) => Needs::Write,
-            (false, false) => Needs::Read,
-        },
-        schema: plan.dataset.get("schema").and_then(|schema| schema.as_str()),
-    }
-}
-
-/// The store of a run, which also provides the history of earlier runs.
-struct StoredRuns<'a> {
-    /// Store that the run is saved to; `None` with `--no-store`.
-    store: Option<Box<dyn Store>>,
-    /// Where that store is.
-    location: Option<StoreLocation>,
-    /// Store for the history with `--no-store`, if it exists; opened on first use.
-    history_only: OnceCell<Option<Box<dyn Store>>>,
-    options: &'a ResultOptions,
-    environment: (&'a Interrupt, Ui),
-}
-
-impl<'a> StoredRuns<'a> {
-    fn open(options: &'a ResultOptions, environment: (&'a Interrupt, Ui)) -> Result<Self> {
-        let (interrupt, ui) = environment;
-        let (mut store, mut location) = (None, None);
-        if !options.no_store {
-            let found = location.insert(stored::location(&options.store, interrupt, ui)?);
-            store.insert(store::open(found, interrupt)?).require_writable()?;
-        }
-        Ok(Self { store, location, history_only: OnceCell::new(), options, environment })
-    }
-
-    /// Where the run is published while it is in progress; `None` if it is not stored.
-    fn feed(&self) -> Option<OpenFeed> {
-        let location = self.location.clone()?;
-        Some(Box::new(move || sink_of(&location)))
-    }
-
-    /// Saves the record. Returns a text for the output, the location or the error, and the result.
-    fn save(&self, record: &Record) -> (String, Result<()>) {
-        let Some(store) = &self.store else {
-            return ("no (--no-store)".to_owned(), Ok(()));
-        };
-        match store.save(record) {
-            Ok(()) => (format!("{} in {}", record.id, store.location()), Ok(())),
-            // A failed save must not prevent the result from being printed.
-            Err(error) => {
-                let error = unstored::keep(record, &error);
-                let (_, ui) = self.environment;
-                (ui.given().complete(&format!("NO: {error}")), Err(error))
-            }
-        }
-    }
-
-    fn history(&self) -> &dyn History {
-        let (interrupt, ui) = self.environment;
-        let existing =
-            || stored::open_if_present(&self.options.store, interrupt, ui).ok().flatten();
-        match self.store.as_ref().or_else(|| self.history_only.get_or_init(existing).as_ref()) {
-            Some(store) => store,
-            None => &NoHistory,
-        }
-    }
-}
-
-impl History for StoredRuns<'_> {
-    fn record(&self, id: &str) -> Option<Record> {
-        self.history().record(id)
-    }
-
-    fn disk_limit(&self, host: &str, device: &str, identity: Option<&str>) -> Option<DiskLimit> {
-        self.history().disk_limit(host, device, identity)
-    }
-}
-
-/// Prints a record in a form, with the options for its server, if known, and store in the commands to try. If the form has no verdict, prints the reasons for an invalid run and the
-/// breached thresholds to standard error.
-pub(crate) fn print(
-    record: &Record,
-    stored: &str,
-    form: &dyn Form,
-    (graph_options, (server, store)): (&GraphOptions, (Option<&str>, &str)),
-) -> Result<()> {
-    let extras = Extras::new(stored, crate::ui::output_columns())
-        .with_histogram(graph_options.histogram())
-        .with_options(server, store);
-    crate::ui::print(&form.print(record, &extras)?)?;
-    if !form.has_verdict() {
-        for reason in &record.verdict.reasons {
-            crate::ui::error(&format!("NOT VALID: {reason}"));
-        }
-        for found in record.thresholds.iter().filter(|found| !found.held) {
-            crate::ui::error(&format!("threshold breached: {}", found.threshold));
-        }
-    }
-    Ok(())
-}
-
-fn exit_code(record: &Record) -> ExitCode {
-    match record.status {
-        Status::Interrupted => ExitCode::from(INTERRUPTED),
-        Status::Failed => ExitCode::from(FAILED),
-        Status::Done if !record.verdict.valid => ExitCode::from(NOT_VALID),
-        Status::Done if record.thresholds.iter().any(|threshold| !threshold.held) => {
-            ExitCode::from(BREACHED)
-        }
-        Status::Done => ExitCode::SUCCESS,
     }
 }

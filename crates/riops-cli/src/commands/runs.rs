@@ -7,9 +7,10 @@ use riops::host::Interrupt;
 use riops::report;
 
 use super::graph::draw_stored;
-use super::run::{print, run_existing_plan};
-use super::{editing, listing};
+use super::run::run_existing_plan;
+use super::{editing, export, import, listing};
 use crate::args::Runs;
+use crate::measure::print;
 use crate::stored;
 use crate::ui::Ui;
 
@@ -25,19 +26,23 @@ pub(crate) fn run(action: &Runs, interrupt: &Interrupt, ui: Ui) -> Result<ExitCo
             let stored = format!("{} in {}", record.id, store.location());
             let form = report::form(&output.output, &record.plan)?;
             // The options that selected the server are not stored.
-            print(&record, &stored, form, (graph_options, (None, ui.given().store.as_str())))?;
+            let options = (None, Some(ui.given().store.as_str()));
+            print(&record, &stored, form, (graph_options, options))?;
             draw_stored(&record, graph_options, ui)?;
         }
+        Runs::History(options) => return super::history::run(options, interrupt, ui),
         Runs::Rerun { run, seed, again } => {
             let stored = stored::open_existing(&again.keep.store, interrupt, ui)?.find(run)?;
             let mut plan = stored.repeated_plan();
             plan.seed = seed.unwrap_or(plan.seed);
-            let (code, record) = run_existing_plan(plan, again, (interrupt, ui))?;
+            let (code, record) = run_existing_plan(plan, again, Some(&stored), (interrupt, ui))?;
             for difference in record.iter().flat_map(|now| report::differences(&stored, now)) {
                 ui.notice(&difference);
             }
             return Ok(code);
         }
+        Runs::Export(options) => return export::run(options, interrupt, ui),
+        Runs::Import(options) => return import::run(options, interrupt, ui),
     }
     Ok(ExitCode::SUCCESS)
 }

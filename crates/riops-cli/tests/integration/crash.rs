@@ -147,6 +147,22 @@ fn recovers_if_the_server_is_killed_during_a_run() {
 }
 
 #[test]
+fn a_run_that_ends_without_its_server_is_invalid_and_has_no_bottleneck() {
+    let home = folder("kill-server-until-the-end");
+    CommandOutput::of(&mut on(&home, &format!("{SMALL} --duration 100ms"))).expect(0);
+    // The sessions try to reconnect beyond the end of the run.
+    let line = "run rows --batch 10 --duration 4s --warmup 0 --interval 100ms";
+    let child = until(&mut on(&home, line), " s  ");
+    kill(postmaster(&home), "-KILL");
+    let output = CommandOutput::from(child.wait_with_output().unwrap()).expect(3);
+    let reason = "NO: the server was not available at the end of the measurement";
+    assert!(output.stdout.contains(reason), "{}", output.stdout);
+    assert!(!output.stdout.contains("bottleneck"), "{}", output.stdout);
+    let shown = CommandOutput::of(&mut on(&home, "runs show --output json")).expect(0).json();
+    assert_eq!(shown["verdict"]["valid"], false);
+}
+
+#[test]
 fn recovers_if_riops_and_the_server_are_killed_during_a_run() {
     let home = folder("kill-both-run");
     CommandOutput::of(&mut on(&home, &format!("{SMALL} --duration 100ms"))).expect(0);

@@ -6,6 +6,7 @@ use riops_testkit::{Fault, PORT, Proxy};
 use serde_json::Value;
 
 use crate::fixture::{CommandOutput, Database, database, folder};
+use crate::server::on;
 
 /// A fixed number of reads and updates in one session. With several sessions, the faster ones would run more
 /// transactions, and the statements would differ between runs.
@@ -197,4 +198,19 @@ fn every_workload_can_be_rerun() {
     database.riops("cleanup load").expect(0);
     database.riops("run load --rows 3000 --seed 9").expect(0);
     database.riops("runs rerun").expect(1).stderr_contains("riops cleanup load");
+}
+
+#[test]
+fn a_rerun_on_the_default_server_names_another_server_of_the_stored_run() {
+    let home = folder("rerun-default");
+    let database = prepared("rerun_other");
+    let short = "run rows --rows 2000 --batch 3 --warmup 0 --duration 100ms --interval 100ms";
+    let mut first = on(&home, short);
+    CommandOutput::of(first.env("RIOPS_DATABASE", &database.url)).expect(0);
+    let again = CommandOutput::of(&mut on(&home, "runs rerun --prepare")).expect(0);
+    let notice = "warning: the stored run used database rerun_other on ";
+    assert!(again.stderr.contains(notice), "{}", again.stderr);
+    assert!(again.stderr.contains("this run uses database postgres on "), "{}", again.stderr);
+    let same = CommandOutput::of(&mut on(&home, "runs rerun")).expect(0);
+    assert!(!same.stderr.contains("the stored run used"), "{}", same.stderr);
 }

@@ -209,6 +209,40 @@ fn stops_a_server_in_use_only_with_force() {
 }
 
 #[test]
+fn stops_a_server_whose_state_file_is_lost() {
+    let home = folder("lost-state");
+    CommandOutput::of(&mut on(&home, "server start")).expect(0);
+    std::fs::remove_file(home.join("state.json")).unwrap();
+    let stopped = CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+    assert_eq!((stopped.stdout.as_str(), processes(&home)), ("stopped\n", vec![]));
+}
+
+#[test]
+fn a_server_that_survives_is_not_reported_as_stopped() {
+    if !is_root() {
+        // Only root can start riops as another user, who may not end the server.
+        return;
+    }
+    let home = folder("survives");
+    CommandOutput::of(&mut on(&home, "server start")).expect(0);
+    for (path, mode) in [("", 0o777), ("users.lock", 0o666), ("state.json", 0o644)] {
+        let path = home.join(path);
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    for action in ["stop", "reset"] {
+        let mut command = on(&home, &format!("server {action}"));
+        CommandOutput::of(command.current_dir("/").uid(54_321).gid(54_321))
+            .expect(1)
+            .stderr_contains("are still running");
+        assert!(home.join("data/PG_VERSION").exists());
+        // The keeper would stop the server now.
+        std::fs::write(home.join("persistent"), "").unwrap();
+    }
+    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+    assert_eq!(processes(&home), [0; 0]);
+}
+
+#[test]
 fn uses_an_installed_server_and_rejects_a_folder_without_one() {
     let home = folder("installed");
     CommandOutput::of(&mut on(&home, "server start")).expect(0);

@@ -43,6 +43,7 @@ fn a_run_with_no_store_is_not_stored() {
         .riops("run rows --duration 100ms --warmup 0 --interval 100ms --batch 10 --no-store")
         .expect(0);
     assert!(run.stdout.contains("no (--no-store)"));
+    assert!(!run.stdout.contains("riops report"), "{}", run.stdout);
     assert!(!database.store.exists());
 }
 
@@ -128,4 +129,106 @@ fn prints_a_result_that_cannot_be_stored_and_fails_if_it_cannot_be_printed() {
     CommandOutput::of(database.command(short).stdout(full))
         .expect(1)
         .stderr_contains("cannot write the result");
+}
+
+#[test]
+fn lists_tags_and_removes_runs() {
+    let database = database("edited");
+    database.riops("prepare rows --rows 1000").expect(0);
+    let run = "run rows --duration 100ms --warmup 0 --interval 100ms";
+    database.riops(&format!("{run} --batch 1,10 --label a --tag disk=nvme")).expect(0);
+    database.riops(&format!("{run} --batch 100 --label b --update-percent 50")).expect(0);
+    let ids = |options: &str| -> Vec<String> {
+        let listed = database.riops(&format!("runs list --output json {options}")).expect(0);
+        let runs = listed.json().as_array().unwrap().clone();
+        runs.iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = ids("");
+    assert_eq!(all.len(), 2);
+    assert_eq!(ids("--label a"), all[1..]);
+    assert_eq!(ids("--tag disk"), all[1..]);
+    assert_eq!(ids("--tag disk=hdd"), [""; 0]);
+    assert_eq!(ids("--sort batch:asc --limit 1"), all[1..]);
+    assert_eq!(ids("--since 1h --valid --workload rows"), all);
+    assert_eq!(ids("--until 1h"), [""; 0]);
+    let mut list = database.command("runs list");
+    let narrow = CommandOutput::of(list.env("COLUMNS", "70")).expect(0).stdout;
+    assert!(narrow.lines().next().unwrap().contains("batch"), "{narrow}");
+    assert!(narrow.contains("all: workload rows · valid yes"), "{narrow}");
+    let stages =
+        database.riops("runs list --stages --output csv --sort rows_per_s").expect(0).stdout;
+    assert_eq!(stages.lines().count(), 1 + 3, "{stages}");
+    assert!(stages.starts_with("run_id,run_started_at,workload,title,label,tags,"), "{stages}");
+
+    let tagged = database.riops("runs tag last disk=hdd --label c").expect(0).stdout;
+    assert_eq!(tagged, format!("{}: label c, tags disk=hdd\n", all[0]));
+    assert_eq!(ids("--tag disk=hdd --label c"), all[..1]);
+    let shown = database.riops("runs show last --output json").expect(0).json();
+    assert_eq!((&shown["label"], &shown["tags"]["disk"]), (&"c".into(), &"hdd".into()));
+    let untagged = database.riops("runs tag last --remove disk").expect(0).stdout;
+    assert_eq!(untagged, format!("{}: label c, tags none\n", all[0]));
+
+    let refused = database.riops("runs rm last").expect(2);
+    refused.stderr_contains("confirm with --yes");
+    let removed = database.riops(&format!("runs rm --yes last {}", all[0])).expect(0).stdout;
+    assert!(removed.starts_with(&format!("removed {} (rows, ", all[0])), "{removed}");
+    assert_eq!(removed.lines().count(), 1);
+    assert_eq!(ids(""), all[1..]);
+    database.riops(&format!("runs rm --yes {}", all[0])).expect(1).stderr_contains("not found");
+}
+
+#[test]
+fn bad_options_of_the_list_and_of_tags_are_usage_errors() {
+    let store = folder("bad-list").join("runs.sqlite");
+    for (line, text) in [
+        ("runs list --sort speed", "unknown column \"speed\""),
+        ("runs list --sort rows_per_s:up", "COLUMN:asc or COLUMN:desc"),
+        ("runs list --since yesterday", "expected a date"),
+        ("runs list --since 2026-02-01 --until 2026-01-01", "is not before --until"),
+        ("runs list --tag =x", "expected KEY or KEY=VALUE"),
+        ("runs list --valid --invalid", "cannot be used with"),
+        ("runs list --limit 0", "--limit"),
+        ("runs tag last", "nothing to change"),
+        ("runs tag last x", "expected NAME=VALUE"),
+        ("runs tag last a=1 --remove a", "both set and removed"),
+        ("runs rm", "<RUN>"),
+        ("runs list --store host=h?sslmode=x", "host"),
+        ("runs list --store postgresql://h/db?sslmode=x", "sslmode"),
+    ] {
+        CommandOutput::of(command(line).env("RIOPS_STORE", &store)).expect(2).stderr_contains(text);
+    }
+    assert!(!store.exists());
+    CommandOutput::of(command("runs tag last a=1").env("RIOPS_STORE", &store))
+        .expect(1)
+        .stderr_contains("has no runs yet");
+}
+
+#[test]
+fn a_store_in_a_database_is_unreachable_or_may_not_be_written_before_the_run() {
+    let nowhere = "postgresql://nobody@127.0.0.1:1/x";
+    for line in ["run ping", "runs list", "runs show", "doctor --disk"] {
+        CommandOutput::of(command(line).env("RIOPS_STORE", nowhere))
+            .expect(1)
+            .stderr_contains("cannot access the store postgresql://nobody@127.0.0.1:1/x");
+    }
+    let database = database("read_only_store");
+    let run = "run ping --duration 100ms --warmup 0 --interval 100ms";
+    let place = |role: &str| database.url.replace("postgres@", &format!("{role}@"));
+    let with = |line: &str, role: &str| {
+        CommandOutput::of(database.command(line).env("RIOPS_STORE", place(role)))
+    };
+    let mut admin = database.connect();
+    admin.execute("create role reader login").unwrap();
+    // Nobody but the owner of the database may create the schema.
+    with(run, "reader").expect(1).stderr_contains("permission denied for database");
+    let empty = with("runs list", "reader").expect(0);
+    assert!(empty.stdout.contains("no stored runs"));
+    with(run, "postgres").expect(0);
+    admin.execute("grant usage on schema riops_store to reader").unwrap();
+    admin.execute("grant select on all tables in schema riops_store to reader").unwrap();
+    let listed = with("runs list", "reader").expect(0);
+    assert!(listed.stdout.contains("ping"), "{}", listed.stdout);
+    let refused = with(run, "reader").expect(1);
+    let refused = refused.stderr_contains("permission denied for table runs");
+    assert!(!refused.stderr.contains("target:"), "{}", refused.stderr);
 }

@@ -35,7 +35,7 @@ on_both_backends! {
 /// An empty place for a store.
 pub(crate) enum Place {
     File(StoreLocation),
-    Database(StoreLocation, crate::fixture::Database),
+    Database(StoreLocation, Box<crate::fixture::Database>),
 }
 
 impl Place {
@@ -47,7 +47,7 @@ impl Place {
         // Names of databases have at most 63 characters.
         let database = database(&format!("stores_{}", &name[..name.len().min(50)]));
         let location = StoreLocation::Postgresql(Box::new(database.conninfo.clone()));
-        Self::Database(location, database)
+        Self::Database(location, Box::new(database))
     }
 
     pub(crate) fn location(&self) -> &StoreLocation {

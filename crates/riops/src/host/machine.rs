@@ -17,6 +17,9 @@ pub struct MachineFacts {
     pub kernel: String,
     /// Number of processors available to riops.
     pub cpus: usize,
+    /// Number of processors of the whole machine. Affinity or a CPU quota can make it larger than `cpus`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine_cpus: Option<usize>,
     /// Memory available to riops, in bytes.
     pub memory_bytes: u64,
     /// Processor model.
@@ -53,6 +56,7 @@ impl MachineFacts {
                 text(system.machine())
             ),
             cpus: cpus(),
+            machine_cpus: read("/proc/stat").and_then(|stat| machine_cpus(&stat)),
             memory_bytes: memory_bytes(),
             cpu_model: cpu_model(&cpuinfo),
             cpu_governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -104,6 +108,14 @@ pub fn memory_bytes() -> u64 {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let machine = meminfo_bytes(&meminfo).unwrap_or(0);
     Cgroup::own().memory_bytes().map_or(machine, |limit| limit.min(machine))
+}
+
+/// Counts the lines `cpu0`, `cpu1`, … of /proc/stat, one for each processor that is online.
+fn machine_cpus(stat: &str) -> Option<usize> {
+    let numbered = |line: &str| {
+        line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    Some(stat.lines().filter(|line| numbered(line)).count()).filter(|&cpus| cpus > 0)
 }
 
 /// Returns the line `model name`, or `CPU part` on ARM, of /proc/cpuinfo.
@@ -162,6 +174,13 @@ mod tests {
     }
 
     #[test]
+    fn counts_the_processors_of_the_whole_machine() {
+        let stat = "cpu  3 0 1 9\ncpu0 1 0 0 3\ncpu1 1 0 1 3\ncpu11 1 0 0 3\nintr 7\n";
+        assert_eq!(machine_cpus(stat), Some(3));
+        assert_eq!(machine_cpus("cpu  3 0 1 9\n"), None);
+    }
+
+    #[test]
     fn raises_the_open_file_limit_up_to_the_hard_limit() {
         assert_eq!(raise_open_file_limit(1), Ok(()));
         if let Some(maximum) = getrlimit(Resource::Nofile).maximum {
@@ -174,6 +193,7 @@ mod tests {
     #[test]
     fn reads_the_facts_of_the_test_machine() {
         let facts = MachineFacts::read();
+        assert!(facts.machine_cpus.is_some_and(|all| all >= facts.cpus));
         assert!(facts.cpus > 0 && facts.memory_bytes > 0 && !facts.kernel.is_empty());
     }
 }

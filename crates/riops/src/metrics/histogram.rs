@@ -96,6 +96,27 @@ impl Histogram {
         self.hdr.add(&other.hdr).map_err(|error| HistogramError::Unusable(error.to_string()))
     }
 
+    /// Merges encoded histograms, such as those of several stages or runs; `None` without any. Percentiles of the
+    /// result are those of all latencies together.
+    ///
+    /// # Errors
+    /// Returns [`HistogramError::Damaged`] if a text is not a valid histogram, and
+    /// [`HistogramError::Unusable`] if it cannot be merged.
+    pub fn merged<'a>(
+        texts: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Option<Self>, HistogramError> {
+        let mut merged: Option<Self> = None;
+        for text in texts {
+            // The bounds of riops: a histogram of another program may have fewer.
+            let merged = match &mut merged {
+                Some(merged) => merged,
+                None => merged.insert(Self::new()?),
+            };
+            merged.merge(&Self::from_base64(text)?)?;
+        }
+        Ok(merged)
+    }
+
     /// Removes all latencies without releasing the memory.
     pub fn clear(&mut self) {
         self.hdr.reset();
@@ -153,6 +174,17 @@ impl Histogram {
             .map(|value| (Nanos(value.value_iterated_to()), value.count_since_last_iteration()))
     }
 
+    /// Returns each bucket with latencies: its lower and upper bound, of which only the lower one belongs to the
+    /// bucket, and the number of latencies. In ascending order.
+    pub fn buckets(&self) -> impl Iterator<Item = (Nanos, Nanos, u64)> {
+        self.hdr.iter_recorded().map(|value| {
+            let inside = value.value_iterated_to();
+            let from = self.hdr.lowest_equivalent(inside);
+            let to = self.hdr.next_non_equivalent(inside);
+            (Nanos(from), Nanos(to), value.count_since_last_iteration())
+        })
+    }
+
     /// Encodes the histogram in the format "HDR V2, compressed", as base64. Values are nanoseconds.
     ///
     /// # Errors
@@ -181,7 +213,9 @@ impl Histogram {
                         * u128::from(value.count_since_last_iteration())
                 });
                 let total_ns = total_ns.sum();
-                Self { min: Nanos(hdr.min()), max: Nanos(hdr.max()), total_ns, hdr }
+                // The library returns a minimum of 0 without values. Merging must not adopt it.
+                let min = if hdr.is_empty() { Nanos::MAX } else { Nanos(hdr.min()) };
+                Self { min, max: Nanos(hdr.max()), total_ns, hdr }
             })
             .map_err(|error| HistogramError::Damaged(error.to_string()))
     }
@@ -243,6 +277,62 @@ mod tests {
             let together = record(&[first, second].concat());
             prop_assert_eq!(merged.summary(), together.summary());
         }
+    }
+
+    proptest! {
+        #[test]
+        fn histograms_of_workers_and_stages_merge_into_that_of_the_whole(
+            stages in prop::collection::vec(
+                // Workers of a stage, with their latencies: from 1 ns to more than an hour.
+                prop::collection::vec(prop::collection::vec(0u64..5_000_000_000_000, 0..40), 1..4),
+                1..4,
+            ),
+        ) {
+            let mut whole = Histogram::new().unwrap();
+            let mut encoded = Vec::new();
+            for workers in &stages {
+                let mut stage = Histogram::new().unwrap();
+                for latencies in workers {
+                    let mut worker = Histogram::new().unwrap();
+                    for latency in latencies {
+                        worker.record(Nanos(*latency));
+                        whole.record(Nanos(*latency));
+                    }
+                    stage.merge(&worker).unwrap();
+                }
+                encoded.push(stage.to_base64().unwrap());
+            }
+            let merged = Histogram::merged(encoded.iter().map(String::as_str)).unwrap().unwrap();
+            prop_assert_eq!(
+                merged.recorded().collect::<Vec<_>>(),
+                whole.recorded().collect::<Vec<_>>()
+            );
+            prop_assert_eq!(merged.count(), whole.count());
+            if whole.count() > 0 {
+                for quantile in [0.5, 0.9, 0.99, 0.999] {
+                    let (one, other) = (merged.quantile(quantile), whole.quantile(quantile));
+                    prop_assert!(one.0.abs_diff(other.0) <= other.0 / 1000 + 1, "{one:?} {other:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn merging_nothing_gives_nothing_and_damaged_texts_are_errors() {
+        assert!(Histogram::merged([]).unwrap().is_none());
+        let empty = Histogram::new().unwrap().to_base64().unwrap();
+        assert_eq!(Histogram::merged([empty.as_str()]).unwrap().unwrap().count(), 0);
+        assert!(Histogram::merged([empty.as_str(), "AAAA"]).is_err());
+    }
+
+    #[test]
+    fn a_stage_without_latencies_does_not_change_the_minimum() {
+        let empty = Histogram::new().unwrap().to_base64().unwrap();
+        let mut other = Histogram::new().unwrap();
+        other.record(Nanos(2_000));
+        let other = other.to_base64().unwrap();
+        let merged = Histogram::merged([empty.as_str(), other.as_str()]).unwrap().unwrap();
+        assert_eq!(merged.summary().unwrap().min, 2.0);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod recorder;
 mod samples;
 mod steadiness;
 mod timeline;
+mod warm_up;
 
 pub use counters::{Counter, Counters};
 pub use errors::{ErrorCounts, ErrorEntry};
@@ -30,3 +31,4 @@ pub use recorder::{Failure, Measured, OperationTotals, Origin, Recorder};
 pub use samples::{SamplePoint, SampleSet, Samples};
 pub use steadiness::{Steadiness, steadiness};
 pub use timeline::{TimeSeries, Timeline};
+pub use warm_up::{WarmUp, warm_up};

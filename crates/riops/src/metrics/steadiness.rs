@@ -44,12 +44,9 @@ pub struct Steadiness {
 /// intervals.
 #[must_use]
 pub fn steadiness(intervals: &[(f64, u64)]) -> Option<Steadiness> {
-    let rates = rates(intervals);
-    if rates.len() < INTERVALS_MIN {
-        return None;
-    }
-    let size = if rates.len() < INTERVALS_FOR_MEANS { 1 } else { MEAN_OF };
-    let means: Vec<f64> = rates.chunks_exact(size).map(mean).collect();
+    let long = long_intervals(intervals);
+    let rates: Vec<f64> = long.iter().map(|(seconds, count)| *count as f64 / seconds).collect();
+    let means = MeanSize::of(rates.len())?.means(&rates);
     let reversed: Vec<f64> = means.iter().rev().copied().collect();
     let truncated = truncation_point(&means).max(truncation_point(&reversed));
     let truncated_share = truncated as f64 / means.len() as f64;
@@ -70,21 +67,38 @@ pub fn steadiness(intervals: &[(f64, u64)]) -> Option<Steadiness> {
     })
 }
 
-/// Returns the rate of each interval that is not much shorter than the others.
-fn rates(intervals: &[(f64, u64)]) -> Vec<f64> {
+/// Number of intervals in each mean that MSER examines.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MeanSize(pub(super) usize);
+
+impl MeanSize {
+    /// Returns the size for a number of intervals; `None` if they are too few.
+    pub(super) fn of(intervals: usize) -> Option<Self> {
+        let size = if intervals < INTERVALS_FOR_MEANS { 1 } else { MEAN_OF };
+        (intervals >= INTERVALS_MIN).then_some(Self(size))
+    }
+
+    /// Returns the means of consecutive values.
+    pub(super) fn means(self, values: &[f64]) -> Vec<f64> {
+        values.chunks_exact(self.0).map(mean).collect()
+    }
+}
+
+/// Returns the intervals that are not much shorter than the others.
+pub(super) fn long_intervals(intervals: &[(f64, u64)]) -> Vec<(f64, u64)> {
     let mut lengths: Vec<f64> = intervals.iter().map(|(seconds, _)| *seconds).collect();
     lengths.sort_by(f64::total_cmp);
     let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0.0);
     let long = |&&(seconds, _): &&(f64, u64)| seconds > 0.0 && seconds >= SHORT_SHARE * median;
-    intervals.iter().filter(long).map(|&(seconds, count)| count as f64 / seconds).collect()
+    intervals.iter().filter(long).copied().collect()
 }
 
-fn mean(values: &[f64]) -> f64 {
+pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 /// Returns the number of values at the start that MSER truncates, at most half of them.
-fn truncation_point(values: &[f64]) -> usize {
+pub(super) fn truncation_point(values: &[f64]) -> usize {
     let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
     let mut best = (f64::INFINITY, 0);
     // From the end, so that mean and sum of squares grow by one value at a time (Welford).

@@ -4,6 +4,7 @@
 
 pub mod cbc;
 mod error;
+mod imported;
 mod keys;
 pub mod load;
 pub mod oltp;
@@ -20,6 +21,7 @@ pub(crate) mod work;
 
 pub use cbc::{CbcDataset, CbcPlace, CbcRun, CbcSize, copies};
 pub use error::PlanError;
+pub use imported::ImportedRun;
 pub use keys::Distribution;
 pub use load::{Contents, LoadDataset, LoadRun, Method};
 pub use oltp::{OltpDataset, OltpRun, OltpTest};

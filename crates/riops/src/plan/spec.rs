@@ -89,6 +89,21 @@ pub trait Spec {
     /// Returns the name of its dataset in the registry, or `None` if it needs no prepared dataset.
     fn dataset(&self) -> Option<&'static str>;
 
+    /// Whether `riops run` can execute it.
+    fn is_executable(&self) -> bool {
+        true
+    }
+
+    /// Whether rows were counted.
+    fn counts_rows(&self) -> bool {
+        true
+    }
+
+    /// Whether statements were counted.
+    fn counts_statements(&self) -> bool {
+        true
+    }
+
     /// Whether any transaction changes rows of a dataset that outlives the run.
     fn writes(&self) -> bool;
 

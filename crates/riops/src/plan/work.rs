@@ -28,6 +28,7 @@ macro_rules! with_works {
                 Oltp(OltpRun)
                 Cbc(CbcRun)
                 Ping(crate::plan::ping::PingRun)
+                Imported(crate::plan::imported::ImportedRun)
             ]
             $($rest)*
         }
@@ -130,6 +131,14 @@ impl WorkPlan {
     #[must_use]
     pub fn stages(&self) -> Vec<Self> {
         dispatch_work!(self, run => run.stages().into_iter().map(Self::from).collect())
+    }
+
+    /// Returns the names of the workloads that can be executed.
+    #[must_use]
+    pub fn executable_names() -> Vec<String> {
+        let all = with_works! { [defaults] };
+        let executable = all.iter().map(Self::spec).filter(|spec| spec.is_executable());
+        executable.map(|spec| spec.name().to_owned()).collect()
     }
 
     /// Returns the workload with this name, with default parameters.

@@ -178,6 +178,25 @@ impl ProcessTable {
         })
     }
 
+    /// Returns the process with this id if it is the same one; process ids are reused.
+    fn same(&self, id: i32, process: &Process) -> Option<&Process> {
+        self.processes.get(&id).filter(|found| found.started_ticks == process.started_ticks)
+    }
+
+    /// Returns the name of the closest ancestor of a process in `earlier` that still exists.
+    fn heir(&self, earlier: &Self, process: &Process) -> Option<&str> {
+        let mut parent = process.parent;
+        // Bounded: a table that changes while it is read might contain a cycle.
+        for _ in 0..64 {
+            let ancestor = earlier.processes.get(&parent)?;
+            if let Some(found) = self.same(parent, ancestor) {
+                return Some(&found.name);
+            }
+            parent = ancestor.parent;
+        }
+        None
+    }
+
     fn busiest(
         &self,
         earlier: &Self,
@@ -189,11 +208,19 @@ impl ProcessTable {
             if self.group(id, client, server) != Group::Neighbor {
                 continue;
             }
-            let before = earlier.processes.get(&id);
-            // The process id may have been reused.
-            let before = before.filter(|before| before.started_ticks == process.started_ticks);
-            let used_s = process.cpu_s - before.map_or(0.0, |before| before.cpu_s);
-            *by_name.entry(&process.name).or_default() += used_s / seconds;
+            let before = earlier.same(id, process).map_or(0.0, |before| before.cpu_s);
+            *by_name.entry(&process.name).or_default() += (process.cpu_s - before) / seconds;
+        }
+        // The time of a process that has exited is now that of its parent, also the part used before.
+        for process in earlier
+            .processes
+            .iter()
+            .filter_map(|(&id, each)| self.same(id, each).is_none().then_some(each))
+        {
+            let name = self.heir(earlier, process).and_then(|heir| by_name.get_mut(heir));
+            if let Some(cpus) = name {
+                *cpus -= process.cpu_s / seconds;
+            }
         }
         let mut names: Vec<(String, f64)> = by_name
             .into_iter()
@@ -298,6 +325,9 @@ mod tests {
         let after = table(&[(1, 0, "init", 5.0), (200, 1, "make", 10.0)]);
         let found = after.since(&before, (CLIENT, None)).unwrap();
         assert!((found.neighbors_cpu_s - 2.0).abs() < 1e-9, "{found:?}");
+        let [(name, cpus)] = found.neighbors.as_slice() else { panic!("{found:?}") };
+        assert_eq!(name, "make");
+        assert!((cpus * found.seconds - 2.0).abs() < 1e-9, "{found:?}");
     }
 
     #[test]

@@ -30,6 +30,25 @@ pub struct LatencySummary {
     pub max: f64,
 }
 
+#[cfg(test)]
+impl LatencySummary {
+    /// Returns a summary with the minimum, the mean and the median `p50_us`, and `p99_us` above the median.
+    pub(crate) fn for_test(p50_us: f64, p99_us: f64) -> Self {
+        Self {
+            count: 10,
+            min: p50_us,
+            mean: p50_us,
+            stdev: 0.0,
+            p50: p50_us,
+            p90: p99_us,
+            p95: p99_us,
+            p99: p99_us,
+            p999: p99_us,
+            max: p99_us,
+        }
+    }
+}
+
 from_measured!(LatencySummary from metrics::LatencySummary {
     count, min, mean, stdev, p50, p90, p95, p99, p999, max,
 });

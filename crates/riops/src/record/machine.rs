@@ -15,6 +15,9 @@ pub struct MachineFacts {
     pub kernel: String,
     /// Processors available to riops.
     pub cpus: usize,
+    /// Processors of the whole machine, which affinity or a CPU quota can withhold from riops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_cpus: Option<usize>,
     /// Memory available to riops, in bytes.
     pub memory_bytes: u64,
     /// Model name of the processors.
@@ -35,9 +38,18 @@ pub struct MachineFacts {
 }
 
 from_measured!(MachineFacts from machine::MachineFacts {
-    host, kernel, cpus, memory_bytes, cpu_model, cpu_governor,
+    host, kernel, cpus, machine_cpus, memory_bytes, cpu_model, cpu_governor,
     cgroup_cpus, cgroup_memory_bytes, virtualization,
 });
+
+impl MachineFacts {
+    /// Returns the number of processors to which the CPU counters of the machine and of its processes refer.
+    /// Records of earlier releases have only that of the processors available to riops.
+    #[must_use]
+    pub fn counted_cpus(&self) -> usize {
+        self.machine_cpus.unwrap_or(self.cpus)
+    }
+}
 
 /// Memory at the end of a stage, from /proc/meminfo.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -17,6 +17,7 @@ mod counts;
 mod database;
 mod device;
 mod heatmap;
+mod imported;
 mod io;
 mod latency;
 mod live;
@@ -24,6 +25,7 @@ mod machine;
 mod mix;
 mod neighbors;
 mod operation;
+mod outage;
 mod probes;
 mod rate;
 mod run;
@@ -50,6 +52,9 @@ pub use database::{
 };
 pub use device::{DeviceUse, Disk, DiskLimit, DiskRate, DiskUse, Storage};
 pub use heatmap::{HeatmapRecord, HeatmapSlot};
+pub use imported::{
+    ImportRecord, LatencyKind, ReportedLatency, ReportedPercentile, StartSource, Validity,
+};
 pub use io::{IoRecord, Sources};
 pub use latency::LatencySummary;
 #[cfg(test)]

@@ -6,8 +6,6 @@ use crate::units::{count, percent};
 
 /// With fewer of the intended starts, the rate was not reached.
 const STARTED_SHARE_MIN: f64 = 0.99;
-/// A shorter time without success at the end may be that of one slow transaction, in seconds.
-const OUTAGE_S_MIN: f64 = 1.0;
 /// Scheduling delay of the client that does not matter in any case, in microseconds.
 const DELAY_US_MIN: f64 = 1_000.0;
 /// Scheduling delay of the client, as a share of the median response time, from which on it matters.
@@ -51,21 +49,6 @@ impl StageRecord {
         format!("{} of {} transactions/s ({})", number(achieved), number(per_s), percent(share))
     }
 
-    /// Returns the longest time without a successful transaction after an error, in seconds.
-    #[must_use]
-    pub fn longest_outage_s(&self) -> Option<f64> {
-        let outages = self.session_loop.errors.iter().filter_map(|error| error.without_success_s);
-        outages.max_by(f64::total_cmp)
-    }
-
-    /// Whether the measurement ended in an outage: errors, and no transaction succeeded in the last interval.
-    #[must_use]
-    pub fn ended_in_an_outage(&self) -> bool {
-        let last = self.session_loop.series.last();
-        last.is_some_and(|point| point.transactions == 0)
-            && self.longest_outage_s().is_some_and(|seconds| seconds >= OUTAGE_S_MIN)
-    }
-
     /// Whether the client started the transactions too late.
     #[must_use]
     pub fn starts_late(&self) -> bool {
@@ -91,18 +74,7 @@ mod tests {
     use crate::record::{LatencySummary, Outcomes, ScheduleRecord};
 
     fn stage(waiting: u64, skipped: u64, failed: u64, delay_us: f64) -> StageRecord {
-        let latency = |us: f64| LatencySummary {
-            count: 10,
-            min: us,
-            mean: us,
-            stdev: 0.0,
-            p50: us,
-            p90: us,
-            p95: us,
-            p99: us,
-            p999: us,
-            max: us,
-        };
+        let latency = |us: f64| LatencySummary::for_test(us, us);
         let mut stage = StageRecord::default();
         let intended = 10_000;
         stage.session_loop.schedule = Some(ScheduleRecord {

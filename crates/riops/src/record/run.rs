@@ -11,6 +11,7 @@ use super::access::AccessRecord;
 use super::check::{Check, ThresholdRecord, Verdict};
 use super::client::ClientRecord;
 use super::counts::UnknownOutcomes;
+use super::imported::{ImportRecord, Validity};
 use super::stage::StageRecord;
 use super::target::TargetRecord;
 use crate::plan::{DatasetPlan, Member, Plan};
@@ -56,7 +57,12 @@ pub struct Record {
     /// Tags of the run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
-    /// The plan of the run.
+    /// Origin of the results, if riops did not measure them. Such a run is neither valid nor invalid: riops
+    /// verified nothing, and `verdict` states that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<ImportRecord>,
+    /// The plan of the run. That of an imported run has the values that the other tool reported, and defaults
+    /// otherwise.
     pub plan: Plan,
     /// How the run ended.
     pub status: Status,
@@ -85,6 +91,17 @@ pub struct Record {
 }
 
 impl Record {
+    /// Returns whether the result can be relied on. Use this instead of `verdict.valid`, which is false for
+    /// imported runs.
+    #[must_use]
+    pub fn validity(&self) -> Validity {
+        match (&self.imported, self.verdict.valid) {
+            (Some(_), _) => Validity::NotVerified,
+            (None, true) => Validity::Valid,
+            (None, false) => Validity::Invalid,
+        }
+    }
+
     /// Returns the parameters of the dataset, if they have type `T`.
     #[must_use]
     pub fn dataset<T: Member<DatasetPlan>>(&self) -> Option<&T> {

@@ -6,6 +6,7 @@ use super::cluster::NodeRecord;
 use super::counts::{DrainedRecord, ErrorEntry, Outcomes, Queries, WarmupRecord};
 use super::database::LockWaits;
 use super::heatmap::HeatmapRecord;
+use super::imported::ReportedLatency;
 use super::latency::LatencySummary;
 use super::mix::MixRecord;
 use super::operation::OperationRecord;
@@ -40,6 +41,9 @@ pub struct LoopRecord {
     /// Response times in microseconds: from the intended start; only with a rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_us: Option<LatencySummary>,
+    /// Latencies as another tool reported them, without a histogram; only in imported runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reported_latency: Option<ReportedLatency>,
     /// Histogram of the service times in nanoseconds: HDR V2, compressed, base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram: Option<String>,

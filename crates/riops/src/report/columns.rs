@@ -45,10 +45,13 @@ impl Columns {
             beside -= 1;
         }
         let (beside, below) = shown.split_at(beside);
-        let mut lines = vec![self.line(beside, |column| self.title(column))];
+        // Once for all rows: each width depends on all of them.
+        let widths: Vec<_> =
+            beside.iter().map(|&column| (column, self.column_width(column))).collect();
+        let mut lines = vec![self.line(&widths, |column| self.title(column))];
         for row in &self.rows {
             let cell = |column: usize| row.get(column).map_or("", String::as_str);
-            lines.push(self.line(beside, cell));
+            lines.push(self.line(&widths, cell));
             let named: Vec<_> = below
                 .iter()
                 .filter(|&&column| !cell(column).is_empty())
@@ -95,10 +98,11 @@ impl Columns {
         cells + GAP * shown.len().saturating_sub(1)
     }
 
-    fn line<'a>(&self, shown: &[usize], cell: impl Fn(usize) -> &'a str) -> String {
-        let cells = shown.iter().map(|&column| {
+    /// A line with the columns and their widths.
+    fn line<'a>(&self, shown: &[(usize, usize)], cell: impl Fn(usize) -> &'a str) -> String {
+        let cells = shown.iter().map(|&(column, width)| {
             let text = cell(column);
-            let padding = self.column_width(column).saturating_sub(columns(text));
+            let padding = width.saturating_sub(columns(text));
             match self.titles.get(column) {
                 Some((_, Align::Right)) => format!("{:padding$}{text}", ""),
                 _ => format!("{text}{:padding$}", ""),

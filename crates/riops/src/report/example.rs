@@ -286,6 +286,7 @@ pub(crate) fn example_record() -> Record {
         },
         status: Status::Done,
         failure: None,
+        imported: None,
         target: TargetRecord {
             disk_limit: None,
             devices: Vec::new(),

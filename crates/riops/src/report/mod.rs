@@ -2,14 +2,17 @@
 
 mod block;
 mod columns;
+pub mod comparison;
 mod dataset;
-mod differences;
 mod doctor;
 mod drawing;
+pub mod export;
 mod fill;
 mod format;
 mod forms;
 mod histogram;
+mod history;
+mod imported;
 mod interval;
 mod latency;
 mod metrics_text;
@@ -18,23 +21,28 @@ pub mod openmetrics;
 pub mod page;
 mod paths;
 mod proof;
+mod repeats;
 mod runs;
 mod scatter;
 mod sections;
 mod sysbench;
 mod words;
 
+pub use comparison::differences;
 pub use dataset::{checks_text, dropped_text, prepared_text};
-pub use differences::differences;
 pub use doctor::{calibration_text, diagnosis_text, disk_text};
 pub use drawing::DrawingError;
 pub use fill::{fit, wrapped};
 pub use format::{count, duration_us, percent, rate};
 pub use forms::{Extras, FORMS, Form, FormError, form, forms_for, run_text};
 pub use histogram::Scale;
+pub use history::{
+    HistoryChange, HistoryFigure, HistoryPoint, HistorySeries, history, history_text,
+};
 pub use metrics_text::{accepted_format, metrics_text};
 pub use model::{Bottleneck, Summary};
 pub use page::{ComparisonView, html, markdown};
+pub use repeats::{repeat_line, repeats_text};
 pub use runs::{RunLine, run_lines, runs_csv, runs_json, runs_table};
 pub use scatter::scatter_png;
 

@@ -73,6 +73,13 @@ impl<'a> Summary<'a> {
     #[must_use]
     pub fn target(&self) -> String {
         let target = &self.record.target;
+        // An imported run may not know its server.
+        if target.server_version.is_empty() {
+            return "unknown server".to_owned();
+        }
+        if self.record.imported.is_some() && target.address.is_empty() {
+            return format!("{} {}", target.flavor, target.server_version);
+        }
         let (flavor, version, database) =
             (&target.flavor, &target.server_version, &target.database);
         // The address of the embedded server is a long path that the user does not need.
@@ -191,7 +198,11 @@ impl<'a> Summary<'a> {
     pub fn has_bottleneck(&self) -> bool {
         let is_last = self.record.stages.last().is_some_and(|last| std::ptr::eq(last, self.stage));
         let has_failed = self.record.status == Status::Failed && is_last;
-        self.stage.transactions > 0 && !has_failed && !self.stage.ended_in_an_outage()
+        let is_measured = self.record.imported.is_none();
+        is_measured
+            && self.stage.transactions > 0
+            && !has_failed
+            && !self.stage.ended_in_an_outage()
     }
 
     /// The devices of the server with their load; only that of the data in records of earlier releases.
@@ -233,14 +244,23 @@ impl<'a> Summary<'a> {
         (samples > 0.0).then(|| waits.waiting as f64 / samples)
     }
 
-    /// Share of the client machine's processors that riops used, 0 to 1.
+    /// Share of all processors of the client's machine that riops used, 0 to 1.
     #[must_use]
     pub fn client_machine_share(&self) -> Option<f64> {
-        let cpu = self.stage.client_cpu.as_ref()?;
+        self.machine_share(self.stage.client_cpu.as_ref()?.seconds)
+    }
+
+    /// Share of all processors of the client's machine that the server used, 0 to 1.
+    #[must_use]
+    pub fn server_machine_share(&self) -> Option<f64> {
+        self.machine_share(self.stage.server_cpu_s?)
+    }
+
+    fn machine_share(&self, cpu_s: f64) -> Option<f64> {
         // The CPU time is that between the readings of the counters.
         let seconds = self.stage.counters_s.unwrap_or(self.stage.seconds);
-        let available = seconds * self.record.client.machine.cpus as f64;
-        (available > 0.0).then(|| cpu.seconds / available)
+        let available_s = seconds * self.record.client.machine.counted_cpus() as f64;
+        (available_s > 0.0).then(|| cpu_s / available_s)
     }
 
     /// Number of errors of all kinds.
@@ -250,11 +270,17 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// Number and model of the CPUs.
+/// Number and model of the CPUs; with both numbers if riops may not use all of the machine.
 pub(super) fn cpu_text(record: &Record) -> String {
     let machine = &record.client.machine;
+    if machine.cpus == 0 {
+        return "unknown".to_owned();
+    }
     let model = machine.cpu_model.as_deref().unwrap_or("unknown CPU");
-    format!("{} × {model}", machine.cpus)
+    match machine.machine_cpus.filter(|&all| all > machine.cpus) {
+        Some(all) => format!("{} of {all} × {model}", machine.cpus),
+        None => format!("{} × {model}", machine.cpus),
+    }
 }
 
 /// Load of a device as a share of its maximum: of requests or of bytes per second, whichever is closer.

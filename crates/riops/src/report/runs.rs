@@ -6,8 +6,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::columns::{Align, Columns};
+use super::export::without_formula;
 use super::fill::fill;
 use super::format::{count, duration_us, rate};
+use crate::record::Validity;
 use crate::store::{RunSummary, Sort, StageSummary};
 
 /// Last characters of a run id, which `riops runs` shows and accepts.
@@ -34,11 +36,15 @@ pub fn run_lines<'a>(
     let Some(stages) = stages else {
         return runs.iter().map(|run| RunLine { run, stage: None }).collect();
     };
-    let stages_of = |run: &'a RunSummary| {
-        let own = stages.iter().filter(move |stage| stage.run_id == run.id);
-        own.map(move |stage| RunLine { run, stage: Some(stage) })
-    };
-    let mut lines: Vec<_> = runs.iter().flat_map(stages_of).collect();
+    let mut by_run: BTreeMap<&str, Vec<&StageSummary>> = BTreeMap::new();
+    for stage in stages {
+        by_run.entry(&stage.run_id).or_default().push(stage);
+    }
+    let mut lines = Vec::with_capacity(stages.len());
+    for run in runs {
+        let own = by_run.remove(run.id.as_str()).unwrap_or_default();
+        lines.extend(own.into_iter().map(|stage| RunLine { run, stage: Some(stage) }));
+    }
     let figure = |line: &RunLine<'_>| line.stage?.figure(sort.column());
     if lines.iter().any(|line| figure(line).is_some()) {
         lines.sort_by(|a, b| {
@@ -112,7 +118,7 @@ impl RunLine<'_> {
             run.started_at.get(..STARTED_CHARS).unwrap_or(&run.started_at).replace('T', " "),
             run.title.clone(),
             stage.map(|stage| stage.name.clone()).unwrap_or_default(),
-            if run.valid { "yes" } else { "NO" }.to_owned(),
+            valid_text(run.validity()).to_owned(),
             rows_per_s.map(rate).unwrap_or_default(),
             transactions_per_s.map(rate).unwrap_or_default(),
             response_us.map(duration_us).unwrap_or_default(),
@@ -120,7 +126,10 @@ impl RunLine<'_> {
             batch.map(count).unwrap_or_default(),
             run.update_percent.map(|percent| format!("{percent}%")).unwrap_or_default(),
             run.distribution.clone().unwrap_or_default(),
-            sessions.to_string(),
+            Some(sessions)
+                .filter(|&sessions| sessions > 0)
+                .map(|sessions| sessions.to_string())
+                .unwrap_or_default(),
             run.rate_per_s.map(rate).unwrap_or_default(),
             if stage.is_none() && run.stages > 1 { run.stages.to_string() } else { String::new() },
             status(run),
@@ -149,17 +158,15 @@ fn tags(run: &RunSummary) -> String {
 /// is shown once, below the table.
 #[must_use]
 pub fn runs_table(lines: &[RunLine<'_>], width: usize) -> String {
+    let rows: Vec<_> = lines.iter().map(RunLine::cells).collect();
+    let cell = |row: usize, at: usize| {
+        rows.get(row).and_then(|row| row.get(at)).map(String::as_str).unwrap_or_default()
+    };
     // Without a rate in any run, all latencies are service times.
-    let has_response = lines.iter().any(|line| !line.cells()[SERVICE - 1].is_empty());
+    let has_response = (0..rows.len()).any(|row| !cell(row, SERVICE - 1).is_empty());
     let title = |at: usize, title: &'static str| match (at, has_response) {
         (SERVICE, true) => "service p99",
         _ => title,
-    };
-    let rows: Vec<_> = lines.iter().map(RunLine::cells).collect();
-    let common = |at: usize| {
-        let cell = |row: &[String; 19]| row.get(at).cloned().unwrap_or_default();
-        let first = rows.first().map(cell)?;
-        (rows.len() > 1 && rows.iter().all(|row| cell(row) == first)).then_some(first)
     };
     let table = |keep: &dyn Fn(usize) -> bool| {
         let titles = COLUMNS.iter().enumerate().filter(|(at, _)| keep(*at));
@@ -172,17 +179,18 @@ pub fn runs_table(lines: &[RunLine<'_>], width: usize) -> String {
         table
     };
     let all = table(&|_| true);
-    if all.columns() <= width {
+    if rows.len() < 2 || all.columns() <= width {
         return all.lines(width).join("\n") + "\n";
     }
-    let is_common =
-        |at: usize| COLUMNS.get(at).is_some_and(|column| column.2) && common(at).is_some();
-    let mut text = table(&|at| !is_common(at)).lines(width).join("\n") + "\n";
-    let shown: Vec<_> = (COLUMNS.iter().enumerate())
-        .filter(|(at, _)| is_common(*at))
-        .filter_map(|(at, (name, ..))| {
-            Some(format!("{name} {}", common(at).filter(|cell| !cell.is_empty())?))
-        })
+    let common: Vec<usize> = (0..COLUMNS.len())
+        .filter(|&at| COLUMNS.get(at).is_some_and(|column| column.2))
+        .filter(|&at| (1..rows.len()).all(|row| cell(row, at) == cell(0, at)))
+        .collect();
+    let mut text = table(&|at| !common.contains(&at)).lines(width).join("\n") + "\n";
+    let shown: Vec<_> = common
+        .iter()
+        .filter(|&&at| !cell(0, at).is_empty())
+        .filter_map(|&at| Some(format!("{} {}", COLUMNS.get(at)?.0, cell(0, at))))
         .collect();
     if !shown.is_empty() {
         text += &(fill(&format!("all: {}", shown.join(" · ")), width).join("\n") + "\n");
@@ -288,13 +296,22 @@ pub fn runs_csv(lines: &[RunLine<'_>]) -> serde_json::Result<String> {
 fn csv_cell(value: Option<&Value>) -> String {
     let text = match value {
         None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
+        Some(Value::String(text)) => without_formula(text.clone()),
         Some(other) => other.to_string(),
     };
     if text.contains(['"', ',', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
         text
+    }
+}
+
+/// An imported run is neither valid nor invalid.
+fn valid_text(validity: Validity) -> &'static str {
+    match validity {
+        Validity::Valid => "yes",
+        Validity::Invalid => "NO",
+        Validity::NotVerified => "not verified",
     }
 }
 

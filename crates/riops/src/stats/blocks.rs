@@ -6,8 +6,8 @@
 const RUNS_MIN: usize = 3;
 /// Blocks from which on the block is the unit, whatever the number of its runs.
 const BLOCKS_ENOUGH: usize = 6;
-/// Differences of logarithms that count as zero: rounding errors.
-const ZERO: f64 = 1e-12;
+/// Differences and errors of logarithms up to this are rounding errors.
+pub(super) const ZERO: f64 = 1e-12;
 
 /// Values of the runs of A and B that were measured in one block, that is, close together. All are positive.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -47,21 +47,26 @@ pub(super) enum Unit {
     None,
 }
 
-/// A difference of mean logarithms, B minus A, and its standard error.
+/// A difference of mean logarithms, B minus A.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Estimate {
+    /// Mean of the differences in the blocks. All blocks have the same weight.
     pub(super) difference: f64,
-    pub(super) error: f64,
+    /// Standard error from the variation of the runs within each side (Welch), if the run is the unit.
+    error: Option<f64>,
 }
 
 impl Estimate {
-    /// Returns the absolute difference in standard errors.
+    /// Returns the absolute difference, in standard errors if the run is the unit: the permutation test is then
+    /// valid if A and B vary differently (Janssen, Statistics & Probability Letters 36, 1997). Among blocks, a
+    /// standard error from few, possibly equal differences would be close to 0 in some permutations.
     pub(super) fn statistic(self) -> f64 {
         let difference = self.difference.abs();
-        match (difference > ZERO, self.error > ZERO) {
-            (false, _) => 0.0,
-            (true, true) => difference / self.error,
-            (true, false) => f64::INFINITY,
+        match self.error {
+            _ if difference <= ZERO => 0.0,
+            None => difference,
+            Some(error) if error > ZERO => difference / error,
+            Some(_) => f64::INFINITY,
         }
     }
 }
@@ -116,7 +121,7 @@ impl Sample {
     /// Returns the estimate if the runs were those of B where `is_b` is true. `is_b` has an entry for each run,
     /// in the order of the blocks.
     pub(super) fn estimate(&self, is_b: &[bool]) -> Estimate {
-        let (mut difference, mut squares, mut variance) = (0.0, 0.0, 0.0);
+        let (mut difference, mut variance) = (0.0, 0.0);
         let mut rest = is_b;
         for block in &self.blocks {
             let (here, next) = rest.split_at(block.logs.len().min(rest.len()));
@@ -125,20 +130,12 @@ impl Sample {
             for (log, is_b) in block.logs.iter().zip(here) {
                 if *is_b { b.add(*log) } else { a.add(*log) }
             }
-            let of_block = b.mean() - a.mean();
-            difference += of_block;
-            squares += of_block * of_block;
+            difference += b.mean() - a.mean();
             variance += a.variance_of_mean() + b.variance_of_mean();
         }
         let count = self.blocks.len() as f64;
-        let mean = difference / count;
-        let error = match self.unit {
-            Unit::Block => (squares / count - mean * mean).max(0.0) / (count - 1.0),
-            Unit::Run => variance / (count * count),
-            // Not studentized: the statistic is the difference itself.
-            Unit::None => 1.0,
-        };
-        Estimate { difference: mean, error: error.sqrt() }
+        let error = (self.unit == Unit::Run).then(|| variance.sqrt() / count);
+        Estimate { difference: difference / count, error }
     }
 
     /// Returns the groups of values that are resampled; `None` without a unit.

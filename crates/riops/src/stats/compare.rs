@@ -2,6 +2,8 @@
 //! plan, its caches and its neighbors, so they say nothing about the next run (Kalibera and Jones, "Rigorous
 //! benchmarking in reasonable time", ISMM 2013).
 
+use serde::Serialize;
+
 use super::blocks::{Block, Incomparable, Sample};
 use super::design::{Design, design};
 use super::interval::log_interval;
@@ -27,7 +29,8 @@ impl Default for Settings {
 }
 
 /// Which values are better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// Throughput.
     HigherIsBetter,
@@ -36,7 +39,8 @@ pub enum Direction {
 }
 
 /// The verdict on B relative to A.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// B is better, and possibly by more than the smallest relevant difference.
     Faster,
@@ -67,7 +71,7 @@ impl Outcome {
 }
 
 /// Limits of the interval of a ratio.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
     /// Lower limit.
     pub low: f64,
@@ -76,7 +80,7 @@ pub struct Interval {
 }
 
 /// The comparison of one figure.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Effect {
     /// B divided by A: ratio of the geometric means, averaged over the blocks.
     pub ratio: f64,
@@ -147,5 +151,144 @@ fn of_figure(
         p_adjusted: significance.p_adjusted,
         outcome,
         design: design(&shape, settings.alpha, settings.resamples, logs.is_some()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::stats::Needed;
+
+    /// Pairs of runs around 100, with these ratios.
+    fn pairs(ratios: &[f64]) -> Vec<Block> {
+        let block = |(at, ratio): (usize, &f64)| {
+            let a = 100.0 + at as f64;
+            Block { a: vec![a], b: vec![a * ratio] }
+        };
+        ratios.iter().enumerate().map(block).collect()
+    }
+
+    fn one(direction: Direction, blocks: Vec<Block>) -> Result<Effect, Incomparable> {
+        compare(&[(direction, blocks)], &Settings::default()).remove(0)
+    }
+
+    fn throughput(ratios: &[f64]) -> Effect {
+        one(Direction::HigherIsBetter, pairs(ratios)).unwrap()
+    }
+
+    const RISE: [f64; 6] = [1.20, 1.22, 1.18, 1.21, 1.19, 1.20];
+
+    #[test]
+    fn the_direction_decides_between_faster_and_slower() {
+        let rise = throughput(&RISE);
+        assert_eq!(rise.outcome, Outcome::Faster);
+        assert!((rise.ratio - 1.2).abs() < 0.001, "{rise:?}");
+        let interval = rise.interval.unwrap();
+        assert!(interval.low > 1.18 && interval.high < 1.22, "{interval:?}");
+        let fall = RISE.map(|ratio| 1.0 / ratio);
+        assert_eq!(throughput(&fall).outcome, Outcome::Slower);
+        let latency = |ratios| one(Direction::LowerIsBetter, pairs(ratios)).unwrap().outcome;
+        assert_eq!((latency(&RISE), latency(&fall)), (Outcome::Slower, Outcome::Faster));
+    }
+
+    #[test]
+    fn a_proven_but_irrelevant_difference_is_equivalent() {
+        let small = throughput(&[1.010, 1.011, 1.009, 1.010, 1.012, 1.008]);
+        assert_eq!((small.outcome, small.p), (Outcome::Equivalent, 2.0 / 64.0));
+        assert_eq!(throughput(&[1.0; 6]).outcome, Outcome::Equivalent);
+    }
+
+    #[test]
+    fn noise_is_inconclusive() {
+        let noise = throughput(&[1.10, 0.93, 1.08, 0.96, 1.01, 0.92]);
+        assert_eq!(noise.outcome, Outcome::Inconclusive);
+        assert!(noise.design.needed.is_none() && noise.p > 0.5, "{noise:?}");
+    }
+
+    #[test]
+    fn too_small_a_design_says_what_it_needs() {
+        let five = throughput(&RISE[..5]);
+        assert_eq!(five.outcome, Outcome::Inconclusive);
+        assert_eq!(five.design.needed, Some(Needed::Blocks(6)));
+        assert!(five.interval.is_some());
+        let two =
+            one(Direction::HigherIsBetter, vec![Block { a: vec![1.0, 1.1], b: vec![9.0, 9.1] }]);
+        let two = two.unwrap();
+        assert_eq!((two.outcome, two.interval), (Outcome::Inconclusive, None));
+        assert_eq!(two.design.needed, Some(Needed::RunsOfEach(4)));
+    }
+
+    #[test]
+    fn runs_that_cannot_be_compared_are_errors_of_their_figure_only() {
+        let valid = (Direction::HigherIsBetter, pairs(&RISE));
+        let zero = (Direction::HigherIsBetter, pairs(&[1.0, 0.0, 1.0]));
+        let single = (Direction::LowerIsBetter, pairs(&[1.2]));
+        let only_a = Block { a: vec![1.0, 2.0, 3.0], b: vec![] };
+        let found = compare(
+            &[zero, single, (Direction::LowerIsBetter, vec![only_a]), valid],
+            &Settings::default(),
+        );
+        assert_eq!(found[0], Err(Incomparable::NotPositive(0.0)));
+        assert_eq!(found[1], Err(Incomparable::TooFewRuns { a: 1, b: 1 }));
+        assert_eq!(found[2], Err(Incomparable::TooFewRuns { a: 0, b: 0 }));
+        assert_eq!(found[3].as_ref().unwrap().outcome, Outcome::Faster);
+    }
+
+    #[test]
+    fn a_block_without_runs_of_both_is_left_out() {
+        let mut blocks = pairs(&RISE);
+        blocks.push(Block { a: vec![5_000.0], b: vec![] });
+        let found = one(Direction::HigherIsBetter, blocks).unwrap();
+        assert_eq!(found, throughput(&RISE));
+        assert_eq!((found.design.blocks, found.design.runs_a, found.design.runs_b), (6, 6, 6));
+    }
+
+    #[test]
+    fn differences_between_blocks_do_not_hide_a_difference_within_them() {
+        // Each block is twice as fast as the one before; B is 10 % faster in each.
+        let level = |block: i32| 100.0 * 2.0_f64.powi(block);
+        let block = |at: i32| Block {
+            a: vec![level(at), level(at) * 1.01],
+            b: vec![level(at) * 1.10, level(at) * 1.11],
+        };
+        let found = one(Direction::HigherIsBetter, (0..4).map(block).collect()).unwrap();
+        assert_eq!(found.outcome, Outcome::Faster);
+        assert!((found.ratio - 1.0995).abs() < 0.001, "{found:?}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+
+        #[test]
+        fn exchanging_a_and_b_inverts_the_result(
+            ratios in prop::collection::vec(0.8f64..1.3, 3..8),
+            unit in 0.001f64..1000.0,
+        ) {
+            let settings = Settings { resamples: 199, ..Settings::default() };
+            let forward = pairs(&ratios);
+            let exchanged: Vec<Block> = forward.iter().map(|block| Block {
+                a: block.b.iter().map(|value| value * unit).collect(),
+                b: block.a.iter().map(|value| value * unit).collect(),
+            }).collect();
+            let of = |blocks: &Vec<Block>| {
+                compare(&[(Direction::HigherIsBetter, blocks.clone())], &settings).remove(0).unwrap()
+            };
+            let (one, other) = (of(&forward), of(&exchanged));
+            let (here, there) = (one.interval.unwrap(), other.interval.unwrap());
+            prop_assert!((one.ratio * other.ratio - 1.0).abs() < 1e-9);
+            prop_assert!((here.low * there.high - 1.0).abs() < 1e-6);
+            prop_assert!((here.high * there.low - 1.0).abs() < 1e-6);
+            prop_assert_eq!(one.p, other.p);
+            let expected = match one.outcome {
+                Outcome::Faster => Outcome::Slower,
+                Outcome::Slower => Outcome::Faster,
+                same => same,
+            };
+            prop_assert_eq!(expected, other.outcome);
+            prop_assert!(here.low <= one.ratio && one.ratio <= here.high);
+            prop_assert!(one.p >= one.design.smallest_p - 1e-12 && one.p <= 1.0);
+        }
     }
 }

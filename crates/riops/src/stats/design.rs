@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use super::permutation::{ENUMERATED_MAX, assignments_count, choose};
 
 /// Maximum that is searched for [`Needed`].
@@ -10,7 +12,7 @@ const NEEDED_MAX: usize = 60;
 const INTERVAL_MIN: usize = 3;
 
 /// Number of blocks and runs of a comparison, and the smallest p-value that it can attain.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Design {
     /// Blocks with runs of both.
     pub blocks: usize,
@@ -25,7 +27,8 @@ pub struct Design {
 }
 
 /// What a design needs to be able to show a difference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Needed {
     /// At least this number of blocks like the present ones.
     Blocks(usize),

@@ -10,7 +10,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::blocks::Sample;
+use super::blocks::{Sample, Unit};
 
 /// Maximum number of assignments that are enumerated. More are sampled.
 pub(super) const ENUMERATED_MAX: f64 = 20_000.0;
@@ -89,11 +89,23 @@ fn families(samples: &[Sample], resamples: u32, seed: u64) -> Vec<Vec<Figure>> {
         let figure = |index: usize| {
             let sample = samples.get(index)?;
             let statistic = |is_b: &Vec<bool>| sample.estimate(is_b).statistic();
-            Some(Figure { index, statistics: assignments.iter().map(statistic).collect() })
+            let statistics: Vec<f64> = assignments.iter().map(statistic).collect();
+            let studentized = sample.unit == Unit::Run;
+            let statistics = if studentized { statistics } else { standardized(&statistics) };
+            Some(Figure { index, statistics })
         };
         indexes.into_iter().filter_map(figure).collect()
     };
     families.into_iter().map(figures).collect()
+}
+
+/// Divides the statistics by their root mean square, which makes figures with different noise comparable. For pairs
+/// this has the same order as Student's t.
+fn standardized(statistics: &[f64]) -> Vec<f64> {
+    let squares: f64 = statistics.iter().map(|statistic| statistic * statistic).sum();
+    let scale = (squares / statistics.len().max(1) as f64).sqrt();
+    let divided = |statistic: &f64| if scale > 0.0 { statistic / scale } else { 0.0 };
+    statistics.iter().map(divided).collect()
 }
 
 /// Returns the share of assignments in which at least one of the figures reaches the statistic.

@@ -3,7 +3,7 @@
 use super::compare::Interval;
 use super::student::{moments, two_sided_quantile};
 
-/// Values below which there is no interval. With two, it would be the mean ± 9 times their difference.
+/// Values below which there is no interval. With two, it would be the mean ± 6 times their difference.
 const INTERVAL_MIN: usize = 3;
 /// The interval misses the true mean with this probability.
 const ALPHA: f64 = 0.05;

@@ -6,7 +6,7 @@
 use super::backend::{Session, read_json};
 use super::error::StoreError;
 use super::value::{Fields, Value, time_text};
-use crate::record::{AccessRecord, Check, LatencySummary, Record, StageRecord};
+use crate::record::{AccessRecord, Check, LatencyKind, LatencySummary, Record, StageRecord};
 
 const IDS: &str = include_str!("../../../../sql/store/ids_all.sql");
 const UPDATE_RUN: &str = include_str!("../../../../sql/store/run_update.sql");
@@ -159,10 +159,16 @@ fn run(id: &str, record: &Record) -> Fields {
     let session_loop = stage.map(|stage| &stage.session_loop);
     let service = session_loop.and_then(|each| each.service_us.as_ref());
     let response = session_loop.and_then(|each| each.response_us.as_ref());
+    let reported = session_loop.and_then(|each| each.reported_latency.as_ref());
+    let reported_us = |kind, percent| {
+        reported.filter(|each| each.kind == kind).and_then(|each| each.percentile_us(percent))
+    };
+    let service_us = |percent| reported_us(LatencyKind::Service, percent);
+    let response_us = |percent| reported_us(LatencyKind::Response, percent);
     let spec = record.plan.work.spec();
     let failure = record.failure.clone();
     let (target, client, verdict) = (&record.target, &record.client, &record.verdict);
-    let warnings = verdict.warnings.iter().map(crate::record::Warning::labeled).collect();
+    let warnings: Vec<_> = verdict.warnings.iter().map(crate::record::Warning::labeled).collect();
     fields! {
         id: id,
         started_at: time_text(record.started_at),
@@ -172,15 +178,15 @@ fn run(id: &str, record: &Record) -> Fields {
         status: record.status.as_str(),
         failure: failure,
         valid: verdict.valid,
-        reasons: lines(verdict.reasons.clone()),
-        warnings: lines(warnings),
+        reasons: lines(&verdict.reasons),
+        warnings: lines(&warnings),
         riops_version: client.riops_version.clone(),
-        client_host: client.machine.host.clone(),
-        flavor: target.flavor.to_string().to_lowercase(),
-        server_version: target.server_version.clone(),
-        server: format!("{} {}", target.flavor, target.server_version),
-        address: target.address.clone(),
-        database_name: target.database.clone(),
+        client_host: known(&client.machine.host),
+        flavor: (!target.server_version.is_empty()).then(|| target.flavor.to_string().to_lowercase()),
+        server_version: known(&target.server_version),
+        server: server(record),
+        address: known(&target.address),
+        database_name: known(&target.database),
         sessions: record.plan.sessions,
         workers: record.plan.workers,
         protocol: record.plan.protocol.as_str(),
@@ -193,23 +199,41 @@ fn run(id: &str, record: &Record) -> Fields {
         stage: stage.map(|stage| stage.name.clone()),
         batch: session_loop.and_then(|each| each.batch),
         method: session_loop.and_then(|each| each.method.clone()),
-        rows_per_s: stage.map(|stage| stage.throughput.rows_per_s),
+        rows_per_s: stage.filter(|_| spec.counts_rows()).map(|stage| stage.throughput.rows_per_s),
         transactions_per_s: stage.map(|stage| stage.throughput.transactions_per_s),
-        statements_per_s: stage.map(|stage| stage.throughput.statements_per_s),
-        service_p50_us: service.map(|latency| latency.p50),
-        service_p99_us: service.map(|latency| latency.p99),
-        response_p50_us: response.map(|latency| latency.p50),
-        response_p99_us: response.map(|latency| latency.p99),
+        statements_per_s: stage.filter(|_| spec.counts_statements()).map(|stage| stage.throughput.statements_per_s),
+        service_p50_us: service.map(|latency| latency.p50).or(service_us(50.0)),
+        service_p99_us: service.map(|latency| latency.p99).or(service_us(99.0)),
+        response_p50_us: response.map(|latency| latency.p50).or(response_us(50.0)),
+        response_p99_us: response.map(|latency| latency.p99).or(response_us(99.0)),
         // With a rate, only the response time includes the wait for a session.
-        p99_us: response.or(service).map(|latency| latency.p99),
+        p99_us: response
+            .or(service)
+            .map(|latency| latency.p99)
+            .or(response_us(99.0))
+            .or(service_us(99.0)),
         errors: record.stages.iter().map(error_count).sum::<u64>(),
         retries: record.stages.iter().map(|stage| stage.session_loop.retries).sum::<u64>(),
         record_error: None::<String>,
     }
 }
 
+/// Flavor and version; empty if they are unknown.
+fn server(record: &Record) -> String {
+    let target = &record.target;
+    match known(&target.server_version) {
+        Some(version) => format!("{} {version}", target.flavor),
+        None => String::new(),
+    }
+}
+
+/// Returns the text, unless it is empty: an imported run may not know its server.
+fn known(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
 /// Returns one text with a line for each entry; `None` without entries.
-fn lines(entries: Vec<String>) -> Option<String> {
+fn lines(entries: &[String]) -> Option<String> {
     (!entries.is_empty()).then(|| entries.join("\n"))
 }
 

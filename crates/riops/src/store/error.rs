@@ -34,7 +34,7 @@ pub enum StoreError {
         /// URL of the database, without its password.
         location: String,
         /// Error of the connection, or from the server.
-        source: ConnectionError,
+        source: Box<ConnectionError>,
     },
     /// The store was written by a newer version of riops.
     #[error(
@@ -99,15 +99,15 @@ pub enum StoreError {
 impl StoreError {
     /// Returns whether the connection to the database was lost, so that another one may succeed.
     pub(super) fn is_connection_lost(&self) -> bool {
+        let Self::Postgresql { source, .. } = self else {
+            return false;
+        };
         matches!(
-            self,
-            Self::Postgresql {
-                source: ConnectionError::Io(_)
-                    | ConnectionError::Closed(_)
-                    | ConnectionError::Connect { .. }
-                    | ConnectionError::Protocol(_),
-                ..
-            }
+            **source,
+            ConnectionError::Io(_)
+                | ConnectionError::Closed(_)
+                | ConnectionError::Connect { .. }
+                | ConnectionError::Protocol(_)
         )
     }
 }

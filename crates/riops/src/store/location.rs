@@ -69,16 +69,12 @@ pub(super) fn url(conninfo: &ConnInfo) -> String {
         Host::Tcp(_) => None,
     });
     let (user, database) = (plain(&conninfo.user), plain(&conninfo.database));
-    match folder {
-        Some((folder, port)) => {
-            let host = folder.display();
-            format!("postgresql://{user}@/{database}?host={host}&port={port}")
-        }
-        None => {
-            let servers: Vec<_> = conninfo.servers.iter().map(ToString::to_string).collect();
-            format!("postgresql://{user}@{}/{database}", servers.join(","))
-        }
+    if let Some((folder, port)) = folder {
+        let host = folder.display();
+        return format!("postgresql://{user}@/{database}?host={host}&port={port}");
     }
+    let servers: Vec<_> = conninfo.servers.iter().map(ToString::to_string).collect();
+    format!("postgresql://{user}@{}/{database}", servers.join(","))
 }
 
 /// Returns the default path of the store, in the user's data directory.

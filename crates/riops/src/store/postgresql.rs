@@ -10,8 +10,10 @@ use super::value::{Fields, Row, Value};
 use crate::host::Interrupt;
 use crate::server::{ConnInfo, Connection, ConnectionError};
 
-/// A server that does not respond within this time is lost. A migration by another riops may take longest.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(120);
+/// A server that does not respond within this time is lost.
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
+/// Time to wait for another riops that migrates the store.
+const MIGRATION_TIMEOUT: Duration = Duration::from_mins(10);
 /// Size of the parts in which rows are sent.
 const COPY_BYTES: usize = 1 << 20;
 
@@ -73,7 +75,7 @@ impl Postgresql {
     }
 
     fn failed(&self, source: ConnectionError) -> StoreError {
-        StoreError::Postgresql { location: self.location.clone(), source }
+        StoreError::Postgresql { location: self.location.clone(), source: Box::new(source) }
     }
 
     /// Runs the transaction up to its end, but not the end.
@@ -139,11 +141,21 @@ impl PostgresqlSession<'_> {
         &mut self,
         work: impl FnOnce(&mut Connection) -> Result<T, ConnectionError>,
     ) -> Result<T, StoreError> {
-        self.connection.set_deadline(Some(Instant::now() + RESPONSE_TIMEOUT));
+        self.run_within(RESPONSE_TIMEOUT, work)
+    }
+
+    fn run_within<T>(
+        &mut self,
+        timeout: Duration,
+        work: impl FnOnce(&mut Connection) -> Result<T, ConnectionError>,
+    ) -> Result<T, StoreError> {
+        self.connection.set_deadline(Some(Instant::now() + timeout));
         let result = work(self.connection);
         self.connection.set_deadline(None);
-        result
-            .map_err(|source| StoreError::Postgresql { location: self.location.to_owned(), source })
+        result.map_err(|source| StoreError::Postgresql {
+            location: self.location.to_owned(),
+            source: Box::new(source),
+        })
     }
 }
 
@@ -195,7 +207,7 @@ impl Session for PostgresqlSession<'_> {
     }
 
     fn begin_migration(&mut self) -> Result<(), StoreError> {
-        self.script(MIGRATION_LOCK)?;
+        self.run_within(MIGRATION_TIMEOUT, |connection| connection.execute(MIGRATION_LOCK))?;
         self.script(SCHEMA)
     }
 

@@ -12,7 +12,7 @@ use super::location::default_path;
 use super::value::{Fields, Row, Value};
 
 /// How long a riops waits for another one that writes. The migration of a large store takes longest.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(120);
+const BUSY_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A version that is written and rolled back to find out whether the file can be written.
 const OTHER_VERSION: u32 = 1_000_000;

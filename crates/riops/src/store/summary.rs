@@ -6,6 +6,8 @@ use serde::Serialize;
 
 use super::error::StoreError;
 use super::value::Reader;
+use crate::plan::WorkPlan;
+use crate::record::Validity;
 
 /// One run, without its record. The figures are those of the stage with most rows per second that repeats
 /// transactions; `stage` is its name.
@@ -64,6 +66,19 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
+    /// Returns whether riops can rely on the result. Use this instead of `valid`, which is false for imported
+    /// runs.
+    #[must_use]
+    pub fn validity(&self) -> Validity {
+        let is_measured =
+            WorkPlan::default_of(&self.workload).is_none_or(|work| work.spec().is_executable());
+        match (is_measured, self.valid) {
+            (false, _) => Validity::NotVerified,
+            (true, true) => Validity::Valid,
+            (true, false) => Validity::Invalid,
+        }
+    }
+
     /// Reads the columns of `list.sql`, without the tags.
     pub(super) fn read(row: &mut Reader<'_>) -> Result<Self, StoreError> {
         // Rust evaluates the fields in this order, which is that of the columns.

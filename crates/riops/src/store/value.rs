@@ -140,8 +140,7 @@ impl<'a> Reader<'a> {
 
     /// Returns the next column as a time in RFC 3339. Each backend has its own text format.
     pub(super) fn optional_time(&mut self) -> Option<String> {
-        self.optional_text()
-            .map(|text| text.parse::<jiff::Timestamp>().map_or(text, |time| time_text(time)))
+        self.optional_text().map(|text| text.parse::<jiff::Timestamp>().map_or(text, time_text))
     }
 
     fn unexpected(&self, value: Option<String>) -> StoreError {

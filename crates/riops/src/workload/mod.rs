@@ -8,6 +8,7 @@ mod build;
 pub mod cbc;
 pub mod check;
 pub mod effects;
+mod imported;
 pub mod keys;
 pub mod load;
 pub mod oltp;

@@ -74,29 +74,23 @@ fn limits(cpu: &ClientCpu, client: &ClientUse<'_>, plan: &Plan) -> Vec<ClientLim
                 && client.seconds >= RUN_QUEUE_S_MIN
                 && at_least(cpu.run_queue_share, RUN_QUEUE_SHARE),
         ),
-        (
-            ClientLimit::PollLoop,
-            !shares_full_machine && replies_wait(client, plan, |latency| latency.p50, STALL_SHARE),
-        ),
+        (ClientLimit::PollLoop, !shares_full_machine && replies_wait(client, plan)),
     ];
     found.into_iter().filter_map(|(limit, applies)| applies.then_some(limit)).collect()
 }
 
-/// Whether stalls have at least this share of the latency at the same percentile. A reply waits for the poll
-/// loop only if the loop serves more than one transaction.
-fn replies_wait(
-    client: &ClientUse<'_>,
-    plan: &Plan,
-    pick: fn(&LatencySummary) -> f64,
-    share: f64,
-) -> bool {
-    let in_flight = client.sessions * usize::try_from(plan.pipeline).unwrap_or(usize::MAX);
-    in_flight > client.workers_s.len()
-        && client
-            .stalls
-            .as_ref()
-            .zip(client.latency.as_ref())
-            .is_some_and(|(stalls, latency)| pick(stalls) >= share * pick(latency))
+/// Whether the stalls of the poll loop are most of the median latency.
+fn replies_wait(client: &ClientUse<'_>, plan: &Plan) -> bool {
+    let sessions = u32::try_from(client.sessions).unwrap_or(u32::MAX);
+    let latencies = client.stalls.as_ref().zip(client.latency.as_ref());
+    loops_are_shared(sessions, plan, client.workers_s.len())
+        && latencies.is_some_and(|(stalls, latency)| stalls.p50 >= STALL_SHARE * latency.p50)
+}
+
+/// Whether the poll loop of a worker serves more than one transaction at a time. Only then, a reply waits while
+/// the loop handles another one.
+pub(super) fn loops_are_shared(sessions: u32, plan: &Plan, workers: usize) -> bool {
+    u64::from(sessions) * u64::from(plan.pipeline) > workers as u64
 }
 
 #[cfg(test)]
@@ -105,18 +99,7 @@ mod tests {
     use crate::probe::threads::ThreadsUse;
 
     fn latency(us: f64) -> LatencySummary {
-        LatencySummary {
-            count: 10,
-            min: us,
-            mean: us,
-            stdev: 0.0,
-            p50: us,
-            p90: us,
-            p95: us,
-            p99: us,
-            p999: us,
-            max: us,
-        }
+        LatencySummary::for_test(us, us)
     }
 
     /// The limits of a client with one change.

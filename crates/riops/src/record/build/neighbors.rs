@@ -6,7 +6,8 @@ use crate::record::neighbors::{NeighborProcess, Neighbors};
 /// The kernel counts CPU time of processes in ticks of 10 ms. From this CPU time on, one tick is at most 1%.
 const CPU_S_MIN: f64 = 1.0;
 
-/// Returns the load of the neighbors; `None` if no process could be observed.
+/// Returns the load of the neighbors; `None` if no process could be observed. `cpus` are those of the whole
+/// machine, because its processes can run on all of them.
 pub(super) fn neighbors(usage: &MachineUse, cpus: usize) -> Option<Neighbors> {
     let processes = usage.processes.as_ref()?;
     let available_s = processes.seconds * cpus.max(1) as f64;

@@ -77,6 +77,7 @@ pub fn build(
         id: context.id,
         started_at: context.started_at,
         workload: context.workload,
+        imported: None,
         label: context.plan.label.clone(),
         tags: context.plan.tags.clone(),
         plan: context.plan,

@@ -105,6 +105,7 @@ fn session_loop(
         update_batch: facts.update_batch,
         method: facts.method,
         row_bytes,
+        reported_latency: None,
         service_us: summary(service),
         response_us: summary(&response),
         histogram: Some(service.to_base64()?),

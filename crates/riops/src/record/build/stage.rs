@@ -31,7 +31,7 @@ pub(super) fn with_counters(
     client: &ClientRecord,
 ) -> StageRecord {
     let is_local = client.shares_machine_with_server;
-    let neighbors = neighbors(&usage, client.machine.cpus);
+    let neighbors = neighbors(&usage, client.machine.counted_cpus());
     let MachineUse {
         started_at,
         machine_busy_share,
@@ -78,4 +78,27 @@ fn probes(sampled: Option<sampler::Sampled>, is_local: bool) -> Option<Sampled> 
         (point.machine_busy_share, point.dirty_bytes) = (None, None);
     }
     Some(sampled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::processes::ProcessesUse;
+    use crate::record::MachineFacts;
+
+    #[test]
+    fn the_cpu_share_of_neighbors_is_that_of_the_whole_machine() {
+        let processes =
+            ProcessesUse { seconds: 10.0, neighbors_cpu_s: 10.0, ..ProcessesUse::default() };
+        let usage = MachineUse { processes: Some(processes), ..MachineUse::default() };
+        let machine = MachineFacts { cpus: 1, machine_cpus: Some(4), ..MachineFacts::default() };
+        let client = ClientRecord {
+            riops_version: String::new(),
+            machine,
+            workers: 1,
+            shares_machine_with_server: true,
+        };
+        let stage = with_counters(usage, None, &client);
+        assert_eq!(stage.neighbors.unwrap().cpu_share, Some(0.25));
+    }
 }

@@ -2,6 +2,7 @@
 //!
 //! docs/reading-results.md explains each of them; a test compares the two.
 
+use super::client::loops_are_shared;
 use crate::plan::Plan;
 use crate::record::check::{Warning, WarningKind};
 use crate::record::stage::StageRecord;
@@ -49,8 +50,7 @@ fn stalls(stage: &StageRecord, plan: &Plan) -> Option<String> {
     let stalls = cpu.away_us.as_ref()?;
     let latency = &stage.session_loop;
     let latency = latency.response_us.as_ref().or(latency.service_us.as_ref())?;
-    // The reply to the only transaction of a worker does not wait for another one.
-    if u64::from(stage.sessions) * u64::from(plan.pipeline) <= cpu.worker_shares.len() as u64 {
+    if !loops_are_shared(stage.sessions, plan, cpu.worker_shares.len()) {
         return None;
     }
     let shares = [("p50", stalls.p50, latency.p50), ("p99", stalls.p99, latency.p99)];
@@ -141,24 +141,9 @@ mod tests {
     use crate::record::neighbors::{NeighborProcess, Neighbors};
     use crate::record::probes::OtherSessions;
 
-    fn latency(p50: f64, p99: f64) -> LatencySummary {
-        LatencySummary {
-            count: 10,
-            min: p50,
-            mean: p50,
-            stdev: 0.0,
-            p50,
-            p90: p99,
-            p95: p99,
-            p99,
-            p999: p99,
-            max: p99,
-        }
-    }
-
     fn warnings_with(change: impl FnOnce(&mut StageRecord)) -> Vec<(WarningKind, String)> {
         let mut stage = StageRecord { sessions: 8, ..StageRecord::default() };
-        stage.session_loop.service_us = Some(latency(1_600.0, 2_900.0));
+        stage.session_loop.service_us = Some(LatencySummary::for_test(1_600.0, 2_900.0));
         stage.neighbors = Some(Neighbors::default());
         stage.client_cpu = Some(ClientCpu {
             seconds: 0.2,
@@ -168,7 +153,7 @@ mod tests {
             run_queue_share: None,
             connector_share: None,
             throttled_share: None,
-            away_us: Some(latency(10.0, 20.0)),
+            away_us: Some(LatencySummary::for_test(10.0, 20.0)),
             limits: Vec::new(),
             limited: false,
         });
@@ -223,7 +208,8 @@ mod tests {
         let with_stalls = |sessions: u32| {
             warnings_with(move |stage| {
                 stage.sessions = sessions;
-                stage.client_cpu.as_mut().unwrap().away_us = Some(latency(10.0, 580.0));
+                stage.client_cpu.as_mut().unwrap().away_us =
+                    Some(LatencySummary::for_test(10.0, 580.0));
             })
         };
         let found = with_stalls(8);

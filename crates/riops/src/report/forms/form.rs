@@ -37,20 +37,20 @@ pub struct Extras<'a> {
     /// The options that select the server of the run, as text for commands: empty, or with a leading space.
     /// `None` if they are unknown.
     pub server_options: Option<&'a str>,
-    /// The options that select the store, in the same form.
-    pub store_options: &'a str,
+    /// The options that select the store, in the same form. `None` if the run is not stored.
+    pub store_options: Option<&'a str>,
 }
 
 impl<'a> Extras<'a> {
     /// Only where the record is stored, in lines of this width.
     #[must_use]
     pub fn new(stored: &'a str, width: usize) -> Self {
-        Self { stored, width, histogram: None, server_options: None, store_options: "" }
+        Self { stored, width, histogram: None, server_options: None, store_options: Some("") }
     }
 
     /// The same with the options for commands.
     #[must_use]
-    pub fn with_options(self, server: Option<&'a str>, store: &'a str) -> Self {
+    pub fn with_options(self, server: Option<&'a str>, store: Option<&'a str>) -> Self {
         Self { server_options: server, store_options: store, ..self }
     }
 

@@ -2,6 +2,7 @@
 
 use super::super::block::Block;
 use super::super::format::{duration_us, number_of, rate};
+use super::super::imported::{not_verified, reported_latency, started};
 use super::super::latency::latency_text;
 use super::super::model::Summary;
 use super::super::proof::proof;
@@ -19,7 +20,7 @@ use super::super::sections::window::window;
 use super::super::words::{self, Words};
 use super::form::{Extras, Form, FormError};
 use crate::plan::{Metric, Schedule, TimeKind};
-use crate::record::{AccessRecord, RateVerdict, Record, Status};
+use crate::record::{AccessRecord, RateVerdict, Record, Status, Validity};
 
 /// Text for people; the default.
 pub(super) struct Text;
@@ -47,7 +48,7 @@ fn closing_text(record: &Record, extras: &Extras<'_>) -> String {
     };
     let words = words::of(&record.plan.work);
     let mut block = Block::new(extras.width);
-    block.title(&format!("riops run {} · {}", record.workload, summary.target()));
+    block.title(&format!("{} · {}", words.title(record), summary.target()));
     block.gap();
     headline(&mut block, &summary, words);
     few_transactions(&mut block, record);
@@ -57,7 +58,7 @@ fn closing_text(record: &Record, extras: &Extras<'_>) -> String {
     block.gap();
     details(&mut block, &summary, words);
     block.gap();
-    block.line("started", &record.started_at.strftime("%F %T UTC").to_string());
+    block.line("started", &started(record));
     block.line("stored", extras.stored);
     if let Some(label) = &record.label {
         block.line("label", label);
@@ -90,8 +91,11 @@ fn headline(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
             block.line("service", &format!("{} (from the send)", latency_text(service)));
         }
         (Some(service), None) => block.line("latency", &latency_text(service)),
-        _ => {}
+        // Another tool may measure only the response time.
+        (None, Some(response)) => block.line("response", &latency_text(response)),
+        (None, None) => {}
     }
+    reported_latency(block, stage);
     schedule(block, stage);
     bottleneck(block, summary);
 }
@@ -127,20 +131,26 @@ fn throughput(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
     }
     let [first, second] = lines;
     let errors = match summary.errors() {
-        0 => "no errors".to_owned(),
-        errors => number_of(errors, "error"),
+        // Another tool may not count them.
+        0 if summary.record.imported.is_some() => String::new(),
+        0 => ", no errors".to_owned(),
+        errors => format!(", {}", number_of(errors, "error")),
     };
     block.line(words.headline(), &first);
     let transactions = number_of(stage.transactions, "transaction");
     if words.has_rows() {
         let rows = number_of(stage.rows, "row");
-        block.line("", &format!("{second} ({transactions}, {rows}, {errors})"));
+        block.line("", &format!("{second} ({transactions}, {rows}{errors})"));
     } else {
-        block.line("", &format!("{transactions}, {errors}"));
+        block.line("", &format!("{transactions}{errors}"));
     }
 }
 
 pub(in crate::report) fn verdict(block: &mut Block, record: &Record, words: &dyn Words) {
+    if record.validity() == Validity::NotVerified {
+        block.line("valid", &not_verified(record));
+        return warnings(block, record);
+    }
     if record.verdict.valid {
         let interrupted = match record.status {
             Status::Interrupted => " (interrupted: shorter than planned)",
@@ -279,6 +289,9 @@ fn moment_text(moment: &str) -> &str {
 }
 
 fn next_steps(block: &mut Block, summary: &Summary<'_>, words: &dyn Words, extras: &Extras<'_>) {
+    if summary.record.validity() == Validity::NotVerified {
+        return;
+    }
     let commands = Commands::of(summary, extras.server_options, extras.store_options);
     let hints = if summary.record.verdict.valid {
         words.next_steps(summary, &commands)

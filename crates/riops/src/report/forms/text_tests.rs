@@ -157,10 +157,19 @@ fn with_a_rate_a_threshold_names_the_time_that_it_limits() {
 #[test]
 fn commands_to_try_repeat_the_options_of_server_and_store() {
     let record = example_record();
-    let extras =
-        Extras::new(STORED, usize::MAX).with_options(Some(" -d bench"), " --store runs.sqlite");
+    let extras = Extras::new(STORED, usize::MAX)
+        .with_options(Some(" -d bench"), Some(" --store runs.sqlite"));
     let text = closing_text(&record, &extras);
     assert!(text.contains("riops report last --store runs.sqlite "), "{text}");
     assert!(text.contains(" -d bench --batch 1 "), "{text}");
     assert!(!text.contains("-d …"), "{text}");
+}
+
+#[test]
+fn the_page_of_a_run_that_is_not_stored_is_not_suggested() {
+    let record = example_record();
+    let extras = Extras::new("no (--no-store)", usize::MAX);
+    assert!(closing_text(&record, &extras).contains("riops report last"));
+    let text = closing_text(&record, &extras.with_options(Some(""), None));
+    assert!(text.contains("try next") && !text.contains("riops report"), "{text}");
 }

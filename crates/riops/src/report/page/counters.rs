@@ -47,7 +47,7 @@ pub(super) fn errors(record: &Record) -> Option<Table> {
                 Cell::word(message),
                 Cell::number(count(error.count)),
                 Cell::number(count(error.retried)),
-                Cell::number(duration_us(error.attempts_s * 1e6)),
+                length(Some(error.attempts_s).filter(|&seconds| seconds > 0.0)),
                 length(error.without_success_s),
                 length(error.until_90_percent_s),
             ]);

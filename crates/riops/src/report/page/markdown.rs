@@ -32,7 +32,7 @@ pub fn markdown(records: &[Record], comparison: Option<&ComparisonView>) -> Stri
         let view = run::view(record, position, records.len());
         summary(&mut text, &view, records.len() > 1);
         let tables = words::of(&record.plan.work).tables(record).into_iter();
-        let tables = super::paths::paths(record).into_iter().chain(tables);
+        let tables = super::access_paths::paths(record).into_iter().chain(tables);
         for found in tables.chain(counters::errors(record)) {
             table(&mut text, &found);
         }
@@ -64,7 +64,7 @@ fn summary(text: &mut String, view: &RunView, has_title: bool) {
     for group in environment.filter(|group| !group.title.is_empty()) {
         group.facts.iter().for_each(|fact| row(text, fact));
     }
-    let _ = writeln!(text, "| run | {} |", escaped(&view.setup));
+    let _ = writeln!(text, "| run | {} |", escaped(&view.identity));
 }
 
 fn row(text: &mut String, fact: &Fact) {

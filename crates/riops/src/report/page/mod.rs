@@ -3,14 +3,17 @@
 //! A page loads nothing from elsewhere. Everything that comes from a record is escaped, and data for charts is JSON
 //! in an element that browsers do not run.
 
+mod access_paths;
 mod assets;
 mod chart;
 mod comparison;
 mod counters;
+mod dots;
+mod heatmap;
 mod latency;
 mod lines;
 mod markdown;
-mod paths;
+mod percentiles;
 mod png;
 mod run;
 mod series;

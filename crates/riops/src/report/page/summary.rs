@@ -24,6 +24,7 @@ pub(super) fn view(record: &Record, id: &str, number: Option<usize>) -> RunView 
         badge: badge(record),
         target: Summary::of(record).map(|summary| summary.target()).unwrap_or_default(),
         setup: setup(record),
+        identity: format!("{} · {}", record.started_at.strftime("%F %T UTC"), record.id),
         figure: figure(record, words),
         tiles: tiles(record),
         verdict: verdict_facts(record, words),
@@ -53,16 +54,10 @@ fn badge(record: &Record) -> Badge {
     Badge { text: text.to_owned(), tone }
 }
 
-/// Work, sessions and time in a line.
+/// Sessions and time in a line.
 fn setup(record: &Record) -> String {
     let words = words::of(&record.plan.work);
-    let setup = Summary::of(record).and_then(|summary| words.setup(&summary));
-    let parts = [
-        setup,
-        Some(record.started_at.strftime("%F %T UTC").to_string()),
-        Some(record.id.to_string()),
-    ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+    Summary::of(record).and_then(|summary| words.setup(&summary)).unwrap_or_default()
 }
 
 /// Returns the main figure: that of the best stage, if there are several.

@@ -17,6 +17,8 @@ pub(super) struct RunView {
     pub(super) badge: Badge,
     pub(super) target: String,
     pub(super) setup: String,
+    /// When it started, and its id.
+    pub(super) identity: String,
     pub(super) figure: Figure,
     pub(super) tiles: Vec<Tile>,
     /// Rate, bottleneck and validity, in the words of the terminal.

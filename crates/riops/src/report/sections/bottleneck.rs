@@ -96,7 +96,6 @@ fn machine(block: &mut Block, summary: &Summary<'_>) {
     let Some(busy) = stage.machine_busy_share else {
         return;
     };
-    let available_s = stage.seconds * summary.record.client.machine.cpus as f64;
     let mut parts = Vec::new();
     let mut rest = busy;
     let mut part = |name: &str, share: Option<f64>| {
@@ -106,7 +105,7 @@ fn machine(block: &mut Block, summary: &Summary<'_>) {
         }
     };
     part("client", summary.client_machine_share());
-    part("server", stage.server_cpu_s.map(|cpu_s| cpu_s / available_s.max(f64::MIN_POSITIVE)));
+    part("server", summary.server_machine_share());
     part("other processes", stage.neighbors.as_ref().and_then(|neighbors| neighbors.cpu_share));
     let stolen = stage.neighbors.as_ref().and_then(|neighbors| neighbors.steal_share);
     part("stolen", stolen.filter(|&share| share >= 0.001));
@@ -147,7 +146,7 @@ fn client(block: &mut Block, summary: &Summary<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{DiskUse, IoRecord};
+    use crate::record::{DiskUse, IoRecord, Record};
     use crate::report::example_record;
 
     fn shown(change: impl Fn(&mut IoRecord)) -> String {
@@ -177,6 +176,28 @@ mod tests {
         let expected =
             [format!("device       sda (data, temporary) {rest}"), format!("sdb (wal) {rest}")];
         assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn the_shares_of_the_machine_line_are_those_of_all_its_processors() {
+        let mut record = example_record();
+        let stage = &mut record.stages[0];
+        stage.machine_busy_share = Some(0.75);
+        stage.counters_s = Some(10.0);
+        stage.server_cpu_s = Some(20.0);
+        stage.client_cpu.as_mut().unwrap().seconds = 10.0;
+        let line = |record: &Record| {
+            let mut block = Block::new(120);
+            machine(&mut block, &Summary::of(record).unwrap());
+            block.finish()
+        };
+        // riops may use one of four processors; the server uses two others.
+        (record.client.machine.cpus, record.client.machine.machine_cpus) = (1, Some(4));
+        let text = line(&record);
+        assert!(text.contains("75% of CPU busy: client 25%, server 50%"), "{text}");
+        // Records of earlier releases do not have the number of all processors.
+        (record.client.machine.cpus, record.client.machine.machine_cpus) = (4, None);
+        assert_eq!(line(&record), text);
     }
 
     #[test]

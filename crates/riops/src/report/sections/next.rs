@@ -45,14 +45,15 @@ pub(in crate::report) struct Commands<'a> {
     server: &'a str,
     /// The options of the run and those of its server; `…` stands for options that are unknown here.
     options: String,
-    store: &'a str,
+    /// The options that select the store; `None` if the run is not stored.
+    store: Option<&'a str>,
 }
 
 impl<'a> Commands<'a> {
     pub(in crate::report) fn of(
         summary: &Summary<'a>,
         server: Option<&'a str>,
-        store: &'a str,
+        store: Option<&'a str>,
     ) -> Self {
         let record = summary.record;
         let cpus = u32::try_from(record.client.machine.cpus).unwrap_or(u32::MAX);
@@ -77,9 +78,10 @@ impl<'a> Commands<'a> {
         Hint::new(format!("{command}{}", self.server), purpose)
     }
 
-    /// The page of the run.
-    pub(in crate::report) fn page(&self) -> Hint {
-        Hint::new(format!("riops report last{}", self.store), "an HTML page of this run")
+    /// The page of the run, if it is stored.
+    pub(in crate::report) fn page(&self) -> Option<Hint> {
+        let store = self.store?;
+        Some(Hint::new(format!("riops report last{store}"), "an HTML page of this run"))
     }
 }
 

@@ -88,6 +88,7 @@ fn in_database(stage: &StageRecord) -> String {
     })
 }
 
+/// The bottleneck of a stage in a word or two; empty if it has none.
 pub(in crate::report) fn bottleneck_word(summary: &Summary<'_>) -> &'static str {
     if !summary.has_bottleneck() {
         return "";
@@ -105,7 +106,7 @@ pub(in crate::report) fn bottleneck_word(summary: &Summary<'_>) -> &'static str 
 }
 
 /// A bar of this share of the longest.
-fn bar(share: f64) -> String {
+pub(in crate::report) fn bar(share: f64) -> String {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -74,11 +74,12 @@ impl Words for LoadRun {
 
     // Another load would need the same options and --drop.
     fn next_steps(&self, _: &Summary<'_>, commands: &Commands<'_>) -> Vec<Hint> {
-        vec![
+        let mut hints = vec![
             commands.other("riops run point", "read its rows by primary key"),
             commands.other("riops verify load", "check that the table is complete"),
-            commands.page(),
-        ]
+        ];
+        hints.extend(commands.page());
+        hints
     }
 }
 

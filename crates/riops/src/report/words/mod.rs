@@ -2,6 +2,7 @@
 
 mod cbc;
 mod common;
+mod imported;
 mod load;
 mod oltp;
 mod ping;
@@ -25,6 +26,11 @@ pub(super) const TRANSACTIONS: &str = "transactions/s";
 pub(super) trait Words {
     /// The work of the sessions.
     fn work(&self) -> String;
+
+    /// The title of the report.
+    fn title(&self, record: &Record) -> String {
+        format!("riops run {}", record.workload)
+    }
 
     /// Sessions, workers and duration; `None` for a workload without session loops.
     fn setup(&self, summary: &Summary<'_>) -> Option<String> {
@@ -119,7 +125,7 @@ pub(super) trait Words {
     fn next_steps(&self, summary: &Summary<'_>, commands: &Commands<'_>) -> Vec<Hint> {
         let mut hints = scaling(summary, commands);
         hints.extend(self.variants(commands));
-        hints.push(commands.page());
+        hints.extend(commands.page());
         hints
     }
 

@@ -7,6 +7,7 @@ use super::super::app::{Place, Shared, layout};
 use super::super::failure::Failure;
 use super::super::query::Query;
 use crate::record::Record;
+use crate::report::comparison::view_of;
 use crate::report::page::{html_in, title};
 
 /// Runs of a comparison: a page with more of them is too long to read.
@@ -22,12 +23,14 @@ pub(in crate::serve) async fn compare(State(app): Shared, RawQuery(query): RawQu
             return Err(Failure::Request(text));
         }
         let page = app.stored.with(move |store| {
-            let mut records: Vec<Record> = Vec::new();
-            for id in &ids {
-                records.push(store.find(id)?);
-            }
+            let mut records: Vec<Record> =
+                ids.iter().map(|id| store.find(id)).collect::<Result<_, _>>()?;
+            // The older run is A.
+            records.sort_by_key(|record| record.started_at);
             let layout = layout(title(&records), Place::Other);
-            Ok(Html(html_in(&layout, &records, None)?).into_response())
+            let each = records.iter().map(|record| (record.id.to_string(), vec![record.clone()]));
+            let comparison = view_of(&each.collect::<Vec<_>>());
+            Ok(Html(html_in(&layout, &records, comparison.as_ref())?).into_response())
         });
         page.await?.ok_or(Failure::NoRuns)
     };

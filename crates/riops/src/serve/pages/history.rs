@@ -1,4 +1,4 @@
-//! A figure over the stored runs with a label, with its change points.
+//! The figures of the stored runs with a label, with their change points.
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -7,9 +7,12 @@ use serde::Serialize;
 use super::super::app::{Place, Shared, layout};
 use super::super::failure::Failure;
 use super::super::query::Query;
+use crate::plan::WorkPlan;
 use crate::report::page::{Axis, AxisScale, Chart, Content, Mark, Plot, Series, Unit, rounded};
-use crate::report::{counts_transactions, duration_us, percent, rate};
-use crate::stats::{ChangePoint, ChangeSettings, Direction, Outcome, change_points};
+use crate::report::{
+    HistoryChange, HistoryFigure, HistoryPoint, HistorySeries, history as series_of,
+};
+use crate::stats::{ChangeSettings, Outcome};
 use crate::store::{RunFilter, RunSummary};
 
 /// Runs of a history: the newest ones.
@@ -17,77 +20,15 @@ const RUNS_MAX: u32 = 2_000;
 /// Labels to select from: those of the newest runs.
 const LABELS_MAX: usize = 100;
 
-/// A figure of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Figure {
-    Rows,
-    Transactions,
-    P99,
-}
-
-impl Figure {
-    const ALL: [Self; 3] = [Self::Rows, Self::Transactions, Self::P99];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Rows => "rows_per_s",
-            Self::Transactions => "transactions_per_s",
-            Self::P99 => "p99_us",
-        }
-    }
-
-    fn title(self) -> &'static str {
-        match self {
-            Self::Rows => "rows per second",
-            Self::Transactions => "transactions per second",
-            Self::P99 => "99th percentile of the latency",
-        }
-    }
-
-    fn of(self, run: &RunSummary) -> Option<f64> {
-        let value = match self {
-            Self::Rows => run.rows_per_s,
-            Self::Transactions => run.transactions_per_s,
-            Self::P99 => run.p99_us,
-        };
-        value.filter(|value| *value > 0.0)
-    }
-
-    fn text(self, value: f64) -> String {
-        match self {
-            Self::Rows | Self::Transactions => rate(value),
-            Self::P99 => duration_us(value),
-        }
-    }
-
-    fn unit(self) -> Unit {
-        match self {
-            Self::Rows | Self::Transactions => Unit::PerSecond,
-            Self::P99 => Unit::DurationUs,
-        }
-    }
-
-    fn direction(self) -> Direction {
-        match self {
-            Self::Rows | Self::Transactions => Direction::HigherIsBetter,
-            Self::P99 => Direction::LowerIsBetter,
-        }
-    }
-}
-
 /// The values of `history.html`.
 #[derive(Serialize)]
 struct History {
     label: String,
-    /// Title of the workload, and those of all runs with the label.
     workload: String,
-    titles: Vec<String>,
+    workloads: Vec<String>,
     figure: &'static str,
     figures: Vec<(&'static str, &'static str)>,
-    /// What was found, in a sentence.
-    summary: Option<String>,
-    chart: Option<Chart>,
-    rows: Vec<Row>,
+    series: Vec<View>,
     /// The labels to select from, if none is selected.
     labels: Vec<Choice>,
 }
@@ -100,13 +41,22 @@ struct Choice {
     runs: usize,
 }
 
+/// A series of comparable runs.
+#[derive(Serialize)]
+struct View {
+    name: String,
+    figure: &'static str,
+    /// What was found, in a sentence.
+    summary: String,
+    chart: Option<Chart>,
+    rows: Vec<Row>,
+}
+
 /// A run, newest first.
 #[derive(Serialize)]
 struct Row {
     id: String,
     started: String,
-    title: String,
-    server: String,
     value: String,
     /// The change that this run is the first to show, and its tone.
     change: Option<(String, &'static str)>,
@@ -117,25 +67,38 @@ pub(in crate::serve) async fn history(State(app): Shared, RawQuery(query): RawQu
     let query = Query::parse(&query.unwrap_or_default());
     let answer = async {
         let given = |name: &str| query.given(name).map(str::to_owned);
-        let label = given("label");
+        let (label, workload) = (given("label"), given("workload"));
         let figure = given("figure").map(|name| {
-            let found = Figure::ALL.into_iter().find(|figure| figure.name() == name);
+            let found = HistoryFigure::SELECTABLE.into_iter().find(|each| each.as_str() == name);
             found.ok_or_else(|| Failure::Request(format!("\"{name}\" is not a figure")))
         });
         let figure = figure.transpose()?;
         let filter = RunFilter {
             label: label.clone(),
+            workload: workload.clone(),
             valid: Some(true),
             limit: Some(RUNS_MAX),
             ..RunFilter::default()
         };
-        let runs = app.stored.with(move |store| Ok(store.list(&filter)?)).await?;
-        let runs = runs.unwrap_or_default();
-        let page = match label {
-            Some(label) => view(label, given("workload"), figure, runs),
-            None => {
-                History { labels: choices(&runs), ..view(String::new(), None, figure, Vec::new()) }
+        let is_selected = label.is_some();
+        let read = app.stored.with(move |store| {
+            let runs = store.list(&filter)?;
+            if !is_selected {
+                return Ok((Vec::new(), choices(&runs)));
             }
+            let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
+            let effect = ChangeSettings::default().change_min;
+            Ok((series_of(&runs, &store.stages(&ids)?, figure, effect), Vec::new()))
+        });
+        let (series, labels) = read.await?.unwrap_or_default();
+        let page = History {
+            label: label.unwrap_or_default(),
+            workload: workload.unwrap_or_default(),
+            workloads: WorkPlan::names(),
+            figure: figure.map_or("", HistoryFigure::as_str),
+            figures: HistoryFigure::SELECTABLE.map(|each| (each.as_str(), each.name())).to_vec(),
+            series: series.iter().enumerate().map(|(number, each)| view(number, each)).collect(),
+            labels,
         };
         app.page("history.html", layout("riops: history", Place::History), page)
     };
@@ -156,129 +119,91 @@ fn choices(runs: &[RunSummary]) -> Vec<Choice> {
     choices
 }
 
-/// Returns the main figure of the newest run.
-fn main_figure(runs: &[RunSummary]) -> Figure {
-    match runs.first() {
-        Some(run) if counts_transactions(&run.workload) => Figure::Transactions,
-        _ => Figure::Rows,
+fn view(number: usize, series: &HistorySeries) -> View {
+    let rows = series.points.iter().enumerate().rev();
+    View {
+        name: series.name.clone(),
+        figure: series.figure.name(),
+        summary: summary(series),
+        chart: (series.points.len() > 1).then(|| chart(number, series)),
+        rows: rows.map(|(index, point)| row(series, index, point)).collect(),
     }
 }
 
-/// `runs` are the newest first, as the list of runs. Only those with one title are comparable: by default that of the
-/// newest run.
-fn view(
-    label: String,
-    workload: Option<String>,
-    figure: Option<Figure>,
-    mut runs: Vec<RunSummary>,
-) -> History {
-    let mut titles: Vec<String> = runs.iter().map(|run| run.title.clone()).collect();
-    let workload = workload.or_else(|| titles.first().cloned()).unwrap_or_default();
-    titles.sort_unstable();
-    titles.dedup();
-    runs.retain(|run| run.title == workload);
-    let figure = figure.unwrap_or_else(|| main_figure(&runs));
-    let oldest_first = || runs.iter().rev().filter_map(|run| Some((run, figure.of(run)?)));
-    let values: Vec<f64> = oldest_first().map(|(_, value)| value).collect();
-    let changes = change_points(&values, &ChangeSettings::default());
-    let mut rows: Vec<Row> = oldest_first()
-        .enumerate()
-        .map(|(index, (run, value))| {
-            let change = changes.iter().find(|change| change.index == index);
-            row(run, figure, value, change)
-        })
-        .collect();
-    rows.reverse();
-    History {
-        workload,
-        titles,
-        figure: figure.name(),
-        figures: Figure::ALL.map(|figure| (figure.name(), figure.title())).to_vec(),
-        summary: (!label.is_empty()).then(|| summary(figure, &values, &changes)),
-        chart: (values.len() > 1).then(|| chart(figure, &values, &changes)),
-        rows,
-        label,
-        labels: Vec::new(),
-    }
-}
-
-fn signed(change: &ChangePoint) -> String {
-    let sign = if change.change() < 0.0 { "−" } else { "+" };
-    format!("{sign}{}", percent(change.change().abs()))
-}
-
-fn row(run: &RunSummary, figure: Figure, value: f64, change: Option<&ChangePoint>) -> Row {
-    let tone = |change: &ChangePoint| match change.outcome(figure.direction()) {
+fn row(series: &HistorySeries, index: usize, point: &HistoryPoint) -> Row {
+    let change = series.changes.iter().find(|change| change.index == index);
+    let tone = |change: &HistoryChange| match change.outcome {
         Outcome::Slower => "bad",
         _ => "good",
     };
     Row {
-        id: run.id.clone(),
-        started: run.started_at.get(..16).unwrap_or(&run.started_at).replace('T', " "),
-        title: run.title.clone(),
-        server: run.server.clone(),
-        value: figure.text(value),
-        change: change.map(|change| (signed(change), tone(change))),
+        id: point.run.clone(),
+        started: point.started_at.get(..16).unwrap_or(&point.started_at).replace('T', " "),
+        value: series.figure.text(point.value),
+        change: change.map(|change| (change.text(), tone(change))),
     }
 }
 
-fn summary(figure: Figure, values: &[f64], changes: &[ChangePoint]) -> String {
-    let number = values.len();
-    let plural = if number == 1 { "" } else { "s" };
-    let runs = format!("{number} valid run{plural} with this label");
-    match changes.last() {
+fn summary(series: &HistorySeries) -> String {
+    let number = series.points.len();
+    let runs = format!("{number} valid run{}", if number == 1 { "" } else { "s" });
+    let name = series.figure.name();
+    match series.changes.last() {
         None if number < 2 => format!("{runs}: too few for a history."),
-        None => format!("{runs}: no change of the {}.", figure.title()),
+        None => format!("{runs}: no change of {name}."),
         Some(last) => format!(
-            "{runs}: the {} changed {} time{}, last by {} with run {} (from {} to {}).",
-            figure.title(),
-            changes.len(),
-            if changes.len() == 1 { "" } else { "s" },
-            signed(last),
+            "{runs}: {} change{} of {name}, the last by {} with run {} (from {} to {}).",
+            series.changes.len(),
+            if series.changes.len() == 1 { "" } else { "s" },
+            last.text(),
             last.index + 1,
-            figure.text(last.mean_before),
-            figure.text(last.mean_after),
+            series.figure.text(last.mean_before),
+            series.figure.text(last.mean_after),
         ),
     }
 }
 
-fn chart(figure: Figure, values: &[f64], changes: &[ChangePoint]) -> Chart {
-    let title = figure.title();
+fn chart(number: usize, series: &HistorySeries) -> Chart {
+    let (name, count) = (series.figure.name(), series.points.len());
     // The mean from each change to the next one.
-    let bounds: Vec<usize> = changes.iter().map(|change| change.index).collect();
     let mean = |index: usize| {
-        let start = bounds.iter().rev().find(|&&bound| bound <= index).copied().unwrap_or(0);
-        let end = bounds.iter().find(|&&bound| bound > index).copied().unwrap_or(values.len());
-        let part = values.get(start..end).unwrap_or_default();
-        part.iter().sum::<f64>() / part.len().max(1) as f64
+        let after = series.changes.iter().rev().find(|change| change.index <= index);
+        let before = series.changes.first();
+        after.map(|change| change.mean_after).or(before.map(|change| change.mean_before))
     };
-    let line = |label: &str, values: Vec<f64>| Series {
-        label: label.to_owned(),
-        values: values.into_iter().map(|value| Some(rounded(value))).collect(),
-    };
+    // The axis of durations is in microseconds.
+    let factor = if series.figure == HistoryFigure::Seconds { 1e6 } else { 1.0 };
+    let values = series.points.iter().map(|point| Some(rounded(point.value * factor)));
+    let mut lines = vec![Series { label: name.to_owned(), values: values.collect() }];
+    if !series.changes.is_empty() {
+        let values =
+            (0..count).map(|index| mean(index).map(|mean| rounded(mean * factor))).collect();
+        lines.push(Series { label: "mean between changes".to_owned(), values });
+    }
     let x = Axis {
         label: "run, oldest first".to_owned(),
         unit: Unit::Count,
         scale: AxisScale::Linear,
-        range: Some((1.0, values.len() as f64)),
+        range: Some((1.0, count as f64)),
     };
     let mark =
-        |change: &ChangePoint| Mark { t_s: change.index as f64 + 1.0, label: signed(change) };
+        |change: &HistoryChange| Mark { t_s: change.index as f64 + 1.0, label: change.text() };
+    let unit = match series.figure {
+        HistoryFigure::RowsPerS | HistoryFigure::TransactionsPerS => Unit::PerSecond,
+        HistoryFigure::P50Us | HistoryFigure::P99Us | HistoryFigure::Seconds => Unit::DurationUs,
+    };
     Chart {
-        id: "history-chart".to_owned(),
-        title: format!("History of the {title}"),
-        summary: summary(figure, values, changes),
+        id: format!("history-chart-{number}"),
+        title: name.to_owned(),
+        summary: summary(series),
         plot: Plot {
             x,
-            y: Axis::of(title, figure.unit(), AxisScale::Linear),
-            marks: changes.iter().map(mark).collect(),
+            y: Axis::of(name, unit, AxisScale::Linear),
+            marks: series.changes.iter().map(mark).collect(),
             sync: None,
             content: Content::Lines {
-                xs: (1..=values.len()).map(|number| number as f64).collect(),
-                series: vec![
-                    line(title, values.to_vec()),
-                    line("mean between changes", (0..values.len()).map(mean).collect()),
-                ],
+                xs: (1..=count).map(|number| number as f64).collect(),
+                series: lines,
             },
         },
         table: None,
@@ -289,55 +214,46 @@ fn chart(figure: Figure, values: &[f64], changes: &[ChangePoint]) -> Chart {
 mod tests {
     use super::*;
 
-    fn run(number: usize, rows_per_s: f64) -> RunSummary {
-        RunSummary {
-            id: number.to_string(),
-            workload: "rows".to_owned(),
-            title: "rows".to_owned(),
-            rows_per_s: Some(rows_per_s),
-            ..RunSummary::default()
+    fn series(values: &[f64], changes: Vec<HistoryChange>) -> HistorySeries {
+        let points = values.iter().enumerate().map(|(number, &value)| HistoryPoint {
+            run: number.to_string(),
+            started_at: "2026-01-01T00:00:00Z".to_owned(),
+            value,
+        });
+        HistorySeries {
+            name: "rows, 2 sessions".to_owned(),
+            figure: HistoryFigure::RowsPerS,
+            points: points.collect(),
+            changes,
         }
     }
 
     #[test]
     fn the_run_that_shows_a_change_is_marked() {
+        let change = HistoryChange {
+            index: 2,
+            run: "2".to_owned(),
+            mean_before: 1000.0,
+            mean_after: 900.0,
+            p: 0.000_1,
+            outcome: Outcome::Slower,
+        };
+        let view = view(0, &series(&[1000.0, 1000.0, 900.0, 900.0], vec![change]));
+        let changed: Vec<_> = view.rows.iter().filter(|row| row.change.is_some()).collect();
+        assert_eq!(changed.len(), 1);
         // Newest first.
-        let runs: Vec<RunSummary> = (0..30)
-            .rev()
-            .map(|number| {
-                run(number, if number < 15 { 1000.0 } else { 900.0 } + (number % 3) as f64)
-            })
-            .collect();
-        let page = view("nightly".to_owned(), None, None, runs);
-        let changed: Vec<&str> = page
-            .rows
-            .iter()
-            .filter(|row| row.change.is_some())
-            .map(|row| row.id.as_str())
-            .collect();
-        assert_eq!(changed, ["15"]);
-        let (text, tone) = page.rows[14].change.as_ref().unwrap();
-        assert!(text.starts_with("−10") && *tone == "bad", "{text} {tone}");
-        let summary = page.summary.unwrap();
-        assert!(summary.contains("30 valid runs") && summary.contains("with run 16"), "{summary}");
-        assert_eq!(page.chart.unwrap().plot.marks.len(), 1);
+        assert_eq!((changed[0].id.as_str(), view.rows[0].id.as_str()), ("2", "3"));
+        assert_eq!(changed[0].change, Some(("-10.0%".to_owned(), "bad")));
+        let expected =
+            "4 valid runs: 1 change of rows/s, the last by -10.0% with run 3 (from 1,000 to 900).";
+        assert_eq!(view.summary, expected);
+        let Content::Lines { series, .. } = view.chart.unwrap().plot.content else { panic!() };
+        assert_eq!(series[1].values, [1000.0, 1000.0, 900.0, 900.0].map(Some));
     }
 
     #[test]
-    fn without_a_label_or_runs_there_is_no_chart() {
-        assert!(view(String::new(), None, None, Vec::new()).chart.is_none());
-        let page = view("a".to_owned(), None, None, vec![run(1, 5.0)]);
-        assert!(page.chart.is_none() && page.summary.unwrap().contains("too few"));
-    }
-
-    #[test]
-    fn runs_of_another_title_are_not_part_of_the_history() {
-        let other = RunSummary { title: "other".to_owned(), ..run(3, 9.0) };
-        let runs = || vec![other.clone(), run(2, 5.0), run(1, 5.0)];
-        let newest = view("a".to_owned(), None, None, runs());
-        assert_eq!((newest.workload.as_str(), newest.rows.len()), ("other", 1));
-        assert_eq!(newest.titles, ["other", "rows"]);
-        let selected = view("a".to_owned(), Some("rows".to_owned()), None, runs());
-        assert_eq!(selected.rows.len(), 2);
+    fn a_single_run_has_no_chart() {
+        let view = view(0, &series(&[5.0], Vec::new()));
+        assert!(view.chart.is_none() && view.summary.contains("too few"), "{}", view.summary);
     }
 }

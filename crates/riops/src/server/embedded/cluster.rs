@@ -41,7 +41,7 @@ pub(super) fn start(
     notify: &dyn Fn(&str),
 ) -> Result<State> {
     let data = home.data();
-    postmaster::kill_leftovers(&data);
+    postmaster::stopped(postmaster::kill_leftovers(&data))?;
     // The marker was for the previous server.
     remove_marker(&home.path("persistent"))?;
     let previous = home.read_state();

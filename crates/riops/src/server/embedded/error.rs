@@ -78,6 +78,12 @@ pub enum EmbeddedError {
         "the embedded server is in use by another riops process; wait for it to finish, or use --force"
     )]
     InUse,
+    /// The server did not stop, not even on SIGKILL.
+    #[error(
+        "cannot stop the embedded server: processes {} are still running; end them as their user or as root, or wait for their I/O to finish",
+        pids(.0)
+    )]
+    StillRunning(Vec<i32>),
     /// The server is not running.
     #[error("the embedded server is not running; start it with `riops server start`")]
     NotRunning,
@@ -90,6 +96,10 @@ pub enum EmbeddedError {
     /// The user interrupted the operation.
     #[error("interrupted")]
     Interrupted,
+}
+
+fn pids(pids: &[i32]) -> String {
+    pids.iter().map(i32::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn file_hint(source: &io::Error) -> &'static str {

@@ -93,7 +93,8 @@ fn stop_when_unused(home: &Path, pid: i32) {
     }
     let mode =
         if home.join("leaving").exists() { ShutdownMode::Fast } else { ShutdownMode::Immediate };
-    postmaster::stop(&home.join("data"), pid, mode);
+    // Nothing reads the output of the keeper, which runs until the server has exited.
+    let _ = postmaster::stop(&home.join("data"), pid, mode);
 }
 
 fn spawn(spec: &KeeperSpec) -> io::Result<Child> {

@@ -141,7 +141,11 @@ impl Embedded {
         let lock_path = self.home.path("users.lock");
         users.unlock().map_err(file("unlock", &lock_path))?;
         if users.try_lock().is_ok() {
-            postmaster::stop(&self.home.data(), self.state.pid, ShutdownMode::Fast);
+            postmaster::stopped(postmaster::stop(
+                &self.home.data(),
+                self.state.pid,
+                ShutdownMode::Fast,
+            ))?;
         } else if users.try_lock_shared().is_err() {
             // The keeper got the lock first; it releases the lock after it has stopped the server.
             users.lock_shared().map_err(file("lock", &lock_path))?;
@@ -209,7 +213,8 @@ pub fn status(options: &Options) -> Result<Option<Status>> {
 /// running.
 ///
 /// # Errors
-/// [`EmbeddedError::InUse`] without `force`, if another riops process is using the server.
+/// [`EmbeddedError::InUse`] without `force`, if another riops process is using the server, or
+/// [`EmbeddedError::StillRunning`] if it did not stop.
 pub fn stop(options: &Options, force: bool) -> Result<bool> {
     let account = Account::choose(options.user.as_deref())?;
     match places::existing_home(options, &account)? {
@@ -226,9 +231,14 @@ fn stop_home(home: &Home, force: bool) -> Result<(bool, Option<File>)> {
         return Err(EmbeddedError::InUse);
     }
     remove_marker(&home.path("persistent"))?;
-    let running = home.running();
-    if let Some(state) = &running {
-        postmaster::stop(&home.data(), state.pid, ShutdownMode::Fast);
+    let data = home.data();
+    // `state.json` may be lost; the server's own file has the process as well.
+    let running = home.running().map(|state| state.pid).or_else(|| {
+        let (pid, _) = postmaster::pid_file(&data)?;
+        postmaster::is_running(&data, pid).then_some(pid)
+    });
+    if let Some(pid) = running {
+        postmaster::stopped(postmaster::stop(&data, pid, ShutdownMode::Fast))?;
     }
     Ok((running.is_some(), alone.then_some(users)))
 }
@@ -236,14 +246,14 @@ fn stop_home(home: &Home, force: bool) -> Result<(bool, Option<File>)> {
 /// Stops the server and removes its data. Returns whether any data existed.
 ///
 /// # Errors
-/// [`EmbeddedError::InUse`] as in [`stop`], or [`EmbeddedError::File`] if the data cannot be removed.
+/// [`EmbeddedError`] as in [`stop`]; the data are then kept. [`EmbeddedError::File`] if the data cannot be removed.
 pub fn reset(options: &Options, force: bool) -> Result<bool> {
     let account = Account::choose(options.user.as_deref())?;
     let Some(home) = places::existing_home(options, &account)? else {
         return Ok(false);
     };
     let (_, _lock) = stop_home(&home, force)?;
-    postmaster::kill_leftovers(&home.data());
+    postmaster::stopped(postmaster::kill_leftovers(&home.data()))?;
     let data = home.data();
     let existed = data.exists();
     for folder in [data, home.path("data.new")] {

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::error::{EmbeddedError, Result};
+
 /// PostgreSQL's shutdown modes, as in `pg_ctl stop --mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShutdownMode {
@@ -77,26 +79,24 @@ pub(super) fn pid_file(data: &Path) -> Option<(i32, bool)> {
 }
 
 /// Stops the server in the given mode and waits until it has exited. Escalates to an immediate
-/// shutdown and then to SIGKILL.
-pub(super) fn stop(data: &Path, pid: i32, mode: ShutdownMode) {
+/// shutdown and then to SIGKILL. Returns the processes that survived even that: the kernel cannot end a process
+/// during some I/O, and not that of another user.
+pub(super) fn stop(data: &Path, pid: i32, mode: ShutdownMode) -> Vec<i32> {
     let steps = [
         (Signal::INT, FAST_TIMEOUT, mode == ShutdownMode::Fast),
         (Signal::QUIT, IMMEDIATE_TIMEOUT, true),
     ];
     for (signal, timeout, enabled) in steps {
-        if enabled && is_running(data, pid) {
-            if let Some(pid) = Pid::from_raw(pid) {
-                let _ = kill_process(pid, signal);
-            }
+        if enabled && is_running(data, pid) && send(pid, signal) {
             wait_until(timeout, || !is_running(data, pid));
         }
     }
-    kill_leftovers(data);
+    kill_leftovers(data)
 }
 
-/// Kills all remaining processes of this server. Backends that outlive a killed postmaster hold its
-/// shared memory and would prevent the next start.
-pub(super) fn kill_leftovers(data: &Path) {
+/// Kills all remaining processes of this server, and returns those that survived. Backends that outlive a
+/// killed postmaster hold its shared memory and would prevent the next start.
+pub(super) fn kill_leftovers(data: &Path) -> Vec<i32> {
     let leftovers = || -> Vec<i32> {
         let Ok(processes) = fs::read_dir("/proc") else {
             return Vec::new();
@@ -107,12 +107,19 @@ pub(super) fn kill_leftovers(data: &Path) {
             .filter(|&pid| is_running(data, pid))
             .collect()
     };
-    for pid in leftovers() {
-        if let Some(pid) = Pid::from_raw(pid) {
-            let _ = kill_process(pid, Signal::KILL);
-        }
-    }
-    wait_until(IMMEDIATE_TIMEOUT, || leftovers().is_empty());
+    let killed: Vec<i32> = leftovers().into_iter().filter(|&pid| send(pid, Signal::KILL)).collect();
+    wait_until(IMMEDIATE_TIMEOUT, || !killed.iter().any(|&pid| is_running(data, pid)));
+    leftovers()
+}
+
+/// Returns an error if a process survived.
+pub(super) fn stopped(survivors: Vec<i32>) -> Result<()> {
+    if survivors.is_empty() { Ok(()) } else { Err(EmbeddedError::StillRunning(survivors)) }
+}
+
+/// Returns whether the signal was sent: not to a process of another user, or one that has exited.
+fn send(pid: i32, signal: Signal) -> bool {
+    Pid::from_raw(pid).is_some_and(|pid| kill_process(pid, signal).is_ok())
 }
 
 /// Removes `postmaster.pid` if the process in it does not belong to this server.

@@ -198,6 +198,15 @@ fn every_method_sends_the_same_rows() {
 }
 
 #[test]
+fn a_csv_file_whose_last_buffer_cannot_be_written_is_an_error() {
+    // The file fits into the buffer, so only the flush writes.
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut writer = std::io::BufWriter::with_capacity(1 << 20, full);
+    let error = write_csv(&dataset(10), 1, 1, &mut writer).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+}
+
+#[test]
 fn a_batch_may_have_the_maximum_number_of_parameters() {
     let batches = sent(&load(13_108, Method::Insert, 13_107), 1, Protocol::Prepared);
     assert_eq!(batches.iter().map(Vec::len).collect::<Vec<_>>(), [13_107, 1]);

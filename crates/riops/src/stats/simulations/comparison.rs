@@ -1,15 +1,11 @@
-//! Simulated experiments: rates of false and of missed verdicts, with a fixed seed. docs/statistics.md quotes the
-//! printed rates.
+//! Simulated comparisons.
 
 use rand::{RngExt, SeedableRng};
-use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::student::t_test;
-use super::{
-    Block, ChangeSettings, Direction, Effect, Outcome, Settings, change_points, compare,
-    effective_sample_size,
-};
+use super::noise;
+use crate::stats::student::t_test;
+use crate::stats::{Block, Direction, Effect, Outcome, Settings, compare, effective_sample_size};
 
 /// Bootstrap samples and permutations. Few, because the tests are not optimized.
 const RESAMPLES: u32 = 199;
@@ -45,10 +41,6 @@ const STANDARD: Experiment = Experiment {
 struct Measured {
     a: Vec<Vec<f64>>,
     b: Vec<Vec<f64>>,
-}
-
-fn noise(rng: &mut Xoshiro256PlusPlus) -> f64 {
-    StandardNormal.sample(rng)
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -193,7 +185,7 @@ fn a_large_difference_is_found_in_all_figures_with_six_blocks() {
 
 #[test]
 fn a_difference_of_the_smallest_relevant_size_is_rarely_called_equivalent() {
-    for blocks in [6, 8, 12] {
+    for blocks in [6, 8] {
         let quiet = Experiment { blocks, between_runs: 0.005, drift: 0.0, ..STANDARD };
         let equal = simulate(quiet, 200);
         let equivalent = share(&equal, |effects| effects[0].outcome == Outcome::Equivalent);
@@ -210,13 +202,13 @@ fn a_difference_of_the_smallest_relevant_size_is_rarely_called_equivalent() {
 
 #[test]
 fn one_block_of_several_runs_keeps_the_rates() {
-    for runs in [5, 8] {
+    for runs in [4, 5] {
         let one_block = Experiment { blocks: 1, runs, drift: 0.0, ..STANDARD };
         let experiments = simulate(one_block, 300);
         let any = share(&experiments, |effects| effects.iter().any(differs));
         let coverage = share(&experiments, |effects| covers(&effects[0], 1.0));
         println!("A/A, {runs} runs each in one block: different {any:.3}; coverage {coverage:.3}");
-        assert!(any <= 0.06 && coverage >= 0.93, "{any} {coverage}");
+        assert!(any <= 0.06 && coverage >= 0.92, "{any} {coverage}");
     }
 }
 
@@ -235,16 +227,15 @@ fn intervals_as_units_and_runs_that_are_not_interleaved_give_false_differences()
     let by_interval = f64::from(by_interval) / 200.0;
     let mut not_interleaved = 0;
     for seed in 0..200 {
-        let eight = Experiment { blocks: 16, drift: 0.003, alternating: false, ..STANDARD };
-        let runs: Vec<f64> =
-            eight.measure(&mut rng).iter().map(|block| mean(&block.a[0])).collect();
-        let block = Block { a: runs[..8].to_vec(), b: runs[8..].to_vec() };
+        let ten = Experiment { blocks: 10, drift: 0.003, alternating: false, ..STANDARD };
+        let runs: Vec<f64> = ten.measure(&mut rng).iter().map(|block| mean(&block.a[0])).collect();
+        let block = Block { a: runs[..5].to_vec(), b: runs[5..].to_vec() };
         let effect = compare(&[(Direction::HigherIsBetter, vec![block])], &settings(seed));
         not_interleaved += u32::from(differs(effect[0].as_ref().unwrap()));
     }
     let not_interleaved = f64::from(not_interleaved) / 200.0;
     println!(
-        "A/A, t-test of the intervals: different {by_interval:.3}; 8 runs of A before 8 of B, with drift: \
+        "A/A, t-test of the intervals: different {by_interval:.3}; 5 runs of A before 5 of B, with drift: \
          different {not_interleaved:.3}"
     );
     assert!(by_interval > 0.3 && not_interleaved > 0.3, "{by_interval} {not_interleaved}");
@@ -266,43 +257,49 @@ fn effective_values_of_a_simulated_run_match_its_correlation() {
     assert!((0.13..0.30).contains(&mean(&shares)), "{}", mean(&shares));
 }
 
-/// Returns a series of runs with noise of 2 %, and a shift of 5 % from `shift` on.
-fn runs(length: usize, shift: Option<usize>, rng: &mut Xoshiro256PlusPlus) -> Vec<f64> {
-    let level = |at| if shift.is_some_and(|shift| at >= shift) { 0.95 } else { 1.0 };
-    (0..length).map(|at| 1000.0 * level(at) * (1.0 + 0.02 * noise(rng))).collect()
+/// Returns the 95 % percentile interval of the mean, from 499 resamples.
+fn percentile_interval(values: &[f64], rng: &mut Xoshiro256PlusPlus) -> (f64, f64) {
+    let mut resample = || {
+        let drawn = values.iter().map(|_| values[rng.random_range(0..values.len())]);
+        mean(&drawn.collect::<Vec<f64>>())
+    };
+    let mut means: Vec<f64> = (0..499).map(|_| resample()).collect();
+    means.sort_by(f64::total_cmp);
+    (means[12], means[486])
 }
 
+/// Why the interval is not the common percentile interval.
 #[test]
-fn a_shift_of_5_percent_is_found_within_two_runs_in_90_percent_of_the_series() {
+fn the_interval_covers_the_true_ratio_more_often_than_the_percentile_interval() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(18);
-    for length in [20, 40, 100] {
-        let mut found = 0;
-        let mut only = 0;
-        for _ in 0..200 {
-            // Anywhere in the middle half.
-            let shift = rng.random_range(length / 4..=length * 3 / 4);
-            let points =
-                change_points(&runs(length, Some(shift), &mut rng), &ChangeSettings::default());
-            let near = points.iter().filter(|point| point.index.abs_diff(shift) <= 2).count();
-            found += u32::from(near > 0);
-            only += u32::from(near > 0 && points.len() == 1);
+    for blocks in [6, 8] {
+        for (name, skewed) in [("normal", false), ("skewed", true)] {
+            let (mut of_percentiles, mut of_riops) = (0, 0);
+            for seed in 0..300 {
+                // Skewed: now and then a run of A is much slower, so that the ratio is much larger.
+                let difference = |rng: &mut Xoshiro256PlusPlus| {
+                    if skewed {
+                        0.03 * (-rng.random::<f64>().max(1e-9).ln() - 1.0)
+                    } else {
+                        0.03 * noise(rng)
+                    }
+                };
+                let differences: Vec<f64> = (0..blocks).map(|_| difference(&mut rng)).collect();
+                let (low, high) = percentile_interval(&differences, &mut rng);
+                of_percentiles += u32::from(low <= 0.0 && 0.0 <= high);
+                let pair = |difference: &f64| Block { a: vec![1.0], b: vec![difference.exp()] };
+                let pairs = differences.iter().map(pair).collect();
+                let effect = compare(&[(Direction::HigherIsBetter, pairs)], &settings(seed));
+                of_riops += u32::from(covers(effect[0].as_ref().unwrap(), 1.0));
+            }
+            let [of_percentiles, of_riops] =
+                [of_percentiles, of_riops].map(|count| f64::from(count) / 300.0);
+            println!(
+                "95 % interval, {blocks} blocks, {name}: coverage {of_riops:.3}; percentile interval \
+                 {of_percentiles:.3}"
+            );
+            assert!(of_riops > of_percentiles, "{of_percentiles}");
+            assert!(of_riops >= if skewed { 0.85 } else { 0.93 }, "{of_riops}");
         }
-        println!(
-            "shift of 5 % in {length} runs: found {found} of 200, without any other change {only}"
-        );
-        assert!(found >= 180, "{found} of 200 with {length} runs");
-    }
-}
-
-#[test]
-fn no_change_is_found_in_95_percent_of_the_series_without_a_shift() {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(18);
-    for length in [20, 40, 100] {
-        let none = |_: &usize| {
-            change_points(&runs(length, None, &mut rng), &ChangeSettings::default()).is_empty()
-        };
-        let none = (0..200).filter(none).count();
-        println!("no shift in {length} runs: no change in {none} of 200");
-        assert!(none >= 190, "{none} of 200 with {length} runs");
     }
 }

@@ -1,0 +1,120 @@
+//! Options of `riops compare` and `riops runs history`.
+
+use clap::{Args, ValueEnum};
+
+use super::runs::FilterOptions;
+use super::target::StoreOptions;
+
+/// Smallest relevant effect by default: runs on one machine often differ by 1 to 2 %.
+const EFFECT: Share = Share(0.02);
+
+/// Two groups of stored runs
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// A run (start or end of its id, or `last`), a label, or a tag (KEY=VALUE or KEY)
+    pub(crate) a: String,
+    /// The runs that are judged relative to A, selected in the same way
+    pub(crate) b: String,
+    /// Only runs of this workload
+    #[arg(long, value_name = "NAME")]
+    pub(crate) workload: Option<String>,
+    /// Smallest relevant difference
+    #[arg(long, value_name = "PERCENT", default_value_t = EFFECT, value_parser = parse_share)]
+    pub(crate) effect: Share,
+    /// Exit with 99 if a figure of B is slower
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) fail_on: Option<FailOnSlower>,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
+    pub(crate) output: ComparisonOutput,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+}
+
+/// Which runs, and what counts as a change
+#[derive(Debug, Args)]
+pub(crate) struct History {
+    #[command(flatten)]
+    pub(crate) filter: FilterOptions,
+    /// Figure [default: the main figure of the workload]
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) figure: Option<HistoryFigure>,
+    /// Maximum number of runs, the newest ones
+    #[arg(long, value_name = "N", default_value = "200", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: u32,
+    /// Smallest change that is reported
+    #[arg(long, value_name = "PERCENT", default_value_t = EFFECT, value_parser = parse_share)]
+    pub(crate) effect: Share,
+    /// Exit with 99 if a figure changed, or only if it became slower
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) fail_on: Option<FailOn>,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
+    pub(crate) output: super::Output,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+}
+
+// When a comparison fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOnSlower {
+    Slower,
+}
+
+// When a history fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    Change,
+    Slower,
+}
+
+// A figure of a stored stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HistoryFigure {
+    Rows,
+    Transactions,
+    P50,
+    P99,
+}
+
+// The form of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ComparisonOutput {
+    Text,
+    Json,
+    Markdown,
+}
+
+/// A share, typed in percent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Share(pub(crate) f64);
+
+impl std::fmt::Display for Share {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}%", self.0 * 100.0)
+    }
+}
+
+/// Parses a percentage: `2%`.
+fn parse_share(text: &str) -> Result<Share, String> {
+    let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    match number {
+        Some(percent) if percent > 0.0 && percent < 100.0 => Ok(Share(percent / 100.0)),
+        _ => Err("expected a percentage above 0% and below 100%, for example 2%".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_effect_is_a_percentage() {
+        assert_eq!(parse_share("2%"), Ok(Share(0.02)));
+        assert_eq!(parse_share(" 0.5 %"), Ok(Share(0.005)));
+        assert_eq!(EFFECT.to_string(), "2%");
+        for text in ["2", "0%", "100%", "-1%", "%", "NaN%", "two%"] {
+            assert!(parse_share(text).is_err(), "{text}");
+        }
+    }
+}

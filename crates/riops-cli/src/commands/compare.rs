@@ -1,0 +1,51 @@
+//! `riops compare`.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use riops::host::Interrupt;
+use riops::record::Record;
+use riops::report::comparison::{self, Comparison, Group};
+use riops::stats::Settings;
+use riops::store::Store;
+
+use crate::args::{Compare, ComparisonOutput};
+use crate::failure::{BREACHED, UsageError};
+use crate::stored;
+use crate::ui::Ui;
+
+/// Compares two groups of stored runs.
+pub(crate) fn run(options: &Compare, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let store = stored::open_existing(&options.store, interrupt, ui)?;
+    let comparison = compare(options, store.as_ref())?;
+    let text = match options.output {
+        ComparisonOutput::Text => {
+            let text = comparison::text(&comparison, crate::ui::output_columns());
+            ui.given().complete(&text)
+        }
+        ComparisonOutput::Json => serde_json::to_string_pretty(&comparison)? + "\n",
+        ComparisonOutput::Markdown => comparison::markdown(&comparison),
+    };
+    crate::ui::print(&text)?;
+    let fails = options.fail_on.is_some() && comparison.is_slower();
+    Ok(if fails { ExitCode::from(BREACHED) } else { ExitCode::SUCCESS })
+}
+
+fn compare(options: &Compare, store: &dyn Store) -> Result<Comparison> {
+    let select = |text: &str| -> Result<Vec<Record>> {
+        let mut records = store.select(text)?;
+        if let Some(workload) = &options.workload {
+            records.retain(|record| record.workload == *workload);
+            if records.is_empty() {
+                let text = format!("\"{text}\" has no run of the workload \"{workload}\"");
+                return Err(UsageError(text).into());
+            }
+        }
+        Ok(records)
+    };
+    let (a, b) = (select(&options.a)?, select(&options.b)?);
+    let settings = Settings { effect: options.effect.0, ..Settings::default() };
+    let group = |name, records| Group { name, records };
+    let (a, b) = (group(&options.a, a.as_slice()), group(&options.b, b.as_slice()));
+    Ok(comparison::compare(a, b, &settings)?)
+}

@@ -1,0 +1,51 @@
+//! `riops runs history`.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use riops::host::Interrupt;
+use riops::report::{self, HistoryFigure, HistorySeries};
+use riops::stats::Outcome;
+use riops::store::RunFilter;
+
+use super::listing::filter;
+use crate::args::{FailOn, History, HistoryFigure as Named, Output};
+use crate::failure::{BREACHED, UsageError};
+use crate::stored;
+use crate::ui::Ui;
+
+/// Shows a figure over the stored runs, and where it changed.
+pub(crate) fn run(options: &History, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let store = stored::open_existing(&options.store, interrupt, ui)?;
+    // Only valid runs are comparable.
+    let filter = filter(&options.filter)?;
+    let filter = RunFilter { valid: Some(true), limit: Some(options.limit), ..filter };
+    let runs = store.list(&filter)?;
+    if runs.is_empty() {
+        let text = "no valid run matches; list the runs with `riops runs list`";
+        return Err(UsageError(text.to_owned()).into());
+    }
+    let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
+    let figure = options.figure.map(|figure| match figure {
+        Named::Rows => HistoryFigure::RowsPerS,
+        Named::Transactions => HistoryFigure::TransactionsPerS,
+        Named::P50 => HistoryFigure::P50Us,
+        Named::P99 => HistoryFigure::P99Us,
+    });
+    let series = report::history(&runs, &store.stages(&ids)?, figure, options.effect.0);
+    let text = match options.output {
+        Output::Text => report::history_text(&series, crate::ui::output_columns()),
+        Output::Json => serde_json::to_string_pretty(&series)? + "\n",
+    };
+    crate::ui::print(&ui.given().complete(&text))?;
+    let fails = options.fail_on.is_some_and(|what| has_changed(&series, what));
+    Ok(if fails { ExitCode::from(BREACHED) } else { ExitCode::SUCCESS })
+}
+
+fn has_changed(series: &[HistorySeries], what: FailOn) -> bool {
+    let mut outcomes = series.iter().flat_map(|each| &each.changes).map(|change| change.outcome);
+    match what {
+        FailOn::Change => outcomes.next().is_some(),
+        FailOn::Slower => outcomes.any(|outcome| outcome == Outcome::Slower),
+    }
+}

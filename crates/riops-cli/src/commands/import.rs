@@ -1,0 +1,78 @@
+//! `riops runs import`.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use jiff::Timestamp;
+use riops::host::Interrupt;
+use riops::import::{self, Format, Imports, Input, Settings};
+use riops::record::Record;
+use riops::server::ConnInfo;
+
+use crate::args::Import;
+use crate::failure::UsageError;
+use crate::password::ask_if_missing;
+use crate::stored;
+use crate::ui::Ui;
+
+/// Stores the runs of files or of ybio's table.
+pub(crate) fn run(options: &Import, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let settings = Settings {
+        format: options.from.0,
+        label: options.label.clone(),
+        tags: options.tag.iter().cloned().collect(),
+        started_at: options.started_at,
+        column_7: options.pgbench_column_7,
+    };
+    let imports = imports(options, &settings, interrupt)?;
+    for notice in &imports.notices {
+        ui.notice(notice);
+    }
+    let store = stored::open(&options.store, interrupt, ui)?;
+    let stored = import::store(store.as_ref(), &imports.records)?;
+    for id in &stored.known {
+        ui.notice(&format!("run {id} is stored already"));
+    }
+    let is_new = |record: &&Record| stored.ids.contains(&record.id.to_string());
+    let mut lines = String::new();
+    for record in imports.records.iter().filter(is_new) {
+        let title = record.plan.work.spec().title();
+        lines.push_str(&format!("stored {} ({title}) in {}\n", record.id, store.location()));
+    }
+    crate::ui::print(&lines)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn imports(options: &Import, settings: &Settings, interrupt: &Interrupt) -> Result<Imports> {
+    let now = Timestamp::now();
+    if !options.files.is_empty() {
+        let inputs = options.files.iter().map(|file| open(file)).collect::<Result<_>>()?;
+        return Ok(import::read(inputs, settings, now)?);
+    }
+    match (&options.database, settings.format) {
+        (Some(database), Some(Format::Ybio)) => {
+            let mut conninfo = ConnInfo::parse(database, |name| std::env::var(name).ok())?;
+            ask_if_missing(&mut conninfo, interrupt)?;
+            Ok(import::ybio_runs(&conninfo, settings, now, interrupt)?)
+        }
+        _ => Err(UsageError(
+            "nothing to import: specify a file, or --from ybio with -d URL".to_owned(),
+        )
+        .into()),
+    }
+}
+
+fn open(file: &Path) -> Result<Input> {
+    if file == Path::new("-") {
+        let reader = Box::new(BufReader::new(std::io::stdin()));
+        return Ok(Input::new("standard input".to_owned(), None, reader));
+    }
+    let name = file.display().to_string();
+    let opened = File::open(file).with_context(|| format!("cannot read {name}"))?;
+    let modified = opened.metadata().and_then(|found| found.modified()).ok();
+    let modified = modified.and_then(|time| Timestamp::try_from(time).ok());
+    Ok(Input::new(name, modified, Box::new(BufReader::new(opened))))
+}

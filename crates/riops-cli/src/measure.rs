@@ -1,0 +1,133 @@
+//! Runs a plan once: passes its events to the observers, and stores and prints its record.
+
+use anyhow::{Context, Result};
+use riops::dataset::{Access, Needs};
+use riops::host::Interrupt;
+use riops::plan::{Plan, PreparePolicy};
+use riops::record::{Record, Status};
+use riops::report::{Extras, Form, FormError};
+use riops::run;
+
+use crate::args::GraphOptions;
+use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID};
+use crate::live::Live;
+use crate::screen::Screen;
+use crate::stored_runs::StoredRuns;
+use crate::target::Target;
+use crate::tee::Tee;
+use crate::ui::Ui;
+
+/// Returns the text for a record.
+pub(crate) type Print<'a> =
+    &'a dyn Fn(&dyn Form, &Record, &Extras<'_>) -> Result<String, FormError>;
+
+/// The text of the form.
+pub(crate) fn as_in_form(
+    form: &dyn Form,
+    record: &Record,
+    extras: &Extras<'_>,
+) -> Result<String, FormError> {
+    form.print(record, extras)
+}
+
+/// What every run of a command needs.
+pub(crate) struct Runner<'a> {
+    pub(crate) form: &'static dyn Form,
+    pub(crate) graph_options: &'a GraphOptions,
+    pub(crate) runs: &'a StoredRuns<'a>,
+    pub(crate) target: &'a Target,
+    pub(crate) live: Live,
+    pub(crate) screen_ui: Ui,
+    pub(crate) interrupt: &'a Interrupt,
+    pub(crate) ui: Ui,
+}
+
+impl Runner<'_> {
+    /// Runs the plan once, stores the record and prints it with `print`. Returns the record, and the failure to
+    /// store or print it.
+    pub(crate) fn measure(
+        &mut self,
+        plan: &Plan,
+        print: Print<'_>,
+    ) -> Result<(Record, Result<()>)> {
+        let (mut stored, mut printed) = (Ok(()), Ok(()));
+        let given = self.ui.given();
+        let mut publish = |record: &Record| {
+            let (text, result) = self.runs.save(record);
+            let is_stored = self.runs.is_open() && result.is_ok();
+            stored = result;
+            let store = is_stored.then_some(given.store.as_str());
+            let options = (Some(given.server.as_str()), store);
+            printed = print_with(record, &text, self.form, (self.graph_options, options), print);
+        };
+        let mut screen = Screen::new(self.screen_ui, self.runs, &mut publish);
+        let mut observer = Tee(&mut screen, &mut self.live);
+        let result = run::run(plan, &self.target.server(), self.interrupt, &mut observer);
+        let record = result.map_err(|error| {
+            self.live.failed(&error);
+            self.target.with_grants(error, access(plan))
+        })?;
+        Ok((record, printed.and(stored.context("cannot store the run"))))
+    }
+}
+
+/// The access of a run to its dataset.
+fn access(plan: &Plan) -> Access<'_> {
+    let spec = plan.work.spec();
+    let creates = spec.replaces_its_table() || plan.prepare == PreparePolicy::IfMissing;
+    Access {
+        dataset: spec.dataset().unwrap_or_else(|| spec.name()),
+        needs: match (creates, spec.writes()) {
+            (true, _) => Needs::Create,
+            (false, true) => Needs::Write,
+            (false, false) => Needs::Read,
+        },
+        schema: plan.dataset.get("schema").and_then(|schema| schema.as_str()),
+    }
+}
+
+/// Prints a record in a form. The commands to try have the options for its server, if known, and for its store, if
+/// the run is stored. If the form has no verdict, prints the reasons for an invalid run and the breached
+/// thresholds to standard error.
+pub(crate) fn print(
+    record: &Record,
+    stored: &str,
+    form: &dyn Form,
+    options: (&GraphOptions, (Option<&str>, Option<&str>)),
+) -> Result<()> {
+    print_with(record, stored, form, options, &as_in_form)
+}
+
+/// The same with another text for the record.
+fn print_with(
+    record: &Record,
+    stored: &str,
+    form: &dyn Form,
+    (graph_options, (server, store)): (&GraphOptions, (Option<&str>, Option<&str>)),
+    print: Print<'_>,
+) -> Result<()> {
+    let extras = Extras::new(stored, crate::ui::output_columns())
+        .with_histogram(graph_options.histogram())
+        .with_options(server, store);
+    crate::ui::print(&print(form, record, &extras)?)?;
+    if !form.has_verdict() {
+        for reason in &record.verdict.reasons {
+            crate::ui::error(&format!("NOT VALID: {reason}"));
+        }
+        for found in record.thresholds.iter().filter(|found| !found.held) {
+            crate::ui::error(&format!("threshold breached: {}", found.threshold));
+        }
+    }
+    Ok(())
+}
+
+/// The exit code of a run.
+pub(crate) fn exit_code(record: &Record) -> u8 {
+    match record.status {
+        Status::Interrupted => INTERRUPTED,
+        Status::Failed => FAILED,
+        Status::Done if !record.verdict.valid => NOT_VALID,
+        Status::Done if record.thresholds.iter().any(|threshold| !threshold.held) => BREACHED,
+        Status::Done => 0,
+    }
+}

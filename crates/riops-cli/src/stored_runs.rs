@@ -1,0 +1,90 @@
+//! The store of a run, which is also the history of earlier runs.
+
+use std::cell::OnceCell;
+
+use anyhow::Result;
+use riops::host::Interrupt;
+use riops::record::{DiskLimit, Record};
+use riops::run::{History, NoHistory};
+use riops::store::live::sink_of;
+use riops::store::{self, Store, StoreLocation};
+
+use crate::args::ResultOptions;
+use crate::live::OpenFeed;
+use crate::ui::Ui;
+use crate::{stored, unstored};
+
+/// The store of a run, which also provides the history of earlier runs.
+pub(crate) struct StoredRuns<'a> {
+    /// Store that the run is saved to; `None` with `--no-store`.
+    store: Option<Box<dyn Store>>,
+    /// Where that store is.
+    location: Option<StoreLocation>,
+    /// Store for the history with `--no-store`, if it exists; opened on first use.
+    history_only: OnceCell<Option<Box<dyn Store>>>,
+    options: &'a ResultOptions,
+    environment: (&'a Interrupt, Ui),
+}
+
+impl<'a> StoredRuns<'a> {
+    /// Opens the store, unless the run is not stored.
+    pub(crate) fn open(
+        options: &'a ResultOptions,
+        environment: (&'a Interrupt, Ui),
+    ) -> Result<Self> {
+        let (interrupt, ui) = environment;
+        let (mut store, mut location) = (None, None);
+        if !options.no_store {
+            let found = location.insert(stored::location(&options.store, interrupt, ui)?);
+            store.insert(store::open(found, interrupt)?).require_writable()?;
+        }
+        Ok(Self { store, location, history_only: OnceCell::new(), options, environment })
+    }
+
+    /// Whether the run is stored.
+    pub(crate) fn is_open(&self) -> bool {
+        self.store.is_some()
+    }
+
+    /// Where the run is published while it is in progress; `None` if it is not stored.
+    pub(crate) fn feed(&self) -> Option<OpenFeed> {
+        let location = self.location.clone()?;
+        Some(Box::new(move || sink_of(&location)))
+    }
+
+    /// Saves the record. Returns a text for the output, the location or the error, and the result.
+    pub(crate) fn save(&self, record: &Record) -> (String, Result<()>) {
+        let Some(store) = &self.store else {
+            return ("no (--no-store)".to_owned(), Ok(()));
+        };
+        match store.save(record) {
+            Ok(()) => (format!("{} in {}", record.id, store.location()), Ok(())),
+            // A failed save must not prevent the result from being printed.
+            Err(error) => {
+                let error = unstored::keep(record, &error);
+                let (_, ui) = self.environment;
+                (ui.given().complete(&format!("NO: {error}")), Err(error))
+            }
+        }
+    }
+
+    fn history(&self) -> &dyn History {
+        let (interrupt, ui) = self.environment;
+        let existing =
+            || stored::open_if_present(&self.options.store, interrupt, ui).ok().flatten();
+        match self.store.as_ref().or_else(|| self.history_only.get_or_init(existing).as_ref()) {
+            Some(store) => store,
+            None => &NoHistory,
+        }
+    }
+}
+
+impl History for StoredRuns<'_> {
+    fn record(&self, id: &str) -> Option<Record> {
+        self.history().record(id)
+    }
+
+    fn disk_limit(&self, host: &str, device: &str, identity: Option<&str>) -> Option<DiskLimit> {
+        self.history().disk_limit(host, device, identity)
+    }
+}

@@ -1,0 +1,116 @@
+//! `riops run --repeat`, `riops compare` and `riops runs history`.
+
+use riops::host::Interrupt;
+use riops::store::StoreLocation;
+use serde_json::Value;
+
+use crate::fixture::{CommandOutput, database, until};
+
+const PING: &str = "run ping -c 1 --warmup 0 --duration 300ms --interval 100ms";
+
+#[test]
+fn repeated_runs_have_a_common_tag_and_a_summary() {
+    let database = database("repeated");
+    let run = database.riops(&format!("{PING} --repeat 3 --settle 10ms --label short")).expect(0);
+    for number in 1..=3 {
+        assert!(run.stdout.contains(&format!("run {number} of 3  ")), "{}", run.stdout);
+    }
+    assert!(run.stdout.contains("3 valid runs of 3"), "{}", run.stdout);
+    assert!(run.stdout.contains("median") && run.stdout.contains("95% interval"), "{}", run.stdout);
+    let listed = database.riops("runs list --output json").expect(0).json();
+    let tags: Vec<_> =
+        listed.as_array().unwrap().iter().map(|run| &run["tags"]["repeat"]).collect();
+    assert_eq!(tags.len(), 3);
+    assert!(tags[0].is_string() && tags.iter().all(|tag| *tag == tags[0]), "{tags:?}");
+    assert!(
+        run.stdout.contains(&format!("repeat={}", tags[0].as_str().unwrap())),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
+fn an_interrupt_between_repeated_runs_keeps_those_that_ended() {
+    let database = database("repeat_interrupted");
+    let line = format!("{PING} --repeat 5 --settle 1h");
+    let child = until(&mut database.command(&line), "pause");
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let ended = CommandOutput::from(child.wait_with_output().unwrap()).expect(130);
+    assert!(ended.stdout.contains("1 valid run of 1"), "{}", ended.stdout);
+    assert_eq!(
+        database.riops("runs list --output json").expect(0).json().as_array().unwrap().len(),
+        1
+    );
+}
+
+#[test]
+fn two_single_runs_are_shown_side_by_side_without_a_verdict() {
+    let database = database("compared_single");
+    for label in ["one", "two"] {
+        database.riops(&format!("{PING} --label {label}")).expect(0);
+    }
+    let text = database.riops("compare one two").expect(0).stdout;
+    assert!(text.contains("one run each: no verdict"), "{text}");
+    assert!(text.contains("transactions/s") && !text.contains("FASTER"), "{text}");
+    let json = database.riops("compare one two --output json").expect(0).json();
+    assert_eq!(json["stages"][0]["figures"][0]["effect"], Value::Null);
+    let markdown = database.riops("compare one two --output markdown").expect(0).stdout;
+    assert!(markdown.contains("| figure | A | B |"), "{markdown}");
+}
+
+#[test]
+fn more_work_per_transaction_is_slower_and_what_changed_is_named() {
+    let database = database("compared_groups");
+    database.riops("prepare rows --rows 2000").expect(0);
+    let run = |batch: u32, label: &str, block: u32| {
+        let line = format!(
+            "run rows -c 1 --batch {batch} --transactions 300 --warmup 0 --interval 100ms --label {label} --tag block={block}"
+        );
+        database.riops(&line).expect(0);
+    };
+    for block in 0..6 {
+        run(1, "small", block);
+        run(1000, "large", block);
+    }
+    let line = "compare small large --fail-on slower";
+    let compared = database.riops(line).expect(99).stdout;
+    assert!(compared.contains("batch") && compared.contains("1 → 1000"), "{compared}");
+    assert!(compared.contains("B is FASTER: rows/s ×"), "{compared}");
+    assert!(compared.contains("p50 is SLOWER") || compared.contains("SLOWER: p50"), "{compared}");
+    database.riops("compare small large --effect 2 ").expect(2).stderr_contains("percentage");
+    database.riops("compare small small").expect(2).stderr_contains("in both groups");
+    database.riops("compare small nothing").expect(1).stderr_contains("nothing");
+}
+
+#[test]
+fn a_history_lists_the_runs_of_a_label_and_names_a_change() {
+    let database = database("history");
+    database.riops(&format!("{PING} --label nightly")).expect(0);
+    let location = StoreLocation::File(database.store.clone());
+    let store = riops::store::open(&location, &Interrupt::new()).unwrap();
+    let first = store.find("last").unwrap();
+    store.remove("last").unwrap();
+    for number in 0..20_u32 {
+        let mut record = first.clone();
+        record.id = uuid::Uuid::now_v7();
+        record.started_at += jiff::SignedDuration::from_hours(i64::from(number) * 24);
+        // 1 % of noise, and 10 % less from the 13th run on.
+        let level = if number < 12 { 1000.0 } else { 900.0 };
+        let noise = f64::from(number * 7 % 5) / 200.0;
+        record.stages[0].throughput.transactions_per_s = level * (1.0 + noise);
+        store.save(&record).unwrap();
+    }
+    let history = database.riops("runs history --label nightly --fail-on slower").expect(99).stdout;
+    assert!(history.contains("SLOWER -9.") || history.contains("SLOWER -10."), "{history}");
+    assert_eq!(history.matches("ping, select1, 1 session").count(), 1, "{history}");
+    let json = database.riops("runs history --label nightly --output json").expect(0).json();
+    assert_eq!(json[0]["points"].as_array().unwrap().len(), 20);
+    assert_eq!(
+        (&json[0]["changes"][0]["index"], &json[0]["changes"][1]),
+        (&12.into(), &Value::Null)
+    );
+    // p50 did not change.
+    database.riops("runs history --label nightly --figure p50 --fail-on change").expect(0);
+    database.riops("runs history --label weekly").expect(2).stderr_contains("no valid run matches");
+}

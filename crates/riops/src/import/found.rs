@@ -1,0 +1,238 @@
+//! What an import found, and the record of it. Unknown values stay absent.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use sha2::{Digest, Sha256};
+use uuid::{Builder, Uuid};
+
+use super::Settings;
+use super::error::ImportError;
+use super::format::Format;
+use crate::metrics::steadiness;
+use crate::plan::{ImportedRun, Plan, Protocol, Schedule, Stop};
+use crate::record::{
+    ClientRecord, ImportRecord, MachineFacts, Record, SCHEMA, StageRecord, StartSource, Status,
+    SteadinessRecord, TargetRecord, Throughput, Verdict,
+};
+use crate::server::Flavor;
+
+/// Where results come from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin<'a> {
+    pub(super) format: Format,
+    /// Names without directories.
+    pub(super) files: &'a [String],
+    pub(super) modified: Option<Timestamp>,
+    pub(super) now: Timestamp,
+}
+
+/// A database, as far as it is known.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FoundServer {
+    pub(super) version: String,
+    pub(super) version_text: String,
+    pub(super) address: String,
+    pub(super) database: String,
+}
+
+/// A run in the results of another tool.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Found {
+    pub(super) run: ImportedRun,
+    pub(super) started_at: Option<Timestamp>,
+    /// Number of threads of the tool; 0 if unknown.
+    pub(super) workers: u32,
+    pub(super) protocol: Option<Protocol>,
+    pub(super) rate: Option<Schedule>,
+    pub(super) stop: Option<Stop>,
+    pub(super) percentile: Option<f64>,
+    pub(super) server: FoundServer,
+    /// Why the run did not end as planned.
+    pub(super) failure: Option<String>,
+    /// The results. Throughput, name and steadiness are filled in by [`record`].
+    pub(super) stage: StageRecord,
+    pub(super) notices: Vec<String>,
+}
+
+impl Found {
+    pub(super) fn fact(&mut self, name: &str, value: &impl ToString) {
+        self.run.facts.insert(name.to_owned(), value.to_string());
+    }
+}
+
+/// Replaces control characters, which a terminal would execute.
+fn plain(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}
+
+/// Returns the record of a run.
+pub(super) fn record(mut found: Found, origin: &Origin<'_>, settings: &Settings) -> Record {
+    let facts = std::mem::take(&mut found.run.facts).into_iter();
+    found.run.facts = facts.map(|(name, value)| (plain(&name), plain(&value))).collect();
+    found.run.version = found.run.version.as_deref().map(plain);
+    found.run.test = found.run.test.as_deref().map(plain);
+    found.failure = found.failure.as_deref().map(plain);
+    found.server.version = plain(&found.server.version);
+    let mut stage = found.stage;
+    for operation in &mut stage.session_loop.operations {
+        operation.name = plain(&operation.name);
+    }
+    stage.name = format!("imported, {}", found.run.tool);
+    "loop".clone_into(&mut stage.kind);
+    stage.throughput = throughput(&stage);
+    stage.session_loop.steadiness = steady(&stage);
+    let (started_at, start) = start(found.started_at, stage.seconds, origin, settings);
+    stage.started_at = found.started_at.or(settings.started_at);
+    let id = id(&found.run, &stage, found.started_at, started_at);
+    let tool = found.run.tool.clone();
+    let plan = Plan {
+        sessions: stage.sessions,
+        workers: found.workers,
+        protocol: found.protocol.unwrap_or_default(),
+        schedule: found.rate.unwrap_or(Schedule::Closed),
+        stop: found.stop.unwrap_or(Stop::DurationS(stage.seconds)),
+        percentile: found.percentile.unwrap_or(Plan::default().percentile),
+        warmup_s: 0.0,
+        verify: false,
+        label: settings.label.clone(),
+        tags: settings.tags.clone(),
+        work: found.run.into(),
+        ..Plan::default()
+    };
+    Record {
+        schema: SCHEMA,
+        id,
+        started_at,
+        workload: plan.work.spec().name().to_owned(),
+        label: settings.label.clone(),
+        tags: settings.tags.clone(),
+        imported: Some(ImportRecord {
+            format: origin.format.as_str().to_owned(),
+            files: origin.files.to_vec(),
+            imported_at: origin.now,
+            start,
+        }),
+        plan,
+        status: if found.failure.is_some() { Status::Failed } else { Status::Done },
+        failure: found.failure,
+        target: target(found.server),
+        client: ClientRecord {
+            riops_version: env!("CARGO_PKG_VERSION").to_owned(),
+            machine: MachineFacts::default(),
+            workers: found.workers,
+            shares_machine_with_server: false,
+        },
+        stages: vec![stage],
+        accesses: Vec::new(),
+        unknown_outcomes: None,
+        checks: Vec::new(),
+        thresholds: Vec::new(),
+        verdict: Verdict {
+            // Not a finding: no one who filters for valid runs may get results that riops did not verify.
+            valid: false,
+            reasons: vec![format!(
+                "imported from {tool}: access paths, bottleneck and data were not verified by riops"
+            )],
+            warnings: Vec::new(),
+        },
+    }
+}
+
+fn throughput(stage: &StageRecord) -> Throughput {
+    let per_s = |count: u64| if stage.seconds > 0.0 { count as f64 / stage.seconds } else { 0.0 };
+    Throughput {
+        transactions_per_s: per_s(stage.transactions),
+        rows_per_s: per_s(stage.rows),
+        statements_per_s: per_s(stage.statements),
+    }
+}
+
+/// The same judgment as for a measured run.
+fn steady(stage: &StageRecord) -> Option<SteadinessRecord> {
+    let points: Vec<_> =
+        stage.session_loop.series.iter().map(|point| (point.seconds, point.transactions)).collect();
+    steadiness(&points).map(|found| SteadinessRecord {
+        intervals: found.intervals,
+        first_fifth_transactions_per_s: found.first_fifth_per_s,
+        last_fifth_transactions_per_s: found.last_fifth_per_s,
+        first_fifth_rows_per_s: 0.0,
+        last_fifth_rows_per_s: 0.0,
+        truncated_share: found.truncated_share,
+        steady: found.steady,
+    })
+}
+
+/// The start of the run, and where it comes from. A tool that redirects its output ends when the file was last
+/// modified.
+fn start(
+    found: Option<Timestamp>,
+    seconds: f64,
+    origin: &Origin<'_>,
+    settings: &Settings,
+) -> (Timestamp, StartSource) {
+    let length = SignedDuration::try_from_secs_f64(seconds).unwrap_or_default();
+    if let Some(at) = found {
+        (at, StartSource::Results)
+    } else if let Some(at) = settings.started_at {
+        (at, StartSource::User)
+    } else if let Some(at) = origin.modified.and_then(|end| end.checked_sub(length).ok()) {
+        (at, StartSource::FileTime)
+    } else {
+        (origin.now, StartSource::ImportTime)
+    }
+}
+
+/// The database. riops measures PostgreSQL-compatible databases and assumes one here.
+fn target(server: FoundServer) -> TargetRecord {
+    TargetRecord {
+        flavor: Flavor::from_server_version(&server.version),
+        server_version: server.version,
+        version_text: server.version_text,
+        compiler_flags: None,
+        embedded: false,
+        address: server.address,
+        database: server.database,
+        encryption: None,
+        pooler: None,
+        storage: None,
+        disk_limit: None,
+        devices: Vec::new(),
+        settings: BTreeMap::new(),
+        dataset: None,
+    }
+}
+
+/// Bytes of an id that are not its time.
+const RANDOM_BYTES: usize = 10;
+
+/// Returns an id that is the same for the same results, so that a second import finds the first one: the time
+/// of the run, and a hash of the results instead of random bits.
+fn id(
+    run: &ImportedRun,
+    stage: &StageRecord,
+    found_start: Option<Timestamp>,
+    started_at: Timestamp,
+) -> Uuid {
+    let contents = StageRecord { started_at: None, ..stage.clone() };
+    let start = found_start.map(|at| at.to_string());
+    let json = serde_json::to_vec(&(run, contents, start)).unwrap_or_default();
+    let mut random = [0; RANDOM_BYTES];
+    for (byte, hashed) in random.iter_mut().zip(Sha256::digest(json)) {
+        *byte = hashed;
+    }
+    let ms = u64::try_from(started_at.as_millisecond()).unwrap_or_default();
+    Builder::from_unix_timestamp_millis(ms, &random).into_uuid()
+}
+
+/// Fails unless `--started-at` was needed for one run.
+pub(super) fn require_one_unknown_start(records: &[Record]) -> Result<(), ImportError> {
+    let used = |record: &&Record| {
+        record.imported.as_ref().is_some_and(|imported| imported.start == StartSource::User)
+    };
+    match records.iter().filter(used).count() {
+        0 => Err(ImportError::StartIsKnown),
+        1 => Ok(()),
+        several => Err(ImportError::SeveralRuns(several)),
+    }
+}

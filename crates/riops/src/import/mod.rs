@@ -1,0 +1,112 @@
+//! Results of other tools, and records of other stores, as records.
+//!
+//! Reads texts and returns records; only `database` opens a connection and only `storing` uses a store. An
+//! imported run never looks like one that riops measured: its workload is `imported`, and its verdict says that
+//! nothing was verified. What the results do not contain is absent.
+
+mod database;
+mod error;
+mod format;
+mod found;
+mod input;
+mod pgbench;
+mod records;
+mod storing;
+mod sysbench;
+mod ybio;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+pub use database::ybio_runs;
+pub use error::ImportError;
+pub use format::Format;
+pub use input::Input;
+pub use pgbench::Column7;
+pub use storing::{Stored, store};
+
+use crate::record::Record;
+use found::{Found, Origin};
+
+/// How results are imported.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Format of all files; `None`: recognized from the contents.
+    pub format: Option<Format>,
+    /// Label of the runs; of records, it replaces theirs.
+    pub label: Option<String>,
+    /// Tags of the runs, in addition to those of records.
+    pub tags: BTreeMap<String, String>,
+    /// Start of the run, if its results do not contain it.
+    pub started_at: Option<Timestamp>,
+    /// Meaning of column 7 in the log of pgbench; `None`: derived from the values.
+    pub column_7: Option<Column7>,
+}
+
+/// The contents of the files.
+#[derive(Debug, Default)]
+pub struct Imports {
+    /// The runs.
+    pub records: Vec<Record>,
+    /// What the user should know about them.
+    pub notices: Vec<String>,
+}
+
+impl Imports {
+    fn add(&mut self, found: Vec<Found>, origin: &Origin<'_>, settings: &Settings) {
+        for found in found {
+            self.notices.extend(found.notices.iter().cloned());
+            self.records.push(found::record(found, origin, settings));
+        }
+    }
+}
+
+/// Reads the runs of all inputs. `now` is the time of the import.
+///
+/// # Errors
+/// [`ImportError`] with the file, the line and the reason. Nothing is returned then, not even from the files
+/// before.
+pub fn read(
+    inputs: Vec<Input>,
+    settings: &Settings,
+    now: Timestamp,
+) -> Result<Imports, ImportError> {
+    let mut imports = Imports::default();
+    for (format, group) in input::groups(inputs, settings.format)? {
+        let names = group.iter().map(|input| input.file_name().to_owned()).collect::<Vec<_>>();
+        let modified = group.iter().filter_map(|input| input.modified).max();
+        let origin = Origin { format, files: &names, modified, now };
+        let found = match format {
+            Format::Json => {
+                for input in group {
+                    imports.records.extend(records::read(input, settings)?);
+                }
+                continue;
+            }
+            Format::Ybio => each(group, ybio::read)?,
+            Format::Pgbench => each(group, pgbench::text)?,
+            Format::Sysbench => each(group, sysbench::read)?,
+            Format::PgbenchLog => vec![pgbench::log(group, settings.column_7)?],
+            Format::PgbenchAggregate => vec![pgbench::aggregate(group)?],
+        };
+        imports.add(found, &origin, settings);
+    }
+    if settings.started_at.is_some() {
+        found::require_one_unknown_start(&imports.records)?;
+    }
+    Ok(imports)
+}
+
+/// Reads texts that may contain several runs.
+fn each(
+    group: Vec<Input>,
+    read: impl Fn(&str, &str) -> Result<Vec<Found>, ImportError>,
+) -> Result<Vec<Found>, ImportError> {
+    let mut all = Vec::new();
+    for input in group {
+        let name = input.name.clone();
+        all.extend(read(&input.text()?, &name)?);
+    }
+    Ok(all)
+}

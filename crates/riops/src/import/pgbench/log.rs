@@ -1,0 +1,448 @@
+//! `pgbench --log`: a line per transaction.
+//!
+//! `client transaction time script epoch_s epoch_us [lag] [retries]`; times in microseconds. `time` starts at the
+//! intended start, so with a rate it is the response time, and `time - lag` is the service time. The epoch is
+//! that of the end.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::super::error::ImportError;
+use super::super::found::Found;
+use super::super::input::Input;
+use super::TOOL;
+use crate::metrics::{Histogram, HistogramError};
+use crate::plan::{ImportedRun, SERIES_POINTS_MAX};
+use crate::record::{
+    ErrorEntry, Fairness, LoopRecord, OperationRecord, Outcomes, Point, StageRecord,
+};
+use crate::units::Nanos;
+
+/// Meaning of column 7, if there is no column 8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Column7 {
+    /// The delay of the start (`--rate`).
+    Lag,
+    /// The number of retries (`--max-tries`).
+    Retries,
+}
+
+/// A median up to this number of retries is common; a delay of a start is hardly ever as short, in microseconds.
+const RETRIES_MEDIAN_MAX: u64 = 10;
+
+const SECOND_US: i64 = 1_000_000;
+
+/// How a transaction ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Succeeded {
+        time_us: u64,
+    },
+    Skipped,
+    /// With the SQLSTATE, if it was logged.
+    Failed(Option<&'static str>),
+}
+
+/// A line of the log.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    client: u64,
+    number: u64,
+    outcome: Outcome,
+    script: u32,
+    end_us: i64,
+    column_7: Option<u64>,
+    column_8: Option<u64>,
+}
+
+impl Entry {
+    fn parse(line: &str) -> Result<Self, String> {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let (&[client, number, time, script, ended_s, fraction_us], rest) = fields
+            .split_first_chunk::<6>()
+            .ok_or("expected 6 to 8 columns, as pgbench --log writes them")?;
+        if rest.len() > 2 {
+            return Err(format!("expected 6 to 8 columns, found {}", fields.len()));
+        }
+        let second: i64 = parse("epoch", ended_s)?;
+        let fraction: i64 = parse("epoch", fraction_us)?;
+        let end_us = second.checked_mul(SECOND_US).and_then(|us| us.checked_add(fraction));
+        let in_second = (0..SECOND_US).contains(&fraction);
+        let optional = |at: usize| rest.get(at).map(|text| parse("column", text)).transpose();
+        Ok(Self {
+            client: parse("client", client)?,
+            number: parse("transaction", number)?,
+            outcome: outcome(time)?,
+            script: parse("script", script)?,
+            end_us: end_us.filter(|_| in_second).ok_or("the time is out of range")?,
+            column_7: optional(0)?,
+            column_8: optional(1)?,
+        })
+    }
+}
+
+fn parse<T: std::str::FromStr>(what: &str, text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("expected a number as {what}, found \"{text}\""))
+}
+
+fn outcome(text: &str) -> Result<Outcome, String> {
+    Ok(match text {
+        "skipped" => Outcome::Skipped,
+        "failed" | "other" => Outcome::Failed(None),
+        "serialization" | "serialization_failure" => Outcome::Failed(Some("40001")),
+        "deadlock" | "deadlock_failure" => Outcome::Failed(Some("40P01")),
+        time => Outcome::Succeeded { time_us: parse("time", time)? },
+    })
+}
+
+/// Times with and without column 7, which may be the delay of the start.
+#[derive(Debug)]
+struct Times {
+    all: Histogram,
+    without_7: Histogram,
+}
+
+impl Times {
+    fn new() -> Result<Self, HistogramError> {
+        Ok(Self { all: Histogram::new()?, without_7: Histogram::new()? })
+    }
+
+    fn record(&mut self, time_us: u64, column_7: u64) {
+        let nanos = |us: u64| Nanos(us.saturating_mul(1_000));
+        self.all.record(nanos(time_us));
+        self.without_7.record(nanos(time_us.saturating_sub(column_7)));
+    }
+}
+
+/// One second of the log. Times are in microseconds, at most 71 minutes.
+#[derive(Debug, Default)]
+struct Second {
+    all: Vec<u32>,
+    without_7: Vec<u32>,
+    failed: u64,
+    skipped: u64,
+    sum_7: u64,
+    sum_8: u64,
+}
+
+/// The transactions of a script.
+#[derive(Debug)]
+struct Script {
+    times: Times,
+    failed: u64,
+}
+
+/// The sums over all lines.
+struct Sums {
+    times: Times,
+    scripts: BTreeMap<u32, Script>,
+    seconds: BTreeMap<i64, Second>,
+    /// Logged and successful transactions of each client, and its last transaction number.
+    clients: BTreeMap<u64, (u64, u64, u64)>,
+    failures: BTreeMap<&'static str, u64>,
+    columns: Option<usize>,
+    start_us: i64,
+    end_us: i64,
+    /// Values of column 7: all, and those small enough for retries.
+    values_7: u64,
+    small_7: u64,
+    sum_7: u64,
+    sum_8: u64,
+}
+
+impl Sums {
+    fn new() -> Result<Self, HistogramError> {
+        Ok(Self {
+            times: Times::new()?,
+            scripts: BTreeMap::new(),
+            seconds: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            columns: None,
+            start_us: i64::MAX,
+            end_us: i64::MIN,
+            values_7: 0,
+            small_7: 0,
+            sum_7: 0,
+            sum_8: 0,
+        })
+    }
+
+    fn add(&mut self, line: &str) -> Result<(), String> {
+        let entry = Entry::parse(line)?;
+        let columns =
+            6 + usize::from(entry.column_7.is_some()) + usize::from(entry.column_8.is_some());
+        if *self.columns.get_or_insert(columns) != columns {
+            return Err(format!("{columns} columns, but the lines before have another number"));
+        }
+        let column_7 = entry.column_7.unwrap_or_default();
+        let script = match self.scripts.entry(entry.script) {
+            std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::btree_map::Entry::Vacant(new) => {
+                let times = Times::new().map_err(|error| error.to_string())?;
+                new.insert(Script { times, failed: 0 })
+            }
+        };
+        let second = self.seconds.entry(entry.end_us.div_euclid(SECOND_US)).or_default();
+        let client = self.clients.entry(entry.client).or_default();
+        client.0 += 1;
+        client.2 = client.2.max(entry.number);
+        let mut started_us = entry.end_us;
+        match entry.outcome {
+            Outcome::Succeeded { time_us } => {
+                client.1 += 1;
+                started_us = entry.end_us.saturating_sub_unsigned(time_us);
+                self.times.record(time_us, column_7);
+                script.times.record(time_us, column_7);
+                let short = |us: u64| u32::try_from(us).unwrap_or(u32::MAX);
+                second.all.push(short(time_us));
+                if entry.column_7.is_some() {
+                    second.without_7.push(short(time_us.saturating_sub(column_7)));
+                    self.values_7 += 1;
+                    self.small_7 += u64::from(column_7 <= RETRIES_MEDIAN_MAX);
+                }
+            }
+            Outcome::Skipped => second.skipped += 1,
+            Outcome::Failed(sqlstate) => {
+                second.failed += 1;
+                script.failed += 1;
+                *self.failures.entry(sqlstate.unwrap_or_default()).or_default() += 1;
+            }
+        }
+        self.sum_7 = self.sum_7.saturating_add(column_7);
+        self.sum_8 = self.sum_8.saturating_add(entry.column_8.unwrap_or_default());
+        second.sum_7 = second.sum_7.saturating_add(column_7);
+        second.sum_8 = second.sum_8.saturating_add(entry.column_8.unwrap_or_default());
+        self.start_us = self.start_us.min(started_us);
+        self.end_us = self.end_us.max(entry.end_us);
+        Ok(())
+    }
+
+    /// Whether column 7 is the delay of the start; `None` without column 7.
+    fn has_lag(&self, given: Option<Column7>) -> Option<bool> {
+        match (self.columns, given) {
+            (Some(8), _) => Some(true),
+            (Some(7), Some(given)) => Some(given == Column7::Lag),
+            (Some(7), None) => Some(2 * self.small_7 < self.values_7),
+            _ => None,
+        }
+    }
+
+    fn retries(&self, has_lag: Option<bool>) -> Option<u64> {
+        match (self.columns, has_lag) {
+            (Some(8), _) => Some(self.sum_8),
+            (Some(7), Some(false)) => Some(self.sum_7),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the run in the log files of all threads of one pgbench.
+pub(in crate::import) fn log(
+    group: Vec<Input>,
+    column_7: Option<Column7>,
+) -> Result<Found, ImportError> {
+    let name = group.first().map(|input| input.name.clone()).unwrap_or_default();
+    let failed = |error: HistogramError| ImportError::contents(&name, error.to_string());
+    let mut sums = Sums::new().map_err(failed)?;
+    for input in group {
+        input.for_each_line(|_, line| sums.add(line))?;
+    }
+    require_whole(&sums, &name)?;
+    let has_lag = sums.has_lag(column_7);
+    let mut found = Found {
+        run: ImportedRun { tool: TOOL.to_owned(), ..ImportedRun::default() },
+        started_at: Timestamp::from_microsecond(sums.start_us).ok(),
+        stage: stage(&sums, has_lag).map_err(failed)?,
+        ..Found::default()
+    };
+    if sums.columns == Some(7) && column_7.is_none() {
+        let (meaning, other) = match has_lag {
+            Some(true) => ("the delay of the start (--rate)", "retries"),
+            _ => ("the number of retries (--max-tries)", "lag"),
+        };
+        found.notices.push(format!(
+            "{name}: column 7 was read as {meaning}, from its values; if that is wrong, use --pgbench-column-7 {other}"
+        ));
+    }
+    if let Some(missing) = missing_clients(&sums) {
+        found.notices.push(format!(
+            "{name}: no transaction of client {missing}: if a log file of another thread is missing, import all files of the run together"
+        ));
+    }
+    let skipped: u64 = sums.seconds.values().map(|second| second.skipped).sum();
+    if has_lag == Some(true) {
+        found.fact("number of transactions skipped", &skipped);
+    }
+    Ok(found)
+}
+
+/// Fails for an empty log, and for one with a sample of the transactions, whose rate is unknown.
+fn require_whole(sums: &Sums, name: &str) -> Result<(), ImportError> {
+    let logged: u64 = sums.clients.values().map(|client| client.0).sum();
+    let last: u64 = sums.clients.values().map(|client| client.2).sum();
+    if logged == 0 {
+        return Err(ImportError::contents(name, "the log has no transactions"));
+    }
+    if logged != last {
+        return Err(ImportError::contents(
+            name,
+            format!(
+                "the log has {logged} of at least {last} transactions: it is a sample (--sampling-rate) or incomplete; import the report that pgbench printed instead"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Returns the first client without a transaction: clients count from 0.
+fn missing_clients(sums: &Sums) -> Option<u64> {
+    (0..).zip(sums.clients.keys()).find(|(expected, found)| expected != *found).map(|pair| pair.0)
+}
+
+fn stage(sums: &Sums, has_lag: Option<bool>) -> Result<StageRecord, HistogramError> {
+    let with_lag = has_lag == Some(true);
+    let service = if with_lag { &sums.times.without_7 } else { &sums.times.all };
+    let response = with_lag.then_some(&sums.times.all);
+    let succeeded = sums.times.all.count();
+    let failed: u64 = sums.failures.values().sum();
+    let summary = |histogram: &Histogram| histogram.summary().map(Into::into);
+    let encoded =
+        |histogram: &Histogram| (histogram.count() > 0).then(|| histogram.to_base64()).transpose();
+    let session_loop = LoopRecord {
+        service_us: summary(service),
+        histogram: encoded(service)?,
+        response_us: response.and_then(summary),
+        response_histogram: response.map(encoded).transpose()?.flatten(),
+        outcomes: Some(Outcomes { attempted: succeeded + failed, succeeded, failed, unknown: 0 }),
+        retries: sums.retries(has_lag).unwrap_or_default(),
+        percentile_us: None,
+        operations: operations(sums, with_lag)?,
+        errors: errors(sums),
+        sessions_fairness: fairness(sums),
+        series: series(sums, has_lag),
+        ..LoopRecord::default()
+    };
+    Ok(StageRecord {
+        seconds: seconds(sums.end_us - sums.start_us),
+        sessions: u32::try_from(sums.clients.len()).unwrap_or(u32::MAX),
+        transactions: succeeded,
+        database_s: Some(service.total_s()),
+        session_loop,
+        ..StageRecord::default()
+    })
+}
+
+fn seconds(us: i64) -> f64 {
+    us as f64 / 1e6
+}
+
+/// The transactions of each script; none if there is only one.
+fn operations(sums: &Sums, with_lag: bool) -> Result<Vec<OperationRecord>, HistogramError> {
+    if sums.scripts.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let operation = |(number, script): (&u32, &Script)| {
+        let Times { all, without_7 } = &script.times;
+        let service = if with_lag { without_7 } else { all };
+        Ok(OperationRecord {
+            name: format!("script {number}"),
+            transactions: all.count(),
+            failed: script.failed,
+            service_us: service.summary().map(Into::into),
+            response_us: all.summary().filter(|_| with_lag).map(Into::into),
+            histogram: (service.count() > 0).then(|| service.to_base64()).transpose()?,
+            ..OperationRecord::default()
+        })
+    };
+    sums.scripts.iter().map(operation).collect()
+}
+
+fn errors(sums: &Sums) -> Vec<ErrorEntry> {
+    let known = sums.failures.iter().filter(|(sqlstate, _)| !sqlstate.is_empty());
+    let entry = |(sqlstate, count): (&&str, &u64)| ErrorEntry {
+        sqlstate: (*sqlstate).to_owned(),
+        count: *count,
+        ..ErrorEntry::default()
+    };
+    known.map(entry).collect()
+}
+
+fn fairness(sums: &Sums) -> Fairness {
+    let counts = || sums.clients.values().map(|client| client.1);
+    let clients = sums.clients.len().max(1) as f64;
+    let mean = counts().sum::<u64>() as f64 / clients;
+    let variance = counts().map(|count| (count as f64 - mean).powi(2)).sum::<f64>() / clients;
+    Fairness {
+        min: counts().min().unwrap_or_default(),
+        mean,
+        max: counts().max().unwrap_or_default(),
+        stdev: variance.sqrt(),
+    }
+}
+
+/// The series: a point per full second of the clock, the first and the last one for a part of it. A longer log
+/// than the series can have gets points of several seconds.
+fn series(sums: &Sums, has_lag: Option<bool>) -> Vec<Point> {
+    let first = sums.start_us.div_euclid(SECOND_US);
+    let last = sums.end_us.div_euclid(SECOND_US);
+    let most = i64::try_from(SERIES_POINTS_MAX).unwrap_or(i64::MAX) - 1;
+    let step = (last - first) / most + 1;
+    let mut points = Vec::new();
+    let mut from = first;
+    while from <= last {
+        let to_us = ((from + step) * SECOND_US).min(sums.end_us);
+        let length_us = to_us - (from * SECOND_US).max(sums.start_us);
+        let within: Vec<&Second> =
+            sums.seconds.range(from..from + step).map(|(_, each)| each).collect();
+        let counted =
+            within.iter().any(|each| !each.all.is_empty() || each.failed + each.skipped > 0);
+        if length_us > 0 || counted {
+            let mut point = point(&within, has_lag);
+            point.t_s = seconds(to_us - sums.start_us);
+            point.seconds = seconds(length_us.max(1));
+            points.push(point);
+        }
+        from += step;
+    }
+    points
+}
+
+fn point(within: &[&Second], has_lag: Option<bool>) -> Point {
+    let with_lag = has_lag == Some(true);
+    let times = |pick: fn(&Second) -> &Vec<u32>| {
+        let mut times: Vec<u32> = within.iter().flat_map(|each| pick(each)).copied().collect();
+        times.sort_unstable();
+        times
+    };
+    let all = times(|second| &second.all);
+    let (service, response) =
+        if with_lag { (times(|second| &second.without_7), all) } else { (all, Vec::new()) };
+    let sum = |pick: fn(&Second) -> u64| within.iter().map(|each| pick(each)).sum::<u64>();
+    Point {
+        transactions: service.len() as u64,
+        failed: sum(|second| second.failed),
+        errors: sum(|second| second.failed),
+        skipped: sum(|second| second.skipped),
+        retries: if with_lag { sum(|second| second.sum_8) } else { sum(|second| second.sum_7) },
+        p50_us: quantile(&service, 0.5),
+        p99_us: quantile(&service, 0.99),
+        max_us: quantile(&service, 1.0),
+        response_p50_us: quantile(&response, 0.5),
+        response_p99_us: quantile(&response, 0.99),
+        response_max_us: quantile(&response, 1.0),
+        ..Point::default()
+    }
+}
+
+/// Returns the smallest value that a share of the sorted values does not exceed.
+fn quantile(sorted: &[u32], share: f64) -> Option<f64> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a position in a list"
+    )]
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.max(1) - 1).map(|us| f64::from(*us))
+}

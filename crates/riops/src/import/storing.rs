@@ -1,0 +1,87 @@
+//! Stores imported records: all of them or none.
+
+use super::error::ImportError;
+use crate::record::Record;
+use crate::store::{Store, StoreError};
+
+/// What an import stored.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stored {
+    /// Ids of the new runs.
+    pub ids: Vec<String>,
+    /// Ids of the runs that were stored already, with the same results.
+    pub known: Vec<String>,
+}
+
+/// Stores the records. Runs that are stored already are skipped.
+///
+/// # Errors
+/// [`ImportError::Conflict`] if another run with the same id is stored, [`ImportError::Store`] if the store cannot
+/// be accessed. Then no run was added.
+pub fn store(store: &dyn Store, records: &[Record]) -> Result<Stored, ImportError> {
+    let mut stored = Stored::default();
+    let mut new: Vec<&Record> = Vec::new();
+    for record in records {
+        let id = record.id.to_string();
+        let in_files = new.iter().find(|other| other.id == record.id).map(|other| (*other).clone());
+        match in_files.map_or_else(|| existing(store, record), |other| Ok(Some(other)))? {
+            None => {
+                new.push(record);
+                stored.ids.push(id);
+            }
+            Some(other) if is_same(record, &other) => stored.known.push(other.id.to_string()),
+            Some(_) => return Err(ImportError::Conflict(id)),
+        }
+    }
+    for (position, record) in new.iter().enumerate() {
+        if let Err(error) = store.save(record) {
+            for saved in new.iter().take(position) {
+                // The first error is reported; a store that cannot be written cannot be cleaned up either.
+                let _ = store.remove(&saved.id.to_string());
+            }
+            return Err(error.into());
+        }
+    }
+    Ok(stored)
+}
+
+/// Characters of an id that do not depend on the time of the run: the last two groups of a UUID.
+const HASH_CHARS: usize = 17;
+
+/// Returns the stored run with the same id. For a run of another tool, the time in the id may be that of the
+/// file; the rest is a hash of its results.
+fn existing(store: &dyn Store, record: &Record) -> Result<Option<Record>, StoreError> {
+    let id = record.id.to_string();
+    let part = match &record.imported {
+        Some(_) => id.get(id.len().saturating_sub(HASH_CHARS)..).unwrap_or(&id),
+        None => &id,
+    };
+    match store.find(part) {
+        Ok(found) => Ok(Some(found)),
+        Err(StoreError::NotFound(_) | StoreError::Empty(_) | StoreError::NoMatch(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether two records have the same results. Label and tags may have been changed since. Of other tools, only the
+/// results count: the same ones may come from a file and from a database.
+fn is_same(one: &Record, other: &Record) -> bool {
+    if one.imported.is_some() && other.imported.is_some() {
+        let stages = |record: &Record| {
+            let mut stages = record.stages.clone();
+            for stage in &mut stages {
+                stage.started_at = None;
+            }
+            stages
+        };
+        return one.plan.work == other.plan.work && stages(one) == stages(other);
+    }
+    let unlabeled = |record: &Record| {
+        let mut record = record.clone();
+        (record.label, record.plan.label) = (None, None);
+        record.tags.clear();
+        record.plan.tags.clear();
+        record
+    };
+    unlabeled(one) == unlabeled(other)
+}

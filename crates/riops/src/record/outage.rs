@@ -1,0 +1,77 @@
+//! Whether the server was available: the longest outage of a stage, and whether the stage ended in one.
+
+use super::stage::StageRecord;
+
+/// A shorter time without success at the end may be that of one slow transaction, in seconds.
+const OUTAGE_S_MIN: f64 = 1.0;
+/// Tolerance for a sum of interval lengths, in seconds: far below the shortest interval.
+const ROUNDING_S: f64 = 1e-6;
+
+impl StageRecord {
+    /// Returns the longest time without a successful transaction after an error, in seconds.
+    #[must_use]
+    pub fn longest_outage_s(&self) -> Option<f64> {
+        let outages = self.session_loop.errors.iter().filter_map(|error| error.without_success_s);
+        outages.max_by(f64::total_cmp)
+    }
+
+    /// Whether the measurement ended in an outage: an error, and from its interval on at least one second of
+    /// intervals without a successful transaction. An earlier outage from which the server recovered does not
+    /// count, nor does a slow transaction at the end.
+    #[must_use]
+    pub fn ended_in_an_outage(&self) -> bool {
+        let series = &self.session_loop.series;
+        let empty = series.iter().rev().take_while(|point| point.transactions == 0).count();
+        let (before, trailing) = series.split_at(series.len() - empty);
+        // `fold` from 0.0: the sum of an empty iterator is a negative zero.
+        let without_success_s = trailing.iter().fold(0.0, |sum, point| sum + point.seconds);
+        let has_failed = before.last().into_iter().chain(trailing).any(|point| point.errors > 0);
+        has_failed && without_success_s + ROUNDING_S >= OUTAGE_S_MIN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{ErrorEntry, Point};
+
+    /// A stage with an outage of 2.5 s somewhere, and points of a length, transactions and errors.
+    fn stage(points: &[(f64, u64, u64)]) -> StageRecord {
+        let mut stage = StageRecord::default();
+        stage.session_loop.errors =
+            vec![ErrorEntry { without_success_s: Some(2.5), ..ErrorEntry::default() }];
+        let points = points.iter().map(|&(seconds, transactions, errors)| Point {
+            seconds,
+            transactions,
+            errors,
+            ..Point::default()
+        });
+        stage.session_loop.series = points.collect();
+        stage
+    }
+
+    #[test]
+    fn empty_intervals_of_a_second_after_an_error_at_the_end_are_an_outage() {
+        let ended = |points: &[(f64, u64, u64)]| stage(points).ended_in_an_outage();
+        assert!(ended(&[(1.0, 50, 0), (1.0, 20, 2), (1.0, 0, 0)]));
+        assert!(ended(&[(1.0, 50, 0), (1.0, 0, 2)]));
+        // Ten intervals of 0.1 s add up to less than 1 s in floating-point arithmetic.
+        let mut short = vec![(0.1, 5, 1)];
+        short.extend([(0.1, 0, 0); 10]);
+        assert!(ended(&short));
+        assert!(!ended(&short[..10]));
+    }
+
+    #[test]
+    fn a_recovered_outage_and_a_short_last_interval_are_not_an_outage_at_the_end() {
+        let recovered = [(1.0, 50, 0), (1.0, 20, 2), (1.0, 0, 0), (1.0, 0, 0), (1.0, 40, 0)];
+        let mut points = recovered.to_vec();
+        points.push((0.02, 0, 0));
+        assert!(!stage(&points).ended_in_an_outage());
+        // Without an error since the last success, the transactions are slow.
+        points.push((2.0, 0, 0));
+        assert!(!stage(&points).ended_in_an_outage());
+        assert_eq!(stage(&points).longest_outage_s(), Some(2.5));
+        assert!(!StageRecord::default().ended_in_an_outage());
+    }
+}

@@ -1,0 +1,224 @@
+//! The figures of a stage that are compared.
+
+use serde::Serialize;
+
+use super::super::format::{duration_us, rate};
+use super::percentiles::Percentile;
+use super::{Blocks, StageComparison, counts_transactions, judged};
+use crate::record::{Record, StageRecord};
+use crate::stats::{Block, Direction, Effect, Settings};
+
+/// A figure of a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Figure {
+    /// Rows per second.
+    RowsPerS,
+    /// Transactions per second.
+    TransactionsPerS,
+    /// Duration of a statement that ran once, or of a load, in seconds.
+    Seconds,
+    /// A percentile of the latency, in microseconds.
+    LatencyUs(Percentile),
+}
+
+impl Figure {
+    /// Which direction is better.
+    #[must_use]
+    pub fn direction(self) -> Direction {
+        match self {
+            Self::RowsPerS | Self::TransactionsPerS => Direction::HigherIsBetter,
+            Self::Seconds | Self::LatencyUs(_) => Direction::LowerIsBetter,
+        }
+    }
+
+    /// Its value as text, with its unit where it is not part of the name.
+    #[must_use]
+    pub fn text(self, value: f64) -> String {
+        match self {
+            Self::RowsPerS | Self::TransactionsPerS => rate(value),
+            Self::Seconds => duration_us(value * 1e6),
+            Self::LatencyUs(_) => duration_us(value),
+        }
+    }
+
+    fn name(self, has_response: bool) -> String {
+        match self {
+            Self::RowsPerS => "rows/s".to_owned(),
+            Self::TransactionsPerS => "transactions/s".to_owned(),
+            Self::Seconds => "duration".to_owned(),
+            Self::LatencyUs(percentile) => {
+                let kind = if has_response { "response " } else { "" };
+                format!("{kind}{}", percentile.name())
+            }
+        }
+    }
+
+    /// Its value in one run; `None` if it was not measured or has too few samples.
+    fn of(self, stage: &StageRecord) -> Option<f64> {
+        match self {
+            Self::RowsPerS => Some(stage.throughput.rows_per_s),
+            Self::TransactionsPerS => Some(stage.throughput.transactions_per_s),
+            Self::Seconds => Some(stage.seconds),
+            Self::LatencyUs(percentile) => percentile.of(stage),
+        }
+    }
+}
+
+/// A figure of both groups.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FigureComparison {
+    /// Name, with the unit of a rate.
+    pub name: String,
+    /// The figure, with the unit of its values.
+    pub figure: Figure,
+    /// Whether it is the main figure of the comparison.
+    pub main: bool,
+    /// The value of A: the geometric mean of its runs, or the percentile of their merged histograms.
+    pub a: Option<f64>,
+    /// The value of B.
+    pub b: Option<f64>,
+    /// B relative to A; absent unless both groups have several runs with this figure.
+    pub effect: Option<Effect>,
+}
+
+/// The stages of the two groups that have the same name and position.
+pub(super) fn stages(
+    a: &[&Record],
+    b: &[&Record],
+    blocks: &Blocks,
+    settings: &Settings,
+) -> Vec<StageComparison> {
+    let Some(first) = a.first() else {
+        return Vec::new();
+    };
+    let mut candidates = Vec::new();
+    let mut stages = Vec::new();
+    for (position, stage) in first.stages.iter().enumerate() {
+        let at = |runs| stages_at(runs, position, &stage.name);
+        let (Some(of_a), Some(of_b)) = (at(a), at(b)) else {
+            continue;
+        };
+        let found = of_stage(first, &of_a, &of_b, blocks);
+        let name = (first.stages.len() > 1).then(|| stage.name.clone());
+        stages.push((name, found.len()));
+        candidates.extend(found);
+    }
+    let values: Vec<_> = candidates
+        .iter()
+        .map(|candidate| (candidate.figure.figure.direction(), candidate.blocks.clone()))
+        .collect();
+    let mut judged = candidates.into_iter().zip(judged(&values, settings)).enumerate();
+    stages
+        .into_iter()
+        .map(|(stage, count)| StageComparison {
+            stage,
+            figures: judged
+                .by_ref()
+                .take(count)
+                .map(|(position, (candidate, effect))| FigureComparison {
+                    main: position == 0,
+                    effect,
+                    ..candidate.figure
+                })
+                .collect(),
+        })
+        .collect()
+}
+
+/// The values of each figure over runs of one plan, by stage: name, figure and one value for each run. A figure
+/// that a run lacks is left out.
+#[must_use]
+pub(in crate::report) fn group_figures(
+    runs: &[&Record],
+) -> Vec<(Option<String>, Vec<(String, Figure, Vec<f64>)>)> {
+    let Some(first) = runs.first() else {
+        return Vec::new();
+    };
+    let mut groups = Vec::new();
+    for (position, stage) in first.stages.iter().enumerate() {
+        let Some(stages) = stages_at(runs, position, &stage.name) else {
+            continue;
+        };
+        let (figures, has_response) = figures_of(first, &stages);
+        let values = |figure: Figure| -> Option<Vec<f64>> {
+            stages.iter().map(|stage| figure.of(stage)).collect()
+        };
+        let found = figures
+            .into_iter()
+            .filter_map(|figure| Some((figure.name(has_response), figure, values(figure)?)))
+            .collect();
+        groups.push(((first.stages.len() > 1).then(|| stage.name.clone()), found));
+    }
+    groups
+}
+
+/// The stage at this position of each run; `None` if a run has no such stage.
+fn stages_at<'a>(runs: &[&'a Record], position: usize, name: &str) -> Option<Vec<&'a StageRecord>> {
+    runs.iter().map(|run| run.stages.get(position).filter(|each| each.name == name)).collect()
+}
+
+/// The figures of a stage, the main one first, and whether latencies are response times. With a rate the
+/// throughput is given, so latencies come first.
+fn figures_of(run: &Record, stages: &[&StageRecord]) -> (Vec<Figure>, bool) {
+    let has_response = stages.iter().all(|stage| stage.session_loop.response_us.is_some());
+    if stages.iter().any(|stage| stage.statement.is_some()) {
+        return (vec![Figure::Seconds], false);
+    }
+    let percentiles = Percentile::ALL.map(Figure::LatencyUs);
+    let throughput =
+        if counts_transactions(run) { Figure::TransactionsPerS } else { Figure::RowsPerS };
+    let mut figures = percentiles.to_vec();
+    figures.insert(if has_response { figures.len() } else { 0 }, throughput);
+    (figures, has_response)
+}
+
+/// A figure before it is judged.
+struct Candidate {
+    figure: FigureComparison,
+    blocks: Option<Vec<Block>>,
+}
+
+/// The figures of one stage.
+fn of_stage(
+    run: &Record,
+    a: &[&StageRecord],
+    b: &[&StageRecord],
+    blocks: &Blocks,
+) -> Vec<Candidate> {
+    let both: Vec<_> = a.iter().chain(b).copied().collect();
+    let (figures, has_response) = figures_of(run, &both);
+    let values = |stages: &[&StageRecord], figure: Figure| -> Vec<Option<f64>> {
+        stages.iter().map(|stage| figure.of(stage)).collect()
+    };
+    figures
+        .into_iter()
+        .filter_map(|figure| {
+            let (of_a, of_b) = (values(a, figure), values(b, figure));
+            let (mean_a, mean_b) = (center(figure, a, &of_a), center(figure, b, &of_b));
+            (mean_a.is_some() || mean_b.is_some()).then(|| Candidate {
+                figure: FigureComparison {
+                    name: figure.name(has_response),
+                    figure,
+                    main: false,
+                    a: mean_a,
+                    b: mean_b,
+                    effect: None,
+                },
+                blocks: blocks.values(&of_a, &of_b),
+            })
+        })
+        .collect()
+}
+
+/// The value of a group: the percentile of the merged histograms, otherwise the geometric mean, to which the
+/// ratio of the groups refers.
+fn center(figure: Figure, stages: &[&StageRecord], values: &[Option<f64>]) -> Option<f64> {
+    if let Figure::LatencyUs(percentile) = figure {
+        return percentile.of_all(stages);
+    }
+    let logs: Option<Vec<f64>> =
+        values.iter().map(|value| value.filter(|&value| value > 0.0).map(f64::ln)).collect();
+    let logs = logs.filter(|logs| !logs.is_empty())?;
+    Some((logs.iter().sum::<f64>() / logs.len() as f64).exp())
+}

@@ -1,0 +1,188 @@
+use super::*;
+use crate::metrics::Histogram;
+use crate::report::{example_oltp, example_record};
+use crate::stats::Settings;
+use crate::units::Nanos;
+
+/// A run with this rate in thousands of rows per second and latencies around `us`.
+fn run(number: u128, thousands: f64, us: u64) -> Record {
+    let mut record = example_record();
+    record.id = uuid::Uuid::from_u128(number);
+    record.started_at = jiff::Timestamp::from_second(1_700_000_000 + number as i64 * 60).unwrap();
+    let stage = &mut record.stages[0];
+    stage.throughput.rows_per_s = thousands * 1e3;
+    let mut histogram = Histogram::new().unwrap();
+    for step in 0..10_000_u64 {
+        histogram.record(Nanos((us * 1_000) * (10_000 + step) / 10_000));
+    }
+    let each = &mut stage.session_loop;
+    each.histogram = Some(histogram.to_base64().unwrap());
+    each.service_us = Some(histogram.summary().unwrap().into());
+    record
+}
+
+fn in_block(mut record: Record, block: usize) -> Record {
+    record.tags.insert(BLOCK_TAG.to_owned(), block.to_string());
+    record
+}
+
+fn compared(a: &[Record], b: &[Record]) -> Comparison {
+    let (a, b) = (Group { name: "before", records: a }, Group { name: "after", records: b });
+    compare(a, b, &Settings::default()).unwrap()
+}
+
+/// Noise of the runs in percent.
+const NOISE: [f64; 8] = [0.3, -0.4, 0.1, 0.5, -0.2, -0.5, 0.2, 0.4];
+
+/// Eight runs of each group in blocks; B has `factor` times the rate of A.
+fn interleaved(factor: f64) -> (Vec<Record>, Vec<Record>) {
+    let of = |start: u128, factor: f64, shift: usize| -> Vec<Record> {
+        (0..NOISE.len())
+            .map(|block| {
+                let noise = 1.0 + NOISE[(block + shift) % NOISE.len()] / 100.0;
+                let number = start + 2 * block as u128;
+                let us = (500.0 / factor * noise) as u64;
+                in_block(run(number, 100.0 * factor * noise, us), block)
+            })
+            .collect()
+    };
+    (of(1, 1.0, 0), of(2, factor, 3))
+}
+
+#[test]
+fn two_single_runs_have_no_verdict() {
+    let found = compared(&[run(1, 100.0, 500)], &[run(2, 200.0, 250)]);
+    assert!(found.is_of_single_runs() && !found.is_slower());
+    assert!(found.figures().all(|figure| figure.effect.is_none()));
+    let text = text(&found, 100);
+    assert!(text.contains("one run each: no verdict"), "{text}");
+    assert!(text.contains("×2.00"), "{text}");
+}
+
+#[test]
+fn a_difference_of_repeated_runs_is_faster_or_slower() {
+    let (a, b) = interleaved(1.1);
+    let found = compared(&a, &b);
+    assert_eq!(found.blocks, NOISE.len());
+    let main = found.figures().next().unwrap();
+    assert!(main.main && main.figure == Figure::RowsPerS);
+    assert_eq!(main.effect.as_ref().unwrap().outcome, Outcome::Faster);
+    assert!(!found.is_slower());
+    let reversed = compared(&b, &a);
+    assert!(reversed.is_slower());
+    assert!(text(&reversed, 100).contains("B is SLOWER: rows/s -9."), "{}", text(&reversed, 100));
+}
+
+#[test]
+fn runs_that_differ_by_less_than_the_smallest_relevant_effect_are_equivalent() {
+    let (a, b) = interleaved(1.001);
+    let found = compared(&a, &b);
+    let outcome = found.figures().next().unwrap().effect.as_ref().unwrap().outcome;
+    assert_eq!(outcome, Outcome::Equivalent, "{}", text(&found, 100));
+}
+
+#[test]
+fn the_text_of_a_comparison() {
+    let (a, mut b) = interleaved(1.1);
+    for record in &mut b {
+        record.target.settings.insert("shared_buffers".to_owned(), "2GB".to_owned());
+    }
+    insta::assert_snapshot!(text(&compared(&a, &b), 100));
+}
+
+#[test]
+fn the_markdown_of_a_comparison() {
+    let (a, b) = interleaved(1.1);
+    insta::assert_snapshot!(markdown(&compared(&a, &b)));
+}
+
+#[test]
+fn percentiles_of_a_group_are_those_of_its_merged_histograms() {
+    let a = [run(1, 100.0, 100), run(3, 100.0, 300)];
+    let found = compared(&a, &[run(2, 100.0, 100), run(4, 100.0, 300)]);
+    let p50 = found.figures().find(|figure| figure.name == "p50").unwrap();
+    // One half of all values is below 200 µs and the other at 300 µs or more; the mean of the medians is 300 µs.
+    let value = p50.a.unwrap();
+    assert!((199.0..202.0).contains(&value), "{value}");
+}
+
+#[test]
+fn a_percentile_with_too_few_samples_is_not_shown() {
+    let few = |number| {
+        let mut record = run(number, 100.0, 500);
+        let mut histogram = Histogram::new().unwrap();
+        for _ in 0..300 {
+            histogram.record(Nanos(500_000));
+        }
+        let each = &mut record.stages[0].session_loop;
+        each.histogram = Some(histogram.to_base64().unwrap());
+        each.service_us = Some(histogram.summary().unwrap().into());
+        record
+    };
+    let found = compared(&[few(1)], &[few(2)]);
+    let names: Vec<_> = found.figures().map(|figure| figure.name.as_str()).collect();
+    assert_eq!(names, ["rows/s", "p50"]);
+}
+
+#[test]
+fn invalid_runs_are_left_out_and_named() {
+    let (a, mut b) = interleaved(1.1);
+    b[2].verdict.valid = false;
+    let found = compared(&a, &b);
+    assert_eq!(found.b.left_out, [b[2].id.to_string()]);
+    assert_eq!(found.b.runs.len(), NOISE.len() - 1);
+    assert!(
+        found.notes.iter().any(|note| note.starts_with("1 run of B left out")),
+        "{:?}",
+        found.notes
+    );
+}
+
+#[test]
+fn groups_measured_one_after_the_other_have_a_note() {
+    let runs = |first: u128| -> Vec<Record> {
+        (first..first + 4).map(|number| run(number, 100.0 + number as f64 / 10.0, 500)).collect()
+    };
+    let one_after_the_other = compared(&runs(1), &runs(5));
+    let note = "the groups were measured one after the other";
+    assert!(one_after_the_other.notes.iter().any(|each| each.starts_with(note)));
+    let (a, b) = interleaved(1.0);
+    assert!(!compared(&a, &b).notes.iter().any(|each| each.starts_with(note)));
+}
+
+#[test]
+fn groups_that_cannot_be_compared_are_refused() {
+    let error = |a: &[Record], b: &[Record]| {
+        let (a, b) = (Group { name: "a", records: a }, Group { name: "b", records: b });
+        compare(a, b, &Settings::default()).unwrap_err().to_string()
+    };
+    let one = run(1, 100.0, 500);
+    assert!(error(&[one.clone()], &[one.clone()]).contains("in both groups"));
+    let mut oltp = example_oltp();
+    oltp.id = uuid::Uuid::from_u128(9);
+    assert!(
+        error(&[one.clone()], &[oltp]).contains("rows") && !error(&[one.clone()], &[]).is_empty()
+    );
+    let mut invalid = [run(2, 100.0, 500), run(3, 100.0, 500)];
+    for record in &mut invalid {
+        record.verdict.valid = false;
+    }
+    assert!(error(&[one], &invalid).contains("no run of \"b\" is valid"));
+}
+
+#[test]
+fn a_page_compares_two_selections_or_two_labels() {
+    let (a, b) = interleaved(1.1);
+    let lead = |selections: &[(String, Vec<Record>)]| view_of(selections).map(|view| view.lead);
+    let of_two = lead(&[("x".to_owned(), a.clone()), ("y".to_owned(), b.clone())]);
+    assert!(of_two.unwrap().unwrap().starts_with("B is FASTER"));
+    let each = |label: &str, runs: &[Record]| -> Vec<(String, Vec<Record>)> {
+        let named = |run: &Record| Record { label: Some(label.to_owned()), ..run.clone() };
+        runs.iter().map(|run| (run.id.to_string(), vec![named(run)])).collect()
+    };
+    // Ticked in any order.
+    let ticked = [each("new", &b), each("old", &a)].concat();
+    assert!(lead(&ticked).unwrap().unwrap().starts_with("B is FASTER"));
+    let three = [each("new", &b), each("old", &a[..4]), each("other", &a[4..])].concat();
+    assert_eq!(lead(&three), None);
+}

@@ -1,0 +1,75 @@
+use super::*;
+use crate::report::example_record;
+
+fn csv(rows: CsvRows) -> (Vec<String>, Vec<Vec<String>>) {
+    let text = export(&[example_record()], ExportFormat::Csv(rows)).unwrap();
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let header = reader.headers().unwrap().iter().map(str::to_owned).collect();
+    let rows = reader.records().map(|row| row.unwrap().iter().map(str::to_owned).collect());
+    (header, rows.collect())
+}
+
+#[test]
+fn the_columns_of_stages_are_stable() {
+    let (header, rows) = csv(CsvRows::Stages);
+    let pairs = header.iter().zip(&rows[0]).map(|(name, cell)| format!("{name}: {cell}"));
+    insta::assert_snapshot!(pairs.collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn a_series_has_a_row_per_interval() {
+    let record = example_record();
+    let (header, rows) = csv(CsvRows::Series);
+    assert_eq!(rows.len(), record.stages[0].session_loop.series.len());
+    let at = |name: &str| header.iter().position(|column| column == name).unwrap();
+    let total: u64 = rows.iter().map(|row| row[at("transactions")].parse::<u64>().unwrap()).sum();
+    let series = record.stages[0].session_loop.series.iter();
+    assert_eq!(total, series.map(|point| point.transactions).sum::<u64>());
+    insta::assert_snapshot!(header.join("\n"));
+}
+
+#[test]
+fn buckets_have_all_latencies_and_no_gap_in_their_order() {
+    let mut histogram = crate::metrics::Histogram::new().unwrap();
+    for us in [1, 50, 50, 51, 1_000_000] {
+        histogram.record(crate::units::Nanos(us * 1_000));
+    }
+    let mut record = example_record();
+    record.stages[0].session_loop.histogram = Some(histogram.to_base64().unwrap());
+    let text = export(&[record], ExportFormat::Csv(CsvRows::Latencies)).unwrap();
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let rows: Vec<(f64, f64, u64, f64)> = reader
+        .records()
+        .map(|row| {
+            let row = row.unwrap();
+            let number = |at: usize| row[at].parse::<f64>().unwrap();
+            (number(6), number(7), row[8].parse().unwrap(), number(9))
+        })
+        .collect();
+    assert_eq!(rows.iter().map(|row| row.2).collect::<Vec<_>>(), [1, 2, 1, 1]);
+    for ((from, to, ..), us) in rows.iter().zip([1.0, 50.0, 51.0, 1e6]) {
+        assert!(*from <= us && us < *to, "{us}: {rows:?}");
+    }
+    assert!(rows.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{rows:?}");
+    assert_eq!(rows.last().unwrap().3, 1.0);
+}
+
+#[test]
+fn the_series_in_openmetrics() {
+    let mut record = example_record();
+    record.stages[0].started_at = Some("2026-11-21T20:00:02.5Z".parse().unwrap());
+    record.stages[0].session_loop.series.truncate(2);
+    record.tags.insert("disk type".to_owned(), "\"nvme\"\n".to_owned());
+    insta::assert_snapshot!(export(&[record], ExportFormat::OpenMetrics).unwrap());
+}
+
+#[test]
+fn one_record_is_an_object_and_several_are_json_lines() {
+    let record = example_record();
+    let one = export(std::slice::from_ref(&record), ExportFormat::Json).unwrap();
+    assert_eq!(serde_json::from_str::<Record>(&one).unwrap(), record);
+    let two = export(&[record.clone(), record.clone()], ExportFormat::Json).unwrap();
+    let read: Vec<Record> = two.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(read, [record.clone(), record]);
+    assert_eq!(export(&[], ExportFormat::Json).unwrap(), "");
+}

@@ -1,0 +1,391 @@
+//! The figures of stored runs over time, with the points at which they changed.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::block::Block;
+use super::columns::{Align, Columns};
+use super::comparison::change_text;
+use super::format::{count, duration_us, rate};
+use super::sections::study::bar;
+use super::words;
+use crate::plan::WorkPlan;
+use crate::stats::{ChangeSettings, Direction, Outcome, change_points};
+use crate::store::{RunSummary, StageSummary};
+
+/// Last characters of a run id, as `riops runs list` shows them.
+const ID_CHARS: usize = 8;
+/// Characters of the start time: date, hour and minute.
+const STARTED_CHARS: usize = 16;
+
+/// A figure of a stage that is stored for every run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HistoryFigure {
+    /// Rows per second.
+    RowsPerS,
+    /// Transactions per second.
+    TransactionsPerS,
+    /// Median of the response time with a rate, otherwise of the service time, in microseconds.
+    P50Us,
+    /// 99th percentile of the same.
+    P99Us,
+    /// Duration of a statement that ran once, in seconds.
+    Seconds,
+}
+
+impl HistoryFigure {
+    /// The figures that can be selected for every series.
+    pub const SELECTABLE: [Self; 4] =
+        [Self::RowsPerS, Self::TransactionsPerS, Self::P50Us, Self::P99Us];
+
+    /// Returns the spelling in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RowsPerS => "rows_per_s",
+            Self::TransactionsPerS => "transactions_per_s",
+            Self::P50Us => "p50_us",
+            Self::P99Us => "p99_us",
+            Self::Seconds => "seconds",
+        }
+    }
+
+    fn of(self, stage: &StageSummary) -> Option<f64> {
+        let value = match self {
+            Self::RowsPerS => Some(stage.rows_per_s),
+            Self::TransactionsPerS => Some(stage.transactions_per_s),
+            Self::P50Us => stage.response_p50_us.or(stage.service_p50_us),
+            Self::P99Us => stage.response_p99_us.or(stage.service_p99_us),
+            Self::Seconds => Some(stage.seconds),
+        };
+        value.filter(|&value| value > 0.0)
+    }
+
+    /// Its name, with the unit of a rate.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RowsPerS => "rows/s",
+            Self::TransactionsPerS => "transactions/s",
+            Self::P50Us => "p50",
+            Self::P99Us => "p99",
+            Self::Seconds => "duration",
+        }
+    }
+
+    /// Which direction is better.
+    #[must_use]
+    pub fn direction(self) -> Direction {
+        match self {
+            Self::RowsPerS | Self::TransactionsPerS => Direction::HigherIsBetter,
+            Self::P50Us | Self::P99Us | Self::Seconds => Direction::LowerIsBetter,
+        }
+    }
+
+    /// A value as text.
+    #[must_use]
+    pub fn text(self, value: f64) -> String {
+        match self {
+            Self::RowsPerS | Self::TransactionsPerS => rate(value),
+            Self::P50Us | Self::P99Us => duration_us(value),
+            Self::Seconds => duration_us(value * 1e6),
+        }
+    }
+
+    /// The main figure of a stage: with a rate the 99th percentile, because the throughput is given.
+    fn main(run: &RunSummary, stage: &StageSummary) -> Self {
+        let counts_transactions = WorkPlan::default_of(&run.workload)
+            .is_some_and(|work| words::of(&work).counts_transactions());
+        if stage.kind == "statement" {
+            Self::Seconds
+        } else if run.rate_per_s.is_some() {
+            Self::P99Us
+        } else if counts_transactions || stage.rows == 0 {
+            Self::TransactionsPerS
+        } else {
+            Self::RowsPerS
+        }
+    }
+}
+
+/// The value of one run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HistoryPoint {
+    /// Id of the run.
+    pub run: String,
+    /// Start of the run, RFC 3339.
+    pub started_at: String,
+    /// The value, in the unit of the figure.
+    pub value: f64,
+}
+
+/// A change of the level.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HistoryChange {
+    /// Position of the first run after the change, from 0.
+    pub index: usize,
+    /// Id of this run.
+    pub run: String,
+    /// Mean up to the change, since the previous one.
+    pub mean_before: f64,
+    /// Mean from the change on, up to the next one.
+    pub mean_after: f64,
+    /// The p-value of the t-test of the two means.
+    pub p: f64,
+    /// Whether the change is an improvement or a regression.
+    pub outcome: Outcome,
+}
+
+impl HistoryChange {
+    /// The change as text: `-5.1%`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        change_text(self.mean_after / self.mean_before)
+    }
+}
+
+/// A figure of runs with the same workload, stage and sessions, oldest first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HistorySeries {
+    /// Workload, stage and number of sessions.
+    pub name: String,
+    /// The figure.
+    pub figure: HistoryFigure,
+    /// The runs.
+    pub points: Vec<HistoryPoint>,
+    /// The changes.
+    pub changes: Vec<HistoryChange>,
+}
+
+/// The figures of valid runs over time, one series for each stage of each workload with the same number of
+/// sessions and the same rate. `effect` is the smallest relevant change, as a share.
+#[must_use]
+pub fn history(
+    runs: &[RunSummary],
+    stages: &[StageSummary],
+    figure: Option<HistoryFigure>,
+    effect: f64,
+) -> Vec<HistorySeries> {
+    let mut ordered: Vec<&RunSummary> =
+        runs.iter().filter(|run| run.valid && run.status == "done").collect();
+    ordered.sort_by(|one, next| one.started_at.cmp(&next.started_at));
+    let mut by_run: BTreeMap<&str, Vec<&StageSummary>> = BTreeMap::new();
+    for stage in stages {
+        by_run.entry(&stage.run_id).or_default().push(stage);
+    }
+    let mut series: Vec<HistorySeries> = Vec::new();
+    for run in ordered {
+        for stage in by_run.get(run.id.as_str()).into_iter().flatten() {
+            let figure = figure.unwrap_or_else(|| HistoryFigure::main(run, stage));
+            let Some(value) = figure.of(stage) else {
+                continue;
+            };
+            let name = name_of(run, stage);
+            let point =
+                HistoryPoint { run: run.id.clone(), started_at: run.started_at.clone(), value };
+            match series.iter_mut().find(|each| each.name == name && each.figure == figure) {
+                Some(known) => known.points.push(point),
+                None => series.push(HistorySeries {
+                    name,
+                    figure,
+                    points: vec![point],
+                    changes: Vec::new(),
+                }),
+            }
+        }
+    }
+    series.sort_by(|one, next| one.name.cmp(&next.name));
+    for each in &mut series {
+        each.changes = changes(each, effect);
+    }
+    series
+}
+
+/// What distinguishes the series: runs with other values here are not comparable.
+fn name_of(run: &RunSummary, stage: &StageSummary) -> String {
+    let mut parts = vec![run.title.clone()];
+    if run.stages > 1 {
+        parts.push(stage.name.clone());
+    }
+    parts.extend(stage.batch.map(|batch| format!("batch {}", count(batch))));
+    let updates = run.update_percent.filter(|&percent| percent > 0.0);
+    parts.extend(updates.map(|percent| format!("{percent}% updates")));
+    parts.extend(run.rate_per_s.map(|per_s| format!("rate {}/s", rate(per_s))));
+    parts.push(super::format::number_of(stage.sessions.into(), "session"));
+    parts.join(", ")
+}
+
+fn changes(series: &HistorySeries, effect: f64) -> Vec<HistoryChange> {
+    let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
+    let settings = ChangeSettings { change_min: effect, ..ChangeSettings::default() };
+    change_points(&values, &settings)
+        .into_iter()
+        .filter_map(|found| {
+            Some(HistoryChange {
+                index: found.index,
+                run: series.points.get(found.index)?.run.clone(),
+                mean_before: found.mean_before,
+                mean_after: found.mean_after,
+                p: found.p,
+                outcome: found.outcome(series.figure.direction()),
+            })
+        })
+        .collect()
+}
+
+/// The series as text in lines of at most `width` columns: a line for each run, and a line where the level changed.
+#[must_use]
+pub fn history_text(series: &[HistorySeries], width: usize) -> String {
+    let mut block = Block::new(width);
+    for (position, each) in series.iter().enumerate() {
+        if position > 0 {
+            block.gap();
+        }
+        block.title(&format!("{}: {}", each.name, each.figure.name()));
+        block.gap();
+        block.table("runs", &table(each));
+        block.gap();
+        if each.changes.is_empty() {
+            block.line("changes", "none");
+        }
+        for (position, change) in each.changes.iter().enumerate() {
+            let label = if position == 0 { "changes" } else { "" };
+            block.line(label, &change_line(each, change));
+        }
+    }
+    block.finish()
+}
+
+fn table(series: &HistorySeries) -> Columns {
+    let largest = series.points.iter().map(|point| point.value).fold(0.0, f64::max);
+    let mut table = Columns::new([
+        ("id", Align::Left),
+        ("started (UTC)", Align::Left),
+        (series.figure.name(), Align::Right),
+        ("", Align::Optional),
+        ("change", Align::Left),
+    ]);
+    for (index, point) in series.points.iter().enumerate() {
+        let change = series.changes.iter().find(|change| change.index == index);
+        table.row([
+            short(&point.run),
+            started(&point.started_at),
+            series.figure.text(point.value),
+            bar(point.value / largest.max(f64::MIN_POSITIVE)),
+            change.map(|change| verdict(change)).unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+fn short(id: &str) -> String {
+    id.get(id.len().saturating_sub(ID_CHARS)..).unwrap_or(id).to_owned()
+}
+
+fn started(at: &str) -> String {
+    at.get(..STARTED_CHARS).unwrap_or(at).replace('T', " ")
+}
+
+/// `SLOWER -5.1%`.
+fn verdict(change: &HistoryChange) -> String {
+    let name = change.outcome.as_str().to_uppercase();
+    format!("{name} {}", change.text())
+}
+
+fn change_line(series: &HistorySeries, change: &HistoryChange) -> String {
+    let at = series
+        .points
+        .get(change.index)
+        .map_or_else(String::new, |point| started(&point.started_at));
+    let text = |value| series.figure.text(value);
+    format!(
+        "{} since {at} ({}): {} → {} (p {:.1e})",
+        verdict(change),
+        short(&change.run),
+        text(change.mean_before),
+        text(change.mean_after),
+        change.p
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs with these rates, in thousands of rows per second, and this number of sessions.
+    fn stored(rates: &[f64], sessions: u32) -> (Vec<RunSummary>, Vec<StageSummary>) {
+        let each = rates.iter().enumerate().map(|(number, thousands)| {
+            let id = format!("run-{sessions}-{number:03}");
+            let run = RunSummary {
+                id: id.clone(),
+                started_at: format!("2026-01-{:02}T00:00:00Z", number + 1),
+                workload: "rows".to_owned(),
+                title: "rows".to_owned(),
+                status: "done".to_owned(),
+                valid: true,
+                stages: 1,
+                ..RunSummary::default()
+            };
+            let stage = StageSummary {
+                run_id: id,
+                name: "rows".to_owned(),
+                sessions,
+                rows: 1,
+                rows_per_s: thousands * 1e3,
+                service_p99_us: Some(100.0),
+                ..StageSummary::default()
+            };
+            (run, stage)
+        });
+        each.unzip()
+    }
+
+    const SHIFT: [f64; 12] =
+        [99.0, 101.0, 100.0, 99.5, 100.5, 100.0, 94.5, 95.0, 95.5, 94.0, 95.0, 95.5];
+
+    #[test]
+    fn a_change_names_the_first_run_after_it() {
+        let (runs, stages) = stored(&SHIFT, 4);
+        let found = history(&runs, &stages, None, 0.02);
+        let [series] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!(
+            (series.figure, series.name.as_str()),
+            (HistoryFigure::RowsPerS, "rows, 4 sessions")
+        );
+        let [change] = series.changes.as_slice() else { panic!("{series:?}") };
+        assert_eq!((change.index, change.run.as_str()), (6, "run-4-006"));
+        assert_eq!(change.outcome, Outcome::Slower);
+        insta::assert_snapshot!(history_text(&found, 100));
+    }
+
+    #[test]
+    fn only_comparable_valid_runs_form_a_series() {
+        let (mut runs, mut stages) = stored(&SHIFT, 4);
+        let (other_runs, other_stages) = stored(&SHIFT[..3], 8);
+        runs.extend(other_runs);
+        stages.extend(other_stages);
+        runs[0].valid = false;
+        let lengths: Vec<_> = history(&runs, &stages, None, 0.02)
+            .iter()
+            .map(|series| (series.name.clone(), series.points.len()))
+            .collect();
+        let expected = [("rows, 4 sessions".to_owned(), 11), ("rows, 8 sessions".to_owned(), 3)];
+        assert_eq!(lengths, expected);
+    }
+
+    #[test]
+    fn with_a_rate_the_latency_is_the_main_figure() {
+        let (mut runs, stages) = stored(&SHIFT, 4);
+        for run in &mut runs {
+            run.rate_per_s = Some(1_000.0);
+        }
+        let found = history(&runs, &stages, None, 0.02);
+        assert_eq!(found[0].figure, HistoryFigure::P99Us);
+        assert_eq!(found[0].name, "rows, rate 1,000/s, 4 sessions");
+        assert_eq!(found[0].changes, []);
+        let rows = history(&runs, &stages, Some(HistoryFigure::RowsPerS), 0.02);
+        assert_eq!(rows[0].changes.len(), 1);
+    }
+}
