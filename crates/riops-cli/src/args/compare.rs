@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
+use super::output::Output;
 use super::runs::FilterOptions;
 use super::target::StoreOptions;
 
@@ -50,7 +51,7 @@ pub(crate) struct History {
     pub(crate) fail_on: Option<FailOn>,
     /// Output format
     #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
-    pub(crate) output: super::Output,
+    pub(crate) output: Output,
     #[command(flatten)]
     pub(crate) store: StoreOptions,
 }

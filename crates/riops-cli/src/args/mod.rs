@@ -5,6 +5,7 @@ mod compare;
 mod live;
 mod load;
 mod oltp;
+mod output;
 mod parsers;
 mod ping;
 mod point;
@@ -27,9 +28,12 @@ use crate::failure::ErrorForm;
 pub(crate) use compare::{Compare, ComparisonOutput, FailOn, History, HistoryFigure};
 pub(crate) use live::LiveOptions;
 pub(crate) use load::GenerateCsv;
+pub(crate) use output::{Output, OutputOptions};
 pub(crate) use portable::{Export, Import};
 pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload};
-pub(crate) use runs::{FilterOptions, ListOptions, ListOutput, RemoveOptions, TagOptions};
+pub(crate) use runs::{
+    FilterOptions, ListOptions, ListOutput, RemoveOptions, TYPED_ONLY, TagOptions,
+};
 pub(crate) use serve::Serve;
 pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload};
 pub(crate) use target::{EmbeddedOptions, StoreOptions, TargetOptions};
@@ -53,10 +57,6 @@ pub(crate) struct Arguments {
     #[arg(skip)]
     pub(crate) error_form: ErrorForm,
 }
-
-/// Headings of options that the environment and the file of `--config` do not set: an option of the same name has
-/// another meaning there.
-pub(crate) const TYPED_ONLY: [&str; 2] = ["Filter", "Change"];
 
 /// Returns the command line of riops. Derived, except for the output forms: each workload lists its own.
 pub(crate) fn command() -> clap::Command {
@@ -251,13 +251,6 @@ impl Cleanup {
     }
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct OutputOptions {
-    /// Output format
-    #[arg(long, value_enum, default_value = "text")]
-    pub(crate) output: Output,
-}
-
 /// Which runs, and the file to write
 #[derive(Debug, Args)]
 pub(crate) struct Report {
@@ -308,14 +301,6 @@ pub(crate) struct Doctor {
     pub(crate) output: OutputOptions,
     #[command(flatten)]
     pub(crate) target: TargetOptions,
-}
-
-// An output format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Output {
-    // No doc comments here: clap would print them as long help.
-    Text,
-    Json,
 }
 
 #[derive(Debug, Subcommand)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Group;
+use super::group::Group;
 
 /// Two groups of runs cannot be compared.
 #[derive(Debug, thiserror::Error)]

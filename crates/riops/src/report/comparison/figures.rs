@@ -3,10 +3,11 @@
 use serde::Serialize;
 
 use super::super::format::{duration_us, rate};
+use super::super::words;
+use super::group::Blocks;
 use super::percentiles::Percentile;
-use super::{Blocks, StageComparison, counts_transactions, judged};
 use crate::record::{Record, StageRecord};
-use crate::stats::{Block, Direction, Effect, Settings};
+use crate::stats::{Block, Direction, Effect, Settings, compare};
 
 /// A figure of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -80,6 +81,16 @@ pub struct FigureComparison {
     pub b: Option<f64>,
     /// B relative to A; absent unless both groups have several runs with this figure.
     pub effect: Option<Effect>,
+}
+
+/// The figures of a stage.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StageComparison {
+    /// Name of the stage; absent if the runs have only one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage: Option<String>,
+    /// Its figures; the main one first.
+    pub figures: Vec<FigureComparison>,
 }
 
 /// The stages of the two groups that have the same name and position.
@@ -221,4 +232,24 @@ fn center(figure: Figure, stages: &[&StageRecord], values: &[Option<f64>]) -> Op
         values.iter().map(|value| value.filter(|&value| value > 0.0).map(f64::ln)).collect();
     let logs = logs.filter(|logs| !logs.is_empty())?;
     Some((logs.iter().sum::<f64>() / logs.len() as f64).exp())
+}
+
+/// Whether the main result of a run counts transactions and not rows.
+fn counts_transactions(record: &Record) -> bool {
+    words::of(&record.plan.work).counts_transactions()
+}
+
+/// Effects of all figures in the same order. The first one is the main figure.
+fn judged(figures: &[(Direction, Option<Vec<Block>>)], settings: &Settings) -> Vec<Option<Effect>> {
+    let with_values: Vec<_> = figures
+        .iter()
+        .filter_map(|(direction, blocks)| Some((*direction, blocks.clone()?)))
+        .collect();
+    let mut effects = compare(&with_values, settings).into_iter();
+    figures
+        .iter()
+        .map(
+            |(_, blocks)| if blocks.is_some() { effects.next().and_then(Result::ok) } else { None },
+        )
+        .collect()
 }

@@ -6,6 +6,7 @@
 mod changes;
 mod errors;
 mod figures;
+mod group;
 mod markdown;
 mod percentiles;
 mod text;
@@ -13,29 +14,18 @@ mod view;
 
 use serde::Serialize;
 
-use super::words;
 use crate::record::{Record, Status, Validity};
-use crate::stats::{Block, Effect, Outcome, Settings};
+use crate::stats::{Outcome, Settings};
 pub use changes::{Change, Topic, differences};
 pub use errors::ComparisonError;
 pub(super) use figures::group_figures;
-pub use figures::{Figure, FigureComparison};
+pub use figures::{Figure, FigureComparison, StageComparison};
+use group::Blocks;
+pub use group::{BLOCK_TAG, Group};
 pub use markdown::markdown;
 pub(super) use text::change_text;
 pub use text::text;
 pub use view::{view, view_of};
-
-/// Tag of runs that were measured together: runs of both groups with the same value form a block.
-pub const BLOCK_TAG: &str = "block";
-
-/// A group of runs, with the run, label or tag that selected them.
-#[derive(Debug, Clone, Copy)]
-pub struct Group<'a> {
-    /// The selection.
-    pub name: &'a str,
-    /// All selected runs, oldest first.
-    pub records: &'a [Record],
-}
 
 /// One side of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -46,16 +36,6 @@ pub struct Side {
     pub runs: Vec<String>,
     /// Ids of the runs that were left out because they are invalid or did not end as planned.
     pub left_out: Vec<String>,
-}
-
-/// The figures of a stage.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct StageComparison {
-    /// Name of the stage; absent if the runs have only one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stage: Option<String>,
-    /// Its figures; the main one first.
-    pub figures: Vec<FigureComparison>,
 }
 
 /// A comparison of two groups of runs.
@@ -153,51 +133,6 @@ fn usable(group: Group<'_>) -> Result<(Vec<&Record>, Vec<String>), ComparisonErr
     Ok((kept, ids))
 }
 
-/// The positions of the runs of each block, for both groups.
-pub(super) struct Blocks(Vec<(Vec<usize>, Vec<usize>)>);
-
-impl Blocks {
-    /// If all runs have a block and each block has runs of both groups, those blocks; otherwise one block of all
-    /// runs.
-    fn of(a: &[&Record], b: &[&Record]) -> Self {
-        Self::tagged(a, b)
-            .unwrap_or_else(|| Self(vec![((0..a.len()).collect(), (0..b.len()).collect())]))
-    }
-
-    fn tagged(a: &[&Record], b: &[&Record]) -> Option<Self> {
-        let mut blocks: Vec<(&String, Vec<usize>, Vec<usize>)> = Vec::new();
-        for (is_a, runs) in [(true, a), (false, b)] {
-            for (position, run) in runs.iter().enumerate() {
-                let name = run.tags.get(BLOCK_TAG)?;
-                let known = blocks.iter().position(|block| block.0 == name);
-                let at = known.unwrap_or(blocks.len());
-                if known.is_none() {
-                    blocks.push((name, Vec::new(), Vec::new()));
-                }
-                let block = blocks.get_mut(at)?;
-                if is_a { &mut block.1 } else { &mut block.2 }.push(position);
-            }
-        }
-        let is_complete = blocks.iter().all(|(_, a, b)| !a.is_empty() && !b.is_empty());
-        is_complete.then(|| Self(blocks.into_iter().map(|(_, a, b)| (a, b)).collect()))
-    }
-
-    fn count(&self) -> usize {
-        self.0.len()
-    }
-
-    /// The values of each block. `None` if a run has no value or one that is not positive: it has no logarithm.
-    fn values(&self, a: &[Option<f64>], b: &[Option<f64>]) -> Option<Vec<Block>> {
-        let of = |values: &[Option<f64>], positions: &[usize]| -> Option<Vec<f64>> {
-            let value = |&position: &usize| {
-                values.get(position).copied().flatten().filter(|&value| value > 0.0)
-            };
-            positions.iter().map(value).collect()
-        };
-        self.0.iter().map(|(of_a, of_b)| Some(Block { a: of(a, of_a)?, b: of(b, of_b)? })).collect()
-    }
-}
-
 /// What limits the conclusion.
 fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Vec<String> {
     let mut notes = Vec::new();
@@ -246,29 +181,6 @@ fn overlap(a: &[&Record], b: &[&Record]) -> bool {
         (Some((first_a, last_a)), Some((first_b, last_b))) => first_a < last_b && first_b < last_a,
         _ => false,
     }
-}
-
-/// Whether the main result of a run counts transactions and not rows.
-fn counts_transactions(record: &Record) -> bool {
-    words::of(&record.plan.work).counts_transactions()
-}
-
-/// Effects of all figures in the same order. The first one is the main figure.
-fn judged(
-    figures: &[(crate::stats::Direction, Option<Vec<Block>>)],
-    settings: &Settings,
-) -> Vec<Option<Effect>> {
-    let with_values: Vec<_> = figures
-        .iter()
-        .filter_map(|(direction, blocks)| Some((*direction, blocks.clone()?)))
-        .collect();
-    let mut effects = crate::stats::compare(&with_values, settings).into_iter();
-    figures
-        .iter()
-        .map(
-            |(_, blocks)| if blocks.is_some() { effects.next().and_then(Result::ok) } else { None },
-        )
-        .collect()
 }
 
 #[cfg(test)]
