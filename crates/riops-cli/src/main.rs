@@ -20,6 +20,7 @@ mod target;
 mod terminal;
 mod title;
 mod ui;
+mod unstored;
 
 use std::process::ExitCode;
 

@@ -21,6 +21,7 @@ use riops::units::{Size, Span};
 use crate::failure::ErrorForm;
 
 pub(crate) use load::GenerateCsv;
+pub(crate) use parsers::TYPED_ONLY;
 pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload};
 pub(crate) use runs::{FilterOptions, ListOptions, ListOutput, RemoveOptions, TagOptions};
 pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload};
@@ -45,10 +46,6 @@ pub(crate) struct Arguments {
     #[arg(skip)]
     pub(crate) error_form: ErrorForm,
 }
-
-/// Headings of options that the environment and the file of `--config` do not set: an option of the same name has
-/// another meaning there.
-pub(crate) const TYPED_ONLY: [&str; 2] = ["Filter", "Change"];
 
 /// Returns the command line of riops. Derived, except for the output forms: each workload lists its own.
 pub(crate) fn command() -> clap::Command {

@@ -4,8 +4,7 @@ use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use riops::store::Sort;
 
-use super::TYPED_ONLY;
-use super::parsers::{parse_instant, parse_pair, parse_period_end};
+use super::parsers::{TYPED_ONLY, parse_instant, parse_pair, parse_period_end};
 use super::target::StoreOptions;
 
 /// Which runs

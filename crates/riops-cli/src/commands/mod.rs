@@ -11,7 +11,6 @@ mod report;
 mod run;
 mod runs;
 mod server;
-mod unstored;
 mod verify;
 
 use std::process::ExitCode;

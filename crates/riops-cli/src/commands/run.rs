@@ -14,7 +14,6 @@ use riops::run::{self, History, NoHistory};
 use riops::store::Store;
 
 use super::graph::Graph;
-use super::unstored;
 use crate::args::run::{GraphOptions, ResultOptions};
 use crate::args::{self, PlanOptions, TargetOptions};
 use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID, UsageError};
@@ -22,6 +21,7 @@ use crate::screen::Screen;
 use crate::stored;
 use crate::target::Target;
 use crate::ui::Ui;
+use crate::unstored;
 
 /// Runs the plan of the options or of `--plan`.
 pub(crate) fn run(command: &args::Run, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {

@@ -11,7 +11,7 @@ use crate::hints::quoted;
 
 /// Writes the record to a file in the current directory, otherwise in the directory for temporary files. Returns the
 /// error with the path of the file and the command that stores it later.
-pub(super) fn keep(record: &Record, error: &StoreError) -> anyhow::Error {
+pub(crate) fn keep(record: &Record, error: &StoreError) -> anyhow::Error {
     let name = format!("riops-run-{}.json", record.id);
     let folders = [std::env::current_dir().ok(), Some(std::env::temp_dir())];
     let mut failures = Vec::new();
