@@ -29,11 +29,10 @@ pub(crate) use compare::{Compare, ComparisonOutput, FailOn, History, HistoryFigu
 pub(crate) use live::LiveOptions;
 pub(crate) use load::GenerateCsv;
 pub(crate) use output::{Output, OutputOptions};
+pub(crate) use parsers::TYPED_ONLY;
 pub(crate) use portable::{Export, Import};
 pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload};
-pub(crate) use runs::{
-    FilterOptions, ListOptions, ListOutput, RemoveOptions, TYPED_ONLY, TagOptions,
-};
+pub(crate) use runs::{FilterOptions, ListOptions, ListOutput, RemoveOptions, TagOptions};
 pub(crate) use serve::Serve;
 pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload};
 pub(crate) use target::{EmbeddedOptions, StoreOptions, TargetOptions};

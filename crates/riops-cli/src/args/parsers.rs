@@ -12,6 +12,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+/// Headings of options that the environment and the file of `--config` do not set: an option of the same name has
+/// another meaning there.
+pub(crate) const TYPED_ONLY: [&str; 2] = ["Filter", "Change"];
+
 /// Appends the default to a help text.
 pub(crate) fn or_default(text: &str, default: impl Display) -> String {
     format!("{text} [default: {default}]")

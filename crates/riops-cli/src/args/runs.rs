@@ -4,12 +4,8 @@ use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use riops::store::Sort;
 
-use super::parsers::{parse_instant, parse_pair, parse_period_end};
+use super::parsers::{TYPED_ONLY, parse_instant, parse_pair, parse_period_end};
 use super::target::StoreOptions;
-
-/// Headings of options that the environment and the file of `--config` do not set: an option of the same name has
-/// another meaning there.
-pub(crate) const TYPED_ONLY: [&str; 2] = ["Filter", "Change"];
 
 /// Which runs
 // Not set by the environment: RIOPS_LABEL is the label of a run, and would hide all others.

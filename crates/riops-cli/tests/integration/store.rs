@@ -219,7 +219,7 @@ fn a_store_in_a_database_is_unreachable_or_may_not_be_written_before_the_run() {
     };
     let mut admin = database.connect();
     admin.execute("create role reader login").unwrap();
-    // Nobody but the owner of the database may create the schema.
+    // Only the owner of the database may create the schema.
     with(run, "reader").expect(1).stderr_contains("permission denied for database");
     let empty = with("runs list", "reader").expect(0);
     assert!(empty.stdout.contains("no stored runs"));
