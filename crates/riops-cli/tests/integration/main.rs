@@ -30,6 +30,7 @@ mod password;
 mod pgio;
 mod ping;
 mod point;
+mod report;
 mod rerun;
 mod response;
 mod rights;
