@@ -33,6 +33,7 @@ mod pgio;
 mod ping;
 mod point;
 mod portable;
+mod report;
 mod rerun;
 mod response;
 mod rights;

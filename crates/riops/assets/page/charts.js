@@ -124,8 +124,10 @@ const riops = (() => {
     const lines = chart.kind === "lines" ? chart.series : [];
     const x = { label: chart.x.unit === "seconds" ? "time" : chart.x.label, value: (plot, value) => text(value, chart.x.unit) };
     if (!lines.length) return [x, { show: false }];
+    const isDense = chart.xs.length > 1500;
     return [x, ...lines.map((one, number) => ({
-      label: one.label, stroke: () => seriesColor(number), width: 1.5, dash: number >= 8 ? [6, 4] : undefined,
+      // The lines of a long run fill the space between its lowest and highest values: let those behind show through.
+      label: one.label, stroke: () => seriesColor(number) + (isDense ? "99" : ""), width: isDense ? 1 : 1.5, dash: number >= 8 ? [6, 4] : undefined,
       spanGaps: false, points: { show: chart.xs.length <= 40, size: 4, fill: () => seriesColor(number) },
       value: (plot, value) => text(value, chart.y.unit),
     }))];
@@ -151,7 +153,7 @@ const riops = (() => {
         gap: 5, space: 30,
         size: (plot, values) => Math.max(34, ...(values || []).map(value => 8 + 7 * (value || "").length)),
       })],
-      padding: [chart.marks ? 18 : 8, 14, 0, 0],
+      padding: [chart.marks ? 18 : 8, 30, 0, 0],
       legend: { show: chart.kind === "lines", markers: { width: 0, fill: (plot, number) => seriesColor(number - 1) } },
       cursor: { drag: { x: true, y: false }, y: false, points: { size: 6 }, sync: chart.sync ? { key: chart.sync } : undefined },
     };

@@ -143,7 +143,9 @@ const FIGURES: [Figure; 9] = [
     ("hits in shared buffers", |record| {
         Some(percent(record.stages.first()?.io.as_ref()?.hit_ratio?))
     }),
-    ("device read MB/s", |record| Some(rate(device(record.stages.first()?)?.read_mb_s))),
+    ("device read MB/s", |record| {
+        Some(format!("{:.1}", device(record.stages.first()?)?.read_mb_s))
+    }),
     ("bottleneck", |record| {
         let summary = Summary::of(record).filter(|_| record.stages.len() == 1)?;
         Some(bottleneck_word(&summary).to_owned()).filter(|word| !word.is_empty())

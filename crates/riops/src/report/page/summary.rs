@@ -66,8 +66,7 @@ pub(super) fn figure(record: &Record, words: &dyn Words) -> Figure {
         return figure;
     }
     let stages = Summary::of_each(record);
-    let value = |summary: &Summary<'_>| words.figure(&summary.stage.throughput);
-    let best = stages.iter().max_by(|a, b| value(a).total_cmp(&value(b)));
+    let best = best(&stages, words);
     let Some(best) = best else {
         return Figure {
             label: words.headline().to_owned(),
@@ -78,10 +77,16 @@ pub(super) fn figure(record: &Record, words: &dyn Words) -> Figure {
     };
     Figure {
         label: words.headline().to_owned(),
-        value: rate(value(best)),
+        value: rate(words.figure(&best.stage.throughput)),
         unit: words.figure_unit().to_owned(),
         detail: detail(best, words, stages.len()),
     }
+}
+
+/// The stage with the highest rate.
+fn best<'a>(stages: &'a [Summary<'a>], words: &dyn Words) -> Option<&'a Summary<'a>> {
+    let value = |summary: &Summary<'_>| words.figure(&summary.stage.throughput);
+    stages.iter().max_by(|a, b| value(a).total_cmp(&value(b)))
 }
 
 fn detail(summary: &Summary<'_>, words: &dyn Words, stages: usize) -> String {
@@ -136,12 +141,24 @@ fn verdict_facts(record: &Record, words: &dyn Words) -> Vec<Fact> {
             schedule(block, summary.stage);
             bottleneck(block, summary);
         }
+        // The main figure is that of the best stage, and so is the bottleneck.
+        if stages.len() > 1
+            && words.own_figure(record).is_none()
+            && let Some(best) = best(&stages, words)
+        {
+            bottleneck(block, best);
+        }
         few_transactions(block, record);
         steadiness(block, record, words);
         verdict(block, record, words);
         thresholds(block, record);
     });
     for fact in &mut found {
+        if fact.label == "bottleneck" && stages.len() > 1 {
+            let name = best(&stages, words).map_or("", |best| best.stage.name.as_str());
+            fact.texts.insert(0, format!("of {name}:"));
+            fact.texts = vec![fact.texts.join(" ")];
+        }
         let text = fact.texts.first().map_or("", String::as_str);
         fact.tone = match fact.label.as_str() {
             "valid" if record.verdict.valid => Some("good"),

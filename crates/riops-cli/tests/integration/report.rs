@@ -1,0 +1,77 @@
+//! `riops report` on stored runs: selection by label and tag, and its forms.
+
+use std::path::{Path, PathBuf};
+
+use riops::host::Interrupt;
+use riops::record::Record;
+use riops::store::{self, StoreLocation};
+
+use crate::fixture::{CommandOutput, command, folder};
+
+/// Stores the frozen records of all workloads, two of them with a label and a tag.
+fn stored(name: &str) -> (PathBuf, Vec<Record>) {
+    let folder = folder(name);
+    let location = StoreLocation::File(folder.join("runs.sqlite"));
+    let store = store::open(&location, &Interrupt::new()).unwrap();
+    let frozen = Path::new(env!("CARGO_MANIFEST_DIR")).join("../riops/tests/records");
+    let mut records = Vec::new();
+    for workload in ["rows", "load", "point", "oltp", "cbc", "ping"] {
+        let json = std::fs::read_to_string(frozen.join(format!("{workload}.json"))).unwrap();
+        let mut record: Record = serde_json::from_str(&json).unwrap();
+        if ["rows", "oltp"].contains(&workload) {
+            record.label = Some("nightly".to_owned());
+            record.tags.insert("branch".to_owned(), "main".to_owned());
+        }
+        store.save(&record).unwrap();
+        records.push(record);
+    }
+    (folder, records)
+}
+
+fn report(folder: &Path, line: &str) -> CommandOutput {
+    let mut command = command(&format!("report {line}"));
+    CommandOutput::of(command.env("RIOPS_STORE", folder.join("runs.sqlite")).current_dir(folder))
+}
+
+#[test]
+fn a_label_or_a_tag_selects_several_runs_each_once() {
+    let (folder, _) = stored("report-selection");
+    for runs in ["nightly", "branch=main", "branch", "nightly branch=main"] {
+        let page = report(&folder, &format!("{runs} --file -")).expect(0).stdout;
+        assert_eq!(page.matches("<article").count(), 2, "{runs}");
+        assert!(page.contains("One run each: no verdict."), "{runs}");
+    }
+    let failed = report(&folder, "weekly").expect(1);
+    assert!(failed.stderr.contains("weekly"), "{}", failed.stderr);
+}
+
+#[test]
+fn the_page_of_every_workload_is_one_file_without_requests() {
+    let (folder, records) = stored("report-page");
+    for record in records {
+        let page = report(&folder, &format!("{} --file -", record.id)).expect(0).stdout;
+        assert!(page.contains("default-src &#x27;none&#x27;"), "{}", record.workload);
+        let loads = ["src=\"", "<link rel=\"stylesheet", "@import", "url("];
+        assert!(loads.iter().all(|load| !page.contains(load)), "{}", record.workload);
+    }
+}
+
+#[test]
+fn a_report_can_be_markdown_and_images() {
+    let (folder, records) = stored("report-forms");
+    let rows = records[0].id;
+    let text = report(&folder, &format!("{rows} --markdown")).expect(0).stdout;
+    assert!(text.starts_with("## riops: rows · nightly\n"), "{text}");
+    assert!(text.contains("| bottleneck |") && text.contains("**Access paths**"), "{text}");
+    let output =
+        report(&folder, &format!("{rows} --png=charts --markdown -f summary.md")).expect(0);
+    assert!(output.stdout.is_empty(), "{}", output.stdout);
+    assert_eq!(std::fs::read_to_string(folder.join("summary.md")).unwrap(), text);
+    let images: Vec<_> = std::fs::read_dir(folder.join("charts")).unwrap().collect();
+    assert!(images.len() >= 3, "{images:?}");
+    for image in images {
+        let bytes = std::fs::read(image.unwrap().path()).unwrap();
+        assert!(bytes.starts_with(b"\x89PNG"));
+    }
+    assert!(output.stderr.contains("wrote charts/riops-"), "{}", output.stderr);
+}
