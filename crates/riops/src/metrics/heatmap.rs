@@ -87,7 +87,9 @@ impl Heatmap {
     fn halve(&mut self) {
         let pairs = self.slots.chunks(2).map(|pair| {
             let mut sum = HeatmapSlot::default();
-            pair.iter().for_each(|slot| sum.merge(slot));
+            for slot in pair {
+                sum.merge(slot);
+            }
             sum
         });
         self.slots = pairs.collect();
@@ -110,7 +112,9 @@ mod tests {
 
     fn latencies(us: &[u64]) -> Histogram {
         let mut histogram = Histogram::for_interval().unwrap();
-        us.iter().for_each(|us| histogram.record(Nanos(us * 1_000)));
+        for us in us {
+            histogram.record(Nanos(us * 1_000));
+        }
         histogram
     }
 

@@ -1,7 +1,7 @@
 //! The style, the scripts and the templates of pages, and the policy under which browsers run them.
 //!
 //! A page is either one file, with its style and its scripts in it, or it links to them (`riops serve`). Both run
-//! only the scripts of riops: a file names their hashes, a linked page allows only those of its own server. Data is
+//! only the scripts of riops: a file names their hashes, a linked page allows only those from the same server. Data is
 //! never part of a script.
 
 use std::sync::OnceLock;

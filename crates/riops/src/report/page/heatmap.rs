@@ -44,13 +44,13 @@ fn from_samples(samples: &SampleSet) -> HeatmapRecord {
             *slot.entry(class).or_default() += samples.every;
         }
     }
-    let slots = counted.into_iter().map(|classes| {
+    let counts = counted.into_iter().map(|classes| {
         let first_class = classes.keys().next().copied().unwrap_or_default();
         let last = classes.keys().last().copied().unwrap_or(first_class - 1);
-        let counts = (first_class..=last).map(|class| classes.get(&class).copied().unwrap_or(0));
-        HeatmapSlot { first_class, counts: counts.collect() }
+        let found = (first_class..=last).map(|class| classes.get(&class).copied().unwrap_or(0));
+        HeatmapSlot { first_class, counts: found.collect() }
     });
-    HeatmapRecord { slot_s, classes_per_decade: CLASSES_PER_DECADE, slots: slots.collect() }
+    HeatmapRecord { slot_s, classes_per_decade: CLASSES_PER_DECADE, slots: counts.collect() }
 }
 
 /// The stages of a heatmap on one time axis.

@@ -1,16 +1,7 @@
-//! Charts of single latencies: how they are distributed, over time and over percentiles.
+//! What the charts of single latencies share.
 
-use super::chart::{Chart, Mark};
-use super::{dots, heatmap, percentiles};
+use super::chart::Mark;
 use crate::record::{Record, StageRecord};
-
-/// Returns the charts of the latencies of a record.
-pub(super) fn charts(record: &Record, id: &str) -> Vec<Chart> {
-    [heatmap::chart(record, id), percentiles::chart(record, id), dots::chart(record, id)]
-        .into_iter()
-        .flatten()
-        .collect()
-}
 
 /// The name of the latency that users wait for.
 pub(super) fn kind(stage: &StageRecord) -> &'static str {

@@ -1,5 +1,7 @@
 //! Builds charts of lines: thinned to what a screen can show, with a sentence and a table as text alternatives.
 
+use std::fmt::Write as _;
+
 use super::chart::{Axis, AxisScale, Chart, Content, Mark, Plot, Series, Unit, rounded};
 use super::table::{Cell, Table};
 use crate::report::format::{duration_us, rate};
@@ -33,10 +35,11 @@ impl Lines<'_> {
         let (drawn_xs, drawn) = thinned(self.xs, &self.series);
         let mut summary = summary(&self.series, &self.y);
         if drawn_xs.len() < self.xs.len() {
-            summary.push_str(&format!(
+            let _ = write!(
+                summary,
                 " Of {} intervals, the lowest and the highest values are drawn.",
                 count(self.xs.len() as u64)
-            ));
+            );
         }
         let table = table(self.title, self.xs, &self.series, &self.x, &self.y);
         Some(Chart {
@@ -184,7 +187,7 @@ pub(super) fn line(label: &str, values: impl Iterator<Item = Option<f64>>) -> Se
 mod tests {
     use super::*;
 
-    fn lines<'a>(xs: &'a [f64], values: Vec<Option<f64>>) -> Lines<'a> {
+    fn lines(xs: &[f64], values: Vec<Option<f64>>) -> Lines<'_> {
         Lines {
             id: "chart".to_owned(),
             title: "Throughput",

@@ -32,7 +32,7 @@ pub fn markdown(records: &[Record], comparison: Option<&ComparisonView>) -> Stri
         let view = run::view(record, position, records.len());
         summary(&mut text, &view, records.len() > 1);
         let tables = words::of(&record.plan.work).tables(record).into_iter();
-        let tables = super::paths::paths(record).into_iter().chain(tables);
+        let tables = super::access_paths::paths(record).into_iter().chain(tables);
         for found in tables.chain(counters::errors(record)) {
             table(&mut text, &found);
         }

@@ -3,6 +3,7 @@
 //! A page loads nothing from elsewhere. Everything that comes from a record is escaped, and data for charts is JSON
 //! in an element that browsers do not run.
 
+mod access_paths;
 mod assets;
 mod chart;
 mod comparison;
@@ -12,7 +13,6 @@ mod heatmap;
 mod latency;
 mod lines;
 mod markdown;
-mod paths;
 mod percentiles;
 mod png;
 mod run;

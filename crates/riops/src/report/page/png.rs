@@ -90,11 +90,11 @@ fn draw(root: &Area<'_>, chart: &Chart, subtitle: &str) -> Drawn<()> {
         .light_line_style(TRANSPARENT)
         .bold_line_style(RGBColor(232, 235, 240))
         .draw()?;
-    contents(&mut context, &plot.content)?;
+    values(&mut context, &plot.content)?;
     marks(root, &context, &plot.marks)
 }
 
-fn contents(context: &mut Context<'_, '_>, content: &Content) -> Drawn<()> {
+fn values(chart: &mut Context<'_, '_>, content: &Content) -> Drawn<()> {
     match content {
         Content::Lines { xs, series } => {
             for (line, color) in series.iter().zip(COLORS.iter().cycle()) {
@@ -105,7 +105,7 @@ fn contents(context: &mut Context<'_, '_>, content: &Content) -> Drawn<()> {
                 {
                     let part = part.iter().filter_map(|(x, value)| Some((*x, (*value)?)));
                     let path = PathElement::new(part.collect::<Vec<_>>(), color.stroke_width(2));
-                    context.draw_series(std::iter::once(path))?;
+                    chart.draw_series(std::iter::once(path))?;
                 }
             }
         }
@@ -117,14 +117,14 @@ fn contents(context: &mut Context<'_, '_>, content: &Content) -> Drawn<()> {
                 let color = heat((count as f64 + 1.0).ln() / (most + 1.0).ln());
                 Some(Rectangle::new([(*left, *top), (*right, *bottom)], color.filled()))
             };
-            context.draw_series(cells.iter().filter_map(cell))?;
+            chart.draw_series(cells.iter().filter_map(cell))?;
         }
         Content::Dots { points } => {
             let dot = |&(x, y, session): &(f64, f64, u32)| {
                 let color = COLORS.get(session as usize % COLORS.len()).copied().unwrap_or(INK);
                 Circle::new((x, y), 1, color.mix(0.7).filled())
             };
-            context.draw_series(points.iter().map(dot))?;
+            chart.draw_series(points.iter().map(dot))?;
         }
     }
     Ok(())
@@ -141,10 +141,10 @@ fn marks(root: &Area<'_>, context: &Context<'_, '_>, marks: &[Mark]) -> Drawn<()
         for y in (rows.start..rows.end).step_by(8) {
             root.draw(&PathElement::new([(x, y), (x, (y + 4).min(rows.end))], SOFT))?;
         }
-        let room = usize::try_from((end - x) / CHARACTER).unwrap_or(0);
-        if room > 3 {
+        let fitting = usize::try_from((end - x) / CHARACTER).unwrap_or(0);
+        if fitting > 3 {
             let place = (u32::try_from(x + 2).unwrap_or(0), TOP - 18);
-            text(root, &shortened(&mark.label, room), 13, SOFT, place)?;
+            text(root, &shortened(&mark.label, fitting), 13, SOFT, place)?;
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The parts of the page of one run, in their order: first what a reader decides by, then what it rests on.
 
 use super::view::{Details, Group, RunView, Section, facts};
-use super::{counters, latency, paths, series, summary, table};
+use super::{access_paths, counters, dots, heatmap, percentiles, series, summary, table};
 use crate::record::Record;
 use crate::report::forms::run_text;
 use crate::report::model::Summary;
@@ -20,7 +20,7 @@ pub(super) fn view(record: &Record, position: usize, runs: usize) -> RunView {
     let mut view = summary::view(record, &id, (runs > 1).then_some(position + 1));
     view.sections = [
         environment(record, &id),
-        paths::section(record, &id),
+        access_paths::section(record, &id),
         results(record, &id),
         over_time(record, &id),
         distribution(record, &id),
@@ -63,7 +63,9 @@ fn over_time(record: &Record, id: &str) -> Section {
 }
 
 fn distribution(record: &Record, id: &str) -> Section {
-    Section { charts: latency::charts(record, id), ..Section::new(id, "Latency") }
+    let charts =
+        [heatmap::chart(record, id), percentiles::chart(record, id), dots::chart(record, id)];
+    Section { charts: charts.into_iter().flatten().collect(), ..Section::new(id, "Latency") }
 }
 
 fn errors(record: &Record, id: &str) -> Section {

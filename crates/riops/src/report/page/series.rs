@@ -12,6 +12,9 @@ const NODES_MAX: usize = 16;
 /// Selects one value of a point of type `P`; `None` leaves a gap.
 type Pick<P> = fn(&P) -> Option<f64>;
 
+/// Selects one number of a point.
+type Counted = fn(&Point) -> u64;
+
 /// Points of all stages in sequence. `None` separates two stages.
 struct Timeline<'a, P> {
     id: &'a str,
@@ -152,7 +155,7 @@ fn latency(timeline: &Timeline<'_, Point>) -> Option<Chart> {
 
 /// Errors over time, if there were any.
 fn errors(timeline: &Timeline<'_, Point>) -> Option<Chart> {
-    let picks: [(&str, fn(&Point) -> u64); 6] = [
+    let picks: [(&str, Counted); 6] = [
         ("errors/s", |point| point.errors),
         ("retries/s", |point| point.retries),
         ("failed/s", |point| point.failed),
@@ -160,8 +163,7 @@ fn errors(timeline: &Timeline<'_, Point>) -> Option<Chart> {
         ("skipped/s", |point| point.skipped),
         ("reconnects/s", |point| point.reconnects),
     ];
-    let happened =
-        |pick: fn(&Point) -> u64| timeline.points.iter().flatten().any(|point| pick(point) > 0);
+    let happened = |pick: Counted| timeline.points.iter().flatten().any(|point| pick(point) > 0);
     let series: Vec<_> = picks
         .into_iter()
         .filter(|(_, pick)| happened(*pick))
