@@ -19,7 +19,7 @@ mod target;
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use riops::plan::WorkPlan;
 use riops::units::{Size, Span};
 
