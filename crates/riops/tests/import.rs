@@ -216,7 +216,7 @@ fn the_report_of_pgbench_has_what_it_prints_and_nothing_else() {
     assert_eq!(record.imported.as_ref().unwrap().start, StartSource::FileTime);
     assert!(record.started_at < "2026-11-23T07:00:00Z".parse().unwrap());
     let failed = one(&["failed.txt"]);
-    // pgbench averages over failed transactions too, and says so.
+    // pgbench averages over failed transactions too.
     assert_eq!(failed.stages[0].session_loop.reported_latency, None);
     let series = &one(&["progress.txt"]).stages[0].session_loop.series;
     assert_eq!(

@@ -5,8 +5,9 @@ use jiff::Timestamp;
 use super::error::ImportError;
 use super::format::Format;
 use super::found::{FoundServer, Origin};
+use super::imports::Imports;
+use super::settings::Settings;
 use super::ybio::{self, Row};
-use super::{Imports, Settings};
 use crate::host::Interrupt;
 use crate::server::{ConnInfo, Connection};
 

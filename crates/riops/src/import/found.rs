@@ -6,9 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
-use super::Settings;
 use super::error::ImportError;
 use super::format::Format;
+use super::settings::Settings;
 use crate::metrics::steadiness;
 use crate::plan::{ImportedRun, Plan, Protocol, Schedule, Stop};
 use crate::record::{
@@ -128,14 +128,18 @@ pub(super) fn record(mut found: Found, origin: &Origin<'_>, settings: &Settings)
         unknown_outcomes: None,
         checks: Vec::new(),
         thresholds: Vec::new(),
-        verdict: Verdict {
-            // Not a finding: no one who filters for valid runs may get results that riops did not verify.
-            valid: false,
-            reasons: vec![format!(
-                "imported from {tool}: access paths, bottleneck and data were not verified by riops"
-            )],
-            warnings: Vec::new(),
-        },
+        verdict: verdict(&tool),
+    }
+}
+
+/// Not a finding: no one who filters for valid runs may get results that riops did not verify.
+fn verdict(tool: &str) -> Verdict {
+    Verdict {
+        valid: false,
+        reasons: vec![format!(
+            "imported from {tool}: access paths, bottleneck and data were not verified by riops"
+        )],
+        warnings: Vec::new(),
     }
 }
 

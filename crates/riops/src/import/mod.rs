@@ -8,59 +8,26 @@ mod database;
 mod error;
 mod format;
 mod found;
+mod imports;
 mod input;
 mod pgbench;
 mod records;
+mod settings;
 mod storing;
 mod sysbench;
 mod ybio;
-
-use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
 pub use database::ybio_runs;
 pub use error::ImportError;
 pub use format::Format;
+pub use imports::Imports;
 pub use input::Input;
-pub use pgbench::Column7;
+pub use settings::{Column7, Settings};
 pub use storing::{Stored, store};
 
-use crate::record::Record;
 use found::{Found, Origin};
-
-/// How results are imported.
-#[derive(Debug, Clone, Default)]
-pub struct Settings {
-    /// Format of all files; `None`: recognized from the contents.
-    pub format: Option<Format>,
-    /// Label of the runs; of records, it replaces theirs.
-    pub label: Option<String>,
-    /// Tags of the runs, in addition to those of records.
-    pub tags: BTreeMap<String, String>,
-    /// Start of the run, if its results do not contain it.
-    pub started_at: Option<Timestamp>,
-    /// Meaning of column 7 in the log of pgbench; `None`: derived from the values.
-    pub column_7: Option<Column7>,
-}
-
-/// The contents of the files.
-#[derive(Debug, Default)]
-pub struct Imports {
-    /// The runs.
-    pub records: Vec<Record>,
-    /// What the user should know about them.
-    pub notices: Vec<String>,
-}
-
-impl Imports {
-    fn add(&mut self, found: Vec<Found>, origin: &Origin<'_>, settings: &Settings) {
-        for found in found {
-            self.notices.extend(found.notices.iter().cloned());
-            self.records.push(found::record(found, origin, settings));
-        }
-    }
-}
 
 /// Reads the runs of all inputs. `now` is the time of the import.
 ///

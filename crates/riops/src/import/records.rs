@@ -2,9 +2,9 @@
 
 use serde_json::{Deserializer, Value};
 
-use super::Settings;
 use super::error::ImportError;
 use super::input::Input;
+use super::settings::Settings;
 use crate::metrics::Histogram;
 use crate::record::{Record, SCHEMA};
 

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use super::super::error::ImportError;
 use super::super::found::Found;
 use super::super::input::Input;
+use super::super::settings::Column7;
 use super::TOOL;
 use crate::metrics::{Histogram, HistogramError};
 use crate::plan::{ImportedRun, SERIES_POINTS_MAX};
@@ -18,15 +19,6 @@ use crate::record::{
     ErrorEntry, Fairness, LoopRecord, OperationRecord, Outcomes, Point, StageRecord,
 };
 use crate::units::Nanos;
-
-/// Meaning of column 7, if there is no column 8.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Column7 {
-    /// The delay of the start (`--rate`).
-    Lag,
-    /// The number of retries (`--max-tries`).
-    Retries,
-}
 
 /// A median up to this number of retries is common; a delay of a start is hardly ever as short, in microseconds.
 const RETRIES_MEDIAN_MAX: u64 = 10;

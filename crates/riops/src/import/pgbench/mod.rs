@@ -5,7 +5,6 @@ mod log;
 mod report;
 
 pub(super) use aggregate::aggregate;
-pub use log::Column7;
 pub(super) use log::log;
 pub(super) use report::text;
 

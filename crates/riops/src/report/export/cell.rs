@@ -2,7 +2,7 @@
 
 use csv::{QuoteStyle, Terminator, WriterBuilder};
 
-use super::ExportError;
+use super::error::ExportError;
 
 /// First characters with which spreadsheets start a formula. Source: OWASP, "CSV Injection".
 const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];

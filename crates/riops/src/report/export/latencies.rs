@@ -1,7 +1,7 @@
 //! A row per bucket of the latency histograms of each stage.
 
-use super::ExportError;
 use super::cell::{Column, table as csv_table};
+use super::error::ExportError;
 use super::stages::Row;
 use crate::metrics::Histogram;
 use crate::record::Record;

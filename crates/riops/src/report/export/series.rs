@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::super::words;
-use super::ExportError;
 use super::cell::{Cell, Column, table as csv_table};
+use super::error::ExportError;
 use super::stages::Row;
 use crate::record::Point;
 

@@ -2,8 +2,8 @@
 
 use super::super::model::{Bottleneck, Summary};
 use super::super::words;
-use super::ExportError;
 use super::cell::{Cell, Column, table as csv_table};
+use super::error::ExportError;
 use crate::record::{
     LatencyKind, LatencySummary, Point, Record, ReportedLatency, StageRecord, Status, Validity,
 };
