@@ -254,8 +254,8 @@ pub fn runs_json(lines: &[RunLine<'_>]) -> serde_json::Result<String> {
 const CSV_FIRST: [&str; 17] = [
     "id",
     "run_id",
-    "started_at",
     "run_started_at",
+    "started_at",
     "workload",
     "title",
     "label",
