@@ -42,10 +42,8 @@ impl Feed {
     pub(super) async fn keep_reading(&self) {
         loop {
             tokio::time::sleep(READ_EVERY).await;
-            if self.latest.receiver_count() > 0
-                && let Ok(runs) = self.read().await
-            {
-                self.latest.send_replace(runs);
+            if self.latest.receiver_count() > 0 {
+                self.current().await;
             }
         }
     }
@@ -56,6 +54,11 @@ impl Feed {
             source.lock().unwrap_or_else(PoisonError::into_inner).runs()
         });
         let runs = runs.await.map_err(|_| Failure::Aborted)?;
-        Ok(Arc::new(runs.map_err(|_| Failure::Aborted)?))
+        let runs = Arc::new(runs.map_err(|_| Failure::Aborted)?);
+        // The last events of a run are returned only once.
+        if self.latest.receiver_count() > 0 {
+            self.latest.send_replace(Arc::clone(&runs));
+        }
+        Ok(runs)
     }
 }

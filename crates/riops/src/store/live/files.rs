@@ -125,6 +125,18 @@ impl FileSource {
         Self { directory, followed: HashMap::new() }
     }
 
+    /// Forgets the runs whose files were removed. Returns those with events that were not read yet, such as the end of
+    /// the run.
+    fn ended(&mut self, paths: &[PathBuf]) -> Vec<LiveRun> {
+        let ended = self.followed.extract_if(|path, _| !paths.contains(path));
+        let last = ended.filter_map(|(_, mut followed)| {
+            let before = followed.offset;
+            followed.read().ok()?;
+            followed.run.filter(|_| followed.offset > before)
+        });
+        last.collect()
+    }
+
     fn paths(&self) -> Result<Vec<PathBuf>, LiveError> {
         let failed = |source| LiveError::File { path: self.directory.clone(), source };
         let entries = match fs::read_dir(&self.directory) {
@@ -142,7 +154,7 @@ impl FileSource {
 impl LiveSource for FileSource {
     fn runs(&mut self) -> Result<Vec<LiveRun>, LiveError> {
         let paths = self.paths()?;
-        self.followed.retain(|path, _| paths.contains(path));
+        let mut runs = self.ended(&paths);
         for path in paths {
             // A run that ends between two calls is no error, and neither is a file that cannot be read.
             let followed = match self.followed.remove(&path) {
@@ -156,8 +168,7 @@ impl LiveSource for FileSource {
                 self.followed.insert(path, followed);
             }
         }
-        let mut runs: Vec<LiveRun> =
-            self.followed.values().filter_map(|followed| followed.run.clone()).collect();
+        runs.extend(self.followed.values().filter_map(|followed| followed.run.clone()));
         runs.sort_by_key(|run| (run.started_at, run.id));
         Ok(runs)
     }
@@ -231,8 +242,11 @@ mod tests {
             sink.publish(&event, &run).unwrap();
             assert_eq!(source.runs().unwrap(), std::slice::from_ref(&run));
         }
-        assert_eq!(FileSource::new(path.clone()).runs().unwrap(), [run]);
+        assert_eq!(FileSource::new(path.clone()).runs().unwrap(), std::slice::from_ref(&run));
+        run.apply(&LiveEvent::Draining);
+        sink.publish(&LiveEvent::Draining, &run).unwrap();
         drop(sink);
+        assert_eq!(source.runs().unwrap(), [run], "the last events");
         assert_eq!(source.runs().unwrap(), []);
         assert!(!path.exists(), "{:?}", fs::read_dir(folder.path()));
     }
