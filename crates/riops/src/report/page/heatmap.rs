@@ -108,7 +108,7 @@ pub(super) fn chart(record: &Record, id: &str) -> Option<Chart> {
         id: format!("{id}-heatmap"),
         title: "Latency heatmap".to_owned(),
         summary: format!(
-            "Number of transactions by time and {kind}; darker means more. {} transactions, between {} and {}.",
+            "Number of transactions by time and {kind}; more contrast means more. {} transactions, between {} and {}.",
             count(total),
             duration_us(range?.0),
             duration_us(range?.1)
