@@ -274,7 +274,7 @@ fn table(series: &HistorySeries) -> Columns {
             started(&point.started_at),
             series.figure.text(point.value),
             bar(point.value / largest.max(f64::MIN_POSITIVE)),
-            change.map(|change| verdict(change)).unwrap_or_default(),
+            change.map(verdict).unwrap_or_default(),
         ]);
     }
     table

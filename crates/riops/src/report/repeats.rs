@@ -2,7 +2,7 @@
 
 use super::block::Block;
 use super::columns::{Align, Columns};
-use super::comparison::{Figure, group_figures};
+use super::comparison::{FigureValues, group_figures};
 use super::fill::wrapped;
 use super::format::{duration_us, number_of, percent, rate};
 use super::forms::Extras;
@@ -72,7 +72,7 @@ pub fn repeats_text(records: &[Record], selection: &str, width: usize) -> String
 }
 
 /// The median, spread and interval of each figure.
-fn table(figures: &[(String, Figure, Vec<f64>)]) -> Columns {
+fn table(figures: &[FigureValues]) -> Columns {
     let mut table = Columns::new([
         ("figure", Align::Left),
         ("median", Align::Right),

@@ -137,12 +137,14 @@ pub(super) fn stages(
         .collect()
 }
 
-/// The values of each figure over runs of one plan, by stage: name, figure and one value for each run. A figure
-/// that a run lacks is left out.
+/// A figure of several runs: its name, the figure, and a value for each run.
+pub(in crate::report) type FigureValues = (String, Figure, Vec<f64>);
+
+/// The values of each figure over runs of one plan, by stage. A figure that a run lacks is left out.
 #[must_use]
 pub(in crate::report) fn group_figures(
     runs: &[&Record],
-) -> Vec<(Option<String>, Vec<(String, Figure, Vec<f64>)>)> {
+) -> Vec<(Option<String>, Vec<FigureValues>)> {
     let Some(first) = runs.first() else {
         return Vec::new();
     };

@@ -1,3 +1,5 @@
+use std::slice::from_ref;
+
 use super::*;
 use crate::metrics::Histogram;
 use crate::report::{example_oltp, example_record};
@@ -5,10 +7,11 @@ use crate::stats::Settings;
 use crate::units::Nanos;
 
 /// A run with this rate in thousands of rows per second and latencies around `us`.
-fn run(number: u128, thousands: f64, us: u64) -> Record {
+fn run(number: u32, thousands: f64, us: u64) -> Record {
     let mut record = example_record();
-    record.id = uuid::Uuid::from_u128(number);
-    record.started_at = jiff::Timestamp::from_second(1_700_000_000 + number as i64 * 60).unwrap();
+    record.id = uuid::Uuid::from_u128(number.into());
+    record.started_at =
+        jiff::Timestamp::from_second(1_700_000_000 + i64::from(number) * 60).unwrap();
     let stage = &mut record.stages[0];
     stage.throughput.rows_per_s = thousands * 1e3;
     let mut histogram = Histogram::new().unwrap();
@@ -36,11 +39,16 @@ const NOISE: [f64; 8] = [0.3, -0.4, 0.1, 0.5, -0.2, -0.5, 0.2, 0.4];
 
 /// Eight runs of each group in blocks; B has `factor` times the rate of A.
 fn interleaved(factor: f64) -> (Vec<Record>, Vec<Record>) {
-    let of = |start: u128, factor: f64, shift: usize| -> Vec<Record> {
+    let of = |start: u32, factor: f64, shift: usize| -> Vec<Record> {
         (0..NOISE.len())
-            .map(|block| {
+            .zip((start..).step_by(2))
+            .map(|(block, number)| {
                 let noise = 1.0 + NOISE[(block + shift) % NOISE.len()] / 100.0;
-                let number = start + 2 * block as u128;
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "about 500"
+                )]
                 let us = (500.0 / factor * noise) as u64;
                 in_block(run(number, 100.0 * factor * noise, us), block)
             })
@@ -140,8 +148,10 @@ fn invalid_runs_are_left_out_and_named() {
 
 #[test]
 fn groups_measured_one_after_the_other_have_a_note() {
-    let runs = |first: u128| -> Vec<Record> {
-        (first..first + 4).map(|number| run(number, 100.0 + number as f64 / 10.0, 500)).collect()
+    let runs = |first: u32| -> Vec<Record> {
+        (first..first + 4)
+            .map(|number| run(number, 100.0 + f64::from(number) / 10.0, 500))
+            .collect()
     };
     let one_after_the_other = compared(&runs(1), &runs(5));
     let note = "the groups were measured one after the other";
@@ -157,11 +167,11 @@ fn groups_that_cannot_be_compared_are_refused() {
         compare(a, b, &Settings::default()).unwrap_err().to_string()
     };
     let one = run(1, 100.0, 500);
-    assert!(error(&[one.clone()], &[one.clone()]).contains("in both groups"));
+    assert!(error(from_ref(&one), from_ref(&one)).contains("in both groups"));
     let mut oltp = example_oltp();
     oltp.id = uuid::Uuid::from_u128(9);
     assert!(
-        error(&[one.clone()], &[oltp]).contains("rows") && !error(&[one.clone()], &[]).is_empty()
+        error(from_ref(&one), &[oltp]).contains("rows") && !error(from_ref(&one), &[]).is_empty()
     );
     let mut invalid = [run(2, 100.0, 500), run(3, 100.0, 500)];
     for record in &mut invalid {

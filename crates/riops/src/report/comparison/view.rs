@@ -27,15 +27,8 @@ pub fn view(comparison: &Comparison) -> ComparisonView {
 /// of two labels. `None` if there are other numbers of groups, or if they cannot be compared.
 #[must_use]
 pub fn view_of(selections: &[(String, Vec<Record>)]) -> Option<ComparisonView> {
-    let by_label;
-    let groups = match selections {
-        [_, _] => selections,
-        _ => {
-            by_label = labeled(selections)?;
-            &by_label
-        }
-    };
-    let [(name_a, a), (name_b, b)] = groups else {
+    let by_label = if selections.len() == 2 { None } else { Some(labeled(selections)?) };
+    let [(name_a, a), (name_b, b)] = by_label.as_deref().unwrap_or(selections) else {
         return None;
     };
     let (a, b) = (Group { name: name_a, records: a }, Group { name: name_b, records: b });
