@@ -91,12 +91,27 @@ fn a_stored_record_prints_its_rates() {
 }
 
 #[test]
-fn a_stored_record_renders_as_an_html_report() {
+fn a_stored_record_renders_as_a_page_as_markdown_and_as_images() {
     for (file, record) in parsed() {
         let id = record.id.to_string();
-        let page = report::html(&[record], None).unwrap();
+        let page = report::html(std::slice::from_ref(&record), None).unwrap();
         assert!(page.contains(&id), "{file}");
+        assert!(page.matches("data-chart=").count() >= 3, "{file}");
+        let text = report::markdown(std::slice::from_ref(&record), None);
+        assert!(text.contains(&id) && text.contains("| valid |"), "{file}: {text}");
+        for chart in report::page::charts(&record) {
+            let image = report::page::chart_png(&chart, &file).unwrap();
+            assert!(image.starts_with(b"\x89PNG"), "{file}: {}", chart.title);
+        }
     }
+}
+
+#[test]
+fn the_stored_records_of_all_workloads_fit_one_page() {
+    let records: Vec<_> = parsed().into_iter().map(|(_, record)| record).collect();
+    let page = report::html(&records, None).unwrap();
+    assert_eq!(page.matches("<article").count(), records.len());
+    assert!(page.contains("One run each: no verdict."));
 }
 
 #[test]
