@@ -37,11 +37,11 @@ pub(crate) fn run(options: &Import, interrupt: &Interrupt, ui: Ui) -> Result<Exi
         ui.notice(&format!("run {id} is stored already"));
     }
     let is_new = |record: &&Record| stored.ids.contains(&record.id.to_string());
-    let mut lines = String::new();
-    for record in imports.records.iter().filter(is_new) {
+    let line = |record: &Record| {
         let title = record.plan.work.spec().title();
-        lines.push_str(&format!("stored {} ({title}) in {}\n", record.id, store.location()));
-    }
+        format!("stored {} ({title}) in {}\n", record.id, store.location())
+    };
+    let lines: String = imports.records.iter().filter(is_new).map(line).collect();
     crate::ui::print(&lines)?;
     Ok(ExitCode::SUCCESS)
 }
