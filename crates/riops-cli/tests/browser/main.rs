@@ -4,11 +4,7 @@
 //! Skipped with a notice if Chromium, Node.js or the packages are missing, but not if `RIOPS_TEST_ALL` is set, as
 //! in the CI gate. Screenshots of all pages are in `target/browser/screenshots`.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test panics at the first unexpected value"
-)]
+#![expect(clippy::unwrap_used, reason = "a test panics at the first unexpected value")]
 
 #[expect(dead_code, reason = "the integration tests use more of it")]
 #[path = "../integration/fixture.rs"]

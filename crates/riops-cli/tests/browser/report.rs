@@ -48,17 +48,17 @@ pub(crate) fn hostile() -> Record {
     record.id = "01a20000-0000-7000-8000-0000000000ff".parse().unwrap();
     record.label = Some(TEXT.to_owned());
     record.tags.insert(TEXT.to_owned(), TEXT.to_owned());
-    record.target.server_version = TEXT.to_owned();
-    record.target.version_text = TEXT.to_owned();
-    record.target.database = TEXT.to_owned();
+    TEXT.clone_into(&mut record.target.server_version);
+    TEXT.clone_into(&mut record.target.version_text);
+    TEXT.clone_into(&mut record.target.database);
     record.target.settings.insert(TEXT.to_owned(), TEXT.to_owned());
     record.verdict.valid = false;
     record.verdict.reasons = vec![TEXT.to_owned()];
     for access in &mut record.accesses {
-        access.found = TEXT.to_owned();
+        TEXT.clone_into(&mut access.found);
     }
     for stage in &mut record.stages {
-        stage.name = TEXT.to_owned();
+        TEXT.clone_into(&mut stage.name);
         stage.session_loop.errors = vec![ErrorEntry {
             sqlstate: "57014".to_owned(),
             count: 1,
