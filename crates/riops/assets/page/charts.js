@@ -140,6 +140,7 @@ const riops = (() => {
     hooks.push(marks(chart));
     const xs = data(chart)[0];
     const x = axis("x", chart.x, { size: 26, gap: 5, space: 64 });
+    if (chart.x.unit === "count") x.incrs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000];
     if (chart.x.scale === "nines") {
       x.splits = (plot, at, low, high) => Array.from({ length: Math.floor(high) + 1 }, (_, nines) => nines);
     }

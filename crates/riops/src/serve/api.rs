@@ -16,7 +16,7 @@ pub(super) async fn runs(State(app): Shared, RawQuery(query): RawQuery) -> Respo
         let filters = Filters::parse(&Query::parse(&query.unwrap_or_default()))?;
         let filter = filters.filter();
         let runs = app.stored.with(move |store| Ok(store.list(&filter)?)).await?;
-        json(&filters.of_page(runs.unwrap_or_default()).0)
+        json(&Filters::of_page(runs.unwrap_or_default()).0)
     };
     answer.await.unwrap_or_else(|failure| json_failed(&failure))
 }

@@ -69,7 +69,8 @@ impl Filters {
             until: query.given("until").map(|text| time("until", text, 1)).transpose()?,
             valid,
             sort,
-            limit: Some(page * PAGE_RUNS + 1),
+            offset: (page - 1) * PAGE_RUNS,
+            limit: Some(PAGE_RUNS + 1),
             ..RunFilter::default()
         };
         Ok(Self {
@@ -85,17 +86,15 @@ impl Filters {
         })
     }
 
-    /// Returns the filter of the store, which selects one run more than those up to the end of the page.
+    /// Returns the filter of the store, which selects the runs of the page and one more.
     pub(super) fn filter(&self) -> RunFilter {
         self.parsed.clone()
     }
 
     /// Returns the runs of the page, and whether others follow.
-    pub(super) fn of_page(&self, runs: Vec<RunSummary>) -> (Vec<RunSummary>, bool) {
-        let end = (self.page * PAGE_RUNS) as usize;
-        let has_next = runs.len() > end;
-        let start = self.first() - 1;
-        (runs.into_iter().take(end).skip(start).collect(), has_next)
+    pub(super) fn of_page(runs: Vec<RunSummary>) -> (Vec<RunSummary>, bool) {
+        let has_next = runs.len() > PAGE_RUNS as usize;
+        (runs.into_iter().take(PAGE_RUNS as usize).collect(), has_next)
     }
 
     /// Returns the position of the first run of the page, from 1.
@@ -178,8 +177,9 @@ mod tests {
     fn a_page_is_a_part_of_the_runs() {
         let runs = |count: usize| vec![RunSummary::default(); count];
         let one = filters("page=2").unwrap();
-        assert_eq!(one.of_page(runs(101)), (runs(50), true));
-        assert_eq!(one.of_page(runs(60)), (runs(10), false));
-        assert_eq!(one.of_page(runs(10)), (runs(0), false));
+        assert_eq!((one.filter().offset, one.filter().limit), (50, Some(51)));
+        assert_eq!(Filters::of_page(runs(51)), (runs(50), true));
+        assert_eq!(Filters::of_page(runs(50)), (runs(50), false));
+        assert_eq!(Filters::of_page(runs(10)), (runs(10), false));
     }
 }

@@ -111,6 +111,8 @@ pub struct RunFilter {
     pub valid: Option<bool>,
     /// Order.
     pub sort: Sort,
+    /// Number of runs to skip, in this order.
+    pub offset: u32,
     /// Maximum number of runs; absent: all.
     pub limit: Option<u32>,
 }

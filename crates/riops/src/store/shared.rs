@@ -238,7 +238,8 @@ impl<B: Backend> Store for SharedStore<B> {
             let mut runs = Vec::new();
             loop {
                 let rest = u32::try_from(limit - runs.len()).unwrap_or(u32::MAX).min(PAGE_ROWS);
-                let page = self.page(session, filter, (rest, runs.len()))?;
+                let offset = filter.offset as usize + runs.len();
+                let page = self.page(session, filter, (rest, offset))?;
                 let is_last = page.len() < rest as usize;
                 runs.extend(page);
                 if is_last || runs.len() >= limit {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::table::{Cell, Table};
-use crate::record::{LatencySummary, Record};
+use crate::record::{LatencySummary, Record, Validity};
 use crate::report::format::{duration_us, percent, rate};
 use crate::report::model::{Summary, device};
 use crate::report::sections::study::bottleneck_word;
@@ -150,7 +150,14 @@ const FIGURES: [Figure; 9] = [
         let summary = Summary::of(record).filter(|_| record.stages.len() == 1)?;
         Some(bottleneck_word(&summary).to_owned()).filter(|word| !word.is_empty())
     }),
-    ("valid", |record| Some(if record.verdict.valid { "yes" } else { "NO" }.to_owned())),
+    ("valid", |record| {
+        let text = match record.validity() {
+            Validity::Valid => "yes",
+            Validity::Invalid => "NO",
+            Validity::NotVerified => "not verified",
+        };
+        Some(text.to_owned())
+    }),
 ];
 
 /// The main figure of each run and what belongs to it.

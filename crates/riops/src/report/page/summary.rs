@@ -3,7 +3,7 @@
 
 use super::table::{Cell, Table};
 use super::view::{Badge, Fact, Figure, Group, RunView, Tile, facts};
-use crate::record::{Record, Status};
+use crate::record::{Record, Status, Validity};
 use crate::report::format::{bytes_text, duration_us, number_of, rate};
 use crate::report::forms::{rate_verdicts, thresholds, verdict};
 use crate::report::model::{Summary, cpu_text};
@@ -42,6 +42,9 @@ pub(super) fn title(record: &Record, number: Option<usize>) -> String {
 }
 
 fn badge(record: &Record) -> Badge {
+    if record.validity() == Validity::NotVerified {
+        return Badge { text: "not verified".to_owned(), tone: "warn" };
+    }
     let (text, tone) = match (record.verdict.valid, record.status) {
         (true, Status::Done) if record.verdict.warnings.is_empty() => ("valid", "good"),
         (true, Status::Done) => ("valid, with warnings", "warn"),
@@ -161,8 +164,11 @@ fn verdict_facts(record: &Record, words: &dyn Words) -> Vec<Fact> {
         }
         let text = fact.texts.first().map_or("", String::as_str);
         fact.tone = match fact.label.as_str() {
-            "valid" if record.verdict.valid => Some("good"),
-            "valid" => Some("bad"),
+            "valid" => Some(match record.validity() {
+                Validity::Valid => "good",
+                Validity::Invalid => "bad",
+                Validity::NotVerified => "warn",
+            }),
             "NOT steady" | "warning" | "DISTURBED" | "percentiles" | "backlog" => Some("warn"),
             "threshold" if text.starts_with("BREACHED") => Some("bad"),
             "rate" if text.contains("NOT reached") => Some("bad"),

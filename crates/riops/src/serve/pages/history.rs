@@ -194,7 +194,7 @@ fn chart(number: usize, series: &HistorySeries) -> Chart {
     };
     Chart {
         id: format!("history-chart-{number}"),
-        title: name.to_owned(),
+        title: "Over the runs".to_owned(),
         summary: summary(series),
         plot: Plot {
             x,

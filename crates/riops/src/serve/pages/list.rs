@@ -8,7 +8,7 @@ use super::super::app::{Place, Shared, layout};
 use super::super::filters::Filters;
 use super::super::query::Query;
 use crate::plan::WorkPlan;
-use crate::record::LiveRun;
+use crate::record::{LiveRun, Validity};
 use crate::report::{duration_us, rate};
 use crate::store::RunSummary;
 
@@ -123,7 +123,7 @@ pub(in crate::serve) async fn list(State(app): Shared, RawQuery(query): RawQuery
         let filters = Filters::parse(&query)?;
         let filter = filters.filter();
         let runs = app.stored.with(move |store| Ok(store.list(&filter)?)).await?;
-        let (runs, has_next) = filters.of_page(runs.unwrap_or_default());
+        let (runs, has_next) = Filters::of_page(runs.unwrap_or_default());
         let live = app.feed.current().await;
         let shown: Vec<_> = COLUMNS
             .into_iter()
@@ -210,6 +210,7 @@ fn row(run: &RunSummary, columns: &[(&str, &str, bool, bool, Write)]) -> Row {
         started: started.replace('T', " "),
         title: run.title.clone(),
         badge: match (run.status.as_str(), run.valid) {
+            _ if run.validity() == Validity::NotVerified => ("not verified", "warn"),
             ("done", true) => ("valid", "good"),
             ("done", false) => ("not valid", "bad"),
             ("interrupted", true) => ("interrupted", "warn"),
