@@ -152,7 +152,8 @@ fn rerun_rejects_or_prints_differences_from_the_stored_run() {
     database.riops("runs rerun").expect(2).stderr_contains("--filler 9, not 1");
     database.riops("prepare rows --rows 2000 --seed 2 --recreate").expect(0);
     let again = database.riops("runs rerun").expect(0);
-    assert!(again.stderr.contains("differs from the stored run: dataset: "), "{}", again.stderr);
+    let difference = "differs from the stored run: dataset seed: 1, now 2";
+    assert!(again.stderr.contains(difference), "{}", again.stderr);
 }
 
 #[test]

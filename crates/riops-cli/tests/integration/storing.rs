@@ -152,7 +152,7 @@ fn a_store_whose_connection_breaks_once_stores_the_run_on_a_new_connection() {
 
 #[test]
 fn a_store_that_is_lost_reports_it_and_has_the_run_completely_or_not_at_all() {
-    let database = database("lost");
+    let database = database("storing_lost");
     let record = record(1);
     let direct = StoreLocation::Postgresql(Box::new(database.conninfo.clone()));
     let direct = store::open(&direct, &Interrupt::new()).unwrap();
@@ -222,7 +222,7 @@ fn a_lost_connection_to_the_store_keeps_the_record_as_a_file() {
 
 #[test]
 fn a_full_disk_keeps_the_record_as_a_file() {
-    let database = database("full_disk");
+    let database = database("storing_full_disk");
     let folder = folder("full-disk");
     let store = folder.join("runs.sqlite");
     let line = "run ping --duration 200ms --warmup 0 --interval 100ms";

@@ -169,7 +169,9 @@ fn plan(record: &Record, all: &mut Properties) {
         let mut flat = Vec::new();
         flatten("", value, &mut flat);
         for (name, value) in flat {
-            if !matches!(name.as_str(), "label") && !name.starts_with("tags") {
+            // The parameters in the plan are those that the dataset must have.
+            let is_elsewhere = ["tags", "dataset."].iter().any(|start| name.starts_with(start));
+            if name != "label" && !is_elsewhere {
                 all.insert((topic, name), value);
             }
         }
@@ -178,12 +180,7 @@ fn plan(record: &Record, all: &mut Properties) {
         add(Topic::Plan, &plan);
     }
     if let Some(dataset) = &record.target.dataset {
-        add(
-            Topic::Dataset,
-            &Value::Object(
-                dataset.parameters.parameters().as_object().cloned().unwrap_or_default(),
-            ),
-        );
+        add(Topic::Dataset, &dataset.parameters.parameters());
     }
 }
 

@@ -237,7 +237,7 @@ fn center(figure: Figure, stages: &[&StageRecord], values: &[Option<f64>]) -> Op
 }
 
 /// Whether the main result of a run counts transactions and not rows.
-fn counts_transactions(record: &Record) -> bool {
+pub(super) fn counts_transactions(record: &Record) -> bool {
     words::of(&record.plan.work).counts_transactions()
 }
 

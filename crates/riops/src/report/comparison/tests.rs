@@ -3,7 +3,7 @@ use std::slice::from_ref;
 use super::*;
 use crate::metrics::Histogram;
 use crate::report::{example_oltp, example_record};
-use crate::stats::Settings;
+use crate::stats::Outcome;
 use crate::units::Nanos;
 
 /// A run with this rate in thousands of rows per second and latencies around `us`.
@@ -195,4 +195,18 @@ fn a_page_compares_two_selections_or_two_labels() {
     assert!(lead(&ticked).unwrap().unwrap().starts_with("B is FASTER"));
     let three = [each("new", &b), each("old", &a[..4]), each("other", &a[4..])].concat();
     assert_eq!(lead(&three), None);
+}
+
+#[test]
+fn runs_that_include_a_warm_up_have_a_note() {
+    let (mut a, b) = interleaved(1.0);
+    let cold = |number: u64| crate::record::Point {
+        seconds: 1.0,
+        rows: if number < 4 { 50_000 } else { 100_000 + number * 37 % 500 },
+        ..crate::record::Point::default()
+    };
+    a[0].stages[0].session_loop.series = (0..20).map(cold).collect();
+    let notes = compared(&a, &b).notes;
+    let note = "1 of 8 runs of A include a warm-up that changes their rate by more than 2.0%";
+    assert!(notes.iter().any(|each| each.starts_with(note)), "{notes:?}");
 }

@@ -1,0 +1,59 @@
+//! A comparison as plain data.
+
+use serde::Serialize;
+
+use super::changes::Change;
+use super::figures::{FigureComparison, StageComparison};
+use crate::stats::Outcome;
+
+/// One side of a comparison.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Side {
+    /// The run, label or tag that selected the runs.
+    pub name: String,
+    /// Ids of the compared runs.
+    pub runs: Vec<String>,
+    /// Ids of the runs that were left out because they are invalid or did not end as planned.
+    pub left_out: Vec<String>,
+}
+
+/// A comparison of two groups of runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The workload of all runs.
+    pub workload: String,
+    /// The first group.
+    pub a: Side,
+    /// The second group, which is judged relative to the first.
+    pub b: Side,
+    /// Number of blocks in which runs of both groups were measured together; 1 if they were not.
+    pub blocks: usize,
+    /// The smallest relevant effect, as a share.
+    pub effect: f64,
+    /// What differs between the groups, apart from the figures.
+    pub changes: Vec<Change>,
+    /// The figures.
+    pub stages: Vec<StageComparison>,
+    /// What limits the conclusion.
+    pub notes: Vec<String>,
+}
+
+impl Comparison {
+    /// All figures of all stages.
+    pub fn figures(&self) -> impl Iterator<Item = &FigureComparison> {
+        self.stages.iter().flat_map(|stage| &stage.figures)
+    }
+
+    /// Whether both groups are single runs, so that there is no verdict.
+    #[must_use]
+    pub fn is_of_single_runs(&self) -> bool {
+        self.a.runs.len() == 1 && self.b.runs.len() == 1
+    }
+
+    /// Whether a figure of B is worse than that of A.
+    #[must_use]
+    pub fn is_slower(&self) -> bool {
+        let effects = self.figures().filter_map(|figure| figure.effect.as_ref());
+        effects.into_iter().any(|effect| effect.outcome == Outcome::Slower)
+    }
+}

@@ -1,0 +1,88 @@
+//! What limits the conclusion of a comparison.
+
+use super::super::format::{number_of, percent};
+use super::figures::counts_transactions;
+use super::model::Comparison;
+use crate::metrics::warm_up;
+use crate::record::{Record, Validity};
+
+/// What limits the conclusion.
+pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (name, side, runs) in [("A", &comparison.a, a), ("B", &comparison.b, b)] {
+        if !side.left_out.is_empty() {
+            let count = number_of(side.left_out.len() as u64, "run");
+            notes.push(format!(
+                "{count} of {name} left out: invalid, interrupted or without a measurement"
+            ));
+        }
+        if runs.iter().any(|run| run.validity() == Validity::Invalid) {
+            notes.push(format!("the run of {name} is NOT VALID"));
+        }
+        if runs.iter().any(|run| run.validity() == Validity::NotVerified) {
+            notes.push(format!("runs of {name} are imported: riops verified nothing"));
+        }
+        let unready = runs.iter().filter(|run| includes_warm_up(run, comparison.effect)).count();
+        if unready > 0 {
+            notes.push(format!(
+                "{unready} of {} runs of {name} include a warm-up that changes their rate by more than {}: use a longer --warmup",
+                runs.len(),
+                percent(comparison.effect)
+            ));
+        }
+        let disturbed = runs
+            .iter()
+            .filter(|run| run.verdict.warnings.iter().any(|warning| warning.kind.is_disturbance()));
+        match disturbed.count() {
+            0 => {}
+            count => notes.push(format!("{count} of {} runs of {name} were disturbed", runs.len())),
+        }
+    }
+    if comparison.is_of_single_runs() {
+        notes.push(
+            "one run each: no verdict, because two runs also differ by chance; repeat both with --repeat"
+                .to_owned(),
+        );
+    } else if comparison.blocks == 1 && !overlap(a, b) {
+        notes.push(
+            "the groups were measured one after the other: a drift of the machine looks like a difference"
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+/// Whether the two groups overlap in time.
+fn overlap(a: &[&Record], b: &[&Record]) -> bool {
+    let span = |runs: &[&Record]| {
+        let starts = runs.iter().map(|run| run.started_at);
+        starts.clone().min().zip(starts.max())
+    };
+    match (span(a), span(b)) {
+        (Some((first_a, last_a)), Some((first_b, last_b))) => first_a < last_b && first_b < last_a,
+        _ => false,
+    }
+}
+
+/// Whether a stage starts with intervals whose rate differs so much that they change that of the whole stage by
+/// more than the smallest relevant effect (MSER-5).
+fn includes_warm_up(run: &Record, effect: f64) -> bool {
+    let counts_transactions = counts_transactions(run);
+    run.stages.iter().any(|stage| {
+        let intervals: Vec<(f64, u64)> = stage
+            .session_loop
+            .series
+            .iter()
+            .map(|point| {
+                let count = if counts_transactions { point.transactions } else { point.rows };
+                (point.seconds, count)
+            })
+            .collect();
+        let seconds: f64 = intervals.iter().map(|(seconds, _)| seconds).sum();
+        let count: u64 = intervals.iter().map(|(_, count)| count).sum();
+        warm_up(&intervals).is_some_and(|start| {
+            let whole_per_s = count as f64 / seconds.max(f64::MIN_POSITIVE);
+            start.intervals > 0 && (whole_per_s / start.after_per_s - 1.0).abs() > effect
+        })
+    })
+}
