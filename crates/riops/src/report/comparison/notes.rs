@@ -25,7 +25,7 @@ pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Ve
         let unready = runs.iter().filter(|run| includes_warm_up(run, comparison.effect)).count();
         if unready > 0 {
             notes.push(format!(
-                "{unready} of {} runs of {name} include a warm-up that changes their rate by more than {}: use a longer --warmup",
+                "in {unready} of {} runs of {name}, the measurement includes a warm-up that changes the rate by more than {}: use a longer --warmup",
                 runs.len(),
                 percent(comparison.effect)
             ));

@@ -207,6 +207,6 @@ fn runs_that_include_a_warm_up_have_a_note() {
     };
     a[0].stages[0].session_loop.series = (0..20).map(cold).collect();
     let notes = compared(&a, &b).notes;
-    let note = "1 of 8 runs of A include a warm-up that changes their rate by more than 2.0%";
+    let note = "in 1 of 8 runs of A, the measurement includes a warm-up that changes the rate by more than 2.0%";
     assert!(notes.iter().any(|each| each.starts_with(note)), "{notes:?}");
 }

@@ -76,7 +76,7 @@ fn table(figures: &[FigureComparison]) -> Columns {
     let mut table = Columns::new(titles);
     for figure in figures {
         let value = |value: Option<f64>| {
-            value.map_or_else(|| "too few samples".to_owned(), |value| figure.figure.text(value))
+            value.map_or_else(|| "too few".to_owned(), |value| figure.figure.text(value))
         };
         let mut cells =
             vec![figure.name.clone(), value(figure.a), value(figure.b), relative(figure)];
