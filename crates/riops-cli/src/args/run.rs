@@ -205,16 +205,15 @@ pub(crate) struct ResultOptions {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Run")]
 pub(crate) struct RepeatOptions {
-    /// Run the plan N times, store each run with a common tag, and print the median and its interval
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) repeat: u32,
-    /// With --repeat: pause between two runs
-    #[arg(long, value_name = "TIME", default_value_t = SETTLE)]
-    pub(crate) settle: Span,
+    /// Run the plan N times, store each run with a common tag, and print the median and its interval [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) repeat: Option<u32>,
+    #[arg(long, value_name = "TIME", requires = "repeat", help = or_default("With --repeat: pause between two runs", SETTLE))]
+    pub(crate) settle: Option<Span>,
 }
 
 /// Time for writes in progress and for background work of the server after a run.
-const SETTLE: Span = Span(std::time::Duration::from_secs(5));
+pub(crate) const SETTLE: Span = Span(std::time::Duration::from_secs(5));
 
 /// The nodes of a cluster
 #[derive(Debug, Args)]

@@ -17,7 +17,10 @@ use crate::ui::Ui;
 /// Shows a figure over the stored runs, and where it changed.
 pub(crate) fn run(options: &History, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let store = stored::open_existing(&options.store, interrupt, ui)?;
-    // Only valid runs are comparable.
+    if options.filter.invalid {
+        let text = "--invalid is not supported: only valid runs are comparable over time";
+        return Err(UsageError(text.to_owned()).into());
+    }
     let filter = filter(&options.filter)?;
     let filter = RunFilter { valid: Some(true), limit: Some(options.limit), ..filter };
     let runs = store.list(&filter)?;

@@ -10,7 +10,7 @@ use riops::report;
 use riops::units::Span;
 
 use crate::args::GraphOptions;
-use crate::args::run::RepeatOptions;
+use crate::args::run::{RepeatOptions, SETTLE};
 use crate::failure::{FAILED, INTERRUPTED, NOT_VALID, UsageError};
 use crate::measure::{Runner, exit_code};
 
@@ -33,14 +33,15 @@ impl Repeats {
     /// # Errors
     /// With `--graph`, which shows one run.
     pub(super) fn of(options: &RepeatOptions, graph: &GraphOptions) -> Result<Option<Self>> {
-        if options.repeat == 1 {
+        let count = options.repeat.unwrap_or(1);
+        if count == 1 {
             return Ok(None);
         }
         if graph.graph.is_some() {
             let text = "--graph shows one run and is not supported with --repeat; use riops runs show --graph";
             return Err(UsageError(text.to_owned()).into());
         }
-        Ok(Some(Self { count: options.repeat, settle: options.settle.0 }))
+        Ok(Some(Self { count, settle: options.settle.unwrap_or(SETTLE).0 }))
     }
 
     /// Runs the plan, then prints the summary. Ends early if a run fails or is interrupted. The exit code is that
@@ -115,11 +116,11 @@ mod tests {
 
     #[test]
     fn the_pause_has_a_default_and_graphs_need_a_single_run() {
-        let settle = riops::units::Span(Duration::from_secs(1));
+        let settle = Some(Span(Duration::from_secs(1)));
         let mut graph = GraphOptions::default();
         graph.graph = Some("a.png".into());
         let of = |repeat: u32, graph: &GraphOptions| {
-            Repeats::of(&RepeatOptions { repeat, settle }, graph)
+            Repeats::of(&RepeatOptions { repeat: Some(repeat), settle }, graph)
         };
         assert!(of(1, &graph).unwrap().is_none());
         assert_eq!(of(3, &GraphOptions::default()).unwrap().unwrap().count, 3);

@@ -88,8 +88,7 @@ fn names(records: &[Record]) -> String {
     format!("{short}{more}")
 }
 
-/// Returns the last 8 characters of the id of a run, as shown by `runs list`.
+/// Returns the end of the id of a run, as shown by `runs list`.
 fn short_id(record: &Record) -> String {
-    let id = record.id.to_string();
-    id.get(id.len().saturating_sub(8)..).unwrap_or(&id).to_owned()
+    report::short_id(&record.id.to_string()).to_owned()
 }

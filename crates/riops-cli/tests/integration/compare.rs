@@ -113,5 +113,7 @@ fn a_history_lists_the_runs_of_a_label_and_names_a_change() {
     );
     // p50 did not change.
     database.riops("runs history --label nightly --figure p50 --fail-on change").expect(0);
+    database.riops("runs history --invalid").expect(2).stderr_contains("--invalid");
+    database.riops("run ping --settle 1s").expect(2).stderr_contains("--repeat");
     database.riops("runs history --label weekly").expect(2).stderr_contains("no valid run matches");
 }

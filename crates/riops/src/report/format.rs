@@ -56,6 +56,24 @@ pub(super) fn number_of(number: u64, noun: &str) -> String {
     }
 }
 
+/// Last characters of a run id, which lists show and commands accept.
+const ID_CHARS: usize = 8;
+
+/// Characters of a time in RFC 3339: date, hour and minute.
+const MINUTE_CHARS: usize = 16;
+
+/// The end of a run id: ids created in the same minute share their beginning.
+#[must_use]
+pub fn short_id(id: &str) -> &str {
+    id.get(id.len().saturating_sub(ID_CHARS)..).unwrap_or(id)
+}
+
+/// A time in RFC 3339 up to the minute, with a space before the hour.
+#[must_use]
+pub fn to_the_minute(time: &str) -> String {
+    time.get(..MINUTE_CHARS).unwrap_or(time).replace('T', " ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,5 +131,12 @@ mod tests {
     #[test]
     fn shares_are_shown_as_percentages() {
         assert_eq!((percent(0.0312), percent(0.999)), ("3.1%".to_owned(), "100%".to_owned()));
+    }
+
+    #[test]
+    fn ids_and_times_are_shortened() {
+        assert_eq!(short_id("01a20727-de07-71e9-8cf6-b341e3565e45"), "e3565e45");
+        assert_eq!((short_id("abc"), to_the_minute("then")), ("abc", "then".to_owned()));
+        assert_eq!(to_the_minute("2026-11-23T06:46:22Z"), "2026-11-23 06:46");
     }
 }

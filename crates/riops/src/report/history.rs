@@ -7,17 +7,12 @@ use serde::Serialize;
 use super::block::Block;
 use super::columns::{Align, Columns};
 use super::comparison::change_text;
-use super::format::{count, duration_us, rate};
+use super::format::{count, duration_us, rate, short_id, to_the_minute};
 use super::sections::study::bar;
 use super::words;
 use crate::plan::WorkPlan;
 use crate::stats::{ChangeSettings, Direction, Outcome, change_points};
 use crate::store::{RunSummary, StageSummary};
-
-/// Last characters of a run id, as `riops runs list` shows them.
-const ID_CHARS: usize = 8;
-/// Characters of the start time: date, hour and minute.
-const STARTED_CHARS: usize = 16;
 
 /// A figure of a stage that is stored for every run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -270,22 +265,14 @@ fn table(series: &HistorySeries) -> Columns {
     for (index, point) in series.points.iter().enumerate() {
         let change = series.changes.iter().find(|change| change.index == index);
         table.row([
-            short(&point.run),
-            started(&point.started_at),
+            short_id(&point.run).to_owned(),
+            to_the_minute(&point.started_at),
             series.figure.text(point.value),
             bar(point.value / largest.max(f64::MIN_POSITIVE)),
             change.map(verdict).unwrap_or_default(),
         ]);
     }
     table
-}
-
-fn short(id: &str) -> String {
-    id.get(id.len().saturating_sub(ID_CHARS)..).unwrap_or(id).to_owned()
-}
-
-fn started(at: &str) -> String {
-    at.get(..STARTED_CHARS).unwrap_or(at).replace('T', " ")
 }
 
 /// `SLOWER -5.1%`.
@@ -298,12 +285,12 @@ fn change_line(series: &HistorySeries, change: &HistoryChange) -> String {
     let at = series
         .points
         .get(change.index)
-        .map_or_else(String::new, |point| started(&point.started_at));
+        .map_or_else(String::new, |point| to_the_minute(&point.started_at));
     let text = |value| series.figure.text(value);
     format!(
         "{} since {at} ({}): {} → {} (p {:.1e})",
         verdict(change),
-        short(&change.run),
+        short_id(&change.run),
         text(change.mean_before),
         text(change.mean_after),
         change.p

@@ -33,7 +33,7 @@ pub use dataset::{checks_text, dropped_text, prepared_text};
 pub use doctor::{calibration_text, diagnosis_text, disk_text};
 pub use drawing::DrawingError;
 pub use fill::{fit, wrapped};
-pub use format::{count, duration_us, percent, rate};
+pub use format::{count, duration_us, percent, rate, short_id, to_the_minute};
 pub use forms::{Extras, FORMS, Form, FormError, form, forms_for, run_text};
 pub use histogram::Scale;
 pub use history::{

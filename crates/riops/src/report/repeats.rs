@@ -4,14 +4,11 @@ use super::block::Block;
 use super::columns::{Align, Columns};
 use super::comparison::{FigureValues, group_figures};
 use super::fill::wrapped;
-use super::format::{duration_us, number_of, percent, rate};
+use super::format::{duration_us, number_of, percent, rate, short_id};
 use super::forms::Extras;
 use super::words;
 use crate::record::{Record, Status};
 use crate::stats::summary;
-
-/// Last characters of a run id, as `riops runs list` shows them.
-const ID_CHARS: usize = 8;
 
 /// One of several runs in a line.
 #[must_use]
@@ -37,9 +34,7 @@ pub fn repeat_line(record: &Record, (number, count): (u32, u32), extras: &Extras
         (Status::Done, true) => "valid".to_owned(),
         (Status::Done, false) => format!("NOT VALID: {}", record.verdict.reasons.join(", and ")),
     };
-    let id = record.id.to_string();
-    let id = id.get(id.len().saturating_sub(ID_CHARS)..).unwrap_or(&id).to_owned();
-    parts.extend([state, id]);
+    parts.extend([state, short_id(&record.id.to_string()).to_owned()]);
     let text = format!("run {number} of {count}  {}", parts.join(" · "));
     wrapped(&text, 4, extras.width) + "\n"
 }

@@ -8,15 +8,9 @@ use serde_json::Value;
 use super::columns::{Align, Columns};
 use super::export::without_formula;
 use super::fill::fill;
-use super::format::{count, duration_us, rate};
+use super::format::{count, duration_us, rate, short_id, to_the_minute};
 use crate::record::Validity;
 use crate::store::{RunSummary, Sort, StageSummary};
-
-/// Last characters of a run id, which `riops runs` shows and accepts.
-const ID_CHARS: usize = 8;
-
-/// Characters of the start time: date, hour and minute.
-const STARTED_CHARS: usize = 16;
 
 /// One line of the list: a run, or one of its stages.
 #[derive(Debug, Clone, Copy)]
@@ -91,7 +85,6 @@ impl RunLine<'_> {
     /// The cells of [`COLUMNS`].
     fn cells(&self) -> [String; 19] {
         let RunLine { run, stage } = *self;
-        let first = run.id.chars().count().saturating_sub(ID_CHARS);
         let figures = stage.map_or(
             (
                 run.rows_per_s,
@@ -114,8 +107,8 @@ impl RunLine<'_> {
         );
         let (rows_per_s, transactions_per_s, response_us, service_us, batch, sessions) = figures;
         [
-            run.id.chars().skip(first).collect(),
-            run.started_at.get(..STARTED_CHARS).unwrap_or(&run.started_at).replace('T', " "),
+            short_id(&run.id).to_owned(),
+            to_the_minute(&run.started_at),
             run.title.clone(),
             stage.map(|stage| stage.name.clone()).unwrap_or_default(),
             valid_text(run.validity()).to_owned(),

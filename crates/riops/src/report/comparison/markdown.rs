@@ -1,6 +1,7 @@
 //! A comparison as Markdown, for a ticket.
 
 use super::super::format::number_of;
+use super::super::page::markdown::escaped;
 use super::text::{interval_text, outcome_text, p_text, relative, verdict_lines};
 use super::{Comparison, Side};
 
@@ -59,22 +60,6 @@ pub fn markdown(comparison: &Comparison) -> String {
         lines.extend(comparison.notes.iter().map(|note| format!("- {}", escaped(note))));
     }
     lines.join("\n") + "\n"
-}
-
-/// Text without a meaning for Markdown or HTML.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for each in text.chars() {
-        match each {
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '&' => escaped.push_str("&amp;"),
-            '\n' | '\r' => escaped.push(' '),
-            '|' | '`' | '*' | '_' | '[' | ']' | '\\' | '#' => escaped.extend(['\\', each]),
-            _ => escaped.push(each),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ fn table(text: &mut String, table: &Table) {
 
 /// Returns a text of a record without any meaning in Markdown or HTML: labels and error texts can contain anything.
 /// `@` would notify people.
-fn escaped(text: &str) -> String {
+pub(in crate::report) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

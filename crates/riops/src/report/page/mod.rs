@@ -12,7 +12,7 @@ mod dots;
 mod heatmap;
 mod latency;
 mod lines;
-mod markdown;
+pub(super) mod markdown;
 mod percentiles;
 mod png;
 mod run;

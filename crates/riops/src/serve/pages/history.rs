@@ -10,7 +10,7 @@ use super::super::query::Query;
 use crate::plan::WorkPlan;
 use crate::report::page::{Axis, AxisScale, Chart, Content, Mark, Plot, Series, Unit, rounded};
 use crate::report::{
-    HistoryChange, HistoryFigure, HistoryPoint, HistorySeries, history as series_of,
+    HistoryChange, HistoryFigure, HistoryPoint, HistorySeries, history as series_of, to_the_minute,
 };
 use crate::stats::{ChangeSettings, Outcome};
 use crate::store::{RunFilter, RunSummary};
@@ -138,7 +138,7 @@ fn row(series: &HistorySeries, index: usize, point: &HistoryPoint) -> Row {
     };
     Row {
         id: point.run.clone(),
-        started: point.started_at.get(..16).unwrap_or(&point.started_at).replace('T', " "),
+        started: to_the_minute(&point.started_at),
         value: series.figure.text(point.value),
         change: change.map(|change| (change.text(), tone(change))),
     }

@@ -9,13 +9,8 @@ use super::super::filters::Filters;
 use super::super::query::Query;
 use crate::plan::WorkPlan;
 use crate::record::{LiveRun, Validity};
-use crate::report::{duration_us, rate};
+use crate::report::{duration_us, rate, short_id, to_the_minute};
 use crate::store::RunSummary;
-
-/// Characters of the start time: date, hour and minute.
-const STARTED_CHARS: usize = 16;
-/// Last characters of a run id, which riops shows and accepts.
-const ID_CHARS: usize = 8;
 
 /// The values of `list.html`.
 #[derive(Serialize)]
@@ -202,12 +197,10 @@ fn row(run: &RunSummary, columns: &[(&str, &str, bool, bool, Write)]) -> Row {
         href: Query::default().with(name, value).after("/"),
     };
     let tag = |(key, value): (&String, &String)| linked("tag", &format!("{key}={value}"));
-    let first = run.id.chars().count().saturating_sub(ID_CHARS);
-    let started = run.started_at.get(..STARTED_CHARS).unwrap_or(&run.started_at);
     Row {
         id: run.id.clone(),
-        short: run.id.chars().skip(first).collect(),
-        started: started.replace('T', " "),
+        short: short_id(&run.id).to_owned(),
+        started: to_the_minute(&run.started_at),
         title: run.title.clone(),
         badge: match (run.status.as_str(), run.valid) {
             _ if run.validity() == Validity::NotVerified => ("not verified", "warn"),
