@@ -11,4 +11,4 @@ pub use definition::{
     AbSettings, Axis, Between, Cell, DatabaseChoice, Experiment, Goal, Order, Reset,
     SaturationSettings, Search, ServerChoice,
 };
-pub use task::{Failure, Finished, Study, Task, tag};
+pub use task::{Failure, Finished, Level, Study, Task, tag};

@@ -1,10 +1,12 @@
 //! The runs of an experiment: which are planned, and how they ended.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::definition::{Cell, Experiment, Goal, Search};
+use super::definition::{Cell, Experiment};
 use crate::plan::{Plan, Schedule};
 use crate::record::{Record, Status};
 
@@ -16,10 +18,58 @@ pub mod tag {
     pub const CELL: &str = "cell";
     /// Number of the block, from 1. Comparisons use it.
     pub const BLOCK: &str = "block";
-    /// Number of sessions, or the rate, of a search.
+    /// The load of a search.
     pub const LEVEL: &str = "level";
     /// Number of the run of the cell within its block, from 1; absent if there is only one.
     pub const TURN: &str = "turn";
+}
+
+/// The load of one run of a search.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// A closed loop of this number of sessions.
+    Sessions(u32),
+    /// An open loop.
+    Rate {
+        /// Transactions per second.
+        per_s: f64,
+        /// Number of sessions; absent: that of the cell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sessions: Option<u32>,
+    },
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sessions(sessions) => write!(formatter, "sessions={sessions}"),
+            Self::Rate { per_s, sessions: None } => write!(formatter, "rate={per_s}"),
+            Self::Rate { per_s, sessions: Some(sessions) } => {
+                write!(formatter, "rate={per_s} sessions={sessions}")
+            }
+        }
+    }
+}
+
+impl FromStr for Level {
+    type Err = ();
+
+    /// Parses the text of `Display`.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let value = |name: &str| {
+            let words = text.split(' ').filter_map(|word| word.split_once('='));
+            words.filter(|(key, _)| *key == name).map(|(_, value)| value).next()
+        };
+        let sessions = value("sessions").map(str::parse).transpose().map_err(|_| ())?;
+        match (value("rate"), sessions) {
+            (Some(per_s), sessions) => {
+                Ok(Self::Rate { per_s: per_s.parse().map_err(|_| ())?, sessions })
+            }
+            (None, Some(sessions)) => Ok(Self::Sessions(sessions)),
+            (None, None) => Err(()),
+        }
+    }
 }
 
 /// One planned run.
@@ -27,8 +77,8 @@ pub mod tag {
 pub struct Task {
     /// Index of the cell.
     pub cell: usize,
-    /// Number of sessions, or the rate, of a search.
-    pub level: Option<f64>,
+    /// The load of a search; absent: that of the cell.
+    pub level: Option<Level>,
     /// Number of the block, from 1.
     pub block: u32,
     /// Number of the run of the cell within its block, from 1.
@@ -87,16 +137,10 @@ impl Experiment {
     #[must_use]
     pub fn task_name(&self, task: &Task) -> String {
         let cell = self.cells.get(task.cell).map(|cell| self.cell_name(cell)).unwrap_or_default();
-        match (task.level, &self.goal) {
-            (Some(level), Goal::Saturation(settings)) => {
-                let name = match settings.search {
-                    Search::Sessions => "sessions",
-                    Search::Rate => "rate",
-                };
-                let level = format!("{name}={level}");
-                if self.axes.is_empty() { level } else { format!("{cell} {level}") }
-            }
-            _ => cell,
+        match task.level {
+            None => cell,
+            Some(level) if self.axes.is_empty() => level.to_string(),
+            Some(level) => format!("{cell} {level}"),
         }
     }
 
@@ -110,10 +154,14 @@ impl Experiment {
         plan.seed = self.seed.wrapping_add(u64::from(task.block - 1));
         plan.label.get_or_insert_with(|| self.name.clone());
         plan.tags.extend(self.tags(task));
-        if let (Some(level), Goal::Saturation(settings)) = (task.level, &self.goal) {
-            match settings.search {
-                Search::Sessions => set_sessions(&mut plan, level),
-                Search::Rate => plan.schedule = Schedule::Constant { per_s: level },
+        match task.level {
+            None => (),
+            Some(Level::Sessions(sessions)) => set_sessions(&mut plan, sessions),
+            Some(Level::Rate { per_s, sessions }) => {
+                plan.schedule = Schedule::Constant { per_s };
+                if let Some(sessions) = sessions {
+                    set_sessions(&mut plan, sessions);
+                }
             }
         }
         Some(plan)
@@ -153,12 +201,23 @@ impl Experiment {
 }
 
 /// Sets the number of sessions. A plan with fewer sessions than workers is invalid.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a search tries whole numbers"
-)]
-fn set_sessions(plan: &mut Plan, level: f64) {
-    plan.sessions = level as u32;
-    plan.workers = plan.workers.min(plan.sessions);
+fn set_sessions(plan: &mut Plan, sessions: u32) {
+    plan.sessions = sessions;
+    plan.workers = plan.workers.min(sessions);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_level_is_parsed_to_the_same_level() {
+        let rate = |per_s, sessions| Level::Rate { per_s, sessions };
+        for level in [Level::Sessions(8), rate(1234.5, None), rate(0.1 + 0.2, Some(3))] {
+            assert_eq!(level.to_string().parse(), Ok(level));
+        }
+        for text in ["", "8", "sessions=x", "rate=", "batch=8"] {
+            assert!(text.parse::<Level>().is_err(), "{text}");
+        }
+    }
 }
