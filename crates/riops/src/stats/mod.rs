@@ -13,6 +13,7 @@ mod interval;
 mod percentile;
 mod permutation;
 mod scaling;
+mod sequential;
 #[cfg(test)]
 mod simulations;
 mod student;
@@ -28,4 +29,5 @@ pub use scaling::{
     FittedValue, LEVELS_MIN, ResidualCheck, ScalingError, ScalingLaw, ScalingPoint,
     ScalingSettings, scaling_law,
 };
+pub use sequential::{Decision, Look, SequentialSettings, look};
 pub use summary::{Summary, summary};
