@@ -30,6 +30,8 @@ pub mod store;
 
 pub mod stats;
 
+pub mod experiment;
+
 pub mod import;
 
 pub mod report;

@@ -1,0 +1,193 @@
+//! The definition of an experiment: plain data, complete, and stored before its first run.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Plan;
+
+/// A planned set of runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// Id, a UUID of version 7.
+    pub id: String,
+    /// Name, for example that of its file.
+    pub name: String,
+    /// What it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// When it was defined.
+    pub created_at: Timestamp,
+    /// What it searches for.
+    pub goal: Goal,
+    /// What differs between the cells.
+    pub axes: Vec<Axis>,
+    /// The combinations of the values of the axes, the last axis varying fastest.
+    pub cells: Vec<Cell>,
+    /// Number of runs of each cell.
+    pub repeats: u32,
+    /// Order of the runs.
+    pub order: Order,
+    /// Random seed of the order. The keys of the runs are derived from it, too.
+    pub seed: u64,
+    /// What happens between the runs.
+    #[serde(default)]
+    pub between: Between,
+    /// How each run gets a dataset in a defined state.
+    #[serde(default)]
+    pub reset: Reset,
+    /// Which database contains the dataset.
+    #[serde(default)]
+    pub database: DatabaseChoice,
+    /// Time limit of the experiment, in seconds; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit_s: Option<f64>,
+    /// The smallest relevant effect, as a share: 0.02 is 2%.
+    pub effect: f64,
+}
+
+/// What an experiment searches for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Goal {
+    /// Measures every cell, and compares the cells with one of them.
+    Sweep {
+        /// Index of the cell that the others are compared with.
+        baseline: usize,
+    },
+    /// Compares two cells, and stops as soon as the result is certain.
+    Ab(AbSettings),
+    /// Searches the saturation point of each cell.
+    Saturation(SaturationSettings),
+}
+
+/// How an A/B test ends.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AbSettings {
+    /// Maximum number of blocks. A block is two runs of each variant.
+    pub blocks_max: u32,
+    /// Significance level of the whole test.
+    pub alpha: f64,
+}
+
+/// What a search varies.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SaturationSettings {
+    /// What is varied.
+    pub search: Search,
+    /// Lowest number of sessions; ignored by a search for a rate.
+    pub first: u32,
+    /// Highest number of sessions; ignored by a search for a rate.
+    pub last: u32,
+}
+
+/// What a search varies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Search {
+    /// The number of sessions of a closed loop.
+    Sessions,
+    /// The rate of an open loop.
+    Rate,
+}
+
+/// An option whose values are compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Axis {
+    /// Long name of the option, with dashes.
+    pub name: String,
+    /// Its values, as typed.
+    pub values: Vec<String>,
+}
+
+/// A combination of values.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// One value for each axis.
+    pub values: Vec<String>,
+    /// The plan of its runs, without what distinguishes one run from the next.
+    pub plan: Plan,
+    /// Its server.
+    pub server: ServerChoice,
+}
+
+/// Which server a cell uses.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ServerChoice {
+    /// Connection URL, `key=value` string or database name, without a password; absent: the `PG*` variables or
+    /// the embedded server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<String>,
+    /// Settings of the embedded server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<(String, String)>,
+    /// Installation of the embedded server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_dir: Option<PathBuf>,
+    /// Home directory of the embedded server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_data: Option<PathBuf>,
+    /// User of the embedded server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_user: Option<String>,
+    /// Port of the embedded server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_port: Option<u16>,
+    /// Directory of downloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_dir: Option<PathBuf>,
+}
+
+/// The order of the runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Each block contains every cell once, in a random order: a change of the machine over time affects all
+    /// cells alike.
+    #[default]
+    Interleaved,
+    /// All runs of a cell, then all of the next one.
+    Sequential,
+}
+
+/// What happens before every run, and between two runs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Between {
+    /// CHECKPOINT before every run.
+    pub checkpoint: bool,
+    /// VACUUM (ANALYZE) of the tables of the dataset before every run.
+    pub vacuum: bool,
+    /// Longest time to wait until the devices of the server are idle, before every run, in seconds; absent: no
+    /// wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_device_s: Option<f64>,
+    /// Pause between two runs, in seconds.
+    pub cool_down_s: f64,
+}
+
+/// How each run gets a dataset in a defined state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reset {
+    /// All runs use the same dataset.
+    #[default]
+    None,
+    /// Each run uses a copy of the database, made with CREATE DATABASE … TEMPLATE.
+    Restore,
+    /// The dataset is prepared anew before each run.
+    Prepare,
+}
+
+/// Which database contains the dataset.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DatabaseChoice {
+    /// The database of the connection settings.
+    #[default]
+    Given,
+    /// On the embedded server, a database of this name, which is created if it is missing. On other servers the
+    /// database of the connection settings.
+    Own(String),
+}

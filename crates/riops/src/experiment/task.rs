@@ -1,0 +1,277 @@
+//! The runs of an experiment: which are planned, and how they ended.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::definition::{Cell, Experiment};
+use crate::plan::{Plan, Schedule};
+use crate::record::{Record, Status};
+
+/// Tags of the runs of an experiment.
+pub mod tag {
+    /// Id of the experiment.
+    pub const EXPERIMENT: &str = "experiment";
+    /// The values of the axes.
+    pub const CELL: &str = "cell";
+    /// Number of the block, from 1. Comparisons use it.
+    pub const BLOCK: &str = "block";
+    /// The load of a search.
+    pub const LEVEL: &str = "level";
+    /// Number of the run of the cell within its block, from 1; absent if there is only one.
+    pub const TURN: &str = "turn";
+}
+
+/// The load of one run of a search.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// A closed loop of this number of sessions.
+    Sessions(u32),
+    /// An open loop.
+    Rate {
+        /// Transactions per second.
+        per_s: f64,
+        /// Number of sessions; absent: that of the cell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sessions: Option<u32>,
+    },
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sessions(sessions) => write!(formatter, "sessions={sessions}"),
+            Self::Rate { per_s, sessions: None } => write!(formatter, "rate={per_s}"),
+            Self::Rate { per_s, sessions: Some(sessions) } => {
+                write!(formatter, "rate={per_s} sessions={sessions}")
+            }
+        }
+    }
+}
+
+impl FromStr for Level {
+    type Err = ();
+
+    /// Parses the text of `Display`.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let value = |name: &str| {
+            let words = text.split(' ').filter_map(|word| word.split_once('='));
+            words.filter(|(key, _)| *key == name).map(|(_, value)| value).next()
+        };
+        let sessions = value("sessions").map(str::parse).transpose().map_err(|_| ())?;
+        match (value("rate"), sessions) {
+            (Some(per_s), sessions) => {
+                Ok(Self::Rate { per_s: per_s.parse().map_err(|_| ())?, sessions })
+            }
+            (None, Some(sessions)) => Ok(Self::Sessions(sessions)),
+            (None, None) => Err(()),
+        }
+    }
+}
+
+/// One planned run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// Index of the cell.
+    pub cell: usize,
+    /// The load of a search; absent: that of the cell.
+    pub level: Option<Level>,
+    /// Number of the block, from 1.
+    pub block: u32,
+    /// Number of the run of the cell within its block, from 1.
+    pub turn: u32,
+}
+
+/// A run that could not be completed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What was run.
+    pub task: Task,
+    /// Why it failed.
+    pub error: String,
+}
+
+/// A run that ended.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// What was run.
+    pub task: Task,
+    /// The record, or why the run failed.
+    pub result: Result<Box<Record>, String>,
+}
+
+impl Finished {
+    /// A run that ended with this result. A record that ended with an error is a failure.
+    #[must_use]
+    pub fn of(task: Task, result: Result<Box<Record>, String>) -> Self {
+        let result = result.and_then(|record| match (record.status, &record.failure) {
+            (Status::Failed, Some(failure)) => Err(failure.clone()),
+            (Status::Failed, None) => Err("failed".to_owned()),
+            (Status::Done | Status::Interrupted, _) => Ok(record),
+        });
+        Self { task, result }
+    }
+
+    /// Returns the record if its figures can be used: it is valid.
+    #[must_use]
+    pub fn usable(&self) -> Option<&Record> {
+        let record = self.result.as_ref().ok()?;
+        record.verdict.valid.then_some(record)
+    }
+}
+
+/// An experiment and what is known about it: all that reports need.
+#[derive(Debug, Clone)]
+pub struct Study {
+    /// Its definition.
+    pub experiment: Experiment,
+    /// The runs that ended, oldest first.
+    pub finished: Vec<Finished>,
+}
+
+impl Study {
+    /// Joins an experiment, its stored runs in the order of their starts, and its stored failures. Interrupted runs
+    /// are ignored: they are repeated.
+    #[must_use]
+    pub fn load(experiment: Experiment, records: Vec<Record>, failures: Vec<Failure>) -> Self {
+        let mut finished: Vec<Finished> = Vec::new();
+        for record in records {
+            let Some(task) = experiment.task_of(&record) else { continue };
+            // Two processes can only have measured the same task if the store was copied or merged.
+            let is_known = finished.iter().any(|known| known.task == task);
+            if record.status != Status::Interrupted && !is_known {
+                finished.push(Finished::of(task, Ok(Box::new(record))));
+            }
+        }
+        for failure in failures {
+            // The record of a run that failed is one of the runs above.
+            if finished.iter().all(|known| known.task != failure.task) {
+                finished.push(Finished::of(failure.task, Err(failure.error)));
+            }
+        }
+        Self { experiment, finished }
+    }
+
+    /// Returns whether a task needs no run: it has ended, or its cell failed in another block.
+    #[must_use]
+    pub fn is_settled(&self, task: &Task) -> bool {
+        self.finished.iter().any(|finished| {
+            let is_cell = finished.task.cell == task.cell && finished.task.level == task.level;
+            finished.task == *task || is_cell && finished.result.is_err()
+        })
+    }
+
+    /// Returns the runs that failed.
+    #[must_use]
+    pub fn failures(&self) -> Vec<Failure> {
+        let failed = self.finished.iter().filter_map(|finished| {
+            let error = finished.result.as_ref().err()?.clone();
+            Some(Failure { task: finished.task, error })
+        });
+        failed.collect()
+    }
+}
+
+impl Experiment {
+    /// Returns the values of a cell with their names: `batch=10 sessions=8`; `base` without axes.
+    #[must_use]
+    pub fn cell_name(&self, cell: &Cell) -> String {
+        if self.axes.is_empty() {
+            return "base".to_owned();
+        }
+        let pairs = self.axes.iter().zip(&cell.values);
+        let pairs = pairs.map(|(axis, value)| format!("{}={value}", axis.name));
+        pairs.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns the name of a task: that of its cell, and the level of a search.
+    #[must_use]
+    pub fn task_name(&self, task: &Task) -> String {
+        let cell = self.cells.get(task.cell).map(|cell| self.cell_name(cell)).unwrap_or_default();
+        match task.level {
+            None => cell,
+            Some(level) if self.axes.is_empty() => level.to_string(),
+            Some(level) => format!("{cell} {level}"),
+        }
+    }
+
+    /// Returns the plan of a task, with the tags by which its run is found again; `None` for a task of another
+    /// experiment.
+    #[must_use]
+    pub fn plan(&self, task: &Task) -> Option<Plan> {
+        let cell = self.cells.get(task.cell)?;
+        let mut plan = cell.plan.clone();
+        // All cells of a block use the same keys: this removes a difference between them.
+        plan.seed = self.seed.wrapping_add(u64::from(task.block - 1));
+        plan.label.get_or_insert_with(|| self.name.clone());
+        plan.tags.extend(self.tags(task));
+        match task.level {
+            None => (),
+            Some(Level::Sessions(sessions)) => set_sessions(&mut plan, sessions),
+            Some(Level::Rate { per_s, sessions }) => {
+                plan.schedule = Schedule::Constant { per_s };
+                if let Some(sessions) = sessions {
+                    set_sessions(&mut plan, sessions);
+                }
+            }
+        }
+        Some(plan)
+    }
+
+    fn tags(&self, task: &Task) -> BTreeMap<String, String> {
+        let cell = self.cells.get(task.cell).map(|cell| self.cell_name(cell)).unwrap_or_default();
+        let mut tags = BTreeMap::from([
+            (tag::EXPERIMENT.to_owned(), self.id.clone()),
+            (tag::CELL.to_owned(), cell),
+            (tag::BLOCK.to_owned(), task.block.to_string()),
+        ]);
+        if let Some(level) = task.level {
+            tags.insert(tag::LEVEL.to_owned(), level.to_string());
+        }
+        if task.turn > 1 {
+            tags.insert(tag::TURN.to_owned(), task.turn.to_string());
+        }
+        tags
+    }
+
+    /// Returns the task of a stored run; `None` if the run does not belong to this experiment.
+    #[must_use]
+    pub fn task_of(&self, record: &Record) -> Option<Task> {
+        let tag = |key: &str| record.tags.get(key).map(String::as_str);
+        if tag(tag::EXPERIMENT) != Some(&self.id) {
+            return None;
+        }
+        let name = tag(tag::CELL)?;
+        Some(Task {
+            cell: self.cells.iter().position(|cell| self.cell_name(cell) == name)?,
+            level: tag(tag::LEVEL).and_then(|level| level.parse().ok()),
+            block: tag(tag::BLOCK)?.parse().ok()?,
+            turn: tag(tag::TURN).map_or(Some(1), |turn| turn.parse().ok())?,
+        })
+    }
+}
+
+/// Sets the number of sessions. A plan with fewer sessions than workers is invalid.
+fn set_sessions(plan: &mut Plan, sessions: u32) {
+    plan.sessions = sessions;
+    plan.workers = plan.workers.min(sessions);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_level_is_parsed_to_the_same_level() {
+        let rate = |per_s, sessions| Level::Rate { per_s, sessions };
+        for level in [Level::Sessions(8), rate(1234.5, None), rate(0.1 + 0.2, Some(3))] {
+            assert_eq!(level.to_string().parse(), Ok(level));
+        }
+        for text in ["", "8", "sessions=x", "rate=", "batch=8"] {
+            assert!(text.parse::<Level>().is_err(), "{text}");
+        }
+    }
+}
