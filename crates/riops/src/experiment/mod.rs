@@ -10,6 +10,7 @@ mod definition;
 pub(crate) mod example;
 mod order;
 mod progress;
+pub mod search;
 mod strategy;
 mod task;
 
