@@ -1,6 +1,8 @@
 //! A table as text. Its columns are as wide as their widest cell; in a narrow terminal, what does not fit
 //! beside the first columns goes below them.
 
+use std::borrow::Cow;
+
 use super::fill::{columns, fill};
 
 /// Gap between two columns.
@@ -19,13 +21,16 @@ pub(super) enum Align {
 
 /// A table: titles, and rows with a cell for each.
 pub(super) struct Columns {
-    titles: Vec<(&'static str, Align)>,
+    titles: Vec<(Cow<'static, str>, Align)>,
     rows: Vec<Vec<String>>,
 }
 
 impl Columns {
-    pub(super) fn new(titles: impl IntoIterator<Item = (&'static str, Align)>) -> Self {
-        Self { titles: titles.into_iter().collect(), rows: Vec::new() }
+    pub(super) fn new<T: Into<Cow<'static, str>>>(
+        titles: impl IntoIterator<Item = (T, Align)>,
+    ) -> Self {
+        let titles = titles.into_iter().map(|(title, align)| (title.into(), align));
+        Self { titles: titles.collect(), rows: Vec::new() }
     }
 
     pub(super) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
@@ -84,8 +89,8 @@ impl Columns {
         all.into_iter().filter(|&column| !optional(column)).collect()
     }
 
-    fn title(&self, column: usize) -> &'static str {
-        self.titles.get(column).map_or("", |(title, _)| *title)
+    fn title(&self, column: usize) -> &str {
+        self.titles.get(column).map_or("", |(title, _)| title)
     }
 
     fn column_width(&self, column: usize) -> usize {

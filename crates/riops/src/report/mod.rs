@@ -25,6 +25,7 @@ mod repeats;
 mod runs;
 mod scatter;
 mod sections;
+pub mod study;
 mod sysbench;
 mod words;
 
