@@ -97,7 +97,8 @@ impl CommandLine {
 
     /// Returns the arguments without the options with these long names, and their values.
     pub(crate) fn without_options(&self, is_removed: impl Fn(&str) -> bool) -> Vec<OsString> {
-        let removed: Vec<_> = self.options.iter().filter(|option| is_removed(&option.long)).collect();
+        let removed: Vec<_> =
+            self.options.iter().filter(|option| is_removed(&option.long)).collect();
         let kept = self.arguments.iter().enumerate().filter(|(position, _)| {
             removed.iter().all(|option| {
                 option.position != *position && option.value_position != Some(*position)

@@ -8,13 +8,13 @@ use clap::builder::PossibleValuesParser;
 use riops::experiment::{Order, Reset, Search};
 use riops::units::Span;
 
+use super::SweepWorkload;
 use super::compare::{Share, parse_share};
 use super::parsers::{choice, or_default, or_named, parse_pair};
 use super::run::RunWorkload;
 use super::target::{StoreOptions, TargetOptions};
 use crate::options::OptionNames;
 use crate::scan::CommandLine;
-use super::SweepWorkload;
 
 /// Runs of each cell without `--repeat`.
 pub(crate) const REPEATS: u32 = 5;
@@ -259,6 +259,9 @@ pub(crate) struct Ab {
     pub(crate) conditions: ConditionOptions,
     #[command(flatten)]
     pub(crate) results: StudyOptions,
+    /// Output format
+    #[arg(long, value_name = "FORM", default_value = "text", value_parser = PossibleValuesParser::new(STUDY_FORMS))]
+    pub(crate) output: String,
     #[command(flatten)]
     pub(crate) store: StoreOptions,
     #[command(flatten)]

@@ -17,7 +17,7 @@ use crate::ui::Ui;
 /// Compares two variants, or continues a comparison.
 pub(crate) fn run(command: &Ab, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let results = Results { form: &command.output, options: &command.results };
-    let conductor = Conductor::open(&command.store, results, (interrupt, ui))?;
+    let conductor = Conductor::new(&command.store, results, (interrupt, ui));
     match (&command.a, &command.b, &command.resume.resume) {
         (Some(a), Some(b), None) => conductor.start(draft(command, a, b)?),
         (None, None, Some(_)) => conductor.resume(&command.resume, &command.target),
@@ -31,10 +31,13 @@ pub(crate) fn run(command: &Ab, interrupt: &Interrupt, ui: Ui) -> Result<ExitCod
 fn draft(options: &Ab, a: &Path, b: &Path) -> Result<Draft> {
     let ((workload, words_a), (workload_b, words_b)) = (read_variant(a)?, read_variant(b)?);
     if workload != workload_b {
-        let text = format!("the variants have different workloads: \"{workload}\" and \"{workload_b}\"");
+        let text =
+            format!("the variants have different workloads: \"{workload}\" and \"{workload_b}\"");
         return Err(UsageError(text).into());
     }
-    let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = |path: &Path| {
+        path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+    };
     let (mut name_a, mut name_b) = (stem(a), stem(b));
     if name_a == name_b {
         (name_a, name_b) = (a.display().to_string(), b.display().to_string());
@@ -44,7 +47,10 @@ fn draft(options: &Ab, a: &Path, b: &Path) -> Result<Draft> {
         (name_a, name_b) = (format!("{name_a} (A)"), format!("{name_b} (B)"));
     }
     let command = command_of(&workload)?;
-    let set = options.set.iter().map(|(name, value)| typed(&command, name, &toml::Value::String(value.clone())));
+    let set = options
+        .set
+        .iter()
+        .map(|(name, value)| typed(&command, name, &toml::Value::String(value.clone())));
     let set = set.collect::<Result<Vec<_>>>()?.concat();
     let mut draft = Draft::new(format!("ab {name_a} {name_b}"), workload.clone());
     draft.words = [run_words(&workload), words_of(&options.target)].concat();

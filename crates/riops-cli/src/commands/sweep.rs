@@ -21,8 +21,10 @@ pub(crate) fn run(
     ui: Ui,
 ) -> Result<ExitCode> {
     if let Some(workload) = &command.workload {
+        require_no_single_run_option(cell_words)?;
         let options = workload.options();
-        let name = cell_words.iter().skip(2).take_while(|word| !word.as_encoded_bytes().starts_with(b"-"));
+        let name =
+            cell_words.iter().skip(2).take_while(|word| !word.as_encoded_bytes().starts_with(b"-"));
         let name: Vec<_> = name.map(|word| word.to_string_lossy()).collect();
         let keep = options.run().result_options();
         let mut draft = Draft::new(format!("sweep {}", name.join(" ")), name.join(" "));
@@ -30,10 +32,10 @@ pub(crate) fn run(
         draft.repeats = keep.repeat.repeat.unwrap_or(REPEATS);
         draft.apply(options.experiment())?;
         let results = Results { form: &keep.output.output, options: &options.experiment().results };
-        return Conductor::open(&keep.store, results, (interrupt, ui))?.start(draft);
+        return Conductor::new(&keep.store, results, (interrupt, ui)).start(draft);
     }
     let results = Results { form: &command.own.output, options: &command.experiment.results };
-    let conductor = Conductor::open(&command.own.store, results, (interrupt, ui))?;
+    let conductor = Conductor::new(&command.own.store, results, (interrupt, ui));
     if command.list {
         return conductor.list();
     }
@@ -59,7 +61,7 @@ pub(crate) fn run(
 }
 
 /// Fails for options of `riops run` that show or store a single run.
-pub(crate) fn require_no_single_run_option(words: &[std::ffi::OsString]) -> Result<()> {
+fn require_no_single_run_option(words: &[std::ffi::OsString]) -> Result<()> {
     let typed = |option: &&&str| {
         let long = format!("--{option}");
         words.iter().any(|word| {

@@ -126,7 +126,8 @@ mod tests {
 
     #[test]
     fn combinations_vary_the_last_axis_fastest() {
-        let axes = [axis(("sessions", "1,2")).unwrap(), axis(("index_only", "false,true")).unwrap()];
+        let axes =
+            [axis(("sessions", "1,2")).unwrap(), axis(("index_only", "false,true")).unwrap()];
         let cells = combinations(&axes).unwrap();
         let expected = [
             (["1", "false"], vec!["--sessions=1"]),
@@ -163,10 +164,12 @@ mod tests {
 
     #[test]
     fn a_variant_is_several_options_at_once() {
-        let variants = "small = { server-set = [\"shared_buffers=16MB\", \"work_mem=1MB\"], sessions = 2 }";
+        let variants =
+            "small = { server-set = [\"shared_buffers=16MB\", \"work_mem=1MB\"], sessions = 2 }";
         let command = command_of("rows").unwrap();
         let axis = TypedAxis::of_variants(&command, &variants.parse().unwrap()).unwrap();
-        let words = ["--server-set=shared_buffers=16MB", "--server-set=work_mem=1MB", "--sessions=2"];
+        let words =
+            ["--server-set=shared_buffers=16MB", "--server-set=work_mem=1MB", "--sessions=2"];
         assert_eq!(axis.values, [("small".to_owned(), words.map(OsString::from).to_vec())]);
     }
 }

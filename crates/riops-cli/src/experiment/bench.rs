@@ -1,17 +1,15 @@
 //! Measures the runs of an experiment on their servers, and stores them.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use riops::experiment::{self, Bench, Experiment, Failure, Finished, Remaining, ServerChoice, Study, Task};
+use riops::experiment::{Bench, End, Remaining, ServerChoice, Study, Task};
 use riops::host::Interrupt;
 use riops::plan::Plan;
 use riops::record::Record;
-use riops::run;
 use riops::store::live::sink_of;
 use riops::store::{ExperimentState, Store, StoreLocation};
-use riops::units::Span;
+use riops::{report, run};
 
 use crate::args::{EmbeddedOptions, TargetOptions};
 use crate::live::{Live, OpenFeed};
@@ -24,14 +22,32 @@ use crate::unstored;
 /// Where an experiment is measured.
 pub(crate) struct Servers<'a> {
     pub(crate) store: Box<dyn Store>,
-    pub(crate) location: StoreLocation,
+    location: StoreLocation,
     /// Connection strings with passwords, by those without.
-    pub(crate) databases: BTreeMap<String, String>,
+    databases: BTreeMap<String, String>,
     pub(crate) state: ExperimentState,
     pub(crate) allow_changed: bool,
-    pub(crate) current: Option<(ServerChoice, Target)>,
-    pub(crate) interrupt: &'a Interrupt,
-    pub(crate) ui: Ui,
+    current: Option<(ServerChoice, Target)>,
+    interrupt: &'a Interrupt,
+    ui: Ui,
+}
+
+impl<'a> Servers<'a> {
+    pub(crate) fn new(
+        (store, location): (Box<dyn Store>, StoreLocation),
+        (databases, state): (BTreeMap<String, String>, ExperimentState),
+        (interrupt, ui): (&'a Interrupt, Ui),
+    ) -> Self {
+        let (allow_changed, current) = (false, None);
+        Self { store, location, databases, state, allow_changed, current, interrupt, ui }
+    }
+
+    /// Releases the server. Returns the result of the experiment, or the failure to release it.
+    pub(crate) fn close(&mut self, result: Result<End>) -> Result<End> {
+        let closed = self.current.take().map_or(Ok(()), |(_, target)| target.close());
+        let end = result?;
+        closed.map(|()| end)
+    }
 }
 
 impl Bench for Servers<'_> {
@@ -40,8 +56,10 @@ impl Bench for Servers<'_> {
     fn starting(&mut self, study: &Study, task: &Task, remaining: &Remaining) {
         let number = study.finished.len() + 1;
         let total = study.finished.len() + remaining.runs;
-        let total = if remaining.is_maximum { format!("at most {total}") } else { total.to_string() };
-        let left = remaining.seconds.map(|seconds| format!(", {} left", rounded(seconds)));
+        let total =
+            if remaining.is_maximum { format!("at most {total}") } else { total.to_string() };
+        let left =
+            remaining.seconds.map(|seconds| format!(", {} left", report::time_left(seconds)));
         self.ui.notice(&format!(
             "run {number} of {total}{}: {}, block {}",
             left.unwrap_or_default(),
@@ -98,7 +116,9 @@ impl Servers<'_> {
 
     fn options_of(&self, choice: &ServerChoice) -> Result<TargetOptions> {
         let database = match &choice.database {
-            Some(masked) if self.databases.contains_key(masked) => self.databases.get(masked).cloned(),
+            Some(masked) if self.databases.contains_key(masked) => {
+                self.databases.get(masked).cloned()
+            }
             Some(masked) if masked.contains("***") => {
                 return Err(anyhow!(
                     "the password for {masked} is not stored: specify the database again with -d"
@@ -127,24 +147,17 @@ impl Servers<'_> {
         let location = self.location.clone();
         let feed: OpenFeed = Box::new(move || sink_of(&location));
         let mut live = Live::feed(feed, self.ui);
-        let store = self.store.as_ref();
         let mut stored = Ok(());
         let mut publish = |record: &Record| {
-            stored = store.save(record).map_err(|error| unstored::keep(record, &error));
+            stored = self.store.save(record).map_err(|error| unstored::keep(record, &error));
         };
         let mut screen = Screen::new(self.ui, &self.store, &mut publish);
-        let result = run::run(plan, &target.server(), self.interrupt, &mut Tee(&mut screen, &mut live));
+        let result =
+            run::run(plan, &target.server(), self.interrupt, &mut Tee(&mut screen, &mut live));
         if let Err(error) = &result {
             live.failed(error);
         }
         stored?;
         Ok(result.map(Box::new).map_err(|error| error.to_string()))
     }
-}
-
-/// Returns a duration for a progress line, without false precision.
-fn rounded(seconds: f64) -> String {
-    let step = if seconds < 60.0 { 1.0 } else if seconds < 600.0 { 10.0 } else { 60.0 };
-    let seconds = (seconds / step).ceil() * step;
-    Span(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)).to_string()
 }

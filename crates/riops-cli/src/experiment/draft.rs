@@ -108,8 +108,7 @@ impl Draft {
         let seconds = |span: riops::units::Span| span.0.as_secs_f64();
         self.between.idle_device_s =
             options.idle_device.map(seconds).or(self.between.idle_device_s);
-        self.between.cool_down_s =
-            options.cool_down.map_or(self.between.cool_down_s, seconds);
+        self.between.cool_down_s = options.cool_down.map_or(self.between.cool_down_s, seconds);
         self.reset = options.reset.unwrap_or(self.reset);
         self.has_own_database |= options.own_database;
         self.time_limit_s = options.time_limit.map(seconds).or(self.time_limit_s);
@@ -162,7 +161,8 @@ impl Draft {
             time_limit_s: self.time_limit_s,
             effect: self.effect.unwrap_or(EFFECT),
         };
-        experiment.goal = goal(&experiment, (self.baseline, self.blocks_max), (self.search, self.sessions_max))?;
+        experiment.goal =
+            goal(&experiment, (self.baseline, self.blocks_max), (self.search, self.sessions_max))?;
         Ok(Defined { experiment, databases })
     }
 
@@ -186,8 +186,11 @@ fn goal(
         for cell in &experiment.cells {
             require_searchable(&cell.plan, search)?;
         }
-        if let Some(axis) = experiment.axes.iter().find(|axis| ["sessions", "rate"].contains(&axis.name.as_str())) {
-            let text = format!("--find-saturation cannot be combined with the axis \"{}\"", axis.name);
+        if let Some(axis) =
+            experiment.axes.iter().find(|axis| ["sessions", "rate"].contains(&axis.name.as_str()))
+        {
+            let text =
+                format!("--find-saturation cannot be combined with the axis \"{}\"", axis.name);
             return Err(UsageError(text).into());
         }
         let last = sessions_max.unwrap_or(SESSIONS_MAX);

@@ -144,7 +144,9 @@ pub(crate) fn read_variant(path: &Path) -> Result<(String, Vec<OsString>)> {
     let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
     let mut options: Table = text.parse().map_err(|error| failed(format!("{error}")))?;
     let Some(toml::Value::String(workload)) = options.remove("workload") else {
-        return Err(failed("missing key \"workload\", for example workload = \"rows\"".to_owned()).into());
+        return Err(
+            failed("missing key \"workload\", for example workload = \"rows\"".to_owned()).into()
+        );
     };
     let command = command_of(&workload)?;
     let words = options.iter().map(|(name, value)| typed(&command, name, value));

@@ -72,9 +72,7 @@ pub(crate) fn text_of(value: &Value) -> Result<String> {
         Value::Integer(number) => number.to_string(),
         Value::Float(number) => number.to_string(),
         Value::Boolean(flag) => flag.to_string(),
-        Value::Array(values) => {
-            values.iter().map(text_of).collect::<Result<Vec<_>>>()?.join(",")
-        }
+        Value::Array(values) => values.iter().map(text_of).collect::<Result<Vec<_>>>()?.join(","),
         Value::Datetime(_) | Value::Table(_) => {
             let text = format!("expected a string, a number, true, false or a list, not {value}");
             return Err(UsageError(text).into());
