@@ -6,7 +6,9 @@ use std::path::Path;
 use riops::host::Interrupt;
 use riops::record::{DiskLimit, DiskRate, Record};
 use riops::server::Connection;
-use riops::store::{self, RunFilter, Sort, Store, StoreError, StoreLocation};
+use riops::store::{
+    self, ExperimentState, RunFilter, Sort, Store, StoreError, StoreLocation, StoredExperiment,
+};
 
 use crate::fixture::{database, folder};
 
@@ -30,6 +32,11 @@ on_both_backends! {
     stores_a_record_that_is_longer_than_a_message
     any_text_survives
     a_record_that_cannot_be_decoded_is_listed_and_can_be_removed
+    finds_experiments_by_name_and_id
+    replaces_the_state_of_an_experiment_and_keeps_its_definition
+    removes_an_experiment_but_not_its_runs
+    one_process_at_a_time_conducts_an_experiment
+    a_store_of_the_previous_version_keeps_its_runs_and_gets_experiments
 }
 
 /// An empty place for a store.
@@ -387,4 +394,131 @@ fn a_record_that_cannot_be_decoded_is_listed_and_can_be_removed(place: &Place) {
     assert!(matches!(store.find("last"), Err(StoreError::Json { .. })));
     store.remove("last").unwrap();
     assert_eq!(place.count("records"), 0);
+}
+
+/// An experiment with the given position in time.
+fn experiment(number: u32, name: &str) -> StoredExperiment {
+    let record = record(number);
+    StoredExperiment {
+        id: record.id.to_string(),
+        name: name.to_owned(),
+        kind: "sweep".to_owned(),
+        created_at: record.started_at,
+        definition: "{\"name\": \"ä\\tb\"}".to_owned(),
+        state: ExperimentState::default(),
+    }
+}
+
+fn finds_experiments_by_name_and_id(place: &Place) {
+    let store = place.open();
+    assert!(matches!(store.experiment("last"), Err(StoreError::NoExperiments(_))));
+    assert_eq!(store.experiments().unwrap(), []);
+    let all = [experiment(1, "batch"), experiment(2, "batch"), experiment(3, "what's \"it\" ä")];
+    for each in all.iter().rev() {
+        store.save_experiment(each).unwrap();
+    }
+    let error = store.save_experiment(&all[0]).unwrap_err();
+    assert!(matches!(error, StoreError::ExperimentExists(_)), "{error}");
+    let store = place.open();
+    let id = &all[0].id;
+    for part in [id.as_str(), &id[id.len() - 5..], &id.to_uppercase()] {
+        assert_eq!(store.experiment(part).unwrap(), all[0], "{part}");
+    }
+    assert_eq!(store.experiment("last").unwrap(), all[2]);
+    assert_eq!(store.experiment("batch").unwrap(), all[1], "the newest");
+    assert_eq!(store.experiment(&all[2].name).unwrap(), all[2]);
+    let ambiguous = store.experiment(&id[..8]).unwrap_err();
+    assert!(matches!(ambiguous, StoreError::AmbiguousExperiment { count: 3, .. }), "{ambiguous}");
+    for part in ["", "%", "batc", "ffffffffffff", "'"] {
+        let error = store.experiment(part).unwrap_err();
+        assert!(matches!(error, StoreError::ExperimentNotFound(_)), "{part}: {error}");
+    }
+    let listed = store.experiments().unwrap();
+    let ids: Vec<_> = listed.iter().map(|each| each.id.as_str()).collect();
+    assert_eq!(ids, [&*all[2].id, &*all[1].id, &*all[0].id], "the newest first");
+}
+
+fn replaces_the_state_of_an_experiment_and_keeps_its_definition(place: &Place) {
+    let store = place.open();
+    let (mut expected, other) = (experiment(1, "a"), experiment(2, "b"));
+    store.save_experiment(&expected).unwrap();
+    store.save_experiment(&other).unwrap();
+    let states = [
+        ExperimentState {
+            finished_at: Some("2026-01-02T03:04:05.678901Z".parse().unwrap()),
+            failures: "[{\"error\": \"x\"}]".to_owned(),
+            environment: Some("{}".to_owned()),
+        },
+        ExperimentState::default(),
+    ];
+    for state in states {
+        store.update_experiment(&expected.id, &state).unwrap();
+        expected.state = state;
+        assert_eq!(store.experiment("a").unwrap(), expected);
+        let listed = store.experiments().unwrap();
+        assert_eq!(listed[1].finished_at, expected.state.finished_at);
+    }
+    assert_eq!(store.experiment("b").unwrap(), other);
+    let unknown = record(9).id.to_string();
+    let error = store.update_experiment(&unknown, &ExperimentState::default()).unwrap_err();
+    assert!(matches!(error, StoreError::ExperimentNotFound(_)), "{error}");
+}
+
+fn removes_an_experiment_but_not_its_runs(place: &Place) {
+    let store = place.open();
+    let (kept, removed) = (experiment(1, "kept"), experiment(2, "removed"));
+    for (number, of) in [(3, &kept), (4, &removed), (5, &removed)] {
+        let mut record = record(number);
+        record.tags.insert("experiment".to_owned(), of.id.clone());
+        store.save(&record).unwrap();
+    }
+    store.save_experiment(&kept).unwrap();
+    store.save_experiment(&removed).unwrap();
+    let runs: Vec<_> = store.experiments().unwrap().iter().map(|each| each.runs).collect();
+    assert_eq!(runs, [2, 1]);
+    store.remove_experiment("removed").unwrap();
+    let error = store.remove_experiment(&removed.id).unwrap_err();
+    assert!(matches!(error, StoreError::ExperimentNotFound(_)), "{error}");
+    assert_eq!(store.experiment("last").unwrap(), kept);
+    assert_eq!(store.list(&RunFilter::default()).unwrap().len(), 3);
+}
+
+fn one_process_at_a_time_conducts_an_experiment(place: &Place) {
+    let (first, second) = (place.open(), place.open());
+    let (one, two) = (experiment(1, "one").id, experiment(2, "two").id);
+    let mut held = first.lock_experiment(&one).unwrap().unwrap();
+    assert!(second.lock_experiment(&one).unwrap().is_none());
+    assert!(first.lock_experiment(&one).unwrap().is_none());
+    let other = second.lock_experiment(&two).unwrap();
+    assert!(other.is_some());
+    // Work in the store does not release it.
+    first.save_experiment(&experiment(1, "one")).unwrap();
+    held.check().unwrap();
+    assert!(second.lock_experiment(&one).unwrap().is_none());
+    drop(held);
+    // A server ends a session after the client has closed it.
+    let mut again = None;
+    while again.is_none() {
+        again = second.lock_experiment(&one).unwrap();
+    }
+    drop((again, other));
+    if let Place::File(StoreLocation::File(path)) = place {
+        let beside: Vec<_> = std::fs::read_dir(path.parent().unwrap()).unwrap().collect();
+        assert_eq!(beside.len(), 1, "only the store: {beside:?}");
+    }
+}
+
+fn a_store_of_the_previous_version_keeps_its_runs_and_gets_experiments(place: &Place) {
+    let store = place.open();
+    store.save(&record(1)).unwrap();
+    drop(store);
+    place.sql("drop table experiments");
+    place.sql(match place {
+        Place::File(_) => "pragma user_version = 5",
+        Place::Database(..) => "update store_version set version = 5",
+    });
+    let store = place.open();
+    assert_eq!(store.find("last").unwrap(), record(1));
+    store.save_experiment(&experiment(2, "new")).unwrap();
+    assert_eq!(store.experiments().unwrap().len(), 1);
 }

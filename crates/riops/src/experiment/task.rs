@@ -104,11 +104,22 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Returns the record if its figures can be used: it is complete and valid.
+    /// A run that ended with this result. A record that ended with an error is a failure.
+    #[must_use]
+    pub fn of(task: Task, result: Result<Box<Record>, String>) -> Self {
+        let result = result.and_then(|record| match (record.status, &record.failure) {
+            (Status::Failed, Some(failure)) => Err(failure.clone()),
+            (Status::Failed, None) => Err("failed".to_owned()),
+            (Status::Done | Status::Interrupted, _) => Ok(record),
+        });
+        Self { task, result }
+    }
+
+    /// Returns the record if its figures can be used: it is valid.
     #[must_use]
     pub fn usable(&self) -> Option<&Record> {
         let record = self.result.as_ref().ok()?;
-        (record.status == Status::Done && record.verdict.valid).then_some(record)
+        record.verdict.valid.then_some(record)
     }
 }
 
@@ -119,6 +130,49 @@ pub struct Study {
     pub experiment: Experiment,
     /// The runs that ended, oldest first.
     pub finished: Vec<Finished>,
+}
+
+impl Study {
+    /// Joins an experiment, its stored runs in the order of their starts, and its stored failures. Interrupted runs
+    /// are ignored: they are repeated.
+    #[must_use]
+    pub fn load(experiment: Experiment, records: Vec<Record>, failures: Vec<Failure>) -> Self {
+        let mut finished: Vec<Finished> = Vec::new();
+        for record in records {
+            let Some(task) = experiment.task_of(&record) else { continue };
+            // Two processes can only have measured the same task if the store was copied or merged.
+            let is_known = finished.iter().any(|known| known.task == task);
+            if record.status != Status::Interrupted && !is_known {
+                finished.push(Finished::of(task, Ok(Box::new(record))));
+            }
+        }
+        for failure in failures {
+            // The record of a run that failed is one of the runs above.
+            if finished.iter().all(|known| known.task != failure.task) {
+                finished.push(Finished::of(failure.task, Err(failure.error)));
+            }
+        }
+        Self { experiment, finished }
+    }
+
+    /// Returns whether a task needs no run: it has ended, or its cell failed in another block.
+    #[must_use]
+    pub fn is_settled(&self, task: &Task) -> bool {
+        self.finished.iter().any(|finished| {
+            let is_cell = finished.task.cell == task.cell && finished.task.level == task.level;
+            finished.task == *task || is_cell && finished.result.is_err()
+        })
+    }
+
+    /// Returns the runs that failed.
+    #[must_use]
+    pub fn failures(&self) -> Vec<Failure> {
+        let failed = self.finished.iter().filter_map(|finished| {
+            let error = finished.result.as_ref().err()?.clone();
+            Some(Failure { task: finished.task, error })
+        });
+        failed.collect()
+    }
 }
 
 impl Experiment {

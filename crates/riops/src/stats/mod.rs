@@ -12,6 +12,8 @@ mod energy;
 mod interval;
 mod percentile;
 mod permutation;
+mod scaling;
+mod sequential;
 #[cfg(test)]
 mod simulations;
 mod student;
@@ -23,4 +25,9 @@ pub use change::{ChangePoint, ChangeSettings, change_points};
 pub use compare::{Direction, Effect, Interval, Outcome, Settings, compare};
 pub use design::{Design, Needed};
 pub use percentile::{BEYOND_MIN, percentile_shown};
-pub use summary::{Summary, summary};
+pub use scaling::{
+    FittedValue, LEVELS_MIN, ResidualCheck, ScalingError, ScalingLaw, ScalingPoint,
+    ScalingSettings, scaling_law,
+};
+pub use sequential::{Decision, Look, SequentialSettings, look};
+pub use summary::{Summary, mean_intervals, summary};

@@ -47,6 +47,23 @@ pub fn summary(values: &[f64]) -> Option<Summary> {
     })
 }
 
+/// Returns the 95 % interval of the mean of each group, with the variation within all groups: a group of one value
+/// has an interval, too. `None` without values, or if no group has two.
+///
+/// The groups must vary alike, as the logarithms of the throughput of repeated runs do.
+#[must_use]
+pub fn mean_intervals(groups: &[Vec<f64>]) -> Vec<Option<Interval>> {
+    let squares: f64 = groups.iter().map(|values| moments(values).1).sum();
+    let degrees: f64 = groups.iter().map(|values| values.len().saturating_sub(1) as f64).sum();
+    let quantile = if degrees > 0.0 { two_sided_quantile(ALPHA, degrees) } else { None };
+    let interval = |values: &Vec<f64>| {
+        let reach = quantile? * (squares / degrees / values.len() as f64).sqrt();
+        let (mean, _) = moments(values);
+        (!values.is_empty()).then_some(Interval { low: mean - reach, high: mean + reach })
+    };
+    groups.iter().map(interval).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,6 +76,18 @@ mod tests {
         let interval = found.interval.unwrap();
         // 2.776 standard errors of sqrt(2.5 / 5).
         assert!((interval.low - 10.037).abs() < 0.001 && (interval.high - 13.963).abs() < 0.001);
+    }
+
+    #[test]
+    fn groups_share_their_variation() {
+        let found = mean_intervals(&[vec![10.0, 12.0], vec![20.0, 22.0], vec![30.0], vec![]]);
+        // 4.303 standard errors of sqrt(2), with two degrees of freedom.
+        let reaches: Vec<Option<f64>> =
+            found.iter().map(|one| one.map(|one| (one.high - one.low) / 2.0)).collect();
+        assert!((reaches[0].unwrap() - 4.303).abs() < 0.001, "{reaches:?}");
+        assert!((reaches[2].unwrap() - 4.303 * 2.0_f64.sqrt()).abs() < 0.001, "{reaches:?}");
+        assert_eq!(reaches[3], None);
+        assert_eq!(mean_intervals(&[vec![1.0], vec![2.0]]), [None, None]);
     }
 
     #[test]

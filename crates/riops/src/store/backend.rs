@@ -1,6 +1,7 @@
 //! What a database must offer so that [`SharedStore`](super::shared::SharedStore) can keep runs in it.
 
 use super::error::StoreError;
+use super::experiment_lock::ExperimentLock;
 use super::value::{Fields, Row, Value};
 
 /// Whether a transaction changes the store.
@@ -77,6 +78,9 @@ pub(super) trait Backend: Send {
     /// Runs `work` in a transaction. If the connection is lost before the commit, `work` may run again in a
     /// transaction on a new connection.
     fn transaction(&self, access: Access, work: Work<'_>) -> Result<(), StoreError>;
+
+    /// Locks the experiment with this full id, outside of transactions; `None` if another process has locked it.
+    fn lock_experiment(&self, id: &str) -> Result<Option<ExperimentLock>, StoreError>;
 }
 
 /// Runs `work` in a transaction and returns its result.

@@ -86,6 +86,35 @@ pub enum StoreError {
     /// The store contains no runs.
     #[error("the store {0} has no runs yet; start one with `riops run rows`")]
     Empty(String),
+    /// The experiment is stored already.
+    #[error("experiment \"{0}\" is stored already")]
+    ExperimentExists(String),
+    /// The experiment does not exist.
+    #[error("experiment \"{0}\" not found in the store")]
+    ExperimentNotFound(String),
+    /// Several experiments match.
+    #[error(
+        "experiment id \"{prefix}\" is ambiguous: {count} experiments match; give more characters of the id"
+    )]
+    AmbiguousExperiment {
+        /// Part of the id that was given.
+        prefix: String,
+        /// Number of matching experiments.
+        count: usize,
+    },
+    /// The store contains no experiments.
+    #[error("the store {0} has no experiments yet; start one with `riops sweep`")]
+    NoExperiments(String),
+    /// The file that locks an experiment cannot be accessed.
+    #[error(
+        "cannot lock the file {path} of an experiment: {source}; the directory of the store must be writable"
+    )]
+    Lock {
+        /// Path of the file.
+        path: PathBuf,
+        /// Reason.
+        source: std::io::Error,
+    },
     /// The order of a list is not a column.
     #[error("unknown column \"{given}\" to sort by; expected COLUMN, COLUMN:asc or COLUMN:desc with one of {}", .columns.join(", "))]
     UnknownColumn {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::error::StoreError;
+use super::experiment_lock::ExperimentLock;
+use super::experiments::{ExperimentState, ExperimentSummary, StoredExperiment};
 use super::filter::RunFilter;
 use super::summary::{RunSummary, StageSummary};
 use crate::record::{DiskLimit, Record};
@@ -99,6 +101,46 @@ pub trait Store: Send {
         device: &str,
         identity: Option<&str>,
     ) -> Result<Option<DiskLimit>, StoreError>;
+
+    /// Stores an experiment, in one transaction.
+    ///
+    /// # Errors
+    /// [`StoreError::ExperimentExists`] if an experiment with this id is stored already.
+    fn save_experiment(&self, experiment: &StoredExperiment) -> Result<(), StoreError>;
+
+    /// Replaces the state of the experiment with this full id, in one transaction.
+    ///
+    /// # Errors
+    /// [`StoreError::ExperimentNotFound`] if there is none.
+    fn update_experiment(&self, id: &str, state: &ExperimentState) -> Result<(), StoreError>;
+
+    /// Returns an experiment by its name (the newest one with this name), by the start or the end of its id, or
+    /// the newest one for `last`. A name precedes an id.
+    ///
+    /// # Errors
+    /// [`StoreError::ExperimentNotFound`], [`StoreError::AmbiguousExperiment`] or [`StoreError::NoExperiments`] if
+    /// no single experiment matches.
+    fn experiment(&self, part: &str) -> Result<StoredExperiment, StoreError>;
+
+    /// Returns all experiments, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be accessed.
+    fn experiments(&self) -> Result<Vec<ExperimentSummary>, StoreError>;
+
+    /// Removes an experiment, but not its runs.
+    ///
+    /// # Errors
+    /// As [`Self::experiment`].
+    fn remove_experiment(&self, part: &str) -> Result<(), StoreError>;
+
+    /// Returns the right to conduct the experiment with this full id; `None` if another process conducts it. The
+    /// right ends when the lock is dropped or the process ends, even if it is killed. The experiment need not be
+    /// stored yet.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the lock cannot be requested.
+    fn lock_experiment(&self, id: &str) -> Result<Option<ExperimentLock>, StoreError>;
 }
 
 impl History for Box<dyn Store> {

@@ -15,7 +15,7 @@ const fn shared(sql: &'static str) -> Step {
     Step { sqlite: sql, postgresql: Some(sql), derives: false }
 }
 
-pub(super) const STEPS: [Step; 5] = [
+pub(super) const STEPS: [Step; 6] = [
     sqlite_only(include_str!("../../../../sql/store/0001_run.sql")),
     sqlite_only(include_str!("../../../../sql/store/0002_disk_limit.sql")),
     sqlite_only(include_str!("../../../../sql/store/0003_device_limit.sql")),
@@ -25,6 +25,11 @@ pub(super) const STEPS: [Step; 5] = [
         derives: true,
     },
     shared(include_str!("../../../../sql/store/0005_views.sql")),
+    Step {
+        sqlite: include_str!("../../../../sql/store/0006_experiments.sql"),
+        postgresql: Some(include_str!("../../../../sql/store/0006_experiments.postgresql.sql")),
+        derives: false,
+    },
 ];
 
 /// Brings the store up to date.

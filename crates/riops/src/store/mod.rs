@@ -6,6 +6,8 @@
 mod backend;
 mod derive;
 mod error;
+mod experiment_lock;
+mod experiments;
 mod filter;
 mod interface;
 pub mod live;
@@ -19,6 +21,8 @@ mod summary;
 mod value;
 
 pub use error::StoreError;
+pub use experiment_lock::ExperimentLock;
+pub use experiments::{ExperimentState, ExperimentSummary, StoredExperiment};
 pub use filter::{RunFilter, SORT_COLUMNS, Sort};
 pub use interface::Store;
 pub use location::{StoreLocation, default_path};

@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use super::backend::{Access, Backend, Dialect, Session, Step, Work};
 use super::error::StoreError;
+use super::experiment_lock::ExperimentLock;
 use super::location::url;
 use super::value::{Fields, Row, Value};
 use crate::host::Interrupt;
 use crate::server::{ConnInfo, Connection, ConnectionError};
 
 /// A server that does not respond within this time is lost.
-const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
+pub(super) const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Time to wait for another riops that migrates the store.
 const MIGRATION_TIMEOUT: Duration = Duration::from_mins(10);
 /// Size of the parts in which rows are sent.
@@ -94,6 +95,11 @@ impl Postgresql {
 impl Backend for Postgresql {
     fn location(&self) -> String {
         self.location.clone()
+    }
+
+    fn lock_experiment(&self, id: &str) -> Result<Option<ExperimentLock>, StoreError> {
+        // In a session of its own: that of the store is replaced without notice if it is lost.
+        ExperimentLock::postgresql(&self.location, self.connect(&self.interrupt)?, id)
     }
 
     fn transaction(&self, access: Access, work: Work<'_>) -> Result<(), StoreError> {

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use super::backend::{Access, Backend, Session, first, read_json, transact};
 use super::derive;
 use super::error::StoreError;
+use super::experiment_lock::ExperimentLock;
+use super::experiments::{self, ExperimentState, ExperimentSummary, StoredExperiment};
 use super::filter::RunFilter;
 use super::interface::Store;
 use super::migrate::{migrate, require_current};
@@ -328,5 +330,46 @@ impl<B: Backend> Store for SharedStore<B> {
         json.map(|json| serde_json::from_str(&json))
             .transpose()
             .map_err(|source| StoreError::Json { id: device.to_owned(), source })
+    }
+
+    fn save_experiment(&self, experiment: &StoredExperiment) -> Result<(), StoreError> {
+        let saved = self.write(|session| experiments::insert(session, experiment));
+        let exists = |session: &mut dyn Session| experiments::exists(session, &experiment.id);
+        match saved {
+            // The commit may have succeeded although its reply was lost.
+            Err(error) if error.is_connection_lost() && self.read(exists).unwrap_or(false) => {
+                Ok(())
+            }
+            saved => saved,
+        }
+    }
+
+    fn update_experiment(&self, id: &str, state: &ExperimentState) -> Result<(), StoreError> {
+        self.write(|session| experiments::update(session, id, state))
+    }
+
+    fn experiment(&self, part: &str) -> Result<StoredExperiment, StoreError> {
+        let location = self.location();
+        self.read(|session| {
+            let id = experiments::id_in(session, &location, part)?;
+            experiments::find(session, &location, &id)
+        })
+    }
+
+    fn experiments(&self) -> Result<Vec<ExperimentSummary>, StoreError> {
+        let location = self.location();
+        self.read(|session| experiments::list(session, &location))
+    }
+
+    fn remove_experiment(&self, part: &str) -> Result<(), StoreError> {
+        let location = self.location();
+        self.write(|session| {
+            let id = experiments::id_in(session, &location, part)?;
+            experiments::remove(session, &id)
+        })
+    }
+
+    fn lock_experiment(&self, id: &str) -> Result<Option<ExperimentLock>, StoreError> {
+        self.backend.lock_experiment(id)
     }
 }

@@ -8,6 +8,7 @@ use rusqlite::{Connection, ToSql, Transaction, TransactionBehavior};
 
 use super::backend::{Access, Backend, Dialect, Session, Step, Work};
 use super::error::StoreError;
+use super::experiment_lock::ExperimentLock;
 use super::location::default_path;
 use super::value::{Fields, Row, Value};
 
@@ -50,6 +51,10 @@ impl Sqlite {
 impl Backend for Sqlite {
     fn location(&self) -> String {
         self.path.display().to_string()
+    }
+
+    fn lock_experiment(&self, id: &str) -> Result<Option<ExperimentLock>, StoreError> {
+        ExperimentLock::file(&self.path, id)
     }
 
     fn transaction(&self, access: Access, work: Work<'_>) -> Result<(), StoreError> {

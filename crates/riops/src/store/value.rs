@@ -1,5 +1,7 @@
 //! Values that are written to and read from a table, without regard to the backend.
 
+use jiff::Timestamp;
+
 use super::error::StoreError;
 
 /// A value of a column.
@@ -140,7 +142,17 @@ impl<'a> Reader<'a> {
 
     /// Returns the next column as a time in RFC 3339. Each backend has its own text format.
     pub(super) fn optional_time(&mut self) -> Option<String> {
-        self.optional_text().map(|text| text.parse::<jiff::Timestamp>().map_or(text, time_text))
+        self.optional_text().map(|text| text.parse::<Timestamp>().map_or(text, time_text))
+    }
+
+    /// Returns the next column as a time, which must not be NULL.
+    pub(super) fn timestamp(&mut self) -> Result<Timestamp, StoreError> {
+        self.optional_timestamp()?.ok_or_else(|| self.unexpected(None))
+    }
+
+    /// Returns the next column as a time; `None` for NULL.
+    pub(super) fn optional_timestamp(&mut self) -> Result<Option<Timestamp>, StoreError> {
+        self.optional()
     }
 
     fn unexpected(&self, value: Option<String>) -> StoreError {
@@ -149,6 +161,6 @@ impl<'a> Reader<'a> {
 }
 
 /// Returns a time with a fixed number of digits, so that texts sort by time.
-pub(super) fn time_text(time: jiff::Timestamp) -> String {
+pub(super) fn time_text(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }

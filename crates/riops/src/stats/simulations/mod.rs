@@ -3,6 +3,7 @@
 
 mod change;
 mod comparison;
+mod sequential;
 
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;

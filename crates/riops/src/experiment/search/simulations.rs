@@ -1,0 +1,1 @@
+//! Simulated searches. docs/statistics.md quotes the printed rates.

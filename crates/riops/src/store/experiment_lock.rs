@@ -1,0 +1,116 @@
+//! Lets at most one process conduct an experiment.
+//!
+//! Both kinds of locks are released by the operating system or by the server when the process ends, however it ends.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::error::StoreError;
+use super::postgresql::RESPONSE_TIMEOUT;
+use crate::server::{Connection, ConnectionError};
+
+const LOCK: &str = include_str!("../../../../sql/store/experiment_lock.postgresql.sql");
+/// How often a file is opened again that another process removed at the same time.
+const ATTEMPTS: usize = 20;
+
+/// The right to conduct an experiment. Dropping it releases the right.
+#[derive(Debug)]
+pub struct ExperimentLock {
+    _file: Option<FileLock>,
+    /// The session that holds the lock, with the location of the store.
+    session: Option<(String, Box<Connection>)>,
+}
+
+/// A locked file. Removes it when dropped, before the lock ends with the file.
+#[derive(Debug)]
+struct FileLock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+        // Fails if the directory contains other locks.
+        if let Some(directory) = self.path.parent() {
+            let _ = fs::remove_dir(directory);
+        }
+    }
+}
+
+impl ExperimentLock {
+    /// Fails if the lock was lost: its session on a PostgreSQL store has ended. A lock on a file cannot be lost.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the connection is broken.
+    pub fn check(&mut self) -> Result<(), StoreError> {
+        let Some((location, session)) = &mut self.session else {
+            return Ok(());
+        };
+        session.set_deadline(Some(Instant::now() + RESPONSE_TIMEOUT));
+        session.execute("").map_err(|source| failed(location, source))
+    }
+
+    /// Locks a file beside the store; `None` if another process has locked it.
+    pub(super) fn file(store: &Path, id: &str) -> Result<Option<Self>, StoreError> {
+        let mut directory = store.as_os_str().to_owned();
+        directory.push(".experiments");
+        let path = PathBuf::from(directory).join(format!("{id}.lock"));
+        let locked = lock_file(&path);
+        let locked = locked.map_err(|source| StoreError::Lock { path: path.clone(), source })?;
+        let lock = |file| Self { _file: Some(FileLock { path, _file: file }), session: None };
+        Ok(locked.map(lock))
+    }
+
+    /// Locks the experiment in a session of its own; `None` if another session has locked it.
+    pub(super) fn postgresql(
+        location: &str,
+        mut session: Connection,
+        id: &str,
+    ) -> Result<Option<Self>, StoreError> {
+        session.set_deadline(Some(Instant::now() + RESPONSE_TIMEOUT));
+        let rows = session.query_with(LOCK, &[Some(id)]);
+        let rows = rows.map_err(|source| failed(location, source))?;
+        let is_locked = super::backend::first(rows).as_deref() == Some("t");
+        let session = Some((location.to_owned(), Box::new(session)));
+        Ok(is_locked.then_some(Self { _file: None, session }))
+    }
+}
+
+fn failed(location: &str, source: ConnectionError) -> StoreError {
+    StoreError::Postgresql { location: location.to_owned(), source: Box::new(source) }
+}
+
+/// Opens and locks a file.
+fn lock_file(path: &Path) -> std::io::Result<Option<File>> {
+    for _ in 0..ATTEMPTS {
+        if let Some(directory) = path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        let opened = OpenOptions::new().create(true).truncate(false).write(true).open(path);
+        let file = match opened {
+            // Another process removed the directory meanwhile.
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            opened => opened?,
+        };
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => return Ok(None),
+            locked => locked?,
+        }
+        // The previous holder may have removed the file between the two calls. A third process would then
+        // lock a new one.
+        let is_same = fs::metadata(path).is_ok_and(|found| {
+            file.metadata().is_ok_and(|held| (held.dev(), held.ino()) == (found.dev(), found.ino()))
+        });
+        if is_same {
+            return Ok(Some(file));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,181 @@
+//! The table of experiments.
+//!
+//! Their JSON is text for a store: the module that defines it uses the store.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::backend::{Session, first};
+use super::error::StoreError;
+use super::value::{Fields, Reader, Value, time_text};
+
+const EXPERIMENT: &str = include_str!("../../../../sql/store/experiment.sql");
+const IDS_BY_NAME: &str = include_str!("../../../../sql/store/experiment_ids_by_name.sql");
+const IDS_BY_PART: &str = include_str!("../../../../sql/store/experiment_ids_by_part.sql");
+const LAST: &str = include_str!("../../../../sql/store/experiment_last.sql");
+const LIST: &str = include_str!("../../../../sql/store/experiments.sql");
+const UPDATE: &str = include_str!("../../../../sql/store/experiment_update.sql");
+const DELETE: &str = include_str!("../../../../sql/store/experiment_delete.sql");
+
+/// An experiment as it is stored. Times have microseconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredExperiment {
+    /// Id, a UUID.
+    pub id: String,
+    /// Name; several experiments can have the same one.
+    pub name: String,
+    /// What it searches for, for example `sweep`.
+    pub kind: String,
+    /// When it was defined.
+    pub created_at: Timestamp,
+    /// Its definition, as JSON.
+    pub definition: String,
+    /// What is known since.
+    pub state: ExperimentState,
+}
+
+/// The part of a stored experiment that changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExperimentState {
+    /// When its last run ended; absent: it is unfinished.
+    pub finished_at: Option<Timestamp>,
+    /// The runs that failed, as JSON.
+    pub failures: String,
+    /// The environment in which it started, as JSON; absent before its first run.
+    pub environment: Option<String>,
+}
+
+impl Default for ExperimentState {
+    fn default() -> Self {
+        Self { finished_at: None, failures: "[]".to_owned(), environment: None }
+    }
+}
+
+/// One experiment in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ExperimentSummary {
+    /// Id.
+    pub id: String,
+    /// Name.
+    pub name: String,
+    /// What it searches for.
+    pub kind: String,
+    /// When it was defined.
+    pub created_at: Timestamp,
+    /// When its last run ended; absent: it is unfinished.
+    pub finished_at: Option<Timestamp>,
+    /// Number of its stored runs.
+    pub runs: u64,
+}
+
+/// Returns the full id of an experiment.
+pub(super) fn id_in(
+    session: &mut dyn Session,
+    location: &str,
+    part: &str,
+) -> Result<String, StoreError> {
+    if part == "last" {
+        let found = session.query(LAST, &[])?;
+        return first(found).ok_or_else(|| StoreError::NoExperiments(location.to_owned()));
+    }
+    if let Some(id) = first(session.query(IDS_BY_NAME, &[part.into()])?) {
+        return Ok(id);
+    }
+    let not_found = || StoreError::ExperimentNotFound(part.to_owned());
+    let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
+    if part.is_empty() || !part.chars().all(is_id) {
+        return Err(not_found());
+    }
+    let found = session.query(IDS_BY_PART, &[part.to_ascii_lowercase().into()])?;
+    match found.len() {
+        1 => first(found).ok_or_else(not_found),
+        0 => Err(not_found()),
+        count => Err(StoreError::AmbiguousExperiment { prefix: part.to_owned(), count }),
+    }
+}
+
+/// Returns whether an experiment has this full id.
+pub(super) fn exists(session: &mut dyn Session, id: &str) -> Result<bool, StoreError> {
+    Ok(!session.query(EXPERIMENT, &[id.into()])?.is_empty())
+}
+
+pub(super) fn insert(
+    session: &mut dyn Session,
+    experiment: &StoredExperiment,
+) -> Result<(), StoreError> {
+    if exists(session, &experiment.id)? {
+        return Err(StoreError::ExperimentExists(experiment.id.clone()));
+    }
+    let StoredExperiment { id, name, kind, created_at, definition, state } = experiment;
+    let row: Fields = vec![
+        ("id", id.as_str().into()),
+        ("name", name.as_str().into()),
+        ("kind", kind.as_str().into()),
+        ("created_at", time_text(*created_at).into()),
+        ("finished_at", state.finished_at.map(time_text).into()),
+        ("definition", definition.as_str().into()),
+        ("failures", state.failures.as_str().into()),
+        ("environment", state.environment.as_deref().into()),
+    ];
+    session.insert("experiments", &[row])
+}
+
+/// Replaces the state of the experiment with this full id.
+pub(super) fn update(
+    session: &mut dyn Session,
+    id: &str,
+    state: &ExperimentState,
+) -> Result<(), StoreError> {
+    let parameters = [
+        id.into(),
+        Value::from(state.finished_at.map(time_text)),
+        state.failures.as_str().into(),
+        Value::from(state.environment.as_deref()),
+    ];
+    let updated = session.query(&session.dialect().fill(UPDATE), &parameters)?;
+    if updated.is_empty() {
+        return Err(StoreError::ExperimentNotFound(id.to_owned()));
+    }
+    Ok(())
+}
+
+/// Returns the experiment with this full id.
+pub(super) fn find(
+    session: &mut dyn Session,
+    location: &str,
+    id: &str,
+) -> Result<StoredExperiment, StoreError> {
+    let row = session.query(EXPERIMENT, &[id.into()])?.into_iter().next();
+    let row = row.ok_or_else(|| StoreError::ExperimentNotFound(id.to_owned()))?;
+    let mut row = Reader::new(location, row);
+    let (id, name, kind) = (row.text()?, row.text()?, row.text()?);
+    let (created_at, finished_at) = (row.timestamp()?, row.optional_timestamp()?);
+    let (definition, failures) = (row.text()?, row.text()?);
+    let state = ExperimentState { finished_at, failures, environment: row.optional_text() };
+    Ok(StoredExperiment { id, name, kind, created_at, definition, state })
+}
+
+/// Returns all experiments, newest first.
+pub(super) fn list(
+    session: &mut dyn Session,
+    location: &str,
+) -> Result<Vec<ExperimentSummary>, StoreError> {
+    let summary = |row| {
+        let mut row = Reader::new(location, row);
+        // Rust evaluates the fields in this order, which is that of the columns.
+        Ok(ExperimentSummary {
+            id: row.text()?,
+            name: row.text()?,
+            kind: row.text()?,
+            created_at: row.timestamp()?,
+            finished_at: row.optional_timestamp()?,
+            runs: row.number()?,
+        })
+    };
+    session.query(LIST, &[])?.into_iter().map(summary).collect()
+}
+
+/// Removes the experiment with this full id, but not its runs.
+pub(super) fn remove(session: &mut dyn Session, id: &str) -> Result<(), StoreError> {
+    session.query(DELETE, &[id.into()]).map(drop)
+}
