@@ -17,6 +17,7 @@ mod connect;
 mod crash;
 mod devices;
 mod errors;
+mod experiment_reset;
 mod faults;
 mod fixture;
 mod help;
