@@ -15,8 +15,10 @@ const BELOW_INDENT: usize = 4;
 pub(super) enum Align {
     Left,
     Right,
-    /// To the left, and the first column to be left out if the table is too wide.
+    /// To the left. Optional columns are left out of a table that is too wide, the last one first.
     Optional,
+    /// To the right, and optional.
+    OptionalRight,
 }
 
 /// A table: titles, and rows with a cell for each.
@@ -73,20 +75,26 @@ impl Columns {
         lines
     }
 
-    /// The columns to show: those that are not empty, without the optional ones if all together are too wide.
+    /// The columns to show: those that are not empty, and as many of the optional ones as fit.
     fn shown(&self, width: usize) -> Vec<usize> {
         let is_filled =
             |row: &Vec<String>, column: usize| row.get(column).is_some_and(|cell| !cell.is_empty());
         let all: Vec<_> = (0..self.titles.len())
             .filter(|&column| self.rows.iter().any(|row| is_filled(row, column)))
             .collect();
-        if self.width_of(&all) <= width {
-            return all;
-        }
         let optional = |column: usize| {
-            self.titles.get(column).is_some_and(|(_, align)| *align == Align::Optional)
+            self.titles
+                .get(column)
+                .is_some_and(|(_, align)| matches!(align, Align::Optional | Align::OptionalRight))
         };
-        all.into_iter().filter(|&column| !optional(column)).collect()
+        let mut shown = all;
+        while self.width_of(&shown) > width {
+            let Some(last) = shown.iter().rposition(|&column| optional(column)) else {
+                break;
+            };
+            shown.remove(last);
+        }
+        shown
     }
 
     fn title(&self, column: usize) -> &str {
@@ -109,7 +117,7 @@ impl Columns {
             let text = cell(column);
             let padding = width.saturating_sub(columns(text));
             match self.titles.get(column) {
-                Some((_, Align::Right)) => format!("{:padding$}{text}", ""),
+                Some((_, Align::Right | Align::OptionalRight)) => format!("{:padding$}{text}", ""),
                 _ => format!("{text}{:padding$}", ""),
             }
         });

@@ -63,6 +63,27 @@ impl StudyFigure {
         Self::WriteMbS,
     ];
 
+    /// Returns the spelling in JSON and CSV.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TransactionsPerS => "transactions_per_s",
+            Self::StatementsPerS => "statements_per_s",
+            Self::RowsPerS => "rows_per_s",
+            Self::RowsWrittenPerS => "rows_written_per_s",
+            Self::LoadMbS => "load_mb_s",
+            Self::Seconds => "seconds",
+            Self::P50Us => "p50_us",
+            Self::P95Us => "p95_us",
+            Self::P99Us => "p99_us",
+            Self::ErrorsPerS => "errors_per_s",
+            Self::ServerCpus => "server_cpus",
+            Self::ClientCpus => "client_cpus",
+            Self::ReadMbS => "read_mb_s",
+            Self::WriteMbS => "write_mb_s",
+        }
+    }
+
     /// Returns the name in tables, with the unit of a rate.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -7,6 +7,9 @@ use crate::stats::Direction;
 /// Below this factor a change is written as a percentage.
 const FACTOR_MIN: f64 = 2.0;
 
+/// A smaller change is shown as none, as a share.
+const UNCHANGED: f64 = 0.000_5;
+
 /// Returns the best cell relative to the baseline, of an A/B test the second variant relative to the first. `None` if
 /// the baseline is the best.
 pub(super) fn improvement(view: &StudyView) -> Option<Improvement> {
@@ -75,6 +78,9 @@ fn change(figure: StudyFigure, from: f64, to: f64) -> String {
         return "none left".to_owned();
     }
     let ratio = to / from;
+    if (ratio - 1.0).abs() < UNCHANGED {
+        return "no change".to_owned();
+    }
     let (more, less) = match (figure.direction(), figure.is_latency()) {
         (Direction::HigherIsBetter, _) => ("higher", "lower"),
         (Direction::LowerIsBetter, true) => ("slower", "faster"),

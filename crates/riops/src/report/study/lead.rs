@@ -1,10 +1,9 @@
 //! The result of an experiment in a few sentences.
 
-use super::super::comparison::change_text;
 use super::super::format::{number_of, to_the_minute};
 use super::limits::common_bottleneck;
 use super::model::{StudyKind, StudyView};
-use super::tables::{change_interval, outcome_text, runs_text, with_interval};
+use super::tables::{change_interval, change_text, outcome_text, with_interval};
 use crate::stats::Outcome;
 
 /// Labels with their texts, above the tables.
@@ -15,7 +14,7 @@ pub(super) fn head(view: &StudyView) -> Vec<(&'static str, Vec<String>)> {
         lines.push(("server", view.environment.clone()));
     }
     if view.kind != StudyKind::Ab {
-        let axis = |axis: &super::AxisView| format!("{}: {}", axis.name, axis.values.join(", "));
+        let axis = |axis: &super::AxisView| format!("{}: {}", axis.name, axis.values.join(" · "));
         let axes: Vec<String> = view.axes.iter().map(axis).collect();
         if !axes.is_empty() {
             lines.push(("settings", axes));
@@ -104,7 +103,7 @@ fn verdict(view: &StudyView) -> Option<String> {
         Outcome::Equivalent => format!("{to} and {from} are equivalent: {change}"),
         Outcome::Inconclusive => match against.runs_needed {
             Some(needed) => format!(
-                "inconclusive: {change}; a verdict requires {} of each",
+                "none yet: it requires {} of each cell; so far {change}",
                 number_of(needed as u64, "more run")
             ),
             None => format!("inconclusive: {change}; more runs narrow the interval"),
@@ -129,12 +128,6 @@ fn failures(view: &StudyView) -> Vec<String> {
                     String::new()
                 };
                 lines.push(format!("{name}: {}{count}", reason.text));
-            }
-            if group.runs.usable == 0 && !group.reasons.is_empty() {
-                continue;
-            }
-            if !group.reasons.is_empty() {
-                lines.push(format!("{name}: {} runs are used", runs_text(group)));
             }
         }
     }

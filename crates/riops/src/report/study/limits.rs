@@ -6,6 +6,9 @@ use super::figures::StudyFigure;
 use super::model::{CellView, Estimate, StageView, StudyView};
 use super::tables::{setting_cells, setting_titles};
 
+/// Title of the table of the nodes.
+pub(super) const NODES_TITLE: &str = "Load per node";
+
 /// The load per node of each cell with several nodes.
 pub(super) fn nodes(view: &StudyView) -> Option<Table> {
     let stage = |cell: &CellView| cell.group.stages.get(view.main_stage).cloned();
@@ -17,9 +20,9 @@ pub(super) fn nodes(view: &StudyView) -> Option<Table> {
     head.push("node".to_owned());
     let words = head.len();
     if has_cpus {
-        head.extend(["CPU", "share of CPU"].map(str::to_owned));
+        head.extend(["CPU", "CPU share"].map(str::to_owned));
     }
-    head.extend(["TPS", "share of TPS", "imbalance"].map(str::to_owned));
+    head.extend(["TPS", "TPS share", "imbalance"].map(str::to_owned));
     let mut rows = Vec::new();
     for cell in &view.cells {
         let Some(stage) = stage(cell) else {
@@ -42,7 +45,7 @@ pub(super) fn nodes(view: &StudyView) -> Option<Table> {
         }
     }
     (!rows.is_empty()).then(|| Table {
-        title: "Load per node".to_owned(),
+        title: NODES_TITLE.to_owned(),
         head,
         words,
         rows,
@@ -60,6 +63,27 @@ fn share(value: Option<f64>) -> Cell {
     }
 }
 
+/// Smallest difference between cells from which on the origin of the blocks is shown for each, as a share.
+const SOURCES_DIFFER: f64 = 0.01;
+
+/// Whether the origin of the blocks differs between the cells.
+pub(super) fn sources_vary(view: &StudyView) -> bool {
+    let shares: Vec<f64> = view
+        .groups()
+        .filter_map(|group| group.stages.get(view.main_stage)?.sources.as_ref())
+        .flat_map(|sources| [Some(&sources.buffers), sources.device.as_ref()])
+        .map(|share| share.map_or(0.0, |share| share.value))
+        .collect();
+    let spread = |of: &mut dyn Iterator<Item = f64>| {
+        let (low, high) = of.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), share| {
+            (low.min(share), high.max(share))
+        });
+        high - low
+    };
+    spread(&mut shares.iter().copied().step_by(2)) > SOURCES_DIFFER
+        || spread(&mut shares.iter().copied().skip(1).step_by(2)) > SOURCES_DIFFER
+}
+
 /// What limited each cell, and where the blocks of its rows came from; `None` if nothing is known, or if it is the
 /// same bottleneck everywhere.
 pub(super) fn limits(view: &StudyView) -> Option<Table> {
@@ -68,8 +92,10 @@ pub(super) fn limits(view: &StudyView) -> Option<Table> {
         .iter()
         .filter_map(|cell| Some((cell, cell.group.stages.get(view.main_stage)?)))
         .collect();
-    let has_sources = stages.iter().any(|(_, stage)| stage.sources.is_some());
-    if stages.is_empty() || !has_sources && common_bottleneck(view).is_some() {
+    let has_sources = sources_vary(view);
+    let has_bottlenecks = common_bottleneck(view).is_none()
+        && stages.iter().any(|(_, stage)| stage.bottleneck.is_some());
+    if !has_sources && !has_bottlenecks {
         return None;
     }
     let mut head = setting_titles(view);
@@ -77,7 +103,7 @@ pub(super) fn limits(view: &StudyView) -> Option<Table> {
     if has_sources {
         head.extend(["shared buffers", "page cache", "device", "read MB/s"].map(str::to_owned));
     }
-    head.extend(["server CPU", "client CPU", "bottleneck"].map(str::to_owned));
+    head.extend(["client CPU", "bottleneck"].map(str::to_owned));
     let rows = stages.iter().map(|(cell, stage)| {
         let mut row = setting_cells(view, cell);
         let sources = stage.sources.as_ref();
@@ -91,7 +117,7 @@ pub(super) fn limits(view: &StudyView) -> Option<Table> {
             row.push(origin(sources.and_then(|each| each.device.as_ref())));
             row.push(figure(StudyFigure::ReadMbS));
         }
-        row.extend([figure(StudyFigure::ServerCpus), figure(StudyFigure::ClientCpus)]);
+        row.push(figure(StudyFigure::ClientCpus));
         row.push(Cell::number(stage.bottleneck.clone().unwrap_or_default()));
         row
     });

@@ -1,7 +1,6 @@
 //! The tables of an experiment: the same for the terminal, Markdown and the page.
 
-use super::super::comparison::change_text;
-use super::super::format::percent;
+use super::super::format::{percent, rate};
 use super::super::page::{Cell, Table};
 use super::figures::StudyFigure;
 use super::improvement::factor;
@@ -91,9 +90,21 @@ fn of_stage(view: &StudyView, stage: usize, is_once: bool) -> Table {
         }
     }
     columns.extend(against_columns(view, stage, main));
-    if is_main {
-        columns.push((String::new(), Box::new(move |at, cell| mark(view, at, cell))));
-    }
+    let verdict = move |cell: &CellView| {
+        let found = cell.group.figure(stage, main)?.against_baseline.as_ref()?;
+        verdict_text(found)
+    };
+    let has_verdict = view.cells.iter().any(|cell| verdict(cell).is_some());
+    columns.push((
+        if has_verdict { "verdict" } else { "" }.to_owned(),
+        Box::new(move |at, cell| {
+            let mut words: Vec<String> = verdict(cell).map(str::to_owned).into_iter().collect();
+            if is_main {
+                words.extend(marks(view, at, cell));
+            }
+            (!words.is_empty()).then(|| Cell::word(words.join(", ")))
+        }),
+    ));
     filled(view, title, &columns)
 }
 
@@ -160,7 +171,8 @@ pub(super) fn figure_title(view: &StudyView, stage: usize, figure: StudyFigure) 
         nodes.iter().any(|node| node.cpus.is_some())
     });
     match figure {
-        StudyFigure::ServerCpus if has_nodes => "CPU per node".to_owned(),
+        StudyFigure::ServerCpus if has_nodes => "CPU/node".to_owned(),
+        StudyFigure::ServerCpus => "CPU".to_owned(),
         _ => figure.name().to_owned(),
     }
 }
@@ -184,18 +196,11 @@ fn against_columns(view: &StudyView, stage: usize, main: StudyFigure) -> Vec<Col
         ),
         (
             "vs. baseline".to_owned(),
-            Box::new(move |at, cell| match found(cell) {
-                None if at == baseline && has_figure(cell) => Some(Cell::number("baseline")),
-                against => Some(Cell::number(change_text(against?.ratio))),
-            }),
+            Box::new(move |_, cell| Some(Cell::number(change_text(found(cell)?.ratio)))),
         ),
         (
             "95% interval".to_owned(),
             Box::new(move |_, cell| Some(Cell::number(change_interval(found(cell)?.interval?)))),
-        ),
-        (
-            "verdict".to_owned(),
-            Box::new(move |_, cell| Some(Cell::number(outcome_text(found(cell)?.outcome?)))),
         ),
     ]
 }
@@ -215,10 +220,13 @@ pub(super) fn reach(estimate: &Estimate) -> Option<Cell> {
     Some(Cell::number(format!("±{}", percent(reach))))
 }
 
-/// Whether the cell is the best, misses a threshold or lacks runs.
-fn mark(view: &StudyView, at: usize, cell: &CellView) -> Option<Cell> {
+/// Whether the cell is the baseline or the best, misses a threshold or lacks runs.
+fn marks(view: &StudyView, at: usize, cell: &CellView) -> Vec<String> {
     let mut words = Vec::new();
-    if view.best == Some(at) {
+    if view.baseline == Some(at) && view.cells.len() > 1 {
+        words.push("baseline".to_owned());
+    }
+    if view.best == Some(at) && view.kind == StudyKind::Sweep {
         words.push("best".to_owned());
     }
     words.extend(missed(&cell.group));
@@ -226,7 +234,7 @@ fn mark(view: &StudyView, at: usize, cell: &CellView) -> Option<Cell> {
     if runs.usable == 0 && runs.failed + runs.invalid > 0 {
         words.push(if runs.failed > 0 { "FAILED" } else { "NOT VALID" }.to_owned());
     }
-    (!words.is_empty()).then(|| Cell::word(words.join(", ")))
+    words
 }
 
 /// The thresholds that were missed: `misses p99<10ms`.
@@ -257,20 +265,19 @@ pub(super) fn runs_text(group: &GroupView) -> String {
 }
 
 fn summary(view: &StudyView, improvement: &Improvement) -> Table {
-    let name = |at: usize| view.cells.get(at).map_or_else(String::new, |cell| cell.name.clone());
-    let head = ["figure".to_owned(), name(improvement.from), name(improvement.to)];
+    let [from, to] = differing_names(view, improvement.from, improvement.to);
+    let head = ["figure".to_owned(), from, to];
     let rest = ["change", "95% interval", "verdict"].map(str::to_owned);
     let rows = improvement.rows.iter().map(|row| {
         let against = row.against.as_ref();
         let interval = against.and_then(|against| against.interval);
-        let outcome = against.and_then(|against| against.outcome);
         vec![
             Cell::word(figure_title(view, view.main_stage, row.figure)),
             Cell::number(row.figure.text(row.from)),
             Cell::number(row.figure.text(row.to)),
             Cell::number(row.text.clone()),
             Cell::number(interval.map(change_interval).unwrap_or_default()),
-            Cell::number(outcome.map_or("", outcome_text)),
+            Cell::number(against.and_then(verdict_text).unwrap_or_default()),
         ]
     });
     Table {
@@ -280,6 +287,29 @@ fn summary(view: &StudyView, improvement: &Improvement) -> Table {
         rows: rows.collect(),
         note: None,
     }
+}
+
+/// The names of two cells: only the values that differ, without their axis if it is only one.
+fn differing_names(view: &StudyView, from: usize, to: usize) -> [String; 2] {
+    let values = |at: usize| view.cells.get(at).map_or(&[][..], |cell| cell.values.as_slice());
+    let differing: Vec<usize> = values(from)
+        .iter()
+        .zip(values(to))
+        .enumerate()
+        .filter_map(|(at, (one, other))| (one != other).then_some(at))
+        .collect();
+    let name = |cell: usize| {
+        let parts = differing.iter().filter_map(|&at| {
+            let (axis, value) = (view.axes.get(at)?, values(cell).get(at)?);
+            Some(if differing.len() == 1 {
+                value.clone()
+            } else {
+                format!("{}={value}", axis.name)
+            })
+        });
+        parts.collect::<Vec<_>>().join(" ")
+    };
+    [name(from), name(to)]
 }
 
 fn axis_effect(view: &StudyView, effect: &AxisEffect) -> Table {
@@ -292,14 +322,13 @@ fn axis_effect(view: &StudyView, effect: &AxisEffect) -> Table {
     }
     let cells = |against: Option<&Against>, is_first: bool| {
         let interval = against.and_then(|against| against.interval);
-        let outcome = against.and_then(|against| against.outcome);
         let change = against.map(|against| change_text(against.ratio));
         [
             Cell::number(
                 change.unwrap_or_else(|| if is_first { "reference" } else { ABSENT }.to_owned()),
             ),
             Cell::number(interval.map(change_interval).unwrap_or_default()),
-            Cell::number(outcome.map_or("", outcome_text)),
+            Cell::number(against.and_then(verdict_text).unwrap_or_default()),
         ]
     };
     let rows = effect.values.iter().enumerate().map(|(at, value)| {
@@ -323,9 +352,28 @@ fn axis_effect(view: &StudyView, effect: &AxisEffect) -> Table {
     }
 }
 
+/// A ratio as a change: `+12.3%`, or `×3.41` from a doubling on.
+pub(super) fn change_text(ratio: f64) -> String {
+    if ratio >= 1e3 {
+        return format!("×{}", rate(ratio));
+    }
+    if ratio >= 2.0 {
+        format!("×{}", factor(ratio))
+    } else {
+        super::super::comparison::change_text(ratio)
+    }
+}
+
 /// `+11.0% to +13.5%`.
 pub(super) fn change_interval(interval: Interval) -> String {
     format!("{} to {}", change_text(interval.low), change_text(interval.high))
+}
+
+/// The verdict; `None` if more runs are required for one.
+pub(super) fn verdict_text(against: &Against) -> Option<&'static str> {
+    let is_known =
+        |outcome: &Outcome| against.runs_needed.is_none() || *outcome != Outcome::Inconclusive;
+    against.outcome.filter(is_known).map(outcome_text)
 }
 
 /// The verdict in a word.

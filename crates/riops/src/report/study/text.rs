@@ -3,12 +3,14 @@
 use super::super::block::Block;
 use super::super::columns::{Align, Columns};
 use super::super::page::Table;
+use super::charts::charts;
 use super::lead::{conclusion, head};
 use super::model::{StudyKind, StudyView};
+use super::plot::lines;
 use super::tables::tables;
 
 /// Columns that are left out of a table that is too wide.
-const OPTIONAL: [&str; 2] = ["95% interval", "QPS"];
+const OPTIONAL: [&str; 6] = ["95% interval", "QPS", "vs. baseline", "client CPU", "TPS share", "±"];
 
 /// Returns the result in lines of at most `columns` columns.
 #[must_use]
@@ -20,9 +22,17 @@ pub fn text(view: &StudyView, columns: usize) -> String {
     for table in tables(view) {
         block.gap();
         block.title(&table.title);
-        block.table("", &terminal(&table));
+        block.indented_table(&terminal(&table));
         if let Some(note) = &table.note {
-            block.line("", note);
+            block.indented(note);
+        }
+    }
+    for chart in charts(view) {
+        let lines = lines(&chart, columns.saturating_sub(2));
+        if !lines.is_empty() {
+            block.gap();
+            block.title(&chart.title);
+            lines.iter().for_each(|line| block.unbroken(line));
         }
     }
     block.gap();
@@ -54,7 +64,7 @@ fn labeled(block: &mut Block, lines: &[(&'static str, Vec<String>)]) {
 fn terminal(table: &Table) -> Columns {
     let align = |(at, title): (usize, &String)| {
         let align = if OPTIONAL.contains(&title.as_str()) {
-            Align::Optional
+            Align::OptionalRight
         } else if at < table.words
             || title.is_empty()
             || title == "verdict"
