@@ -21,6 +21,14 @@ pub(crate) fn given(arguments: &Arguments) -> Given {
             }
             None => (Some(&run.again.target), Some(&run.again.keep.store)),
         },
+        Command::Sweep(sweep) => match &sweep.workload {
+            Some(workload) => {
+                let options = workload.options().run();
+                (Some(options.target()), Some(&options.result_options().store))
+            }
+            None => (Some(&sweep.target), Some(&sweep.own.store)),
+        },
+        Command::Ab(options) => (Some(&options.target), Some(&options.store)),
         Command::Verify { workload } => {
             let (_, options) = workload.named();
             (Some(&options.target), Some(&options.store))

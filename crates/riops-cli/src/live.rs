@@ -54,6 +54,12 @@ impl Live {
         Ok(Self { consumers: Arc::new(consumers) })
     }
 
+    /// Publishes the run only beside its store.
+    pub(crate) fn feed(open: OpenFeed, ui: Ui) -> Self {
+        let feed = Feed { open, ui, publisher: Mutex::new(None) };
+        Self { consumers: Arc::new(vec![Box::new(feed)]) }
+    }
+
     /// The run has ended without a record.
     pub(crate) fn failed(&self, error: &dyn std::error::Error) {
         self.send(&LiveEvent::Failed { error: error.to_string() });

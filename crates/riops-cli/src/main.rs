@@ -4,6 +4,7 @@
 mod args;
 mod bar_terminal;
 mod commands;
+mod experiment;
 mod failure;
 mod file;
 mod given;

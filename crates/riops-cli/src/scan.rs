@@ -95,6 +95,18 @@ impl CommandLine {
         self.is_complete
     }
 
+    /// Returns the arguments without the options with these long names, and their values.
+    pub(crate) fn without_options(&self, is_removed: impl Fn(&str) -> bool) -> Vec<OsString> {
+        let removed: Vec<_> =
+            self.options.iter().filter(|option| is_removed(&option.long)).collect();
+        let kept = self.arguments.iter().enumerate().filter(|(position, _)| {
+            removed.iter().all(|option| {
+                option.position != *position && option.value_position != Some(*position)
+            })
+        });
+        kept.map(|(_, argument)| argument.clone()).collect()
+    }
+
     /// Returns the arguments without this option and its value.
     pub(crate) fn without(&self, option: &TypedOption) -> Vec<OsString> {
         let mut rest = Vec::with_capacity(self.arguments.len());

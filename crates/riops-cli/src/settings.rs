@@ -15,6 +15,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 
 use riops::plan::pgio::{self, PgioConf, Purpose};
 
+use crate::args::sweep::cell_words;
 use crate::args::{Arguments, TYPED_ONLY};
 use crate::failure::{ErrorForm, USAGE};
 use crate::options::{OptionNames, settable, variable, with_suggestion};
@@ -28,14 +29,49 @@ use crate::sysbench_env;
 /// The exit code, after the error, the help or the version was printed.
 pub(crate) fn parse(line: &CommandLine) -> Result<Arguments, ExitCode> {
     let root = crate::args::command();
-    let names = OptionNames::of(&root);
     let form = error_form(line, &root, &Values::new());
+    let (values, notices) = read_values(line).map_err(|error| form.usage(&error))?;
+    let form = error_form(line, &root, &values);
+    match matched(line, values) {
+        Ok(arguments) => Ok(Arguments { notices, error_form: form, ..arguments }),
+        Err(Unparsed::Clap(error)) => Err(rejected(&error, form)),
+        Err(Unparsed::Variable(error)) => Err(form.usage(&error)),
+    }
+}
+
+/// Parses another command line in the same way: that of a cell of an experiment.
+///
+/// # Errors
+/// The text of the error.
+pub(crate) fn parse_words(words: &[OsString]) -> Result<Arguments, String> {
+    let line = CommandLine::scan(crate::args::command(), words.to_vec());
+    let (values, _) = read_values(&line)?;
+    matched(&line, values).map_err(|error| match error {
+        Unparsed::Clap(error) => {
+            let text = error.render().to_string();
+            let text = text.strip_prefix(PREFIX).unwrap_or(&text);
+            let (message, _usage) = text.split_once("\n\nUsage").unwrap_or((text, ""));
+            message.trim().trim_end_matches(POINTER).trim().to_owned()
+        }
+        Unparsed::Variable(error) => error,
+    })
+}
+
+/// Why a command line was not parsed.
+enum Unparsed {
+    /// The error of clap, or the help.
+    Clap(clap::Error),
+    /// An unknown environment variable.
+    Variable(String),
+}
+
+/// Returns the values of the environment of sysbench and of the file of `--config`, and notices about the file.
+fn read_values(line: &CommandLine) -> Result<(Values, Vec<String>), String> {
+    let names = OptionNames::of(&crate::args::command());
     let (mut values, notices) = match config_path(line) {
-        Some(path) => read_known(Path::new(&path), purpose(line), &names)
-            .map_err(|error| form.usage(&error))?,
+        Some(path) => read_known(Path::new(&path), purpose(line), &names)?,
         None => (Values::new(), Vec::new()),
     };
-    let form = error_form(line, &root, &values);
     // The image of sysbench also sets variables for options that riops does not have.
     if let Some(command) = sysbench_env::command_of(line) {
         let unicode = |(name, value): (OsString, OsString)| {
@@ -43,6 +79,12 @@ pub(crate) fn parse(line: &CommandLine) -> Result<Arguments, ExitCode> {
         };
         values.extend(sysbench_env::options(command, std::env::vars_os().filter_map(unicode)));
     }
+    Ok((values, notices))
+}
+
+fn matched(line: &CommandLine, values: Values) -> Result<Arguments, Unparsed> {
+    let root = crate::args::command();
+    let names = OptionNames::of(&root);
     let stop_is_typed = STOPS.iter().any(|stop| line.uses(stop).next().is_some());
     let command = with_fallbacks(root, &values, stop_is_typed);
     let command = if line.asks_for_short_help() { shortened(command) } else { command };
@@ -58,11 +100,10 @@ pub(crate) fn parse(line: &CommandLine) -> Result<Arguments, ExitCode> {
         let variables = std::env::vars_os().map(|(name, _)| name).collect::<Vec<_>>();
         names
             .check_variables(variables.iter().map(OsString::as_os_str))
-            .map_err(|error| form.usage(&error))?;
+            .map_err(Unparsed::Variable)?;
     }
-    matched
-        .map(|arguments| Arguments { notices, error_form: form, ..arguments })
-        .map_err(|error| rejected(&error, form))
+    let arguments = matched.map_err(Unparsed::Clap)?;
+    Ok(Arguments { cell_words: cell_words(line), ..arguments })
 }
 
 /// The prefix of clap's errors.
@@ -153,7 +194,7 @@ fn commands_with(root: &Command, name: &str) -> Option<String> {
 /// Fails for an option between `run` and the workload. It belongs to --plan, and the workload would ignore it.
 /// clap's setting for this (`args_conflicts_with_subcommands`) would also reject global options.
 fn require_no_misplaced_option(matches: &ArgMatches) -> Result<(), clap::Error> {
-    let Some(("run", run)) = matches.subcommand() else {
+    let Some((name @ ("run" | "sweep"), run)) = matches.subcommand() else {
         return Ok(());
     };
     let Some((workload, _)) = run.subcommand() else {
@@ -161,7 +202,7 @@ fn require_no_misplaced_option(matches: &ArgMatches) -> Result<(), clap::Error> 
     };
     let mut command = crate::args::command();
     command.build();
-    let options = command.find_subcommand("run").into_iter().flat_map(Command::get_arguments);
+    let options = command.find_subcommand(name).into_iter().flat_map(Command::get_arguments);
     let typed = |arg: &&Arg| {
         let id = arg.get_id().as_str();
         !arg.is_global_set()
@@ -177,7 +218,7 @@ fn require_no_misplaced_option(matches: &ArgMatches) -> Result<(), clap::Error> 
         )),
         Some(option) => Err(command.error(
             ErrorKind::ArgumentConflict,
-            format!("--{option} must follow the workload: riops run {workload} --{option}"),
+            format!("--{option} must follow the workload: riops {name} {workload} --{option}"),
         )),
     }
 }
@@ -192,7 +233,7 @@ const STOPS: [&str; 3] = ["duration", "transactions", "total-rows"];
 fn purpose(line: &CommandLine) -> Purpose {
     match line.subcommands().first() {
         Some(&"prepare") => Purpose::Prepare,
-        Some(&"run") => Purpose::Run,
+        Some(&"run" | &"sweep" | &"ab") => Purpose::Run,
         _ => Purpose::Other,
     }
 }

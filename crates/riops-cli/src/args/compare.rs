@@ -97,7 +97,7 @@ impl std::fmt::Display for Share {
 }
 
 /// Parses a percentage: `2%`.
-fn parse_share(text: &str) -> Result<Share, String> {
+pub(crate) fn parse_share(text: &str) -> Result<Share, String> {
     let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     match number {
         Some(percent) if percent > 0.0 && percent < 100.0 => Ok(Share(percent / 100.0)),

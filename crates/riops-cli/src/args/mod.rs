@@ -15,8 +15,10 @@ pub(crate) mod run;
 mod runs;
 mod serve;
 mod shared;
+pub(crate) mod sweep;
 mod target;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -25,7 +27,7 @@ use riops::units::{Size, Span};
 
 use crate::failure::ErrorForm;
 
-pub(crate) use compare::{Compare, ComparisonOutput, FailOn, History, HistoryFigure};
+pub(crate) use compare::{Compare, ComparisonOutput, FailOn, History, HistoryFigure, parse_share};
 pub(crate) use live::LiveOptions;
 pub(crate) use load::GenerateCsv;
 pub(crate) use output::{Output, OutputOptions};
@@ -35,6 +37,7 @@ pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload}
 pub(crate) use runs::{FilterOptions, ListOptions, ListOutput, RemoveOptions, TagOptions};
 pub(crate) use serve::Serve;
 pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload};
+pub(crate) use sweep::{Ab, ExperimentOptions, Sweep, SweptWorkload};
 pub(crate) use target::{EmbeddedOptions, StoreOptions, TargetOptions};
 
 /// Benchmark PostgreSQL-compatible databases
@@ -55,16 +58,20 @@ pub(crate) struct Arguments {
     // How errors are printed.
     #[arg(skip)]
     pub(crate) error_form: ErrorForm,
+    // The words of `riops run` for each cell of an experiment.
+    #[arg(skip)]
+    pub(crate) cell_words: Vec<OsString>,
 }
 
 /// Returns the command line of riops. Derived, except for the output forms: each workload lists its own.
 pub(crate) fn command() -> clap::Command {
     WorkPlan::executable_names().into_iter().fold(Arguments::command(), |command, workload| {
-        command.mut_subcommand("run", |run| {
+        let command = command.mut_subcommand("run", |run| {
             run.mut_subcommand(workload.clone(), |inner| {
                 inner.mut_arg("output", |output| run::output_of(&workload, output))
             })
-        })
+        });
+        command.mut_subcommand("sweep", |sweep| sweep.mut_subcommand(workload, sweep::adapted))
     })
 }
 
@@ -93,6 +100,8 @@ pub(crate) enum Command {
     },
     /// Measure a workload
     Run(Box<Run>),
+    Sweep(Box<Sweep>),
+    Ab(Box<Ab>),
     /// Verify that all acknowledged writes are present
     Verify {
         #[command(subcommand)]
@@ -161,6 +170,23 @@ workloads! {
         Oltp(oltp::RunOltp),
         Cbc(cbc::RunCbc),
         Ping(ping::RunPing),
+    }
+}
+
+workloads! {
+    SweepWorkload: SweptWorkload {
+        /// Random row reads and writes
+        Rows(sweep::SweepOf<rows::RunRows>),
+        /// Bulk loads
+        Load(sweep::SweepOf<load::RunLoad>),
+        /// Point selects and updates
+        Point(sweep::SweepOf<point::RunPoint>),
+        /// OLTP transactions
+        Oltp(sweep::SweepOf<oltp::RunOltp>),
+        /// Block I/O of a whole table
+        Cbc(sweep::SweepOf<cbc::RunCbc>),
+        /// Round trips
+        Ping(sweep::SweepOf<ping::RunPing>),
     }
 }
 

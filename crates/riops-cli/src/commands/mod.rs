@@ -1,9 +1,11 @@
 //! The subcommands, one module each.
 
+mod ab;
 mod cleanup;
 mod compare;
 mod doctor;
 mod editing;
+mod experiment;
 mod export;
 mod generate;
 mod graph;
@@ -17,6 +19,7 @@ mod run;
 mod runs;
 mod serve;
 mod server;
+mod sweep;
 mod verify;
 
 use std::process::ExitCode;
@@ -46,6 +49,8 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
     match arguments.command {
         Command::Prepare { workload } => prepare::run(&workload, &interrupt, ui),
         Command::Run(options) => run::run(&options, &interrupt, ui),
+        Command::Sweep(options) => sweep::run(&options, &arguments.cell_words, &interrupt, ui),
+        Command::Ab(options) => ab::run(&options, &interrupt, ui),
         Command::Verify { workload } => verify::run(&workload, &interrupt, ui),
         Command::Cleanup { workload } => cleanup::run(&workload, &interrupt, ui),
         Command::Generate { what: Generate::Csv(options) } => {

@@ -65,7 +65,7 @@ const riops = (() => {
   // The starts of the stages: a dashed line, and the name where there is room for it.
   const marks = chart => plot => {
     const { ctx, bbox } = plot, ratio = devicePixelRatio;
-    const places = (chart.marks || []).map(mark => [plot.valToPos(mark.t_s, "x", true), mark.label]);
+    const places = (chart.marks || []).map(mark => [plot.valToPos(mark.x, "x", true), mark.label]);
     const end = bbox.left + bbox.width;
     ctx.save();
     ctx.strokeStyle = color("--axis"); ctx.fillStyle = color("--axis");
@@ -114,13 +114,75 @@ const riops = (() => {
     ctx.restore();
   };
 
+  // Estimates: uPlot has their values for the legend and the pointer, and this draws them with their intervals.
+  const positions = chart => [...new Set(chart.series.flatMap(one => one.points.map(point => point.x)))].sort((a, b) => a - b);
+  const interval = (found, unit) => found ? ` (${text(found[0], unit)} to ${text(found[1], unit)})` : "";
+  const estimates = chart => plot => {
+    const { ctx, bbox } = plot, ratio = devicePixelRatio, bars = chart.series.filter(one => one.style === "bars").length;
+    const X = value => plot.valToPos(value, "x", true), Y = value => plot.valToPos(value, "y", true);
+    const path = points => { ctx.beginPath(); points.forEach(([x, y], at) => at ? ctx.lineTo(x, y) : ctx.moveTo(x, y)); };
+    const bar = (x, low, high, isUpright) => {
+      const cap = 4 * ratio, ends = isUpright ? [[x, low], [x, high]] : [[low, x], [high, x]];
+      path(ends); ctx.stroke();
+      for (const [a, b] of ends) { path(isUpright ? [[a - cap, b], [a + cap, b]] : [[a, b - cap], [a, b + cap]]); ctx.stroke(); }
+    };
+    ctx.save(); ctx.beginPath(); ctx.rect(bbox.left, bbox.top - 12 * ratio, bbox.width + 28 * ratio, bbox.height + 12 * ratio); ctx.clip();
+    let nextBar = 0;
+    chart.series.forEach((one, number) => {
+      if (!plot.series[number + 1].show) return;
+      const stroke = seriesColor(number), points = one.points.map(point => [X(point.x), Y(point.y)]);
+      ctx.strokeStyle = ctx.fillStyle = stroke; ctx.lineWidth = 1.5 * ratio; ctx.setLineDash(one.style === "dashed" ? [6 * ratio, 4 * ratio] : []);
+      if (one.style === "bars") {
+        const slot = (X(1) - X(0)) * 0.7 / bars, offset = (nextBar++ + 0.5) * slot - slot * bars / 2;
+        one.points.forEach((point, at) => {
+          const x = points[at][0] + offset;
+          ctx.fillStyle = stroke; ctx.globalAlpha = 0.75; ctx.fillRect(x - slot * 0.45, points[at][1], slot * 0.9, Y(0) - points[at][1]); ctx.globalAlpha = 1;
+          ctx.strokeStyle = color("--ink"); if (point.interval) bar(x, Y(point.interval[0]), Y(point.interval[1]), true);
+        });
+        return;
+      }
+      if (one.style === "band" || one.style === "dashed") {
+        const known = one.points.filter(point => point.interval);
+        path([...known.map(point => [X(point.x), Y(point.interval[0])]), ...known.map(point => [X(point.x), Y(point.interval[1])]).reverse()]);
+        ctx.globalAlpha = 0.15; ctx.fill(); ctx.globalAlpha = 1;
+        path(points); ctx.stroke();
+        return;
+      }
+      if (one.style === "line") { path(points); ctx.stroke(); }
+      ctx.lineWidth = ratio;
+      one.points.forEach((point, at) => {
+        const [x, y] = points[at];
+        if (point.interval) bar(x, Y(point.interval[0]), Y(point.interval[1]), true);
+        if (point.x_interval) bar(y, X(point.x_interval[0]), X(point.x_interval[1]), false);
+        ctx.fillStyle = stroke; ctx.beginPath(); ctx.arc(x, y, 3 * ratio, 0, 7); ctx.fill();
+        if (point.label) { ctx.fillStyle = color("--axis"); ctx.font = `${11 * ratio}px system-ui, sans-serif`; ctx.fillText(point.label, x + 6 * ratio, y - 6 * ratio); }
+      });
+    });
+    ctx.restore();
+  };
+
   // The data that uPlot sees: the lines, or only the corners of a chart that a hook draws.
   const data = chart => {
     if (chart.kind === "lines") return [chart.xs, ...chart.series.map(one => one.values)];
+    if (chart.kind === "points") {
+      const xs = positions(chart);
+      return [xs, ...chart.series.map(one => xs.map(x => one.points.find(point => point.x === x)?.y ?? null))];
+    }
     if (chart.kind === "heatmap") return [chart.slots, chart.slots.map(() => null)];
     return [chart.x.range, [null, null]];
   };
   const series = chart => {
+    if (chart.kind === "points") {
+      const name = value => (chart.names || [])[(chart.ticks || []).indexOf(value)] ?? text(value, chart.x.unit);
+      const x = { label: chart.x.label, value: (plot, value) => value == null ? "–" : name(value) };
+      return [x, ...chart.series.map((one, number) => ({
+        label: one.label, stroke: () => seriesColor(number), width: 0, paths: () => null, points: { show: false },
+        value: (plot, value, at, index) => {
+          const found = index == null ? null : one.points.find(point => point.x === plot.data[0][index]);
+          return value == null || !found ? "–" : text(value, chart.y.unit) + interval(found.interval, chart.y.unit) + (found.label ? `, ${found.label}` : "");
+        },
+      }))];
+    }
     const lines = chart.kind === "lines" ? chart.series : [];
     const x = { label: chart.x.unit === "seconds" ? "time" : chart.x.label, value: (plot, value) => text(value, chart.x.unit) };
     if (!lines.length) return [x, { show: false }];
@@ -137,17 +199,27 @@ const riops = (() => {
     const hooks = [];
     if (chart.kind === "heatmap") hooks.push(cells(chart));
     if (chart.kind === "dots") hooks.push(dots(chart));
+    if (chart.kind === "points") hooks.push(estimates(chart));
     hooks.push(marks(chart));
     const xs = data(chart)[0];
     const x = axis("x", chart.x, { size: 26, gap: 5, space: 64 });
     if (chart.x.unit === "count") x.incrs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000];
+    if (chart.kind === "points" && chart.ticks) {
+      // Without those that are too close to the one before.
+      x.splits = plot => {
+        const place = value => plot.valToPos(value, "x"), room = plot.width * 0.045;
+        return chart.ticks.reduce((kept, value) => kept.length && place(value) - place(kept.at(-1)) < room ? kept : [...kept, value], []);
+      };
+      x.filter = (plot, splits) => splits;
+      if (chart.names) x.values = (plot, splits) => splits.map(value => chart.names[chart.ticks.indexOf(value)]);
+    }
     if (chart.x.scale === "nines") {
       x.splits = (plot, at, low, high) => Array.from({ length: Math.floor(high) + 1 }, (_, nines) => nines);
     }
     return {
       width: Math.max(place.clientWidth, 200), height: HEIGHT, series: series(chart), hooks: { draw: hooks },
       scales: {
-        x: { time: false, range: xRange(chart, xs) },
+        x: { time: false, distr: chart.x.scale === "log" ? 3 : 1, range: xRange(chart, xs) },
         y: { distr: chart.y.scale === "log" ? 3 : 1, range: yRange(chart.y) },
       },
       axes: [x, axis("y", chart.y, {
@@ -155,7 +227,7 @@ const riops = (() => {
         size: (plot, values) => Math.max(34, ...(values || []).map(value => 8 + 7 * (value || "").length)),
       })],
       padding: [chart.marks ? 18 : 8, 30, 0, 0],
-      legend: { show: chart.kind === "lines", markers: { width: 0, fill: (plot, number) => seriesColor(number - 1) } },
+      legend: { show: chart.kind === "lines" || chart.kind === "points", markers: { width: 0, fill: (plot, number) => seriesColor(number - 1) } },
       cursor: { drag: { x: true, y: false }, y: false, points: { size: 6 }, sync: chart.sync ? { key: chart.sync } : undefined },
     };
   }
@@ -166,11 +238,11 @@ const riops = (() => {
     drawn.add(plot);
     place.addEventListener("keydown", event => {
       const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (!step || chart.kind !== "lines" || !chart.xs.length) return;
+      if (!step || !["lines", "points"].includes(chart.kind) || !plot.data[0].length) return;
       event.preventDefault();
-      const now = plot.cursor.idx == null ? (step > 0 ? -1 : chart.xs.length) : plot.cursor.idx;
-      const index = Math.min(Math.max(now + step, 0), chart.xs.length - 1);
-      plot.setCursor({ left: plot.valToPos(chart.xs[index], "x"), top: 10 });
+      const now = plot.cursor.idx == null ? (step > 0 ? -1 : plot.data[0].length) : plot.cursor.idx;
+      const index = Math.min(Math.max(now + step, 0), plot.data[0].length - 1);
+      plot.setCursor({ left: plot.valToPos(plot.data[0][index], "x"), top: 10 });
     });
     return plot;
   }

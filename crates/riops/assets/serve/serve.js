@@ -93,7 +93,7 @@
       if (point.stage !== lastStage) {
         offset = points.length ? points.at(-1).x : 0;
         lastStage = point.stage;
-        stages.push({ t_s: offset, label: point.stageName });
+        stages.push({ x: offset, label: point.stageName });
       }
       point.x = offset + point.t_s;
       points.push(point);

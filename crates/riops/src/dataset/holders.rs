@@ -22,8 +22,8 @@ impl Holders {
     }
 
     /// Returns the sessions that are connected to a database, as [`Self::of_lock`] does.
-    pub(super) fn of_database(connection: &mut Connection, name: &str) -> Self {
-        Self::query(connection, &fill(CONNECTED, &[("name", name)]))
+    pub(crate) fn of_database(connection: &mut Connection, name: &str) -> Self {
+        Self::query(connection, &fill(CONNECTED, &[("name", &name.replace('\'', "''"))]))
     }
 
     /// Returns whether there are none, or they are unknown.

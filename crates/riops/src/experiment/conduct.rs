@@ -26,6 +26,7 @@ pub trait Bench {
     fn measure(
         &mut self,
         study: &Study,
+        task: &Task,
         plan: &Plan,
         is_first: bool,
     ) -> Result<Result<Box<Record>, String>, Self::Error>;
@@ -78,7 +79,7 @@ pub fn conduct<B: Bench>(
             return Ok(End::TimeLimit);
         }
         bench.starting(study, &task, &left);
-        let result = bench.measure(study, &plan, measured == 0)?;
+        let result = bench.measure(study, &task, &plan, measured == 0)?;
         let is_interrupted = match &result {
             Ok(record) => record.status == Status::Interrupted,
             Err(_) => interrupt.requested(),
@@ -120,6 +121,7 @@ mod tests {
         fn measure(
             &mut self,
             _: &Study,
+            _: &Task,
             plan: &Plan,
             _: bool,
         ) -> Result<Result<Box<Record>, String>, Killed> {

@@ -62,6 +62,18 @@ pub enum Goal {
     Saturation(SaturationSettings),
 }
 
+impl Goal {
+    /// Returns the name of the kind of experiment.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Sweep { .. } => "sweep",
+            Self::Ab(_) => "ab",
+            Self::Saturation(_) => "saturation",
+        }
+    }
+}
+
 /// How an A/B test ends.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AbSettings {

@@ -4,21 +4,38 @@
 //! with tags. A strategy decides from both what to run next, so that an experiment that was
 //! killed continues where it ended. This module orders runs; it must not measure or print.
 
+mod ab;
+mod between;
 mod conduct;
+mod database;
 mod definition;
+mod environment;
 #[cfg(test)]
 pub(crate) mod example;
+mod idle;
 mod order;
+mod pause;
 mod progress;
+mod reset;
+mod reset_error;
+mod saturation;
 pub mod search;
 mod strategy;
 mod task;
 
+pub use ab::{AbFigure, blocks, figures_of, last_look};
+pub use between::{BetweenError, prepare_run};
 pub use conduct::{Bench, End, conduct};
 pub use definition::{
     AbSettings, Axis, Between, Cell, DatabaseChoice, Experiment, Goal, Order, Reset,
     SaturationSettings, Search, ServerChoice,
 };
+pub use environment::{Environment, differences};
 pub use progress::{Remaining, remaining};
+pub use reset::{
+    choose_database, drop_copy, drop_own_database, prepare_again, prepare_template, restore,
+};
+pub use reset_error::ResetError;
+pub use saturation::{Saturation, results};
 pub use strategy::{Step, next};
 pub use task::{Failure, Finished, Level, Study, Task, tag};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::definition::{Between, Experiment, Goal};
-use super::order;
 use super::task::Study;
+use super::{order, saturation};
 use crate::plan::{Plan, Stop};
 
 /// Time that a run needs besides its warm-up and measurement, in seconds: to connect, to check the plans, and to
@@ -36,7 +36,10 @@ pub fn remaining(study: &Study, elapsed: (usize, Duration)) -> Remaining {
             let all = settings.blocks_max as usize * 2 * order::TURNS as usize;
             (all.saturating_sub(study.finished.len()), true)
         }
-        Goal::Saturation(_) => (0, true),
+        Goal::Saturation(settings) => {
+            let all = saturation::runs_max(experiment, settings);
+            (all.saturating_sub(study.finished.len()), true)
+        }
     };
     Remaining {
         runs,

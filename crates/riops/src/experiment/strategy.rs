@@ -2,8 +2,8 @@
 //! that was killed continues as if it had not been.
 
 use super::definition::Goal;
-use super::order;
 use super::task::{Study, Task};
+use super::{ab, order, saturation};
 
 /// The next step of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,7 +22,8 @@ pub fn next(study: &Study) -> Step {
             let mut planned = order::of_sweep(&study.experiment).into_iter();
             planned.find(|task| !study.is_settled(task))
         }
-        Goal::Ab(_) | Goal::Saturation(_) => None,
+        Goal::Ab(settings) => ab::next(study, settings),
+        Goal::Saturation(settings) => saturation::next(study, settings),
     };
     task.map_or(Step::Done, Step::Run)
 }

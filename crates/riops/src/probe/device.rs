@@ -88,7 +88,9 @@ impl Device {
         members.collect::<Option<_>>().map(DeviceCounters)
     }
 
-    pub(super) fn usage(&self, change: &DeviceCounters, seconds: f64) -> DeviceUse {
+    /// Returns the activity that these differences of the counters mean, in an interval of this length.
+    #[must_use]
+    pub fn usage(&self, change: &DeviceCounters, seconds: f64) -> DeviceUse {
         let sum = |count: fn(&BlockCounters) -> u64| {
             change.0.iter().map(count).sum::<u64>() as f64 / seconds
         };

@@ -131,9 +131,24 @@ impl Block {
         if !label.is_empty() {
             self.push(&format!("{:INDENT$}{label}", ""));
         }
+        self.indented_table(table);
+    }
+
+    /// A table without a label.
+    pub(super) fn indented_table(&mut self, table: &Columns) {
         for line in table.lines(self.width.saturating_sub(INDENT)) {
             self.push(&format!("{:INDENT$}{line}", ""));
         }
+    }
+
+    /// A text without a label, below a table.
+    pub(super) fn indented(&mut self, text: &str) {
+        self.hanging(INDENT, INDENT, text);
+    }
+
+    /// Lines that are not broken, such as those of a chart.
+    pub(super) fn unbroken(&mut self, line: &str) {
+        self.push(&format!("{:INDENT$}{line}", ""));
     }
 
     /// An empty line.

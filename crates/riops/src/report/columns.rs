@@ -1,6 +1,8 @@
 //! A table as text. Its columns are as wide as their widest cell; in a narrow terminal, what does not fit
 //! beside the first columns goes below them.
 
+use std::borrow::Cow;
+
 use super::fill::{columns, fill};
 
 /// Gap between two columns.
@@ -13,19 +15,24 @@ const BELOW_INDENT: usize = 4;
 pub(super) enum Align {
     Left,
     Right,
-    /// To the left, and the first column to be left out if the table is too wide.
+    /// To the left. Optional columns are left out of a table that is too wide, the last one first.
     Optional,
+    /// To the right, and optional.
+    OptionalRight,
 }
 
 /// A table: titles, and rows with a cell for each.
 pub(super) struct Columns {
-    titles: Vec<(&'static str, Align)>,
+    titles: Vec<(Cow<'static, str>, Align)>,
     rows: Vec<Vec<String>>,
 }
 
 impl Columns {
-    pub(super) fn new(titles: impl IntoIterator<Item = (&'static str, Align)>) -> Self {
-        Self { titles: titles.into_iter().collect(), rows: Vec::new() }
+    pub(super) fn new<T: Into<Cow<'static, str>>>(
+        titles: impl IntoIterator<Item = (T, Align)>,
+    ) -> Self {
+        let titles = titles.into_iter().map(|(title, align)| (title.into(), align));
+        Self { titles: titles.collect(), rows: Vec::new() }
     }
 
     pub(super) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
@@ -68,24 +75,30 @@ impl Columns {
         lines
     }
 
-    /// The columns to show: those that are not empty, without the optional ones if all together are too wide.
+    /// The columns to show: those that are not empty, and as many of the optional ones as fit.
     fn shown(&self, width: usize) -> Vec<usize> {
         let is_filled =
             |row: &Vec<String>, column: usize| row.get(column).is_some_and(|cell| !cell.is_empty());
         let all: Vec<_> = (0..self.titles.len())
             .filter(|&column| self.rows.iter().any(|row| is_filled(row, column)))
             .collect();
-        if self.width_of(&all) <= width {
-            return all;
-        }
         let optional = |column: usize| {
-            self.titles.get(column).is_some_and(|(_, align)| *align == Align::Optional)
+            self.titles
+                .get(column)
+                .is_some_and(|(_, align)| matches!(align, Align::Optional | Align::OptionalRight))
         };
-        all.into_iter().filter(|&column| !optional(column)).collect()
+        let mut shown = all;
+        while self.width_of(&shown) > width {
+            let Some(last) = shown.iter().rposition(|&column| optional(column)) else {
+                break;
+            };
+            shown.remove(last);
+        }
+        shown
     }
 
-    fn title(&self, column: usize) -> &'static str {
-        self.titles.get(column).map_or("", |(title, _)| *title)
+    fn title(&self, column: usize) -> &str {
+        self.titles.get(column).map_or("", |(title, _)| title)
     }
 
     fn column_width(&self, column: usize) -> usize {
@@ -104,7 +117,7 @@ impl Columns {
             let text = cell(column);
             let padding = width.saturating_sub(columns(text));
             match self.titles.get(column) {
-                Some((_, Align::Right)) => format!("{:padding$}{text}", ""),
+                Some((_, Align::Right | Align::OptionalRight)) => format!("{:padding$}{text}", ""),
                 _ => format!("{text}{:padding$}", ""),
             }
         });

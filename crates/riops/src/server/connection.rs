@@ -12,6 +12,7 @@ use riops_wire::startup::SessionInfo;
 
 pub use super::connection_error::ConnectionError;
 use super::conninfo::{ConnInfo, Server};
+use super::flavor::Flavor;
 use super::socket::second_stream;
 use super::stream::{NearEnd, Place, Stream, is_wait};
 use crate::host::Interrupt;
@@ -152,6 +153,14 @@ impl Connection {
     #[must_use]
     pub fn session_info(&self) -> &SessionInfo {
         &self.session_info
+    }
+
+    /// Returns the flavor of the server.
+    #[must_use]
+    pub fn flavor(&self) -> Flavor {
+        Flavor::from_server_version(
+            self.session_info.parameter("server_version").unwrap_or_default(),
+        )
     }
 
     /// Runs one or more statements and returns the rows of all of them in text format.

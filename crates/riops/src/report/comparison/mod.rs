@@ -24,6 +24,7 @@ use group::Blocks;
 pub use group::{BLOCK_TAG, Group};
 pub use markdown::markdown;
 pub use model::{Comparison, Side};
+pub(super) use percentiles::Percentile;
 pub(super) use text::change_text;
 pub use text::text;
 pub use view::{view, view_of};

@@ -12,6 +12,8 @@ use crate::stats::{effective_sample_size, percentile_shown};
 pub enum Percentile {
     /// The median.
     P50,
+    /// The 95th percentile.
+    P95,
     /// The 99th percentile.
     P99,
     /// The 99.9th percentile.
@@ -19,7 +21,7 @@ pub enum Percentile {
 }
 
 impl Percentile {
-    /// All compared percentiles.
+    /// The percentiles that comparisons of two groups show.
     pub const ALL: [Self; 3] = [Self::P50, Self::P99, Self::P999];
 
     /// Its name.
@@ -27,6 +29,7 @@ impl Percentile {
     pub fn name(self) -> &'static str {
         match self {
             Self::P50 => "p50",
+            Self::P95 => "p95",
             Self::P99 => "p99",
             Self::P999 => "p99.9",
         }
@@ -35,25 +38,27 @@ impl Percentile {
     fn percent(self) -> f64 {
         match self {
             Self::P50 => 50.0,
+            Self::P95 => 95.0,
             Self::P99 => 99.0,
             Self::P999 => 99.9,
         }
     }
 
     /// Its value in one run, in microseconds: of the response time with a rate, otherwise of the service time.
-    pub(super) fn of(self, stage: &StageRecord) -> Option<f64> {
+    pub(in crate::report) fn of(self, stage: &StageRecord) -> Option<f64> {
         let each = &stage.session_loop;
         let latency = each.response_us.as_ref().or(each.service_us.as_ref())?;
         let supported = percentile_shown(latency.count, self.percent(), effective_share(stage));
         supported.then_some(match self {
             Self::P50 => latency.p50,
+            Self::P95 => latency.p95,
             Self::P99 => latency.p99,
             Self::P999 => latency.p999,
         })
     }
 
     /// Its value over several runs, in microseconds, from their merged histograms.
-    pub(super) fn of_all(self, stages: &[&StageRecord]) -> Option<f64> {
+    pub(in crate::report) fn of_all(self, stages: &[&StageRecord]) -> Option<f64> {
         let [first, rest @ ..] = stages else {
             return None;
         };

@@ -14,7 +14,7 @@ pub(in crate::report) fn without_formula(text: String) -> String {
 
 /// The value of a column in a row. An absent value is an empty cell.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Cell {
+pub(in crate::report) enum Cell {
     Absent,
     Text(String),
     /// The number as text.
@@ -75,10 +75,10 @@ impl<T: Into<Self>> From<Option<T>> for Cell {
 }
 
 /// A column: its name, and its cell in a row.
-pub(super) type Column<R> = (&'static str, fn(&R) -> Cell);
+pub(in crate::report) type Column<R> = (&'static str, fn(&R) -> Cell);
 
 /// Returns a CSV text with these columns: RFC 4180, with a header, UTF-8, and lines that end with CRLF.
-pub(super) fn table<R>(
+pub(in crate::report) fn table<R>(
     columns: &[Column<R>],
     rows: impl IntoIterator<Item = R>,
 ) -> Result<String, ExportError> {

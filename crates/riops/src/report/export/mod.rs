@@ -10,7 +10,7 @@ mod latencies;
 mod series;
 mod stages;
 
-pub(super) use cell::without_formula;
+pub(super) use cell::{Cell as CsvCell, Column as CsvColumn, table as csv_table, without_formula};
 pub use error::ExportError;
 
 use crate::record::Record;

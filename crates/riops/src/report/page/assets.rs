@@ -21,6 +21,7 @@ const STYLE: &str = concat!(
 const BASE: &str = include_str!("../../../assets/page/base.html");
 const MACROS: &str = include_str!("../../../assets/page/macros.html");
 const REPORT: &str = include_str!("../../../assets/page/report.html");
+const STUDY: &str = include_str!("../../../assets/page/study.html");
 
 /// The `Content-Security-Policy` header of linked pages.
 pub const LINKED_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -97,7 +98,7 @@ impl Layout {
 }
 
 /// Returns the templates: `base.html` (blocks `main`, `footer` and `scripts`), `macros.html` (tables, charts, facts)
-/// and `report.html`. Every value is escaped.
+/// `report.html` and `study.html`. Every value is escaped.
 ///
 /// # Errors
 /// Returns the syntax error of a template. Not expected in practice: the templates are part of riops.
@@ -107,6 +108,7 @@ pub fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_template("base.html", BASE)?;
     environment.add_template("macros.html", MACROS)?;
     environment.add_template("report.html", REPORT)?;
+    environment.add_template("study.html", STUDY)?;
     Ok(environment)
 }
 
@@ -141,7 +143,7 @@ mod tests {
 
     #[test]
     fn neither_assets_nor_templates_load_anything_from_elsewhere() {
-        for text in [CHARTS, STYLE, BASE, MACROS, REPORT] {
+        for text in [CHARTS, STYLE, BASE, MACROS, REPORT, STUDY] {
             assert!(!text.contains("url(") && !text.contains("@import"), "{text}");
             let addresses = text
                 .split("http")

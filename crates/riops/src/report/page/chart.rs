@@ -27,7 +27,7 @@ pub struct Plot {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// Starts of the stages, if there are several.
+    /// Named positions, ascending, such as the starts of the stages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<Mark>,
     /// Charts with the same key show the same position of the pointer.
@@ -63,6 +63,62 @@ pub enum Content {
         /// Position, value and number of the session.
         points: Vec<(f64, f64, u32)>,
     },
+    /// Estimates with their intervals. The axes have a range.
+    Points {
+        /// The positions with a name or a value on the horizontal axis; those of the scale if empty.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        ticks: Vec<f64>,
+        /// Names of these positions; their values if empty.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        names: Vec<String>,
+        /// The series.
+        series: Vec<PointSeries>,
+    },
+}
+
+/// A series of estimates.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PointSeries {
+    /// Name.
+    pub label: String,
+    /// How it is drawn.
+    pub style: PointStyle,
+    /// The estimates. Lines join them in this order.
+    pub points: Vec<Estimated>,
+}
+
+/// How a series of estimates is drawn. All but bands show the interval as an error bar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PointStyle {
+    /// Dots joined by a line.
+    Line,
+    /// Single dots.
+    Dots,
+    /// Bars that start at zero, side by side.
+    Bars,
+    /// A curve without dots; the interval is a band.
+    Band,
+    /// The same with a dashed curve: an extrapolation.
+    Dashed,
+}
+
+/// An estimate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Estimated {
+    /// Horizontal position.
+    pub x: f64,
+    /// The estimate.
+    pub y: f64,
+    /// Lower and upper limit of its interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<(f64, f64)>,
+    /// The same of the horizontal position, if that is an estimate, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub x_interval: Option<(f64, f64)>,
+    /// Text beside the point.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
 }
 
 /// One line.
@@ -137,12 +193,12 @@ pub enum AxisScale {
     Nines,
 }
 
-/// The start of a stage.
+/// A named position, such as the start of a stage.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Mark {
-    /// Position on the time axis, in seconds.
-    pub t_s: f64,
-    /// Name of the stage.
+    /// Position on the horizontal axis.
+    pub x: f64,
+    /// Its name.
     pub label: String,
 }
 

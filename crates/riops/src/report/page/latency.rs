@@ -14,7 +14,7 @@ pub(super) fn marks(record: &Record, starts: &[(usize, f64)]) -> Vec<Mark> {
         return Vec::new();
     }
     let mark = |&(position, t_s): &(usize, f64)| {
-        Some(Mark { t_s, label: record.stages.get(position)?.name.clone() })
+        Some(Mark { x: t_s, label: record.stages.get(position)?.name.clone() })
     };
     starts.iter().filter_map(mark).collect()
 }

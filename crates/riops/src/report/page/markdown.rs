@@ -74,7 +74,8 @@ fn row(text: &mut String, fact: &Fact) {
     let _ = writeln!(text, "| {} | {texts} |", escaped(&fact.label));
 }
 
-fn table(text: &mut String, table: &Table) {
+/// Writes a table with its title.
+pub(in crate::report) fn table(text: &mut String, table: &Table) {
     let cells = |cells: &mut dyn Iterator<Item = String>| {
         cells.fold("|".to_owned(), |line, cell| format!("{line} {cell} |"))
     };

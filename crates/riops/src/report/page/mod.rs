@@ -27,7 +27,10 @@ use serde::Serialize;
 use crate::record::Record;
 
 pub use assets::{ASSETS, Asset, Delivery, LINKED_POLICY, Layout, Link, environment};
-pub use chart::{Axis, AxisScale, Chart, Content, Mark, Plot, Series, Unit, rounded};
+pub use chart::{
+    Axis, AxisScale, Chart, Content, Estimated, Mark, Plot, PointSeries, PointStyle, Series, Unit,
+    rounded,
+};
 pub use comparison::{ComparisonView, side_by_side};
 pub use markdown::markdown;
 pub use png::chart_png;

@@ -1,5 +1,7 @@
 //! Draws the charts of a page as PNG files: the same values, on white, for documents and tickets.
 
+mod estimates;
+
 use std::ops::Range;
 
 use plotters::coord::Shift;
@@ -21,6 +23,10 @@ const LEFT: u32 = 86;
 const BOTTOM: u32 = 52;
 /// Characters of the summary in a line.
 const LINE_CHARACTERS: usize = 150;
+/// Characters of the name of a position.
+const NAME_CHARACTERS: usize = 28;
+/// Smallest distance of two given ticks, as a share of the axis.
+const TICKS_SHARE: f64 = 0.045;
 /// Smallest value on a logarithmic axis.
 const LEAST: f64 = 1e-3;
 /// Pixels of a character of the legend and of the names of stages, on average.
@@ -69,15 +75,23 @@ fn draw(root: &Area<'_>, chart: &Chart, subtitle: &str) -> Drawn<()> {
     text(root, &format!("{}{unit} · {subtitle}", chart.title), 20, INK, (MARGIN, 12))?;
     text(root, &shortened(&chart.summary, LINE_CHARACTERS), 14, SOFT, (MARGIN, 40))?;
     legend(root, &plot.content)?;
-    let (x, y) =
-        (Scaled::of(&plot.x, x_range(&plot.content)), Scaled::of(&plot.y, y_range(&plot.content)));
+    let mut x = Scaled::of(&plot.x, x_range(&plot.content));
+    let y = Scaled::of(&plot.y, y_range(&plot.content));
+    let mut names: Vec<(f64, &str)> = Vec::new();
+    if let Content::Points { ticks, names: given, .. } = &plot.content {
+        x.ticks = x.spaced(ticks);
+        names = ticks.iter().copied().zip(given.iter().map(String::as_str)).collect();
+    }
     let mut context = ChartBuilder::on(root)
         .margin(MARGIN)
         .margin_top(TOP)
         .x_label_area_size(BOTTOM)
         .y_label_area_size(LEFT)
         .build_cartesian_2d(x, y)?;
-    let x_format = |value: &f64| tick(*value, plot.x.unit);
+    let x_format = |value: &f64| {
+        let name = names.iter().find(|(at, _)| (at - value).abs() < 1e-9);
+        name.map_or_else(|| tick(*value, plot.x.unit), |(_, name)| shortened(name, NAME_CHARACTERS))
+    };
     let y_format = |value: &f64| tick(*value, plot.y.unit);
     context
         .configure_mesh()
@@ -126,6 +140,7 @@ fn values(chart: &mut Context<'_, '_>, content: &Content) -> Drawn<()> {
             };
             chart.draw_series(points.iter().map(dot))?;
         }
+        Content::Points { series, .. } => estimates::draw(chart, series)?,
     }
     Ok(())
 }
@@ -134,7 +149,7 @@ fn values(chart: &mut Context<'_, '_>, content: &Content) -> Drawn<()> {
 fn marks(root: &Area<'_>, context: &Context<'_, '_>, marks: &[Mark]) -> Drawn<()> {
     let (columns, rows) = context.plotting_area().get_pixel_range();
     let x_of =
-        |mark: &Mark| context.as_coord_spec().x_spec().map(&mark.t_s, (columns.start, columns.end));
+        |mark: &Mark| context.as_coord_spec().x_spec().map(&mark.x, (columns.start, columns.end));
     for (number, mark) in marks.iter().enumerate() {
         let x = x_of(mark);
         let end = marks.get(number + 1).map_or(columns.end, x_of);
@@ -151,17 +166,19 @@ fn marks(root: &Area<'_>, context: &Context<'_, '_>, marks: &[Mark]) -> Drawn<()
 }
 
 fn legend(root: &Area<'_>, content: &Content) -> Drawn<()> {
-    let Content::Lines { series, .. } = content else {
-        return Ok(());
+    let labels: Vec<&str> = match content {
+        Content::Lines { series, .. } => series.iter().map(|line| line.label.as_str()).collect(),
+        Content::Points { series, .. } => series.iter().map(|each| each.label.as_str()).collect(),
+        Content::Heatmap { .. } | Content::Dots { .. } => return Ok(()),
     };
     let mut x = i32::try_from(MARGIN).unwrap_or(0);
-    for (line, color) in series.iter().zip(COLORS.iter().cycle()) {
-        let width = 34 + CHARACTER * i32::try_from(line.label.chars().count()).unwrap_or(0);
+    for (label, color) in labels.into_iter().zip(COLORS.iter().cycle()) {
+        let width = 34 + CHARACTER * i32::try_from(label.chars().count()).unwrap_or(0);
         if x + width > i32::try_from(WIDTH - MARGIN).unwrap_or(0) {
             break;
         }
         root.draw(&Rectangle::new([(x, 63), (x + 11, 74)], color.filled()))?;
-        text(root, &line.label, 14, INK, (u32::try_from(x + 17).unwrap_or(0), 61))?;
+        text(root, label, 14, INK, (u32::try_from(x + 17).unwrap_or(0), 61))?;
         x += width;
     }
     Ok(())
@@ -222,6 +239,8 @@ fn x_range(content: &Content) -> (f64, f64) {
         Content::Dots { points } => {
             points.first().zip(points.last()).map(|(first, last)| (first.0, last.0))
         }
+        // Their axes have a range.
+        Content::Points { .. } => None,
     }
     .unwrap_or((0.0, 1.0))
 }
@@ -236,6 +255,9 @@ fn y_range(content: &Content) -> (f64, f64) {
         }
         Content::Heatmap { bounds, .. } => of(&mut bounds.iter().copied()),
         Content::Dots { points } => of(&mut points.iter().map(|point| point.1)),
+        Content::Points { series, .. } => {
+            of(&mut series.iter().flat_map(|each| each.points.iter().map(|point| point.y)))
+        }
     }
 }
 
@@ -243,6 +265,8 @@ fn y_range(content: &Content) -> (f64, f64) {
 struct Scaled {
     range: Range<f64>,
     scale: AxisScale,
+    /// The ticks, if they are given.
+    ticks: Vec<f64>,
 }
 
 impl Scaled {
@@ -255,7 +279,21 @@ impl Scaled {
             (None, _) => (0.0, high * 1.08),
         };
         let high = if high > low { high } else { low + 1.0 };
-        Self { range: low..high, scale: axis.scale }
+        Self { range: low..high, scale: axis.scale, ticks: Vec::new() }
+    }
+
+    /// The ticks that are not too close to the one before.
+    fn spaced(&self, ticks: &[f64]) -> Vec<f64> {
+        let span = self.position(self.range.end) - self.position(self.range.start);
+        let mut kept: Vec<f64> = Vec::new();
+        for &tick in ticks {
+            let is_far =
+                |last: &f64| self.position(tick) - self.position(*last) >= span * TICKS_SHARE;
+            if kept.last().is_none_or(is_far) {
+                kept.push(tick);
+            }
+        }
+        kept
     }
 
     fn position(&self, value: f64) -> f64 {
@@ -287,6 +325,9 @@ impl Ranged for Scaled {
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        if !self.ticks.is_empty() {
+            return self.ticks.clone();
+        }
         match self.scale {
             AxisScale::Linear => RangedCoordf64::from(self.range.clone()).key_points(hint),
             AxisScale::Log => self.log_ticks(),

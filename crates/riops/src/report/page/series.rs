@@ -42,7 +42,7 @@ impl<'a, P> Timeline<'a, P> {
             if !timeline.xs.is_empty() {
                 timeline.push(start_s + GAP_S, None);
             }
-            timeline.marks.push(Mark { t_s: start_s, label: stage.name.clone() });
+            timeline.marks.push(Mark { x: start_s, label: stage.name.clone() });
             for point in found {
                 timeline.push(start_s + time(point), Some(point));
             }

@@ -81,7 +81,7 @@ fn a_run_of_several_stages_has_the_best_stage_and_marks_in_the_charts() {
     let text = texts(std::slice::from_ref(&record));
     assert!(text.contains("load, insert: the best of 2 stages"), "{text}");
     let charts = charts(&record);
-    let marks: Vec<_> = charts[0].plot.marks.iter().map(|mark| (mark.t_s, &mark.label)).collect();
+    let marks: Vec<_> = charts[0].plot.marks.iter().map(|mark| (mark.x, &mark.label)).collect();
     assert_eq!(marks, [(0.0, &"load, insert".to_owned()), (1.0, &"load, copy".to_owned())]);
     assert_eq!(charts[0].plot.x.range, Some((0.0, 2.0)));
 }

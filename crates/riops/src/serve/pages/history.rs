@@ -186,8 +186,7 @@ fn chart(number: usize, series: &HistorySeries) -> Chart {
         scale: AxisScale::Linear,
         range: Some((1.0, count as f64)),
     };
-    let mark =
-        |change: &HistoryChange| Mark { t_s: change.index as f64 + 1.0, label: change.text() };
+    let mark = |change: &HistoryChange| Mark { x: change.index as f64 + 1.0, label: change.text() };
     let unit = match series.figure {
         HistoryFigure::RowsPerS | HistoryFigure::TransactionsPerS => Unit::PerSecond,
         HistoryFigure::P50Us | HistoryFigure::P99Us | HistoryFigure::Seconds => Unit::DurationUs,

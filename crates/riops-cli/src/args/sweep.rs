@@ -1,0 +1,275 @@
+//! Options of `riops sweep` and `riops ab`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use riops::experiment::{Order, Reset, Search};
+use riops::units::Span;
+
+use super::SweepWorkload;
+use super::compare::{Share, parse_share};
+use super::parsers::{choice, or_default, or_named, parse_pair};
+use super::run::RunWorkload;
+use super::target::{StoreOptions, TargetOptions};
+use crate::options::OptionNames;
+use crate::scan::CommandLine;
+
+/// Runs of each cell without `--repeat`: the smallest number with which a difference can be shown at 5%.
+pub(crate) const REPEATS: u32 = 6;
+
+/// Measure all combinations of options, or find the saturation point
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Sweep {
+    #[command(subcommand)]
+    pub(crate) workload: Option<SweepWorkload>,
+    /// Experiment file; further options replace those of the file
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) resume: ResumeOptions,
+    /// List the stored experiments
+    #[arg(long, conflicts_with_all = ["file", "resume"])]
+    pub(crate) list: bool,
+    #[command(flatten)]
+    pub(crate) own: OwnOptions,
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentOptions,
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
+}
+
+/// Continuation of an experiment
+#[derive(Debug, Args)]
+pub(crate) struct ResumeOptions {
+    /// Continue an experiment: start or end of its id, its name, or `last`
+    #[arg(long, value_name = "EXPERIMENT", num_args = 0..=1, default_missing_value = "last")]
+    pub(crate) resume: Option<String>,
+    /// With --resume: measure failed cells again
+    #[arg(long, requires = "resume")]
+    pub(crate) retry_failed: bool,
+    /// With --resume: continue although the machine, the server or its settings changed
+    #[arg(long, requires = "resume")]
+    pub(crate) allow_changed: bool,
+}
+
+/// Options that `riops run` has as well
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Experiment")]
+pub(crate) struct OwnOptions {
+    /// Replace an option of the file (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_pair)]
+    pub(crate) set: Vec<(String, String)>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), help = or_default("Runs of each cell", REPEATS))]
+    pub(crate) repeat: Option<u32>,
+    /// Random seed of the order and of the keys [default: from the operating system]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Output format
+    #[arg(long, value_name = "FORM", default_value = "text", value_parser = PossibleValuesParser::new(STUDY_FORMS))]
+    pub(crate) output: String,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  riops sweep rows --axis sessions=1,2,4,8 --axis batch=10,100
+  riops sweep rows --axis server-set=shared_buffers=128MB,shared_buffers=2GB
+  riops sweep oltp read-only --find-saturation sessions --threshold 'p99<20ms'
+  riops sweep experiments/ybio-batch-size.toml --set duration=5s
+  riops sweep --resume";
+
+/// What an experiment measures, and under which conditions
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Experiment")]
+pub(crate) struct ExperimentOptions {
+    /// Option of riops run and its values (repeatable)
+    #[arg(long, value_name = "NAME=VALUE,…", value_parser = parse_pair)]
+    pub(crate) axis: Vec<(String, String)>,
+    #[arg(
+        long,
+        value_name = "ORDER",
+        value_parser = choice::<Order>(&["interleaved", "sequential"]),
+        help = or_named("Order of the runs; interleaved: blocks with one run of each cell in random order", Order::default())
+    )]
+    pub(crate) run_order: Option<Order>,
+    /// Cell that the others are compared with, as 'sessions=1 batch=10' [default: the first]
+    #[arg(long, value_name = "CELL")]
+    pub(crate) baseline: Option<String>,
+    /// Smallest relevant difference [default: 2%]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_share)]
+    pub(crate) effect: Option<Share>,
+    /// Find the number of sessions with which the throughput saturates, or the highest rate that is sustained
+    #[arg(long, value_name = "WHAT", value_parser = choice::<Search>(&["sessions", "rate"]))]
+    pub(crate) find_saturation: Option<Search>,
+    /// With --find-saturation: maximum number of sessions [default: 1024]
+    #[arg(long, value_name = "N", requires = "find_saturation", value_parser = clap::value_parser!(u32).range(2..))]
+    pub(crate) sessions_max: Option<u32>,
+    #[command(flatten)]
+    pub(crate) conditions: ConditionOptions,
+    #[command(flatten)]
+    pub(crate) results: StudyOptions,
+}
+
+/// What is printed and written
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Experiment")]
+pub(crate) struct StudyOptions {
+    /// Print the cells and the estimated time, without running anything
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Write the result as an HTML page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write each chart as a PNG file to this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) png: Option<PathBuf>,
+}
+
+/// What happens between the runs
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Between runs")]
+pub(crate) struct ConditionOptions {
+    /// CHECKPOINT before each run
+    #[arg(long)]
+    pub(crate) checkpoint: bool,
+    /// VACUUM (ANALYZE) of the tables before each run
+    #[arg(long)]
+    pub(crate) vacuum: bool,
+    /// Wait before each run until the devices of the server are idle, at most this long
+    #[arg(long, value_name = "TIME")]
+    pub(crate) idle_device: Option<Span>,
+    /// Pause between two runs
+    #[arg(long, value_name = "TIME")]
+    pub(crate) cool_down: Option<Span>,
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_parser = choice::<Reset>(&["none", "restore", "prepare"]),
+        help = or_named("Dataset of each run; restore: a copy of the database; prepare: prepared anew", Reset::default())
+    )]
+    pub(crate) reset: Option<Reset>,
+    /// On the embedded server: use a separate database with its own dataset
+    #[arg(long)]
+    pub(crate) own_database: bool,
+    /// Stop before the run that would exceed this time; --resume continues
+    #[arg(long, value_name = "TIME")]
+    pub(crate) time_limit: Option<Span>,
+}
+
+/// The output formats of an experiment.
+pub(crate) const STUDY_FORMS: [&str; 4] = ["text", "json", "markdown", "csv"];
+
+/// Options of `riops run` that show or store a single run, and have no meaning for an experiment.
+pub(crate) const SINGLE_RUN_ONLY: [&str; 10] = [
+    "dump-plan",
+    "no-store",
+    "settle",
+    "graph",
+    "graph-scale",
+    "print-histogram",
+    "histogram-buckets",
+    "metrics-listen",
+    "metrics-token",
+    "interval-json",
+];
+
+/// Returns the words of `riops run` for the cells of `riops sweep WORKLOAD`: those without the options of the
+/// experiment. Empty for other commands.
+pub(crate) fn cell_words(line: &CommandLine) -> Vec<OsString> {
+    let ["sweep", _workload, ..] = line.subcommands().as_slice() else {
+        return Vec::new();
+    };
+    let own = ExperimentOptions::augment_args(clap::Command::new("sweep"));
+    let own = OptionNames::of_one(&own);
+    // Of each run of an experiment, one record is stored and none is printed.
+    let is_removed = |long: &str| own.contains(long) || ["repeat", "output"].contains(&long);
+    let words = line.without_options(is_removed).into_iter();
+    words.map(|word| if word == "sweep" { "run".into() } else { word }).collect()
+}
+
+/// Adapts the options of a workload of `riops run` to an experiment.
+pub(super) fn adapted(command: clap::Command) -> clap::Command {
+    let command = command
+        .mut_arg("repeat", |arg| arg.help(or_default("Runs of each cell", REPEATS)))
+        .mut_arg("output", |arg| {
+            arg.value_parser(PossibleValuesParser::new(STUDY_FORMS)).help("Output format")
+        });
+    command.mut_args(|arg| {
+        let is_hidden = arg.get_long().is_some_and(|long| SINGLE_RUN_ONLY.contains(&long));
+        arg.hide(is_hidden)
+    })
+}
+
+/// A workload and its options, and the experiment.
+#[derive(Debug, Args)]
+pub(crate) struct SweepOf<T: Args> {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentOptions,
+    #[command(flatten)]
+    pub(crate) run: T,
+}
+
+/// The options of one workload of `riops sweep`.
+pub(crate) trait SweptWorkload {
+    /// The options of `riops run`.
+    fn run(&self) -> &dyn RunWorkload;
+
+    /// The options of the experiment.
+    fn experiment(&self) -> &ExperimentOptions;
+}
+
+impl<T: Args + RunWorkload> SweptWorkload for SweepOf<T> {
+    fn run(&self) -> &dyn RunWorkload {
+        &self.run
+    }
+
+    fn experiment(&self) -> &ExperimentOptions {
+        &self.experiment
+    }
+}
+
+/// Compare two variants, and stop as soon as the result is certain
+#[derive(Debug, Args)]
+#[command(after_help = AB_EXAMPLES)]
+pub(crate) struct Ab {
+    /// File with the workload and the options of variant A, as for --config
+    #[arg(required_unless_present = "resume")]
+    pub(crate) a: Option<PathBuf>,
+    /// The same for variant B, which is judged relative to A
+    #[arg(required_unless_present = "resume")]
+    pub(crate) b: Option<PathBuf>,
+    /// Maximum number of blocks, each with two runs of both variants
+    #[arg(long, value_name = "N", help_heading = "Experiment", default_value = "10", value_parser = clap::value_parser!(u32).range(4..=100))]
+    pub(crate) blocks_max: u32,
+    #[command(flatten)]
+    pub(crate) resume: ResumeOptions,
+    /// Replace an option of both files (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "Experiment", value_parser = parse_pair)]
+    pub(crate) set: Vec<(String, String)>,
+    /// Random seed of the order and of the keys [default: from the operating system]
+    #[arg(long, value_name = "N", help_heading = "Experiment")]
+    pub(crate) seed: Option<u64>,
+    /// Smallest relevant difference [default: 2%]
+    #[arg(long, value_name = "PERCENT", help_heading = "Experiment", value_parser = parse_share)]
+    pub(crate) effect: Option<Share>,
+    #[command(flatten)]
+    pub(crate) conditions: ConditionOptions,
+    #[command(flatten)]
+    pub(crate) results: StudyOptions,
+    /// Output format
+    #[arg(long, value_name = "FORM", default_value = "text", value_parser = PossibleValuesParser::new(STUDY_FORMS))]
+    pub(crate) output: String,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
+}
+
+const AB_EXAMPLES: &str = "\
+Example:
+  printf 'workload = \"rows\"\\nserver-set = \"shared_buffers=128MB\"\\n' > a.toml
+  printf 'workload = \"rows\"\\nserver-set = \"shared_buffers=2GB\"\\n' > b.toml
+  riops ab a.toml b.toml --set duration=5s";

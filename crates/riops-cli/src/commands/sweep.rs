@@ -1,0 +1,79 @@
+//! `riops sweep`.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use riops::host::Interrupt;
+
+use super::experiment::{Conductor, Results};
+use crate::args::Sweep;
+use crate::args::sweep::{REPEATS, SINGLE_RUN_ONLY};
+use crate::experiment::draft::Draft;
+use crate::experiment::file;
+use crate::failure::UsageError;
+use crate::ui::Ui;
+
+/// Conducts the experiment of the options or of a file, continues one, or lists them.
+pub(crate) fn run(
+    command: &Sweep,
+    cell_words: &[std::ffi::OsString],
+    interrupt: &Interrupt,
+    ui: Ui,
+) -> Result<ExitCode> {
+    if let Some(workload) = &command.workload {
+        require_no_single_run_option(cell_words)?;
+        let options = workload.options();
+        let name =
+            cell_words.iter().skip(2).take_while(|word| !word.as_encoded_bytes().starts_with(b"-"));
+        let name: Vec<_> = name.map(|word| word.to_string_lossy()).collect();
+        let keep = options.run().result_options();
+        let mut draft = Draft::new(format!("sweep {}", name.join(" ")), name.join(" "));
+        draft.words = cell_words.to_vec();
+        draft.repeats = keep.repeat.repeat.unwrap_or(REPEATS);
+        draft.apply(options.experiment())?;
+        let results = Results { form: &keep.output.output, options: &options.experiment().results };
+        return Conductor::new(&keep.store, results, (interrupt, ui)).start(draft);
+    }
+    let results = Results { form: &command.own.output, options: &command.experiment.results };
+    let conductor = Conductor::new(&command.own.store, results, (interrupt, ui));
+    if command.list {
+        return conductor.list();
+    }
+    match (&command.file, &command.resume.resume) {
+        (Some(_), Some(_)) => {
+            let text = "--resume continues a stored experiment; omit the file";
+            Err(UsageError(text.to_owned()).into())
+        }
+        (None, Some(_)) => conductor.resume(&command.resume, &command.target),
+        (Some(path), None) => {
+            let mut draft = file::read(path, &command.own.set)?;
+            draft.words.extend(super::experiment::words_of(&command.target));
+            draft.repeats = command.own.repeat.unwrap_or(draft.repeats);
+            draft.seed = command.own.seed.or(draft.seed);
+            draft.apply(&command.experiment)?;
+            conductor.start(draft)
+        }
+        (None, None) => {
+            let text = "nothing to measure: specify a workload, an experiment file or --resume (see riops sweep --help)";
+            Err(UsageError(text.to_owned()).into())
+        }
+    }
+}
+
+/// Fails for options of `riops run` that show or store a single run.
+fn require_no_single_run_option(words: &[std::ffi::OsString]) -> Result<()> {
+    let typed = |option: &&&str| {
+        let long = format!("--{option}");
+        words.iter().any(|word| {
+            let word = word.to_string_lossy();
+            word == long.as_str() || word.starts_with(&format!("{long}="))
+        })
+    };
+    match SINGLE_RUN_ONLY.iter().find(typed) {
+        Some(option) => {
+            let text = format!("--{option} is not supported by riops sweep");
+            Err(UsageError(text).into())
+        }
+        None => Ok(()),
+    }
+}

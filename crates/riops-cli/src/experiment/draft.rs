@@ -1,0 +1,238 @@
+//! An experiment before its cells are known: options as typed. All of them are checked when the experiment is
+//! made, before its first run.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use anyhow::{Context, Result};
+use jiff::Timestamp;
+use riops::experiment::{
+    AbSettings, Between, Cell, DatabaseChoice, Experiment, Goal, Order, Reset, SaturationSettings,
+    Search,
+};
+use riops::plan::{Plan, Schedule};
+
+use super::axes::{TypedAxis, combinations};
+use super::words::{Parsed, command_of, parse};
+use crate::args::ExperimentOptions;
+use crate::args::sweep::{ConditionOptions, REPEATS};
+use crate::failure::UsageError;
+
+/// The smallest relevant effect.
+const EFFECT: f64 = 0.02;
+/// Significance level of an A/B test.
+const ALPHA: f64 = 0.05;
+/// Maximum number of sessions of a search.
+const SESSIONS_MAX: u32 = 1024;
+
+/// An experiment as typed.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) name: String,
+    pub(crate) description: Option<String>,
+    pub(crate) workload: String,
+    /// `riops run WORKLOAD` and the options of all cells.
+    pub(crate) words: Vec<OsString>,
+    pub(crate) axes: Vec<TypedAxis>,
+    pub(crate) repeats: u32,
+    pub(crate) order: Order,
+    pub(crate) seed: Option<u64>,
+    pub(crate) baseline: Option<String>,
+    pub(crate) effect: Option<f64>,
+    pub(crate) search: Option<Search>,
+    pub(crate) sessions_max: Option<u32>,
+    /// Maximum number of blocks of an A/B test.
+    pub(crate) blocks_max: Option<u32>,
+    pub(crate) between: Between,
+    pub(crate) reset: Reset,
+    pub(crate) has_own_database: bool,
+    pub(crate) time_limit_s: Option<f64>,
+}
+
+/// An experiment, and the connection strings with passwords by those without.
+pub(crate) struct Defined {
+    pub(crate) experiment: Experiment,
+    pub(crate) databases: BTreeMap<String, String>,
+}
+
+impl Draft {
+    /// A sweep of a workload without axes.
+    pub(crate) fn new(name: String, workload: String) -> Self {
+        Self {
+            name,
+            description: None,
+            workload,
+            words: Vec::new(),
+            axes: Vec::new(),
+            repeats: REPEATS,
+            order: Order::default(),
+            seed: None,
+            baseline: None,
+            effect: None,
+            search: None,
+            sessions_max: None,
+            blocks_max: None,
+            between: Between::default(),
+            reset: Reset::default(),
+            has_own_database: false,
+            time_limit_s: None,
+        }
+    }
+
+    /// Applies the options of the command line.
+    ///
+    /// # Errors
+    /// If an axis is invalid.
+    pub(crate) fn apply(&mut self, options: &ExperimentOptions) -> Result<()> {
+        let command = command_of(&self.workload)?;
+        for text in &options.axis {
+            let axis = TypedAxis::of_text(&command, text)?;
+            match self.axes.iter_mut().find(|known| known.name == axis.name) {
+                Some(known) => *known = axis,
+                None => self.axes.push(axis),
+            }
+        }
+        self.order = options.run_order.unwrap_or(self.order);
+        self.baseline = options.baseline.clone().or(self.baseline.take());
+        self.effect = options.effect.map(|share| share.0).or(self.effect);
+        self.search = options.find_saturation.or(self.search);
+        self.sessions_max = options.sessions_max.or(self.sessions_max);
+        self.apply_conditions(&options.conditions);
+        Ok(())
+    }
+
+    /// Applies the conditions of the command line.
+    pub(crate) fn apply_conditions(&mut self, options: &ConditionOptions) {
+        self.between.checkpoint |= options.checkpoint;
+        self.between.vacuum |= options.vacuum;
+        let seconds = |span: riops::units::Span| span.0.as_secs_f64();
+        self.between.idle_device_s =
+            options.idle_device.map(seconds).or(self.between.idle_device_s);
+        self.between.cool_down_s = options.cool_down.map_or(self.between.cool_down_s, seconds);
+        self.reset = options.reset.unwrap_or(self.reset);
+        self.has_own_database |= options.own_database;
+        self.time_limit_s = options.time_limit.map(seconds).or(self.time_limit_s);
+    }
+
+    /// Makes the experiment: parses and checks the plan of every cell.
+    ///
+    /// # Errors
+    /// If an option of a cell is invalid, with the name of the cell.
+    pub(crate) fn define(self) -> Result<Defined> {
+        let axes: Vec<_> = self.axes.iter().map(TypedAxis::plain).collect();
+        let mut databases = BTreeMap::new();
+        let mut cells = Vec::new();
+        for (values, words) in combinations(&self.axes)? {
+            let named = || {
+                let pairs = axes.iter().zip(&values);
+                let pairs = pairs.map(|(axis, value)| format!("{}={value}", axis.name));
+                format!("cell {}", pairs.collect::<Vec<_>>().join(" "))
+            };
+            let parsed = self.cell(&words);
+            let Parsed { plan, server, database } =
+                if axes.is_empty() { parsed } else { parsed.with_context(named) }?;
+            if let (Some(masked), Some(database)) = (&server.database, database) {
+                databases.insert(masked.clone(), database);
+            }
+            cells.push(Cell { values, plan, server });
+        }
+        let seed = match self.seed {
+            Some(seed) => seed,
+            None => cells.first().map(|cell| cell.plan.seed).unwrap_or_default(),
+        };
+        let mut experiment = Experiment {
+            id: uuid::Uuid::now_v7().to_string(),
+            database: if self.has_own_database {
+                DatabaseChoice::Own(database_name(&self.name))
+            } else {
+                DatabaseChoice::Given
+            },
+            name: self.name,
+            description: self.description,
+            created_at: Timestamp::now(),
+            goal: Goal::Sweep { baseline: 0 },
+            axes,
+            cells,
+            repeats: self.repeats,
+            order: self.order,
+            seed,
+            between: self.between,
+            reset: self.reset,
+            time_limit_s: self.time_limit_s,
+            effect: self.effect.unwrap_or(EFFECT),
+        };
+        experiment.goal =
+            goal(&experiment, (self.baseline, self.blocks_max), (self.search, self.sessions_max))?;
+        Ok(Defined { experiment, databases })
+    }
+
+    /// The plan and the server of a cell.
+    fn cell(&self, words: &[OsString]) -> Result<Parsed> {
+        let parsed = parse(&[self.words.as_slice(), words].concat())?;
+        parsed.plan.validate()?;
+        Ok(parsed)
+    }
+}
+
+fn goal(
+    experiment: &Experiment,
+    (baseline, blocks_max): (Option<String>, Option<u32>),
+    (search, sessions_max): (Option<Search>, Option<u32>),
+) -> Result<Goal> {
+    if let Some(blocks_max) = blocks_max {
+        return Ok(Goal::Ab(AbSettings { blocks_max, alpha: ALPHA }));
+    }
+    if let Some(search) = search {
+        for cell in &experiment.cells {
+            require_searchable(&cell.plan, search)?;
+        }
+        if let Some(axis) =
+            experiment.axes.iter().find(|axis| ["sessions", "rate"].contains(&axis.name.as_str()))
+        {
+            let text =
+                format!("--find-saturation cannot be combined with the axis \"{}\"", axis.name);
+            return Err(UsageError(text).into());
+        }
+        let last = sessions_max.unwrap_or(SESSIONS_MAX);
+        return Ok(Goal::Saturation(SaturationSettings { search, first: 1, last }));
+    }
+    let Some(baseline) = baseline else {
+        return Ok(Goal::Sweep { baseline: 0 });
+    };
+    let mut names = experiment.cells.iter().map(|cell| experiment.cell_name(cell));
+    match names.position(|name| name == baseline) {
+        Some(baseline) => Ok(Goal::Sweep { baseline }),
+        None => {
+            let first = experiment.cells.first().map(|cell| experiment.cell_name(cell));
+            let text = format!(
+                "there is no cell \"{baseline}\"; the first one is \"{}\"",
+                first.unwrap_or_default()
+            );
+            Err(UsageError(text).into())
+        }
+    }
+}
+
+/// Fails for a plan whose load cannot be varied.
+fn require_searchable(plan: &Plan, search: Search) -> Result<()> {
+    if plan.schedule != Schedule::Closed {
+        return Err(UsageError("--find-saturation sets the rate: omit --rate".to_owned()).into());
+    }
+    let open = Plan { schedule: Schedule::Constant { per_s: 1.0 }, ..plan.clone() };
+    open.validate().context("--find-saturation requires a workload that repeats transactions")?;
+    if search == Search::Rate && plan.thresholds.is_empty() {
+        let text = "--find-saturation rate requires the highest response time: --threshold 'response.p99<20ms'";
+        return Err(UsageError(text.to_owned()).into());
+    }
+    Ok(())
+}
+
+/// Returns the name of the database of an experiment. Other characters are replaced.
+fn database_name(experiment: &str) -> String {
+    let plain = |character: char| {
+        if character.is_ascii_alphanumeric() { character.to_ascii_lowercase() } else { '_' }
+    };
+    // PostgreSQL truncates longer names.
+    let name: String = experiment.chars().map(plain).take(48).collect();
+    format!("riops_{name}")
+}

@@ -1,0 +1,206 @@
+//! Experiment files.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use anyhow::Result;
+use riops::experiment::{Between, Order, Reset, Search};
+use riops::units::Span;
+use serde::Deserialize;
+use toml::Table;
+
+use super::axes::{TypedAxis, VARIANT};
+use super::draft::Draft;
+use super::words::{command_of, typed};
+use crate::args::sweep::REPEATS;
+use crate::failure::UsageError;
+
+/// An experiment file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct ExperimentFile {
+    workload: String,
+    name: Option<String>,
+    description: Option<String>,
+    repeat: Option<u32>,
+    run_order: Option<Order>,
+    seed: Option<u64>,
+    baseline: Option<String>,
+    effect: Option<String>,
+    find_saturation: Option<Search>,
+    sessions_max: Option<u32>,
+    time_limit: Option<Time>,
+    reset: Option<Reset>,
+    #[serde(default)]
+    own_database: bool,
+    /// Options of `riops run`.
+    #[serde(default)]
+    options: Table,
+    /// Options of `riops run` with several values.
+    #[serde(default)]
+    axes: Table,
+    /// Names of several options at once.
+    #[serde(default)]
+    variants: Table,
+    #[serde(default)]
+    between: BetweenFile,
+}
+
+/// What happens between the runs.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct BetweenFile {
+    checkpoint: bool,
+    vacuum: bool,
+    idle_device: Option<Time>,
+    cool_down: Option<Time>,
+}
+
+/// A duration as typed: `30s`.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "String")]
+struct Time(f64);
+
+impl TryFrom<String> for Time {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let span: Span = text.parse().map_err(|error| format!("{error}"))?;
+        Ok(Self(span.0.as_secs_f64()))
+    }
+}
+
+/// Reads an experiment file. `set` replaces options.
+///
+/// # Errors
+/// If the file cannot be read, or has unknown keys or options.
+pub(crate) fn read(path: &Path, set: &[(String, String)]) -> Result<Draft> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        UsageError(format!("cannot read the workload or experiment file {shown}: {error}"))
+    })?;
+    let file: ExperimentFile = toml::from_str(&text)
+        .map_err(|error| UsageError(format!("experiment file {shown}: {error}")))?;
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    draft(file, stem.unwrap_or_default(), set)
+        .map_err(|error| UsageError(format!("experiment file {shown}: {error:#}")).into())
+}
+
+fn draft(file: ExperimentFile, stem: String, set: &[(String, String)]) -> Result<Draft> {
+    let command = command_of(&file.workload)?;
+    let mut options = file.options;
+    for (name, value) in set {
+        options.insert(name.replace('_', "-"), toml::Value::String(value.clone()));
+    }
+    let axes = file.axes.iter().map(|(name, values)| match values {
+        toml::Value::Array(values) => TypedAxis::of_option(&command, name, values),
+        _ => Err(UsageError(format!("axis \"{name}\": expected a list of values")).into()),
+    });
+    let mut axes = axes.collect::<Result<Vec<_>>>()?;
+    if !file.variants.is_empty() {
+        axes.push(TypedAxis::of_variants(&command, &file.variants)?);
+    }
+    let words = options.iter().map(|(name, value)| typed(&command, name, value));
+    let name = file.name.unwrap_or(stem);
+    let effect = file.effect.as_deref().map(crate::args::parse_share).transpose();
+    let effect = effect.map_err(|error| UsageError(format!("effect: {error}")))?;
+    Ok(Draft {
+        description: file.description,
+        words: [run_words(&file.workload), words.collect::<Result<Vec<_>>>()?.concat()].concat(),
+        axes,
+        repeats: file.repeat.unwrap_or(REPEATS),
+        order: file.run_order.unwrap_or_default(),
+        seed: file.seed,
+        baseline: file.baseline,
+        effect: effect.map(|share| share.0),
+        search: file.find_saturation,
+        sessions_max: file.sessions_max,
+        between: Between {
+            checkpoint: file.between.checkpoint,
+            vacuum: file.between.vacuum,
+            idle_device_s: file.between.idle_device.map(|time| time.0),
+            cool_down_s: file.between.cool_down.map_or(0.0, |time| time.0),
+        },
+        reset: file.reset.unwrap_or_default(),
+        has_own_database: file.own_database,
+        time_limit_s: file.time_limit.map(|time| time.0),
+        ..Draft::new(name, file.workload)
+    })
+}
+
+/// Returns the words `riops run WORKLOAD`.
+pub(crate) fn run_words(workload: &str) -> Vec<OsString> {
+    ["riops", "run"].into_iter().chain(workload.split_whitespace()).map(OsString::from).collect()
+}
+
+/// Reads a file with the options of a variant and its workload, as for `--config`. Returns the workload and the
+/// options as words.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_variant(path: &Path) -> Result<(String, Vec<OsString>)> {
+    let shown = path.display();
+    let failed = |error: String| UsageError(format!("variant {shown}: {error}"));
+    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    let mut options: Table = text.parse().map_err(|error| failed(format!("{error}")))?;
+    let Some(toml::Value::String(workload)) = options.remove("workload") else {
+        return Err(
+            failed("missing key \"workload\", for example workload = \"rows\"".to_owned()).into()
+        );
+    };
+    let command = command_of(&workload)?;
+    let words = options.iter().map(|(name, value)| typed(&command, name, value));
+    let words = words.collect::<Result<Vec<_>>>().map_err(|error| failed(error.to_string()))?;
+    Ok((workload, words.concat()))
+}
+
+/// Returns the axis of two variants.
+pub(crate) fn variants(a: (String, Vec<OsString>), b: (String, Vec<OsString>)) -> TypedAxis {
+    TypedAxis { name: VARIANT.to_owned(), values: vec![a, b] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_text(text: &str) -> Result<Draft> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("batches.toml");
+        std::fs::write(&path, text).unwrap();
+        read(&path, &[("duration".to_owned(), "3s".to_owned())])
+    }
+
+    #[test]
+    fn a_file_has_options_axes_in_their_order_and_rules() {
+        let draft = read_text(
+            "workload = \"rows\"\nrepeat = 2\nrun-order = \"sequential\"\neffect = \"5%\"\ntime-limit = \"1m\"\n\
+             [options]\nduration = \"10s\"\nrows = 1000\n[axes]\nsessions = [2, 1]\nbatch = [10, 100]\n\
+             [between]\ncheckpoint = true\nidle-device = \"30s\"\n",
+        )
+        .unwrap();
+        assert_eq!(draft.name, "batches");
+        let words = ["riops", "run", "rows", "--duration=3s", "--rows=1000"];
+        let mut found = draft.words.clone();
+        found.sort_by_key(|word| words.iter().position(|known| word == known));
+        assert_eq!(found, words.map(OsString::from));
+        let axes: Vec<_> = draft.axes.iter().map(|axis| axis.name.as_str()).collect();
+        assert_eq!(axes, ["sessions", "batch"]);
+        assert_eq!(draft.axes[0].plain().values, ["2", "1"]);
+        assert_eq!((draft.repeats, draft.order), (2, Order::Sequential));
+        assert_eq!((draft.effect, draft.time_limit_s), (Some(0.05), Some(60.0)));
+        assert!(draft.between.checkpoint);
+        assert_eq!(draft.between.idle_device_s, Some(30.0));
+    }
+
+    #[test]
+    fn rejects_what_it_does_not_know() {
+        let error = |text| read_text(text).unwrap_err().to_string();
+        assert!(error("workload = \"rows\"\nrepeats = 2\n").contains("unknown field `repeats`"));
+        assert!(error("workload = \"row\"\n").contains("unknown workload \"row\""));
+        assert!(error("repeat = 2\n").contains("missing field `workload`"));
+        let text = error("workload = \"rows\"\n[options]\nsesions = 2\n");
+        assert!(text.contains("no option \"sesions\"") && text.contains("sessions"), "{text}");
+        assert!(error("workload = \"rows\"\n[axes]\nbatch = 2\n").contains("expected a list"));
+        assert!(error("workload = \"rows\"\neffect = \"2\"\n").contains("percentage"));
+    }
+}

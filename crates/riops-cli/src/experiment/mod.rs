@@ -1,0 +1,7 @@
+//! From options and experiment files to an experiment, and the runs of an experiment on its servers.
+
+pub(crate) mod axes;
+pub(crate) mod bench;
+pub(crate) mod draft;
+pub(crate) mod file;
+pub(crate) mod words;

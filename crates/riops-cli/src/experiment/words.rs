@@ -1,0 +1,129 @@
+//! Options of `riops run` as a list of words, and their plans. The command line of riops parses them, so that an
+//! experiment supports exactly the options of `riops run`.
+
+use std::ffi::OsString;
+
+use anyhow::Result;
+use clap::{Arg, ArgAction, Command};
+use riops::experiment::ServerChoice;
+use riops::plan::Plan;
+use riops::server::ConnInfo;
+use toml::Value;
+
+use crate::args::{self, RunWorkload, TargetOptions};
+use crate::failure::UsageError;
+use crate::options::{OptionNames, with_suggestion};
+use crate::settings;
+
+/// Returns the command `riops run WORKLOAD`.
+///
+/// # Errors
+/// If there is no such workload.
+pub(crate) fn command_of(workload: &str) -> Result<Command> {
+    let mut root = args::command();
+    root.build();
+    let name = workload.split_whitespace().next().unwrap_or_default();
+    let run = root.find_subcommand("run");
+    run.and_then(|run| run.find_subcommand(name)).cloned().ok_or_else(|| {
+        let names = riops::plan::WorkPlan::executable_names().join(", ");
+        UsageError(format!("unknown workload \"{workload}\"; the workloads are {names}")).into()
+    })
+}
+
+/// Returns an option and its value as typed: nothing for a switch that is off, several words for a list.
+///
+/// # Errors
+/// If the workload has no such option, or the value cannot be typed.
+pub(crate) fn typed(command: &Command, name: &str, value: &Value) -> Result<Vec<OsString>> {
+    let name = name.replace('_', "-");
+    let names = OptionNames::of_one(command);
+    let arg = command.get_arguments().find(|arg| is_named(arg, &name));
+    let Some(arg) = arg else {
+        let known = command.get_name();
+        let text = format!("riops run {known} has no option \"{name}\"");
+        return Err(UsageError(with_suggestion(text, &names.nearest(&name))).into());
+    };
+    let is_switch = matches!(arg.get_action(), ArgAction::SetTrue);
+    Ok(match value {
+        Value::Boolean(true) if is_switch => vec![format!("--{name}").into()],
+        Value::Boolean(false) if is_switch => Vec::new(),
+        Value::String(text) if is_switch && text == "true" => vec![format!("--{name}").into()],
+        Value::String(text) if is_switch && text == "false" => Vec::new(),
+        Value::Array(values) => {
+            let words = values.iter().map(|value| typed(command, &name, value));
+            words.collect::<Result<Vec<_>>>()?.concat()
+        }
+        value => vec![format!("--{name}={}", text_of(value)?).into()],
+    })
+}
+
+fn is_named(arg: &Arg, name: &str) -> bool {
+    arg.get_long() == Some(name)
+        || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&name))
+}
+
+/// Returns a value as typed.
+///
+/// # Errors
+/// For a table or a date.
+pub(crate) fn text_of(value: &Value) -> Result<String> {
+    Ok(match value {
+        Value::String(text) => text.clone(),
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
+        Value::Boolean(flag) => flag.to_string(),
+        Value::Array(values) => values.iter().map(text_of).collect::<Result<Vec<_>>>()?.join(","),
+        Value::Datetime(_) | Value::Table(_) => {
+            let text = format!("expected a string, a number, true, false or a list, not {value}");
+            return Err(UsageError(text).into());
+        }
+    })
+}
+
+/// The plan and the server of `riops run` with these words.
+pub(crate) struct Parsed {
+    pub(crate) plan: Plan,
+    /// Without a password: experiments are stored.
+    pub(crate) server: ServerChoice,
+    /// The connection string as given.
+    pub(crate) database: Option<String>,
+}
+
+/// Parses words as `riops run` does.
+///
+/// # Errors
+/// As `riops run`.
+pub(crate) fn parse(words: &[OsString]) -> Result<Parsed> {
+    let arguments = settings::parse_words(words).map_err(UsageError)?;
+    let args::Command::Run(run) = arguments.command else {
+        return Err(UsageError("expected options of riops run".to_owned()).into());
+    };
+    let Some(workload) = &run.workload else {
+        return Err(UsageError("expected a workload of riops run".to_owned()).into());
+    };
+    let options: &dyn RunWorkload = workload.options();
+    let target = options.target();
+    Ok(Parsed {
+        plan: options.plan()?,
+        server: server_of(target),
+        database: target.database.clone(),
+    })
+}
+
+fn server_of(options: &TargetOptions) -> ServerChoice {
+    let embedded = &options.embedded;
+    ServerChoice {
+        database: options.database.as_deref().map(without_password),
+        settings: embedded.server_set.clone(),
+        server_dir: embedded.server_dir.clone(),
+        server_data: embedded.server_data.clone(),
+        server_user: embedded.server_user.clone(),
+        server_port: embedded.server_port,
+        cache_dir: embedded.cache_dir.clone(),
+    }
+}
+
+/// Returns a connection string with `***` in place of its password.
+pub(crate) fn without_password(database: &str) -> String {
+    ConnInfo::without_password(database).unwrap_or_else(|| "…".to_owned())
+}

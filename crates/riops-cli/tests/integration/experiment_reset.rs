@@ -1,0 +1,255 @@
+//! What happens before the runs of an experiment: databases, datasets and rules.
+
+use std::cell::RefCell;
+
+use riops::engine;
+use riops::experiment::{
+    Between, BetweenError, DatabaseChoice, Environment, ResetError, choose_database, differences,
+    drop_copy, drop_own_database, prepare_again, prepare_run, prepare_template, restore,
+};
+use riops::host::Interrupt;
+use riops::plan::{Plan, PreparePolicy};
+use riops::run::Observer;
+use riops::server::{Connection, Server};
+
+use crate::fixture::{Database, database};
+
+struct Silent;
+impl engine::Observer for Silent {
+    fn connected(&mut self, _: usize) {}
+    fn measuring(&mut self) {}
+    fn point(&mut self, _: &riops::metrics::Point) {}
+}
+impl Observer for Silent {}
+
+fn server(database: &Database) -> Server {
+    Server { conninfo: database.conninfo.clone(), embedded: false }
+}
+
+fn value(server: &Server, sql: &str) -> String {
+    let mut connection = Connection::open(&server.conninfo, &Interrupt::new()).unwrap();
+    connection.query_value(sql).unwrap().unwrap_or_default()
+}
+
+fn id() -> String {
+    uuid::Uuid::now_v7().to_string()
+}
+
+/// The databases of an experiment.
+fn copies(database: &Database, experiment: &str) -> Vec<String> {
+    let hex = experiment.replace('-', "");
+    let sql = format!(
+        "select datname from pg_database where datname in ('riops_{hex}_new', 'riops_{}_run')",
+        &hex[hex.len() - 8..]
+    );
+    database.connect().query(&sql).unwrap().into_iter().flatten().flatten().collect()
+}
+
+const SUM: &str = "select count(*) || ' ' || sum(hashtext(t::text)::bigint) from riops.rows_0001 t";
+
+#[test]
+fn every_run_starts_from_identical_data_and_nothing_is_left() {
+    let database = database("reset_restore");
+    database.riops("prepare rows --rows 1000").expect(0);
+    database.connect().execute("alter database reset_restore set work_mem to '12345kB'").unwrap();
+    let (given, experiment) = (server(&database), id());
+    let before = value(&given, SUM);
+    for _ in 0..2 {
+        let copy = restore(&given, &experiment, &Interrupt::new()).unwrap();
+        assert_eq!(copies(&database, &experiment), [copy.conninfo.database.as_str()]);
+        assert_eq!(value(&copy, SUM), before);
+        assert_eq!(value(&copy, "show work_mem"), "12345kB");
+        let mut changing = Connection::open(&copy.conninfo, &Interrupt::new()).unwrap();
+        changing.execute("delete from riops.rows_0001 where mykey % 2 = 0").unwrap();
+        // A session of a killed process may still be connected to the copy.
+        std::mem::forget(changing);
+        assert_ne!(value(&copy, SUM), before);
+    }
+    assert_eq!(value(&given, SUM), before);
+    assert!(drop_copy(&given, &experiment).unwrap());
+    assert!(!drop_copy(&given, &experiment).unwrap());
+    assert_eq!(copies(&database, &experiment), [""; 0]);
+}
+
+#[test]
+fn the_copy_of_a_killed_process_is_replaced() {
+    let database = database("reset_killed");
+    let (given, experiment) = (server(&database), id());
+    // Killed before the comment, and after the copy was complete.
+    let hex = experiment.replace('-', "");
+    restore(&given, &experiment, &Interrupt::new()).unwrap();
+    database.connect().execute(&format!("create database riops_{hex}_new")).unwrap();
+    assert_eq!(copies(&database, &experiment).len(), 2);
+    database.connect().execute("create table marker ()").unwrap();
+    let copy = restore(&given, &experiment, &Interrupt::new()).unwrap();
+    assert_eq!(copies(&database, &experiment).len(), 1);
+    assert_eq!(value(&copy, "select to_regclass('marker')"), "marker");
+    database.connect().execute(&format!("create database riops_{hex}_new")).unwrap();
+    assert!(drop_copy(&given, &experiment).unwrap());
+    assert_eq!(copies(&database, &experiment), [""; 0]);
+}
+
+#[test]
+fn a_database_that_the_experiment_did_not_create_is_kept() {
+    let database = database("reset_foreign");
+    let (given, experiment) = (server(&database), id());
+    let name = format!("riops_{}_run", &experiment[experiment.len() - 8..]);
+    database.connect().execute(&format!("create database {name}")).unwrap();
+    for comment in ["", "made by riops for experiment 0189"] {
+        let sql = format!("comment on database {name} is '{comment}'");
+        database.connect().execute(&sql).unwrap();
+        let refused = restore(&given, &experiment, &Interrupt::new()).unwrap_err();
+        assert!(matches!(&refused, ResetError::Foreign(found) if *found == name), "{refused}");
+        assert!(matches!(drop_copy(&given, &experiment), Err(ResetError::Foreign(_))));
+    }
+    assert_eq!(copies(&database, &experiment), [name.as_str()]);
+    database.connect().execute(&format!("drop database {name}")).unwrap();
+}
+
+#[test]
+fn other_sessions_in_the_database_are_named() {
+    let database = database("reset_in_use");
+    let mut other = database.connect();
+    other.execute("set application_name to 'their shell'").unwrap();
+    let experiment = id();
+    let refused = restore(&server(&database), &experiment, &Interrupt::new()).unwrap_err();
+    let text = refused.to_string();
+    assert!(text.contains("their shell") && text.contains("\"reset_in_use\""), "{text}");
+    assert_eq!(copies(&database, &experiment), [""; 0]);
+}
+
+#[test]
+fn a_role_without_the_privilege_to_copy_gets_a_hint() {
+    let database = database("reset_rights");
+    database.connect().execute("create role copier login").unwrap();
+    let mut limited = server(&database);
+    "copier".clone_into(&mut limited.conninfo.user);
+    let refused = restore(&limited, &id(), &Interrupt::new()).unwrap_err();
+    assert!(refused.to_string().contains("CREATEDB"), "{refused}");
+}
+
+#[test]
+fn an_own_database_is_created_once_and_dropped_only_if_riops_created_it() {
+    let database = database("reset_own");
+    let embedded = Server { embedded: true, ..server(&database) };
+    let choose = |server: &Server, name: &str| {
+        let choice = DatabaseChoice::Own(name.to_owned());
+        choose_database(server, &choice, &Interrupt::new()).unwrap()
+    };
+    let own = choose(&embedded, "reset \"own\" 1");
+    let mut connection = Connection::open(&own.conninfo, &Interrupt::new()).unwrap();
+    connection.execute("create table kept ()").unwrap();
+    drop(connection);
+    let collation = "select datcollate from pg_database where datname = current_database()";
+    assert_eq!(value(&own, collation), value(&embedded, collation));
+    let again = choose(&embedded, "reset \"own\" 1");
+    assert_eq!(value(&again, "select to_regclass('kept')"), "kept");
+    assert!(drop_own_database(&embedded, "reset \"own\" 1").unwrap());
+    assert!(!drop_own_database(&embedded, "reset \"own\" 1").unwrap());
+    // The database of the user.
+    choose(&embedded, "reset_own");
+    assert!(!drop_own_database(&embedded, "reset_own").unwrap());
+    assert_eq!(value(&embedded, "select 1"), "1");
+    // Another server.
+    assert_eq!(choose(&server(&database), "elsewhere").conninfo.database, "reset_own");
+    let given = choose_database(&embedded, &DatabaseChoice::Given, &Interrupt::new()).unwrap();
+    assert_eq!(given.conninfo.database, "reset_own");
+}
+
+#[test]
+fn a_dataset_is_prepared_anew_with_its_own_parameters() {
+    let database = database("reset_prepare");
+    database.riops("prepare rows --rows 700 --seed 7").expect(0);
+    let (given, plan) = (server(&database), Plan::default());
+    let dataset = "select id from riops.dataset where workload = 'rows'";
+    let (before, id_before) = (value(&given, SUM), value(&given, dataset));
+    database.connect().execute("delete from riops.rows_0001").unwrap();
+    prepare_again(&given, &plan, &Interrupt::new(), &mut Silent).unwrap();
+    assert_eq!(value(&given, SUM), before);
+    let id_now = value(&given, dataset);
+    assert_ne!(id_now, id_before);
+    // A complete dataset is not prepared again for the copies.
+    let may = Plan { prepare: PreparePolicy::IfMissing, ..Plan::default() };
+    prepare_template(&given, &may, &Interrupt::new(), &mut Silent).unwrap();
+    assert_eq!(value(&given, dataset), id_now);
+    database.riops("cleanup rows").expect(0);
+    prepare_template(&given, &plan, &Interrupt::new(), &mut Silent).unwrap();
+    assert_eq!(value(&given, "select to_regclass('riops.dataset')"), "");
+    prepare_template(&given, &may, &Interrupt::new(), &mut Silent).unwrap();
+    assert_eq!(value(&given, "select to_regclass('riops.rows_0001')"), "riops.rows_0001");
+}
+
+const RULES: Between =
+    Between { checkpoint: true, vacuum: true, idle_device_s: Some(0.0), cool_down_s: 0.0 };
+
+#[test]
+fn tables_are_vacuumed_and_a_checkpoint_is_written_before_a_run() {
+    let database = database("rules");
+    let given = server(&database);
+    let told = RefCell::new(Vec::new());
+    let notify = |text: &str| told.borrow_mut().push(text.to_owned());
+    let prepare = |server: &Server| {
+        prepare_run(server, &RULES, &Plan::default(), true, &Interrupt::new(), &notify)
+    };
+    // The dataset does not exist yet.
+    prepare(&given).unwrap();
+    database.riops("prepare rows --rows 1000").expect(0);
+    let checkpoint = "select checkpoint_lsn from pg_control_checkpoint()";
+    let (vacuums, before) = (
+        "select sum(vacuum_count) from pg_stat_user_tables where schemaname = 'riops'",
+        value(&given, checkpoint),
+    );
+    let count = || value(&given, vacuums).parse::<u64>().unwrap();
+    let vacuumed = count();
+    prepare(&given).unwrap();
+    assert!(count() > vacuumed);
+    assert_ne!(value(&given, checkpoint), before);
+    assert_eq!(*told.borrow(), [""; 0]);
+}
+
+#[test]
+fn a_role_without_privileges_gets_the_grant_and_observes_the_statistics_of_the_server() {
+    let database = database("rules_rights");
+    database.riops("prepare rows --rows 1000").expect(0);
+    let mut admin = database.connect();
+    admin.execute("create role runner login").unwrap();
+    admin.execute("grant usage on schema riops to runner").unwrap();
+    admin.execute("grant select on all tables in schema riops to runner").unwrap();
+    let mut limited = server(&database);
+    "runner".clone_into(&mut limited.conninfo.user);
+    let told = RefCell::new(Vec::new());
+    let notify = |text: &str| told.borrow_mut().push(text.to_owned());
+    let prepare = |rules: &Between| {
+        prepare_run(&limited, rules, &Plan::default(), true, &Interrupt::new(), &notify)
+    };
+    let refused = prepare(&RULES).unwrap_err();
+    assert!(matches!(refused, BetweenError::Checkpoint { .. }), "{refused}");
+    assert!(refused.to_string().contains("GRANT pg_checkpoint TO \"runner\""), "{refused}");
+    // The server only warns about tables that a role may not vacuum.
+    assert!(told.borrow()[0].contains("permission denied to vacuum"), "{told:?}");
+    told.borrow_mut().clear();
+    let idle = Between { idle_device_s: Some(0.0), ..Between::default() };
+    prepare(&idle).unwrap();
+    assert_eq!(*told.borrow(), [""; 0], "without the data directory, pg_stat_io is observed");
+    let interrupt = Interrupt::new();
+    interrupt.request();
+    let rules = Between { cool_down_s: 86_400.0, ..Between::default() };
+    let ended = prepare_run(&limited, &rules, &Plan::default(), false, &interrupt, &notify);
+    assert!(ended.unwrap_err().is_interrupted());
+}
+
+#[test]
+fn the_environment_of_a_server_is_the_same_on_every_connection() {
+    let (one, two) = (database("environment_one"), database("environment_two"));
+    let read = |database: &Database| {
+        let embedded = Server { embedded: true, ..server(database) };
+        Environment::read(&embedded, &Interrupt::new()).unwrap()
+    };
+    let (before, now) = (read(&one), read(&two));
+    assert_eq!(differences(&before, &now), [""; 0]);
+    assert!(before.cpus > 0 && before.settings.contains_key("shared_buffers"), "{before:?}");
+    one.connect().execute("alter database environment_one set work_mem to '12MB'").unwrap();
+    let changed = differences(&now, &read(&one));
+    assert_eq!(changed.len(), 1, "{changed:?}");
+    assert!(changed[0].ends_with("then, 12MB now"), "{changed:?}");
+}

@@ -1,0 +1,207 @@
+//! The A/B test on the runs of an experiment.
+
+use super::definition::AbSettings;
+use super::order;
+use super::task::{Finished, Study, Task};
+use crate::record::{LatencySummary, Record};
+use crate::stats::{Block, Decision, Direction, Look, SequentialSettings, look, percentile_shown};
+
+/// Returns the next run, if any.
+pub(super) fn next(study: &Study, settings: &AbSettings) -> Option<Task> {
+    if study.finished.iter().any(|finished| finished.result.is_err()) {
+        return None;
+    }
+    for block in 1..=settings.blocks_max {
+        let tasks = order::of_ab_block(&study.experiment, block);
+        if let Some(task) = tasks.into_iter().find(|task| !study.is_settled(task)) {
+            return Some(task);
+        }
+        let stops = look_after(study, settings, block)
+            .is_some_and(|found| matches!(found.decision, Decision::Stop(_)));
+        if stops {
+            return None;
+        }
+    }
+    None
+}
+
+/// Returns the last look; `None` before the first one.
+#[must_use]
+pub fn last_look(study: &Study, settings: &AbSettings) -> Option<Look> {
+    let complete =
+        (1..=settings.blocks_max).take_while(|&block| is_complete(study, block)).last()?;
+    (1..=complete).rev().find_map(|block| look_after(study, settings, block))
+}
+
+/// Returns the number of complete blocks.
+#[must_use]
+pub fn blocks(study: &Study) -> u32 {
+    (1..).take_while(|&block| is_complete(study, block)).last().unwrap_or(0)
+}
+
+fn is_complete(study: &Study, block: u32) -> bool {
+    let tasks = order::of_ab_block(&study.experiment, block);
+    tasks.iter().all(|task| study.finished.iter().any(|finished| finished.task == *task))
+}
+
+/// Returns the look after this block, if one is due.
+fn look_after(study: &Study, settings: &AbSettings, block: u32) -> Option<Look> {
+    let sequential = SequentialSettings {
+        effect: study.experiment.effect,
+        alpha: settings.alpha,
+        blocks_max: settings.blocks_max,
+        seed: study.experiment.seed,
+        ..SequentialSettings::default()
+    };
+    let number = sequential.look_after(block)?;
+    (sequential.blocks_at(number) == block)
+        .then(|| look(&figures(study, block), number, &sequential))
+}
+
+/// Returns the figures of the valid runs of the first blocks; the one that decides first.
+fn figures(study: &Study, blocks: u32) -> Vec<(Direction, Vec<Block>)> {
+    let figures = figures_of(study);
+    figures.into_iter().map(|figure| (figure.direction(), values(study, blocks, figure))).collect()
+}
+
+fn values(study: &Study, blocks: u32, figure: AbFigure) -> Vec<Block> {
+    let of_cell = |block: u32, cell: usize| {
+        let runs = study.finished.iter();
+        let runs = runs.filter(|run| run.task.block == block && run.task.cell == cell);
+        runs.filter_map(|run| figure.of(run.usable()?)).collect()
+    };
+    (1..=blocks).map(|block| Block { a: of_cell(block, 0), b: of_cell(block, 1) }).collect()
+}
+
+/// Returns the figures that are compared, in the order of the effects of a [`Look`]. With a rate the throughput is
+/// given, and a statement that runs once has only a duration.
+#[must_use]
+pub fn figures_of(study: &Study) -> Vec<AbFigure> {
+    let Some(record) = study.finished.iter().find_map(Finished::usable) else {
+        return Vec::new();
+    };
+    let Some(stage) = record.stages.first() else {
+        return Vec::new();
+    };
+    let throughput = if ["rows", "load"].contains(&record.workload.as_str()) {
+        AbFigure::RowsPerS
+    } else {
+        AbFigure::TransactionsPerS
+    };
+    if stage.statement.is_some() {
+        vec![AbFigure::Seconds]
+    } else if stage.session_loop.response_us.is_some() {
+        vec![AbFigure::P50, AbFigure::P99]
+    } else {
+        vec![throughput, AbFigure::P50, AbFigure::P99]
+    }
+}
+
+/// A figure of an A/B test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AbFigure {
+    /// Rows per second.
+    RowsPerS,
+    /// Transactions per second.
+    TransactionsPerS,
+    /// Duration of a statement, in seconds.
+    Seconds,
+    /// Median of the response time with a rate, otherwise of the service time.
+    P50,
+    /// 99th percentile of the same.
+    P99,
+}
+
+impl AbFigure {
+    /// Which direction is better.
+    #[must_use]
+    pub fn direction(self) -> Direction {
+        match self {
+            Self::RowsPerS | Self::TransactionsPerS => Direction::HigherIsBetter,
+            Self::Seconds | Self::P50 | Self::P99 => Direction::LowerIsBetter,
+        }
+    }
+
+    /// Its name, with the unit of a rate.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RowsPerS => "rows/s",
+            Self::TransactionsPerS => "transactions/s",
+            Self::Seconds => "duration",
+            Self::P50 => "p50",
+            Self::P99 => "p99",
+        }
+    }
+
+    /// Its value in one run; `None` with too few samples.
+    fn of(self, record: &Record) -> Option<f64> {
+        let stage = record.stages.first()?;
+        let percentile = |percent, value: fn(&LatencySummary) -> f64| {
+            let each = &stage.session_loop;
+            let latency = each.response_us.as_ref().or(each.service_us.as_ref())?;
+            percentile_shown(latency.count, percent, 1.0).then(|| value(latency))
+        };
+        match self {
+            Self::RowsPerS => Some(stage.throughput.rows_per_s),
+            Self::TransactionsPerS => Some(stage.throughput.transactions_per_s),
+            Self::Seconds => Some(stage.seconds),
+            Self::P50 => percentile(50.0, |latency| latency.p50),
+            Self::P99 => percentile(99.0, |latency| latency.p99),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::definition::{Experiment, Goal};
+    use super::super::example;
+    use super::*;
+    use crate::stats::Outcome;
+
+    const SETTINGS: AbSettings = AbSettings { blocks_max: 10, alpha: 0.05 };
+
+    /// Conducts a test in which the throughput of B is this multiple of that of A, with noise of 1 %.
+    fn conducted(ratio: f64) -> Study {
+        let experiment = Experiment { goal: Goal::Ab(SETTINGS), ..example::sweep(2) };
+        let mut study = Study::load(experiment, Vec::new(), Vec::new());
+        let mut noise = 0_u32;
+        while let Some(task) = next(&study, &SETTINGS) {
+            let mut record = example::record(&study.experiment.plan(&task).unwrap());
+            noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let noise = 1.0 + 0.02 * (f64::from(noise) / f64::from(u32::MAX) - 0.5);
+            let of_variant = if task.cell == 1 { ratio } else { 1.0 };
+            record.stages[0].throughput.rows_per_s = 1_000.0 * noise * of_variant;
+            study.finished.push(Finished::of(task, Ok(Box::new(record))));
+        }
+        study
+    }
+
+    #[test]
+    fn a_large_difference_ends_the_test_early() {
+        for (ratio, outcome) in [(1.2, Outcome::Faster), (0.8, Outcome::Slower)] {
+            let study = conducted(ratio);
+            assert!(blocks(&study) < SETTINGS.blocks_max, "{}", blocks(&study));
+            let look = last_look(&study, &SETTINGS).unwrap();
+            assert_eq!(look.decision, Decision::Stop(outcome));
+            assert_eq!(figures_of(&study)[0], AbFigure::RowsPerS);
+        }
+    }
+
+    #[test]
+    fn an_equal_variant_never_gets_a_verdict_of_difference() {
+        let look = last_look(&conducted(1.0), &SETTINGS).unwrap();
+        let Decision::Stop(outcome) = look.decision else { panic!("{look:?}") };
+        assert!([Outcome::Equivalent, Outcome::Inconclusive].contains(&outcome), "{outcome:?}");
+    }
+
+    #[test]
+    fn a_failed_run_ends_the_test() {
+        let experiment = Experiment { goal: Goal::Ab(SETTINGS), ..example::sweep(2) };
+        let mut study = Study::load(experiment, Vec::new(), Vec::new());
+        let task = next(&study, &SETTINGS).unwrap();
+        study.finished.push(Finished::of(task, Err("no".to_owned())));
+        assert_eq!(next(&study, &SETTINGS), None);
+        assert!(last_look(&study, &SETTINGS).is_none());
+    }
+}

@@ -1,0 +1,302 @@
+//! The searches for the saturation point of the cells, on the runs of an experiment.
+
+use super::definition::{Experiment, SaturationSettings, Search};
+use super::search::{rate, sessions};
+use super::task::{Finished, Level, Study, Task};
+use crate::plan::Plan;
+use crate::record::{RateVerdict, Record, StageRecord};
+
+/// Shares of the throughput at the saturation point at which an open loop confirms it.
+const LADDER: [f64; 4] = [0.7, 0.8, 0.9, 0.95];
+/// Runs of a search for a rate besides those at rates: the closed loop that it starts from.
+const CAPACITY_RUNS: usize = 1;
+
+/// What the search found for one cell.
+#[derive(Debug, Clone)]
+pub struct Saturation {
+    /// Index of the cell.
+    pub cell: usize,
+    /// Number of nodes that the sessions used; absent if the server has no nodes.
+    pub nodes: Option<u32>,
+    /// Throughput over the number of sessions; absent for a search for a rate, or without a valid run.
+    pub sessions: Option<sessions::Conclusion>,
+    /// The open loop at shares of the throughput at the saturation point.
+    pub ladder: Vec<rate::RateResult>,
+    /// The highest rate; absent for a search for the number of sessions, or without a run.
+    pub rate: Option<rate::Conclusion>,
+}
+
+/// Returns what was found so far.
+#[must_use]
+pub fn results(study: &Study, settings: &SaturationSettings) -> Vec<Saturation> {
+    let cells = 0..study.experiment.cells.len();
+    let result = |cell| {
+        let search = CellSearch { study, settings, cell };
+        let (sessions, ladder, rate) = match settings.search {
+            Search::Sessions => {
+                let points = search.session_points();
+                let conclusion = sessions::conclude(&search.sessions_settings(), &points);
+                (conclusion, search.ladder(), None)
+            }
+            Search::Rate => (None, Vec::new(), search.rate_conclusion()),
+        };
+        Saturation { cell, nodes: search.nodes(), sessions, ladder, rate }
+    };
+    cells.map(result).collect()
+}
+
+/// Returns the next run, if any.
+pub(super) fn next(study: &Study, settings: &SaturationSettings) -> Option<Task> {
+    let cells = 0..study.experiment.cells.len();
+    cells.into_iter().find_map(|cell| CellSearch { study, settings, cell }.next())
+}
+
+/// Returns the maximum number of runs.
+pub(super) fn runs_max(experiment: &Experiment, settings: &SaturationSettings) -> usize {
+    let each = match settings.search {
+        Search::Sessions => {
+            let runs = usize::try_from(sessions::Settings::default().runs_max);
+            runs.unwrap_or(usize::MAX).saturating_add(LADDER.len())
+        }
+        Search::Rate => {
+            let runs = usize::try_from(rate::Settings::new(1.0).runs_max);
+            runs.unwrap_or(usize::MAX).saturating_add(CAPACITY_RUNS)
+        }
+    };
+    each.saturating_mul(experiment.cells.len())
+}
+
+/// The search of one cell.
+struct CellSearch<'a> {
+    study: &'a Study,
+    settings: &'a SaturationSettings,
+    cell: usize,
+}
+
+impl CellSearch<'_> {
+    fn plan(&self) -> Option<&Plan> {
+        self.study.experiment.cells.get(self.cell).map(|cell| &cell.plan)
+    }
+
+    fn finished(&self) -> impl Iterator<Item = &Finished> {
+        self.study.finished.iter().filter(|finished| finished.task.cell == self.cell)
+    }
+
+    fn task(&self, level: Level, block: u32) -> Task {
+        Task { cell: self.cell, level: Some(level), block, turn: 1 }
+    }
+
+    fn next(&self) -> Option<Task> {
+        match self.settings.search {
+            Search::Sessions => {
+                let settings = self.sessions_settings();
+                match sessions::next(&settings, &self.session_points()) {
+                    sessions::Step::Measure { level, block } => {
+                        Some(self.task(Level::Sessions(level), block))
+                    }
+                    sessions::Step::Done => self.next_of_ladder(),
+                }
+            }
+            Search::Rate => {
+                let sessions = self.plan()?.sessions;
+                let capacity = self.task(Level::Sessions(sessions), 1);
+                let closed = self.finished().find(|finished| finished.task == capacity);
+                let Some(closed) = closed else {
+                    return Some(capacity);
+                };
+                let capacity_per_s = throughput(closed)?;
+                let settings = rate::Settings::new(capacity_per_s);
+                match rate::next(&settings, &self.rate_points()) {
+                    rate::Step::Measure { rate_per_s, block } => {
+                        let level = Level::Rate { per_s: rate_per_s, sessions: None };
+                        Some(self.task(level, block))
+                    }
+                    rate::Step::Done => None,
+                }
+            }
+        }
+    }
+
+    fn sessions_settings(&self) -> sessions::Settings {
+        sessions::Settings {
+            first: self.settings.first,
+            last: self.settings.last,
+            seed: self.study.experiment.seed,
+            ..sessions::Settings::default()
+        }
+    }
+
+    fn session_points(&self) -> Vec<sessions::Point> {
+        let has_thresholds = self.plan().is_some_and(|plan| !plan.thresholds.is_empty());
+        let point = |finished: &Finished| {
+            let Some(Level::Sessions(level)) = finished.task.level else {
+                return None;
+            };
+            Some(sessions::Point {
+                level,
+                throughput_per_s: throughput(finished).unwrap_or(0.0),
+                meets_threshold: has_thresholds
+                    .then(|| finished.usable().is_some_and(meets_thresholds)),
+                block: finished.task.block,
+            })
+        };
+        self.finished().filter_map(point).collect()
+    }
+
+    fn rate_points(&self) -> Vec<rate::RatePoint> {
+        let point = |finished: &Finished| {
+            let Some(Level::Rate { per_s, .. }) = finished.task.level else {
+                return None;
+            };
+            let sustained = finished.usable().is_some_and(is_sustained);
+            Some(rate::RatePoint { rate_per_s: per_s, sustained, block: finished.task.block })
+        };
+        self.finished().filter_map(point).collect()
+    }
+
+    /// Returns the next rate at the saturation point, from the lowest on. Ends at the first that is not sustained.
+    fn next_of_ladder(&self) -> Option<Task> {
+        let points = self.session_points();
+        let found = sessions::conclude(&self.sessions_settings(), &points)?;
+        let at = found.levels.iter().find(|level| level.level == found.saturation)?;
+        let measured = self.rate_points();
+        if measured.iter().any(|point| !point.sustained) {
+            return None;
+        }
+        let share = LADDER.get(measured.len())?;
+        // Whole transactions per second, as a user would choose them.
+        let per_s = (at.throughput_per_s * share).round().max(1.0);
+        Some(self.task(Level::Rate { per_s, sessions: Some(found.saturation) }, 1))
+    }
+
+    fn ladder(&self) -> Vec<rate::RateResult> {
+        let points = self.rate_points().into_iter();
+        let result = |point: rate::RatePoint| rate::RateResult {
+            rate_per_s: point.rate_per_s,
+            runs: 1,
+            sustained: u32::from(point.sustained),
+        };
+        points.map(result).collect()
+    }
+
+    fn rate_conclusion(&self) -> Option<rate::Conclusion> {
+        let closed = self
+            .finished()
+            .find(|finished| matches!(finished.task.level, Some(Level::Sessions(_))))?;
+        let settings = rate::Settings::new(throughput(closed)?);
+        rate::conclude(&settings, &self.rate_points())
+    }
+
+    fn nodes(&self) -> Option<u32> {
+        let record = self.finished().find_map(Finished::usable)?;
+        let nodes = record.stages.iter().map(|stage| stage.session_loop.nodes.len()).max()?;
+        u32::try_from(nodes).ok().filter(|&nodes| nodes > 0)
+    }
+}
+
+/// Returns the first session loop.
+fn session_loop(record: &Record) -> Option<&StageRecord> {
+    record.stages.iter().find(|stage| stage.statement.is_none())
+}
+
+/// Returns the transactions per second of a valid run.
+fn throughput(finished: &Finished) -> Option<f64> {
+    let stage = session_loop(finished.usable()?)?;
+    Some(stage.throughput.transactions_per_s).filter(|&per_s| per_s > 0.0)
+}
+
+fn meets_thresholds(record: &Record) -> bool {
+    record.thresholds.iter().all(|threshold| threshold.held)
+}
+
+/// Returns whether a rate was sustained: all thresholds are met, the rate was reached, and no more transactions were
+/// waiting at the end than there are sessions. A growing backlog leaves more.
+fn is_sustained(record: &Record) -> bool {
+    let Some(stage) = session_loop(record) else {
+        return false;
+    };
+    let waiting = stage.session_loop.schedule.as_ref().map_or(0, |schedule| schedule.waiting);
+    meets_thresholds(record)
+        && stage.rate_verdict().is_some_and(|verdict| verdict != RateVerdict::NotReached)
+        && waiting <= u64::from(record.plan.sessions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::definition::Goal;
+    use super::super::example;
+    use super::*;
+    use crate::plan::Schedule;
+    use crate::record::ScheduleRecord;
+
+    /// Transactions per second of a server with these coefficients of the scalability law.
+    fn capacity_per_s(sessions: u32) -> f64 {
+        let n = f64::from(sessions);
+        1_000.0 * n / (1.0 + 0.05 * (n - 1.0) + 0.002 * n * (n - 1.0))
+    }
+
+    /// A run on this server: a closed loop, or an open loop that leaves a backlog above the capacity.
+    fn record(plan: &Plan) -> Record {
+        let mut record = example::record(plan);
+        record.thresholds.clear();
+        let capacity_per_s = capacity_per_s(plan.sessions);
+        let stage = &mut record.stages[0];
+        stage.throughput.transactions_per_s = capacity_per_s;
+        stage.session_loop.schedule = None;
+        if let Schedule::Constant { per_s } = plan.schedule {
+            let waiting = (10.0 * (per_s - capacity_per_s).max(0.0)).round() as u64;
+            let intended = (10.0 * per_s).round() as u64;
+            stage.throughput.transactions_per_s = per_s.min(capacity_per_s);
+            stage.session_loop.schedule = Some(ScheduleRecord {
+                intended,
+                sent: intended - waiting,
+                skipped: 0,
+                waiting,
+                oldest_wait_us: 0.0,
+                backlog_at_start: 0,
+                start_lag_us: None,
+            });
+        }
+        record
+    }
+
+    fn conducted(search: Search) -> (Study, SaturationSettings) {
+        let settings = SaturationSettings { search, first: 1, last: 64 };
+        let mut experiment = example::sweep(1);
+        experiment.goal = Goal::Saturation(settings.clone());
+        experiment.cells[0].plan.sessions = 16;
+        let mut study = Study::load(experiment, Vec::new(), Vec::new());
+        while let Some(task) = next(&study, &settings) {
+            let record = record(&study.experiment.plan(&task).unwrap());
+            study.finished.push(Finished::of(task, Ok(Box::new(record))));
+            assert!(study.finished.len() <= runs_max(&study.experiment, &settings));
+        }
+        (study, settings)
+    }
+
+    #[test]
+    fn finds_the_peak_of_the_law_and_confirms_it_with_an_open_loop() {
+        let (study, settings) = conducted(Search::Sessions);
+        let [found] = results(&study, &settings).try_into().unwrap();
+        let sessions = found.sessions.unwrap();
+        // The peak of the law is at 21.8 sessions.
+        assert!((16..=32).contains(&sessions.best), "{}", sessions.best);
+        assert!(sessions.saturation <= sessions.best);
+        let law = sessions.law.unwrap();
+        assert!((law.sigma.value - 0.05).abs() < 1e-3, "{:?}", law.sigma);
+        assert_eq!(found.ladder.len(), LADDER.len());
+        assert!(found.ladder.iter().all(|rate| rate.sustained == 1));
+        let open = study.finished.last().unwrap();
+        let plan = &open.result.as_ref().unwrap().plan;
+        assert_eq!(plan.sessions, sessions.saturation);
+    }
+
+    #[test]
+    fn finds_the_highest_rate_without_a_growing_backlog() {
+        let (study, settings) = conducted(Search::Rate);
+        let [found] = results(&study, &settings).try_into().unwrap();
+        let rate = found.rate.unwrap().rate_per_s.unwrap();
+        let capacity_per_s = capacity_per_s(16);
+        assert!((rate / capacity_per_s - 1.0).abs() < 0.05, "{rate} of {capacity_per_s}");
+    }
+}

@@ -1,0 +1,140 @@
+//! The improvement summary: throughput, latency and errors of the best cell relative to the baseline.
+
+use super::figures::StudyFigure;
+use super::model::{GroupView, Improvement, ImprovementRow, StudyKind, StudyView};
+use crate::stats::Direction;
+
+/// Below this factor a change is written as a percentage.
+const FACTOR_MIN: f64 = 2.0;
+
+/// A smaller change is shown as none, as a share.
+const UNCHANGED: f64 = 0.000_5;
+
+/// Returns the best cell relative to the baseline, of an A/B test the second variant relative to the first. `None` if
+/// the baseline is the best.
+pub(super) fn improvement(view: &StudyView) -> Option<Improvement> {
+    let from = view.baseline?;
+    let to = match view.kind {
+        StudyKind::Ab => 1,
+        StudyKind::Sweep if view.cells.len() == 2 => 1 - from.min(1),
+        StudyKind::Sweep | StudyKind::Saturation => view.best?,
+    };
+    let (base, other) = (&view.cells.get(from)?.group, &view.cells.get(to)?.group);
+    if from == to {
+        return None;
+    }
+    let figures = [
+        throughput(view),
+        StudyFigure::StatementsPerS,
+        StudyFigure::P95Us,
+        StudyFigure::P99Us,
+        StudyFigure::ErrorsPerS,
+    ];
+    let row = |figure| row(view, base, other, figure);
+    let mut rows: Vec<ImprovementRow> = figures.into_iter().filter_map(row).collect();
+    let main_per_s =
+        rows.first().filter(|row| row.figure != StudyFigure::P95Us).map(|row| row.from);
+    // One statement a transaction: the same figure again.
+    rows.retain(|row| {
+        row.figure != StudyFigure::StatementsPerS
+            || (view.main == StudyFigure::TransactionsPerS
+                && main_per_s.is_some_and(|per_s| row.from > per_s * 1.01))
+    });
+    (!rows.is_empty()).then_some(Improvement { from, to, rows })
+}
+
+/// The throughput; with a rate the latency is the main figure.
+fn throughput(view: &StudyView) -> StudyFigure {
+    if view.main.is_latency() { view.throughput() } else { view.main }
+}
+
+fn row(
+    view: &StudyView,
+    base: &GroupView,
+    other: &GroupView,
+    figure: StudyFigure,
+) -> Option<ImprovementRow> {
+    let (from, to) =
+        (base.figure(view.main_stage, figure)?, other.figure(view.main_stage, figure)?);
+    let (a, b) = (from.estimate.value, to.estimate.value);
+    if a == 0.0 && b == 0.0 {
+        return None;
+    }
+    Some(ImprovementRow {
+        figure,
+        from: a,
+        to: b,
+        text: change(figure, a, b),
+        against: to.against_baseline.clone(),
+    })
+}
+
+/// The change in words: `23x higher`, `+51%`, `27x faster`, `77% lower`.
+fn change(figure: StudyFigure, from: f64, to: f64) -> String {
+    if from <= 0.0 {
+        return "from none".to_owned();
+    }
+    if to <= 0.0 {
+        return "none left".to_owned();
+    }
+    let ratio = to / from;
+    if (ratio - 1.0).abs() < UNCHANGED {
+        return "no change".to_owned();
+    }
+    let (more, less) = match (figure.direction(), figure.is_latency()) {
+        (Direction::HigherIsBetter, _) => ("higher", "lower"),
+        (Direction::LowerIsBetter, true) => ("slower", "faster"),
+        (Direction::LowerIsBetter, false) if figure == StudyFigure::Seconds => {
+            ("longer", "shorter")
+        }
+        (Direction::LowerIsBetter, false) => ("more", "fewer"),
+    };
+    if ratio >= FACTOR_MIN {
+        format!("{}x {more}", factor(ratio))
+    } else if ratio <= 1.0 / FACTOR_MIN && figure.is_latency() {
+        format!("{}x {less}", factor(1.0 / ratio))
+    } else if ratio >= 1.0 {
+        format!(
+            "{:.1}% {}",
+            (ratio - 1.0) * 100.0,
+            if figure.is_latency() { "higher" } else { more }
+        )
+    } else {
+        format!(
+            "{:.1}% {}",
+            (1.0 - ratio) * 100.0,
+            if figure.is_latency() { "lower" } else { less }
+        )
+    }
+}
+
+/// A factor with three significant digits: `1.51`, `23.2`, `117`.
+pub(super) fn factor(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio >= 99.95 => format!("{ratio:.0}"),
+        ratio if ratio >= 9.995 => format!("{ratio:.1}"),
+        ratio => format!("{ratio:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_factors_from_a_doubling_on_and_percentages_below() {
+        let cases = [
+            (StudyFigure::TransactionsPerS, 8.63, 199.82, "23.2x higher"),
+            (StudyFigure::TransactionsPerS, 213.32, 321.63, "50.8% higher"),
+            (StudyFigure::TransactionsPerS, 409.87, 396.65, "3.2% lower"),
+            (StudyFigure::P95Us, 10_158e3, 376e3, "27.0x faster"),
+            (StudyFigure::P95Us, 1304e3, 877e3, "32.7% lower"),
+            (StudyFigure::P95Us, 682e3, 1051e3, "54.1% higher"),
+            (StudyFigure::ErrorsPerS, 23.0, 5.2, "77.4% fewer"),
+            (StudyFigure::ErrorsPerS, 5.0, 0.0, "none left"),
+        ];
+        for (figure, from, to, text) in cases {
+            assert_eq!(change(figure, from, to), text);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The comparison of a cell with the baseline, and of the values of an axis.
+
+use std::collections::BTreeSet;
+
+use super::figures::StudyFigure;
+use super::groups::{Group, Slot};
+use super::model::Against;
+use crate::stats::{Block, Direction, Effect, Needed, Settings, compare};
+
+/// The figures of a session loop that are compared.
+const JUDGED: [StudyFigure; 6] = [
+    StudyFigure::TransactionsPerS,
+    StudyFigure::RowsPerS,
+    StudyFigure::P50Us,
+    StudyFigure::P95Us,
+    StudyFigure::P99Us,
+    StudyFigure::ErrorsPerS,
+];
+
+/// What is compared in which blocks.
+pub(super) struct Judge<'a> {
+    pub(super) settings: Settings,
+    pub(super) slots: &'a [Slot],
+    /// Whether the runs of a block were measured close together.
+    pub(super) in_blocks: bool,
+    /// Whether the main figure counts transactions and not rows.
+    pub(super) counts_transactions: bool,
+}
+
+impl Judge<'_> {
+    /// Compares a group with the baseline in each figure of each stage: the position of the stage, the figure and
+    /// the result. The p-values are adjusted for all of them.
+    pub(super) fn all(
+        &self,
+        base: &Group<'_>,
+        other: &Group<'_>,
+    ) -> Vec<(usize, StudyFigure, Against)> {
+        let mut asked = Vec::new();
+        for (at, slot) in self.slots.iter().enumerate() {
+            for figure in self.figures(base, slot) {
+                asked.extend(
+                    self.blocks(figure, slot, base, other).map(|blocks| (at, figure, blocks)),
+                );
+            }
+        }
+        let figures: Vec<_> =
+            asked.iter().map(|(_, figure, blocks)| (figure.direction(), blocks.clone())).collect();
+        let effects = compare(&figures, &self.settings);
+        asked
+            .into_iter()
+            .zip(effects)
+            .filter_map(|((at, figure, blocks), effect)| {
+                let against = match effect {
+                    Ok(effect) => of_effect(&effect),
+                    Err(_) => without_verdict(&blocks)?,
+                };
+                Some((at, figure, against))
+            })
+            .collect()
+    }
+
+    /// The figures that are compared. Throughput and duration of a fixed amount of work are the same figure.
+    fn figures(&self, base: &Group<'_>, slot: &Slot) -> Vec<StudyFigure> {
+        let is_statement = base.at(slot).iter().any(|(_, stage)| stage.statement.is_some());
+        if is_statement {
+            return vec![StudyFigure::Seconds];
+        }
+        let other_throughput = if self.counts_transactions {
+            StudyFigure::RowsPerS
+        } else {
+            StudyFigure::TransactionsPerS
+        };
+        JUDGED.into_iter().filter(|figure| *figure != other_throughput).collect()
+    }
+
+    /// The values of a figure in blocks with runs of both; `None` if a run of them has no value.
+    pub(super) fn blocks(
+        &self,
+        figure: StudyFigure,
+        slot: &Slot,
+        a: &Group<'_>,
+        b: &Group<'_>,
+    ) -> Option<Vec<Block>> {
+        let values = |group: &Group<'_>, block: Option<u32>| -> Option<Vec<f64>> {
+            let runs = group.runs.iter().filter(|run| block.is_none_or(|block| run.block == block));
+            runs.map(|run| figure.of(run.record, slot.of(run.record)?)).collect()
+        };
+        if !self.in_blocks {
+            return Some(vec![Block { a: values(a, None)?, b: values(b, None)? }]);
+        }
+        let numbers = |group: &Group<'_>| -> BTreeSet<u32> {
+            group.runs.iter().map(|run| run.block).collect()
+        };
+        let common: Vec<u32> = numbers(a).intersection(&numbers(b)).copied().collect();
+        let block =
+            |number: u32| Some(Block { a: values(a, Some(number))?, b: values(b, Some(number))? });
+        common.into_iter().map(block).collect()
+    }
+
+    /// Compares blocks of one figure.
+    pub(super) fn one(&self, direction: Direction, blocks: Vec<Block>) -> Option<Against> {
+        match compare(&[(direction, blocks.clone())], &self.settings).pop()? {
+            Ok(effect) => Some(of_effect(&effect)),
+            Err(_) => without_verdict(&blocks),
+        }
+    }
+}
+
+fn of_effect(effect: &Effect) -> Against {
+    let design = &effect.design;
+    Against {
+        ratio: effect.ratio,
+        interval: effect.interval,
+        p_adjusted: Some(effect.p_adjusted),
+        outcome: Some(effect.outcome),
+        runs_needed: design.needed.map(|needed| match needed {
+            Needed::Blocks(blocks) => {
+                let runs_of_block = design.runs_a.max(design.runs_b).div_ceil(design.blocks.max(1));
+                blocks.saturating_sub(design.blocks) * runs_of_block.max(1)
+            }
+            Needed::RunsOfEach(runs) => runs.saturating_sub(design.runs_a.min(design.runs_b)),
+        }),
+    }
+}
+
+/// The plain ratio of the means, for a single run of each side or values that are zero.
+fn without_verdict(blocks: &[Block]) -> Option<Against> {
+    let mean = |pick: fn(&Block) -> &[f64]| {
+        let values: Vec<f64> = blocks.iter().flat_map(pick).copied().collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    };
+    let (a, b) = (mean(|block| &block.a)?, mean(|block| &block.b)?);
+    (a > 0.0).then(|| Against {
+        ratio: b / a,
+        interval: None,
+        p_adjusted: None,
+        outcome: None,
+        runs_needed: None,
+    })
+}

@@ -1,0 +1,135 @@
+//! The result of an experiment in a few sentences.
+
+use super::super::format::{number_of, to_the_minute};
+use super::limits::common_bottleneck;
+use super::model::{StudyKind, StudyView};
+use super::tables::{change_interval, change_text, outcome_text, with_interval};
+use crate::stats::Outcome;
+
+/// Labels with their texts, above the tables.
+pub(super) fn head(view: &StudyView) -> Vec<(&'static str, Vec<String>)> {
+    let mut lines = Vec::new();
+    lines.extend(view.description.clone().map(|text| ("question", vec![text])));
+    if !view.environment.is_empty() {
+        lines.push(("server", view.environment.clone()));
+    }
+    if view.kind != StudyKind::Ab {
+        let axis = |axis: &super::AxisView| format!("{}: {}", axis.name, axis.values.join(" · "));
+        let axes: Vec<String> = view.axes.iter().map(axis).collect();
+        if !axes.is_empty() {
+            lines.push(("settings", axes));
+        }
+    }
+    lines.push(("runs", vec![runs(view)]));
+    lines
+}
+
+/// `45 of 45 runs, all valid · started 2026-11-23 09:00 UTC`.
+fn runs(view: &StudyView) -> String {
+    let done = view.runs.usable + view.runs.invalid + view.runs.failed;
+    let mut text = match view.planned_runs {
+        Some(planned) if planned != done => format!("{done} of {}", number_of(planned, "run")),
+        _ => number_of(done, "run"),
+    };
+    let parts = [(view.runs.invalid, "not valid"), (view.runs.failed, "failed")];
+    let bad: Vec<String> = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    if bad.is_empty() && done > 0 {
+        text.push_str(if done == 1 { ", valid" } else { ", all valid" });
+    } else if !bad.is_empty() {
+        text = format!("{text}: {} valid, {}", view.runs.usable, bad.join(", "));
+    }
+    format!("{text} · defined {} UTC", to_the_minute(&view.created_at))
+}
+
+/// Labels with their texts, below the tables: the conclusion, and what limits it.
+pub(super) fn conclusion(view: &StudyView) -> Vec<(&'static str, Vec<String>)> {
+    let mut lines = Vec::new();
+    lines.extend(best(view).map(|text| ("best", vec![text])));
+    lines.extend(verdict(view).map(|text| ("verdict", vec![text])));
+    lines.extend(common_bottleneck(view).map(|word| {
+        let scope = if view.cells.len() > 1 { ", in all cells" } else { "" };
+        ("bottleneck", vec![format!("{word}{scope}")])
+    }));
+    let failures = failures(view);
+    if !failures.is_empty() {
+        lines.push(("not usable", failures));
+    }
+    if !view.notes.is_empty() {
+        lines.push(("note", view.notes.clone()));
+    }
+    lines
+}
+
+/// The best cell with its main figure.
+fn best(view: &StudyView) -> Option<String> {
+    if view.kind == StudyKind::Ab {
+        return None;
+    }
+    let cell = view.cells.get(view.best?)?;
+    let main = view.main_of(&cell.group)?;
+    let name = main.figure.name();
+    let value = if main.figure.is_latency() {
+        format!("{name} {}", with_interval(main))
+    } else {
+        with_interval(main).replacen(
+            &main.figure.text(main.estimate.value),
+            &format!("{} {name}", main.figure.text(main.estimate.value)),
+            1,
+        )
+    };
+    Some(format!("{}: {value}", cell.name))
+}
+
+/// The verdict on the main figure of the improvement.
+fn verdict(view: &StudyView) -> Option<String> {
+    let improvement = view.improvement.as_ref()?;
+    let name = |at: usize| view.cells.get(at).map(|cell| cell.name.as_str());
+    let (from, to) = (name(improvement.from)?, name(improvement.to)?);
+    let row = improvement.rows.iter().find(|row| row.figure == view.main)?;
+    let against = row.against.as_ref()?;
+    let interval = against
+        .interval
+        .map(|interval| format!(" ({})", change_interval(interval)))
+        .unwrap_or_default();
+    let change = format!("{} {}{interval}", row.figure.name(), change_text(against.ratio));
+    Some(match against.outcome? {
+        outcome @ (Outcome::Faster | Outcome::Slower) => {
+            format!("{to} is {} than {from}: {change}", outcome_text(outcome))
+        }
+        Outcome::Equivalent => format!("{to} and {from} are equivalent: {change}"),
+        Outcome::Inconclusive => match against.runs_needed {
+            Some(needed) => format!(
+                "none yet: it requires {} of each cell; so far {change}",
+                number_of(needed as u64, "more run")
+            ),
+            None => format!("inconclusive: {change}; more runs narrow the interval"),
+        },
+    })
+}
+
+/// Each reason why runs are not usable, with its cell.
+fn failures(view: &StudyView) -> Vec<String> {
+    let mut lines = Vec::new();
+    for cell in &view.cells {
+        let groups = cell
+            .levels
+            .iter()
+            .map(|level| (format!("{} {}", cell.name, level.level), &level.group));
+        let own = cell.levels.is_empty().then_some((cell.name.clone(), &cell.group));
+        for (name, group) in own.into_iter().chain(groups) {
+            for reason in &group.reasons {
+                let count = if reason.runs > 1 {
+                    format!(" ({} runs)", reason.runs)
+                } else {
+                    String::new()
+                };
+                lines.push(format!("{name}: {}{count}", reason.text));
+            }
+        }
+    }
+    lines
+}

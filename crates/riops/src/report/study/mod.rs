@@ -1,0 +1,53 @@
+//! The result of an experiment: as text for a terminal, JSON, Markdown, CSV, an HTML page and PNG files. Pure: an
+//! experiment and its records in, text or bytes out.
+//!
+//! The run is the unit: a figure of a cell is estimated from the values of its runs, and cells are compared in the
+//! blocks in which they were measured together.
+
+mod charts;
+mod csv;
+mod effects;
+mod figures;
+mod groups;
+mod image;
+mod improvement;
+mod judge;
+mod lead;
+mod limits;
+mod markdown;
+mod model;
+mod notes;
+mod numbers;
+mod page;
+mod plot;
+mod saturation;
+mod tables;
+mod text;
+mod view;
+
+pub use charts::charts;
+pub use csv::csv;
+pub use figures::StudyFigure;
+pub use image::{StudyImage, png};
+pub use markdown::markdown;
+pub use model::{
+    Against, AxisEffect, AxisView, CellView, Estimate, FigureView, GroupView, Improvement,
+    ImprovementRow, LevelView, NodeView, Reason, RunCounts, SourcesView, StageView, StudyKind,
+    StudyView, ThresholdView, ValueEffect,
+};
+pub use page::html;
+pub use text::text;
+pub use view::view;
+
+/// Returns the result as JSON.
+///
+/// # Errors
+/// Returns the error of the encoder. Not expected in practice: all values can be encoded.
+pub fn json(view: &StudyView) -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(view).map(|text| text + "\n")
+}
+
+#[cfg(test)]
+mod example;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,397 @@
+//! The tables of an experiment: the same for the terminal, Markdown and the page.
+
+use super::super::format::{percent, rate};
+use super::super::page::{Cell, Table};
+use super::figures::StudyFigure;
+use super::improvement::factor;
+use super::model::{
+    Against, AxisEffect, CellView, Estimate, FigureView, GroupView, Improvement, StudyKind,
+    StudyView,
+};
+use crate::stats::{Direction, Interval, Outcome};
+
+/// Text of a value that was not measured.
+pub(super) const ABSENT: &str = "–";
+
+/// Returns all tables in their order.
+pub(super) fn tables(view: &StudyView) -> Vec<Table> {
+    let mut tables = cells(view);
+    tables.extend(view.improvement.as_ref().map(|improvement| summary(view, improvement)));
+    tables.extend(view.effects.iter().map(|effect| axis_effect(view, effect)));
+    tables.extend(super::limits::nodes(view));
+    tables.extend(super::limits::limits(view));
+    tables
+}
+
+/// A column: its title, and its cell for a group of runs.
+type Column<'a> = (String, Box<dyn Fn(usize, &CellView) -> Option<Cell> + 'a>);
+
+/// The tables of the cells: one for each stage that is a session loop, and one for statements that ran once.
+fn cells(view: &StudyView) -> Vec<Table> {
+    if view.kind == StudyKind::Saturation {
+        return Vec::new();
+    }
+    let is_once = |stage: usize| {
+        let mut found = view.cells.iter().filter_map(|cell| cell.group.stages.get(stage));
+        found.any(|stage| {
+            stage.figure(StudyFigure::Seconds).is_some()
+                && stage.figure(StudyFigure::TransactionsPerS).is_none()
+        })
+    };
+    let count = view.stages.len().max(1);
+    (0..count).map(|stage| of_stage(view, stage, is_once(stage))).collect()
+}
+
+fn of_stage(view: &StudyView, stage: usize, is_once: bool) -> Table {
+    let title = view.stages.get(stage).cloned().unwrap_or_else(|| "Results".to_owned());
+    let is_main = stage == view.main_stage;
+    let main = if is_main {
+        view.main
+    } else if is_once {
+        StudyFigure::Seconds
+    } else {
+        view.throughput()
+    };
+    let mut columns: Vec<Column<'_>> = Vec::new();
+    if !have_equal_runs(view) {
+        columns.push((
+            "runs".to_owned(),
+            Box::new(|_, cell| Some(Cell::number(runs_text(&cell.group)))),
+        ));
+    }
+    let of = move |figure: StudyFigure| -> Box<dyn Fn(usize, &CellView) -> Option<Cell>> {
+        Box::new(move |_, cell: &CellView| {
+            let found = cell.group.figure(stage, figure)?;
+            Some(Cell::number(figure.text(found.estimate.value)))
+        })
+    };
+    let most = view
+        .cells
+        .iter()
+        .filter_map(|cell| Some(cell.group.figure(stage, main)?.estimate.value))
+        .fold(0.0, f64::max);
+    for figure in shown_figures(view, stage) {
+        let title = figure_title(view, stage, figure);
+        if figure == main {
+            columns.push((
+                title,
+                Box::new(move |_, cell| {
+                    let value = cell.group.figure(stage, main)?.estimate.value;
+                    let text = Cell::number(main.text(value));
+                    Some(text.with_bar(value / most.max(f64::MIN_POSITIVE)))
+                }),
+            ));
+            columns.push((
+                "±".to_owned(),
+                Box::new(move |_, cell| reach(&cell.group.figure(stage, main)?.estimate)),
+            ));
+        } else {
+            columns.push((title, of(figure)));
+        }
+    }
+    columns.extend(against_columns(view, stage, main));
+    let verdict = move |cell: &CellView| {
+        let found = cell.group.figure(stage, main)?.against_baseline.as_ref()?;
+        verdict_text(found)
+    };
+    let has_verdict = view.cells.iter().any(|cell| verdict(cell).is_some());
+    columns.push((
+        if has_verdict { "verdict" } else { "" }.to_owned(),
+        Box::new(move |at, cell| {
+            let mut words: Vec<String> = verdict(cell).map(str::to_owned).into_iter().collect();
+            if is_main {
+                words.extend(marks(view, at, cell));
+            }
+            (!words.is_empty()).then(|| Cell::word(words.join(", ")))
+        }),
+    ));
+    filled(view, title, &columns)
+}
+
+/// The table with the columns that have a cell.
+fn filled(view: &StudyView, title: String, columns: &[Column<'_>]) -> Table {
+    let used: Vec<&Column<'_>> = columns
+        .iter()
+        .filter(|(_, of)| view.cells.iter().enumerate().any(|(at, cell)| of(at, cell).is_some()))
+        .collect();
+    let names = setting_titles(view);
+    let words = names.len();
+    let head = names.into_iter().chain(used.iter().map(|(title, _)| title.clone())).collect();
+    let row = |(at, cell): (usize, &CellView)| {
+        let values = used.iter().map(|(_, of)| of(at, cell).unwrap_or_else(|| Cell::number("")));
+        setting_cells(view, cell).into_iter().chain(values).collect()
+    };
+    let rows = view.cells.iter().enumerate().map(row).collect();
+    Table { title, head, words, rows, note: None }
+}
+
+/// The titles of the columns with the settings of a cell.
+pub(super) fn setting_titles(view: &StudyView) -> Vec<String> {
+    if view.axes.is_empty() {
+        return vec!["cell".to_owned()];
+    }
+    view.axes.iter().map(|axis| axis.name.clone()).collect()
+}
+
+/// The settings of a cell.
+pub(super) fn setting_cells(view: &StudyView, cell: &CellView) -> Vec<Cell> {
+    if view.axes.is_empty() {
+        return vec![Cell::word(cell.name.clone())];
+    }
+    cell.values.iter().map(|value| Cell::word(value.clone())).collect()
+}
+
+/// The figures with a column, in their order.
+fn shown_figures(view: &StudyView, stage: usize) -> Vec<StudyFigure> {
+    let value = |cell: &CellView, figure| Some(cell.group.figure(stage, figure)?.estimate.value);
+    let any = |is: &dyn Fn(&CellView) -> Option<bool>| {
+        view.cells.iter().any(|cell| is(cell) == Some(true))
+    };
+    let is_shown = |figure: &StudyFigure| match *figure {
+        // One statement a transaction: the same figure again.
+        StudyFigure::StatementsPerS => any(&|cell| {
+            let per_s = value(cell, StudyFigure::TransactionsPerS)?;
+            Some(value(cell, StudyFigure::StatementsPerS)? > per_s * 1.01)
+        }),
+        StudyFigure::ErrorsPerS => any(&|cell| Some(value(cell, StudyFigure::ErrorsPerS)? > 0.0)),
+        StudyFigure::P50Us | StudyFigure::ClientCpus => false,
+        StudyFigure::P99Us => view.main == StudyFigure::P99Us,
+        StudyFigure::ReadMbS | StudyFigure::WriteMbS => {
+            any(&|cell| Some(value(cell, StudyFigure::Seconds).is_some()))
+        }
+        _ => true,
+    };
+    StudyFigure::ALL.into_iter().filter(is_shown).collect()
+}
+
+/// The title of a figure: CPU use of several nodes is that of each.
+pub(super) fn figure_title(view: &StudyView, stage: usize, figure: StudyFigure) -> String {
+    let has_nodes = view.groups().any(|group| {
+        let nodes = group.stages.get(stage).map(|stage| stage.nodes.as_slice()).unwrap_or_default();
+        nodes.iter().any(|node| node.cpus.is_some())
+    });
+    match figure {
+        StudyFigure::ServerCpus if has_nodes => "CPU/node".to_owned(),
+        StudyFigure::ServerCpus => "CPU".to_owned(),
+        _ => figure.name().to_owned(),
+    }
+}
+
+/// Scaling factor, change, interval and verdict relative to the baseline.
+fn against_columns(view: &StudyView, stage: usize, main: StudyFigure) -> Vec<Column<'static>> {
+    let Some(baseline) = view.baseline.filter(|_| view.cells.len() > 1) else {
+        return Vec::new();
+    };
+    let found = move |cell: &CellView| -> Option<Against> {
+        cell.group.figure(stage, main)?.against_baseline.clone()
+    };
+    let has_figure = move |cell: &CellView| cell.group.figure(stage, main).is_some();
+    vec![
+        (
+            "factor".to_owned(),
+            Box::new(move |at, cell| match found(cell) {
+                None if at == baseline && has_figure(cell) => Some(Cell::number("1.00x")),
+                against => Some(Cell::number(format!("{}x", factor(speed(main, against?.ratio))))),
+            }),
+        ),
+        (
+            "vs. baseline".to_owned(),
+            Box::new(move |_, cell| Some(Cell::number(change_text(found(cell)?.ratio)))),
+        ),
+        (
+            "95% interval".to_owned(),
+            Box::new(move |_, cell| Some(Cell::number(change_interval(found(cell)?.interval?)))),
+        ),
+    ]
+}
+
+/// How many times as fast: the inverse of a duration.
+fn speed(figure: StudyFigure, ratio: f64) -> f64 {
+    match figure.direction() {
+        Direction::HigherIsBetter => ratio,
+        Direction::LowerIsBetter => 1.0 / ratio.max(f64::MIN_POSITIVE),
+    }
+}
+
+/// Half the width of the interval, as a share of the value.
+pub(super) fn reach(estimate: &Estimate) -> Option<Cell> {
+    let interval = estimate.interval.filter(|_| estimate.value > 0.0)?;
+    let reach = (interval.high - interval.low) / 2.0 / estimate.value;
+    Some(Cell::number(format!("±{}", percent(reach))))
+}
+
+/// Whether the cell is the baseline or the best, misses a threshold or lacks runs.
+fn marks(view: &StudyView, at: usize, cell: &CellView) -> Vec<String> {
+    let mut words = Vec::new();
+    if view.baseline == Some(at) && view.cells.len() > 1 {
+        words.push("baseline".to_owned());
+    }
+    if view.best == Some(at) && view.kind == StudyKind::Sweep {
+        words.push("best".to_owned());
+    }
+    words.extend(missed(&cell.group));
+    let runs = cell.group.runs;
+    if runs.usable == 0 && runs.failed + runs.invalid > 0 {
+        words.push(if runs.failed > 0 { "FAILED" } else { "NOT VALID" }.to_owned());
+    }
+    words
+}
+
+/// The thresholds that were missed: `misses p99<10ms`.
+pub(super) fn missed(group: &GroupView) -> Option<String> {
+    let missed: Vec<String> = group
+        .thresholds
+        .iter()
+        .filter(|threshold| threshold.met < threshold.of)
+        .map(|threshold| match threshold.met {
+            0 => threshold.text.clone(),
+            met => format!("{} ({} of {} runs)", threshold.text, threshold.of - met, threshold.of),
+        })
+        .collect();
+    (!missed.is_empty()).then(|| format!("misses {}", missed.join(" and ")))
+}
+
+fn have_equal_runs(view: &StudyView) -> bool {
+    let mut counts = view.groups().map(|group| group.runs);
+    let first = counts.next().unwrap_or_default();
+    first.failed + first.invalid == 0 && counts.all(|each| each == first)
+}
+
+/// `5`, or `3 of 5` if some are not usable.
+pub(super) fn runs_text(group: &GroupView) -> String {
+    let runs = group.runs;
+    let all = runs.usable + runs.invalid + runs.failed;
+    if all == runs.usable { all.to_string() } else { format!("{} of {all}", runs.usable) }
+}
+
+fn summary(view: &StudyView, improvement: &Improvement) -> Table {
+    let [from, to] = differing_names(view, improvement.from, improvement.to);
+    let head = ["figure".to_owned(), from, to];
+    let rest = ["change", "95% interval", "verdict"].map(str::to_owned);
+    let rows = improvement.rows.iter().map(|row| {
+        let against = row.against.as_ref();
+        let interval = against.and_then(|against| against.interval);
+        vec![
+            Cell::word(figure_title(view, view.main_stage, row.figure)),
+            Cell::number(row.figure.text(row.from)),
+            Cell::number(row.figure.text(row.to)),
+            Cell::number(row.text.clone()),
+            Cell::number(interval.map(change_interval).unwrap_or_default()),
+            Cell::number(against.and_then(verdict_text).unwrap_or_default()),
+        ]
+    });
+    Table {
+        title: "Improvement".to_owned(),
+        head: head.into_iter().chain(rest).collect(),
+        words: 1,
+        rows: rows.collect(),
+        note: None,
+    }
+}
+
+/// The names of two cells: only the values that differ, without their axis if it is only one.
+fn differing_names(view: &StudyView, from: usize, to: usize) -> [String; 2] {
+    let values = |at: usize| view.cells.get(at).map_or(&[][..], |cell| cell.values.as_slice());
+    let differing: Vec<usize> = values(from)
+        .iter()
+        .zip(values(to))
+        .enumerate()
+        .filter_map(|(at, (one, other))| (one != other).then_some(at))
+        .collect();
+    let name = |cell: usize| {
+        let parts = differing.iter().filter_map(|&at| {
+            let (axis, value) = (view.axes.get(at)?, values(cell).get(at)?);
+            Some(if differing.len() == 1 {
+                value.clone()
+            } else {
+                format!("{}={value}", axis.name)
+            })
+        });
+        parts.collect::<Vec<_>>().join(" ")
+    };
+    [name(from), name(to)]
+}
+
+fn axis_effect(view: &StudyView, effect: &AxisEffect) -> Table {
+    let has_latency = effect.values.iter().any(|value| value.latency.is_some());
+    let main = figure_title(view, view.main_stage, view.main);
+    let mut head = vec![effect.axis.clone(), main];
+    head.extend(["95% interval", "verdict"].map(str::to_owned));
+    if has_latency {
+        head.extend(["p95", "95% interval", "verdict"].map(str::to_owned));
+    }
+    let cells = |against: Option<&Against>, is_first: bool| {
+        let interval = against.and_then(|against| against.interval);
+        let change = against.map(|against| change_text(against.ratio));
+        [
+            Cell::number(
+                change.unwrap_or_else(|| if is_first { "reference" } else { ABSENT }.to_owned()),
+            ),
+            Cell::number(interval.map(change_interval).unwrap_or_default()),
+            Cell::number(against.and_then(verdict_text).unwrap_or_default()),
+        ]
+    };
+    let rows = effect.values.iter().enumerate().map(|(at, value)| {
+        let mut row = vec![Cell::word(value.value.clone())];
+        row.extend(cells(value.main.as_ref(), at == 0));
+        if has_latency {
+            row.extend(cells(value.latency.as_ref(), at == 0));
+        }
+        row
+    });
+    let others = effect.combinations;
+    Table {
+        title: format!("Effect of {}", effect.axis),
+        head,
+        words: 1,
+        rows: rows.collect(),
+        note: Some(format!(
+            "geometric mean over {others} combination{} of the other settings",
+            if others == 1 { "" } else { "s" }
+        )),
+    }
+}
+
+/// A ratio as a change: `+12.3%`, or `×3.41` from a doubling on.
+pub(super) fn change_text(ratio: f64) -> String {
+    if ratio >= 1e3 {
+        return format!("×{}", rate(ratio));
+    }
+    if ratio >= 2.0 {
+        format!("×{}", factor(ratio))
+    } else {
+        super::super::comparison::change_text(ratio)
+    }
+}
+
+/// `+11.0% to +13.5%`.
+pub(super) fn change_interval(interval: Interval) -> String {
+    format!("{} to {}", change_text(interval.low), change_text(interval.high))
+}
+
+/// The verdict; `None` if more runs are required for one.
+pub(super) fn verdict_text(against: &Against) -> Option<&'static str> {
+    let is_known =
+        |outcome: &Outcome| against.runs_needed.is_none() || *outcome != Outcome::Inconclusive;
+    against.outcome.filter(is_known).map(outcome_text)
+}
+
+/// The verdict in a word.
+pub(super) fn outcome_text(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Faster => "FASTER",
+        Outcome::Slower => "SLOWER",
+        Outcome::Equivalent => "equivalent",
+        Outcome::Inconclusive => "inconclusive",
+    }
+}
+
+/// A figure with its interval: `75,012 (73,900 to 76,100)`.
+pub(super) fn with_interval(found: &FigureView) -> String {
+    let text = |value| found.figure.text(value);
+    let value = text(found.estimate.value);
+    match found.estimate.interval {
+        Some(interval) => format!("{value} ({} to {})", text(interval.low), text(interval.high)),
+        None => value,
+    }
+}

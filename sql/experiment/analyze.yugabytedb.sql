@@ -1,0 +1,2 @@
+-- YugabyteDB has no VACUUM.
+analyze {table}

@@ -1,0 +1,1 @@
+create database {copy} template {template}{strategy}
