@@ -7,7 +7,6 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::{grid, rate, sessions};
-use crate::stats::ScalingSettings;
 
 /// Number of simulated searches of one kind.
 const SEARCHES: usize = 200;
@@ -64,8 +63,7 @@ fn agreement(answers: &[u32]) -> (u32, f64) {
 fn sessions_agreement(name: &str, server: Server) -> f64 {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(19);
     // The law is not part of the answer.
-    let law = ScalingSettings { resamples: 1, seed: 1 };
-    let settings = sessions::Settings { law, ..sessions::Settings::default() };
+    let settings = sessions::Settings { resamples: 1, ..sessions::Settings::default() };
     let mut answers = Vec::new();
     let mut runs = Vec::new();
     for _ in 0..SEARCHES {

@@ -29,7 +29,7 @@ pub(super) struct Bootstrap {
 }
 
 /// Returns the logarithm of measured to fitted throughput of each point, divided by the share of its error that
-/// the fit leaves in it (MacKinnon and White, J. Econometrics 29, 1985, HC2).
+/// the fit leaves in it (`MacKinnon` and White, J. Econometrics 29, 1985, HC2).
 pub(super) fn standardized_residuals(points: &[ScalingPoint], fit: &Fit) -> Vec<f64> {
     let residual = |(point, leverage): (&ScalingPoint, f64)| {
         let log = (point.throughput_per_s / fit.curve.at(point.n)).ln();

@@ -7,6 +7,7 @@
 mod bootstrap;
 mod curve;
 mod least_squares;
+mod linear;
 mod residuals;
 #[cfg(test)]
 mod tests;

@@ -32,13 +32,16 @@ pub struct Settings {
     pub repeats: u32,
     /// Number of runs after which the search ends with what it found.
     pub runs_max: u32,
-    /// Settings of the fit of the scalability law.
-    pub law: ScalingSettings,
+    /// Number of bootstrap samples for the intervals of the law.
+    pub resamples: u32,
+    /// Random seed of these intervals.
+    pub seed: u64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { first: 1, last: 1024, repeats: 3, runs_max: 40, law: ScalingSettings::default() }
+        let ScalingSettings { resamples, seed } = ScalingSettings::default();
+        Self { first: 1, last: 1024, repeats: 3, runs_max: 40, resamples, seed }
     }
 }
 
@@ -132,6 +135,7 @@ pub fn conclude(settings: &Settings, points: &[Point]) -> Option<Conclusion> {
             throughput_per_s: point.throughput_per_s,
         })
         .collect();
+    let law = ScalingSettings { resamples: settings.resamples, seed: settings.seed };
     Some(Conclusion {
         saturation: state.saturation().unwrap_or(best),
         best,
@@ -139,6 +143,6 @@ pub fn conclude(settings: &Settings, points: &[Point]) -> Option<Conclusion> {
         most_sessions_within_threshold: state.within_threshold(),
         ends_at_last: state.is_last(best),
         is_incomplete: state.due().is_some(),
-        law: scaling_law(&measured, &settings.law),
+        law: scaling_law(&measured, &law),
     })
 }
