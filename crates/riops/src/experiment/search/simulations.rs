@@ -139,12 +139,12 @@ fn rate_agreement(name: &str, width: f64, boundary: f64) -> f64 {
 #[test]
 fn repeated_searches_find_the_same_rate_within_5_percent() {
     for (name, width, boundary) in [
-        ("boundary at 0.95 of the capacity, width 1 %", 0.01, 0.95),
-        ("boundary at 0.95 of the capacity, width 2 %", 0.02, 0.95),
-        ("boundary at 0.7 of the capacity, width 2 %", 0.02, 0.7),
-        ("boundary at 0.3 of the capacity, width 2 %", 0.02, 0.3),
-        ("boundary at 1.3 of the capacity, width 2 %", 0.02, 1.3),
-        ("boundary at 0.9 of the capacity, width 3 %", 0.03, 0.9),
+        ("boundary 0.95, width 1 %", 0.01, 0.95),
+        ("boundary 0.95, width 2 %", 0.02, 0.95),
+        ("boundary 0.7, width 2 %", 0.02, 0.7),
+        ("boundary 0.3, width 2 %", 0.02, 0.3),
+        ("boundary 1.3, width 2 %", 0.02, 1.3),
+        ("boundary 0.9, width 3 %", 0.03, 0.9),
     ] {
         let share = rate_agreement(name, width, boundary);
         assert!(share >= 0.95, "{share}");

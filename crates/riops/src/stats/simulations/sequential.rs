@@ -119,8 +119,8 @@ fn rates(name: &str, experiment: Experiment, count: u64) -> Rates {
     });
     let blocks = all.iter().map(|one| f64::from(one.blocks)).sum::<f64>() / count as f64;
     println!(
-        "A/B, {name}: faster {:.3}, equivalent {:.3}; any of 3 figures different {:.3}, significant {:.3}; \
-         coverage {covered:.3}; mean blocks {blocks:.1}",
+        "A/B, {name}: faster {:.3}, equivalent {:.3}; different {:.3}, significant {:.3}; coverage \
+         {covered:.3}; blocks {blocks:.1}",
         rates.faster, rates.equivalent, rates.different, rates.significant
     );
     assert!(covered >= 0.95 && outcome(Outcome::Slower) <= 0.02, "{covered}");
