@@ -1,4 +1,4 @@
-//! Group sequential comparison: looks at the growing data of an A/B experiment that may end it early.
+//! Group sequential comparison: an A/B experiment is compared several times, and each time may end it early.
 //!
 //! Testing at 5 % after each block finds a false difference in far more than 5 % of the experiments. A spending
 //! function divides the 5 % among the looks (Lan and `DeMets`, "Discrete sequential boundaries for clinical trials",

@@ -5,7 +5,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::curve::Curve;
 use super::least_squares::Fit;
-use super::{FittedValue, ScalingPoint, ScalingSettings};
+use super::values::{FittedValue, ScalingPoint, ScalingSettings};
 use crate::stats::student::two_sided_quantile;
 
 /// The interval misses the true value with this probability.

@@ -4,9 +4,9 @@
 //! With a = 1/λ, b = σ/λ and c = κ/λ the law is X = 1 / (a/N + b(1 − 1/N) + c(N − 1)): one over a linear function,
 //! which is close to linear where least squares needs it, so that one start is enough.
 
-use super::ScalingPoint;
 use super::curve::Curve;
 use super::linear::{Row, add_products, damped, dot, normal_matrix, solve, sum};
+use super::values::ScalingPoint;
 
 /// Iterations, of which a fit typically needs five.
 const ITERATIONS_MAX: usize = 200;

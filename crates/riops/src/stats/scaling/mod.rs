@@ -11,50 +11,17 @@ mod linear;
 mod residuals;
 #[cfg(test)]
 mod tests;
+mod values;
 
 use serde::Serialize;
 
 use curve::Curve;
 pub use residuals::ResidualCheck;
+pub use values::{FittedValue, ScalingPoint, ScalingSettings};
 
 /// Different values of N below which the law is not fitted. Three determine it exactly and leave nothing to
 /// estimate its error from.
 pub const LEVELS_MIN: usize = 4;
-
-/// One measurement.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ScalingPoint {
-    /// Sessions, threads or nodes; at least 1.
-    pub n: f64,
-    /// Throughput per second; positive.
-    pub throughput_per_s: f64,
-}
-
-/// Settings of a fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ScalingSettings {
-    /// Number of bootstrap samples.
-    pub resamples: u32,
-    /// Random seed.
-    pub seed: u64,
-}
-
-impl Default for ScalingSettings {
-    fn default() -> Self {
-        Self { resamples: 1_999, seed: 18 }
-    }
-}
-
-/// A fitted value with its 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct FittedValue {
-    /// The estimate.
-    pub value: f64,
-    /// Lower limit.
-    pub low: f64,
-    /// Upper limit. `None`: the measurements do not limit it.
-    pub high: Option<f64>,
-}
 
 /// The law fitted to measurements.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -6,57 +6,15 @@
 //!    first that does not.
 //! 3. It repeats the levels that the answer depends on, interleaved, and starts again at 2 if the answer changes.
 
+mod model;
 mod state;
 #[cfg(test)]
 mod tests;
 
-use serde::Serialize;
-
+pub use model::{LevelResult, Point, SATURATED, Settings};
 use state::State;
 
-use crate::stats::{
-    Interval, ScalingError, ScalingLaw, ScalingPoint, ScalingSettings, scaling_law,
-};
-
-/// Share of the best throughput that counts as saturated.
-pub const SATURATED: f64 = 0.95;
-
-/// Settings of a search.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
-    /// Lowest number of sessions, at least 1.
-    pub first: u32,
-    /// Highest number of sessions.
-    pub last: u32,
-    /// Number of runs at each level that the answer depends on.
-    pub repeats: u32,
-    /// Number of runs after which the search ends with what it found.
-    pub runs_max: u32,
-    /// Number of bootstrap samples for the intervals of the law.
-    pub resamples: u32,
-    /// Random seed of these intervals.
-    pub seed: u64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        let ScalingSettings { resamples, seed } = ScalingSettings::default();
-        Self { first: 1, last: 1024, repeats: 3, runs_max: 40, resamples, seed }
-    }
-}
-
-/// A finished run.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
-    /// Number of sessions.
-    pub level: u32,
-    /// Throughput per second; 0 for a run that failed or is invalid.
-    pub throughput_per_s: f64,
-    /// Whether the run met the threshold; `None` without a threshold.
-    pub meets_threshold: Option<bool>,
-    /// Number of the run at this level, from 1.
-    pub block: u32,
-}
+use crate::stats::{ScalingError, ScalingLaw, ScalingPoint, ScalingSettings, scaling_law};
 
 /// The next step of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,23 +28,6 @@ pub enum Step {
     },
     /// All is measured.
     Done,
-}
-
-/// Throughput at one level.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct LevelResult {
-    /// Number of sessions.
-    pub level: u32,
-    /// Number of runs with a throughput.
-    pub runs: u32,
-    /// Number of runs that failed or are invalid.
-    pub failed: u32,
-    /// Geometric mean of the throughput per second; 0 if all runs failed.
-    pub throughput_per_s: f64,
-    /// Its 95 % interval, from the variation of the repeated runs at all levels; `None` if no level was repeated.
-    pub interval: Option<Interval>,
-    /// Number of runs that met the threshold; `None` without a threshold.
-    pub within_threshold: Option<u32>,
 }
 
 /// The result of a search.

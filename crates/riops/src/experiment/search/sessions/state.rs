@@ -2,7 +2,7 @@
 
 use super::super::boundary::{Tally, add, boundary};
 use super::super::grid;
-use super::{LevelResult, Point, SATURATED, Settings};
+use super::model::{LevelResult, Point, SATURATED, Settings};
 use crate::stats::{Interval, mean_intervals};
 
 /// Growth of throughput from one doubling to the next that counts as growth, as a share.
@@ -133,7 +133,7 @@ impl State {
     }
 
     /// Returns the level that is measured next, if any: after the climb, of the levels that need a run those with
-    /// the fewest, in rising and falling order by turns, so that a drift of the machine affects all alike.
+    /// the fewest, in rising and falling order by turns, so that a drift of the machine does not favor a level.
     pub(super) fn due(&self) -> Option<u32> {
         if let Some(level) = self.climb() {
             return Some(level);
