@@ -65,14 +65,14 @@ impl ScalingLaw {
         Curve { lambda, sigma, kappa }.at(n)
     }
 
-    /// Whether N* is beyond the largest measured N, so that the peak and the figures that depend on it (the
-    /// maximum and N90) are extrapolations.
+    /// Whether N* is beyond the largest measured N, or there is none, so that the figures that depend on the peak
+    /// (N*, the maximum and N90) are extrapolations.
     #[must_use]
     pub fn peak_is_extrapolated(&self) -> bool {
         self.peak_at.is_none_or(|peak| peak.value > self.largest_n)
     }
 
-    /// Whether the knee is beyond the largest measured N.
+    /// Whether the knee is beyond the largest measured N, or there is none.
     #[must_use]
     pub fn knee_is_extrapolated(&self) -> bool {
         self.knee.is_none_or(|knee| knee.value > self.largest_n)

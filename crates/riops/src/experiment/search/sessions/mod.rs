@@ -63,6 +63,15 @@ pub fn next(settings: &Settings, points: &[Point]) -> Step {
     }
 }
 
+/// Returns the throughput at the saturation point, [`Conclusion::saturation`]; `None` if no run has a throughput.
+/// Unlike [`conclude`], it does not fit the law.
+#[must_use]
+pub fn saturation(settings: &Settings, points: &[Point]) -> Option<LevelResult> {
+    let state = State::new(settings, points);
+    let level = state.saturation()?;
+    state.results().into_iter().find(|result| result.level == level)
+}
+
 /// Returns the result; `None` if no run has a throughput.
 #[must_use]
 pub fn conclude(settings: &Settings, points: &[Point]) -> Option<Conclusion> {

@@ -35,6 +35,8 @@ fn doubles_until_throughput_no_longer_grows_and_repeats_the_levels_around_the_an
     let found = conclude(&settings, &points).unwrap();
     assert_eq!((found.saturation, found.is_incomplete, found.ends_at_last), (4, false, false));
     assert_eq!(found.most_sessions_within_threshold, None);
+    let at = saturation(&settings, &points).unwrap();
+    assert!(at.level == 4 && (at.throughput_per_s - 4000.0).abs() < 1e-6, "{at:?}");
     for result in &found.levels {
         let expected = if (3..=6).contains(&result.level) { 3 } else { result.runs };
         assert_eq!((result.runs, result.failed), (expected, 0), "{found:?}");
