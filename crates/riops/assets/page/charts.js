@@ -203,7 +203,7 @@ const riops = (() => {
     hooks.push(marks(chart));
     const xs = data(chart)[0];
     const x = axis("x", chart.x, { size: 26, gap: 5, space: 64 });
-    if (chart.x.unit === "count") x.incrs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000];
+    if (chart.x.unit === "count" && chart.kind !== "points") x.incrs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000];
     if (chart.kind === "points" && chart.ticks) {
       // Without those that are too close to the one before.
       x.splits = plot => {
