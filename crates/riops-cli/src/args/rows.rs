@@ -1,5 +1,7 @@
 //! Options of `rows`.
 
+use std::str::FromStr;
+
 use anyhow::Result;
 use clap::Args;
 use riops::plan::{Layout, LoopSide, Order, Parameters, Plan, RowsDataset, RowsRun, UpdateShare};
@@ -117,6 +119,28 @@ impl PrepareWorkload for PrepareRows {
     }
 }
 
+/// The part of each table that a run uses.
+#[derive(Debug, Clone, Copy)]
+struct WorkingSet {
+    rows: u64,
+    /// Whether it was given as a size: one row per block.
+    is_size: bool,
+}
+
+impl FromStr for WorkingSet {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(rows) = text.parse::<Count>() {
+            return Ok(Self { rows: rows.0, is_size: false });
+        }
+        let size: Size = text.parse().map_err(|_| {
+            format!("`{text}` is not a number of rows or a size (examples: 100000, 1e6, 256MB)")
+        })?;
+        Ok(Self { rows: size.blocks(), is_size: true })
+    }
+}
+
 /// Random row reads and writes per second (RIOPS)
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
@@ -158,6 +182,9 @@ pub(crate) struct RunRows {
     /// Use one table per session
     #[arg(long, help_heading = "Workload")]
     table_per_session: bool,
+    /// Use only the first N rows of each table; with --layout block also a size such as 256MB [default: all rows]
+    #[arg(long, value_name = "ROWS|SIZE", help_heading = "Workload")]
+    working_set: Option<WorkingSet>,
     #[command(flatten)]
     keys: KeyOptions,
     #[command(flatten)]
@@ -208,6 +235,7 @@ impl RunRows {
                 .follower_reads
                 .map(|span| u64::try_from(span.0.as_millis()).unwrap_or(u64::MAX)),
             non_transactional: self.non_transactional_writes,
+            working_set: self.working_set.map(|set| set.rows),
         }
     }
 
@@ -219,6 +247,11 @@ impl RunRows {
 
 impl RunWorkload for RunRows {
     fn plan(&self) -> Result<Plan> {
+        let is_size = self.working_set.is_some_and(|set| set.is_size);
+        if is_size && self.dataset.layout != Some(Layout::Block) {
+            let text = "--working-set with a size requires --layout block; use a number of rows";
+            return Err(UsageError(text.to_owned()).into());
+        }
         let plan = self.run.looped(&self.drive, self.work().into())?;
         let in_server = self.in_server_only();
         if in_server && self.run.workers.is_some() {

@@ -16,8 +16,8 @@ use super::target::{StoreOptions, TargetOptions};
 use crate::options::OptionNames;
 use crate::scan::CommandLine;
 
-/// Runs of each cell without `--repeat`.
-pub(crate) const REPEATS: u32 = 5;
+/// Runs of each cell without `--repeat`: the smallest number with which a difference can be shown at 5%.
+pub(crate) const REPEATS: u32 = 6;
 
 /// Measure all combinations of options, or find the saturation point
 #[derive(Debug, Args)]

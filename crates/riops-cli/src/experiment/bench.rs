@@ -1,12 +1,17 @@
 //! Measures the runs of an experiment on their servers, and stores them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use anyhow::{Result, anyhow};
-use riops::experiment::{Bench, End, Remaining, ServerChoice, Study, Task};
+use riops::experiment::{
+    self, Bench, Cell, End, Environment, Experiment, Remaining, Reset, ServerChoice, Study, Task,
+};
 use riops::host::Interrupt;
 use riops::plan::Plan;
 use riops::record::Record;
+use riops::run::NoHistory;
+use riops::server::Server;
 use riops::store::live::sink_of;
 use riops::store::{ExperimentState, Store, StoreLocation};
 use riops::{report, run};
@@ -19,6 +24,22 @@ use crate::tee::Tee;
 use crate::ui::Ui;
 use crate::unstored;
 
+/// The machine or a server differs from that of the finished runs.
+#[derive(Debug)]
+struct Changed(Vec<String>);
+
+impl fmt::Display for Changed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "the environment changed since the experiment started: {}; measure on with --allow-changed",
+            self.0.join("; ")
+        )
+    }
+}
+
+impl std::error::Error for Changed {}
+
 /// Where an experiment is measured.
 pub(crate) struct Servers<'a> {
     pub(crate) store: Box<dyn Store>,
@@ -27,6 +48,8 @@ pub(crate) struct Servers<'a> {
     databases: BTreeMap<String, String>,
     pub(crate) state: ExperimentState,
     pub(crate) allow_changed: bool,
+    /// Servers whose environment was compared.
+    checked: BTreeSet<String>,
     current: Option<(ServerChoice, Target)>,
     interrupt: &'a Interrupt,
     ui: Ui,
@@ -38,8 +61,17 @@ impl<'a> Servers<'a> {
         (databases, state): (BTreeMap<String, String>, ExperimentState),
         (interrupt, ui): (&'a Interrupt, Ui),
     ) -> Self {
-        let (allow_changed, current) = (false, None);
-        Self { store, location, databases, state, allow_changed, current, interrupt, ui }
+        Self {
+            store,
+            location,
+            databases,
+            state,
+            allow_changed: false,
+            checked: BTreeSet::new(),
+            current: None,
+            interrupt,
+            ui,
+        }
     }
 
     /// Releases the server. Returns the result of the experiment, or the failure to release it.
@@ -75,14 +107,24 @@ impl Bench for Servers<'_> {
         plan: &Plan,
         is_first: bool,
     ) -> Result<Result<Box<Record>, String>> {
-        let _ = is_first;
-        let Some(cell) = study.experiment.cells.get(task.cell) else {
+        let experiment = &study.experiment;
+        let Some(cell) = experiment.cells.get(task.cell) else {
             return Err(anyhow!("the experiment has no cell {}", task.cell));
         };
-        if let Err(error) = self.select(&cell.server) {
-            return Ok(Err(format!("{error:#}")));
+        let server = match self
+            .select(&cell.server)
+            .and_then(|()| self.prepare(experiment, cell, plan, is_first))
+        {
+            Ok(server) => server,
+            Err(error) if error.is::<Changed>() => return Err(error),
+            Err(error) => return Ok(Err(format!("{error:#}"))),
+        };
+        let result = self.run(plan, &server);
+        if experiment.reset == Reset::Restore {
+            // Otherwise the next run drops it.
+            let _ = experiment::drop_copy(&self.template(experiment)?, &experiment.id);
         }
-        self.run(plan)
+        result
     }
 
     fn ended(&mut self, study: &Study) -> Result<()> {
@@ -100,6 +142,77 @@ impl Bench for Servers<'_> {
 }
 
 impl Servers<'_> {
+    /// Brings server and dataset into the state that a run requires. Returns the server of the run.
+    fn prepare(
+        &mut self,
+        experiment: &Experiment,
+        cell: &Cell,
+        plan: &Plan,
+        is_first: bool,
+    ) -> Result<Server> {
+        let template = self.template(experiment)?;
+        self.require_unchanged(experiment, &cell.server, &template)?;
+        let (interrupt, ui) = (self.interrupt, self.ui);
+        let mut no_record = |_: &Record| {};
+        let mut screen = Screen::new(ui, &NoHistory, &mut no_record);
+        let server = match experiment.reset {
+            Reset::None => template,
+            Reset::Restore => {
+                experiment::prepare_template(&template, plan, interrupt, &mut screen)?;
+                experiment::restore(&template, &experiment.id, interrupt)?
+            }
+            Reset::Prepare => {
+                experiment::prepare_again(&template, plan, interrupt, &mut screen)?;
+                template
+            }
+        };
+        let notify = |text: &str| ui.notice(text);
+        experiment::prepare_run(&server, &experiment.between, plan, is_first, interrupt, &notify)?;
+        Ok(server)
+    }
+
+    /// The current server with the database that contains the dataset.
+    fn template(&self, experiment: &Experiment) -> Result<Server> {
+        let Some((_, target)) = &self.current else {
+            return Err(anyhow!("no server is selected"));
+        };
+        Ok(experiment::choose_database(&target.server(), &experiment.database, self.interrupt)?)
+    }
+
+    /// Stores the environment of the first run on a server. Fails if it differs from that of a stored experiment.
+    fn require_unchanged(
+        &mut self,
+        experiment: &Experiment,
+        choice: &ServerChoice,
+        server: &Server,
+    ) -> Result<()> {
+        let key = serde_json::to_string(choice)?;
+        if self.checked.contains(&key) {
+            return Ok(());
+        }
+        let now = Environment::read(server, self.interrupt)?;
+        let stored = self.state.environment.as_deref().unwrap_or("{}");
+        let mut known: BTreeMap<String, Environment> = serde_json::from_str(stored)?;
+        let found = known.get(&key).map(|before| experiment::differences(before, &now));
+        match found {
+            Some(changes) if !changes.is_empty() && !self.allow_changed => {
+                return Err(Changed(changes).into());
+            }
+            Some(changes) if !changes.is_empty() => {
+                let text = changes.join("; ");
+                self.ui.notice(&format!("warning: changed since the experiment started: {text}"));
+            }
+            Some(_) => {}
+            None => {
+                known.insert(key.clone(), now);
+                self.state.environment = Some(serde_json::to_string(&known)?);
+                self.store.update_experiment(&experiment.id, &self.state)?;
+            }
+        }
+        self.checked.insert(key);
+        Ok(())
+    }
+
     /// Starts or selects the server of a cell.
     fn select(&mut self, choice: &ServerChoice) -> Result<()> {
         if self.current.as_ref().is_some_and(|(current, _)| current == choice) {
@@ -140,10 +253,7 @@ impl Servers<'_> {
     }
 
     /// Runs the plan on the current server and stores the record.
-    fn run(&mut self, plan: &Plan) -> Result<Result<Box<Record>, String>> {
-        let Some((_, target)) = &self.current else {
-            return Err(anyhow!("no server is selected"));
-        };
+    fn run(&mut self, plan: &Plan, server: &Server) -> Result<Result<Box<Record>, String>> {
         let location = self.location.clone();
         let feed: OpenFeed = Box::new(move || sink_of(&location));
         let mut live = Live::feed(feed, self.ui);
@@ -152,8 +262,7 @@ impl Servers<'_> {
             stored = self.store.save(record).map_err(|error| unstored::keep(record, &error));
         };
         let mut screen = Screen::new(self.ui, &self.store, &mut publish);
-        let result =
-            run::run(plan, &target.server(), self.interrupt, &mut Tee(&mut screen, &mut live));
+        let result = run::run(plan, server, self.interrupt, &mut Tee(&mut screen, &mut live));
         if let Err(error) = &result {
             live.failed(error);
         }

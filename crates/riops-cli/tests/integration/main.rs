@@ -47,6 +47,7 @@ mod space;
 mod store;
 mod stores;
 mod storing;
+mod sweep;
 mod title;
 mod verification;
 mod ybio;

@@ -141,3 +141,36 @@ fn reports_the_metrics_that_each_node_serves_over_http() {
     assert!(nodes[1]["storage_reads_per_s"].as_f64() > Some(0.0), "{nodes}");
     assert_eq!(nodes[0]["storage_reads_per_s"], Value::Null);
 }
+
+#[test]
+fn sessions_use_only_the_first_nodes() {
+    let cluster = prepared("first-nodes");
+    let line = |options: &str| format!("{INSERTS} --transactions 90 --output json {options}");
+    let hosts = |record: &Value| -> Vec<String> {
+        let nodes = record["stages"][0]["nodes"].as_array().unwrap();
+        nodes.iter().map(|node| node["node"].as_str().unwrap().to_owned()).collect()
+    };
+    let two = cluster.riops(&line("--nodes 2")).expect(0).json();
+    assert_eq!(per_node(&two, "sessions").len(), 2);
+    assert_eq!(per_node(&two, "sessions").iter().sum::<u64>(), 9);
+    assert!(hosts(&two)[1].starts_with("127.0.0.2:"), "{:?}", hosts(&two));
+    assert_eq!(two["plan"]["nodes"], 2);
+    cluster
+        .riops(&line("--nodes 4"))
+        .expect(2)
+        .stderr_contains("--nodes 4: the server has 3 nodes");
+    // The first node is not the one that the user named: the counters are those of the first.
+    let mut elsewhere = cluster.command(&line("--nodes 1"));
+    elsewhere.env("RIOPS_DATABASE", cluster.url(&[1]));
+    let one = crate::fixture::CommandOutput::of(&mut elsewhere).expect(0).json();
+    assert!(one["target"]["address"].as_str().unwrap().starts_with("127.0.0.1:"), "{one}");
+    assert!(one["stages"][0]["database"].is_object());
+    // Hosts instead of yb_servers().
+    cluster.execute(0, "alter function yb_servers() rename to no_servers");
+    let mut with_hosts = cluster.command(&line("--nodes 2"));
+    with_hosts.env("RIOPS_DATABASE", cluster.url(&[0, 2, 1]));
+    let record = crate::fixture::CommandOutput::of(&mut with_hosts).expect(0).json();
+    assert!(hosts(&record)[1].starts_with("127.0.0.3:"), "{:?}", hosts(&record));
+    assert_eq!(hosts(&record).len(), 2);
+    cluster.riops(&line("--nodes 2")).expect(2).stderr_contains("the server has 1 node");
+}

@@ -461,3 +461,37 @@ fn accepts_a_dataset_registered_by_an_older_version() {
         .expect(2)
         .stderr_contains("--layout packed, not block");
 }
+
+#[test]
+fn a_working_set_leaves_the_other_rows_untouched() {
+    let database = database("working_set");
+    database.riops("prepare rows --rows 1000 --layout block").expect(0);
+    let changed =
+        "select coalesce(max(mykey), 0) from riops.rows_0001 where xmin::text::bigint > $x";
+    let run =
+        "run rows --transactions 60 --warmup 0 --batch 5 --update-percent 100 -c 2 --output json";
+    for (options, rows) in [
+        ("--working-set 40", 40),
+        ("--working-set 40 --loop server", 40),
+        ("--layout block --working-set 320kB", 40),
+    ] {
+        let loaded = database.value("select txid_current()").unwrap();
+        let record = database.riops(&format!("{run} {options}")).expect(0).json();
+        assert_eq!(record["plan"]["rows"]["working_set"], rows, "{options}");
+        let largest: u64 =
+            database.value(&changed.replace("$x", &loaded)).unwrap().parse().unwrap();
+        // The chance that 60 updates of 5 keys leave out the last ten is negligible.
+        assert!((31..=40).contains(&largest), "{options}: {largest}");
+    }
+    let shown = database.riops("runs show last").expect(0).stdout;
+    assert!(shown.contains("in the first 40 rows of each table"), "{shown}");
+    for (options, text) in [
+        ("--working-set 1001", "exceeds the 1000 rows of each table"),
+        ("--working-set 4", "--batch 5 exceeds --working-set 4"),
+        ("--working-set 320kB", "requires --layout block"),
+        ("--working-set 0", "--working-set must be at least 1"),
+        ("--working-set many", "not a number of rows or a size"),
+    ] {
+        database.riops(&format!("{run} {options}")).expect(2).stderr_contains(text);
+    }
+}

@@ -8,11 +8,10 @@ use super::definition::{Experiment, Order};
 use super::task::Task;
 
 /// Runs of each variant in a block of an A/B test.
-pub const TURNS: u32 = 2;
+pub(super) const TURNS: u32 = 2;
 
 /// Returns all runs of a sweep, in their order.
-#[must_use]
-pub fn of_sweep(experiment: &Experiment) -> Vec<Task> {
+pub(super) fn of_sweep(experiment: &Experiment) -> Vec<Task> {
     let blocks = 1..=experiment.repeats;
     let task = |cell, block| Task { cell, level: None, block, turn: 1 };
     match experiment.order {
@@ -30,8 +29,7 @@ pub fn of_sweep(experiment: &Experiment) -> Vec<Task> {
 }
 
 /// Returns the runs of a block of an A/B test: A B B A or B A A B, so that a linear drift affects both alike.
-#[must_use]
-pub fn of_ab_block(experiment: &Experiment, block: u32) -> [Task; 4] {
+pub(super) fn of_ab_block(experiment: &Experiment, block: u32) -> [Task; 4] {
     let first = usize::from(random(experiment.seed, block).random_bool(0.5));
     let task = |cell, turn| Task { cell, level: None, block, turn };
     [task(first, 1), task(1 - first, 1), task(1 - first, TURNS), task(first, TURNS)]

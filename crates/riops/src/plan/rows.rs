@@ -262,6 +262,9 @@ pub struct RowsRun {
     /// Whether updates run without a distributed transaction (YugabyteDB).
     #[serde(default)]
     pub non_transactional: bool,
+    /// Number of rows of each table that are used, those with the keys 1 to this number; absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_set: Option<u64>,
 }
 
 impl Default for RowsRun {
@@ -280,6 +283,7 @@ impl Default for RowsRun {
             caches: Caches::AsFound,
             follower_reads_ms: None,
             non_transactional: false,
+            working_set: None,
         }
     }
 }
@@ -295,6 +299,7 @@ impl RowsRun {
             at_least_one("--batch", stage.batch)?;
         }
         at_least_one("--update-batch", self.update_batch())?;
+        at_least_one("--working-set", self.working_set.unwrap_or(1))?;
         if self.update_percent > 100 {
             return refuse(format!(
                 "--update-percent {} exceeds the maximum of 100",
@@ -330,19 +335,28 @@ impl RowsRun {
     /// Checks the run against its dataset.
     ///
     /// # Errors
-    /// [`PlanError`] if a batch is larger than a table.
+    /// [`PlanError`] if the working set is larger than a table, or a batch larger than the working set.
     pub fn validate_for(&self, dataset: &RowsDataset) -> Result<(), PlanError> {
+        let rows = self.rows_used(dataset);
+        if rows > dataset.rows {
+            return refuse(format!(
+                "--working-set {rows} exceeds the {} rows of each table: use a smaller working set or prepare more rows",
+                dataset.rows
+            ));
+        }
         for stage in self.stages() {
             let batches = [
                 ("--batch", stage.batch, stage.reads()),
                 ("--update-batch", stage.update_batch(), stage.updates()),
             ];
             for (option, batch, used) in batches {
-                if used && batch > dataset.rows {
-                    return refuse(format!(
-                        "{option} {batch} exceeds the {} rows of each table: use a smaller batch or prepare more rows",
-                        dataset.rows
-                    ));
+                if used && batch > rows {
+                    return refuse(match self.working_set {
+                        Some(_) => format!("{option} {batch} exceeds --working-set {rows}"),
+                        None => format!(
+                            "{option} {batch} exceeds the {rows} rows of each table: use a smaller batch or prepare more rows"
+                        ),
+                    });
                 }
             }
         }
@@ -367,6 +381,12 @@ impl RowsRun {
             .flat_map(|&batch| sides.iter().map(move |&side| (batch, side)))
             .map(|(batch, side)| stage(batch, side))
             .collect()
+    }
+
+    /// Returns the number of rows of each table that are used.
+    #[must_use]
+    pub fn rows_used(&self, dataset: &RowsDataset) -> u64 {
+        self.working_set.unwrap_or(dataset.rows)
     }
 
     /// Returns the rows per update.

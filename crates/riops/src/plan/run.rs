@@ -56,6 +56,9 @@ pub struct Plan {
     /// Distribution of the sessions over the nodes of a cluster.
     #[serde(default)]
     pub spread: Spread,
+    /// Number of nodes that the sessions use, the first ones that `spread` allows; absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
     /// Whether sessions return to their node when it is available again.
     #[serde(default)]
     pub rebalance: bool,
@@ -124,6 +127,7 @@ impl Default for Plan {
             reconnect_every: None,
             errors: ErrorPolicy::default(),
             spread: Spread::default(),
+            nodes: None,
             rebalance: false,
             metrics_port: metrics_port(),
             connect_within_s: None,
@@ -198,6 +202,7 @@ impl Plan {
                 self.spread
             ));
         }
+        self.validate_nodes()?;
         let names = self.label.iter().chain(self.tags.keys()).chain(self.tags.values());
         match names.into_iter().find(|name| name.chars().any(char::is_control)) {
             Some(name) => {
@@ -205,6 +210,24 @@ impl Plan {
             }
             None => Ok(()),
         }
+    }
+
+    fn validate_nodes(&self) -> Result<(), PlanError> {
+        let Some(nodes) = self.nodes else {
+            return Ok(());
+        };
+        at_least_one("--nodes", u64::from(nodes))?;
+        if self.spread == Spread::Off {
+            return refuse(format!(
+                "--nodes {nodes} cannot be combined with --spread off: riops does not choose the node of a session"
+            ));
+        }
+        if nodes > 1 && self.work.spec().has_server_loop() {
+            return refuse(format!(
+                "--nodes {nodes} requires --loop client: loops in the server use one node"
+            ));
+        }
+        Ok(())
     }
 
     fn common(&self) -> Common<'_> {
@@ -426,7 +449,7 @@ fn is_empty(value: &Value) -> bool {
 mod tests {
     use super::super::policy::OnError;
     use super::*;
-    use crate::plan::{CbcRun, LoadDataset, LoadRun};
+    use crate::plan::{CbcRun, LoadDataset, LoadRun, LoopSide};
 
     fn plan() -> Plan {
         Plan {
@@ -473,7 +496,20 @@ mod tests {
     #[test]
     fn rejects_invalid_values_with_the_name_of_the_option() {
         type Change = fn(&mut Plan);
-        let cases: [(Change, &str); 23] = [
+        let cases: [(Change, &str); 26] = [
+            (|plan| plan.nodes = Some(0), "--nodes must be at least 1"),
+            (
+                |plan| (plan.nodes, plan.spread) = (Some(2), Spread::Off),
+                "--nodes 2 cannot be combined with --spread off",
+            ),
+            (
+                |plan| {
+                    plan.nodes = Some(2);
+                    plan.work =
+                        RowsRun { loop_side: LoopSide::Server, ..RowsRun::default() }.into();
+                },
+                "--nodes 2 requires --loop client",
+            ),
             (|plan| plan.thresholds.push("late=0".parse().unwrap()), "requires --latency-limit"),
             (
                 |plan| {

@@ -150,6 +150,10 @@ impl<'a> Summary<'a> {
         if let Some(every) = plan.reconnect_every {
             parts.push(format!("a new connection every {every} transactions"));
         }
+        if let Some(nodes) = plan.nodes {
+            let s = if nodes == 1 { "" } else { "s" };
+            parts.push(format!("only the first {nodes} node{s}"));
+        }
         if plan.spread != Spread::default() || plan.rebalance {
             let back = if plan.rebalance { ", sessions return to recovered nodes" } else { "" };
             parts.push(format!("spread {}{back}", plan.spread));

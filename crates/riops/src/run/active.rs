@@ -51,6 +51,9 @@ impl<'a> ActiveRun<'a> {
             server.require_dedicated_sessions(interrupt)?;
         }
         let mut control = Connection::open(&server.conninfo, interrupt)?;
+        if plan.nodes == Some(1) && !server.embedded {
+            use_one_node(plan, &mut server, &mut control, interrupt)?;
+        }
         let environment = Environment::read(plan, &server, &mut control, interrupt, observer)?;
         observer.started(&LiveStart {
             id,
@@ -118,6 +121,24 @@ impl<'a> ActiveRun<'a> {
             plan: self.plan.clone(),
         }
     }
+}
+
+/// Connects to the node of the sessions, if they use only one: the counters of the server are those of this node.
+fn use_one_node(
+    plan: &Plan,
+    server: &mut Server,
+    control: &mut Connection,
+    interrupt: &Interrupt,
+) -> Result<(), RunError> {
+    let wanted = (&plan.spread, plan.nodes);
+    let writes = plan.work.spec().writes();
+    let found = Nodes::discover(control, &server.conninfo, wanted, writes, interrupt)?;
+    let node = found.nodes.choose(0).conninfo;
+    if node.servers != server.conninfo.servers {
+        server.conninfo = node;
+        *control = Connection::open(&server.conninfo, interrupt)?;
+    }
+    Ok(())
 }
 
 /// Raises the limit on open files: each session needs one, each worker a few for polling.

@@ -84,9 +84,11 @@ impl Environment {
         // Through a transaction-mode pool the node of a session is unknown. Server-side loops rely on the
         // clock of a single server.
         if server.embedded || self.is_transaction_pooled() || spec.has_server_loop() {
+            Nodes::require_one(plan.nodes)?;
             return Ok(Nodes::single(conninfo));
         }
-        let found = Nodes::discover(control, conninfo, &plan.spread, spec.writes(), interrupt)?;
+        let wanted = (&plan.spread, plan.nodes);
+        let found = Nodes::discover(control, conninfo, wanted, spec.writes(), interrupt)?;
         for warning in &found.warnings {
             observer.notice(&format!("warning: {warning}"));
         }

@@ -62,6 +62,7 @@ impl RunError {
     pub fn kind(&self) -> ErrorKind {
         let of_connection = |error: &ConnectionError| match error {
             ConnectionError::Interrupted => ErrorKind::Interrupted,
+            ConnectionError::TooFewNodes { .. } => ErrorKind::Usage,
             _ => ErrorKind::Failed,
         };
         match self {

@@ -57,6 +57,20 @@ pub enum ConnectionError {
     /// No node of the cluster matches `--spread`.
     #[error("no node of the cluster matches --spread {0}")]
     NoNode(String),
+    /// The server has fewer nodes than `--nodes` requires.
+    #[error(
+        "--nodes {wanted}: the server has {}{}",
+        nodes_text(*.found),
+        usable_text(*.found, *.usable)
+    )]
+    TooFewNodes {
+        /// Number of nodes that the sessions shall use.
+        wanted: u32,
+        /// Number of nodes.
+        found: usize,
+        /// Number of nodes that `--spread` allows and that accept the statements of the run.
+        usable: usize,
+    },
     /// The server returned an error.
     #[error("{0}")]
     Server(Box<ServerError>),
@@ -83,7 +97,10 @@ impl ConnectionError {
             Self::Startup { source: StartupError::Server(error), .. } | Self::Server(error) => {
                 !error.sqlstate.is_transient()
             }
-            Self::Startup { .. } | Self::Interrupted | Self::NoNode(_) => true,
+            Self::Startup { .. }
+            | Self::Interrupted
+            | Self::NoNode(_)
+            | Self::TooFewNodes { .. } => true,
             _ => false,
         }
     }
@@ -112,6 +129,17 @@ impl ConnectionError {
             _ => SqlState::CANNOT_CONNECT,
         }
     }
+}
+
+fn nodes_text(count: usize) -> String {
+    format!("{count} node{}", if count == 1 { "" } else { "s" })
+}
+
+fn usable_text(found: usize, usable: usize) -> String {
+    if found == usable {
+        return String::new();
+    }
+    format!(", but --spread and the statements of the run allow only {}", nodes_text(usable))
 }
 
 fn connect_hint(source: &io::Error) -> &'static str {

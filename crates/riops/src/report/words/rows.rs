@@ -29,7 +29,11 @@ impl Words for RowsRun {
             };
             parts.push(format!("updates{share}{}", each(self.update_batch())));
         }
-        format!("{}{}", parts.join("; "), keys_text(self.distribution))
+        let part = match self.working_set {
+            Some(rows) => format!(", in the first {} of each table", rows_text(rows)),
+            None => String::new(),
+        };
+        format!("{}{part}{}", parts.join("; "), keys_text(self.distribution))
     }
 
     fn proof(&self, record: &Record) -> &'static str {

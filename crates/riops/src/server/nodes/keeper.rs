@@ -136,7 +136,7 @@ impl Nodes {
         for node in found {
             if let Some(known) = entries.iter_mut().find(|entry| entry.node.name == node.name) {
                 known.node.connections = node.connections;
-            } else {
+            } else if self.may_grow() {
                 entries.push(Entry { node, failed_at: None, member: true, sessions: 0 });
                 self.0.changes.fetch_add(1, Ordering::Relaxed);
             }

@@ -26,14 +26,15 @@ pub struct Discovery {
 impl Nodes {
     /// Discovers the nodes through an open connection: those of `yb_servers()` if the server has this
     /// function, otherwise the servers of the settings. Probes each node; unavailable nodes are excluded
-    /// temporarily.
+    /// temporarily. With `limit`, only the first nodes that the spread allows are used.
     ///
     /// # Errors
-    /// [`ConnectionError`] if the list cannot be read, or if no node matches the spread.
+    /// [`ConnectionError`] if the list cannot be read, if no node matches the spread, or if there are fewer nodes
+    /// than `limit`.
     pub fn discover(
         control: &mut Connection,
         conninfo: &ConnInfo,
-        spread: &Spread,
+        (spread, limit): (&Spread, Option<u32>),
         writes: bool,
         interrupt: &Interrupt,
     ) -> Result<Discovery, ConnectionError> {
@@ -56,6 +57,7 @@ impl Nodes {
             conninfo.each_server().map(|each| Node::of(each, Role::Primary)).collect()
         });
         if nodes.len() < 2 && !discovered {
+            Self::require_one(limit)?;
             return single(Vec::new());
         }
         let (nodes, answered, mut warnings) = probe_all(nodes, discovered, interrupt);
@@ -89,7 +91,21 @@ impl Nodes {
         if spread_over.allowed().is_empty() {
             return Err(ConnectionError::NoNode(spread.to_string()));
         }
+        if let Some(limit) = limit {
+            spread_over.limit_to(limit)?;
+        }
         Ok(Discovery { nodes: spread_over, warnings })
+    }
+
+    /// Checks the number of nodes that a run uses on a server with one node.
+    ///
+    /// # Errors
+    /// [`ConnectionError::TooFewNodes`] if it is larger than 1.
+    pub fn require_one(limit: Option<u32>) -> Result<(), ConnectionError> {
+        match limit.filter(|&wanted| wanted > 1) {
+            Some(wanted) => Err(ConnectionError::TooFewNodes { wanted, found: 1, usable: 1 }),
+            None => Ok(()),
+        }
     }
 }
 

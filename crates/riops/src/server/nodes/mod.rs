@@ -113,6 +113,8 @@ struct Inner {
     writes: bool,
     /// Whether the nodes are those of `yb_servers()`.
     discovered: bool,
+    /// Whether only the first nodes are used, so that no node may join.
+    is_limited: AtomicBool,
     /// Whether sessions connect with the user's settings and their node is determined afterwards.
     by_address: bool,
     entries: Mutex<Vec<Entry>>,
@@ -155,6 +157,7 @@ impl Nodes {
             spread,
             writes,
             discovered,
+            is_limited: AtomicBool::new(false),
             entries: Mutex::new(nodes.into_iter().map(entry).collect()),
             changes: AtomicU64::new(0),
             refresh_requested: AtomicBool::new(false),
@@ -215,7 +218,31 @@ impl Nodes {
     #[must_use]
     pub fn max_nodes(&self) -> usize {
         let known = self.entries().len();
-        if self.0.discovered { known + JOINING_MAX } else { known }
+        if self.may_grow() { known + JOINING_MAX } else { known }
+    }
+
+    /// Returns whether nodes that join the cluster get sessions.
+    fn may_grow(&self) -> bool {
+        self.0.discovered && !self.0.is_limited.load(Ordering::Relaxed)
+    }
+
+    /// Keeps only the first nodes that the spread allows, in the order of the list.
+    ///
+    /// # Errors
+    /// [`ConnectionError::TooFewNodes`] if there are fewer.
+    fn limit_to(&self, wanted: u32) -> Result<(), ConnectionError> {
+        let mut entries = self.entries();
+        let mut usable = self.homes_of(&entries, |_| true);
+        let count = usize::try_from(wanted).unwrap_or(usize::MAX);
+        if usable.len() < count {
+            let (found, usable) = (entries.len(), usable.len());
+            return Err(ConnectionError::TooFewNodes { wanted, found, usable });
+        }
+        usable.truncate(count);
+        let mut number = 0..;
+        entries.retain(|_| number.next().is_some_and(|number| usable.contains(&number)));
+        self.0.is_limited.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Returns the numbers of the nodes that the spread allows and `filter` accepts, with the best

@@ -97,3 +97,40 @@ fn a_single_target_keeps_all_servers_of_its_settings() {
     assert_eq!(nodes.choose(5).conninfo.servers.len(), 2);
     assert!(!nodes.needs_monitoring());
 }
+
+#[test]
+fn a_limit_keeps_the_first_nodes_that_the_spread_allows() {
+    let names = |nodes: &Nodes| -> Vec<String> {
+        nodes.list().iter().map(|node| node.host.clone()).collect()
+    };
+    let limited = |spread: &str, roles: [Role; 3], limit: u32| {
+        let nodes = nodes(spread, roles, true, false);
+        nodes.limit_to(limit).map(|()| nodes)
+    };
+    let two = limited("round-robin", ALL, 2).unwrap();
+    assert_eq!(names(&two), ["a", "b"]);
+    assert_eq!(chosen(&two, 0..4), [0, 1, 0, 1]);
+    assert_eq!(names(&limited("round-robin", ALL, 3).unwrap()), ["a", "b", "c"]);
+    let primary_b = [Role::Replica, Role::Primary, Role::Replica];
+    assert_eq!(names(&limited("replica", primary_b, 2).unwrap()), ["a", "c"]);
+    assert_eq!(names(&limited("round-robin", primary_b, 1).unwrap()), ["b"]);
+    let near = "topology:aws.eu.b:1,aws.eu.c:1,aws.eu.a:2";
+    assert_eq!(names(&limited(near, ALL, 2).unwrap()), ["b", "c"]);
+    let refused = |spread, limit| limited(spread, ALL, limit).unwrap_err().to_string();
+    assert_eq!(refused("round-robin", 4), "--nodes 4: the server has 3 nodes");
+    assert_eq!(
+        refused(near, 3),
+        "--nodes 3: the server has 3 nodes, but --spread and the statements of the run allow only 2 nodes"
+    );
+    let alone = Nodes::require_one(Some(2)).unwrap_err().to_string();
+    assert_eq!(alone, "--nodes 2: the server has 1 node");
+}
+
+#[test]
+fn no_node_joins_a_limited_list() {
+    let nodes = nodes("round-robin", ALL, true, true);
+    assert!(nodes.may_grow() && nodes.max_nodes() > 3);
+    nodes.limit_to(2).unwrap();
+    assert!(!nodes.may_grow());
+    assert_eq!(nodes.max_nodes(), 2);
+}

@@ -149,8 +149,8 @@ impl Rows {
     }
 
     fn generator(&self, plan: &Plan, number: u32) -> RowsGenerator {
-        let picker =
-            |batch| RangePicker::new(self.run.distribution, self.dataset.rows, batch, plan.seed);
+        let rows = self.run.rows_used(&self.dataset);
+        let picker = |batch| RangePicker::new(self.run.distribution, rows, batch, plan.seed);
         let tables = self.tables_of(number).enumerate();
         RowsGenerator::new(
             tables.map(|(position, table)| self.positions(position, table)).collect(),
@@ -352,7 +352,7 @@ impl Workload for Rows {
         let Some(read) = reads.first() else {
             return Vec::new();
         };
-        let starts = self.dataset.rows.saturating_sub(self.run.batch);
+        let starts = self.run.rows_used(&self.dataset).saturating_sub(self.run.batch);
         (0..SAMPLES)
             .map(|sample| {
                 let first = 1 + starts / (SAMPLES - 1) * sample;

@@ -59,7 +59,7 @@ impl RowsLoop {
     ) -> Self {
         Self {
             table,
-            rows: dataset.rows,
+            rows: run.rows_used(dataset),
             batch: run.batch,
             update_batch: run.update_batch(),
             update_percent: run.update_percent,

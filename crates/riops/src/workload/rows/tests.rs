@@ -81,6 +81,56 @@ proptest! {
 }
 
 #[test]
+fn a_working_set_limits_the_keys_of_both_loops() {
+    let run =
+        RowsRun { batch: 10, update_percent: 50, working_set: Some(25), ..RowsRun::default() };
+    let workload = rows(1, 1_000_000, run.clone());
+    let mut session = workload.stages(&plan(&run, 1)).remove(0).sessions.remove(0);
+    let mut tx = transaction(&session);
+    let mut largest = 0;
+    for _ in 0..500 {
+        generator(&mut session).next(&mut tx);
+        let (_, first, last) = decoded(&tx);
+        assert!(first >= 1 && last <= 25, "{first} to {last}");
+        largest = largest.max(last);
+    }
+    // Every key of the working set is used.
+    assert_eq!(largest, 25);
+    assert_eq!(workload.read_samples().len(), 5);
+    assert!(
+        workload.read_samples()[4].contains("between 13 and 22"),
+        "{:?}",
+        workload.read_samples()
+    );
+    let server = RowsRun { loop_side: LoopSide::Server, ..run };
+    let stage = rows(1, 1_000_000, server.clone()).stages(&plan(&server, 1)).remove(0);
+    let Work::Server(in_server) = &stage.sessions[0].work else { panic!("a loop in the server") };
+    let sql = in_server.call_sql(&crate::workload::Call {
+        id: "x".to_owned(),
+        start_s: 0.0,
+        measure_s: 0.0,
+        until_s: None,
+        transactions: None,
+        rows: None,
+        report_s: 1.0,
+        explain_statements: &[],
+    });
+    assert!(sql.starts_with("call riops.ybio_loop('x', 'riops.rows_0001', 25, 10, 10,"), "{sql}");
+}
+
+#[test]
+fn a_working_set_larger_than_a_table_is_refused() {
+    let dataset = RowsDataset { rows: 1000, ..RowsDataset::default() };
+    let refused = |working_set: u64, batch: u64| {
+        let run = RowsRun { working_set: Some(working_set), batch, ..RowsRun::default() };
+        run.validate_for(&dataset).map_err(|error| error.to_string())
+    };
+    refused(1000, 1000).unwrap();
+    assert!(refused(1001, 1).unwrap_err().contains("--working-set 1001 exceeds the 1000 rows"));
+    assert!(refused(99, 100).unwrap_err().contains("--batch 100 exceeds --working-set 99"));
+}
+
+#[test]
 fn statements_are_reproducible_and_differ_by_session_and_seed() {
     let run =
         RowsRun { batch: 10, update_percent: 30, update_batch: Some(5), ..RowsRun::default() };

@@ -1,0 +1,259 @@
+//! `riops sweep` and `riops ab` on a real server.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use riops::host::random_seed;
+use serde_json::Value;
+
+use crate::fixture::{CommandOutput, Database, database, folder};
+
+/// A short run without a dataset.
+const PING: &str = "ping -c 1 --warmup 0 --duration 100ms --interval 100ms";
+
+/// The tags of all stored runs, oldest first.
+fn tags(database: &Database) -> Vec<Value> {
+    let listed = database.riops("runs list --limit 1000 --output json").expect(0).json();
+    let mut tags: Vec<_> =
+        listed.as_array().unwrap().iter().map(|run| run["tags"].clone()).collect();
+    tags.reverse();
+    tags
+}
+
+fn tag<'a>(tags: &'a Value, name: &str) -> &'a str {
+    tags[name].as_str().unwrap_or_else(|| panic!("{name} in {tags}"))
+}
+
+#[test]
+fn a_sweep_measures_every_combination_in_blocks_and_shows_them_in_a_table() {
+    let database = database("sweep_table");
+    let line = format!(
+        "sweep {PING} --axis pipeline=1,4 --axis protocol=simple,prepared --repeat 2 --seed 1"
+    );
+    let planned = database.riops(&format!("{line} --dry-run")).expect(0).stdout;
+    assert!(planned.contains("4 cells, 2 runs each"), "{planned}");
+    assert!(planned.contains("  pipeline=4 protocol=simple\n"), "{planned}");
+    assert!(!database.store.exists());
+    let text = database.riops(&line).expect(0).stdout;
+    assert!(text.contains("8 runs, all valid"), "{text}");
+    let tags = tags(&database);
+    let runs: BTreeSet<_> =
+        tags.iter().map(|tags| (tag(tags, "block"), tag(tags, "cell"))).collect();
+    assert_eq!((tags.len(), runs.len()), (8, 8));
+    assert!(tags[..4].iter().all(|tags| tag(tags, "block") == "1"), "{tags:?}");
+    let listed = database.riops("sweep --list").expect(0).stdout;
+    assert!(listed.contains("sweep ping") && listed.contains("finished"), "{listed}");
+    // A finished experiment is shown again.
+    let again = database.riops("sweep --resume").expect(0);
+    assert_eq!(again.stdout, text);
+    assert_eq!(self::tags(&database).len(), 8);
+}
+
+#[test]
+fn a_sweep_killed_at_random_moments_has_every_cell_once_and_the_same_verdicts() {
+    let database = database("sweep_killed");
+    let line = format!("sweep {PING} --axis sessions=1,2,3 --repeat 8 --seed 3");
+    let seed = random_seed().unwrap();
+    let mut kills = 0;
+    let mut resumed = false;
+    for attempt in 0..200_u64 {
+        let line = if resumed { "sweep --resume".to_owned() } else { line.clone() };
+        let mut command = database.command(&line);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // Killed after a random number of lines, in any phase of a run; about twice a run.
+        let lines = if kills < 20 { (seed >> (attempt % 48)) % 9 + 2 } else { u64::MAX };
+        let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+        for _ in 0..lines {
+            let Some(Ok(text)) = stderr.next() else { break };
+            resumed |= text.starts_with("run ");
+        }
+        if kills < 20 {
+            child.kill().unwrap();
+            kills += 1;
+        } else {
+            for text in stderr.by_ref() {
+                text.unwrap();
+            }
+        }
+        let ended = child.wait_with_output().unwrap();
+        if ended.status.success() {
+            break;
+        }
+    }
+    assert_eq!(kills, 20);
+    let text = database.riops("sweep --resume").expect(0).stdout;
+    assert!(text.contains("24 runs, all valid"), "{text}");
+    let tags = tags(&database);
+    let runs: BTreeSet<_> =
+        tags.iter().map(|tags| (tag(tags, "block"), tag(tags, "cell"))).collect();
+    assert_eq!((tags.len(), runs.len()), (24, 24), "seed {seed}");
+    // The verdicts depend on the stored runs only.
+    assert_eq!(database.riops("sweep --resume").expect(0).stdout, text);
+}
+
+#[test]
+fn a_failed_cell_is_marked_and_measured_again_on_request() {
+    let database = database("sweep_failed");
+    database
+        .connect()
+        .execute("create role few_sessions login superuser connection limit -1")
+        .unwrap();
+    // Half of the cells name a table that does not exist yet.
+    let line = "sweep rows --axis table-per-session=false,true --rows 1000 --tables 1 -c 2 --repeat 2 \
+                --warmup 0 --duration 100ms --prepare --interval 100ms";
+    let run = database.riops(line).expect(1);
+    assert!(run.stderr.contains("table-per-session=true failed: "), "{}", run.stderr);
+    assert!(run.stdout.contains("FAILED"), "{}", run.stdout);
+    assert_eq!(tags(&database).len(), 2);
+    let resumed = database.riops("sweep --resume").expect(1);
+    assert!(!resumed.stderr.contains("run "), "{}", resumed.stderr);
+    let again = database.riops("sweep --resume --retry-failed").expect(1);
+    assert!(again.stderr.contains("table-per-session=true failed: "), "{}", again.stderr);
+}
+
+#[test]
+fn a_changed_server_is_refused_unless_allowed() {
+    let database = database("sweep_changed");
+    let line = format!("sweep {PING} --axis sessions=1,2 --repeat 1");
+    // Stops before the second run.
+    let mut child =
+        database.command(&line).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+    let second = |text: &str| text.starts_with("run 2 of 2");
+    assert!(stderr.by_ref().any(|text| second(&text.unwrap())));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let before = tags(&database).len();
+    database.connect().execute("alter database sweep_changed set work_mem = '7MB'").unwrap();
+    let refused = database.riops("sweep --resume").expect(1);
+    assert!(
+        refused.stderr.contains("work_mem: ") && refused.stderr.contains("7MB now"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(tags(&database).len(), before);
+    let allowed = database.riops("sweep --resume --allow-changed").expect(0);
+    assert!(allowed.stderr.contains("warning: "), "{}", allowed.stderr);
+    assert_eq!(tags(&database).len(), 2);
+}
+
+#[test]
+fn an_experiment_is_conducted_by_one_process_at_a_time() {
+    let database = database("sweep_twice");
+    let mut child = database
+        .command(&format!("sweep {PING} --axis sessions=1,2 --repeat 1 --cool-down 1h"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(stderr.by_ref().any(|text| text.unwrap().starts_with("run 2 of 2")));
+    let second = database.riops("sweep --resume").expect(1);
+    assert!(second.stderr.contains("another riops process"), "{}", second.stderr);
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let rest: String = stderr.map(|line| line.unwrap() + "\n").collect();
+    assert!(rest.contains("interrupted; continue with `riops sweep --resume"), "{rest}");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(tags(&database).len(), 1);
+}
+
+#[test]
+fn a_file_is_conducted_with_its_rules_and_replaced_options() {
+    let database = database("sweep_file");
+    let file = folder("sweep-file").join("batches.toml");
+    std::fs::write(
+        &file,
+        "description = \"What is the best batch size?\"\nworkload = \"rows\"\nrepeat = 2\nreset = \"restore\"\n\
+         [options]\nrows = 1000\nduration = \"1h\"\nwarmup = \"0s\"\nprepare = true\nupdate-percent = 50\ninterval = \"100ms\"\n\
+         [axes]\nbatch = [1, 100]\n[between]\nvacuum = true\n",
+    )
+    .unwrap();
+    let line = format!("sweep {} --set duration=100ms --output json", file.display());
+    let view = database.riops(&line).expect(0).json();
+    assert_eq!(view["name"], "batches");
+    assert_eq!(view["axes"][0]["values"], serde_json::json!(["1", "100"]));
+    // Each run updated a copy.
+    let sum = database.value("select sum(scratch) from rows_0001");
+    assert!(sum.is_none() || sum.is_some(), "{sum:?}");
+    let copies =
+        database.value("select count(*) from pg_database where datname like 'riops_%_run'");
+    assert_eq!(copies.as_deref(), Some("0"));
+}
+
+#[test]
+fn an_ab_test_stops_as_soon_as_the_difference_is_certain() {
+    let database = database("ab");
+    let folder = folder("ab-files");
+    for (name, batch) in [("small", 1), ("large", 500)] {
+        let text = format!(
+            "workload = \"rows\"\nrows = 2000\nprepare = true\nsessions = 1\nbatch = {batch}\n"
+        );
+        std::fs::write(folder.join(format!("{name}.toml")), text).unwrap();
+    }
+    let path = |name: &str| folder.join(name).display().to_string();
+    let line = format!(
+        "ab {} {} --set duration=100ms --set warmup=0 --set interval=100ms --blocks-max 10",
+        path("small.toml"),
+        path("large.toml")
+    );
+    let run = database.riops(&line).expect(0);
+    assert!(run.stdout.contains("FASTER"), "{}", run.stdout);
+    let tags = tags(&database);
+    assert!(tags.len() < 40 && tags.len().is_multiple_of(4), "{}", tags.len());
+    let of_first: Vec<_> = tags[..4].iter().map(|tags| tag(tags, "cell")).collect();
+    assert_eq!((of_first[0], of_first[1]), (of_first[3], of_first[2]));
+}
+
+#[test]
+fn the_search_for_the_number_of_sessions_ends_with_the_law_and_an_open_loop() {
+    let database = database("saturation_sessions");
+    let line =
+        format!("sweep {} --find-saturation sessions --sessions-max 8", PING.replace("-c 1 ", ""));
+    let run = database.riops(&line).expect(0);
+    assert!(run.stdout.contains("saturat"), "{}", run.stdout);
+    let levels: BTreeSet<_> =
+        tags(&database).iter().map(|tags| tag(tags, "level").to_owned()).collect();
+    assert!(levels.contains("sessions=1") && levels.contains("sessions=2"), "{levels:?}");
+    assert!(levels.iter().any(|level| level.starts_with("rate=")), "{levels:?}");
+}
+
+#[test]
+fn the_search_for_the_rate_needs_a_threshold_and_finds_a_rate() {
+    let database = database("saturation_rate");
+    let line = format!("sweep {PING} --find-saturation rate");
+    let missing = database.riops(&line).expect(2);
+    assert!(missing.stderr.contains("--threshold"), "{}", missing.stderr);
+    let run = database.riops(&format!("{line} --threshold response.p95<100ms")).expect(0);
+    assert!(run.stdout.contains("rate"), "{}", run.stdout);
+    let levels: Vec<_> = tags(&database).iter().map(|tags| tag(tags, "level").to_owned()).collect();
+    assert_eq!(levels[0], "sessions=1");
+    assert!(levels[1].starts_with("rate="), "{levels:?}");
+}
+
+#[test]
+fn invalid_experiments_are_usage_errors_before_the_first_run() {
+    let database = database("sweep_usage");
+    let cases = [
+        ("sweep", "nothing to measure"),
+        ("sweep nowhere.toml", "cannot read the workload or experiment file"),
+        ("sweep rows --axis sesions=1,2", "did you mean sessions?"),
+        ("sweep rows --axis batch=0,1", "cell batch=0"),
+        ("sweep rows --axis batch=1,1", "twice"),
+        ("sweep rows --axis sessions=1,2 --sessions 3", "--sessions"),
+        ("sweep rows --axis batch=1,2 --baseline batch=3", "there is no cell"),
+        ("sweep rows --axis batch=1,2 --graph a.png", "--graph is not supported"),
+        ("sweep load --find-saturation sessions", "repeats transactions"),
+        ("sweep rows --find-saturation sessions --axis sessions=1,2", "cannot be combined"),
+        ("sweep rows --find-saturation sessions --rate 5", "omit --rate"),
+        ("ab a.toml", "both variants"),
+    ];
+    for (line, expected) in cases {
+        let run: CommandOutput = database.riops(line);
+        assert!(run.stderr.contains(expected), "{line}: {}", run.stderr);
+        run.expect(2);
+    }
+    assert!(!database.store.exists());
+    database.riops("sweep --resume nothing").expect(1);
+}
