@@ -1,7 +1,7 @@
-//! Group sequential comparison: looks at the growing data of an A/B experiment that may end it early.
+//! Group sequential comparison: an A/B experiment is compared several times, and each time may end it early.
 //!
 //! Testing at 5 % after each block finds a false difference in far more than 5 % of the experiments. A spending
-//! function divides the 5 % among the looks (Lan and DeMets, "Discrete sequential boundaries for clinical trials",
+//! function divides the 5 % among the looks (Lan and `DeMets`, "Discrete sequential boundaries for clinical trials",
 //! Biometrika 70, 1983). Each look compares at its own level with [`compare`], whose p-values are exact, and the
 //! levels add up to at most alpha. So the probability of a false difference in any figure at any look is at most
 //! alpha, whatever the correlation between the looks is (Bonferroni).
@@ -91,7 +91,7 @@ impl SequentialSettings {
     /// Returns the level of a look.
     ///
     /// The spending function is alpha · ln(1 + (e − 1)t) at the share t of all blocks, which spends early like
-    /// Pocock's boundaries (Lan and DeMets 1983). With few blocks, p-values cannot be below a limit. A look whose
+    /// Pocock's boundaries (Lan and `DeMets` 1983). With few blocks, p-values cannot be below a limit. A look whose
     /// level is below this limit has no level, and the next look has it in addition.
     #[must_use]
     pub fn level(&self, look: u32) -> f64 {

@@ -5,7 +5,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::curve::Curve;
 use super::least_squares::Fit;
-use super::{FittedValue, ScalingPoint, ScalingSettings};
+use super::values::{FittedValue, ScalingPoint, ScalingSettings};
 use crate::stats::student::two_sided_quantile;
 
 /// The interval misses the true value with this probability.
@@ -29,7 +29,7 @@ pub(super) struct Bootstrap {
 }
 
 /// Returns the logarithm of measured to fitted throughput of each point, divided by the share of its error that
-/// the fit leaves in it (MacKinnon and White, J. Econometrics 29, 1985, HC2).
+/// the fit leaves in it (`MacKinnon` and White, J. Econometrics 29, 1985, HC2).
 pub(super) fn standardized_residuals(points: &[ScalingPoint], fit: &Fit) -> Vec<f64> {
     let residual = |(point, leverage): (&ScalingPoint, f64)| {
         let log = (point.throughput_per_s / fit.curve.at(point.n)).ln();

@@ -4,8 +4,9 @@
 //! With a = 1/λ, b = σ/λ and c = κ/λ the law is X = 1 / (a/N + b(1 − 1/N) + c(N − 1)): one over a linear function,
 //! which is close to linear where least squares needs it, so that one start is enough.
 
-use super::ScalingPoint;
 use super::curve::Curve;
+use super::linear::{Row, add_products, damped, dot, normal_matrix, solve, sum};
+use super::values::ScalingPoint;
 
 /// Iterations, of which a fit typically needs five.
 const ITERATIONS_MAX: usize = 200;
@@ -15,9 +16,6 @@ const CONVERGED: f64 = 1e-12;
 const CONVERGED_RESAMPLED: f64 = 1e-8;
 /// Lower bound of a in units of the smallest 1/X: λ is at most this many times the highest throughput.
 const A_MIN: f64 = 1e-3;
-
-/// Coefficients of the denominator: of a, b and c.
-pub(super) type Row = [f64; 3];
 
 /// Bounds of the parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,7 +145,7 @@ impl Problem {
         parameters
     }
 
-    /// Returns the matrix JᵀJ and the vector Jᵀr of the Jacobian J and the residuals r.
+    /// Returns the normal equations: the products of the Jacobian with itself and with the residuals.
     fn normal_equations(&self, scaled: &[f64], parameters: &Row) -> ([Row; 3], Row) {
         let mut matrix = [[0.0; 3]; 3];
         let mut descent = [0.0; 3];
@@ -198,60 +196,6 @@ fn free(&[a, b, c]: &Row, &[of_a, of_b, of_c]: &Row, bounds: Bounds) -> [bool; 3
     let unbounded = bounds == Bounds::None;
     let [b_free, c_free] = [b > 0.0 || of_b > 0.0, c > 0.0 || of_c > 0.0];
     [a > A_MIN || of_a > 0.0, unbounded || b_free, unbounded || c_free]
-}
-
-fn dot(&[a, b, c]: &Row, &[x, y, z]: &Row) -> f64 {
-    a * x + b * y + c * z
-}
-
-fn sum(&[a, b, c]: &Row, &[x, y, z]: &Row) -> Row {
-    [a + x, b + y, c + z]
-}
-
-/// Adds the products of all pairs of values, a symmetric matrix.
-fn add_products(matrix: &mut [Row; 3], &[x, y, z]: &Row) {
-    let [one, two, three] = matrix;
-    *one = sum(one, &[x * x, x * y, x * z]);
-    *two = sum(two, &[x * y, y * y, y * z]);
-    *three = sum(three, &[x * z, y * z, z * z]);
-}
-
-fn normal_matrix(jacobian: &[Row]) -> [Row; 3] {
-    let mut matrix = [[0.0; 3]; 3];
-    for row in jacobian {
-        add_products(&mut matrix, row);
-    }
-    matrix
-}
-
-/// Multiplies the diagonal by 1 + damping (Marquardt).
-fn damped([mut one, mut two, mut three]: [Row; 3], damping: f64) -> [Row; 3] {
-    one[0] *= 1.0 + damping;
-    two[1] *= 1.0 + damping;
-    three[2] *= 1.0 + damping;
-    [one, two, three]
-}
-
-/// Solves a symmetric positive definite system by the square-root-free Cholesky decomposition, for the free
-/// parameters. The others are 0.
-fn solve(matrix: &[Row; 3], vector: &Row, free: [bool; 3]) -> Row {
-    let [[m00, m01, m02], [_, m11, m12], [_, _, m22]] = *matrix;
-    let [f0, f1, f2] = free.map(f64::from);
-    // A fixed parameter has an empty row and column, and 1 on the diagonal.
-    let (m01, m02, m12) = (m01 * f0 * f1, m02 * f0 * f2, m12 * f1 * f2);
-    let diagonal =
-        |value: f64, is_free: bool| if is_free { value.max(f64::MIN_POSITIVE) } else { 1.0 };
-    let [v0, v1, v2] = [vector[0] * f0, vector[1] * f1, vector[2] * f2];
-    let d0 = diagonal(m00, free[0]);
-    let (l1, l2) = (m01 / d0, m02 / d0);
-    let d1 = diagonal(m11 - l1 * m01, free[1]);
-    let k = (m12 - l2 * m01) / d1;
-    let d2 = diagonal(m22 - l2 * m02 - k * k * d1, free[2]);
-    let y1 = v1 - l1 * v0;
-    let y2 = v2 - l2 * v0 - k * y1;
-    let x2 = y2 / d2;
-    let x1 = y1 / d1 - k * x2;
-    [v0 / d0 - l1 * x1 - l2 * x2, x1, x2]
 }
 
 #[cfg(test)]

@@ -7,53 +7,21 @@
 mod bootstrap;
 mod curve;
 mod least_squares;
+mod linear;
 mod residuals;
 #[cfg(test)]
 mod tests;
+mod values;
 
 use serde::Serialize;
 
 use curve::Curve;
 pub use residuals::ResidualCheck;
+pub use values::{FittedValue, ScalingPoint, ScalingSettings};
 
 /// Different values of N below which the law is not fitted. Three determine it exactly and leave nothing to
 /// estimate its error from.
 pub const LEVELS_MIN: usize = 4;
-
-/// One measurement.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ScalingPoint {
-    /// Sessions, threads or nodes; at least 1.
-    pub n: f64,
-    /// Throughput per second; positive.
-    pub throughput_per_s: f64,
-}
-
-/// Settings of a fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ScalingSettings {
-    /// Number of bootstrap samples.
-    pub resamples: u32,
-    /// Random seed.
-    pub seed: u64,
-}
-
-impl Default for ScalingSettings {
-    fn default() -> Self {
-        Self { resamples: 1_999, seed: 18 }
-    }
-}
-
-/// A fitted value with its 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct FittedValue {
-    /// The estimate.
-    pub value: f64,
-    /// Lower limit.
-    pub low: f64,
-    /// Upper limit. `None`: the measurements do not limit it.
-    pub high: Option<f64>,
-}
 
 /// The law fitted to measurements.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -97,14 +65,14 @@ impl ScalingLaw {
         Curve { lambda, sigma, kappa }.at(n)
     }
 
-    /// Whether N* is beyond the largest measured N, so that the peak and the figures that depend on it (the
-    /// maximum and N90) are extrapolations.
+    /// Whether N* is beyond the largest measured N, or there is none, so that the figures that depend on the peak
+    /// (N*, the maximum and N90) are extrapolations.
     #[must_use]
     pub fn peak_is_extrapolated(&self) -> bool {
         self.peak_at.is_none_or(|peak| peak.value > self.largest_n)
     }
 
-    /// Whether the knee is beyond the largest measured N.
+    /// Whether the knee is beyond the largest measured N, or there is none.
     #[must_use]
     pub fn knee_is_extrapolated(&self) -> bool {
         self.knee.is_none_or(|knee| knee.value > self.largest_n)

@@ -4,16 +4,18 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::ScalingPoint;
 use super::bootstrap::{Bootstrap, PARAMETERS, standardized_residuals};
 use super::curve::Curve;
 use super::least_squares::Fit;
+use super::values::ScalingPoint;
 use crate::stats::student::two_sided_p;
 
 /// A check fails with this probability if the measurements follow the law. There are two.
 const ALPHA: f64 = 0.025;
 /// Additional measurements at the same N from which the error is estimated without the law.
 const REPEATS_MIN: usize = 3;
+/// Relative differences up to this are rounding errors of a perfect fit.
+const ROUNDING: f64 = 1e-6;
 
 /// The result of the checks of the residuals.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -101,12 +103,14 @@ fn outlier(points: &[ScalingPoint], fit: &Fit) -> Option<ResidualCheck> {
     let farthest =
         points.iter().zip(&residuals).max_by(|one, other| one.1.abs().total_cmp(&other.1.abs()))?;
     let (point, residual) = farthest;
-    let others = (squares - residual * residual) / (count - 1.0);
-    let p = count * two_sided_p(residual / others.sqrt(), degrees);
     let ratio = point.throughput_per_s / fit.curve.at(point.n);
     // Rounding errors of a perfect fit have outliers, too.
-    let relevant = (ratio - 1.0).abs() > 1e-6;
-    (relevant && p <= ALPHA).then_some(ResidualCheck::Outlier { n: point.n, ratio })
+    if (ratio - 1.0).abs() <= ROUNDING {
+        return None;
+    }
+    let others = (squares - residual * residual) / (count - 1.0);
+    let p = count * two_sided_p(residual / others.max(f64::MIN_POSITIVE).sqrt(), degrees);
+    (p <= ALPHA).then_some(ResidualCheck::Outlier { n: point.n, ratio })
 }
 
 /// The positions of the measurements at each N, in the order of N.
@@ -156,11 +160,14 @@ impl Levels {
                 .iter()
                 .flat_map(|(mean, logs)| logs.iter().map(move |log| (log - mean) * (log - mean)))
                 .sum();
-            return if within > 0.0 { between / within } else { 0.0 };
+            return if between > ROUNDING * ROUNDING {
+                between / within.max(ROUNDING * ROUNDING)
+            } else {
+                0.0
+            };
         }
         let neighbors = logs.iter().zip(logs.iter().skip(1));
         let products: f64 = neighbors.map(|(one, other)| one.0 * other.0).sum();
-        // Rounding errors of a perfect fit have a shape, too.
-        if between > 1e-12 { products / between } else { 0.0 }
+        if between > ROUNDING * ROUNDING { products / between } else { 0.0 }
     }
 }

@@ -33,7 +33,19 @@ fn agrees_with_the_published_fit_of_the_published_data() {
     assert_eq!(law.peak_at.unwrap().value.floor(), 35.0);
     assert!(agrees(law.throughput_per_s(20.0), 11_063.633), "{law:?}");
     assert!(law.peak_is_extrapolated() && !law.knee_is_extrapolated());
-    println!("{law:#?}");
+    // The measurements differ from the law by 5 % at N = 1 and form waves around it.
+    assert!(law.r_squared > 0.997 && matches!(law.residuals, ResidualCheck::Shape { .. }));
+    let shown = |fitted: Option<FittedValue>| {
+        let fitted = fitted.unwrap();
+        format!("{:.1} ({:.1} to {:.1})", fitted.value, fitted.low, fitted.high.unwrap())
+    };
+    println!(
+        "published data: N* {}, N90 {}, knee {};\n  {}",
+        shown(law.peak_at),
+        shown(law.n90),
+        shown(law.knee),
+        law.residuals
+    );
 }
 
 /// Simulated measurements.
@@ -72,47 +84,122 @@ fn contains(fitted: Option<FittedValue>, truth: f64) -> bool {
     fitted.is_some_and(|fitted| fitted.low <= truth && fitted.high.is_none_or(|high| truth <= high))
 }
 
-#[test]
-fn intervals_contain_the_true_values() {
-    let usual = Design { sigma: 0.03, kappa: 8e-4, levels: DOUBLING, repeats: 1, noise: 0.02 };
-    let designs = [
-        ("7 levels, 1 run", usual),
-        ("7 levels, 1 run, noise 5 %", Design { noise: 0.05, ..usual }),
-        ("7 levels, 3 runs", Design { repeats: 3, ..usual }),
-        ("7 levels, 3 runs, noise 5 %", Design { repeats: 3, noise: 0.05, ..usual }),
-        ("12 levels, 1 run", Design { levels: GRID, ..usual }),
-        ("12 levels, 3 runs, noise 1 %", Design { levels: GRID, repeats: 3, noise: 0.01, ..usual }),
-        ("largest N 24, 3 runs", Design { levels: BELOW_PEAK, repeats: 3, ..usual }),
-        ("peak at 6, 3 runs", Design { sigma: 0.2, kappa: 0.02, repeats: 3, ..usual }),
-        ("no peak, 3 runs", Design { sigma: 0.1, kappa: 0.0, repeats: 3, ..usual }),
-    ];
+/// Whether the interval of N* contains the true value, which is infinite without a peak.
+fn contains_peak(law: &ScalingLaw, truth: f64) -> bool {
+    let high = law.peak_at.and_then(|peak| peak.high);
+    law.peak_at_least.is_none_or(|least| least <= truth) && high.is_none_or(|high| truth <= high)
+}
+
+/// Prints the shares of 300 fits whose intervals contain the true values; returns those of the knee, of N*, of the
+/// other figures, and of fits whose residuals are in order.
+fn coverage(name: &str, design: Design) -> [f64; 4] {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(18);
-    for (name, design) in designs {
-        let curve = design.curve();
-        let (mut knee, mut peak, mut sigma, mut kappa, mut lambda, mut ok) = (0, 0, 0, 0, 0, 0);
-        let (mut maximum, mut n90) = (0, 0);
-        for seed in 0..300 {
-            let law =
-                scaling_law(&design.measure(&mut rng), &ScalingSettings { resamples: 199, seed })
-                    .unwrap();
-            knee += u32::from(contains(law.knee, curve.knee().unwrap()));
-            let peak_true = curve.peak_at(64.0).unwrap_or(f64::INFINITY);
-            let within = law.peak_at_least.is_none_or(|least| least <= peak_true)
-                && law.peak_at.and_then(|peak| peak.high).is_none_or(|high| peak_true <= high);
-            peak += u32::from(within);
-            maximum += u32::from(contains(law.maximum_per_s, curve.maximum_per_s(64.0).unwrap()));
-            n90 += u32::from(contains(law.n90, curve.reaches(0.9, 64.0).unwrap()));
-            sigma += u32::from(contains(Some(law.sigma), design.sigma));
-            kappa += u32::from(contains(Some(law.kappa), design.kappa));
-            lambda += u32::from(contains(Some(law.lambda), 1000.0));
-            ok += u32::from(law.residuals.is_ok());
+    let curve = design.curve();
+    let mut counts = [0_u32; 7];
+    for seed in 0..300 {
+        let points = design.measure(&mut rng);
+        let law = scaling_law(&points, &ScalingSettings { resamples: 199, seed }).unwrap();
+        let found = [
+            contains(law.knee, curve.knee().unwrap()),
+            contains_peak(&law, curve.peak_at(64.0).unwrap_or(f64::INFINITY)),
+            contains(law.n90, curve.reaches(0.9, 64.0).unwrap()),
+            contains(Some(law.sigma), design.sigma),
+            contains(Some(law.kappa), design.kappa),
+            contains(Some(law.lambda), 1000.0),
+            law.residuals.is_ok(),
+        ];
+        for (count, found) in counts.iter_mut().zip(found) {
+            *count += u32::from(found);
         }
-        let [knee, peak, maximum, n90, sigma, kappa, lambda, ok] =
-            [knee, peak, maximum, n90, sigma, kappa, lambda, ok]
-                .map(|count| f64::from(count) / 300.0);
-        println!(
-            "{name}: knee {knee:.3}, N* {peak:.3}, max {maximum:.3}, n90 {n90:.3}, sigma {sigma:.3}, kappa {kappa:.3}, lambda {lambda:.3}; \
-             residuals ok {ok:.3}"
-        );
     }
+    let [knee, peak, n90, sigma, kappa, lambda, ok] = counts.map(|count| f64::from(count) / 300.0);
+    println!(
+        "{name}: knee {knee:.3}, N* {peak:.3}, N90 {n90:.3}, σ {sigma:.3}, κ {kappa:.3}, λ {lambda:.3}; check ok \
+         {ok:.3}"
+    );
+    [knee, peak, n90.min(sigma).min(kappa).min(lambda), ok]
+}
+
+#[test]
+fn intervals_contain_the_true_values_in_93_percent_of_the_fits() {
+    let usual = Design { sigma: 0.03, kappa: 8e-4, levels: DOUBLING, repeats: 1, noise: 0.02 };
+    let three = Design { repeats: 3, ..usual };
+    for (name, design) in [
+        ("7 levels, 1 run, noise 2 %", usual),
+        ("7 levels, 1 run, noise 5 %", Design { noise: 0.05, ..usual }),
+        ("7 levels, 3 runs, noise 2 %", three),
+        ("7 levels, 3 runs, noise 5 %", Design { noise: 0.05, ..three }),
+        ("12 levels, 1 run, noise 2 %", Design { levels: GRID, ..usual }),
+        ("largest N 24, 3 runs, noise 2 %", Design { levels: BELOW_PEAK, ..three }),
+        ("peak at 6, 3 runs, noise 2 %", Design { sigma: 0.2, kappa: 0.02, ..three }),
+        ("no peak, 3 runs, noise 2 %", Design { sigma: 0.1, kappa: 0.0, ..three }),
+    ] {
+        let [knee, peak, others, ok] = coverage(name, design);
+        assert!(knee >= 0.93 && peak >= 0.93 && others >= 0.92 && ok >= 0.93, "{name}");
+    }
+}
+
+#[test]
+fn measurements_of_another_shape_are_recognized() {
+    let cores = |n: f64| 1000.0 * n.min(8.0);
+    let points: Vec<ScalingPoint> = (0..3)
+        .flat_map(|run| {
+            GRID.iter().map(move |n| point(*n, cores(*n) * (1.0 + 0.01 * f64::from(run - 1))))
+        })
+        .collect();
+    let law = scaling_law(&points, &ScalingSettings::default()).unwrap();
+    let ResidualCheck::Shape { p, largest_share } = law.residuals else { panic!("{law:?}") };
+    assert!(p < 0.01 && largest_share > 0.1, "{law:?}");
+    assert!(law.residuals.to_string().starts_with("the measurements do not follow the law: they"));
+}
+
+#[test]
+fn one_wild_measurement_is_named() {
+    let design = Design { sigma: 0.03, kappa: 8e-4, levels: GRID, repeats: 3, noise: 0.01 };
+    let mut points = design.measure(&mut Xoshiro256PlusPlus::seed_from_u64(1));
+    points[5].throughput_per_s *= 0.8;
+    let law = scaling_law(&points, &ScalingSettings::default()).unwrap();
+    let ResidualCheck::Outlier { n, ratio } = law.residuals else { panic!("{law:?}") };
+    assert!(n == 8.0 && (0.78..0.85).contains(&ratio), "{law:?}");
+    let text = law.residuals.to_string();
+    assert!(text.starts_with("one measurement at N = 8 is 1"), "{text}");
+}
+
+#[test]
+fn measurements_without_noise_have_intervals_without_length() {
+    let design = Design { sigma: 0.03, kappa: 8e-4, levels: DOUBLING, repeats: 1, noise: 0.0 };
+    let law = scaling_law(
+        &design.measure(&mut Xoshiro256PlusPlus::seed_from_u64(1)),
+        &ScalingSettings::default(),
+    );
+    let law = law.unwrap();
+    let peak = law.peak_at.unwrap();
+    assert!(peak.high.unwrap() - peak.low < 0.001 && (peak.value - 34.82).abs() < 0.01, "{peak:?}");
+    assert!(law.residuals.is_ok() && law.r_squared > 0.999_999);
+}
+
+#[test]
+fn a_throughput_that_grows_without_limit_has_no_knee() {
+    let points: Vec<ScalingPoint> = DOUBLING.iter().map(|n| point(*n, 1000.0 * n)).collect();
+    let law = scaling_law(&points, &ScalingSettings::default()).unwrap();
+    assert_eq!((law.peak_at, law.maximum_per_s, law.knee, law.n90), (None, None, None, None));
+    assert!(law.peak_is_extrapolated() && law.knee_is_extrapolated() && law.residuals.is_ok());
+}
+
+#[test]
+fn too_few_levels_and_impossible_values_are_errors() {
+    let fit = |points: &[ScalingPoint]| scaling_law(points, &ScalingSettings::default());
+    let three = [point(1.0, 1.0), point(2.0, 2.0), point(4.0, 3.0), point(4.0, 3.1)];
+    let error = fit(&three).unwrap_err();
+    assert_eq!(error, ScalingError::TooFewLevels { levels: 3 });
+    assert_eq!(
+        error.to_string(),
+        "cannot fit the scalability law to 3 different levels: at least 4 are needed"
+    );
+    for (n, throughput_per_s) in [(0.5, 1.0), (1.0, 0.0), (f64::NAN, 1.0), (2.0, f64::INFINITY)] {
+        let error = fit(&[point(n, throughput_per_s)]).unwrap_err();
+        assert!(matches!(error, ScalingError::NotPositive { .. }), "{error}");
+    }
+    let four = [point(1.0, 1.0), point(2.0, 2.0), point(4.0, 3.0), point(8.0, 3.1)];
+    assert!(fit(&four).is_ok());
 }

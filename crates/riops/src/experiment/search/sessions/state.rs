@@ -1,0 +1,200 @@
+//! What the runs of a search for sessions show, and what is measured next.
+
+use super::super::boundary::{Tally, add, boundary};
+use super::super::grid;
+use super::model::{LevelResult, Point, SATURATED, Settings};
+use crate::stats::{Interval, mean_intervals};
+
+/// Growth of throughput from one doubling to the next that counts as growth, as a share.
+const GROWTH: f64 = 0.05;
+/// Share of the best throughput below which throughput has fallen.
+const FALLEN: f64 = 0.9;
+
+/// The runs at one level.
+#[derive(Debug, Clone, PartialEq)]
+struct Measured {
+    level: u32,
+    logs: Vec<f64>,
+    failed: u32,
+}
+
+impl Measured {
+    /// Returns the geometric mean; `None` if all runs failed.
+    fn mean(&self) -> Option<f64> {
+        let count = self.logs.len();
+        (count > 0).then(|| (self.logs.iter().sum::<f64>() / count as f64).exp())
+    }
+
+    fn attempts(&self) -> u32 {
+        u32::try_from(self.logs.len()).unwrap_or(u32::MAX).saturating_add(self.failed)
+    }
+}
+
+/// What the runs show.
+pub(super) struct State {
+    /// The levels that may be measured.
+    grid: Vec<u32>,
+    /// Number of runs at each level that the answer depends on.
+    repeats: u32,
+    /// From the lowest level on.
+    measured: Vec<Measured>,
+    /// Runs that met the threshold at each level, from the lowest on; empty without a threshold.
+    threshold: Vec<Tally<u32>>,
+}
+
+impl State {
+    pub(super) fn new(settings: &Settings, points: &[Point]) -> Self {
+        let mut measured: Vec<Measured> = Vec::new();
+        let mut threshold = Vec::new();
+        for point in points {
+            let at = measured.iter().position(|one| one.level == point.level);
+            let at = at.unwrap_or_else(|| {
+                measured.push(Measured { level: point.level, logs: Vec::new(), failed: 0 });
+                measured.len() - 1
+            });
+            let is_usable = point.throughput_per_s.is_finite() && point.throughput_per_s > 0.0;
+            if let Some(one) = measured.get_mut(at) {
+                if is_usable {
+                    one.logs.push(point.throughput_per_s.ln());
+                } else {
+                    one.failed += 1;
+                }
+            }
+            if let Some(met) = point.meets_threshold {
+                add(&mut threshold, point.level, met && is_usable);
+            }
+        }
+        measured.sort_by_key(|one| one.level);
+        threshold.sort_by_key(|one| one.load);
+        let grid = grid::levels(settings.first, settings.last);
+        Self { grid, repeats: settings.repeats, measured, threshold }
+    }
+
+    fn at(&self, level: u32) -> Option<&Measured> {
+        self.measured.iter().find(|one| one.level == level)
+    }
+
+    pub(super) fn attempts(&self, level: u32) -> u32 {
+        self.at(level).map_or(0, Measured::attempts)
+    }
+
+    /// Returns the next level to climb to, if the climb has not ended.
+    fn climb(&self) -> Option<u32> {
+        let mut level = self.grid.first().copied()?;
+        let (mut best, mut without_growth) = (0.0_f64, 0);
+        while let Some(measured) = self.at(level) {
+            // A server that rejects this number of sessions also rejects more.
+            let mean = measured.mean()?;
+            without_growth = if mean >= best * (1.0 + GROWTH) { 0 } else { without_growth + 1 };
+            let has_fallen = mean < best * FALLEN;
+            best = best.max(mean);
+            let is_within = self.threshold.iter().any(|one| one.load == level && one.met > 0);
+            if (without_growth >= 2 || has_fallen) && !is_within {
+                return None;
+            }
+            level = grid::doubled(&self.grid, level)?;
+        }
+        Some(level)
+    }
+
+    /// Returns the level with the highest mean.
+    pub(super) fn best(&self) -> Option<u32> {
+        let means = self.measured.iter().filter_map(|one| Some((one.level, one.mean()?)));
+        means.max_by(|one, other| one.1.total_cmp(&other.1)).map(|(level, _)| level)
+    }
+
+    /// Returns the best throughput: the mean of the best level and of its neighbors that are close to it. The
+    /// highest of many noisy means is too high, and the more so the longer the plateau.
+    fn best_throughput_per_s(&self) -> Option<f64> {
+        let best = self.at(self.best()?)?;
+        let least = FALLEN * best.mean()?;
+        let (below, above) = grid::neighbors(&self.grid, best.level);
+        let neighbors = [below, above].into_iter().flatten().filter_map(|level| self.at(level));
+        let close = neighbors.filter(|one| one.mean().is_some_and(|mean| mean >= least));
+        let logs: Vec<f64> = close.chain([best]).flat_map(|one| one.logs.iter().copied()).collect();
+        Some((logs.iter().sum::<f64>() / logs.len() as f64).exp())
+    }
+
+    /// Returns the smallest level whose mean reaches [`SATURATED`] of the best throughput.
+    pub(super) fn saturation(&self) -> Option<u32> {
+        let least = SATURATED * self.best_throughput_per_s()?;
+        let saturated = |one: &&Measured| one.mean().is_some_and(|mean| mean >= least);
+        self.measured.iter().find(saturated).map(|one| one.level)
+    }
+
+    pub(super) fn within_threshold(&self) -> Option<u32> {
+        let count = boundary(&self.threshold);
+        count.checked_sub(1).and_then(|at| self.threshold.get(at)).map(|one| one.load)
+    }
+
+    /// Whether a level is the highest one that may be measured.
+    pub(super) fn is_last(&self, level: u32) -> bool {
+        self.grid.last() == Some(&level)
+    }
+
+    /// Returns the level that is measured next, if any: after the climb, of the levels that need a run those with
+    /// the fewest, in rising and falling order by turns, so that a drift of the machine does not favor a level.
+    pub(super) fn due(&self) -> Option<u32> {
+        if let Some(level) = self.climb() {
+            return Some(level);
+        }
+        let mut due: Vec<(u32, u32)> = self
+            .needed()
+            .into_iter()
+            .map(|level| (self.attempts(level), level))
+            .filter(|(runs, _)| *runs < self.repeats)
+            .collect();
+        due.sort_unstable();
+        let fewest = due.first()?.0;
+        let mut levels = due.iter().filter(|(runs, _)| *runs == fewest).map(|(_, level)| *level);
+        if fewest % 2 == 0 { levels.next() } else { levels.next_back() }
+    }
+
+    /// Returns the levels that the answer depends on.
+    fn needed(&self) -> Vec<u32> {
+        let mut needed = self.needed_for_threshold();
+        for level in [self.best(), self.saturation()].into_iter().flatten() {
+            let (below, above) = grid::neighbors(&self.grid, level);
+            needed.extend([below, Some(level), above].into_iter().flatten());
+        }
+        // A level that fails is not repeated, nor is one above it measured.
+        let failing = self.measured.iter().find(|one| one.logs.is_empty()).map(|one| one.level);
+        needed.retain(|level| failing.is_none_or(|failing| *level < failing));
+        needed
+    }
+
+    /// Returns the levels next to the boundary whose runs do not decide yet, or one between them.
+    fn needed_for_threshold(&self) -> Vec<u32> {
+        let count = boundary(&self.threshold);
+        let low = count.checked_sub(1).and_then(|at| self.threshold.get(at));
+        let high = self.threshold.get(count);
+        if let (Some(low), Some(high)) = (low, high) {
+            let inside = |level: &u32| *level > low.load && *level < high.load;
+            let between: Vec<u32> = self.grid.iter().copied().filter(inside).collect();
+            if let Some(middle) = between.get(between.len() / 2) {
+                return vec![*middle];
+            }
+        }
+        let sides = [low, high].into_iter().flatten();
+        sides.filter(|one| !one.is_decided()).map(|one| one.load).collect()
+    }
+
+    /// Returns the throughput at each measured level.
+    pub(super) fn results(&self) -> Vec<LevelResult> {
+        let logs: Vec<Vec<f64>> = self.measured.iter().map(|one| one.logs.clone()).collect();
+        let intervals = mean_intervals(&logs);
+        let result = |(one, interval): (&Measured, Option<Interval>)| LevelResult {
+            level: one.level,
+            runs: one.attempts() - one.failed,
+            failed: one.failed,
+            throughput_per_s: one.mean().unwrap_or(0.0),
+            interval: interval.map(|logs| Interval { low: logs.low.exp(), high: logs.high.exp() }),
+            within_threshold: self
+                .threshold
+                .iter()
+                .find(|tally| tally.load == one.level)
+                .map(|tally| tally.met),
+        };
+        self.measured.iter().zip(intervals).map(result).collect()
+    }
+}

@@ -1,0 +1,132 @@
+use super::*;
+
+/// Returns the throughput of a server with four cores, whose throughput falls slowly beyond eight sessions.
+fn four_cores(level: u32) -> f64 {
+    1000.0 * f64::from(level.min(4)) * (1.0 - 0.01 * f64::from(level.saturating_sub(8)))
+}
+
+fn search(
+    settings: &Settings,
+    throughput_per_s: impl Fn(u32) -> f64,
+    meets_threshold: impl Fn(u32) -> Option<bool>,
+) -> Vec<Point> {
+    let mut points = Vec::new();
+    while let Step::Measure { level, block } = next(settings, &points) {
+        let throughput_per_s = throughput_per_s(level);
+        points.push(Point {
+            level,
+            throughput_per_s,
+            meets_threshold: meets_threshold(level),
+            block,
+        });
+    }
+    points
+}
+
+fn levels(points: &[Point]) -> Vec<u32> {
+    points.iter().map(|point| point.level).collect()
+}
+
+#[test]
+fn doubles_until_throughput_no_longer_grows_and_repeats_the_levels_around_the_answer() {
+    let settings = Settings::default();
+    let points = search(&settings, four_cores, |_| None);
+    assert_eq!(levels(&points)[..6], [1, 2, 4, 8, 16, 3]);
+    let found = conclude(&settings, &points).unwrap();
+    assert_eq!((found.saturation, found.is_incomplete, found.ends_at_last), (4, false, false));
+    assert_eq!(found.most_sessions_within_threshold, None);
+    let at = saturation(&settings, &points).unwrap();
+    assert!(at.level == 4 && (at.throughput_per_s - 4000.0).abs() < 1e-6, "{at:?}");
+    for result in &found.levels {
+        let expected = if (3..=6).contains(&result.level) { 3 } else { result.runs };
+        assert_eq!((result.runs, result.failed), (expected, 0), "{found:?}");
+    }
+    assert!(found.law.is_ok() && points.len() <= 20, "{}", points.len());
+}
+
+#[test]
+fn the_next_run_depends_only_on_the_finished_runs() {
+    let settings = Settings::default();
+    let points = search(&settings, four_cores, |level| Some(level < 30));
+    for (killed_after, point) in points.iter().enumerate() {
+        let expected = Step::Measure { level: point.level, block: point.block };
+        assert_eq!(next(&settings, &points[..killed_after]), expected);
+    }
+    let mut ids: Vec<(u32, u32)> = points.iter().map(|point| (point.level, point.block)).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), points.len());
+}
+
+#[test]
+fn climbs_beyond_the_saturation_to_find_the_most_sessions_that_meet_the_threshold() {
+    let settings = Settings::default();
+    for most in [1, 5, 12, 30, 200] {
+        let points = search(&settings, four_cores_flat, |level| Some(level <= most));
+        let found = conclude(&settings, &points).unwrap();
+        let expected = [1, 4, 12, 24, 192].into_iter().rfind(|level| *level <= most);
+        assert_eq!(found.most_sessions_within_threshold, expected, "{most}");
+        assert_eq!(found.saturation, 4);
+        let edge = found.levels.iter().find(|result| Some(result.level) == expected).unwrap();
+        assert!(edge.within_threshold >= Some(2), "{found:?}");
+    }
+    let points = search(&settings, four_cores_flat, |_| Some(false));
+    assert_eq!(conclude(&settings, &points).unwrap().most_sessions_within_threshold, None);
+}
+
+fn four_cores_flat(level: u32) -> f64 {
+    1000.0 * f64::from(level.min(4))
+}
+
+#[test]
+fn a_level_that_fails_ends_the_climb_and_is_not_repeated() {
+    let settings = Settings::default();
+    let points = search(
+        &settings,
+        |level| if level > 30 { 0.0 } else { f64::from(level) },
+        |level| Some(level <= 30),
+    );
+    assert!(levels(&points).iter().all(|level| *level <= 32), "{points:?}");
+    assert_eq!(levels(&points).iter().filter(|level| **level == 32).count(), 1);
+    let found = conclude(&settings, &points).unwrap();
+    assert_eq!((found.best, found.most_sessions_within_threshold), (24, Some(24)));
+    let failed = found.levels.last().unwrap();
+    assert_eq!((failed.level, failed.runs, failed.failed), (32, 0, 1));
+    assert_eq!((failed.throughput_per_s, failed.interval), (0.0, None));
+}
+
+#[test]
+fn a_search_without_any_throughput_ends() {
+    let settings = Settings::default();
+    let points = search(&settings, |_| 0.0, |_| None);
+    assert_eq!((levels(&points), conclude(&settings, &points)), (vec![1], None));
+}
+
+#[test]
+fn one_slow_run_during_the_climb_does_not_change_the_answer() {
+    let settings = Settings::default();
+    for slow in 0..6 {
+        let mut points: Vec<Point> = Vec::new();
+        while let Step::Measure { level, block } = next(&settings, &points) {
+            let factor = if points.len() == slow { 0.8 } else { 1.0 };
+            let throughput_per_s = four_cores(level) * factor;
+            points.push(Point { level, throughput_per_s, meets_threshold: None, block });
+        }
+        let saturation = conclude(&settings, &points).unwrap().saturation;
+        assert!([3, 4, 6].contains(&saturation), "{slow}: {saturation}");
+    }
+}
+
+#[test]
+fn stays_within_the_bounds_of_the_settings() {
+    let settings = Settings { first: 4, last: 32, ..Settings::default() };
+    let points = search(&settings, f64::from, |_| Some(true));
+    assert!(levels(&points).iter().all(|level| (4..=32).contains(level)), "{points:?}");
+    let found = conclude(&settings, &points).unwrap();
+    assert!(found.ends_at_last && !found.is_incomplete);
+    assert_eq!((found.best, found.most_sessions_within_threshold), (32, Some(32)));
+    let few = Settings { runs_max: 7, ..Settings::default() };
+    let points = search(&few, four_cores, |_| None);
+    assert_eq!(points.len(), 7);
+    assert!(conclude(&few, &points).unwrap().is_incomplete);
+}
