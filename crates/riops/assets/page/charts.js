@@ -75,6 +75,11 @@ const riops = (() => {
       if (x < bbox.left - 1 || x > end) return;
       ctx.beginPath(); ctx.moveTo(x, bbox.top); ctx.lineTo(x, bbox.top + bbox.height); ctx.stroke();
       const room = Math.min(end, places[number + 1]?.[0] ?? end) - x - 6 * ratio;
+      if (chart.kind === "points") {
+        // Beside the line: marks of estimates are often close to each other.
+        ctx.save(); ctx.translate(x - 3 * ratio, bbox.top + bbox.height - 4 * ratio); ctx.rotate(-Math.PI / 2); ctx.fillText(label, 0, 0); ctx.restore();
+        return;
+      }
       let text = label;
       while (text.length > 2 && ctx.measureText(text).width > room) text = `${text.slice(0, -2)}…`;
       if (ctx.measureText(text).width <= room) ctx.fillText(text, x + 2 * ratio, bbox.top - 5 * ratio);
@@ -128,6 +133,7 @@ const riops = (() => {
     };
     ctx.save(); ctx.beginPath(); ctx.rect(bbox.left, bbox.top - 12 * ratio, bbox.width + 28 * ratio, bbox.height + 12 * ratio); ctx.clip();
     let nextBar = 0;
+    const labels = [];
     chart.series.forEach((one, number) => {
       if (!plot.series[number + 1].show) return;
       const stroke = seriesColor(number), points = one.points.map(point => [X(point.x), Y(point.y)]);
@@ -155,7 +161,10 @@ const riops = (() => {
         if (point.interval) bar(x, Y(point.interval[0]), Y(point.interval[1]), true);
         if (point.x_interval) bar(y, X(point.x_interval[0]), X(point.x_interval[1]), false);
         ctx.fillStyle = stroke; ctx.beginPath(); ctx.arc(x, y, 3 * ratio, 0, 7); ctx.fill();
-        if (point.label) { ctx.fillStyle = color("--axis"); ctx.font = `${11 * ratio}px system-ui, sans-serif`; ctx.fillText(point.label, x + 6 * ratio, y - 6 * ratio); }
+        const isFree = labels.every(([a, b]) => Math.abs(a - x) > 40 * ratio || Math.abs(b - y) > 12 * ratio);
+        if (point.label && isFree) {
+          labels.push([x, y]);
+          ctx.fillStyle = color("--axis"); ctx.font = `${11 * ratio}px system-ui, sans-serif`; ctx.fillText(point.label, x + 6 * ratio, y - 6 * ratio); }
       });
     });
     ctx.restore();
@@ -203,7 +212,7 @@ const riops = (() => {
     hooks.push(marks(chart));
     const xs = data(chart)[0];
     const x = axis("x", chart.x, { size: 26, gap: 5, space: 64 });
-    if (chart.x.unit === "count") x.incrs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000];
+    if (chart.x.unit === "count" && chart.kind !== "points") x.incrs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000];
     if (chart.kind === "points" && chart.ticks) {
       // Without those that are too close to the one before.
       x.splits = plot => {
@@ -224,7 +233,7 @@ const riops = (() => {
       },
       axes: [x, axis("y", chart.y, {
         gap: 5, space: 30,
-        size: (plot, values) => Math.max(34, ...(values || []).map(value => 8 + 7 * (value || "").length)),
+        size: (plot, values) => Math.max(34, ...(values || []).map(value => 11 + 7 * (value || "").length)),
       })],
       padding: [chart.marks ? 18 : 8, 30, 0, 0],
       legend: { show: chart.kind === "lines" || chart.kind === "points", markers: { width: 0, fill: (plot, number) => seriesColor(number - 1) } },

@@ -62,7 +62,7 @@ impl Columns {
             let named: Vec<_> = below
                 .iter()
                 .filter(|&&column| !cell(column).is_empty())
-                .map(|&column| format!("{} {}", self.title(column), cell(column)))
+                .map(|&column| format!("{} {}", self.title(column), cell(column)).trim().to_owned())
                 .collect();
             if !named.is_empty() {
                 let text = named.join(" · ");

@@ -26,7 +26,7 @@ pub use compare::{Direction, Effect, Interval, Outcome, Settings, compare};
 pub use design::{Design, Needed};
 pub use percentile::{BEYOND_MIN, percentile_shown};
 pub use scaling::{
-    FittedValue, LEVELS_MIN, ResidualCheck, ScalingError, ScalingLaw, ScalingPoint,
+    CurvePoint, FittedValue, LEVELS_MIN, ResidualCheck, ScalingError, ScalingLaw, ScalingPoint,
     ScalingSettings, scaling_law,
 };
 pub use sequential::{Decision, Look, SequentialSettings, look};

@@ -59,7 +59,7 @@ impl Lines<'_> {
 }
 
 /// A value with its unit, as text.
-pub(super) fn value_text(value: f64, unit: Unit) -> String {
+pub(in crate::report) fn value_text(value: f64, unit: Unit) -> String {
     match unit {
         Unit::DurationUs => duration_us(value),
         Unit::Percent => format!("{}%", plain(value)),

@@ -32,6 +32,7 @@ pub use chart::{
     rounded,
 };
 pub use comparison::{ComparisonView, side_by_side};
+pub(super) use lines::value_text;
 pub use markdown::markdown;
 pub use png::chart_png;
 pub use table::{Cell, Table};

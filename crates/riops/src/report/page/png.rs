@@ -207,12 +207,13 @@ fn tick(value: f64, unit: Unit) -> String {
     }
 }
 
-/// A number with a unit, without zeros at the end of its decimals: `10 ms`.
+/// A number without zeros at the end of its decimals: `10 ms`, `2.5`.
 fn trimmed(text: &str) -> String {
     match text.split_once(' ') {
         Some((number, unit)) if number.contains('.') => {
             format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
         }
+        None if text.contains('.') => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         _ => text.to_owned(),
     }
 }

@@ -62,7 +62,8 @@ impl<'a> Across<'a> {
         let positions =
             numbers.unwrap_or_else(|| (0..axis.values.len()).map(|place| place as f64).collect());
         let mut series: Vec<(String, Vec<(usize, &CellView)>)> = Vec::new();
-        for cell in &view.cells {
+        let measured = view.cells.iter().filter(|cell| view.main_of(&cell.group).is_some());
+        for cell in measured {
             let others = view.axes.iter().zip(&cell.values).enumerate();
             let others = others.filter(|(other, (axis, _))| *other != at && axis.values.len() > 1);
             let label: Vec<String> =
@@ -92,17 +93,21 @@ impl<'a> Across<'a> {
 
     fn axis(&self) -> Axis {
         if self.is_numeric {
-            let (range, scale) = range_of(self.positions.iter().copied());
+            let (range, scale) = range_of(self.ticks().0.into_iter());
             return Axis { range: Some(range), ..Axis::of(self.name, Unit::Count, scale) };
         }
         let range = Some((-0.6, self.positions.len() as f64 - 0.4));
         Axis { range, ..Axis::of(self.name, Unit::Count, AxisScale::Linear) }
     }
 
-    /// Positions and names of the ticks, ascending.
+    /// Positions and names of the values that were measured, ascending.
     fn ticks(&self) -> (Vec<f64>, Vec<String>) {
+        let is_measured = |place: usize| {
+            self.series.iter().any(|(_, cells)| cells.iter().any(|(at, _)| *at == place))
+        };
+        let places = self.positions.iter().copied().zip(self.values.iter().cloned()).enumerate();
         let mut ticks: Vec<(f64, String)> =
-            self.positions.iter().copied().zip(self.values.iter().cloned()).collect();
+            places.filter(|(place, _)| is_measured(*place)).map(|(_, tick)| tick).collect();
         ticks.sort_by(|one, other| one.0.total_cmp(&other.0));
         ticks.into_iter().unzip()
     }

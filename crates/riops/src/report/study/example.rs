@@ -1,11 +1,14 @@
 //! Experiments for tests: made-up records of the shape of real ones.
 
 use crate::experiment::{
-    AbSettings, Axis, Cell, Experiment, Finished, Goal, Order, ServerChoice, Study, Task,
+    AbSettings, Axis, Cell, Experiment, Finished, Goal, Level, Order, SaturationSettings, Search,
+    ServerChoice, Step, Study, Task, next,
 };
 use crate::metrics::Histogram;
 use crate::plan::OltpRun;
-use crate::record::{ErrorEntry, NodeRecord, NodeUse, Record, Sources};
+use crate::record::{
+    ErrorEntry, NodeRecord, NodeUse, Record, ScheduleRecord, Sources, ThresholdRecord,
+};
 use crate::report::{example_oltp, example_record};
 use crate::units::Nanos;
 
@@ -262,4 +265,69 @@ pub(super) fn ab(blocks: u32, factor: f64) -> Study {
         }
     }
     Study { experiment, finished }
+}
+
+/// Transactions per second of a server with these coefficients of the scalability law.
+fn capacity_per_s(sessions: f64) -> f64 {
+    1_000.0 * sessions / (1.0 + 0.03 * (sessions - 1.0) + 0.0012 * sessions * (sessions - 1.0))
+}
+
+/// A search for the saturation point as its strategy conducts it, on a server that follows the scalability law.
+pub(super) fn saturation(search: Search) -> Study {
+    let goal = Goal::Saturation(SaturationSettings { search, first: 1, last: 128 });
+    let mut first = rows_run(1.0, 1.0, 1.0);
+    first.plan.sessions = 16;
+    first.plan.thresholds = vec!["p99<40ms".parse().unwrap()];
+    let experiment = experiment("find-my-limit", goal, &[], 3, &first);
+    let mut study = Study { experiment, finished: Vec::new() };
+    while let Step::Run(task) = next(&study) {
+        let record = load_run(&study, task);
+        study.finished.push(Finished { task, result: Ok(Box::new(record)) });
+    }
+    study
+}
+
+/// A run of a closed loop, or of an open loop whose latency grows near the capacity.
+fn load_run(study: &Study, task: Task) -> Record {
+    let mut noise = noise(task.block, 0);
+    let plan = study.experiment.plan(&task).unwrap();
+    let (per_s, median_us) = match task.level.unwrap() {
+        Level::Sessions(sessions) => {
+            noise *= 1.0 + f64::from(sessions % 7) * 0.002;
+            let per_s = capacity_per_s(f64::from(sessions)) * noise;
+            (per_s, f64::from(sessions) / per_s * 1e6)
+        }
+        Level::Rate { per_s, .. } => {
+            let used = per_s / (capacity_per_s(f64::from(plan.sessions)) * noise);
+            (per_s.min(per_s / used), 1_500.0 / (1.0 - used.min(0.97)))
+        }
+    };
+    let mut record = rows_run(per_s * 10.0, 10.0, median_us);
+    let p99_us = record.stages[0].session_loop.service_us.as_ref().unwrap().p99;
+    record.thresholds = vec![ThresholdRecord {
+        stage: None,
+        threshold: plan.thresholds[0].clone(),
+        found: Some(p99_us),
+        held: plan.thresholds[0].is_met_by(p99_us),
+        ended_run: false,
+    }];
+    if let Some(Level::Rate { per_s: rate, .. }) = task.level {
+        let each = &mut record.stages[0].session_loop;
+        (each.response_us, each.response_histogram) =
+            (each.service_us.clone(), each.histogram.clone());
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive")]
+        let (intended, waiting) = ((rate * 10.0) as u64, ((rate - per_s).max(0.0) * 10.0) as u64);
+        each.schedule = Some(ScheduleRecord {
+            intended,
+            sent: intended - waiting,
+            skipped: 0,
+            waiting,
+            oldest_wait_us: 0.0,
+            backlog_at_start: 0,
+            start_lag_us: None,
+        });
+    }
+    record.stages[0].sessions = plan.sessions;
+    record.plan = plan;
+    record
 }

@@ -24,8 +24,9 @@ pub(super) fn improvement(view: &StudyView) -> Option<Improvement> {
         return None;
     }
     let figures = [
-        throughput(view),
+        if view.main == StudyFigure::Seconds { StudyFigure::Seconds } else { throughput(view) },
         StudyFigure::StatementsPerS,
+        StudyFigure::P50Us,
         StudyFigure::P95Us,
         StudyFigure::P99Us,
         StudyFigure::ErrorsPerS,
@@ -36,9 +37,16 @@ pub(super) fn improvement(view: &StudyView) -> Option<Improvement> {
         rows.first().filter(|row| row.figure != StudyFigure::P95Us).map(|row| row.from);
     // One statement a transaction: the same figure again.
     rows.retain(|row| {
-        row.figure != StudyFigure::StatementsPerS
+        // An A/B test compares other percentiles than a sweep shows.
+        let is_of_test = if view.kind == StudyKind::Ab {
+            row.figure != StudyFigure::P95Us
+        } else {
+            row.figure != StudyFigure::P50Us
+        };
+        let is_new = row.figure != StudyFigure::StatementsPerS
             || (view.main == StudyFigure::TransactionsPerS
-                && main_per_s.is_some_and(|per_s| row.from > per_s * 1.01))
+                && main_per_s.is_some_and(|per_s| row.from > per_s * 1.01));
+        is_of_test && is_new
     });
     (!rows.is_empty()).then_some(Improvement { from, to, rows })
 }

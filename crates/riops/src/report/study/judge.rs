@@ -106,7 +106,8 @@ impl Judge<'_> {
     }
 }
 
-fn of_effect(effect: &Effect) -> Against {
+/// The result of a comparison.
+pub(super) fn of_effect(effect: &Effect) -> Against {
     let design = &effect.design;
     Against {
         ratio: effect.ratio,

@@ -1,8 +1,10 @@
 //! The result of an experiment in a few sentences.
 
+use std::fmt::Write as _;
+
 use super::super::format::{number_of, to_the_minute};
 use super::limits::common_bottleneck;
-use super::model::{StudyKind, StudyView};
+use super::model::{AbView, StudyKind, StudyView};
 use super::tables::{change_interval, change_text, outcome_text, with_interval};
 use crate::stats::Outcome;
 
@@ -48,8 +50,13 @@ fn runs(view: &StudyView) -> String {
 /// Labels with their texts, below the tables: the conclusion, and what limits it.
 pub(super) fn conclusion(view: &StudyView) -> Vec<(&'static str, Vec<String>)> {
     let mut lines = Vec::new();
-    lines.extend(best(view).map(|text| ("best", vec![text])));
-    lines.extend(verdict(view).map(|text| ("verdict", vec![text])));
+    if view.kind == StudyKind::Saturation {
+        lines.extend(super::saturation::words(view));
+    } else {
+        lines.extend(best(view).map(|text| ("best", vec![text])));
+        lines.extend(verdict(view).map(|text| ("verdict", vec![text])));
+    }
+    lines.extend(view.ab.as_ref().map(|test| ("test", vec![test_text(test)])));
     lines.extend(common_bottleneck(view).map(|word| {
         let scope = if view.cells.len() > 1 { ", in all cells" } else { "" };
         ("bottleneck", vec![format!("{word}{scope}")])
@@ -62,6 +69,19 @@ pub(super) fn conclusion(view: &StudyView) -> Vec<(&'static str, Vec<String>)> {
         lines.push(("note", view.notes.clone()));
     }
     lines
+}
+
+/// The state of an A/B test.
+fn test_text(test: &AbView) -> String {
+    let mut text = test.reason.clone();
+    if let (Some(look), Some(looks_max), Some(level)) = (test.look, test.looks_max, test.level) {
+        // Writing to a String cannot fail.
+        let _ = write!(text, " · look {look} of {looks_max}");
+        if level > 0.0 {
+            let _ = write!(text, ", significance level {level:.4}");
+        }
+    }
+    text
 }
 
 /// The best cell with its main figure.
@@ -106,7 +126,10 @@ fn verdict(view: &StudyView) -> Option<String> {
                 "none yet: it requires {} of each cell; so far {change}",
                 number_of(needed as u64, "more run")
             ),
-            None => format!("inconclusive: {change}; more runs narrow the interval"),
+            None if view.ab.as_ref().is_some_and(|test| test.verdict.is_some()) => {
+                format!("inconclusive: {change}")
+            }
+            None => format!("inconclusive so far: {change}; more runs narrow the interval"),
         },
     })
 }

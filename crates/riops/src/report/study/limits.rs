@@ -131,8 +131,8 @@ fn origin(share: Option<&Estimate>) -> Cell {
 
 /// The bottleneck, if all cells have the same.
 pub(super) fn common_bottleneck(view: &StudyView) -> Option<&str> {
-    let mut stages = view
-        .groups()
+    let measured = view.groups().filter(|group| group.runs.usable > 0);
+    let mut stages = measured
         .filter_map(|group| group.stages.get(view.main_stage))
         .map(|stage| &stage.bottleneck);
     let first = stages.next()?.as_deref()?;

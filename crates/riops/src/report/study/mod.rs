@@ -4,6 +4,7 @@
 //! The run is the unit: a figure of a cell is estimated from the values of its runs, and cells are compared in the
 //! blocks in which they were measured together.
 
+mod ab;
 mod charts;
 mod csv;
 mod effects;
@@ -31,9 +32,9 @@ pub use figures::StudyFigure;
 pub use image::{StudyImage, png};
 pub use markdown::markdown;
 pub use model::{
-    Against, AxisEffect, AxisView, CellView, Estimate, FigureView, GroupView, Improvement,
-    ImprovementRow, LevelView, NodeView, Reason, RunCounts, SourcesView, StageView, StudyKind,
-    StudyView, ThresholdView, ValueEffect,
+    AbView, Against, AxisEffect, AxisView, CellView, Estimate, FigureView, GroupView, Improvement,
+    ImprovementRow, LevelView, NodeView, Reason, RunCounts, SaturationView, SessionsView,
+    SourcesView, StageView, StudyKind, StudyView, ThresholdView, ValueEffect,
 };
 pub use page::html;
 pub use text::text;

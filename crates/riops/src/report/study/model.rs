@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::figures::StudyFigure;
 use crate::experiment::Level;
-use crate::stats::{Interval, Outcome};
+use crate::experiment::search::rate::{self, RateResult};
+use crate::stats::{Interval, Outcome, ScalingLaw};
 
 /// The result of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -55,6 +56,9 @@ pub struct StudyView {
     /// The best cell relative to the baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub improvement: Option<Improvement>,
+    /// The state of an A/B test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ab: Option<AbView>,
     /// What limits the conclusions.
     pub notes: Vec<String>,
 }
@@ -107,6 +111,77 @@ pub struct CellView {
     /// The levels of a search, ascending; those of a closed loop first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<LevelView>,
+    /// What the search found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saturation: Option<SaturationView>,
+}
+
+/// The result of a search for the saturation point of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SaturationView {
+    /// Number of nodes that the sessions used; absent if the server has no nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
+    /// The thresholds of the plan.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<String>,
+    /// Throughput over the number of sessions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<SessionsView>,
+    /// The open loop at shares of the throughput at the saturation point.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ladder: Vec<RateResult>,
+    /// The highest rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<rate::Conclusion>,
+}
+
+/// The result of a search over the number of sessions.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SessionsView {
+    /// Smallest level whose mean throughput reaches 95 % of the best.
+    pub saturation: u32,
+    /// Level with the highest mean throughput.
+    pub best: u32,
+    /// Highest level that meets the thresholds; absent without one, or if no level does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_sessions_within_threshold: Option<u32>,
+    /// Whether the best level is the highest one that the search may use.
+    pub ends_at_last: bool,
+    /// Whether the search ended at its maximum number of runs.
+    pub is_incomplete: bool,
+    /// The scalability law fitted to all runs, in transactions per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub law: Option<ScalingLaw>,
+    /// Why the law was not fitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub law_error: Option<String>,
+}
+
+/// The state of an A/B test.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AbView {
+    /// Number of complete blocks. A block is two runs of each variant.
+    pub blocks: u32,
+    /// Maximum number of blocks.
+    pub blocks_max: u32,
+    /// Number of the last look, from 1; absent before the first one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub look: Option<u32>,
+    /// Number of looks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub looks_max: Option<u32>,
+    /// Significance level of the last look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<f64>,
+    /// Blocks at the next look; absent if the test has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocks_next: Option<u32>,
+    /// The verdict on the main figure; absent while the test goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Outcome>,
+    /// Why the test ended, or that it goes on.
+    pub reason: String,
 }
 
 /// The runs of a level of a search.

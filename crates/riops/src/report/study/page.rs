@@ -8,9 +8,12 @@ use super::improvement::factor;
 use super::lead::{conclusion, head};
 use super::limits::NODES_TITLE;
 use super::model::{StudyKind, StudyView};
-use super::tables::tables;
+use super::tables::{change_interval, change_text, tables, with_interval};
 use super::text::title;
+use crate::experiment::Level;
+use crate::report::format::rate;
 use crate::report::page::{Chart, Layout, Table, environment};
+use crate::stats::Outcome;
 
 /// The values of the template `study.html`.
 #[derive(Debug, Serialize)]
@@ -42,7 +45,7 @@ struct Fact {
     tone: Option<&'static str>,
 }
 
-/// The main figure of the best cell.
+/// The main result.
 #[derive(Debug, Serialize)]
 struct Headline {
     label: String,
@@ -63,9 +66,9 @@ pub fn html(view: &StudyView, layout: &Layout) -> Result<String, minijinja::Erro
         title: title(view),
         id: &view.id,
         badge: badge(view),
-        facts: facts(head(view)),
+        facts: facts(view, head(view)),
         headline: headline(view),
-        conclusion: facts(conclusion(view)),
+        conclusion: facts(view, conclusion(view)),
         tables,
         details,
         charts: charts(view),
@@ -78,17 +81,23 @@ fn badge(view: &StudyView) -> Badge {
     if view.planned_runs.is_some_and(|planned| done < planned) {
         return Badge { text: "incomplete", tone: "warn" };
     }
-    match view.runs.usable == done {
-        true => Badge { text: "all runs valid", tone: "good" },
-        false => Badge { text: "some runs not usable", tone: "warn" },
+    if view.runs.usable == done {
+        Badge { text: "all runs valid", tone: "good" }
+    } else {
+        Badge { text: "some runs not usable", tone: "warn" }
     }
 }
 
-fn facts(lines: Vec<(&'static str, Vec<String>)>) -> Vec<Fact> {
-    let tone = |label| match label {
-        "not usable" => Some("bad"),
-        "note" => Some("warn"),
-        "verdict" | "best" => Some("good"),
+fn facts(view: &StudyView, lines: Vec<(&'static str, Vec<String>)>) -> Vec<Fact> {
+    let outcome = view.improvement.as_ref().and_then(|improvement| {
+        let row = improvement.rows.iter().find(|row| row.figure == view.main)?;
+        row.against.as_ref()?.outcome
+    });
+    let tone = |label| match (label, outcome) {
+        ("not usable", _) => Some("bad"),
+        ("note" | "caution", _) => Some("warn"),
+        ("verdict", Some(Outcome::Faster)) => Some("good"),
+        ("verdict", Some(Outcome::Slower)) => Some("bad"),
         _ => None,
     };
     let fact = |(label, texts)| Fact { label, texts, tone: tone(label) };
@@ -96,9 +105,15 @@ fn facts(lines: Vec<(&'static str, Vec<String>)>) -> Vec<Fact> {
 }
 
 fn headline(view: &StudyView) -> Option<Headline> {
-    if view.kind != StudyKind::Sweep {
-        return None;
+    match view.kind {
+        StudyKind::Sweep => of_best(view),
+        StudyKind::Ab => of_test(view),
+        StudyKind::Saturation => of_search(view),
     }
+}
+
+/// The main figure of the best cell.
+fn of_best(view: &StudyView) -> Option<Headline> {
     let cell = view.cells.get(view.best?)?;
     let main = view.main_of(&cell.group)?;
     let text = |value| main.figure.text(value);
@@ -114,5 +129,45 @@ fn headline(view: &StudyView) -> Option<Headline> {
         value: text(main.estimate.value),
         unit: main.figure.name().to_owned(),
         detail: detail.join(" · "),
+    })
+}
+
+/// The second variant relative to the first.
+fn of_test(view: &StudyView) -> Option<Headline> {
+    let [one, other] = view.cells.as_slice() else {
+        return None;
+    };
+    let main = view.main_of(&other.group)?;
+    let against = main.against_baseline.as_ref()?;
+    Some(Headline {
+        label: format!("{} relative to {}", other.name, one.name),
+        value: change_text(against.ratio),
+        unit: main.figure.name().to_owned(),
+        detail: against.interval.map(change_interval).unwrap_or_default(),
+    })
+}
+
+/// What the search of a single cell found.
+fn of_search(view: &StudyView) -> Option<Headline> {
+    let [cell] = view.cells.as_slice() else {
+        return None;
+    };
+    let found = cell.saturation.as_ref()?;
+    if let Some(per_s) = found.rate.as_ref().and_then(|rate| rate.rate_per_s) {
+        return Some(Headline {
+            label: "Highest sustained rate".to_owned(),
+            value: rate(per_s),
+            unit: "transactions/s".to_owned(),
+            detail: found.thresholds.join(" and "),
+        });
+    }
+    let sessions = found.sessions.as_ref()?.saturation;
+    let level = cell.levels.iter().find(|level| level.level == Level::Sessions(sessions))?;
+    let main = view.main_of(&level.group)?;
+    Some(Headline {
+        label: "Saturation".to_owned(),
+        value: sessions.to_string(),
+        unit: "sessions".to_owned(),
+        detail: format!("{} TPS", with_interval(main)),
     })
 }

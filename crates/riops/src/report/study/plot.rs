@@ -1,9 +1,9 @@
 //! A chart of estimates for a terminal: dots with interval whiskers on a grid, or bars for categories.
 
-use super::super::fill::columns as width_of;
+use super::super::fill::{columns as width_of, fill};
 use super::super::format::{duration_us, rate};
 use super::super::page::{
-    Axis, AxisScale, Chart, Content, Estimated, Mark, PointSeries, PointStyle, Unit,
+    Axis, AxisScale, Chart, Content, Estimated, Mark, PointSeries, PointStyle, Unit, value_text,
 };
 
 /// Rows of the grid.
@@ -46,7 +46,15 @@ pub(super) fn lines(chart: &Chart, width: usize) -> Vec<String> {
     }
     let mut lines = grid.lines(&chart.plot.y);
     lines.push(tick_line(&grid, &chart.plot.x, ticks, names));
-    lines.push(legend(chart, &dots, &curves));
+    let mut texts = vec![legend(chart, &dots, &curves)];
+    let mark = |mark: &Mark| format!("{} {}", mark.label, value(mark.x, chart.plot.x.unit));
+    let marks: Vec<String> = chart.plot.marks.iter().map(mark).collect();
+    if !marks.is_empty() {
+        texts.push(format!("┊ {}", marks.join(" · ")));
+    }
+    for line in texts.iter().flat_map(|text| fill(text, columns)) {
+        lines.push(format!("{:pad$}{line}", "", pad = LABEL_COLUMNS + 2));
+    }
     lines
 }
 
@@ -57,14 +65,14 @@ fn legend(chart: &Chart, dots: &[&PointSeries], curves: &[&PointSeries]) -> Stri
         let names = dots.iter().zip(DOTS.into_iter().cycle());
         parts.extend(names.map(|(each, dot)| format!("{dot} {}", each.label)));
         let curve = |each: &&&PointSeries| each.style == PointStyle::Band;
-        parts.extend(curves.iter().filter(curve).map(|each| format!("· {}", each.label)));
+        parts.extend(curves.iter().filter(curve).map(|each| format!("line: {}", each.label)));
     }
     let has_interval =
         |each: &&&PointSeries| each.points.iter().any(|point| point.interval.is_some());
     if dots.iter().any(|each| has_interval(&each)) {
         parts.push("┬┴ 95% interval".to_owned());
     }
-    format!("{:pad$}{}", "", parts.join("   "), pad = LABEL_COLUMNS + 2)
+    parts.join(" · ")
 }
 
 /// Characters in rows and columns, and the axes that they stand for.
@@ -290,9 +298,8 @@ fn tick_line(grid: &Grid<'_>, x: &Axis, ticks: &[f64], names: &[String]) -> Stri
     let mut used = 0;
     for (tick, name) in named {
         let half = width_of(&name) / 2;
-        let last = (grid.columns + 4).saturating_sub(width_of(&name));
-        let start =
-            (grid.column(tick) + LABEL_COLUMNS + 2).saturating_sub(half).min(last + LABEL_COLUMNS);
+        let last = (LABEL_COLUMNS + 2 + grid.columns).saturating_sub(width_of(&name));
+        let start = (grid.column(tick) + LABEL_COLUMNS + 2).saturating_sub(half).min(last);
         if start < used + usize::from(used > 0) {
             continue;
         }
@@ -334,7 +341,7 @@ fn bars(
         let bar = if bar.is_empty() { "▏".to_owned() } else { bar };
         let label: String = label.chars().take(label_columns).collect();
         let padding = label_columns.saturating_sub(width_of(&label));
-        lines.push(format!("{label}{:padding$}  {bar} {}", "", value(point.y, y.unit)));
+        lines.push(format!("{label}{:padding$}  {bar} {}", "", value_text(point.y, y.unit)));
     }
     if rows.len() > BARS_MAX {
         lines.push(format!("and {} more", rows.len() - BARS_MAX));

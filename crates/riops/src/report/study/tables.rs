@@ -13,8 +13,14 @@ use crate::stats::{Direction, Interval, Outcome};
 /// Text of a value that was not measured.
 pub(super) const ABSENT: &str = "–";
 
+/// Title of the columns with intervals.
+pub(super) const INTERVAL: &str = "95% interval";
+
 /// Returns all tables in their order.
 pub(super) fn tables(view: &StudyView) -> Vec<Table> {
+    if view.kind == StudyKind::Saturation {
+        return super::saturation::tables(view);
+    }
     let mut tables = cells(view);
     tables.extend(view.improvement.as_ref().map(|improvement| summary(view, improvement)));
     tables.extend(view.effects.iter().map(|effect| axis_effect(view, effect)));
@@ -28,9 +34,6 @@ type Column<'a> = (String, Box<dyn Fn(usize, &CellView) -> Option<Cell> + 'a>);
 
 /// The tables of the cells: one for each stage that is a session loop, and one for statements that ran once.
 fn cells(view: &StudyView) -> Vec<Table> {
-    if view.kind == StudyKind::Saturation {
-        return Vec::new();
-    }
     let is_once = |stage: usize| {
         let mut found = view.cells.iter().filter_map(|cell| cell.group.stages.get(stage));
         found.any(|stage| {
@@ -102,7 +105,7 @@ fn of_stage(view: &StudyView, stage: usize, is_once: bool) -> Table {
             if is_main {
                 words.extend(marks(view, at, cell));
             }
-            (!words.is_empty()).then(|| Cell::word(words.join(", ")))
+            (!words.is_empty()).then(|| Cell::number(words.join(", ")))
         }),
     ));
     filled(view, title, &columns)
@@ -199,7 +202,7 @@ fn against_columns(view: &StudyView, stage: usize, main: StudyFigure) -> Vec<Col
             Box::new(move |_, cell| Some(Cell::number(change_text(found(cell)?.ratio)))),
         ),
         (
-            "95% interval".to_owned(),
+            INTERVAL.to_owned(),
             Box::new(move |_, cell| Some(Cell::number(change_interval(found(cell)?.interval?)))),
         ),
     ]
@@ -245,7 +248,7 @@ pub(super) fn missed(group: &GroupView) -> Option<String> {
         .filter(|threshold| threshold.met < threshold.of)
         .map(|threshold| match threshold.met {
             0 => threshold.text.clone(),
-            met => format!("{} ({} of {} runs)", threshold.text, threshold.of - met, threshold.of),
+            met => format!("{} ({}/{})", threshold.text, threshold.of - met, threshold.of),
         })
         .collect();
     (!missed.is_empty()).then(|| format!("misses {}", missed.join(" and ")))
@@ -267,7 +270,9 @@ pub(super) fn runs_text(group: &GroupView) -> String {
 fn summary(view: &StudyView, improvement: &Improvement) -> Table {
     let [from, to] = differing_names(view, improvement.from, improvement.to);
     let head = ["figure".to_owned(), from, to];
-    let rest = ["change", "95% interval", "verdict"].map(str::to_owned);
+    // The intervals of a look of an A/B test have its level.
+    let level = view.ab.as_ref().and_then(|test| test.level).filter(|level| *level > 0.0);
+    let rest = ["change", INTERVAL, "verdict"].map(str::to_owned);
     let rows = improvement.rows.iter().map(|row| {
         let against = row.against.as_ref();
         let interval = against.and_then(|against| against.interval);
@@ -285,7 +290,12 @@ fn summary(view: &StudyView, improvement: &Improvement) -> Table {
         head: head.into_iter().chain(rest).collect(),
         words: 1,
         rows: rows.collect(),
-        note: None,
+        note: level.map(|level| {
+            format!(
+                "the intervals are those of the last look: {} instead of 95%",
+                percent(1.0 - level)
+            )
+        }),
     }
 }
 
@@ -316,9 +326,9 @@ fn axis_effect(view: &StudyView, effect: &AxisEffect) -> Table {
     let has_latency = effect.values.iter().any(|value| value.latency.is_some());
     let main = figure_title(view, view.main_stage, view.main);
     let mut head = vec![effect.axis.clone(), main];
-    head.extend(["95% interval", "verdict"].map(str::to_owned));
+    head.extend([INTERVAL, "verdict"].map(str::to_owned));
     if has_latency {
-        head.extend(["p95", "95% interval", "verdict"].map(str::to_owned));
+        head.extend(["p95", INTERVAL, "verdict"].map(str::to_owned));
     }
     let cells = |against: Option<&Against>, is_first: bool| {
         let interval = against.and_then(|against| against.interval);

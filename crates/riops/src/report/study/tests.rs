@@ -1,32 +1,211 @@
 use super::*;
-use crate::report::page::{Delivery, Layout};
+use crate::experiment::{Search, Study};
+use crate::report::fill::columns;
+use crate::report::page::{Content, Delivery, Layout, PointStyle};
+use crate::stats::Outcome;
+
+fn shown(study: &Study) -> String {
+    let view = view(study);
+    for width in [60, 80, 120] {
+        for line in text(&view, width).lines() {
+            assert!(columns(line) <= width, "{width}: {line}");
+        }
+    }
+    text(&view, 100)
+}
+
+fn page(view: &StudyView) -> String {
+    html(view, &Layout::new("study", Delivery::Inline)).unwrap()
+}
 
 #[test]
-fn look() {
-    let dir = std::path::Path::new("/tmp/study_look");
-    std::fs::create_dir_all(dir).unwrap();
-    for study in [
-        example::batch_size(5),
-        example::nodes(6),
-        example::memory_to_disk(3),
-        example::with_failures(),
-        example::ab(3, 1.05),
-    ] {
+fn the_text_of_a_sweep_over_two_axes() {
+    insta::assert_snapshot!(shown(&example::batch_size(5)));
+}
+
+#[test]
+fn the_text_of_a_sweep_over_services_and_nodes() {
+    insta::assert_snapshot!(shown(&example::nodes(6)));
+}
+
+#[test]
+fn the_text_of_a_sweep_over_working_sets() {
+    insta::assert_snapshot!(shown(&example::memory_to_disk(6)));
+}
+
+#[test]
+fn the_text_of_a_sweep_with_failures() {
+    insta::assert_snapshot!(shown(&example::with_failures()));
+}
+
+#[test]
+fn the_text_of_an_ab_test() {
+    insta::assert_snapshot!(shown(&example::ab(4, 1.05)));
+}
+
+#[test]
+fn the_text_of_a_search_for_sessions() {
+    insta::assert_snapshot!(shown(&example::saturation(Search::Sessions)));
+}
+
+#[test]
+fn the_text_of_a_search_for_a_rate() {
+    insta::assert_snapshot!(shown(&example::saturation(Search::Rate)));
+}
+
+#[test]
+fn the_markdown_of_a_sweep_over_services_and_nodes() {
+    insta::assert_snapshot!(markdown(&view(&example::nodes(6))));
+}
+
+#[test]
+fn a_cell_is_estimated_from_its_runs_and_percentiles_from_their_merged_histograms() {
+    let study = example::nodes(6);
+    let view = view(&study);
+    let cell = &view.cells[1].group;
+    let tps = &cell.figure(0, StudyFigure::TransactionsPerS).unwrap().estimate;
+    assert_eq!((tps.runs.len(), cell.runs.usable), (6, 6));
+    assert!((tps.value - tps.runs.iter().sum::<f64>() / 6.0).abs() < 1e-9);
+    let interval = tps.interval.unwrap();
+    assert!(interval.low < tps.value && tps.value < interval.high, "{tps:?}");
+    let p95 = &cell.figure(0, StudyFigure::P95Us).unwrap().estimate;
+    let texts = study.finished.iter().filter(|run| run.task.cell == 1);
+    let texts = texts.filter_map(|run| run.usable()?.stages[0].session_loop.histogram.as_deref());
+    let merged = crate::metrics::Histogram::merged(texts).unwrap().unwrap();
+    assert!((p95.value - merged.quantile(0.95).as_micros()).abs() < 1e-6, "{p95:?}");
+}
+
+#[test]
+fn cells_are_judged_in_their_blocks_and_only_with_enough_of_them() {
+    let against = |repeats| {
+        let view = view(&example::nodes(repeats));
+        view.cells[2].group.figure(0, view.main).unwrap().against_baseline.clone().unwrap()
+    };
+    let (five, six) = (against(5), against(6));
+    assert_eq!((five.outcome, five.runs_needed), (Some(Outcome::Inconclusive), Some(1)));
+    assert_eq!((six.outcome, six.runs_needed), (Some(Outcome::Faster), None));
+    assert!((six.ratio / (409.87 / 213.32) - 1.0).abs() < 0.005, "{six:?}");
+    let one = view(&example::nodes(1));
+    let single = one.cells[2].group.figure(0, one.main).unwrap();
+    assert_eq!(single.against_baseline.as_ref().unwrap().outcome, None);
+    assert!(single.estimate.interval.is_none());
+    assert!(one.notes.iter().any(|note| note.starts_with("one run of each cell")), "{one:?}");
+}
+
+#[test]
+fn the_effect_of_an_axis_is_the_geometric_mean_over_the_other_settings() {
+    let view = view(&example::batch_size(6));
+    let [sessions, batch] = view.effects.as_slice() else { panic!("{:?}", view.effects) };
+    assert_eq!((sessions.axis.as_str(), sessions.combinations), ("sessions", 6));
+    assert_eq!((batch.values.len(), batch.combinations), (6, 2));
+    let found = sessions.values[1].main.as_ref().unwrap();
+    let value = |at: usize| view.main_of(&view.cells[at].group).unwrap().estimate.value;
+    let logs: f64 = (0..6).map(|at| (value(at + 6) / value(at)).ln()).sum();
+    assert!((found.ratio / (logs / 6.0).exp() - 1.0).abs() < 0.001, "{found:?}");
+    assert_eq!(found.outcome, Some(Outcome::Faster));
+}
+
+#[test]
+fn charts_contain_the_interval_of_every_point() {
+    let view = view(&example::batch_size(5));
+    let charts = charts(&view);
+    let Content::Points { names, series, .. } = &charts[0].plot.content else { panic!() };
+    assert_eq!((names.len(), series.len(), series[0].points.len()), (6, 2, 6));
+    for (point, cell) in series[1].points.iter().zip(&view.cells[6..]) {
+        let estimate = &view.main_of(&cell.group).unwrap().estimate;
+        let (low, high) = point.interval.unwrap();
+        let interval = estimate.interval.unwrap();
+        assert!(
+            (low / interval.low - 1.0).abs() < 1e-4 && (high / interval.high - 1.0).abs() < 1e-4
+        );
+    }
+    // Both renderers get them: the page as JSON, the terminal and the image from the same values.
+    let page = page(&view);
+    assert_eq!(page.matches("\"interval\": [").count(), 24, "{} charts", charts.len());
+    assert!(text(&view, 100).contains("┬┴ 95% interval"));
+    assert_eq!(png(&view).unwrap().len(), charts.len());
+}
+
+#[test]
+fn the_fitted_law_is_drawn_with_its_band_and_its_marks() {
+    let view = view(&example::saturation(Search::Sessions));
+    let chart = &charts(&view)[0];
+    let Content::Points { series, .. } = &chart.plot.content else { panic!() };
+    let law = series.iter().find(|each| each.style == PointStyle::Band).unwrap();
+    assert!(law.points.len() > 20 && law.points.iter().all(|point| point.interval.is_some()));
+    let marks: Vec<&str> = chart.plot.marks.iter().map(|mark| mark.label.as_str()).collect();
+    assert_eq!(marks, ["knee", "N90", "saturation", "peak"]);
+}
+
+#[test]
+fn cells_that_miss_a_threshold_are_not_the_best() {
+    let view = view(&example::with_failures());
+    assert!(!view.cells[2].group.meets_thresholds());
+    assert_eq!((view.best, view.baseline), (Some(1), Some(0)));
+    assert_eq!((view.runs.usable, view.runs.invalid, view.runs.failed), (8, 1, 3));
+    assert_eq!(view.cells[3].group.reasons[0].runs, 3);
+}
+
+#[test]
+fn an_incomplete_experiment_is_shown_as_far_as_it_is() {
+    let mut study = example::nodes(6);
+    study.finished.truncate(4);
+    let found = view(&study);
+    assert_eq!(found.notes[0], "incomplete: 14 runs of 18 not run yet");
+    assert!(page(&found).contains("incomplete"));
+    study.finished.clear();
+    let empty = view(&study);
+    assert!(charts(&empty).is_empty() && text(&empty, 80).contains("0 of 18 runs"));
+    assert!(!page(&empty).is_empty() && csv(&empty).unwrap().lines().count() == 1);
+}
+
+#[test]
+fn texts_of_an_experiment_have_no_meaning_in_a_page_in_markdown_or_in_a_spreadsheet() {
+    let hostile = "=1+2|`<img src=x onerror=alert(1)></script>@all";
+    let mut study = example::nodes(3);
+    study.experiment.name = hostile.to_owned();
+    study.experiment.description = Some(hostile.to_owned());
+    study.experiment.axes[0].name = hostile.to_owned();
+    study.experiment.axes[0].values[0] = hostile.to_owned();
+    study.experiment.cells[0].values[0] = hostile.to_owned();
+    study.finished[1].result = Err(hostile.to_owned());
+    let view = view(&study);
+    let page = page(&view);
+    assert!(!page.contains("<img") && !page.contains("onerror=alert(1)></script"));
+    assert!(page.contains("&lt;img"));
+    let markdown = markdown(&view);
+    assert!(!markdown.contains("<img") && !markdown.contains("@all"), "{markdown}");
+    let csv = csv(&view).unwrap();
+    assert!(!csv.contains(",=1+2") && csv.contains("'=1+2"), "{csv}");
+}
+
+#[test]
+fn json_and_csv_have_the_figures_with_their_units_in_the_names() {
+    let view = view(&example::nodes(6));
+    let parsed: serde_json::Value = serde_json::from_str(&json(&view).unwrap()).unwrap();
+    let figure = &parsed["cells"][2]["stages"][0]["figures"][0];
+    assert_eq!(figure["figure"], "transactions_per_s");
+    assert_eq!(figure["against_baseline"]["outcome"], "faster");
+    for each in StudyFigure::ALL {
+        assert_eq!(serde_json::to_value(each).unwrap(), each.as_str());
+    }
+    let csv = csv(&view).unwrap();
+    let header = csv.lines().next().unwrap();
+    assert!(
+        header.starts_with("experiment_id,experiment,cell,level,stage,usable_runs"),
+        "{header}"
+    );
+    assert!(csv.contains("server-set=\"") || csv.contains("server-set=headless"), "{csv}");
+}
+
+#[test]
+fn every_chart_becomes_an_image() {
+    for study in
+        [example::memory_to_disk(3), example::saturation(Search::Rate), example::ab(4, 1.05)]
+    {
         let view = view(&study);
-        for width in [80, 120] {
-            eprintln!("=== {width}\n{}", text(&view, width));
-        }
-        let name = &view.name;
-        std::fs::write(
-            dir.join(format!("{name}.html")),
-            html(&view, &Layout::new(name.clone(), Delivery::Inline)).unwrap(),
-        )
-        .unwrap();
-        std::fs::write(dir.join(format!("{name}.md")), markdown(&view)).unwrap();
-        std::fs::write(dir.join(format!("{name}.csv")), csv(&view).unwrap()).unwrap();
-        std::fs::write(dir.join(format!("{name}.json")), json(&view).unwrap()).unwrap();
-        for image in png(&view).unwrap() {
-            std::fs::write(dir.join(format!("{name}-{}.png", image.name)), image.bytes).unwrap();
-        }
+        let images = png(&view).unwrap();
+        assert_eq!(images.len(), charts(&view).len());
+        assert!(images.iter().all(|image| image.bytes.starts_with(b"\x89PNG")));
     }
 }

@@ -7,10 +7,11 @@ use super::charts::charts;
 use super::lead::{conclusion, head};
 use super::model::{StudyKind, StudyView};
 use super::plot::lines;
-use super::tables::tables;
+use super::tables::{INTERVAL, tables};
 
 /// Columns that are left out of a table that is too wide.
-const OPTIONAL: [&str; 6] = ["95% interval", "QPS", "vs. baseline", "client CPU", "TPS share", "±"];
+const OPTIONAL: [&str; 8] =
+    [INTERVAL, "QPS", "vs. baseline", "client CPU", "server CPU", "per session", "TPS share", "±"];
 
 /// Returns the result in lines of at most `columns` columns.
 #[must_use]

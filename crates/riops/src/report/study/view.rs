@@ -42,6 +42,7 @@ pub fn view(study: &Study) -> StudyView {
             values: cell.values.clone(),
             group: view,
             levels,
+            saturation: None,
         }
     });
     let mut view = StudyView {
@@ -69,9 +70,16 @@ pub fn view(study: &Study) -> StudyView {
         cells: cells.collect(),
         effects: Vec::new(),
         improvement: None,
+        ab: None,
         notes: Vec::new(),
     };
     compared(&mut view, experiment, &groups, &slots);
+    match &experiment.goal {
+        Goal::Sweep { .. } => {}
+        Goal::Ab(settings) => super::ab::add(&mut view, study, settings),
+        Goal::Saturation(settings) => super::saturation::add(&mut view, study, settings),
+    }
+    view.improvement = improvement(&view);
     view.notes = notes(&view);
     view
 }
@@ -83,13 +91,17 @@ fn compared(view: &mut StudyView, experiment: &Experiment, groups: &[Group<'_>],
         Goal::Ab(_) => 0,
         Goal::Saturation(_) => return,
     };
+    view.baseline = groups.get(baseline).filter(|group| !group.runs.is_empty()).map(|_| baseline);
+    if matches!(experiment.goal, Goal::Ab(_)) {
+        // Compared by the looks of the test.
+        return;
+    }
     let judge = Judge {
         settings: Settings { effect: experiment.effect, ..Settings::default() },
         slots,
         in_blocks: experiment.order == Order::Interleaved,
         counts_transactions: counts_transactions(experiment),
     };
-    view.baseline = groups.get(baseline).filter(|group| !group.runs.is_empty()).map(|_| baseline);
     if let Some(base) = view.baseline.and_then(|at| groups.get(at)) {
         for (at, (cell, group)) in view.cells.iter_mut().zip(groups).enumerate() {
             if at == baseline || group.runs.is_empty() {
@@ -107,7 +119,6 @@ fn compared(view: &mut StudyView, experiment: &Experiment, groups: &[Group<'_>],
     }
     view.best = best(view);
     view.effects = effects(experiment, groups, &judge, (view.main_stage, view.main));
-    view.improvement = improvement(view);
 }
 
 /// The cell with the best main figure among those that meet all thresholds; `None` with fewer than two cells.
@@ -175,7 +186,11 @@ fn main_figure(
     let stages = slots.get(stage).map(of_slot).unwrap_or_default();
     let is_open = stages.iter().all(|each| each.session_loop.response_us.is_some());
     let is_search = matches!(experiment.goal, Goal::Saturation(_));
-    if is_open && !is_search && !stages.is_empty() {
+    if is_search {
+        // The law is fitted to transactions, of which each session has one at a time.
+        return (stage, StudyFigure::TransactionsPerS);
+    }
+    if is_open && !stages.is_empty() {
         return (stage, StudyFigure::P99Us);
     }
     (stage, throughput(experiment))

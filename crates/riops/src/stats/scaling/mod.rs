@@ -17,11 +17,14 @@ use serde::Serialize;
 
 use curve::Curve;
 pub use residuals::ResidualCheck;
-pub use values::{FittedValue, ScalingPoint, ScalingSettings};
+pub use values::{CurvePoint, FittedValue, ScalingPoint, ScalingSettings};
 
 /// Different values of N below which the law is not fitted. Three determine it exactly and leave nothing to
 /// estimate its error from.
 pub const LEVELS_MIN: usize = 4;
+
+/// Steps of the curve between the smallest and the largest measured N.
+const CURVE_STEPS: u32 = 40;
 
 /// The law fitted to measurements.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -55,6 +58,9 @@ pub struct ScalingLaw {
     pub r_squared: f64,
     /// Whether the measurements follow the law.
     pub residuals: ResidualCheck,
+    /// The fitted curve, from the smallest measured N to the largest one, and beyond if its peak is there, up to
+    /// twice the largest.
+    pub curve: Vec<CurvePoint>,
 }
 
 impl ScalingLaw {
@@ -156,5 +162,22 @@ pub fn scaling_law(
         levels,
         r_squared: residuals::r_squared(points, &curve),
         residuals,
+        curve: grid(ns.first().copied().unwrap_or(1.0), largest_n, peak_at(&curve))
+            .map(|n| CurvePoint {
+                n,
+                throughput_per_s: bootstrap.bounded_interval(curve.at(n), |one| Some(one.at(n))),
+            })
+            .collect(),
     })
+}
+
+/// Returns the values of N at which the curve is computed, at equal ratios. The largest measured one is among them.
+fn grid(first: f64, largest: f64, peak: Option<f64>) -> impl Iterator<Item = f64> {
+    let beyond = peak.map_or(largest, |peak| (peak * 1.1).clamp(largest, 2.0 * largest));
+    let steps = f64::from(CURVE_STEPS);
+    let within =
+        (0..=CURVE_STEPS).map(move |step| first * (largest / first).powf(f64::from(step) / steps));
+    let ratio = (largest / first).powf(1.0 / steps);
+    let further = (1..=CURVE_STEPS).map(move |step| largest * ratio.powf(f64::from(step)));
+    within.chain(further.take_while(move |n| *n <= beyond))
 }

@@ -36,3 +36,12 @@ pub struct FittedValue {
     /// Upper limit. `None`: the measurements do not limit it.
     pub high: Option<f64>,
 }
+
+/// A point of the fitted curve.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CurvePoint {
+    /// N.
+    pub n: f64,
+    /// Throughput per second, with the interval of the curve at this N.
+    pub throughput_per_s: FittedValue,
+}

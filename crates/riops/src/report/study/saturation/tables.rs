@@ -1,0 +1,221 @@
+//! The tables of a search: the levels of the closed and of the open loop, and the fitted law.
+
+use super::super::figures::StudyFigure;
+use super::super::model::{CellView, LevelView, SaturationView, StudyView};
+use super::super::tables::{INTERVAL, figure_title, missed, reach, runs_text};
+use crate::experiment::Level;
+use crate::report::format::{percent, rate};
+use crate::report::page::{Cell, Table};
+use crate::stats::{FittedValue, ScalingLaw};
+
+/// Figures of a level that have a column if they were measured.
+const FIGURES: [StudyFigure; 5] = [
+    StudyFigure::P95Us,
+    StudyFigure::P99Us,
+    StudyFigure::ServerCpus,
+    StudyFigure::ClientCpus,
+    StudyFigure::ErrorsPerS,
+];
+
+/// Returns the tables of all cells.
+pub(in crate::report::study) fn tables(view: &StudyView) -> Vec<Table> {
+    let mut tables = Vec::new();
+    for cell in &view.cells {
+        let name = if view.cells.len() > 1 { format!(": {}", cell.name) } else { String::new() };
+        let is_closed = |level: &&LevelView| matches!(level.level, Level::Sessions(_));
+        let (closed, open): (Vec<_>, Vec<_>) = cell.levels.iter().partition(is_closed);
+        if !closed.is_empty() {
+            tables.push(levels(view, cell, &closed, format!("Closed loop{name}")));
+        }
+        let law = cell.saturation.as_ref().and_then(|found| found.sessions.as_ref()?.law.as_ref());
+        tables.extend(law.map(|law| law_table(law, format!("Scalability law{name}"))));
+        if !open.is_empty() {
+            tables.push(levels(view, cell, &open, format!("Open loop{name}")));
+        }
+    }
+    tables
+}
+
+fn levels(view: &StudyView, cell: &CellView, levels: &[&LevelView], title: String) -> Table {
+    let stage = view.main_stage;
+    let is_open = matches!(levels.first().map(|level| level.level), Some(Level::Rate { .. }));
+    let has_rows = !view.counts_transactions;
+    let shown = |figure: &StudyFigure| {
+        let mut values = levels.iter().filter_map(|level| level.group.figure(stage, *figure));
+        if *figure == StudyFigure::ErrorsPerS {
+            values.any(|found| found.estimate.value > 0.0)
+        } else {
+            values.next().is_some()
+        }
+    };
+    let figures: Vec<StudyFigure> = FIGURES.into_iter().filter(shown).collect();
+    let mut head = vec![if is_open { "rate" } else { "sessions" }.to_owned(), "runs".to_owned()];
+    head.extend(["TPS", "±"].map(str::to_owned));
+    if has_rows {
+        head.push(StudyFigure::RowsPerS.name().to_owned());
+    }
+    if !is_open {
+        head.extend(["per session", "efficiency"].map(str::to_owned));
+    }
+    head.extend(figures.iter().map(|figure| match (figure, is_open) {
+        (StudyFigure::P95Us | StudyFigure::P99Us, true) => format!("response {}", figure.name()),
+        (StudyFigure::ServerCpus, _) => match figure_title(view, stage, *figure) {
+            title if title == "CPU" => figure.name().to_owned(),
+            title => title,
+        },
+        _ => figure.name().to_owned(),
+    }));
+    head.push(String::new());
+    let first = levels.first().and_then(|level| each_session(view, level));
+    let row = |level: &&LevelView| {
+        let of = |figure: StudyFigure| level.group.figure(stage, figure);
+        let text = |figure: StudyFigure| {
+            let found = of(figure).map(|found| figure.text(found.estimate.value));
+            Cell::number(found.unwrap_or_default())
+        };
+        let main = of(view.main);
+        let mut row =
+            vec![Cell::number(level_text(level.level)), Cell::number(runs_text(&level.group))];
+        row.push(text(view.main));
+        row.push(main.and_then(|found| reach(&found.estimate)).unwrap_or_else(|| Cell::number("")));
+        if has_rows {
+            row.push(text(StudyFigure::RowsPerS));
+        }
+        if !is_open {
+            let each = each_session(view, level);
+            let efficiency = each.zip(first).map(|(each, first)| percent(each / first));
+            row.push(Cell::number(each.map(rate).unwrap_or_default()));
+            row.push(Cell::number(efficiency.unwrap_or_default()));
+        }
+        row.extend(figures.iter().map(|figure| text(*figure)));
+        row.push(Cell::word(marks(cell, level).join(", ")));
+        row
+    };
+    Table { title, head, words: 0, rows: levels.iter().map(row).collect(), note: None }
+}
+
+/// Transactions per second of one session of a closed loop.
+fn each_session(view: &StudyView, level: &LevelView) -> Option<f64> {
+    let Level::Sessions(sessions) = level.level else {
+        return None;
+    };
+    let per_s = level.group.figure(view.main_stage, view.main)?.estimate.value;
+    (sessions > 0).then(|| per_s / f64::from(sessions))
+}
+
+fn level_text(level: Level) -> String {
+    match level {
+        Level::Sessions(sessions) => sessions.to_string(),
+        Level::Rate { per_s, .. } => format!("{}/s", rate(per_s)),
+    }
+}
+
+/// What is special about a level.
+fn marks(cell: &CellView, level: &LevelView) -> Vec<String> {
+    let mut words = Vec::new();
+    let found = cell.saturation.as_ref();
+    match level.level {
+        Level::Sessions(sessions) => {
+            let of = found.and_then(|found| found.sessions.as_ref());
+            words
+                .extend(of.filter(|of| of.saturation == sessions).map(|_| "saturation".to_owned()));
+            words.extend(of.filter(|of| of.best == sessions).map(|_| "best".to_owned()));
+        }
+        Level::Rate { per_s, .. } => words.extend(found.and_then(|found| sustained(found, per_s))),
+    }
+    words.extend(missed(&level.group));
+    let runs = level.group.runs;
+    if runs.usable == 0 && runs.failed + runs.invalid > 0 {
+        words.push(if runs.failed > 0 { "FAILED" } else { "NOT VALID" }.to_owned());
+    }
+    words
+}
+
+/// Whether the runs at a rate sustained it.
+fn sustained(found: &SaturationView, per_s: f64) -> Option<String> {
+    let searched = found.rate.iter().flat_map(|rate| &rate.rates);
+    let of = |result: &&crate::experiment::search::rate::RateResult| {
+        (result.rate_per_s / per_s - 1.0).abs() < 1e-6
+    };
+    let result = found.ladder.iter().chain(searched).find(of)?;
+    Some(match (result.sustained, result.runs) {
+        (met, runs) if met == runs => "sustained".to_owned(),
+        (0, _) => "NOT SUSTAINED".to_owned(),
+        (met, runs) => format!("sustained in {met} of {runs} runs"),
+    })
+}
+
+fn law_table(law: &ScalingLaw, title: String) -> Table {
+    let share = |value: f64| format!("{value:.5}");
+    let number = |value: f64| rate(value);
+    let extrapolated = |is: bool| if is { "extrapolated" } else { "" }.to_owned();
+    let mut rows = vec![
+        row("throughput of one session (λ)", &law.lambda, number, String::new()),
+        row("contention (σ)", &law.sigma, share, String::new()),
+        row("coherency delay (κ)", &law.kappa, |value| format!("{value:.7}"), String::new()),
+    ];
+    let (knee, peak) = (law.knee_is_extrapolated(), law.peak_is_extrapolated());
+    rows.extend(
+        law.knee.map(|found| row("knee, in sessions", &found, sessions, extrapolated(knee))),
+    );
+    rows.extend(law.n90.map(|found| {
+        let is_beyond = peak && found.value > law.largest_n;
+        let text = if is_beyond || !peak {
+            extrapolated(is_beyond)
+        } else {
+            "from an extrapolated peak".to_owned()
+        };
+        row("90% of the maximum (N90), in sessions", &found, sessions, text)
+    }));
+    match law.peak_at {
+        Some(found) => {
+            rows.push(row("peak (N*), in sessions", &found, sessions, extrapolated(peak)))
+        }
+        None => rows.push(vec![
+            Cell::word("peak (N*), in sessions"),
+            Cell::number("none"),
+            Cell::number(
+                law.peak_at_least
+                    .map(|least| format!("from {} on", sessions(least)))
+                    .unwrap_or_default(),
+            ),
+            Cell::word("the fitted curve does not fall"),
+        ]),
+    }
+    rows.extend(
+        law.maximum_per_s.map(|found| row("maximum, in TPS", &found, number, extrapolated(peak))),
+    );
+    let check = &law.residuals;
+    Table {
+        title,
+        head: ["parameter", "value", INTERVAL, ""].map(str::to_owned).into(),
+        words: 1,
+        rows,
+        note: Some(format!(
+            "X(N) = λN / (1 + σ(N-1) + κN(N-1)), fitted to {} runs at {} levels, R² {:.4}; {check}",
+            law.points, law.levels, law.r_squared
+        )),
+    }
+}
+
+pub(super) fn sessions(value: f64) -> String {
+    if value < 99.95 { format!("{value:.1}") } else { rate(value) }
+}
+
+/// The interval of a fitted value.
+pub(super) fn fitted_interval(found: &FittedValue, text: impl Fn(f64) -> String) -> String {
+    match found.high {
+        Some(high) => format!("{} to {}", text(found.low), text(high)),
+        None => format!("from {} on", text(found.low)),
+    }
+}
+
+fn row(name: &str, found: &FittedValue, text: impl Fn(f64) -> String, note: String) -> Vec<Cell> {
+    let value = if found.value == 0.0 { "0".to_owned() } else { text(found.value) };
+    vec![
+        Cell::word(name),
+        Cell::number(value),
+        Cell::number(fitted_interval(found, text)),
+        Cell::word(note),
+    ]
+}
