@@ -227,7 +227,7 @@ struct NodeOptions {
         help = "How sessions are spread over several hosts or the nodes of yb_servers(): round-robin, least-connections, primary, replica, topology:CLOUD.REGION.ZONE:PRIORITY,… (* for any zone), or off (the order of the connection string)"
     )]
     spread: Spread,
-    /// Use only the first N nodes that --spread allows [default: all]
+    /// Use only the first N nodes that --spread allows [default: all nodes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     nodes: Option<u32>,
     /// Move sessions to nodes that recovered or joined

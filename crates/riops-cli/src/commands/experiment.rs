@@ -161,7 +161,7 @@ fn runs_of(store: &dyn Store, experiment: &Experiment) -> Result<Vec<Record>> {
     match store.select(&format!("{}={}", tag::EXPERIMENT, experiment.id)) {
         Ok(records) => Ok(records),
         // Killed before its first run ended.
-        Err(StoreError::NotFound(_) | StoreError::Empty(_)) => Ok(Vec::new()),
+        Err(StoreError::NoMatch(_) | StoreError::Empty(_)) => Ok(Vec::new()),
         Err(error) => Err(error.into()),
     }
 }

@@ -169,7 +169,10 @@ impl Draft {
     /// The plan and the server of a cell.
     fn cell(&self, words: &[OsString]) -> Result<Parsed> {
         let parsed = parse(&[self.words.as_slice(), words].concat())?;
-        parsed.plan.validate()?;
+        match self.search {
+            Some(Search::Rate) => with_rate(&parsed.plan).validate()?,
+            _ => parsed.plan.validate()?,
+        }
         Ok(parsed)
     }
 }
@@ -213,13 +216,19 @@ fn goal(
     }
 }
 
+/// The plan as an open loop.
+fn with_rate(plan: &Plan) -> Plan {
+    Plan { schedule: Schedule::Constant { per_s: 1.0 }, ..plan.clone() }
+}
+
 /// Fails for a plan whose load cannot be varied.
 fn require_searchable(plan: &Plan, search: Search) -> Result<()> {
     if plan.schedule != Schedule::Closed {
         return Err(UsageError("--find-saturation sets the rate: omit --rate".to_owned()).into());
     }
-    let open = Plan { schedule: Schedule::Constant { per_s: 1.0 }, ..plan.clone() };
-    open.validate().context("--find-saturation requires a workload that repeats transactions")?;
+    with_rate(plan)
+        .validate()
+        .context("--find-saturation requires a workload that repeats transactions")?;
     if search == Search::Rate && plan.thresholds.is_empty() {
         let text = "--find-saturation rate requires the highest response time: --threshold 'response.p99<20ms'";
         return Err(UsageError(text.to_owned()).into());

@@ -12,7 +12,8 @@ use riops::plan::{Plan, PreparePolicy};
 use riops::run::Observer;
 use riops::server::{Connection, Server};
 
-use crate::fixture::{Database, database};
+use crate::crash::kill;
+use crate::fixture::{Database, database, until};
 
 struct Silent;
 impl engine::Observer for Silent {
@@ -95,7 +96,7 @@ fn a_database_that_the_experiment_did_not_create_is_kept() {
     let (given, experiment) = (server(&database), id());
     let name = format!("riops_{}_run", &experiment[experiment.len() - 8..]);
     database.connect().execute(&format!("create database {name}")).unwrap();
-    for comment in ["", "made by riops for experiment 0189"] {
+    for comment in ["", "created by riops for experiment 0189"] {
         let sql = format!("comment on database {name} is '{comment}'");
         database.connect().execute(&sql).unwrap();
         let refused = restore(&given, &experiment, &Interrupt::new()).unwrap_err();
@@ -252,4 +253,20 @@ fn the_environment_of_a_server_is_the_same_on_every_connection() {
     let changed = differences(&now, &read(&one));
     assert_eq!(changed.len(), 1, "{changed:?}");
     assert!(changed[0].ends_with("then, 12MB now"), "{changed:?}");
+}
+
+#[test]
+fn an_experiment_killed_before_its_first_run_ended_is_resumed_and_leaves_no_copy() {
+    let database = database("killed_first_run");
+    database.riops("prepare rows --rows 1000").expect(0);
+    let line =
+        "sweep rows --axis batch=1,10 --repeat 1 --transactions 20 --warmup 0 -c 1 --reset restore";
+    let mut child = until(&mut database.command(line), "run 1 of 2");
+    kill(child.id(), "-KILL");
+    child.wait().unwrap();
+    database.riops("sweep --resume").expect(0);
+    let listed = database.riops("sweep --list --output json").expect(0).json();
+    assert_eq!(listed[0]["runs"], 2, "{listed}");
+    let id = listed[0]["id"].as_str().unwrap();
+    assert_eq!(copies(&database, id), [""; 0]);
 }

@@ -487,7 +487,7 @@ fn a_working_set_leaves_the_other_rows_untouched() {
     assert!(shown.contains("in the first 40 rows of each table"), "{shown}");
     for (options, text) in [
         ("--working-set 1001", "exceeds the 1000 rows of each table"),
-        ("--working-set 4", "--batch 5 exceeds --working-set 4"),
+        ("--working-set 4", "batch 5 exceeds --working-set 4"),
         ("--working-set 320kB", "requires --layout block"),
         ("--working-set 0", "--working-set must be at least 1"),
         ("--working-set many", "not a number of rows or a size"),

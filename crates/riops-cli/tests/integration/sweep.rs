@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::fixture::{CommandOutput, Database, database, folder};
 
 /// A short run without a dataset.
-const PING: &str = "ping -c 1 --warmup 0 --duration 100ms --interval 100ms";
+const PING: &str = "ping --warmup 0 --duration 100ms --interval 100ms";
 
 /// The tags of all stored runs, oldest first.
 fn tags(database: &Database) -> Vec<Value> {
@@ -222,7 +222,7 @@ fn the_search_for_the_number_of_sessions_ends_with_the_law_and_an_open_loop() {
 #[test]
 fn the_search_for_the_rate_needs_a_threshold_and_finds_a_rate() {
     let database = database("saturation_rate");
-    let line = format!("sweep {PING} --find-saturation rate");
+    let line = format!("sweep {PING} -c 1 --find-saturation rate");
     let missing = database.riops(&line).expect(2);
     assert!(missing.stderr.contains("--threshold"), "{}", missing.stderr);
     let run = database.riops(&format!("{line} --threshold response.p95<100ms")).expect(0);

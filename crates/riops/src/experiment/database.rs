@@ -39,7 +39,7 @@ impl CopyNames {
         Self {
             copy: format!("riops_{short}_run"),
             temporary: format!("riops_{hex}_new"),
-            mark: format!("made by riops for experiment {experiment}"),
+            mark: format!("created by riops for experiment {experiment}"),
         }
     }
 }

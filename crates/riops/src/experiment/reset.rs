@@ -1,4 +1,4 @@
-//! Gives each run a dataset in a defined state: a copy of its database, or a dataset that is prepared anew.
+//! Gives each run a dataset in a defined state: a copy of its database, or a dataset that is prepared again.
 
 use super::database::{CopyNames, copy, create_empty, drop_copies, drop_marked};
 use super::definition::DatabaseChoice;
@@ -10,11 +10,11 @@ use crate::run::{Observer, Prepare, prepare};
 use crate::server::{Connection, Server};
 
 /// Comment of the databases of [`DatabaseChoice::Own`].
-const OWN_MARK: &str = "made by riops for experiments";
+const OWN_MARK: &str = "created by riops for experiments";
 
 /// Returns the server for the next run of an experiment: a new copy of the database with the dataset. The copy of the
-/// previous run is dropped first, also if its process was killed. Nobody may be connected to the database
-/// meanwhile.
+/// previous run is dropped first, also if its process was killed. No other session may be connected to the
+/// database meanwhile.
 ///
 /// # Errors
 /// [`ResetError::InUse`] with the connected sessions, [`ResetError::Foreign`] if a database of this name was not

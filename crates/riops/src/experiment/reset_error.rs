@@ -13,7 +13,7 @@ pub enum ResetError {
     Unsupported(Flavor),
     /// Other sessions are connected to the database.
     #[error(
-        "cannot copy or drop database \"{database}\" while other sessions are connected to it{holders}; end them, or use a database of its own for the dataset"
+        "cannot copy or drop database \"{database}\" while other sessions are connected to it{holders}; end them, or use a separate database for the dataset"
     )]
     InUse {
         /// Name of the database.

@@ -210,7 +210,10 @@ impl Experiment {
         plan.tags.extend(self.tags(task));
         match task.level {
             None => (),
-            Some(Level::Sessions(sessions)) => set_sessions(&mut plan, sessions),
+            Some(Level::Sessions(sessions)) => {
+                set_sessions(&mut plan, sessions);
+                plan.thresholds.retain(|threshold| !threshold.requires_rate());
+            }
             Some(Level::Rate { per_s, sessions }) => {
                 plan.schedule = Schedule::Constant { per_s };
                 if let Some(sessions) = sessions {

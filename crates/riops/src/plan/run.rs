@@ -13,7 +13,7 @@ use super::policy::{
 use super::rows::RowsRun;
 use super::spec::Common;
 use super::spread::Spread;
-use super::threshold::{Metric, Threshold, TimeKind};
+use super::threshold::{Metric, Threshold};
 use super::work::{DatasetPlan, Parameters, WorkPlan};
 
 /// Maximum number of points of a time series.
@@ -383,10 +383,7 @@ impl Plan {
                 "--threshold '{late}' requires --latency-limit: without it no transaction is late"
             ));
         }
-        let response = |threshold: &&Threshold| {
-            matches!(threshold.metric, Metric::Time(TimeKind::Response, _) | Metric::Waiting)
-        };
-        match self.thresholds.iter().find(response) {
+        match self.thresholds.iter().find(|threshold| threshold.requires_rate()) {
             Some(threshold) if self.schedule == Schedule::Closed => refuse(format!(
                 "--threshold '{threshold}' requires --rate: it is not measured in a closed loop"
             )),

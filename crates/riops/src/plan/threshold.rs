@@ -87,6 +87,12 @@ pub enum ThresholdError {
 }
 
 impl Threshold {
+    /// Whether the metric is measured only with a rate.
+    #[must_use]
+    pub fn requires_rate(&self) -> bool {
+        matches!(self.metric, Metric::Time(TimeKind::Response, _) | Metric::Waiting)
+    }
+
     /// Whether `found`, in the metric's unit, meets the threshold.
     #[must_use]
     pub fn is_met_by(&self, found: f64) -> bool {

@@ -64,7 +64,7 @@ pub enum ConnectionError {
         usable_text(*.found, *.usable)
     )]
     TooFewNodes {
-        /// Number of nodes that the sessions shall use.
+        /// Required number of nodes.
         wanted: u32,
         /// Number of nodes.
         found: usize,

@@ -6,16 +6,17 @@ use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::error::StoreError;
-use super::postgresql::RESPONSE_TIMEOUT;
 use crate::server::{Connection, ConnectionError};
 
 const LOCK: &str = include_str!("../../../../sql/store/experiment_lock.postgresql.sql");
+/// A server that does not respond within this time is lost.
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 /// How often a file is opened again that another process removed at the same time.
 const ATTEMPTS: usize = 20;
 
@@ -68,7 +69,7 @@ impl ExperimentLock {
         Ok(locked.map(lock))
     }
 
-    /// Locks the experiment in a session of its own; `None` if another session has locked it.
+    /// Locks the experiment in a dedicated session; `None` if another session has locked it.
     pub(super) fn postgresql(
         location: &str,
         mut session: Connection,
@@ -77,7 +78,7 @@ impl ExperimentLock {
         session.set_deadline(Some(Instant::now() + RESPONSE_TIMEOUT));
         let rows = session.query_with(LOCK, &[Some(id)]);
         let rows = rows.map_err(|source| failed(location, source))?;
-        let is_locked = super::backend::first(rows).as_deref() == Some("t");
+        let is_locked = rows.first().and_then(|row| row.first()?.as_deref()) == Some("t");
         let session = Some((location.to_owned(), Box::new(session)));
         Ok(is_locked.then_some(Self { _file: None, session }))
     }

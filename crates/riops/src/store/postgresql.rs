@@ -12,7 +12,7 @@ use crate::host::Interrupt;
 use crate::server::{ConnInfo, Connection, ConnectionError};
 
 /// A server that does not respond within this time is lost.
-pub(super) const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Time to wait for another riops that migrates the store.
 const MIGRATION_TIMEOUT: Duration = Duration::from_mins(10);
 /// Size of the parts in which rows are sent.
@@ -98,7 +98,7 @@ impl Backend for Postgresql {
     }
 
     fn lock_experiment(&self, id: &str) -> Result<Option<ExperimentLock>, StoreError> {
-        // In a session of its own: that of the store is replaced without notice if it is lost.
+        // In a dedicated session: that of the store is replaced without notice if it is lost.
         ExperimentLock::postgresql(&self.location, self.connect(&self.interrupt)?, id)
     }
 
