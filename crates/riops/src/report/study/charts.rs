@@ -5,17 +5,16 @@ use super::super::page::{
     Axis, AxisScale, Cell, Chart, Content, Estimated, Plot, PointSeries, PointStyle, Table, Unit,
     rounded,
 };
-use super::figures::StudyFigure;
+use super::cells::figure_title;
+use super::chart_axes::{
+    HEADROOM, estimated, from_zero, interval_words, latency_axis, range_of, unit,
+};
+use super::figures::{Estimate, StudyFigure};
 use super::limits::sources_vary;
-use super::model::{CellView, Estimate, SourcesView, StudyKind, StudyView};
-use super::tables::figure_title;
+use super::model::{CellView, SourcesView, StudyKind, StudyView};
 
-/// From this ratio of the largest and the smallest value on, an axis is logarithmic.
-const LOG_RATIO: f64 = 20.0;
 /// Numeric axes with fewer values are shown as categories.
 const NUMBERS_MIN: usize = 3;
-/// Space above the largest value, as a factor.
-const HEADROOM: f64 = 1.08;
 /// Combinations of the other axes up to which the origin of the blocks is drawn.
 const SOURCES_COMBINATIONS_MAX: usize = 2;
 
@@ -124,58 +123,6 @@ impl<'a> Across<'a> {
     }
 }
 
-/// Range and scale of numeric positions, with some space on both sides.
-pub(super) fn range_of(positions: impl Iterator<Item = f64> + Clone) -> ((f64, f64), AxisScale) {
-    let (low, high) = positions
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), at| (low.min(at), high.max(at)));
-    if low > 0.0 && high / low > LOG_RATIO {
-        let space = (high / low).powf(0.03);
-        return ((low / space, high * space), AxisScale::Log);
-    }
-    let space = (high - low).max(f64::MIN_POSITIVE) * 0.03;
-    // From zero on if zero is near.
-    let low = if low >= 0.0 && low < high * 0.5 { 0.0 } else { low - space };
-    ((low, high + space), AxisScale::Linear)
-}
-
-pub(super) fn estimated(x: f64, estimate: &Estimate) -> Estimated {
-    Estimated {
-        x,
-        y: rounded(estimate.value),
-        interval: estimate.interval.map(|found| (rounded(found.low), rounded(found.high))),
-        x_interval: None,
-        label: None,
-    }
-}
-
-/// The unit of a figure on an axis.
-pub(super) fn unit(figure: StudyFigure) -> Unit {
-    match figure {
-        StudyFigure::P50Us | StudyFigure::P95Us | StudyFigure::P99Us => Unit::DurationUs,
-        StudyFigure::Seconds => Unit::Seconds,
-        StudyFigure::ReadMbS | StudyFigure::WriteMbS | StudyFigure::LoadMbS => Unit::MbS,
-        StudyFigure::ServerCpus | StudyFigure::ClientCpus => Unit::Count,
-        _ => Unit::PerSecond,
-    }
-}
-
-/// A vertical axis from zero up to the highest interval.
-pub(super) fn from_zero(label: &str, unit: Unit, series: &[PointSeries]) -> Axis {
-    let highs = series
-        .iter()
-        .flat_map(|each| &each.points)
-        .map(|point| point.interval.map_or(point.y, |(_, high)| high.max(point.y)));
-    let high = highs.fold(0.0, f64::max) * HEADROOM;
-    let range = Some((0.0, if high > 0.0 { high } else { 1.0 }));
-    Axis { range, ..Axis::of(label, unit, AxisScale::Linear) }
-}
-
-/// Whether any value has an interval, as a sentence.
-pub(super) fn interval_words(series: &[PointSeries]) -> &'static str {
-    let has_any = series.iter().flat_map(|each| &each.points).any(|point| point.interval.is_some());
-    if has_any { " Error bars: 95% intervals." } else { "" }
-}
-
 /// The main figure against the axis.
 fn main(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
     let figure = view.main;
@@ -221,7 +168,7 @@ fn main(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
         id: "study-main".to_owned(),
         title: format!("{name} by {}", across.name),
         summary: format!("{}{words}", ends.unwrap_or_default()),
-        table: Some(data(across, &series, |value| text(value))),
+        table: Some(data(across, &series, text)),
         plot: Plot {
             x: across.axis(),
             y: from_zero(&name, unit(figure), &series),
@@ -306,30 +253,14 @@ fn latency(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
     })
 }
 
-/// The axis of latencies: logarithmic if they differ much.
-pub(super) fn latency_axis(series: &[PointSeries]) -> Axis {
-    let values: Vec<f64> = series
-        .iter()
-        .flat_map(|each| &each.points)
-        .flat_map(|point| {
-            let (low, high) = point.interval.unwrap_or((point.y, point.y));
-            [low, point.y, high]
-        })
-        .filter(|value| *value > 0.0)
-        .collect();
-    let (range, scale) = range_of(values.iter().copied());
-    match scale {
-        AxisScale::Log => Axis { range: Some(range), ..Axis::of("p95", Unit::DurationUs, scale) },
-        _ => from_zero("p95", Unit::DurationUs, series),
-    }
-}
+/// A share of the accesses to blocks.
+type Pick = fn(&SourcesView) -> Option<&Estimate>;
 
 /// Where the blocks of the rows came from, against the axis; `None` if that is the same everywhere.
 fn sources(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
     if !sources_vary(view) || across.series.len() > SOURCES_COMBINATIONS_MAX {
         return None;
     }
-    type Pick = fn(&SourcesView) -> Option<&Estimate>;
     let origins: [(&str, Pick); 3] = [
         ("shared buffers", |sources| Some(&sources.buffers)),
         ("page cache", |sources| sources.page_cache.as_ref()),

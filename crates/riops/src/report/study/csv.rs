@@ -74,5 +74,5 @@ fn columns<'a>() -> [CsvColumn<Row<'a>>; 18] {
 }
 
 fn verdict(row: &Row<'_>) -> CsvCell {
-    row.against().and_then(|against| against.outcome).map(|outcome| outcome.as_str()).into()
+    row.against().and_then(|against| against.outcome).map(crate::stats::Outcome::as_str).into()
 }

@@ -108,5 +108,5 @@ fn against(
     let block =
         |at: usize| Some(Block { a: mean(at, |block| &block.a)?, b: mean(at, |block| &block.b)? });
     let blocks: Option<Vec<Block>> = (0..blocks).map(block).collect();
-    judge.one(figure.direction(), blocks?)
+    judge.one(figure.direction(), &blocks?)
 }

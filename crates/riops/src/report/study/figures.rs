@@ -5,7 +5,6 @@ use serde::Serialize;
 use super::super::comparison::Percentile;
 use super::super::format::{duration_us, rate};
 use super::super::words;
-use super::model::Estimate;
 use crate::plan::Stop;
 use crate::record::{NodeRecord, Record, StageRecord};
 use crate::stats::{Direction, Interval, summary};
@@ -42,6 +41,18 @@ pub enum StudyFigure {
     ReadMbS,
     /// Written to the device, in MB (10^6 bytes) per second.
     WriteMbS,
+}
+
+/// A figure estimated from several runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The mean of the runs; a percentile is that of the merged histograms.
+    pub value: f64,
+    /// The 95 % interval of the mean, from the values of the runs; absent with fewer than three.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Interval>,
+    /// The value of each run, oldest first.
+    pub runs: Vec<f64>,
 }
 
 impl StudyFigure {
@@ -112,8 +123,9 @@ impl StudyFigure {
             Self::P50Us | Self::P95Us | Self::P99Us => duration_us(value),
             Self::Seconds => duration_us(value * 1e6),
             Self::ServerCpus | Self::ClientCpus => format!("{:.0}%", value * 100.0),
-            Self::ReadMbS | Self::WriteMbS | Self::LoadMbS if value == 0.0 => "0".to_owned(),
-            Self::ErrorsPerS if value == 0.0 => "0".to_owned(),
+            Self::ReadMbS | Self::WriteMbS | Self::LoadMbS | Self::ErrorsPerS if value == 0.0 => {
+                "0".to_owned()
+            }
             _ => rate(value),
         }
     }

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::figures::{StudyFigure, estimate, node_cpus};
+use super::figures::{Estimate, StudyFigure, estimate, node_cpus};
 use super::model::{
-    Estimate, FigureView, GroupView, NodeView, Reason, RunCounts, SourcesView, StageView,
-    ThresholdView,
+    FigureView, GroupView, NodeView, Reason, RunCounts, SourcesView, StageView, ThresholdView,
 };
 use crate::experiment::Finished;
 use crate::record::{Record, Sources, StageRecord, Status};

@@ -98,10 +98,10 @@ impl Judge<'_> {
     }
 
     /// Compares blocks of one figure.
-    pub(super) fn one(&self, direction: Direction, blocks: Vec<Block>) -> Option<Against> {
-        match compare(&[(direction, blocks.clone())], &self.settings).pop()? {
+    pub(super) fn one(&self, direction: Direction, blocks: &[Block]) -> Option<Against> {
+        match compare(&[(direction, blocks.to_vec())], &self.settings).pop()? {
             Ok(effect) => Some(of_effect(&effect)),
-            Err(_) => without_verdict(&blocks),
+            Err(_) => without_verdict(blocks),
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use super::super::format::{number_of, to_the_minute};
+use super::cells::{change_interval, change_text, outcome_text, with_interval};
 use super::limits::common_bottleneck;
 use super::model::{AbView, StudyKind, StudyView};
-use super::tables::{change_interval, change_text, outcome_text, with_interval};
 use crate::stats::Outcome;
 
 /// Labels with their texts, above the tables.
@@ -16,10 +16,11 @@ pub(super) fn head(view: &StudyView) -> Vec<(&'static str, Vec<String>)> {
         lines.push(("server", view.environment.clone()));
     }
     if view.kind != StudyKind::Ab {
-        let axis = |axis: &super::AxisView| format!("{}: {}", axis.name, axis.values.join(" · "));
-        let axes: Vec<String> = view.axes.iter().map(axis).collect();
-        if !axes.is_empty() {
-            lines.push(("settings", axes));
+        let setting =
+            |axis: &super::AxisView| format!("{}: {}", axis.name, axis.values.join(" · "));
+        let settings: Vec<String> = view.axes.iter().map(setting).collect();
+        if !settings.is_empty() {
+            lines.push(("settings", settings));
         }
     }
     lines.push(("runs", vec![runs(view)]));
@@ -73,15 +74,15 @@ pub(super) fn conclusion(view: &StudyView) -> Vec<(&'static str, Vec<String>)> {
 
 /// The state of an A/B test.
 fn test_text(test: &AbView) -> String {
-    let mut text = test.reason.clone();
+    let mut words = test.reason.clone();
     if let (Some(look), Some(looks_max), Some(level)) = (test.look, test.looks_max, test.level) {
         // Writing to a String cannot fail.
-        let _ = write!(text, " · look {look} of {looks_max}");
+        let _ = write!(words, " · look {look} of {looks_max}");
         if level > 0.0 {
-            let _ = write!(text, ", significance level {level:.4}");
+            let _ = write!(words, ", significance level {level:.4}");
         }
     }
-    text
+    words
 }
 
 /// The best cell with its main figure.

@@ -2,9 +2,9 @@
 
 use super::super::format::percent;
 use super::super::page::{Cell, Table};
-use super::figures::StudyFigure;
-use super::model::{CellView, Estimate, StageView, StudyView};
-use super::tables::{setting_cells, setting_titles};
+use super::cells::{setting_cells, setting_titles};
+use super::figures::{Estimate, StudyFigure};
+use super::model::{CellView, StageView, StudyView};
 
 /// Title of the table of the nodes.
 pub(super) const NODES_TITLE: &str = "Load per node";
@@ -14,7 +14,7 @@ pub(super) fn nodes(view: &StudyView) -> Option<Table> {
     let stage = |cell: &CellView| cell.group.stages.get(view.main_stage).cloned();
     let has_cpus = view
         .groups()
-        .flat_map(|group| group.stages.get(view.main_stage))
+        .filter_map(|group| group.stages.get(view.main_stage))
         .any(|stage| stage.nodes.iter().any(|node| node.cpus.is_some()));
     let mut head = setting_titles(view);
     head.push("node".to_owned());

@@ -5,6 +5,8 @@
 //! blocks in which they were measured together.
 
 mod ab;
+mod cells;
+mod chart_axes;
 mod charts;
 mod csv;
 mod effects;
@@ -28,11 +30,11 @@ mod view;
 
 pub use charts::charts;
 pub use csv::csv;
-pub use figures::StudyFigure;
+pub use figures::{Estimate, StudyFigure};
 pub use image::{StudyImage, png};
 pub use markdown::markdown;
 pub use model::{
-    AbView, Against, AxisEffect, AxisView, CellView, Estimate, FigureView, GroupView, Improvement,
+    AbView, Against, AxisEffect, AxisView, CellView, FigureView, GroupView, Improvement,
     ImprovementRow, LevelView, NodeView, Reason, RunCounts, SaturationView, SessionsView,
     SourcesView, StageView, StudyKind, StudyView, ThresholdView, ValueEffect,
 };

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::figures::StudyFigure;
+use super::figures::{Estimate, StudyFigure};
 use crate::experiment::Level;
 use crate::experiment::search::rate::{self, RateResult};
 use crate::stats::{Interval, Outcome, ScalingLaw};
@@ -259,18 +259,6 @@ pub struct FigureView {
     /// Relative to the baseline; absent for the baseline itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against_baseline: Option<Against>,
-}
-
-/// A figure estimated from several runs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Estimate {
-    /// The mean of the runs; a percentile is that of the merged histograms.
-    pub value: f64,
-    /// The 95 % interval of the mean, from the values of the runs; absent with fewer than three.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interval: Option<Interval>,
-    /// The value of each run, oldest first.
-    pub runs: Vec<f64>,
 }
 
 /// A figure relative to that of the baseline.

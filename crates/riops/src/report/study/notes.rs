@@ -13,7 +13,7 @@ pub(super) fn notes(view: &StudyView) -> Vec<String> {
             number_of(planned - done, "run")
         ));
     }
-    // With an improvement, its verdict says so.
+    // The verdict on an improvement has the number.
     if let Some(needed) = runs_needed(view).filter(|_| view.improvement.is_none()) {
         let more = number_of(needed as u64, "more run");
         notes.push(format!("a verdict requires {more} of each cell"));

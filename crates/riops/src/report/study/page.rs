@@ -3,12 +3,13 @@
 use minijinja::value::{Serde, Value};
 use serde::Serialize;
 
+use super::cells::{change_interval, change_text, with_interval};
 use super::charts::charts;
 use super::improvement::factor;
 use super::lead::{conclusion, head};
 use super::limits::NODES_TITLE;
 use super::model::{StudyKind, StudyView};
-use super::tables::{change_interval, change_text, tables, with_interval};
+use super::tables::tables;
 use super::text::title;
 use crate::experiment::Level;
 use crate::report::format::rate;
@@ -94,10 +95,9 @@ fn facts(view: &StudyView, lines: Vec<(&'static str, Vec<String>)>) -> Vec<Fact>
         row.against.as_ref()?.outcome
     });
     let tone = |label| match (label, outcome) {
-        ("not usable", _) => Some("bad"),
+        ("not usable", _) | ("verdict", Some(Outcome::Slower)) => Some("bad"),
         ("note" | "caution", _) => Some("warn"),
         ("verdict", Some(Outcome::Faster)) => Some("good"),
-        ("verdict", Some(Outcome::Slower)) => Some("bad"),
         _ => None,
     };
     let fact = |(label, texts)| Fact { label, texts, tone: tone(label) };

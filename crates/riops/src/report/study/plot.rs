@@ -36,11 +36,15 @@ pub(super) fn lines(chart: &Chart, width: usize) -> Vec<String> {
     let order = |each: &&PointSeries| matches!(each.style, PointStyle::Line | PointStyle::Dots);
     // Curves first: dots are drawn over them.
     let (dots, curves): (Vec<_>, Vec<_>) = series.iter().partition(order);
-    curves.iter().for_each(|each| grid.curve(each));
+    for each in &curves {
+        grid.curve(each);
+    }
     dots.iter()
         .filter(|each| each.style == PointStyle::Line)
         .for_each(|each| grid.joined(&each.points));
-    dots.iter().for_each(|each| grid.whiskers(&each.points));
+    for each in &dots {
+        grid.whiskers(&each.points);
+    }
     for (each, dot) in dots.iter().zip(DOTS.into_iter().cycle()) {
         grid.dots(&each.points, dot);
     }
@@ -287,7 +291,7 @@ fn short(text: &str) -> String {
 /// The axis below the grid, with the names of the ticks where there is room.
 fn tick_line(grid: &Grid<'_>, x: &Axis, ticks: &[f64], names: &[String]) -> String {
     let own = ticks_of(x);
-    let named: Vec<(f64, String)> = if ticks.is_empty() {
+    let labeled: Vec<(f64, String)> = if ticks.is_empty() {
         own.iter().map(|tick| (*tick, value(*tick, x.unit))).collect()
     } else {
         let name =
@@ -296,7 +300,7 @@ fn tick_line(grid: &Grid<'_>, x: &Axis, ticks: &[f64], names: &[String]) -> Stri
     };
     let mut line = String::new();
     let mut used = 0;
-    for (tick, name) in named {
+    for (tick, name) in labeled {
         let half = width_of(&name) / 2;
         let last = (LABEL_COLUMNS + 2 + grid.columns).saturating_sub(width_of(&name));
         let start = (grid.column(tick) + LABEL_COLUMNS + 2).saturating_sub(half).min(last);

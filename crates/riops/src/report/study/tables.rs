@@ -1,20 +1,15 @@
 //! The tables of an experiment: the same for the terminal, Markdown and the page.
 
-use super::super::format::{percent, rate};
+use super::super::format::percent;
 use super::super::page::{Cell, Table};
+use super::cells::{
+    ABSENT, INTERVAL, change_interval, change_text, figure_title, missed, reach, runs_text,
+    setting_cells, setting_titles, verdict_text,
+};
 use super::figures::StudyFigure;
 use super::improvement::factor;
-use super::model::{
-    Against, AxisEffect, CellView, Estimate, FigureView, GroupView, Improvement, StudyKind,
-    StudyView,
-};
-use crate::stats::{Direction, Interval, Outcome};
-
-/// Text of a value that was not measured.
-pub(super) const ABSENT: &str = "–";
-
-/// Title of the columns with intervals.
-pub(super) const INTERVAL: &str = "95% interval";
+use super::model::{Against, AxisEffect, CellView, Improvement, StudyKind, StudyView};
+use crate::stats::Direction;
 
 /// Returns all tables in their order.
 pub(super) fn tables(view: &StudyView) -> Vec<Table> {
@@ -30,7 +25,10 @@ pub(super) fn tables(view: &StudyView) -> Vec<Table> {
 }
 
 /// A column: its title, and its cell for a group of runs.
-type Column<'a> = (String, Box<dyn Fn(usize, &CellView) -> Option<Cell> + 'a>);
+type Column<'a> = (String, Of<'a>);
+
+/// The cell of the table for a cell of the experiment and its index.
+type Of<'a> = Box<dyn Fn(usize, &CellView) -> Option<Cell> + 'a>;
 
 /// The tables of the cells: one for each stage that is a session loop, and one for statements that ran once.
 fn cells(view: &StudyView) -> Vec<Table> {
@@ -62,7 +60,7 @@ fn of_stage(view: &StudyView, stage: usize, is_once: bool) -> Table {
             Box::new(|_, cell| Some(Cell::number(runs_text(&cell.group)))),
         ));
     }
-    let of = move |figure: StudyFigure| -> Box<dyn Fn(usize, &CellView) -> Option<Cell>> {
+    let of = move |figure: StudyFigure| -> Of<'static> {
         Box::new(move |_, cell: &CellView| {
             let found = cell.group.figure(stage, figure)?;
             Some(Cell::number(figure.text(found.estimate.value)))
@@ -128,22 +126,6 @@ fn filled(view: &StudyView, title: String, columns: &[Column<'_>]) -> Table {
     Table { title, head, words, rows, note: None }
 }
 
-/// The titles of the columns with the settings of a cell.
-pub(super) fn setting_titles(view: &StudyView) -> Vec<String> {
-    if view.axes.is_empty() {
-        return vec!["cell".to_owned()];
-    }
-    view.axes.iter().map(|axis| axis.name.clone()).collect()
-}
-
-/// The settings of a cell.
-pub(super) fn setting_cells(view: &StudyView, cell: &CellView) -> Vec<Cell> {
-    if view.axes.is_empty() {
-        return vec![Cell::word(cell.name.clone())];
-    }
-    cell.values.iter().map(|value| Cell::word(value.clone())).collect()
-}
-
 /// The figures with a column, in their order.
 fn shown_figures(view: &StudyView, stage: usize) -> Vec<StudyFigure> {
     let value = |cell: &CellView, figure| Some(cell.group.figure(stage, figure)?.estimate.value);
@@ -165,19 +147,6 @@ fn shown_figures(view: &StudyView, stage: usize) -> Vec<StudyFigure> {
         _ => true,
     };
     StudyFigure::ALL.into_iter().filter(is_shown).collect()
-}
-
-/// The title of a figure: CPU use of several nodes is that of each.
-pub(super) fn figure_title(view: &StudyView, stage: usize, figure: StudyFigure) -> String {
-    let has_nodes = view.groups().any(|group| {
-        let nodes = group.stages.get(stage).map(|stage| stage.nodes.as_slice()).unwrap_or_default();
-        nodes.iter().any(|node| node.cpus.is_some())
-    });
-    match figure {
-        StudyFigure::ServerCpus if has_nodes => "CPU/node".to_owned(),
-        StudyFigure::ServerCpus => "CPU".to_owned(),
-        _ => figure.name().to_owned(),
-    }
 }
 
 /// Scaling factor, change, interval and verdict relative to the baseline.
@@ -216,13 +185,6 @@ fn speed(figure: StudyFigure, ratio: f64) -> f64 {
     }
 }
 
-/// Half the width of the interval, as a share of the value.
-pub(super) fn reach(estimate: &Estimate) -> Option<Cell> {
-    let interval = estimate.interval.filter(|_| estimate.value > 0.0)?;
-    let reach = (interval.high - interval.low) / 2.0 / estimate.value;
-    Some(Cell::number(format!("±{}", percent(reach))))
-}
-
 /// Whether the cell is the baseline or the best, misses a threshold or lacks runs.
 fn marks(view: &StudyView, at: usize, cell: &CellView) -> Vec<String> {
     let mut words = Vec::new();
@@ -240,31 +202,10 @@ fn marks(view: &StudyView, at: usize, cell: &CellView) -> Vec<String> {
     words
 }
 
-/// The thresholds that were missed: `misses p99<10ms`.
-pub(super) fn missed(group: &GroupView) -> Option<String> {
-    let missed: Vec<String> = group
-        .thresholds
-        .iter()
-        .filter(|threshold| threshold.met < threshold.of)
-        .map(|threshold| match threshold.met {
-            0 => threshold.text.clone(),
-            met => format!("{} ({}/{})", threshold.text, threshold.of - met, threshold.of),
-        })
-        .collect();
-    (!missed.is_empty()).then(|| format!("misses {}", missed.join(" and ")))
-}
-
 fn have_equal_runs(view: &StudyView) -> bool {
     let mut counts = view.groups().map(|group| group.runs);
     let first = counts.next().unwrap_or_default();
     first.failed + first.invalid == 0 && counts.all(|each| each == first)
-}
-
-/// `5`, or `3 of 5` if some are not usable.
-pub(super) fn runs_text(group: &GroupView) -> String {
-    let runs = group.runs;
-    let all = runs.usable + runs.invalid + runs.failed;
-    if all == runs.usable { all.to_string() } else { format!("{} of {all}", runs.usable) }
 }
 
 fn summary(view: &StudyView, improvement: &Improvement) -> Table {
@@ -359,49 +300,5 @@ fn axis_effect(view: &StudyView, effect: &AxisEffect) -> Table {
             "geometric mean over {others} combination{} of the other settings",
             if others == 1 { "" } else { "s" }
         )),
-    }
-}
-
-/// A ratio as a change: `+12.3%`, or `×3.41` from a doubling on.
-pub(super) fn change_text(ratio: f64) -> String {
-    if ratio >= 1e3 {
-        return format!("×{}", rate(ratio));
-    }
-    if ratio >= 2.0 {
-        format!("×{}", factor(ratio))
-    } else {
-        super::super::comparison::change_text(ratio)
-    }
-}
-
-/// `+11.0% to +13.5%`.
-pub(super) fn change_interval(interval: Interval) -> String {
-    format!("{} to {}", change_text(interval.low), change_text(interval.high))
-}
-
-/// The verdict; `None` if more runs are required for one.
-pub(super) fn verdict_text(against: &Against) -> Option<&'static str> {
-    let is_known =
-        |outcome: &Outcome| against.runs_needed.is_none() || *outcome != Outcome::Inconclusive;
-    against.outcome.filter(is_known).map(outcome_text)
-}
-
-/// The verdict in a word.
-pub(super) fn outcome_text(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Faster => "FASTER",
-        Outcome::Slower => "SLOWER",
-        Outcome::Equivalent => "equivalent",
-        Outcome::Inconclusive => "inconclusive",
-    }
-}
-
-/// A figure with its interval: `75,012 (73,900 to 76,100)`.
-pub(super) fn with_interval(found: &FigureView) -> String {
-    let text = |value| found.figure.text(value);
-    let value = text(found.estimate.value);
-    match found.estimate.interval {
-        Some(interval) => format!("{value} ({} to {})", text(interval.low), text(interval.high)),
-        None => value,
     }
 }

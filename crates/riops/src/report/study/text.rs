@@ -3,11 +3,12 @@
 use super::super::block::Block;
 use super::super::columns::{Align, Columns};
 use super::super::page::Table;
+use super::cells::INTERVAL;
 use super::charts::charts;
 use super::lead::{conclusion, head};
 use super::model::{StudyKind, StudyView};
 use super::plot::lines;
-use super::tables::{INTERVAL, tables};
+use super::tables::tables;
 
 /// Columns that are left out of a table that is too wide.
 const OPTIONAL: [&str; 8] =
@@ -33,7 +34,9 @@ pub fn text(view: &StudyView, columns: usize) -> String {
         if !lines.is_empty() {
             block.gap();
             block.title(&chart.title);
-            lines.iter().for_each(|line| block.unbroken(line));
+            for line in &lines {
+                block.unbroken(line);
+            }
         }
     }
     block.gap();

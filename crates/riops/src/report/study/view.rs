@@ -31,7 +31,7 @@ pub fn view(study: &Study) -> StudyView {
         Goal::Saturation(_) => StudyKind::Saturation,
     };
     let cells = experiment.cells.iter().zip(&groups).enumerate().map(|(at, (cell, group))| {
-        let levels = levels(of_cell(at), &slots);
+        let levels = levels(&of_cell(at), &slots);
         let mut view = group.view(&slots);
         if !levels.is_empty() {
             // The runs of all levels together have no meaning.
@@ -139,7 +139,7 @@ fn best(view: &StudyView) -> Option<usize> {
 }
 
 fn levels<'a>(
-    finished: impl Iterator<Item = &'a Finished> + Clone,
+    finished: &(impl Iterator<Item = &'a Finished> + Clone),
     slots: &[Slot],
 ) -> Vec<LevelView> {
     let mut levels: Vec<Level> = Vec::new();

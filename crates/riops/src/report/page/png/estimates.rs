@@ -2,7 +2,7 @@
 
 use plotters::prelude::*;
 
-use super::{COLORS, Context, Drawn, INK, SOFT};
+use super::canvas::{COLORS, Context, Drawn, INK, SOFT};
 use crate::report::drawing::FAMILY;
 use crate::report::page::chart::{Estimated, PointSeries, PointStyle};
 

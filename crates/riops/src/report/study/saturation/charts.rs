@@ -1,7 +1,9 @@
 //! The charts of a search: throughput against sessions with the fitted law, latency against throughput, response
 //! time against the rate.
 
-use super::super::charts::{estimated, from_zero, interval_words, latency_axis, range_of, unit};
+use super::super::chart_axes::{
+    HEADROOM, estimated, from_zero, interval_words, latency_axis, range_of, unit,
+};
 use super::super::figures::StudyFigure;
 use super::super::model::{CellView, StudyView};
 use crate::experiment::Level;
@@ -68,7 +70,8 @@ fn throughput(view: &StudyView) -> Option<Chart> {
 /// What was found, as a part of the text alternative.
 fn found(view: &StudyView) -> String {
     let texts = super::words::words(view).into_iter().filter(|(label, _)| *label == "saturation");
-    texts.flat_map(|(_, texts)| texts).map(|text| format!(" Saturation: {text}.")).collect()
+    let texts: Vec<String> = texts.flat_map(|(_, texts)| texts).collect();
+    if texts.is_empty() { String::new() } else { format!(" Saturation: {}.", texts.join("; ")) }
 }
 
 fn law(cell: &CellView) -> Option<&ScalingLaw> {
@@ -180,7 +183,7 @@ fn latency(view: &StudyView) -> Option<Chart> {
         most.map(|point| point.x_interval.map_or(point.x, |(_, high)| high)).reduce(f64::max)?;
     let words = interval_words(&series);
     let name = view.main.name();
-    let range = Some((0.0, most * 1.08));
+    let range = Some((0.0, most * HEADROOM));
     Some(Chart {
         id: "study-latency".to_owned(),
         title: "Latency against throughput".to_owned(),

@@ -1,8 +1,8 @@
 //! The tables of a search: the levels of the closed and of the open loop, and the fitted law.
 
+use super::super::cells::{INTERVAL, figure_title, missed, reach, runs_text};
 use super::super::figures::StudyFigure;
 use super::super::model::{CellView, LevelView, SaturationView, StudyView};
-use super::super::tables::{INTERVAL, figure_title, missed, reach, runs_text};
 use crate::experiment::Level;
 use crate::report::format::{percent, rate};
 use crate::report::page::{Cell, Table};
@@ -54,7 +54,9 @@ fn levels(view: &StudyView, cell: &CellView, levels: &[&LevelView], title: Strin
     if has_rows {
         head.push(StudyFigure::RowsPerS.name().to_owned());
     }
-    if !is_open {
+    if is_open {
+        head.push("sustained".to_owned());
+    } else {
         head.extend(["per session", "efficiency"].map(str::to_owned));
     }
     head.extend(figures.iter().map(|figure| match (figure, is_open) {
@@ -81,7 +83,10 @@ fn levels(view: &StudyView, cell: &CellView, levels: &[&LevelView], title: Strin
         if has_rows {
             row.push(text(StudyFigure::RowsPerS));
         }
-        if !is_open {
+        if let Level::Rate { per_s, .. } = level.level {
+            let found = cell.saturation.as_ref().and_then(|found| sustained(found, per_s));
+            row.push(Cell::number(found.unwrap_or_default()));
+        } else {
             let each = each_session(view, level);
             let efficiency = each.zip(first).map(|(each, first)| percent(each / first));
             row.push(Cell::number(each.map(rate).unwrap_or_default()));
@@ -110,20 +115,17 @@ fn level_text(level: Level) -> String {
     }
 }
 
-/// What is special about a level.
+/// What is special about a level. A rate that misses a threshold is not sustained, which has its own column.
 fn marks(cell: &CellView, level: &LevelView) -> Vec<String> {
     let mut words = Vec::new();
-    let found = cell.saturation.as_ref();
-    match level.level {
-        Level::Sessions(sessions) => {
-            let of = found.and_then(|found| found.sessions.as_ref());
-            words
-                .extend(of.filter(|of| of.saturation == sessions).map(|_| "saturation".to_owned()));
-            words.extend(of.filter(|of| of.best == sessions).map(|_| "best".to_owned()));
-        }
-        Level::Rate { per_s, .. } => words.extend(found.and_then(|found| sustained(found, per_s))),
+    if let Level::Sessions(sessions) = level.level {
+        let found = cell.saturation.as_ref().and_then(|found| found.sessions.as_ref());
+        let is_saturated = found.is_some_and(|found| found.saturation == sessions);
+        words.extend(is_saturated.then(|| "saturation".to_owned()));
+        let is_best = found.is_some_and(|found| found.best == sessions);
+        words.extend(is_best.then(|| "best".to_owned()));
+        words.extend(missed(&level.group));
     }
-    words.extend(missed(&level.group));
     let runs = level.group.runs;
     if runs.usable == 0 && runs.failed + runs.invalid > 0 {
         words.push(if runs.failed > 0 { "FAILED" } else { "NOT VALID" }.to_owned());
@@ -139,9 +141,9 @@ fn sustained(found: &SaturationView, per_s: f64) -> Option<String> {
     };
     let result = found.ladder.iter().chain(searched).find(of)?;
     Some(match (result.sustained, result.runs) {
-        (met, runs) if met == runs => "sustained".to_owned(),
-        (0, _) => "NOT SUSTAINED".to_owned(),
-        (met, runs) => format!("sustained in {met} of {runs} runs"),
+        (met, runs) if met == runs => "yes".to_owned(),
+        (0, _) => "NO".to_owned(),
+        (met, runs) => format!("{met} of {runs} runs"),
     })
 }
 
@@ -169,7 +171,7 @@ fn law_table(law: &ScalingLaw, title: String) -> Table {
     }));
     match law.peak_at {
         Some(found) => {
-            rows.push(row("peak (N*), in sessions", &found, sessions, extrapolated(peak)))
+            rows.push(row("peak (N*), in sessions", &found, sessions, extrapolated(peak)));
         }
         None => rows.push(vec![
             Cell::word("peak (N*), in sessions"),

@@ -1,5 +1,7 @@
 //! What a search found, in sentences.
 
+use std::fmt::Write as _;
+
 use super::super::model::{CellView, SaturationView, SessionsView, StudyView};
 use super::tables::{fitted_interval, sessions};
 use crate::experiment::Level;
@@ -61,7 +63,8 @@ fn saturation_text(
     if of.best == of.saturation {
         text.push_str(", the highest throughput that was measured");
     } else if let Some(best) = at(of.best) {
-        text.push_str(&format!(", at least 95% of the highest: {best} at {} sessions", of.best));
+        // Writing to a String cannot fail.
+        let _ = write!(text, ", at least 95% of the highest: {best} at {} sessions", of.best);
     }
     text
 }

@@ -1,0 +1,112 @@
+//! The cells that the tables of an experiment have in common, and their texts.
+
+use super::super::comparison;
+use super::super::format::{percent, rate};
+use super::super::page::Cell;
+use super::figures::{Estimate, StudyFigure};
+use super::improvement::factor;
+use super::model::{Against, CellView, FigureView, GroupView, StudyView};
+use crate::stats::{Interval, Outcome};
+
+/// Text of a value that was not measured.
+pub(super) const ABSENT: &str = "–";
+
+/// Title of the columns with intervals.
+pub(super) const INTERVAL: &str = "95% interval";
+
+/// The titles of the columns with the settings of a cell.
+pub(super) fn setting_titles(view: &StudyView) -> Vec<String> {
+    if view.axes.is_empty() {
+        return vec!["cell".to_owned()];
+    }
+    view.axes.iter().map(|axis| axis.name.clone()).collect()
+}
+
+/// The settings of a cell.
+pub(super) fn setting_cells(view: &StudyView, cell: &CellView) -> Vec<Cell> {
+    if view.axes.is_empty() {
+        return vec![Cell::word(cell.name.clone())];
+    }
+    cell.values.iter().map(|value| Cell::word(value.clone())).collect()
+}
+
+/// The title of a figure: CPU use of several nodes is that of each.
+pub(super) fn figure_title(view: &StudyView, stage: usize, figure: StudyFigure) -> String {
+    let has_nodes = view.groups().any(|group| {
+        let nodes = group.stages.get(stage).map(|stage| stage.nodes.as_slice()).unwrap_or_default();
+        nodes.iter().any(|node| node.cpus.is_some())
+    });
+    match figure {
+        StudyFigure::ServerCpus if has_nodes => "CPU/node".to_owned(),
+        StudyFigure::ServerCpus => "CPU".to_owned(),
+        _ => figure.name().to_owned(),
+    }
+}
+
+/// Half the width of the interval, as a share of the value.
+pub(super) fn reach(estimate: &Estimate) -> Option<Cell> {
+    let interval = estimate.interval.filter(|_| estimate.value > 0.0)?;
+    let reach = (interval.high - interval.low) / 2.0 / estimate.value;
+    Some(Cell::number(format!("±{}", percent(reach))))
+}
+
+/// The thresholds that were missed: `misses p99<10ms`.
+pub(super) fn missed(group: &GroupView) -> Option<String> {
+    let missed: Vec<String> = group
+        .thresholds
+        .iter()
+        .filter(|threshold| threshold.met < threshold.of)
+        .map(|threshold| match threshold.met {
+            0 => threshold.text.clone(),
+            met => format!("{} ({}/{})", threshold.text, threshold.of - met, threshold.of),
+        })
+        .collect();
+    (!missed.is_empty()).then(|| format!("misses {}", missed.join(" and ")))
+}
+
+/// `5`, or `3 of 5` if some are not usable.
+pub(super) fn runs_text(group: &GroupView) -> String {
+    let runs = group.runs;
+    let all = runs.usable + runs.invalid + runs.failed;
+    if all == runs.usable { all.to_string() } else { format!("{} of {all}", runs.usable) }
+}
+
+/// A ratio as a change: `+12.3%`, or `×3.41` from a doubling on.
+pub(super) fn change_text(ratio: f64) -> String {
+    if ratio >= 1e3 {
+        return format!("×{}", rate(ratio));
+    }
+    if ratio >= 2.0 { format!("×{}", factor(ratio)) } else { comparison::change_text(ratio) }
+}
+
+/// `+11.0% to +13.5%`.
+pub(super) fn change_interval(interval: Interval) -> String {
+    format!("{} to {}", change_text(interval.low), change_text(interval.high))
+}
+
+/// The verdict; `None` if more runs are required for one.
+pub(super) fn verdict_text(against: &Against) -> Option<&'static str> {
+    let is_known =
+        |outcome: &Outcome| against.runs_needed.is_none() || *outcome != Outcome::Inconclusive;
+    against.outcome.filter(is_known).map(outcome_text)
+}
+
+/// The verdict in a word.
+pub(super) fn outcome_text(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Faster => "FASTER",
+        Outcome::Slower => "SLOWER",
+        Outcome::Equivalent => "equivalent",
+        Outcome::Inconclusive => "inconclusive",
+    }
+}
+
+/// A figure with its interval: `75,012 (73,900 to 76,100)`.
+pub(super) fn with_interval(found: &FigureView) -> String {
+    let text = |value| found.figure.text(value);
+    let value = text(found.estimate.value);
+    match found.estimate.interval {
+        Some(interval) => format!("{value} ({} to {})", text(interval.low), text(interval.high)),
+        None => value,
+    }
+}
