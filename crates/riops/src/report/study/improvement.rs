@@ -72,7 +72,8 @@ fn row(
         figure,
         from: a,
         to: b,
-        text: change(figure, a, b),
+        // The same ratio as in the other tables: that of the geometric means in blocks.
+        text: change(figure, a, to.against_baseline.as_ref().map_or(b, |found| a * found.ratio)),
         against: to.against_baseline.clone(),
     })
 }
