@@ -14,8 +14,13 @@ pub(crate) fn write(file: &Path, text: &str, ui: Ui) -> Result<()> {
     if file == Path::new("-") {
         return crate::ui::print(text);
     }
+    write_bytes(file, text.as_bytes(), ui)
+}
+
+/// Writes bytes to a file in the same way.
+pub(crate) fn write_bytes(file: &Path, bytes: &[u8], ui: Ui) -> Result<()> {
     let existed = file.exists();
-    replace(file, text.as_bytes()).with_context(|| format!("cannot write {}", file.display()))?;
+    replace(file, bytes).with_context(|| format!("cannot write {}", file.display()))?;
     ui.notice(&format!("{} {}", if existed { "replaced" } else { "wrote" }, file.display()));
     Ok(())
 }

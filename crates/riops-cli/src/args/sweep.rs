@@ -148,7 +148,7 @@ pub(crate) struct ConditionOptions {
         long,
         value_name = "HOW",
         value_parser = choice::<Reset>(&["none", "restore", "prepare"]),
-        help = or_named("Dataset of each run; restore: a copy of the database; prepare: prepared anew", Reset::default())
+        help = or_named("Dataset of each run; restore: a copy of the database; prepare: recreated", Reset::default())
     )]
     pub(crate) reset: Option<Reset>,
     /// On the embedded server: use a separate database with its own dataset

@@ -1,16 +1,18 @@
 //! `riops ab`.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::host::Interrupt;
 
-use super::experiment::{Conductor, Results, words_of};
+use super::experiment::Conductor;
 use crate::args::Ab;
 use crate::experiment::draft::Draft;
 use crate::experiment::file::{read_variant, run_words, variants};
-use crate::experiment::words::{command_of, typed};
+use crate::experiment::results::Results;
+use crate::experiment::words::{command_of, typed, words_of};
 use crate::failure::UsageError;
 use crate::ui::Ui;
 
@@ -65,10 +67,9 @@ fn draft(options: &Ab, a: &Path, b: &Path) -> Result<Draft> {
 }
 
 /// Returns the words without those of the options that are set, and these.
-fn replaced(words: Vec<std::ffi::OsString>, set: &[std::ffi::OsString]) -> Vec<std::ffi::OsString> {
-    let name = |word: &std::ffi::OsString| {
-        word.to_string_lossy().split('=').next().unwrap_or_default().to_owned()
-    };
+fn replaced(words: Vec<OsString>, set: &[OsString]) -> Vec<OsString> {
+    let name =
+        |word: &OsString| word.to_string_lossy().split('=').next().unwrap_or_default().to_owned();
     let kept = words.into_iter().filter(|word| set.iter().all(|other| name(other) != name(word)));
     kept.chain(set.iter().cloned()).collect()
 }

@@ -1,33 +1,24 @@
 //! What `riops sweep` and `riops ab` have in common: an experiment is stored, conducted, continued, listed and
 //! shown.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow};
 use jiff::Timestamp;
-use riops::experiment::{End, Experiment, Failure, Goal, Study, conduct, tag};
+use riops::experiment::{End, Experiment, Failure, Study, conduct};
 use riops::host::Interrupt;
-use riops::record::{Record, Status};
+use riops::record::Status;
 use riops::report::{self, short_id};
-use riops::store::{self, ExperimentState, Store, StoreError, StoredExperiment};
+use riops::store::{self, ExperimentState, StoreError, StoredExperiment};
 
-use crate::args::sweep::{ResumeOptions, StudyOptions};
+use crate::args::sweep::ResumeOptions;
 use crate::args::{StoreOptions, TargetOptions};
 use crate::experiment::bench::Servers;
 use crate::experiment::draft::{Defined, Draft};
-use crate::experiment::words::without_password;
-use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID, UsageError};
+use crate::experiment::results::{Results, exit_code};
+use crate::experiment::stored::{databases, runs_of};
 use crate::stored;
 use crate::ui::Ui;
-
-/// What is printed and written.
-pub(super) struct Results<'a> {
-    pub(super) form: &'a str,
-    pub(super) options: &'a StudyOptions,
-}
 
 /// Conducts experiments of a store.
 pub(super) struct Conductor<'a> {
@@ -50,6 +41,7 @@ impl<'a> Conductor<'a> {
     pub(super) fn start(&self, draft: Draft) -> Result<ExitCode> {
         let Defined { experiment, databases } = draft.define()?;
         let study = Study::load(experiment, Vec::new(), Vec::new());
+        self.results.require_writable()?;
         if self.results.options.dry_run {
             crate::ui::print(&report::plan_text(&study))?;
             return Ok(ExitCode::SUCCESS);
@@ -59,6 +51,7 @@ impl<'a> Conductor<'a> {
         store.require_writable()?;
         let experiment = &study.experiment;
         let lock = store.lock_experiment(&experiment.id)?;
+        let lock = lock.ok_or_else(|| anyhow!("the id {} is in use", experiment.id))?;
         let state = ExperimentState::default();
         store.save_experiment(&StoredExperiment {
             id: experiment.id.clone(),
@@ -68,11 +61,9 @@ impl<'a> Conductor<'a> {
             definition: serde_json::to_string(experiment)?,
             state: state.clone(),
         })?;
-        let servers =
-            Servers::new((store, location), (databases, state), (self.interrupt, self.ui));
-        let result = self.conduct(study, servers);
-        drop(lock);
-        result
+        let environment = (self.interrupt, self.ui);
+        let servers = Servers::new((store, location), lock, (databases, state), environment);
+        self.conduct(study, servers)
     }
 
     /// Continues a stored experiment.
@@ -103,12 +94,11 @@ impl<'a> Conductor<'a> {
         }
         let databases = databases(&mut experiment, target)?;
         let study = Study::load(experiment, records, failures);
-        let mut servers =
-            Servers::new((store, location), (databases, stored.state), (self.interrupt, self.ui));
+        let environment = (self.interrupt, self.ui);
+        let state = (databases, stored.state);
+        let mut servers = Servers::new((store, location), lock, state, environment);
         servers.allow_changed = options.allow_changed;
-        let result = self.conduct(study, servers);
-        drop(lock);
-        result
+        self.conduct(study, servers)
     }
 
     /// Lists the stored experiments.
@@ -127,7 +117,7 @@ impl<'a> Conductor<'a> {
         let id = study.experiment.id.clone();
         self.ui.notice(&report::start_line(&study));
         let result = conduct(&mut study, &mut servers, self.interrupt);
-        let end = servers.close(result)?;
+        let end = servers.close(&study.experiment, result)?;
         if end == End::Complete && servers.state.finished_at.is_none() {
             servers.state.finished_at = Some(Timestamp::now());
             servers.store.update_experiment(&id, &servers.state)?;
@@ -139,92 +129,7 @@ impl<'a> Conductor<'a> {
                 short_id(&id)
             ));
         }
-        self.show(&study)?;
+        self.results.show(&study, self.ui)?;
         Ok(ExitCode::from(exit_code(&study, end)))
-    }
-
-    fn show(&self, study: &Study) -> Result<()> {
-        if study.finished.is_empty() {
-            return Ok(());
-        }
-        let view = report::study::view(study);
-        let text = match self.results.form {
-            "json" => serde_json::to_string_pretty(&view)? + "\n",
-            _ => report::study::text(&view, crate::ui::output_columns()),
-        };
-        crate::ui::print(&text)
-    }
-}
-
-/// Returns the stored runs of an experiment, oldest first.
-fn runs_of(store: &dyn Store, experiment: &Experiment) -> Result<Vec<Record>> {
-    match store.select(&format!("{}={}", tag::EXPERIMENT, experiment.id)) {
-        Ok(records) => Ok(records),
-        // Killed before its first run ended.
-        Err(StoreError::NoMatch(_) | StoreError::Empty(_)) => Ok(Vec::new()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Returns the connection string of the command line by the one of the experiment. If all cells use the same
-/// database, it replaces that.
-fn databases(
-    experiment: &mut Experiment,
-    target: &TargetOptions,
-) -> Result<BTreeMap<String, String>> {
-    let Some(given) = &target.database else {
-        return Ok(BTreeMap::new());
-    };
-    let masked = without_password(given);
-    let known: BTreeSet<_> = experiment.cells.iter().map(|cell| &cell.server.database).collect();
-    if known.len() > 1 && !known.contains(&Some(masked.clone())) {
-        let text = format!("the experiment uses several databases, but not {masked}");
-        return Err(UsageError(text).into());
-    }
-    if known.len() == 1 {
-        for cell in &mut experiment.cells {
-            cell.server.database = Some(masked.clone());
-        }
-    }
-    Ok(BTreeMap::from([(masked, given.clone())]))
-}
-
-/// The options of a server as words.
-pub(super) fn words_of(target: &TargetOptions) -> Vec<OsString> {
-    let embedded = &target.embedded;
-    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.as_os_str().to_owned());
-    let single = [
-        ("database", target.database.clone().map(OsString::from)),
-        ("server-dir", path(&embedded.server_dir)),
-        ("server-data", path(&embedded.server_data)),
-        ("server-user", embedded.server_user.clone().map(OsString::from)),
-        ("server-port", embedded.server_port.map(|port| port.to_string().into())),
-        ("cache-dir", path(&embedded.cache_dir)),
-    ];
-    let set = embedded.server_set.iter();
-    let set = set.map(|(name, value)| ("server-set", Some(format!("{name}={value}").into())));
-    let word = |(name, value): (&str, Option<OsString>)| {
-        let mut word = OsString::from(format!("--{name}="));
-        word.push(value?);
-        Some(word)
-    };
-    single.into_iter().chain(set).filter_map(word).collect()
-}
-
-/// The exit code of an experiment.
-fn exit_code(study: &Study, end: End) -> u8 {
-    let records = || study.finished.iter().filter_map(|finished| finished.result.as_ref().ok());
-    let is_breached = |record: &Record| record.thresholds.iter().any(|found| !found.held);
-    let is_search = matches!(study.experiment.goal, Goal::Saturation(_));
-    if end == End::Interrupted {
-        INTERRUPTED
-    } else if study.finished.iter().any(|finished| finished.result.is_err()) {
-        FAILED
-    } else if records().any(|record| !record.verdict.valid) {
-        NOT_VALID
-    } else if !is_search && records().any(|record| is_breached(record)) {
-        BREACHED
-    } else {
-        0
     }
 }

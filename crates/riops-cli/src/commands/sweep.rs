@@ -1,22 +1,25 @@
 //! `riops sweep`.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::host::Interrupt;
 
-use super::experiment::{Conductor, Results};
+use super::experiment::Conductor;
 use crate::args::Sweep;
 use crate::args::sweep::{REPEATS, SINGLE_RUN_ONLY};
 use crate::experiment::draft::Draft;
 use crate::experiment::file;
+use crate::experiment::results::Results;
+use crate::experiment::words::words_of;
 use crate::failure::UsageError;
 use crate::ui::Ui;
 
 /// Conducts the experiment of the options or of a file, continues one, or lists them.
 pub(crate) fn run(
     command: &Sweep,
-    cell_words: &[std::ffi::OsString],
+    cell_words: &[OsString],
     interrupt: &Interrupt,
     ui: Ui,
 ) -> Result<ExitCode> {
@@ -47,7 +50,7 @@ pub(crate) fn run(
         (None, Some(_)) => conductor.resume(&command.resume, &command.target),
         (Some(path), None) => {
             let mut draft = file::read(path, &command.own.set)?;
-            draft.words.extend(super::experiment::words_of(&command.target));
+            draft.words.extend(words_of(&command.target));
             draft.repeats = command.own.repeat.unwrap_or(draft.repeats);
             draft.seed = command.own.seed.or(draft.seed);
             draft.apply(&command.experiment)?;
@@ -61,7 +64,7 @@ pub(crate) fn run(
 }
 
 /// Fails for options of `riops run` that show or store a single run.
-fn require_no_single_run_option(words: &[std::ffi::OsString]) -> Result<()> {
+fn require_no_single_run_option(words: &[OsString]) -> Result<()> {
     let typed = |option: &&&str| {
         let long = format!("--{option}");
         words.iter().any(|word| {

@@ -5,7 +5,8 @@ use std::fmt;
 
 use anyhow::{Result, anyhow};
 use riops::experiment::{
-    self, Bench, Cell, End, Environment, Experiment, Remaining, Reset, ServerChoice, Study, Task,
+    self, Bench, Cell, DatabaseChoice, End, Environment, Experiment, Remaining, Reset,
+    ServerChoice, Study, Task,
 };
 use riops::host::Interrupt;
 use riops::plan::Plan;
@@ -13,7 +14,7 @@ use riops::record::Record;
 use riops::run::NoHistory;
 use riops::server::Server;
 use riops::store::live::sink_of;
-use riops::store::{ExperimentState, Store, StoreLocation};
+use riops::store::{ExperimentLock, ExperimentState, Store, StoreLocation};
 use riops::{report, run};
 
 use crate::args::{EmbeddedOptions, TargetOptions};
@@ -44,6 +45,7 @@ impl std::error::Error for Changed {}
 pub(crate) struct Servers<'a> {
     pub(crate) store: Box<dyn Store>,
     location: StoreLocation,
+    lock: ExperimentLock,
     /// Connection strings with passwords, by those without.
     databases: BTreeMap<String, String>,
     pub(crate) state: ExperimentState,
@@ -58,12 +60,14 @@ pub(crate) struct Servers<'a> {
 impl<'a> Servers<'a> {
     pub(crate) fn new(
         (store, location): (Box<dyn Store>, StoreLocation),
+        lock: ExperimentLock,
         (databases, state): (BTreeMap<String, String>, ExperimentState),
         (interrupt, ui): (&'a Interrupt, Ui),
     ) -> Self {
         Self {
             store,
             location,
+            lock,
             databases,
             state,
             allow_changed: false,
@@ -74,8 +78,14 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// Releases the server. Returns the result of the experiment, or the failure to release it.
-    pub(crate) fn close(&mut self, result: Result<End>) -> Result<End> {
+    /// Drops the database of a complete experiment, and releases the server. Returns the result of the experiment, or
+    /// the failure.
+    pub(crate) fn close(&mut self, experiment: &Experiment, result: Result<End>) -> Result<End> {
+        if let (Ok(End::Complete), DatabaseChoice::Own(name), Some((_, target))) =
+            (&result, &experiment.database, &self.current)
+        {
+            experiment::drop_own_database(&target.server(), name)?;
+        }
         let closed = self.current.take().map_or(Ok(()), |(_, target)| target.close());
         let end = result?;
         closed.map(|()| end)
@@ -107,6 +117,7 @@ impl Bench for Servers<'_> {
         plan: &Plan,
         is_first: bool,
     ) -> Result<Result<Box<Record>, String>> {
+        self.lock.check()?;
         let experiment = &study.experiment;
         let Some(cell) = experiment.cells.get(task.cell) else {
             return Err(anyhow!("the experiment has no cell {}", task.cell));

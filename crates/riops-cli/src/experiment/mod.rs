@@ -4,4 +4,6 @@ pub(crate) mod axes;
 pub(crate) mod bench;
 pub(crate) mod draft;
 pub(crate) mod file;
+pub(crate) mod results;
+pub(crate) mod stored;
 pub(crate) mod words;

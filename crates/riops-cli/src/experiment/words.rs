@@ -2,6 +2,7 @@
 //! experiment supports exactly the options of `riops run`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Arg, ArgAction, Command};
@@ -126,4 +127,26 @@ fn server_of(options: &TargetOptions) -> ServerChoice {
 /// Returns a connection string with `***` in place of its password.
 pub(crate) fn without_password(database: &str) -> String {
     ConnInfo::without_password(database).unwrap_or_else(|| "…".to_owned())
+}
+
+/// The options of a server as words.
+pub(crate) fn words_of(target: &TargetOptions) -> Vec<OsString> {
+    let embedded = &target.embedded;
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.as_os_str().to_owned());
+    let single = [
+        ("database", target.database.clone().map(OsString::from)),
+        ("server-dir", path(&embedded.server_dir)),
+        ("server-data", path(&embedded.server_data)),
+        ("server-user", embedded.server_user.clone().map(OsString::from)),
+        ("server-port", embedded.server_port.map(|port| port.to_string().into())),
+        ("cache-dir", path(&embedded.cache_dir)),
+    ];
+    let set = embedded.server_set.iter();
+    let set = set.map(|(name, value)| ("server-set", Some(format!("{name}={value}").into())));
+    let word = |(name, value): (&str, Option<OsString>)| {
+        let mut word = OsString::from(format!("--{name}="));
+        word.push(value?);
+        Some(word)
+    };
+    single.into_iter().chain(set).filter_map(word).collect()
 }

@@ -1,4 +1,4 @@
-//! Conducts an experiment: asks for the next step, prepares and measures it, until nothing is left, the time limit
+//! Conducts an experiment: determines the next step, prepares and measures it, until nothing is left, the time limit
 //! is reached, or the user interrupts it.
 
 use std::time::{Duration, Instant};

@@ -188,7 +188,7 @@ pub enum Reset {
     None,
     /// Each run uses a copy of the database, made with CREATE DATABASE … TEMPLATE.
     Restore,
-    /// The dataset is prepared anew before each run.
+    /// The dataset is recreated before each run.
     Prepare,
 }
 

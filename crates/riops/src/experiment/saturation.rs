@@ -157,8 +157,7 @@ impl CellSearch<'_> {
     /// Returns the next rate at the saturation point, from the lowest on. Ends at the first that is not sustained.
     fn next_of_ladder(&self) -> Option<Task> {
         let points = self.session_points();
-        let found = sessions::conclude(&self.sessions_settings(), &points)?;
-        let at = found.levels.iter().find(|level| level.level == found.saturation)?;
+        let at = sessions::saturation(&self.sessions_settings(), &points)?;
         let measured = self.rate_points();
         if measured.iter().any(|point| !point.sustained) {
             return None;
@@ -166,7 +165,7 @@ impl CellSearch<'_> {
         let share = LADDER.get(measured.len())?;
         // Whole transactions per second, as a user would choose them.
         let per_s = (at.throughput_per_s * share).round().max(1.0);
-        Some(self.task(Level::Rate { per_s, sessions: Some(found.saturation) }, 1))
+        Some(self.task(Level::Rate { per_s, sessions: Some(at.level) }, 1))
     }
 
     fn ladder(&self) -> Vec<rate::RateResult> {

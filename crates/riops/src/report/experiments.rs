@@ -83,7 +83,7 @@ fn rules(experiment: &Experiment) -> Vec<String> {
         match experiment.reset {
             Reset::None => None,
             Reset::Restore => Some("each run uses a copy of the database".to_owned()),
-            Reset::Prepare => Some("the dataset is prepared anew before each run".to_owned()),
+            Reset::Prepare => Some("the dataset is recreated before each run".to_owned()),
         },
         checkpoint.then(|| "CHECKPOINT before each run".to_owned()),
         vacuum.then(|| "VACUUM (ANALYZE) before each run".to_owned()),

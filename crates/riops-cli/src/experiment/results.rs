@@ -1,0 +1,95 @@
+//! What is printed and written of an experiment.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use riops::experiment::{End, Goal, Study};
+use riops::record::Record;
+use riops::report::page::{Delivery, Layout};
+use riops::report::study::{self, StudyView};
+
+use crate::args::sweep::StudyOptions;
+use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID};
+use crate::file;
+use crate::ui::Ui;
+
+/// What is printed and written.
+pub(crate) struct Results<'a> {
+    /// Output format.
+    pub(crate) form: &'a str,
+    pub(crate) options: &'a StudyOptions,
+}
+
+impl Results<'_> {
+    /// Fails before the first run if the results cannot be written after the last one. Creates the directory of the
+    /// images.
+    pub(crate) fn require_writable(&self) -> Result<()> {
+        if let Some(folder) = &self.options.png {
+            create(folder)?;
+        }
+        let file = self.options.html.as_deref().filter(|file| *file != Path::new("-"));
+        let Some(folder) = file.and_then(Path::parent) else {
+            return Ok(());
+        };
+        // An empty parent is the current directory.
+        let is_folder = folder.as_os_str().is_empty() || folder.is_dir();
+        anyhow::ensure!(
+            is_folder,
+            "cannot write the page: there is no directory {}",
+            folder.display()
+        );
+        Ok(())
+    }
+
+    /// Prints the results, and writes the page and the images.
+    pub(crate) fn show(&self, study: &Study, ui: Ui) -> Result<()> {
+        if study.finished.is_empty() {
+            return Ok(());
+        }
+        let view = study::view(study);
+        crate::ui::print(&match self.form {
+            "json" => study::json(&view)?,
+            "markdown" => study::markdown(&view),
+            "csv" => study::csv(&view)?,
+            _ => study::text(&view, crate::ui::output_columns()),
+        })?;
+        self.write(&view, ui)
+    }
+
+    fn write(&self, view: &StudyView, ui: Ui) -> Result<()> {
+        if let Some(page) = &self.options.html {
+            let layout = Layout::new(format!("riops: {}", view.name), Delivery::Inline);
+            file::write(page, &study::html(view, &layout)?, ui)?;
+        }
+        if let Some(folder) = &self.options.png {
+            create(folder)?;
+            for image in study::png(view)? {
+                file::write_bytes(&folder.join(image.name + ".png"), &image.bytes, ui)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn create(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot create the directory {}", folder.display()))
+}
+
+/// The exit code of an experiment.
+pub(crate) fn exit_code(study: &Study, end: End) -> u8 {
+    let records = || study.finished.iter().filter_map(|finished| finished.result.as_ref().ok());
+    let is_breached = |record: &Record| record.thresholds.iter().any(|found| !found.held);
+    let is_search = matches!(study.experiment.goal, Goal::Saturation(_));
+    if end == End::Interrupted {
+        INTERRUPTED
+    } else if study.finished.iter().any(|finished| finished.result.is_err()) {
+        FAILED
+    } else if records().any(|record| !record.verdict.valid) {
+        NOT_VALID
+    } else if !is_search && records().any(|record| is_breached(record)) {
+        BREACHED
+    } else {
+        0
+    }
+}

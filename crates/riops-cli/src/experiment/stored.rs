@@ -1,0 +1,45 @@
+//! Stored experiments, continued by another process.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Result;
+use riops::experiment::{Experiment, tag};
+use riops::record::Record;
+use riops::store::{Store, StoreError};
+
+use super::words::without_password;
+use crate::args::TargetOptions;
+use crate::failure::UsageError;
+
+/// Returns the stored runs of an experiment, oldest first.
+pub(crate) fn runs_of(store: &dyn Store, experiment: &Experiment) -> Result<Vec<Record>> {
+    match store.select(&format!("{}={}", tag::EXPERIMENT, experiment.id)) {
+        Ok(records) => Ok(records),
+        // Killed before its first run ended.
+        Err(StoreError::NoMatch(_) | StoreError::Empty(_)) => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the connection string of the command line by the one of the experiment. If all cells use the same
+/// database, it replaces that.
+pub(crate) fn databases(
+    experiment: &mut Experiment,
+    target: &TargetOptions,
+) -> Result<BTreeMap<String, String>> {
+    let Some(given) = &target.database else {
+        return Ok(BTreeMap::new());
+    };
+    let masked = without_password(given);
+    let known: BTreeSet<_> = experiment.cells.iter().map(|cell| &cell.server.database).collect();
+    if known.len() > 1 && !known.contains(&Some(masked.clone())) {
+        let text = format!("the experiment uses several databases, but not {masked}");
+        return Err(UsageError(text).into());
+    }
+    if known.len() == 1 {
+        for cell in &mut experiment.cells {
+            cell.server.database = Some(masked.clone());
+        }
+    }
+    Ok(BTreeMap::from([(masked, given.clone())]))
+}
