@@ -32,7 +32,7 @@ pub(crate) fn parse(line: &CommandLine) -> Result<Arguments, ExitCode> {
     let form = error_form(line, &root, &Values::new());
     let (values, notices) = read_values(line).map_err(|error| form.usage(&error))?;
     let form = error_form(line, &root, &values);
-    match matched(line, values) {
+    match matched(line, &values) {
         Ok(arguments) => Ok(Arguments { notices, error_form: form, ..arguments }),
         Err(Unparsed::Clap(error)) => Err(rejected(&error, form)),
         Err(Unparsed::Variable(error)) => Err(form.usage(&error)),
@@ -46,7 +46,7 @@ pub(crate) fn parse(line: &CommandLine) -> Result<Arguments, ExitCode> {
 pub(crate) fn parse_words(words: &[OsString]) -> Result<Arguments, String> {
     let line = CommandLine::scan(crate::args::command(), words.to_vec());
     let (values, _) = read_values(&line)?;
-    matched(&line, values).map_err(|error| match error {
+    matched(&line, &values).map_err(|error| match error {
         Unparsed::Clap(error) => {
             let text = error.render().to_string();
             let text = text.strip_prefix(PREFIX).unwrap_or(&text);
@@ -82,11 +82,11 @@ fn read_values(line: &CommandLine) -> Result<(Values, Vec<String>), String> {
     Ok((values, notices))
 }
 
-fn matched(line: &CommandLine, values: Values) -> Result<Arguments, Unparsed> {
+fn matched(line: &CommandLine, values: &Values) -> Result<Arguments, Unparsed> {
     let root = crate::args::command();
     let names = OptionNames::of(&root);
     let stop_is_typed = STOPS.iter().any(|stop| line.uses(stop).next().is_some());
-    let command = with_fallbacks(root, &values, stop_is_typed);
+    let command = with_fallbacks(root, values, stop_is_typed);
     let command = if line.asks_for_short_help() { shortened(command) } else { command };
     let matched = command
         .try_get_matches_from(line.arguments())

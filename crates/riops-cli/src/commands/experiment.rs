@@ -89,7 +89,7 @@ impl<'a> Conductor<'a> {
         let mut records = runs_of(store.as_ref(), &experiment)?;
         if options.retry_failed {
             failures.clear();
-            stored.state.failures = "[]".to_owned();
+            stored.state.failures = ExperimentState::default().failures;
             records.retain(|record| record.status != Status::Failed);
         }
         let databases = databases(&mut experiment, target)?;

@@ -1,6 +1,6 @@
 //! The axes of an experiment: options with several values, and variants, which are several options at once.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use anyhow::Result;
@@ -68,7 +68,7 @@ impl TypedAxis {
     }
 
     fn checked(self) -> Result<Self> {
-        let mut seen = BTreeMap::new();
+        let mut seen = BTreeSet::new();
         if self.values.is_empty() {
             return Err(UsageError(format!("axis \"{}\" has no values", self.name)).into());
         }
@@ -77,7 +77,7 @@ impl TypedAxis {
                 let text = format!("axis \"{}\": invalid value {text:?}", self.name);
                 return Err(UsageError(text).into());
             }
-            if seen.insert(text, ()).is_some() {
+            if !seen.insert(text) {
                 let text = format!("axis \"{}\" has the value \"{text}\" twice", self.name);
                 return Err(UsageError(text).into());
             }
@@ -106,7 +106,10 @@ pub(crate) fn combinations(axes: &[TypedAxis]) -> Result<Vec<(Vec<String>, Vec<O
     Ok(axes.iter().fold(none, |cells, axis| {
         let with_value = |(values, words): &(Vec<String>, Vec<OsString>)| {
             let extended = axis.values.iter().map(|(text, more)| {
-                ([values.as_slice(), &[text.clone()]].concat(), [words.as_slice(), more].concat())
+                (
+                    [values.as_slice(), std::slice::from_ref(text)].concat(),
+                    [words.as_slice(), more].concat(),
+                )
             });
             extended.collect::<Vec<_>>()
         };

@@ -203,17 +203,12 @@ fn goal(
         return Ok(Goal::Sweep { baseline: 0 });
     };
     let mut names = experiment.cells.iter().map(|cell| experiment.cell_name(cell));
-    match names.position(|name| name == baseline) {
-        Some(baseline) => Ok(Goal::Sweep { baseline }),
-        None => {
-            let first = experiment.cells.first().map(|cell| experiment.cell_name(cell));
-            let text = format!(
-                "there is no cell \"{baseline}\"; the first one is \"{}\"",
-                first.unwrap_or_default()
-            );
-            Err(UsageError(text).into())
-        }
+    if let Some(baseline) = names.position(|name| name == baseline) {
+        return Ok(Goal::Sweep { baseline });
     }
+    let first = experiment.cells.first().map(|cell| experiment.cell_name(cell));
+    let first = first.unwrap_or_default();
+    Err(UsageError(format!("there is no cell \"{baseline}\"; the first one is \"{first}\"")).into())
 }
 
 /// The plan as an open loop.

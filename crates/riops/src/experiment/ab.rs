@@ -28,15 +28,14 @@ pub(super) fn next(study: &Study, settings: &AbSettings) -> Option<Task> {
 /// Returns the last look; `None` before the first one.
 #[must_use]
 pub fn last_look(study: &Study, settings: &AbSettings) -> Option<Look> {
-    let complete =
-        (1..=settings.blocks_max).take_while(|&block| is_complete(study, block)).last()?;
-    (1..=complete).rev().find_map(|block| look_after(study, settings, block))
+    (1..=blocks(study, settings)).rev().find_map(|block| look_after(study, settings, block))
 }
 
 /// Returns the number of complete blocks.
 #[must_use]
-pub fn blocks(study: &Study) -> u32 {
-    (1..).take_while(|&block| is_complete(study, block)).last().unwrap_or(0)
+pub fn blocks(study: &Study, settings: &AbSettings) -> u32 {
+    let numbers = 1..=settings.blocks_max;
+    numbers.take_while(|&block| is_complete(study, block)).last().unwrap_or(0)
 }
 
 fn is_complete(study: &Study, block: u32) -> bool {
@@ -181,7 +180,8 @@ mod tests {
     fn a_large_difference_ends_the_test_early() {
         for (ratio, outcome) in [(1.2, Outcome::Faster), (0.8, Outcome::Slower)] {
             let study = conducted(ratio);
-            assert!(blocks(&study) < SETTINGS.blocks_max, "{}", blocks(&study));
+            let blocks = blocks(&study, &SETTINGS);
+            assert!(blocks < SETTINGS.blocks_max, "{blocks}");
             let look = last_look(&study, &SETTINGS).unwrap();
             assert_eq!(look.decision, Decision::Stop(outcome));
             assert_eq!(figures_of(&study)[0], AbFigure::RowsPerS);

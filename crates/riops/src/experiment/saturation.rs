@@ -234,6 +234,11 @@ mod tests {
         1_000.0 * n / (1.0 + 0.05 * (n - 1.0) + 0.002 * n * (n - 1.0))
     }
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "numbers of transactions"
+    )]
     /// A run on this server: a closed loop, or an open loop that leaves a backlog above the capacity.
     fn record(plan: &Plan) -> Record {
         let mut record = example::record(plan);

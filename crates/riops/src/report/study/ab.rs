@@ -24,7 +24,7 @@ pub(super) fn add(view: &mut StudyView, study: &Study, settings: &AbSettings) {
         }
     }
     let failed = study.finished.iter().any(|finished: &Finished| finished.result.is_err());
-    view.ab = Some(state(look.as_ref(), blocks(study), settings, failed, view.effect));
+    view.ab = Some(state(look.as_ref(), blocks(study, settings), settings, failed, view.effect));
 }
 
 fn of(figure: AbFigure) -> StudyFigure {
