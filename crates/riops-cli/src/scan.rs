@@ -62,7 +62,7 @@ impl CommandLine {
                 break;
             }
         }
-        scanner.line.is_complete &= scanner.pending.is_none();
+        scanner.line.is_complete &= scanner.pending.is_none_or(is_value_optional);
         scanner.line
     }
 
@@ -144,6 +144,11 @@ impl<'a> Scanner<'a> {
             return self.positional();
         }
         let command = self.command;
+        let is_option = |flags: ShortFlags<'_>| !self.is_negative_value(&flags);
+        if argument.is_escape() || argument.is_long() || argument.to_short().is_some_and(is_option)
+        {
+            self.pending.take_if(|arg| is_value_optional(arg));
+        }
         if self.pending.is_none()
             && let Ok(name) = argument.to_value()
             && let Some(subcommand) = command.find_subcommand(name)

@@ -132,7 +132,16 @@ mod tests {
         experiment.between.checkpoint = true;
         experiment.between.cool_down_s = 5.0;
         let study = Study { experiment, finished: Vec::new() };
-        insta::assert_snapshot!(plan_text(&study), @"");
+        insta::assert_snapshot!(plan_text(&study), @r"
+        example: 2 cells, 3 runs each, about 2min
+          each run uses a copy of the database
+          CHECKPOINT before each run
+          pause of 5s between two runs
+          random seed 1
+        cells:
+          sessions=1
+          sessions=2
+        ");
     }
 
     #[test]
