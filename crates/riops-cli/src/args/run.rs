@@ -33,7 +33,7 @@ pub(crate) trait RunWorkload {
 }
 
 /// Number of processors.
-fn cores() -> u32 {
+pub(crate) fn cores() -> u32 {
     u32::try_from(machine::cpus()).unwrap_or(1)
 }
 

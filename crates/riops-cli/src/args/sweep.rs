@@ -21,11 +21,11 @@ pub(crate) const REPEATS: u32 = 6;
 
 /// Measure all combinations of options, or find the saturation point
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("resume", |arg| arg.conflicts_with_all(DEFINED).conflicts_with_all(DEFINED_OF_SWEEP)))]
 pub(crate) struct Sweep {
     #[command(subcommand)]
     pub(crate) workload: Option<SweepWorkload>,
-    /// Experiment file; further options replace those of the file
+    /// Experiment file, or name of a ready experiment; further options replace those of the file
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) resume: ResumeOptions,
@@ -39,6 +39,21 @@ pub(crate) struct Sweep {
     #[command(flatten)]
     pub(crate) target: TargetOptions,
 }
+
+/// What a stored experiment defines, so that it cannot be changed when it is continued.
+const DEFINED: [&str; 9] = [
+    "set",
+    "seed",
+    "effect",
+    "checkpoint",
+    "vacuum",
+    "idle_device",
+    "cool_down",
+    "reset",
+    "own_database",
+];
+const DEFINED_OF_SWEEP: [&str; 6] =
+    ["axis", "run_order", "baseline", "find_saturation", "sessions_max", "repeat"];
 
 /// Continuation of an experiment
 #[derive(Debug, Args)]
@@ -78,7 +93,7 @@ Examples:
   riops sweep rows --axis sessions=1,2,4,8 --axis batch=10,100
   riops sweep rows --axis server-set=shared_buffers=128MB,shared_buffers=2GB
   riops sweep oltp read-only --find-saturation sessions --threshold 'p99<20ms'
-  riops sweep experiments/ybio-batch-size.toml --set duration=5s
+  riops sweep ybio-batch-size --dry-run
   riops sweep --resume";
 
 /// What an experiment measures, and under which conditions
@@ -186,8 +201,11 @@ pub(crate) fn cell_words(line: &CommandLine) -> Vec<OsString> {
     let own = OptionNames::of_one(&own);
     // Of each run of an experiment, one record is stored and none is printed.
     let is_removed = |long: &str| own.contains(long) || ["repeat", "output"].contains(&long);
-    let words = line.without_options(is_removed).into_iter();
-    words.map(|word| if word == "sweep" { "run".into() } else { word }).collect()
+    let mut words = line.without_options(is_removed);
+    if let Some(word) = words.iter_mut().find(|word| *word == "sweep") {
+        *word = "run".into();
+    }
+    words
 }
 
 /// Adapts the options of a workload of `riops run` to an experiment.
@@ -233,13 +251,12 @@ impl<T: Args + RunWorkload> SweptWorkload for SweepOf<T> {
 
 /// Compare two variants, and stop as soon as the result is certain
 #[derive(Debug, Args)]
-#[command(after_help = AB_EXAMPLES)]
+#[command(after_help = AB_EXAMPLES, mut_arg("resume", |arg| arg.conflicts_with_all(DEFINED)))]
 pub(crate) struct Ab {
-    /// File with the workload and the options of variant A, as for --config
+    /// File with the workload and the options of variant A, as for --config; without B an experiment with two cells
     #[arg(required_unless_present = "resume")]
     pub(crate) a: Option<PathBuf>,
     /// The same for variant B, which is judged relative to A
-    #[arg(required_unless_present = "resume")]
     pub(crate) b: Option<PathBuf>,
     /// Maximum number of blocks, each with two runs of both variants
     #[arg(long, value_name = "N", help_heading = "Experiment", default_value = "10", value_parser = clap::value_parser!(u32).range(4..=100))]

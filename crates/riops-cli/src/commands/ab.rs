@@ -1,6 +1,5 @@
 //! `riops ab`.
 
-use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -10,9 +9,9 @@ use riops::host::Interrupt;
 use super::experiment::Conductor;
 use crate::args::Ab;
 use crate::experiment::draft::Draft;
-use crate::experiment::file::{read_variant, run_words, variants};
+use crate::experiment::file::{read, read_variant, run_words, variants};
 use crate::experiment::results::Results;
-use crate::experiment::words::{command_of, typed, words_of};
+use crate::experiment::words::{command_of, replaced, typed, words_of};
 use crate::failure::UsageError;
 use crate::ui::Ui;
 
@@ -20,17 +19,35 @@ use crate::ui::Ui;
 pub(crate) fn run(command: &Ab, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let results = Results { form: &command.output, options: &command.results };
     let conductor = Conductor::new(&command.store, results, (interrupt, ui));
-    match (&command.a, &command.b, &command.resume.resume) {
-        (Some(a), Some(b), None) => conductor.start(draft(command, a, b)?),
-        (None, None, Some(_)) => conductor.resume(&command.resume, &command.target),
+    let draft = match (&command.a, &command.b, &command.resume.resume) {
+        (Some(file), None, None) => of_experiment(command, file)?,
+        (Some(a), Some(b), None) => of_variants(command, a, b)?,
+        (None, None, Some(_)) => {
+            let time_limit = command.conditions.time_limit;
+            return conductor.resume(&command.resume, &command.target, time_limit);
+        }
         _ => {
             let text = "specify the files of both variants, or --resume to continue";
-            Err(UsageError(text.to_owned()).into())
+            return Err(UsageError(text.to_owned()).into());
         }
-    }
+    };
+    conductor.start(Draft {
+        blocks_max: Some(command.blocks_max),
+        seed: command.seed.or(draft.seed),
+        effect: command.effect.map(|share| share.0).or(draft.effect),
+        ..draft
+    })
 }
 
-fn draft(options: &Ab, a: &Path, b: &Path) -> Result<Draft> {
+/// The two cells of an experiment file.
+fn of_experiment(options: &Ab, file: &Path) -> Result<Draft> {
+    let mut draft = read(file, &options.set)?;
+    draft.words = replaced(draft.words, &words_of(&options.target));
+    draft.apply_conditions(&options.conditions);
+    Ok(draft)
+}
+
+fn of_variants(options: &Ab, a: &Path, b: &Path) -> Result<Draft> {
     let ((workload, words_a), (workload_b, words_b)) = (read_variant(a)?, read_variant(b)?);
     if workload != workload_b {
         let text =
@@ -59,17 +76,6 @@ fn draft(options: &Ab, a: &Path, b: &Path) -> Result<Draft> {
     // The options of the command line replace those of the files.
     let with_set = |words: Vec<_>| replaced(words, &set);
     draft.axes = vec![variants((name_a, with_set(words_a)), (name_b, with_set(words_b)))];
-    draft.blocks_max = Some(options.blocks_max);
-    draft.seed = options.seed;
-    draft.effect = options.effect.map(|share| share.0);
     draft.apply_conditions(&options.conditions);
     Ok(draft)
-}
-
-/// Returns the words without those of the options that are set, and these.
-fn replaced(words: Vec<OsString>, set: &[OsString]) -> Vec<OsString> {
-    let name =
-        |word: &OsString| word.to_string_lossy().split('=').next().unwrap_or_default().to_owned();
-    let kept = words.into_iter().filter(|word| set.iter().all(|other| name(other) != name(word)));
-    kept.chain(set.iter().cloned()).collect()
 }

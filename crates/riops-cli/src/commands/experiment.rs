@@ -5,11 +5,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow};
 use jiff::Timestamp;
-use riops::experiment::{End, Experiment, Failure, Study, conduct};
+use riops::experiment::{End, Experiment, Failure, Goal, Study, conduct};
 use riops::host::Interrupt;
 use riops::record::Status;
 use riops::report::{self, short_id};
 use riops::store::{self, ExperimentState, StoreError, StoredExperiment};
+use riops::units::Span;
 
 use crate::args::sweep::ResumeOptions;
 use crate::args::{StoreOptions, TargetOptions};
@@ -41,11 +42,11 @@ impl<'a> Conductor<'a> {
     pub(super) fn start(&self, draft: Draft) -> Result<ExitCode> {
         let Defined { experiment, databases } = draft.define()?;
         let study = Study::load(experiment, Vec::new(), Vec::new());
-        self.results.require_writable()?;
         if self.results.options.dry_run {
             crate::ui::print(&report::plan_text(&study))?;
             return Ok(ExitCode::SUCCESS);
         }
+        self.results.require_writable()?;
         let location = stored::location(self.store_options, self.interrupt, self.ui)?;
         let store = store::open(&location, self.interrupt)?;
         store.require_writable()?;
@@ -71,29 +72,38 @@ impl<'a> Conductor<'a> {
         &self,
         options: &ResumeOptions,
         target: &TargetOptions,
+        time_limit: Option<Span>,
     ) -> Result<ExitCode> {
         let part = options.resume.as_deref().unwrap_or("last");
         let location = stored::location(self.store_options, self.interrupt, self.ui)?;
         let store = store::open_existing(&location, self.interrupt)?
             .ok_or_else(|| StoreError::NoExperiments(location.to_string()))?;
-        let mut stored = store.experiment(part)?;
-        let mut experiment: Experiment = serde_json::from_str(&stored.definition)
-            .with_context(|| format!("cannot read the experiment {}", stored.id))?;
-        let Some(lock) = store.lock_experiment(&experiment.id)? else {
+        let id = store.experiment(part)?.id;
+        let Some(lock) = store.lock_experiment(&id)? else {
             return Err(anyhow!(
-                "another riops process conducts the experiment {}; wait until it ends",
-                experiment.id
+                "another riops process conducts the experiment {id}; wait until it ends"
             ));
         };
+        // Its state may have changed until it was locked.
+        let mut stored = store.experiment(&id)?;
+        let mut experiment: Experiment = serde_json::from_str(&stored.definition)
+            .with_context(|| format!("cannot read the experiment {id}"))?;
+        experiment.time_limit_s =
+            time_limit.map(|limit| limit.0.as_secs_f64()).or(experiment.time_limit_s);
         let mut failures: Vec<Failure> = serde_json::from_str(&stored.state.failures)?;
         let mut records = runs_of(store.as_ref(), &experiment)?;
         if options.retry_failed {
             failures.clear();
             stored.state.failures = ExperimentState::default().failures;
+            stored.state.finished_at = None;
             records.retain(|record| record.status != Status::Failed);
         }
         let databases = databases(&mut experiment, target)?;
         let study = Study::load(experiment, records, failures);
+        if self.results.options.dry_run {
+            crate::ui::print(&report::plan_text(&study))?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let environment = (self.interrupt, self.ui);
         let state = (databases, stored.state);
         let mut servers = Servers::new((store, location), lock, state, environment);
@@ -117,17 +127,31 @@ impl<'a> Conductor<'a> {
         let id = study.experiment.id.clone();
         self.ui.notice(&report::start_line(&study));
         let result = conduct(&mut study, &mut servers, self.interrupt);
-        let end = servers.close(&study.experiment, result)?;
-        if end == End::Complete && servers.state.finished_at.is_none() {
-            servers.state.finished_at = Some(Timestamp::now());
-            servers.store.update_experiment(&id, &servers.state)?;
-        }
-        if end != End::Complete {
-            let reason = if end == End::TimeLimit { "time limit reached" } else { "interrupted" };
-            self.ui.notice(&format!(
-                "{reason}; continue with `riops sweep --resume {}`",
-                short_id(&id)
-            ));
+        servers.close(&study.experiment, matches!(result, Ok(End::Complete)));
+        let end = result?;
+        // A search tries loads that fail.
+        let is_search = matches!(study.experiment.goal, Goal::Saturation(_));
+        let failed = study.failures().len();
+        let again = |option| {
+            let command = study.experiment.goal.command();
+            format!("`riops {command} --resume {}{option}`", short_id(&id))
+        };
+        match end {
+            End::Complete if failed > 0 && !is_search => self.ui.notice(&format!(
+                "failed runs: {failed}; repeat them with {}",
+                again(" --retry-failed")
+            )),
+            End::Complete if servers.state.finished_at.is_none() => {
+                servers.state.finished_at = Some(Timestamp::now());
+                servers.store.update_experiment(&id, &servers.state)?;
+            }
+            End::Complete => {}
+            End::TimeLimit => {
+                self.ui.notice(&format!("time limit reached; continue with {}", again("")));
+            }
+            End::Interrupted => {
+                self.ui.notice(&format!("interrupted; continue with {}", again("")));
+            }
         }
         self.results.show(&study, self.ui)?;
         Ok(ExitCode::from(exit_code(&study, end)))

@@ -12,7 +12,7 @@ use crate::args::sweep::{REPEATS, SINGLE_RUN_ONLY};
 use crate::experiment::draft::Draft;
 use crate::experiment::file;
 use crate::experiment::results::Results;
-use crate::experiment::words::words_of;
+use crate::experiment::words::{replaced, words_of};
 use crate::failure::UsageError;
 use crate::ui::Ui;
 
@@ -47,10 +47,13 @@ pub(crate) fn run(
             let text = "--resume continues a stored experiment; omit the file";
             Err(UsageError(text.to_owned()).into())
         }
-        (None, Some(_)) => conductor.resume(&command.resume, &command.target),
+        (None, Some(_)) => {
+            let time_limit = command.experiment.conditions.time_limit;
+            conductor.resume(&command.resume, &command.target, time_limit)
+        }
         (Some(path), None) => {
             let mut draft = file::read(path, &command.own.set)?;
-            draft.words.extend(words_of(&command.target));
+            draft.words = replaced(draft.words, &words_of(&command.target));
             draft.repeats = command.own.repeat.unwrap_or(draft.repeats);
             draft.seed = command.own.seed.or(draft.seed);
             draft.apply(&command.experiment)?;

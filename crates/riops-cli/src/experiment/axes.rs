@@ -8,7 +8,7 @@ use clap::Command;
 use riops::experiment::Axis;
 use toml::{Table, Value};
 
-use super::words::{text_of, typed, without_password};
+use super::words::{long_name, text_of, typed, without_password};
 use crate::failure::UsageError;
 
 /// The axis of the variants.
@@ -30,7 +30,11 @@ impl TypedAxis {
     /// # Errors
     /// If the workload has no such option.
     pub(crate) fn of_option(command: &Command, name: &str, values: &[Value]) -> Result<Self> {
-        let name = name.replace('_', "-");
+        let name = long_name(command, name);
+        if name == "seed" {
+            let text = "\"seed\" cannot be an axis: all cells of a block use the same keys";
+            return Err(UsageError(text.to_owned()).into());
+        }
         let value = |value: &Value| {
             let text = text_of(value)?;
             let shown = if name == "database" { without_password(&text) } else { text };

@@ -5,8 +5,8 @@ use std::fmt;
 
 use anyhow::{Result, anyhow};
 use riops::experiment::{
-    self, Bench, Cell, DatabaseChoice, End, Environment, Experiment, Remaining, Reset,
-    ServerChoice, Study, Task,
+    self, Bench, Cell, DatabaseChoice, Environment, Experiment, Remaining, Reset, ServerChoice,
+    Study, Task, client_differences, server_differences,
 };
 use riops::host::Interrupt;
 use riops::plan::Plan;
@@ -33,7 +33,7 @@ impl fmt::Display for Changed {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
-            "the environment changed since the experiment started: {}; measure on with --allow-changed",
+            "the environment changed since the experiment started: {}; continue with --allow-changed",
             self.0.join("; ")
         )
     }
@@ -78,17 +78,40 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// Drops the database of a complete experiment, and releases the server. Returns the result of the experiment, or
-    /// the failure.
-    pub(crate) fn close(&mut self, experiment: &Experiment, result: Result<End>) -> Result<End> {
-        if let (Ok(End::Complete), DatabaseChoice::Own(name), Some((_, target))) =
-            (&result, &experiment.database, &self.current)
-        {
-            experiment::drop_own_database(&target.server(), name)?;
-        }
+    /// Drops the copy of the last run, and the database of a complete experiment. Releases the server. Failures are
+    /// only reported: the results are stored.
+    pub(crate) fn close(&mut self, experiment: &Experiment, is_complete: bool) {
+        let dropped = self.drop_databases(experiment, is_complete);
         let closed = self.current.take().map_or(Ok(()), |(_, target)| target.close());
-        let end = result?;
-        closed.map(|()| end)
+        for error in [dropped, closed].into_iter().filter_map(Result::err) {
+            self.ui.notice(&format!("warning: {error:#}"));
+        }
+    }
+
+    fn drop_databases(&mut self, experiment: &Experiment, is_complete: bool) -> Result<()> {
+        let own = match &experiment.database {
+            DatabaseChoice::Own(name) if is_complete && self.state.finished_at.is_none() => {
+                Some(name)
+            }
+            _ => None,
+        };
+        if let (Some(_), None, Some(cell)) = (own, &self.current, experiment.cells.first()) {
+            // Killed after its last run.
+            self.select(experiment, &cell.server)?;
+        }
+        let Some((_, target)) = &self.current else {
+            return Ok(());
+        };
+        let server = target.server();
+        if experiment.reset == Reset::Restore {
+            let template =
+                experiment::choose_database(&server, &experiment.database, &Interrupt::new())?;
+            experiment::drop_copy(&template, &experiment.id)?;
+        }
+        if let Some(name) = own {
+            experiment::drop_own_database(&server, name)?;
+        }
+        Ok(())
     }
 }
 
@@ -123,19 +146,14 @@ impl Bench for Servers<'_> {
             return Err(anyhow!("the experiment has no cell {}", task.cell));
         };
         let server = match self
-            .select(&cell.server)
+            .select(experiment, &cell.server)
             .and_then(|()| self.prepare(experiment, cell, plan, is_first))
         {
             Ok(server) => server,
             Err(error) if error.is::<Changed>() => return Err(error),
             Err(error) => return Ok(Err(format!("{error:#}"))),
         };
-        let result = self.run(plan, &server);
-        if experiment.reset == Reset::Restore {
-            // Otherwise the next run drops it.
-            let _ = experiment::drop_copy(&self.template(experiment)?, &experiment.id);
-        }
-        result
+        self.run(plan, &server)
     }
 
     fn ended(&mut self, study: &Study) -> Result<()> {
@@ -197,61 +215,56 @@ impl Servers<'_> {
         choice: &ServerChoice,
         server: &Server,
     ) -> Result<()> {
-        let key = serde_json::to_string(choice)?;
+        // Servers are identified by their first cell: --database can replace the connection string.
+        let first = experiment.cells.iter().position(|cell| cell.server == *choice);
+        let key = first.unwrap_or_default().to_string();
         if self.checked.contains(&key) {
             return Ok(());
         }
         let now = Environment::read(server, self.interrupt)?;
         let stored = self.state.environment.as_deref().unwrap_or("{}");
         let mut known: BTreeMap<String, Environment> = serde_json::from_str(stored)?;
-        let found = known.get(&key).map(|before| experiment::differences(before, &now));
-        match found {
-            Some(changes) if !changes.is_empty() && !self.allow_changed => {
+        let of_client = known.values().next().map(|any| client_differences(any, &now));
+        let of_server = known.get(&key).map(|before| server_differences(before, &now));
+        let changes = [of_client, of_server].into_iter().flatten().flatten().collect::<Vec<_>>();
+        if !changes.is_empty() {
+            if !self.allow_changed {
                 return Err(Changed(changes).into());
             }
-            Some(changes) if !changes.is_empty() => {
-                let text = changes.join("; ");
-                self.ui.notice(&format!("warning: changed since the experiment started: {text}"));
-            }
-            Some(_) => {}
-            None => {
-                known.insert(key.clone(), now);
-                self.state.environment = Some(serde_json::to_string(&known)?);
-                self.store.update_experiment(&experiment.id, &self.state)?;
-            }
+            let text = changes.join("; ");
+            self.ui.notice(&format!("warning: changed since the experiment started: {text}"));
+        }
+        if !known.contains_key(&key) {
+            known.insert(key.clone(), now);
+            self.state.environment = Some(serde_json::to_string(&known)?);
+            self.store.update_experiment(&experiment.id, &self.state)?;
         }
         self.checked.insert(key);
         Ok(())
     }
 
-    /// Starts or selects the server of a cell.
-    fn select(&mut self, choice: &ServerChoice) -> Result<()> {
-        if self.current.as_ref().is_some_and(|(current, _)| current == choice) {
+    /// Starts or selects the server of a cell. If the settings of the embedded server differ between the cells, it is
+    /// started for every run: otherwise only a run after one with the same settings would find its buffers filled.
+    fn select(&mut self, experiment: &Experiment, choice: &ServerChoice) -> Result<()> {
+        let settings = |cell: &Cell| cell.server.settings != choice.settings;
+        let is_restarted = experiment.cells.iter().any(settings);
+        if !is_restarted && self.current.as_ref().is_some_and(|(current, _)| current == choice) {
             return Ok(());
         }
         if let Some((_, target)) = self.current.take() {
             target.close()?;
         }
-        let target = Target::open(&self.options_of(choice)?, self.interrupt, self.ui)?;
+        let target = Target::open(&self.options_of(choice), self.interrupt, self.ui)?;
         target.announce(self.ui);
         self.current = Some((choice.clone(), target));
         Ok(())
     }
 
-    fn options_of(&self, choice: &ServerChoice) -> Result<TargetOptions> {
-        let database = match &choice.database {
-            Some(masked) if self.databases.contains_key(masked) => {
-                self.databases.get(masked).cloned()
-            }
-            Some(masked) if masked.contains("***") => {
-                return Err(anyhow!(
-                    "the password for {masked} is not stored: specify the database again with -d"
-                ));
-            }
-            other => other.clone(),
-        };
-        Ok(TargetOptions {
-            database,
+    fn options_of(&self, choice: &ServerChoice) -> TargetOptions {
+        let masked = choice.database.as_ref();
+        let given = masked.and_then(|masked| self.databases.get(masked));
+        TargetOptions {
+            database: given.or(masked).cloned(),
             embedded: EmbeddedOptions {
                 server_dir: choice.server_dir.clone(),
                 server_data: choice.server_data.clone(),
@@ -260,7 +273,7 @@ impl Servers<'_> {
                 server_set: choice.settings.clone(),
                 cache_dir: choice.cache_dir.clone(),
             },
-        })
+        }
     }
 
     /// Runs the plan on the current server and stores the record.

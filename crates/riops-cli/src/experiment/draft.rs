@@ -15,6 +15,7 @@ use riops::plan::{Plan, Schedule};
 use super::axes::{TypedAxis, combinations};
 use super::words::{Parsed, command_of, parse};
 use crate::args::ExperimentOptions;
+use crate::args::run::cores;
 use crate::args::sweep::{ConditionOptions, REPEATS};
 use crate::failure::UsageError;
 
@@ -120,6 +121,12 @@ impl Draft {
     /// If an option of a cell is invalid, with the name of the cell.
     pub(crate) fn define(self) -> Result<Defined> {
         let axes: Vec<_> = self.axes.iter().map(TypedAxis::plain).collect();
+        let of_axes = self.axes.iter().flat_map(|axis| &axis.values).flat_map(|(_, words)| words);
+        let has_workers = self
+            .words
+            .iter()
+            .chain(of_axes)
+            .any(|word| word.as_encoded_bytes().starts_with(b"--workers"));
         let mut databases = BTreeMap::new();
         let mut cells = Vec::new();
         for (values, words) in combinations(&self.axes)? {
@@ -140,13 +147,14 @@ impl Draft {
             Some(seed) => seed,
             None => cells.first().map(|cell| cell.plan.seed).unwrap_or_default(),
         };
+        let id = uuid::Uuid::now_v7().to_string();
         let mut experiment = Experiment {
-            id: uuid::Uuid::now_v7().to_string(),
             database: if self.has_own_database {
-                DatabaseChoice::Own(database_name(&self.name))
+                DatabaseChoice::Own(database_name(&self.name, &id))
             } else {
                 DatabaseChoice::Given
             },
+            id,
             name: self.name,
             description: self.description,
             created_at: Timestamp::now(),
@@ -161,8 +169,15 @@ impl Draft {
             time_limit_s: self.time_limit_s,
             effect: self.effect.unwrap_or(EFFECT),
         };
+        let is_search = self.search == Some(Search::Sessions);
         experiment.goal =
             goal(&experiment, (self.baseline, self.blocks_max), (self.search, self.sessions_max))?;
+        if is_search && !has_workers {
+            // As for a single run, but at most one per session of each level.
+            for cell in &mut experiment.cells {
+                cell.plan.workers = cores();
+            }
+        }
         Ok(Defined { experiment, databases })
     }
 
@@ -183,7 +198,15 @@ fn goal(
     (search, sessions_max): (Option<Search>, Option<u32>),
 ) -> Result<Goal> {
     if let Some(blocks_max) = blocks_max {
-        return Ok(Goal::Ab(AbSettings { blocks_max, alpha: ALPHA }));
+        let count = experiment.cells.len();
+        if count != 2 {
+            let text = format!("riops ab compares two cells; the experiment has {count}");
+            return Err(UsageError(text).into());
+        }
+        let first = experiment.cells.first();
+        let workload = first.map_or("", |cell| cell.plan.work.spec().name());
+        let counts_transactions = riops::report::counts_transactions(workload);
+        return Ok(Goal::Ab(AbSettings { blocks_max, alpha: ALPHA, counts_transactions }));
     }
     if let Some(search) = search {
         for cell in &experiment.cells {
@@ -231,12 +254,14 @@ fn require_searchable(plan: &Plan, search: Search) -> Result<()> {
     Ok(())
 }
 
-/// Returns the name of the database of an experiment. Other characters are replaced.
-fn database_name(experiment: &str) -> String {
+/// Returns the name of the database of an experiment: its name with other characters replaced, and the end of its
+/// id, because two experiments of the same name may run at the same time.
+fn database_name(experiment: &str, id: &str) -> String {
     let plain = |character: char| {
         if character.is_ascii_alphanumeric() { character.to_ascii_lowercase() } else { '_' }
     };
-    // PostgreSQL truncates longer names.
-    let name: String = experiment.chars().map(plain).take(48).collect();
-    format!("riops_{name}")
+    // PostgreSQL truncates names of more than 63 characters.
+    let name: String = experiment.chars().map(plain).take(40).collect();
+    let end = id.get(id.len().saturating_sub(8)..).unwrap_or(id);
+    format!("riops_{name}_{end}")
 }

@@ -11,7 +11,8 @@ use toml::Table;
 
 use super::axes::{TypedAxis, VARIANT};
 use super::draft::Draft;
-use super::words::{command_of, typed};
+use super::ready;
+use super::words::{command_of, long_name, typed};
 use crate::args::sweep::REPEATS;
 use crate::failure::UsageError;
 
@@ -70,15 +71,24 @@ impl TryFrom<String> for Time {
     }
 }
 
-/// Reads an experiment file. `set` replaces options.
+/// Reads an experiment file, or a ready experiment by its name. `set` replaces options.
 ///
 /// # Errors
 /// If the file cannot be read, or has unknown keys or options.
 pub(crate) fn read(path: &Path, set: &[(String, String)]) -> Result<Draft> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        UsageError(format!("cannot read the workload or experiment file {shown}: {error}"))
-    })?;
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) => {
+            let found = path.to_str().and_then(ready::text);
+            found.map(str::to_owned).ok_or_else(|| {
+                UsageError(format!(
+                    "\"{shown}\" is no workload and no ready experiment ({}), and cannot be read as an experiment file: {error}",
+                    ready::names().join(", ")
+                ))
+            })?
+        }
+    };
     let file: ExperimentFile = toml::from_str(&text)
         .map_err(|error| UsageError(format!("experiment file {shown}: {error}")))?;
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
@@ -90,7 +100,9 @@ fn draft(file: ExperimentFile, stem: String, set: &[(String, String)]) -> Result
     let command = command_of(&file.workload)?;
     let mut options = file.options;
     for (name, value) in set {
-        options.insert(name.replace('_', "-"), toml::Value::String(value.clone()));
+        let long = long_name(&command, name);
+        options.retain(|known, _| long_name(&command, known) != long);
+        options.insert(long, toml::Value::String(value.clone()));
     }
     let axes = file.axes.iter().map(|(name, values)| match values {
         toml::Value::Array(values) => TypedAxis::of_option(&command, name, values),

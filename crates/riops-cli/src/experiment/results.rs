@@ -83,11 +83,14 @@ pub(crate) fn exit_code(study: &Study, end: End) -> u8 {
     let is_search = matches!(study.experiment.goal, Goal::Saturation(_));
     if end == End::Interrupted {
         INTERRUPTED
+    } else if is_search && records().any(|record| record.verdict.valid) {
+        // A search tries loads that fail.
+        0
     } else if study.finished.iter().any(|finished| finished.result.is_err()) {
         FAILED
     } else if records().any(|record| !record.verdict.valid) {
         NOT_VALID
-    } else if !is_search && records().any(|record| is_breached(record)) {
+    } else if records().any(|record| is_breached(record)) {
         BREACHED
     } else {
         0

@@ -23,23 +23,36 @@ pub(crate) fn runs_of(store: &dyn Store, experiment: &Experiment) -> Result<Vec<
 
 /// Returns the connection string of the command line by the one of the experiment. If all cells use the same
 /// database, it replaces that.
+///
+/// # Errors
+/// If a password is missing: passwords are not stored.
 pub(crate) fn databases(
     experiment: &mut Experiment,
     target: &TargetOptions,
 ) -> Result<BTreeMap<String, String>> {
-    let Some(given) = &target.database else {
-        return Ok(BTreeMap::new());
-    };
-    let masked = without_password(given);
-    let known: BTreeSet<_> = experiment.cells.iter().map(|cell| &cell.server.database).collect();
-    if known.len() > 1 && !known.contains(&Some(masked.clone())) {
-        let text = format!("the experiment uses several databases, but not {masked}");
+    let mut found = BTreeMap::new();
+    if let Some(given) = &target.database {
+        let masked = without_password(given);
+        let known: BTreeSet<_> =
+            experiment.cells.iter().map(|cell| &cell.server.database).collect();
+        if known.len() > 1 && !known.contains(&Some(masked.clone())) {
+            let text = format!("the experiment uses several databases, but not {masked}");
+            return Err(UsageError(text).into());
+        }
+        if known.len() == 1 {
+            for cell in &mut experiment.cells {
+                cell.server.database = Some(masked.clone());
+            }
+        }
+        found.insert(masked, given.clone());
+    }
+    let masked = experiment.cells.iter().filter_map(|cell| cell.server.database.as_ref());
+    let missing = masked.filter(|database| database.contains("***"));
+    if let Some(database) = missing.into_iter().find(|database| !found.contains_key(*database)) {
+        let text = format!(
+            "the password for {database} is not stored: specify the database again with -d; with several databases use the password file (~/.pgpass) from the start"
+        );
         return Err(UsageError(text).into());
     }
-    if known.len() == 1 {
-        for cell in &mut experiment.cells {
-            cell.server.database = Some(masked.clone());
-        }
-    }
-    Ok(BTreeMap::from([(masked, given.clone())]))
+    Ok(found)
 }

@@ -36,7 +36,7 @@ pub(crate) fn command_of(workload: &str) -> Result<Command> {
 /// # Errors
 /// If the workload has no such option, or the value cannot be typed.
 pub(crate) fn typed(command: &Command, name: &str, value: &Value) -> Result<Vec<OsString>> {
-    let name = name.replace('_', "-");
+    let name = long_name(command, name);
     let names = OptionNames::of_one(command);
     let arg = command.get_arguments().find(|arg| is_named(arg, &name));
     let Some(arg) = arg else {
@@ -56,6 +56,21 @@ pub(crate) fn typed(command: &Command, name: &str, value: &Value) -> Result<Vec<
         }
         value => vec![format!("--{name}={}", text_of(value)?).into()],
     })
+}
+
+/// Returns the long name of an option that was typed with an alias or with underscores.
+pub(crate) fn long_name(command: &Command, name: &str) -> String {
+    let name = name.replace('_', "-");
+    let arg = command.get_arguments().find(|arg| is_named(arg, &name));
+    arg.and_then(Arg::get_long).map_or(name, str::to_owned)
+}
+
+/// Returns the words without those of the options that are set, and these. All words are `--name=value` or `--name`.
+pub(crate) fn replaced(words: Vec<OsString>, set: &[OsString]) -> Vec<OsString> {
+    let name =
+        |word: &OsString| word.to_string_lossy().split('=').next().unwrap_or_default().to_owned();
+    let kept = words.into_iter().filter(|word| set.iter().all(|other| name(other) != name(word)));
+    kept.chain(set.iter().cloned()).collect()
 }
 
 fn is_named(arg: &Arg, name: &str) -> bool {

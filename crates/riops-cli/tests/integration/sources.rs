@@ -52,7 +52,8 @@ fn cold_runs_miss_and_warm_runs_hit_shared_buffers() {
         .iter()
         .filter_map(|name| stage["io"]["sources"][name].as_f64())
         .sum();
-    assert!((0.98..1.15).contains(&sum), "{sum}");
+    // Shares that add up to less than 97% are not shown.
+    assert!((0.965..1.15).contains(&sum), "{sum}");
     let warm = record(&database, "--transactions 20 -c 1 --warm");
     let stage = &warm["stages"][0];
     assert_eq!(stage["caches"]["reached"], true, "{}", stage["caches"]);

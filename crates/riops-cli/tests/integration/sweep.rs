@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::Stdio;
 
 use riops::host::random_seed;
@@ -100,6 +101,7 @@ fn a_failed_cell_is_marked_and_measured_again_on_request() {
     let run = database.riops(&line).expect(1);
     assert!(run.stderr.contains("\"sweep_nowhere\" does not exist"), "{}", run.stderr);
     assert!(run.stdout.contains("FAILED"), "{}", run.stdout);
+    assert!(!run.stdout.contains("incomplete"), "{}", run.stdout);
     assert_eq!(tags(&database).len(), 2);
     let resumed = database.riops("sweep --resume").expect(1);
     assert!(!resumed.stderr.contains("run "), "{}", resumed.stderr);
@@ -197,8 +199,9 @@ fn an_ab_test_stops_as_soon_as_the_difference_is_certain() {
     assert!(run.stdout.contains("FASTER"), "{}", run.stdout);
     let tags = tags(&database);
     assert!(tags.len() < 40 && tags.len().is_multiple_of(4), "{}", tags.len());
-    let of_first: Vec<_> = tags[..4].iter().map(|tags| tag(tags, "cell")).collect();
-    assert_eq!((of_first[0], of_first[1]), (of_first[3], of_first[2]));
+    let of_first = tags[..4].iter().map(|tags| (tag(tags, "block"), tag(tags, "cell")));
+    let small = of_first.filter(|(block, cell)| (*block, *cell) == ("1", "variant=small"));
+    assert_eq!(small.count(), 2);
 }
 
 #[test]
@@ -228,11 +231,35 @@ fn the_search_for_the_rate_needs_a_threshold_and_finds_a_rate() {
 }
 
 #[test]
+fn the_ready_experiments_are_complete() {
+    let database = database("sweep_ready");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let guide = std::fs::read_to_string(folder.join("../docs/experiments.md")).unwrap();
+    let mut count = 0;
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        for file in [name, path.to_str().unwrap()] {
+            let plan = database.riops(&format!("sweep {file} --dry-run")).expect(0).stdout;
+            assert!(plan.starts_with(&format!("{name}: ")), "{plan}");
+        }
+        assert!(guide.contains(&format!("experiments/{name}.toml")), "{name}");
+        count += 1;
+    }
+    assert_eq!(count, 8);
+    let ab = |name: &str| database.riops(&format!("ab {} --dry-run", folder.join(name).display()));
+    let plan = ab("compare-two-servers.toml").expect(0).stdout;
+    assert!(plan.contains("variant=small") && plan.contains("at most"), "{plan}");
+    let refused = ab("oltp-threads").expect(2).stderr;
+    assert!(refused.contains("compares two cells; the experiment has 6"), "{refused}");
+}
+
+#[test]
 fn invalid_experiments_are_usage_errors_before_the_first_run() {
     let database = database("sweep_usage");
     let cases = [
         ("sweep", "nothing to measure"),
-        ("sweep nowhere.toml", "cannot read the workload or experiment file"),
+        ("sweep nowhere.toml", "cannot be read as an experiment file"),
         ("sweep rows --axis sesions=1,2", "did you mean sessions?"),
         ("sweep rows --axis batch=0,1", "cell batch=0"),
         ("sweep rows --axis batch=1,1", "twice"),
@@ -242,7 +269,7 @@ fn invalid_experiments_are_usage_errors_before_the_first_run() {
         ("sweep load --find-saturation sessions", "repeats transactions"),
         ("sweep rows --find-saturation sessions --axis sessions=1,2", "cannot be combined"),
         ("sweep rows --find-saturation sessions --rate 5", "omit --rate"),
-        ("ab a.toml", "required arguments"),
+        ("ab", "required arguments"),
     ];
     for (line, expected) in cases {
         let run: CommandOutput = database.riops(line);

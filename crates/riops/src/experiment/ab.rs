@@ -3,7 +3,7 @@
 use super::definition::AbSettings;
 use super::order;
 use super::task::{Finished, Study, Task};
-use crate::record::{LatencySummary, Record};
+use crate::record::{LatencySummary, Record, StageRecord};
 use crate::stats::{Block, Decision, Direction, Look, SequentialSettings, look, percentile_shown};
 
 /// Returns the next run, if any.
@@ -54,12 +54,12 @@ fn look_after(study: &Study, settings: &AbSettings, block: u32) -> Option<Look> 
     };
     let number = sequential.look_after(block)?;
     (sequential.blocks_at(number) == block)
-        .then(|| look(&figures(study, block), number, &sequential))
+        .then(|| look(&figures(study, settings, block), number, &sequential))
 }
 
 /// Returns the figures of the valid runs of the first blocks; the one that decides first.
-fn figures(study: &Study, blocks: u32) -> Vec<(Direction, Vec<Block>)> {
-    let figures = figures_of(study);
+fn figures(study: &Study, settings: &AbSettings, blocks: u32) -> Vec<(Direction, Vec<Block>)> {
+    let figures = figures_of(study, settings);
     figures.into_iter().map(|figure| (figure.direction(), values(study, blocks, figure))).collect()
 }
 
@@ -75,18 +75,12 @@ fn values(study: &Study, blocks: u32, figure: AbFigure) -> Vec<Block> {
 /// Returns the figures that are compared, in the order of the effects of a [`Look`]. With a rate the throughput is
 /// given, and a statement that runs once has only a duration.
 #[must_use]
-pub fn figures_of(study: &Study) -> Vec<AbFigure> {
-    let Some(record) = study.finished.iter().find_map(Finished::usable) else {
+pub fn figures_of(study: &Study, settings: &AbSettings) -> Vec<AbFigure> {
+    let Some(stage) = study.finished.iter().find_map(Finished::usable).and_then(main_stage) else {
         return Vec::new();
     };
-    let Some(stage) = record.stages.first() else {
-        return Vec::new();
-    };
-    let throughput = if ["rows", "load"].contains(&record.workload.as_str()) {
-        AbFigure::RowsPerS
-    } else {
-        AbFigure::TransactionsPerS
-    };
+    let throughput =
+        if settings.counts_transactions { AbFigure::TransactionsPerS } else { AbFigure::RowsPerS };
     if stage.statement.is_some() {
         vec![AbFigure::Seconds]
     } else if stage.session_loop.response_us.is_some() {
@@ -94,6 +88,12 @@ pub fn figures_of(study: &Study) -> Vec<AbFigure> {
     } else {
         vec![throughput, AbFigure::P50, AbFigure::P99]
     }
+}
+
+/// The first session loop; without one the first statement.
+fn main_stage(record: &Record) -> Option<&StageRecord> {
+    let is_loop = |stage: &&StageRecord| stage.statement.is_none();
+    record.stages.iter().find(is_loop).or(record.stages.first())
 }
 
 /// A figure of an A/B test.
@@ -135,7 +135,7 @@ impl AbFigure {
 
     /// Its value in one run; `None` with too few samples.
     fn of(self, record: &Record) -> Option<f64> {
-        let stage = record.stages.first()?;
+        let stage = main_stage(record)?;
         let percentile = |percent, value: fn(&LatencySummary) -> f64| {
             let each = &stage.session_loop;
             let latency = each.response_us.as_ref().or(each.service_us.as_ref())?;
@@ -158,7 +158,8 @@ mod tests {
     use super::*;
     use crate::stats::Outcome;
 
-    const SETTINGS: AbSettings = AbSettings { blocks_max: 10, alpha: 0.05 };
+    const SETTINGS: AbSettings =
+        AbSettings { blocks_max: 10, alpha: 0.05, counts_transactions: false };
 
     /// Conducts a test in which the throughput of B is this multiple of that of A, with noise of 1 %.
     fn conducted(ratio: f64) -> Study {
@@ -184,7 +185,7 @@ mod tests {
             assert!(blocks < SETTINGS.blocks_max, "{blocks}");
             let look = last_look(&study, &SETTINGS).unwrap();
             assert_eq!(look.decision, Decision::Stop(outcome));
-            assert_eq!(figures_of(&study)[0], AbFigure::RowsPerS);
+            assert_eq!(figures_of(&study, &SETTINGS)[0], AbFigure::RowsPerS);
         }
     }
 

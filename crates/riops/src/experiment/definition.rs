@@ -72,6 +72,15 @@ impl Goal {
             Self::Saturation(_) => "saturation",
         }
     }
+
+    /// Returns the command of riops that conducts it.
+    #[must_use]
+    pub fn command(&self) -> &'static str {
+        match self {
+            Self::Sweep { .. } | Self::Saturation(_) => "sweep",
+            Self::Ab(_) => "ab",
+        }
+    }
 }
 
 /// How an A/B test ends.
@@ -81,6 +90,8 @@ pub struct AbSettings {
     pub blocks_max: u32,
     /// Significance level of the whole test.
     pub alpha: f64,
+    /// Whether the throughput that is compared counts transactions and not rows.
+    pub counts_transactions: bool,
 }
 
 /// What a search varies.

@@ -52,6 +52,8 @@ pub struct Environment {
     pub riops_version: String,
     /// Addresses of the server; `embedded` for the embedded server.
     pub address: String,
+    /// Name of the database.
+    pub database: String,
     /// Version of the server.
     pub server_version: String,
     /// Result of `version()`, with compiler and platform.
@@ -85,14 +87,15 @@ impl Environment {
             } else {
                 server.conninfo.address()
             },
+            database: server.conninfo.database.clone(),
             server_version: facts.version,
             server_build: facts.version_text,
             settings,
         })
     }
 
-    /// The properties with their names, in the order in which differences are shown.
-    fn properties(&self) -> Vec<(&'static str, String)> {
+    /// The properties of the client machine with their names, in the order in which differences are shown.
+    fn of_client(&self) -> Vec<(&'static str, String)> {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         vec![
             ("client", self.client.clone()),
@@ -101,32 +104,49 @@ impl Environment {
             ("CPU governor", text(&self.cpu_governor)),
             ("processors", self.cpus.to_string()),
             ("riops", self.riops_version.clone()),
+        ]
+    }
+
+    /// Those of the server.
+    fn of_server(&self) -> Vec<(&'static str, String)> {
+        vec![
             ("address", self.address.clone()),
+            ("database", self.database.clone()),
             ("server version", self.server_version.clone()),
             ("server build", self.server_build.clone()),
         ]
     }
 }
 
-/// Returns what differs, in words: `kernel: Linux 6.1 x86_64 then, Linux 6.8 x86_64 now`.
+fn line(name: &str, then: &str, now: &str) -> Option<String> {
+    let shown = |value: &str| if value.is_empty() { "none".to_owned() } else { value.to_owned() };
+    (then != now).then(|| format!("{name}: {} then, {} now", shown(then), shown(now)))
+}
+
+fn lines(then: Vec<(&str, String)>, now: Vec<(&str, String)>) -> Vec<String> {
+    let pairs = then.into_iter().zip(now);
+    pairs.filter_map(|((name, then), (_, now))| line(name, &then, &now)).collect()
+}
+
+/// Returns what differs on the client machine, in words: `kernel: Linux 6.1 x86_64 then, Linux 6.8 x86_64 now`.
 #[must_use]
-pub fn differences(before: &Environment, now: &Environment) -> Vec<String> {
-    let line = |name: &str, then: &str, now: &str| {
-        let shown =
-            |value: &str| if value.is_empty() { "none".to_owned() } else { value.to_owned() };
-        (then != now).then(|| format!("{name}: {} then, {} now", shown(then), shown(now)))
-    };
-    let pairs = before.properties().into_iter().zip(now.properties());
-    let mut all: Vec<String> =
-        pairs.filter_map(|((name, then), (_, now))| line(name, &then, &now)).collect();
-    // The build contains the version.
-    if all.iter().any(|line| line.starts_with("server version:")) {
-        all.retain(|line| !line.starts_with("server build:"));
-    }
+pub fn client_differences(before: &Environment, now: &Environment) -> Vec<String> {
+    let mut all = lines(before.of_client(), now.of_client());
     let (then_bytes, now_bytes) = (before.memory_bytes as f64, now.memory_bytes as f64);
     if (then_bytes - now_bytes).abs() > MEMORY_TOLERANCE * then_bytes.max(now_bytes) {
         let gigabytes = |bytes: f64| format!("{:.1} GB", bytes / 1e9);
         all.extend(line("memory", &gigabytes(then_bytes), &gigabytes(now_bytes)));
+    }
+    all
+}
+
+/// Returns what differs on the server, in words.
+#[must_use]
+pub fn server_differences(before: &Environment, now: &Environment) -> Vec<String> {
+    let mut all = lines(before.of_server(), now.of_server());
+    // The build contains the version.
+    if all.iter().any(|line| line.starts_with("server version:")) {
+        all.retain(|line| !line.starts_with("server build:"));
     }
     let names: BTreeSet<_> = before.settings.keys().chain(now.settings.keys()).collect();
     for name in names {
@@ -160,6 +180,10 @@ mod tests {
         }
     }
 
+    fn differences(before: &Environment, now: &Environment) -> Vec<String> {
+        [client_differences(before, now), server_differences(before, now)].concat()
+    }
+
     #[test]
     fn differences_show_both_values() {
         let before = environment();
@@ -180,8 +204,8 @@ mod tests {
                 "kernel: Linux 6.1 x86_64 then, Linux 6.8 x86_64 now",
                 "CPU: Xeon then, none now",
                 "processors: 8 then, 4 now",
-                "server version: 18.0 then, 18.1 now",
                 "memory: 16.0 GB then, 8.0 GB now",
+                "server version: 18.0 then, 18.1 now",
                 "jit: default then, off now",
                 "shared_buffers: 128MB then, 2GB now",
                 "work_mem: 4MB then, default now",
@@ -190,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_of_the_same_version_and_little_memory_are_told_apart() {
+    fn another_build_is_a_difference_and_little_memory_is_none() {
         let (before, mut now) = (environment(), environment());
         now.memory_bytes -= 100_000_000;
         assert_eq!(differences(&before, &now), [""; 0]);

@@ -30,7 +30,7 @@ pub use definition::{
     AbSettings, Axis, Between, Cell, DatabaseChoice, Experiment, Goal, Order, Reset,
     SaturationSettings, Search, ServerChoice,
 };
-pub use environment::{Environment, differences};
+pub use environment::{Environment, client_differences, server_differences};
 pub use progress::{Remaining, remaining};
 pub use reset::{
     choose_database, drop_copy, drop_own_database, prepare_again, prepare_template, restore,

@@ -10,6 +10,8 @@ use crate::record::{RateVerdict, Record, StageRecord};
 const LADDER: [f64; 4] = [0.7, 0.8, 0.9, 0.95];
 /// Runs of a search for a rate besides those at rates: the closed loop that it starts from.
 const CAPACITY_RUNS: usize = 1;
+/// Runs that fail or are invalid before a search gives up.
+const UNUSABLE_MAX: usize = 3;
 
 /// What the search found for one cell.
 #[derive(Debug, Clone)]
@@ -24,6 +26,8 @@ pub struct Saturation {
     pub ladder: Vec<rate::RateResult>,
     /// The highest rate; absent for a search for the number of sessions, or without a run.
     pub rate: Option<rate::Conclusion>,
+    /// Whether the runs with rates ended early, because too many of them failed or are invalid.
+    pub gave_up: bool,
 }
 
 /// Returns what was found so far.
@@ -40,7 +44,8 @@ pub fn results(study: &Study, settings: &SaturationSettings) -> Vec<Saturation> 
             }
             Search::Rate => (None, Vec::new(), search.rate_conclusion()),
         };
-        Saturation { cell, nodes: search.nodes(), sessions, ladder, rate }
+        let gave_up = search.gives_up();
+        Saturation { cell, nodes: search.nodes(), sessions, ladder, rate, gave_up }
     };
     cells.map(result).collect()
 }
@@ -63,7 +68,7 @@ pub(super) fn runs_max(experiment: &Experiment, settings: &SaturationSettings) -
             runs.unwrap_or(usize::MAX).saturating_add(CAPACITY_RUNS)
         }
     };
-    each.saturating_mul(experiment.cells.len())
+    each.saturating_add(UNUSABLE_MAX).saturating_mul(experiment.cells.len())
 }
 
 /// The search of one cell.
@@ -82,8 +87,11 @@ impl CellSearch<'_> {
         self.study.finished.iter().filter(|finished| finished.task.cell == self.cell)
     }
 
-    fn task(&self, level: Level, block: u32) -> Task {
-        Task { cell: self.cell, level: Some(level), block, turn: 1 }
+    /// The next run at a level.
+    fn task(&self, level: Level) -> Task {
+        let blocks = self.finished().filter(|finished| finished.task.level == Some(level));
+        let last = blocks.map(|finished| finished.task.block).max().unwrap_or(0);
+        Task { cell: self.cell, level: Some(level), block: last + 1, turn: 1 }
     }
 
     fn next(&self) -> Option<Task> {
@@ -91,30 +99,39 @@ impl CellSearch<'_> {
             Search::Sessions => {
                 let settings = self.sessions_settings();
                 match sessions::next(&settings, &self.session_points()) {
-                    sessions::Step::Measure { level, block } => {
-                        Some(self.task(Level::Sessions(level), block))
-                    }
+                    sessions::Step::Measure(level) => Some(self.task(Level::Sessions(level))),
                     sessions::Step::Done => self.next_of_ladder(),
                 }
             }
+            Search::Rate if self.gives_up() => None,
             Search::Rate => {
-                let sessions = self.plan()?.sessions;
-                let capacity = self.task(Level::Sessions(sessions), 1);
-                let closed = self.finished().find(|finished| finished.task == capacity);
-                let Some(closed) = closed else {
-                    return Some(capacity);
+                let Some(capacity_per_s) = self.capacity_per_s() else {
+                    return Some(self.task(Level::Sessions(self.plan()?.sessions)));
                 };
-                let capacity_per_s = throughput(closed)?;
                 let settings = rate::Settings::new(capacity_per_s);
                 match rate::next(&settings, &self.rate_points()) {
-                    rate::Step::Measure { rate_per_s, block } => {
-                        let level = Level::Rate { per_s: rate_per_s, sessions: None };
-                        Some(self.task(level, block))
+                    rate::Step::Measure(per_s) => {
+                        Some(self.task(Level::Rate { per_s, sessions: None }))
                     }
                     rate::Step::Done => None,
                 }
             }
         }
+    }
+
+    /// The throughput of the closed loop that the search for a rate starts from.
+    fn capacity_per_s(&self) -> Option<f64> {
+        let closed = |finished: &&Finished| matches!(finished.task.level, Some(Level::Sessions(_)));
+        self.finished().filter(closed).find_map(throughput)
+    }
+
+    /// Whether too many runs failed or are invalid. Those of the search for sessions are limited for each level.
+    fn gives_up(&self) -> bool {
+        let is_unusable = |finished: &&Finished| match finished.task.level {
+            Some(Level::Rate { .. }) => sustained(finished).is_none(),
+            _ => self.settings.search == Search::Rate && throughput(finished).is_none(),
+        };
+        self.finished().filter(is_unusable).count() >= UNUSABLE_MAX
     }
 
     fn sessions_settings(&self) -> sessions::Settings {
@@ -137,7 +154,6 @@ impl CellSearch<'_> {
                 throughput_per_s: throughput(finished).unwrap_or(0.0),
                 meets_threshold: has_thresholds
                     .then(|| finished.usable().is_some_and(meets_thresholds)),
-                block: finished.task.block,
             })
         };
         self.finished().filter_map(point).collect()
@@ -148,8 +164,7 @@ impl CellSearch<'_> {
             let Some(Level::Rate { per_s, .. }) = finished.task.level else {
                 return None;
             };
-            let sustained = finished.usable().is_some_and(is_sustained);
-            Some(rate::RatePoint { rate_per_s: per_s, sustained, block: finished.task.block })
+            Some(rate::RatePoint { rate_per_s: per_s, sustained: sustained(finished)? })
         };
         self.finished().filter_map(point).collect()
     }
@@ -159,13 +174,13 @@ impl CellSearch<'_> {
         let points = self.session_points();
         let at = sessions::saturation(&self.sessions_settings(), &points)?;
         let measured = self.rate_points();
-        if measured.iter().any(|point| !point.sustained) {
+        if self.gives_up() || measured.iter().any(|point| !point.sustained) {
             return None;
         }
         let share = LADDER.get(measured.len())?;
         // Whole transactions per second, as a user would choose them.
         let per_s = (at.throughput_per_s * share).round().max(1.0);
-        Some(self.task(Level::Rate { per_s, sessions: Some(at.level) }, 1))
+        Some(self.task(Level::Rate { per_s, sessions: Some(at.level) }))
     }
 
     fn ladder(&self) -> Vec<rate::RateResult> {
@@ -179,10 +194,7 @@ impl CellSearch<'_> {
     }
 
     fn rate_conclusion(&self) -> Option<rate::Conclusion> {
-        let closed = self
-            .finished()
-            .find(|finished| matches!(finished.task.level, Some(Level::Sessions(_))))?;
-        let settings = rate::Settings::new(throughput(closed)?);
+        let settings = rate::Settings::new(self.capacity_per_s()?);
         rate::conclude(&settings, &self.rate_points())
     }
 
@@ -208,16 +220,14 @@ fn meets_thresholds(record: &Record) -> bool {
     record.thresholds.iter().all(|threshold| threshold.held)
 }
 
-/// Returns whether a rate was sustained: all thresholds are met, the rate was reached, and no more transactions were
-/// waiting at the end than there are sessions. A growing backlog leaves more.
-fn is_sustained(record: &Record) -> bool {
-    let Some(stage) = session_loop(record) else {
-        return false;
-    };
-    let waiting = stage.session_loop.schedule.as_ref().map_or(0, |schedule| schedule.waiting);
-    meets_thresholds(record)
-        && stage.rate_verdict().is_some_and(|verdict| verdict != RateVerdict::NotReached)
-        && waiting <= u64::from(record.plan.sessions)
+/// Returns whether a rate was sustained: all thresholds are met, and at least 99% of the transactions that were due
+/// ended in time. A growing backlog leaves more. `None` if the run does not show it.
+fn sustained(finished: &Finished) -> Option<bool> {
+    let record = finished.result.as_ref().ok()?;
+    let verdict = session_loop(record)?.rate_verdict();
+    let is_reached = verdict.is_some_and(|verdict| verdict != RateVerdict::NotReached);
+    // With `--strict`, a run whose rate was not reached is invalid.
+    (record.verdict.valid || !is_reached).then(|| is_reached && meets_thresholds(record))
 }
 
 #[cfg(test)]
@@ -234,12 +244,12 @@ mod tests {
         1_000.0 * n / (1.0 + 0.05 * (n - 1.0) + 0.002 * n * (n - 1.0))
     }
 
+    /// A run on this server: a closed loop, or an open loop that leaves a backlog above the capacity.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "numbers of transactions"
     )]
-    /// A run on this server: a closed loop, or an open loop that leaves a backlog above the capacity.
     fn record(plan: &Plan) -> Record {
         let mut record = example::record(plan);
         record.thresholds.clear();

@@ -140,10 +140,19 @@ impl Study {
         let mut finished: Vec<Finished> = Vec::new();
         for record in records {
             let Some(task) = experiment.task_of(&record) else { continue };
-            // Two processes can only have measured the same task if the store was copied or merged.
-            let is_known = finished.iter().any(|known| known.task == task);
-            if record.status != Status::Interrupted && !is_known {
-                finished.push(Finished::of(task, Ok(Box::new(record))));
+            if record.status == Status::Interrupted {
+                continue;
+            }
+            let run = Finished::of(task, Ok(Box::new(record)));
+            match finished.iter().position(|known| known.task == task) {
+                None => finished.push(run),
+                // The failed run was repeated.
+                Some(at) if finished.get(at).is_some_and(|known| known.result.is_err()) => {
+                    finished.remove(at);
+                    finished.push(run);
+                }
+                // Two processes can only have measured the same task if the store was copied or merged.
+                Some(_) => {}
             }
         }
         for failure in failures {
@@ -213,6 +222,10 @@ impl Experiment {
             Some(Level::Sessions(sessions)) => {
                 set_sessions(&mut plan, sessions);
                 plan.thresholds.retain(|threshold| !threshold.requires_rate());
+                if let Some(limit) = &mut plan.latency_limit {
+                    // Nothing can be late without a rate.
+                    limit.skip = false;
+                }
             }
             Some(Level::Rate { per_s, sessions }) => {
                 plan.schedule = Schedule::Constant { per_s };

@@ -69,22 +69,15 @@ impl Settings {
 pub struct RatePoint {
     /// The rate, per second.
     pub rate_per_s: f64,
-    /// Whether it was sustained. A run that failed was not.
+    /// Whether it was sustained.
     pub sustained: bool,
-    /// Number of the run at this rate, from 1.
-    pub block: u32,
 }
 
 /// The next step of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Step {
-    /// Measure this.
-    Measure {
-        /// The rate, per second.
-        rate_per_s: f64,
-        /// Number of the run at this rate, from 1.
-        block: u32,
-    },
+    /// Measure this rate, per second.
+    Measure(f64),
     /// All is measured.
     Done,
 }
@@ -122,13 +115,7 @@ pub fn next(settings: &Settings, points: &[RatePoint]) -> Step {
         return Step::Done;
     }
     let state = State::new(settings, points);
-    match state.due() {
-        Some(step) => Step::Measure {
-            rate_per_s: settings.rate(step),
-            block: state.tally(step).map_or(1, |tally| tally.runs + 1),
-        },
-        None => Step::Done,
-    }
+    state.due().map_or(Step::Done, |step| Step::Measure(settings.rate(step)))
 }
 
 /// Returns the result; `None` without a run.
@@ -235,8 +222,8 @@ mod tests {
     /// Measures until the search ends.
     fn search(settings: &Settings, mut sustained: impl FnMut(f64) -> bool) -> Vec<RatePoint> {
         let mut points = Vec::new();
-        while let Step::Measure { rate_per_s, block } = next(settings, &points) {
-            points.push(RatePoint { rate_per_s, sustained: sustained(rate_per_s), block });
+        while let Step::Measure(rate_per_s) = next(settings, &points) {
+            points.push(RatePoint { rate_per_s, sustained: sustained(rate_per_s) });
         }
         points
     }
@@ -261,7 +248,7 @@ mod tests {
 
     #[test]
     fn starts_at_80_percent_of_the_capacity_with_rates_of_four_digits() {
-        assert_eq!(next(&SETTINGS, &[]), Step::Measure { rate_per_s: 9_876.0, block: 1 });
+        assert_eq!(next(&SETTINGS, &[]), Step::Measure(9_876.0));
         assert_eq!(SETTINGS.rate(1), 10_070.0);
         assert_eq!(Settings::new(0.123_456).rate(0), 0.098_76);
         for step in [-500, -7, 0, 3, 200] {
@@ -286,7 +273,7 @@ mod tests {
     fn the_next_run_depends_only_on_the_finished_runs() {
         let points = search(&SETTINGS, |rate| rate <= 9_000.0);
         for (killed_after, point) in points.iter().enumerate() {
-            let expected = Step::Measure { rate_per_s: point.rate_per_s, block: point.block };
+            let expected = Step::Measure(point.rate_per_s);
             assert_eq!(next(&SETTINGS, &points[..killed_after]), expected);
         }
         assert_eq!(next(&SETTINGS, &points), Step::Done);

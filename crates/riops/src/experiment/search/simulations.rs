@@ -38,9 +38,9 @@ impl Server {
         rng: &mut Xoshiro256PlusPlus,
     ) -> Vec<sessions::Point> {
         let mut points = Vec::new();
-        while let sessions::Step::Measure { level, block } = sessions::next(settings, &points) {
+        while let sessions::Step::Measure(level) = sessions::next(settings, &points) {
             let throughput_per_s = self.throughput_per_s(level, rng);
-            points.push(sessions::Point { level, throughput_per_s, meets_threshold: None, block });
+            points.push(sessions::Point { level, throughput_per_s, meets_threshold: None });
         }
         points
     }
@@ -115,10 +115,10 @@ fn rate_agreement(name: &str, width: f64, boundary: f64) -> f64 {
     let mut runs = Vec::new();
     for _ in 0..SEARCHES {
         let mut points = Vec::new();
-        while let rate::Step::Measure { rate_per_s, block } = rate::next(&settings, &points) {
+        while let rate::Step::Measure(rate_per_s) = rate::next(&settings, &points) {
             let above = (rate_per_s / boundary_per_s).ln() / width;
             let sustained = rng.random::<f64>() < 1.0 / (1.0 + above.exp());
-            points.push(rate::RatePoint { rate_per_s, sustained, block });
+            points.push(rate::RatePoint { rate_per_s, sustained });
         }
         runs.push(points.len());
         let rate = rate::conclude(&settings, &points).unwrap().rate_per_s;

@@ -12,7 +12,7 @@ pub(super) fn add(view: &mut StudyView, study: &Study, settings: &AbSettings) {
     let look = last_look(study, settings);
     let stage = view.main_stage;
     if let (Some(look), Some(cell)) = (&look, view.cells.get_mut(1)) {
-        for (figure, effect) in figures_of(study).into_iter().zip(&look.effects) {
+        for (figure, effect) in figures_of(study, settings).into_iter().zip(&look.effects) {
             let found =
                 cell.group.stages.get_mut(stage).and_then(|stage| {
                     stage.figures.iter_mut().find(|each| each.figure == of(figure))
@@ -61,7 +61,7 @@ fn state(
             format!("ended after {count}: the difference is below {}", percent(effect))
         }
         (Some(Outcome::Inconclusive), ..) => {
-            format!("ended after {count}, the maximum: the runs do not decide")
+            format!("ended after {count}, the maximum: inconclusive")
         }
         (None, true, _) => format!("ended after {count}: a run failed"),
         (None, false, Some(next)) => format!("{count} so far; the next look is after {next}"),

@@ -1,5 +1,7 @@
 //! The effect of each axis over all settings of the other axes.
 
+use std::collections::BTreeMap;
+
 use super::figures::StudyFigure;
 use super::groups::Group;
 use super::judge::Judge;
@@ -87,14 +89,13 @@ fn against(
     let slot = judge.slots.get(stage)?;
     let of_combination = |cells: &Vec<usize>| {
         let (a, b) = (groups.get(*cells.first()?)?, groups.get(*cells.get(position)?)?);
-        judge.blocks(figure, slot, a, b)
+        judge.numbered_blocks(figure, slot, a, b)
     };
-    let all: Option<Vec<Vec<Block>>> = combinations.iter().map(of_combination).collect();
+    let all: Option<Vec<BTreeMap<u32, Block>>> = combinations.iter().map(of_combination).collect();
     let all = all?;
-    let blocks = all.iter().map(Vec::len).min()?;
-    let mean = |block: usize, pick: fn(&Block) -> &[f64]| -> Option<Vec<f64>> {
+    let mean = |number: u32, pick: fn(&Block) -> &[f64]| -> Option<Vec<f64>> {
         let sides: Option<Vec<&[f64]>> =
-            all.iter().map(|blocks| blocks.get(block).map(pick)).collect();
+            all.iter().map(|blocks| blocks.get(&number).map(pick)).collect();
         let sides = sides?;
         let runs = sides.iter().map(|side| side.len()).min()?;
         let of_run = |run: usize| {
@@ -105,8 +106,10 @@ fn against(
         };
         (0..runs).map(of_run).collect()
     };
-    let block =
-        |at: usize| Some(Block { a: mean(at, |block| &block.a)?, b: mean(at, |block| &block.b)? });
-    let blocks: Option<Vec<Block>> = (0..blocks).map(block).collect();
-    judge.one(figure.direction(), &blocks?)
+    let block = |number: &u32| {
+        Some(Block { a: mean(*number, |block| &block.a)?, b: mean(*number, |block| &block.b)? })
+    };
+    // Only blocks in which all combinations were measured.
+    let blocks: Vec<Block> = all.first()?.keys().filter_map(block).collect();
+    judge.one(figure.direction(), &blocks)
 }

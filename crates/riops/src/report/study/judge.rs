@@ -1,6 +1,6 @@
 //! The comparison of a cell with the baseline, and of the values of an axis.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::figures::StudyFigure;
 use super::groups::{Group, Slot};
@@ -81,20 +81,33 @@ impl Judge<'_> {
         a: &Group<'_>,
         b: &Group<'_>,
     ) -> Option<Vec<Block>> {
+        Some(self.numbered_blocks(figure, slot, a, b)?.into_values().collect())
+    }
+
+    /// The same by the number of the block.
+    pub(super) fn numbered_blocks(
+        &self,
+        figure: StudyFigure,
+        slot: &Slot,
+        a: &Group<'_>,
+        b: &Group<'_>,
+    ) -> Option<BTreeMap<u32, Block>> {
         let values = |group: &Group<'_>, block: Option<u32>| -> Option<Vec<f64>> {
             let runs = group.runs.iter().filter(|run| block.is_none_or(|block| run.block == block));
             runs.map(|run| figure.of(run.record, slot.of(run.record)?)).collect()
         };
         if !self.in_blocks {
-            return Some(vec![Block { a: values(a, None)?, b: values(b, None)? }]);
+            let all = Block { a: values(a, None)?, b: values(b, None)? };
+            return Some(BTreeMap::from([(1, all)]));
         }
         let numbers = |group: &Group<'_>| -> BTreeSet<u32> {
             group.runs.iter().map(|run| run.block).collect()
         };
-        let common: Vec<u32> = numbers(a).intersection(&numbers(b)).copied().collect();
-        let block =
-            |number: u32| Some(Block { a: values(a, Some(number))?, b: values(b, Some(number))? });
-        common.into_iter().map(block).collect()
+        let block = |number: u32| {
+            let block = Block { a: values(a, Some(number))?, b: values(b, Some(number))? };
+            Some((number, block))
+        };
+        numbers(a).intersection(&numbers(b)).copied().map(block).collect()
     }
 
     /// Compares blocks of one figure.

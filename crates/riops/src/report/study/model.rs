@@ -134,6 +134,11 @@ pub struct SaturationView {
     /// The highest rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<rate::Conclusion>,
+    /// Number of sessions of the search for a rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_sessions: Option<u32>,
+    /// Whether the runs with rates ended early, because too many of them failed or are invalid.
+    pub gave_up: bool,
 }
 
 /// The result of a search over the number of sessions.
@@ -150,6 +155,9 @@ pub struct SessionsView {
     pub ends_at_last: bool,
     /// Whether the search ended at its maximum number of runs.
     pub is_incomplete: bool,
+    /// Lowest level whose runs all failed or are invalid: no higher one was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failing: Option<u32>,
     /// The scalability law fitted to all runs, in transactions per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub law: Option<ScalingLaw>,

@@ -1,7 +1,11 @@
 //! What limits the conclusions of an experiment.
 
 use super::super::format::number_of;
-use super::model::StudyView;
+use super::model::{StudyKind, StudyView};
+use crate::stats::Outcome;
+
+/// From this number of comparisons on, one false difference is probable enough to be mentioned.
+const COMPARED_MANY: usize = 3;
 
 /// Returns what limits the conclusions.
 pub(super) fn notes(view: &StudyView) -> Vec<String> {
@@ -18,6 +22,11 @@ pub(super) fn notes(view: &StudyView) -> Vec<String> {
         let more = number_of(needed as u64, "more run");
         notes.push(format!("a verdict requires {more} of each cell"));
     }
+    if let Some(compared) = compared(view).filter(|&compared| compared >= COMPARED_MANY) {
+        notes.push(format!(
+            "{compared} cells were compared with the baseline, each with an error probability of 5%: confirm a single small difference with riops ab"
+        ));
+    }
     if single_runs(view) {
         notes.push(
             "one run of each cell: no intervals and no verdicts, because runs also differ by chance"
@@ -25,6 +34,20 @@ pub(super) fn notes(view: &StudyView) -> Vec<String> {
         );
     }
     notes
+}
+
+/// The number of cells with a verdict, if one of them differs from the baseline.
+fn compared(view: &StudyView) -> Option<usize> {
+    if view.kind != StudyKind::Sweep {
+        return None;
+    }
+    let outcomes: Vec<Outcome> = view
+        .cells
+        .iter()
+        .filter_map(|cell| view.main_of(&cell.group)?.against_baseline.as_ref()?.outcome)
+        .collect();
+    let differs = |outcome: &Outcome| matches!(outcome, Outcome::Faster | Outcome::Slower);
+    outcomes.iter().any(differs).then_some(outcomes.len())
 }
 
 /// The largest number of further runs that a comparison with the baseline requires.

@@ -1,5 +1,7 @@
 //! Computes the result of an experiment from its definition and its runs.
 
+use std::time::Duration;
+
 use super::effects::effects;
 use super::figures::StudyFigure;
 use super::groups::{Group, Run, Slot};
@@ -8,7 +10,7 @@ use super::judge::Judge;
 use super::model::{AxisView, CellView, LevelView, RunCounts, StudyKind, StudyView};
 use super::notes::notes;
 use super::numbers::numbers;
-use crate::experiment::{Experiment, Finished, Goal, Level, Order, Study};
+use crate::experiment::{Experiment, Finished, Goal, Level, Order, Study, remaining};
 use crate::record::{Record, StageRecord};
 use crate::report::model::{Summary, cpu_text};
 use crate::report::words;
@@ -60,7 +62,7 @@ pub fn view(study: &Study) -> StudyView {
         environment: environment(&records),
         axes: experiment.axes.iter().map(axis).collect(),
         effect: experiment.effect,
-        planned_runs: planned_runs(experiment),
+        planned_runs: planned_runs(study),
         runs: counts(study),
         main,
         main_stage,
@@ -191,7 +193,9 @@ fn main_figure(
         return (stage, StudyFigure::TransactionsPerS);
     }
     if is_open && !stages.is_empty() {
-        return (stage, StudyFigure::P99Us);
+        let is_ab = matches!(experiment.goal, Goal::Ab(_));
+        // An A/B test is decided by the figure that varies less.
+        return (stage, if is_ab { StudyFigure::P50Us } else { StudyFigure::P99Us });
     }
     (stage, throughput(experiment))
 }
@@ -212,12 +216,11 @@ fn axis(axis: &crate::experiment::Axis) -> AxisView {
     }
 }
 
-/// Number of planned runs of a sweep. The others decide as they go.
-fn planned_runs(experiment: &Experiment) -> Option<u64> {
-    match experiment.goal {
-        Goal::Sweep { .. } => Some(experiment.cells.len() as u64 * u64::from(experiment.repeats)),
-        Goal::Ab(_) | Goal::Saturation(_) => None,
-    }
+/// Number of runs of a sweep: those that ended, and those to come. A cell that failed has no further ones. Other
+/// experiments decide as they go.
+fn planned_runs(study: &Study) -> Option<u64> {
+    let left = remaining(study, (0, Duration::ZERO));
+    (!left.is_maximum).then_some((study.finished.len() + left.runs) as u64)
 }
 
 fn counts(study: &Study) -> RunCounts {

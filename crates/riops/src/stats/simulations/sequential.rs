@@ -1,6 +1,7 @@
 //! Simulated A/B experiments that may stop early.
 
 use rand::SeedableRng;
+use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::noise;
@@ -24,11 +25,11 @@ impl Experiment {
     fn figures(&self, blocks: u32, rng: &mut Xoshiro256PlusPlus) -> Vec<(Direction, Vec<Block>)> {
         let mut position = 0.0;
         let mut measured = [Vec::new(), Vec::new(), Vec::new()];
-        for number in 0..blocks {
+        for _ in 0..blocks {
             let mut of_block = [Block::default(), Block::default(), Block::default()];
-            for at in 0..4 {
-                // A, B, B, A in even blocks, and B, A, A, B in odd ones.
-                let is_b = (at == 1 || at == 2) == (number % 2 == 0);
+            let mut order = [false, false, true, true];
+            order.shuffle(rng);
+            for is_b in order {
                 position += 1.0;
                 let common = self.drift * position + self.noise * noise(rng);
                 let rate = (common + if is_b { self.ratio.ln() } else { 0.0 }).exp();

@@ -1,7 +1,8 @@
 //! Searches the number of sessions at which throughput is saturated.
 //!
-//! 1. It doubles the sessions until throughput has not grown by a relevant amount for two steps, or has fallen, and
-//!    until the threshold is no longer met.
+//! 1. It doubles the sessions until throughput has not grown by a relevant amount for two steps, and until the
+//!    threshold is no longer met. A single step down is no reason to stop: on a small machine, a number of sessions
+//!    that fits its cores may be much faster than the next.
 //! 2. It measures the neighbors of the best level, and the levels between the last that meets the threshold and the
 //!    first that does not.
 //! 3. It repeats the levels that the answer depends on, interleaved, and starts again at 2 if the answer changes.
@@ -19,13 +20,8 @@ use crate::stats::{ScalingError, ScalingLaw, ScalingPoint, ScalingSettings, scal
 /// The next step of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Measure this.
-    Measure {
-        /// Number of sessions.
-        level: u32,
-        /// Number of the run at this level, from 1.
-        block: u32,
-    },
+    /// Measure this number of sessions.
+    Measure(u32),
     /// All is measured.
     Done,
 }
@@ -46,6 +42,8 @@ pub struct Conclusion {
     pub ends_at_last: bool,
     /// Whether the search ended at its maximum number of runs, before all levels were repeated.
     pub is_incomplete: bool,
+    /// Lowest level whose runs all failed or are invalid: no higher level was measured.
+    pub failing: Option<u32>,
     /// The scalability law fitted to all runs.
     pub law: Result<ScalingLaw, ScalingError>,
 }
@@ -57,10 +55,7 @@ pub fn next(settings: &Settings, points: &[Point]) -> Step {
         return Step::Done;
     }
     let state = State::new(settings, points);
-    match state.due() {
-        Some(level) => Step::Measure { level, block: state.attempts(level) + 1 },
-        None => Step::Done,
-    }
+    state.due().map_or(Step::Done, Step::Measure)
 }
 
 /// Returns the throughput at the saturation point, [`Conclusion::saturation`]; `None` if no run has a throughput.
@@ -93,6 +88,7 @@ pub fn conclude(settings: &Settings, points: &[Point]) -> Option<Conclusion> {
         most_sessions_within_threshold: state.within_threshold(),
         ends_at_last: state.is_last(best),
         is_incomplete: state.due().is_some(),
+        failing: state.failing(),
         law: scaling_law(&measured, &law),
     })
 }

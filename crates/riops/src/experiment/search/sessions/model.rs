@@ -40,8 +40,6 @@ pub struct Point {
     pub throughput_per_s: f64,
     /// Whether the run met the threshold; `None` without a threshold.
     pub meets_threshold: Option<bool>,
-    /// Number of the run at this level, from 1.
-    pub block: u32,
 }
 
 /// Throughput at one level.

@@ -7,8 +7,11 @@ use crate::stats::{Interval, mean_intervals};
 
 /// Growth of throughput from one doubling to the next that counts as growth, as a share.
 const GROWTH: f64 = 0.05;
-/// Share of the best throughput below which throughput has fallen.
-const FALLEN: f64 = 0.9;
+/// Share of the best throughput from which on a neighbor is on the same plateau.
+const PLATEAU: f64 = 0.9;
+
+/// Runs that fail at a level before it is given up.
+const ATTEMPTS: u32 = 2;
 
 /// The runs at one level.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +26,11 @@ impl Measured {
     fn mean(&self) -> Option<f64> {
         let count = self.logs.len();
         (count > 0).then(|| (self.logs.iter().sum::<f64>() / count as f64).exp())
+    }
+
+    /// Whether all runs failed, and more than once: not by chance.
+    fn fails(&self) -> bool {
+        self.logs.is_empty() && self.failed >= ATTEMPTS
     }
 
     fn attempts(&self) -> u32 {
@@ -74,7 +82,7 @@ impl State {
         self.measured.iter().find(|one| one.level == level)
     }
 
-    pub(super) fn attempts(&self, level: u32) -> u32 {
+    fn attempts(&self, level: u32) -> u32 {
         self.at(level).map_or(0, Measured::attempts)
     }
 
@@ -83,13 +91,14 @@ impl State {
         let mut level = self.grid.first().copied()?;
         let (mut best, mut without_growth) = (0.0_f64, 0);
         while let Some(measured) = self.at(level) {
-            // A server that rejects this number of sessions also rejects more.
-            let mean = measured.mean()?;
+            let Some(mean) = measured.mean() else {
+                // A server that rejects this number of sessions also rejects more.
+                return (!measured.fails()).then_some(level);
+            };
             without_growth = if mean >= best * (1.0 + GROWTH) { 0 } else { without_growth + 1 };
-            let has_fallen = mean < best * FALLEN;
             best = best.max(mean);
             let is_within = self.threshold.iter().any(|one| one.load == level && one.met > 0);
-            if (without_growth >= 2 || has_fallen) && !is_within {
+            if without_growth >= 2 && !is_within {
                 return None;
             }
             level = grid::doubled(&self.grid, level)?;
@@ -107,7 +116,7 @@ impl State {
     /// highest of many noisy means is too high, and the more so the longer the plateau.
     fn best_throughput_per_s(&self) -> Option<f64> {
         let best = self.at(self.best()?)?;
-        let least = FALLEN * best.mean()?;
+        let least = PLATEAU * best.mean()?;
         let (below, above) = grid::neighbors(&self.grid, best.level);
         let neighbors = [below, above].into_iter().flatten().filter_map(|level| self.at(level));
         let close = neighbors.filter(|one| one.mean().is_some_and(|mean| mean >= least));
@@ -158,9 +167,14 @@ impl State {
             needed.extend([below, Some(level), above].into_iter().flatten());
         }
         // A level that fails is not repeated, nor is one above it measured.
-        let failing = self.measured.iter().find(|one| one.logs.is_empty()).map(|one| one.level);
+        let failing = self.failing();
         needed.retain(|level| failing.is_none_or(|failing| *level < failing));
         needed
+    }
+
+    /// Returns the lowest level whose runs all failed.
+    pub(super) fn failing(&self) -> Option<u32> {
+        self.measured.iter().find(|one| one.fails()).map(|one| one.level)
     }
 
     /// Returns the levels next to the boundary whose runs do not decide yet, or one between them.

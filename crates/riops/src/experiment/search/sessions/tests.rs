@@ -11,14 +11,9 @@ fn search(
     meets_threshold: impl Fn(u32) -> Option<bool>,
 ) -> Vec<Point> {
     let mut points = Vec::new();
-    while let Step::Measure { level, block } = next(settings, &points) {
+    while let Step::Measure(level) = next(settings, &points) {
         let throughput_per_s = throughput_per_s(level);
-        points.push(Point {
-            level,
-            throughput_per_s,
-            meets_threshold: meets_threshold(level),
-            block,
-        });
+        points.push(Point { level, throughput_per_s, meets_threshold: meets_threshold(level) });
     }
     points
 }
@@ -49,13 +44,8 @@ fn the_next_run_depends_only_on_the_finished_runs() {
     let settings = Settings::default();
     let points = search(&settings, four_cores, |level| Some(level < 30));
     for (killed_after, point) in points.iter().enumerate() {
-        let expected = Step::Measure { level: point.level, block: point.block };
-        assert_eq!(next(&settings, &points[..killed_after]), expected);
+        assert_eq!(next(&settings, &points[..killed_after]), Step::Measure(point.level));
     }
-    let mut ids: Vec<(u32, u32)> = points.iter().map(|point| (point.level, point.block)).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    assert_eq!(ids.len(), points.len());
 }
 
 #[test]
@@ -79,7 +69,7 @@ fn four_cores_flat(level: u32) -> f64 {
 }
 
 #[test]
-fn a_level_that_fails_ends_the_climb_and_is_not_repeated() {
+fn a_level_that_fails_twice_ends_the_climb() {
     let settings = Settings::default();
     let points = search(
         &settings,
@@ -87,19 +77,35 @@ fn a_level_that_fails_ends_the_climb_and_is_not_repeated() {
         |level| Some(level <= 30),
     );
     assert!(levels(&points).iter().all(|level| *level <= 32), "{points:?}");
-    assert_eq!(levels(&points).iter().filter(|level| **level == 32).count(), 1);
+    // Once more, because a single failure may be a disturbance.
+    assert_eq!(levels(&points).iter().filter(|level| **level == 32).count(), 2);
     let found = conclude(&settings, &points).unwrap();
     assert_eq!((found.best, found.most_sessions_within_threshold), (24, Some(24)));
     let failed = found.levels.last().unwrap();
-    assert_eq!((failed.level, failed.runs, failed.failed), (32, 0, 1));
+    assert_eq!((failed.level, failed.runs, failed.failed), (32, 0, 2));
+    assert_eq!(found.failing, Some(32));
     assert_eq!((failed.throughput_per_s, failed.interval), (0.0, None));
+}
+
+#[test]
+fn a_run_that_fails_by_chance_does_not_end_the_climb() {
+    let settings = Settings::default();
+    for failed in 0..6 {
+        let mut points: Vec<Point> = Vec::new();
+        while let Step::Measure(level) = next(&settings, &points) {
+            let throughput_per_s = if points.len() == failed { 0.0 } else { four_cores(level) };
+            points.push(Point { level, throughput_per_s, meets_threshold: None });
+        }
+        let found = conclude(&settings, &points).unwrap();
+        assert_eq!((found.saturation, found.failing), (4, None), "{failed}");
+    }
 }
 
 #[test]
 fn a_search_without_any_throughput_ends() {
     let settings = Settings::default();
     let points = search(&settings, |_| 0.0, |_| None);
-    assert_eq!((levels(&points), conclude(&settings, &points)), (vec![1], None));
+    assert_eq!((levels(&points), conclude(&settings, &points)), (vec![1, 1], None));
 }
 
 #[test]
@@ -107,10 +113,10 @@ fn one_slow_run_during_the_climb_does_not_change_the_answer() {
     let settings = Settings::default();
     for slow in 0..6 {
         let mut points: Vec<Point> = Vec::new();
-        while let Step::Measure { level, block } = next(&settings, &points) {
+        while let Step::Measure(level) = next(&settings, &points) {
             let factor = if points.len() == slow { 0.8 } else { 1.0 };
             let throughput_per_s = four_cores(level) * factor;
-            points.push(Point { level, throughput_per_s, meets_threshold: None, block });
+            points.push(Point { level, throughput_per_s, meets_threshold: None });
         }
         let saturation = conclude(&settings, &points).unwrap().saturation;
         assert!([3, 4, 6].contains(&saturation), "{slow}: {saturation}");

@@ -6,7 +6,7 @@ mod words;
 
 use super::model::{SaturationView, SessionsView, StudyView};
 use crate::experiment::search::sessions::Conclusion;
-use crate::experiment::{SaturationSettings, Study, results};
+use crate::experiment::{SaturationSettings, Search, Study, results};
 
 pub(super) use charts::charts;
 pub(super) use tables::tables;
@@ -26,6 +26,10 @@ pub(super) fn add(view: &mut StudyView, study: &Study, settings: &SaturationSett
                 sessions: found.sessions.map(of_sessions),
                 ladder: found.ladder,
                 rate: found.rate,
+                rate_sessions: plan
+                    .filter(|_| settings.search == Search::Rate)
+                    .map(|plan| plan.sessions),
+                gave_up: found.gave_up,
             });
         }
     }
@@ -42,6 +46,7 @@ fn of_sessions(found: Conclusion) -> SessionsView {
         most_sessions_within_threshold: found.most_sessions_within_threshold,
         ends_at_last: found.ends_at_last,
         is_incomplete: found.is_incomplete,
+        failing: found.failing,
         law,
         law_error,
     }

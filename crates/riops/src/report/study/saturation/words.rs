@@ -7,7 +7,7 @@ use super::tables::{fitted_interval, sessions};
 use crate::experiment::Level;
 use crate::experiment::search::rate::Conclusion;
 use crate::report::format::{number_of, rate};
-use crate::stats::Interval;
+use crate::stats::{FittedValue, Interval};
 
 /// Returns labels with their texts: for each cell what was found, and what limits it.
 pub(in crate::report::study) fn words(view: &StudyView) -> Vec<(&'static str, Vec<String>)> {
@@ -23,7 +23,7 @@ pub(in crate::report::study) fn words(view: &StudyView) -> Vec<(&'static str, Ve
         let name = if view.cells.len() > 1 { format!("{}: ", cell.name) } else { String::new() };
         if let Some(of) = &saturation.sessions {
             add("saturation", format!("{name}{}", saturation_text(view, cell, saturation, of)));
-            for text in of_law(of) {
+            for text in of_law(saturation, of) {
                 add("law", format!("{name}{text}"));
             }
             if !saturation.thresholds.is_empty() {
@@ -38,6 +38,10 @@ pub(in crate::report::study) fn words(view: &StudyView) -> Vec<(&'static str, Ve
         }
         if let Some(rate) = &saturation.rate {
             add("rate", format!("{name}{}", rate_text(saturation, rate)));
+        }
+        if saturation.gave_up {
+            let text = "ended early: too many runs failed or are not valid";
+            add("caution", format!("{name}{text}"));
         }
     }
     found
@@ -69,40 +73,23 @@ fn saturation_text(
     text
 }
 
-fn of_law(of: &SessionsView) -> Vec<String> {
+fn of_law(saturation: &SaturationView, of: &SessionsView) -> Vec<String> {
     let Some(law) = &of.law else {
         return of.law_error.clone().into_iter().collect();
     };
-    let mut parts = Vec::new();
-    let extrapolated = |is: bool| if is { ", extrapolated" } else { "" };
-    if let Some(knee) = &law.knee {
-        let note = extrapolated(law.knee_is_extrapolated());
-        parts.push(format!(
-            "knee {} ({}{note})",
-            sessions(knee.value),
-            fitted_interval(knee, sessions)
-        ));
-    }
-    if let Some(n90) = &law.n90 {
-        let note = extrapolated(n90.value > law.largest_n);
-        parts.push(format!(
-            "N90 {} ({}{note})",
-            sessions(n90.value),
-            fitted_interval(n90, sessions)
-        ));
-    }
-    match &law.peak_at {
-        Some(peak) => {
-            let note = extrapolated(law.peak_is_extrapolated());
-            parts.push(format!(
-                "peak {} ({}{note})",
-                sessions(peak.value),
-                fitted_interval(peak, sessions)
-            ));
-        }
-        None => parts.push("no peak".to_owned()),
-    }
-    let mut lines = vec![parts.join(" · ")];
+    let nodes = saturation.nodes.filter(|&nodes| nodes > 1);
+    let figure = |name: &str, found: &FittedValue| {
+        let each = nodes.map_or_else(String::new, |nodes| {
+            format!(", {} per node", sessions(found.value / f64::from(nodes)))
+        });
+        let note = if found.value > law.largest_n { ", extrapolated" } else { "" };
+        let interval = fitted_interval(found, sessions);
+        format!("{name} {}{each} ({interval}{note})", sessions(found.value))
+    };
+    let fitted = [("knee", &law.knee), ("N90", &law.n90), ("peak", &law.peak_at)];
+    let fitted = fitted.into_iter().filter_map(|(name, found)| Some(figure(name, found.as_ref()?)));
+    let no_peak = law.peak_at.is_none().then(|| "no peak".to_owned());
+    let mut lines = vec![fitted.chain(no_peak).collect::<Vec<_>>().join(" · ")];
     if !law.residuals.is_ok() {
         lines.push(format!("{}; do not rely on the fitted figures", law.residuals));
     }
@@ -121,6 +108,10 @@ fn limits(of: &SessionsView) -> Vec<String> {
     let mut texts = Vec::new();
     if of.ends_at_last {
         texts.push("the highest level is the best: throughput may still grow beyond it".to_owned());
+    }
+    if let Some(failing) = of.failing {
+        let failing = number_of(failing.into(), "session");
+        texts.push(format!("the runs with {failing} failed or are not valid; more were not tried"));
     }
     if of.is_incomplete {
         texts.push("the search ended at its maximum number of runs".to_owned());
@@ -162,8 +153,11 @@ fn rate_text(saturation: &SaturationView, found: &Conclusion) -> String {
     let Interval { low, high } = found.boundary_per_s;
     let beyond =
         format!("; the boundary is between {} and {} TPS (90% interval)", rate(low), rate(high));
+    let with = saturation.rate_sessions.map_or_else(String::new, |sessions| {
+        format!(" with {}", number_of(sessions.into(), "session"))
+    });
     let text = match found.rate_per_s {
-        Some(per_s) => format!("{} TPS are sustained{thresholds}{beyond}", rate(per_s)),
+        Some(per_s) => format!("{} TPS are sustained{with}{thresholds}{beyond}", rate(per_s)),
         None => format!("no rate was sustained{thresholds}{beyond}"),
     };
     if found.is_incomplete { format!("{text} (the search is not complete)") } else { text }
