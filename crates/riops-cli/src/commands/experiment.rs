@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow};
 use jiff::Timestamp;
-use riops::experiment::{End, Experiment, Failure, Goal, Study, conduct};
+use riops::experiment::{End, Experiment, Failure, Goal, Step, Study, conduct, next};
 use riops::host::Interrupt;
 use riops::record::Status;
 use riops::report::{self, short_id};
@@ -17,7 +17,7 @@ use crate::args::{StoreOptions, TargetOptions};
 use crate::experiment::bench::Servers;
 use crate::experiment::draft::{Defined, Draft};
 use crate::experiment::results::{Results, exit_code};
-use crate::experiment::stored::{databases, runs_of};
+use crate::experiment::stored::{databases, require_passwords, runs_of};
 use crate::stored;
 use crate::ui::Ui;
 
@@ -104,6 +104,9 @@ impl<'a> Conductor<'a> {
             crate::ui::print(&report::plan_text(&study))?;
             return Ok(ExitCode::SUCCESS);
         }
+        if next(&study) != Step::Done {
+            require_passwords(&study.experiment, &databases)?;
+        }
         let environment = (self.interrupt, self.ui);
         let state = (databases, stored.state);
         let mut servers = Servers::new((store, location), lock, state, environment);
@@ -146,6 +149,10 @@ impl<'a> Conductor<'a> {
                 servers.store.update_experiment(&id, &servers.state)?;
             }
             End::Complete => {}
+            End::Failing => self.ui.notice(&format!(
+                "the first runs failed; remove the cause, and continue with {}",
+                again(" --retry-failed")
+            )),
             End::TimeLimit => {
                 self.ui.notice(&format!("time limit reached; continue with {}", again("")));
             }

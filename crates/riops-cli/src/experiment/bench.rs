@@ -90,13 +90,16 @@ impl<'a> Servers<'a> {
 
     fn drop_databases(&mut self, experiment: &Experiment, is_complete: bool) -> Result<()> {
         let own = match &experiment.database {
-            DatabaseChoice::Own(name) if is_complete && self.state.finished_at.is_none() => {
-                Some(name)
-            }
+            DatabaseChoice::Own(name) if is_complete => Some(name),
             _ => None,
         };
-        if let (Some(_), None, Some(cell)) = (own, &self.current, experiment.cells.first()) {
-            // Killed after its last run.
+        // A process that was killed after the last run left its databases behind.
+        let is_unfinished = self.state.finished_at.is_none()
+            && self.state.failures == ExperimentState::default().failures;
+        let has_databases = own.is_some() || experiment.reset == Reset::Restore;
+        if let (None, true, Some(cell)) =
+            (&self.current, is_complete && is_unfinished && has_databases, experiment.cells.first())
+        {
             self.select(experiment, &cell.server)?;
         }
         let Some((_, target)) = &self.current else {

@@ -23,9 +23,6 @@ pub(crate) fn runs_of(store: &dyn Store, experiment: &Experiment) -> Result<Vec<
 
 /// Returns the connection string of the command line by the one of the experiment. If all cells use the same
 /// database, it replaces that.
-///
-/// # Errors
-/// If a password is missing: passwords are not stored.
 pub(crate) fn databases(
     experiment: &mut Experiment,
     target: &TargetOptions,
@@ -46,13 +43,22 @@ pub(crate) fn databases(
         }
         found.insert(masked, given.clone());
     }
-    let masked = experiment.cells.iter().filter_map(|cell| cell.server.database.as_ref());
-    let missing = masked.filter(|database| database.contains("***"));
-    if let Some(database) = missing.into_iter().find(|database| !found.contains_key(*database)) {
-        let text = format!(
-            "the password for {database} is not stored: specify the database again with -d; with several databases use the password file (~/.pgpass) from the start"
-        );
-        return Err(UsageError(text).into());
-    }
     Ok(found)
+}
+
+/// Fails if the password of a database is missing: passwords are not stored.
+pub(crate) fn require_passwords(
+    experiment: &Experiment,
+    given: &BTreeMap<String, String>,
+) -> Result<()> {
+    let masked = experiment.cells.iter().filter_map(|cell| cell.server.database.as_ref());
+    let mut missing =
+        masked.filter(|database| database.contains("***") && !given.contains_key(*database));
+    let Some(database) = missing.next() else {
+        return Ok(());
+    };
+    let text = format!(
+        "the password for {database} is not stored: specify the database again with -d; for several databases use the password file (~/.pgpass) from the start"
+    );
+    Err(UsageError(text).into())
 }

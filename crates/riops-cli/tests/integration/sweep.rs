@@ -129,10 +129,37 @@ fn a_changed_server_is_refused_unless_allowed() {
         "{}",
         refused.stderr
     );
+    // Another database is another environment, even if its settings are the same.
+    let elsewhere = self::database("sweep_elsewhere");
+    let refused = database.riops(&format!("sweep --resume -d {}", elsewhere.url)).expect(1);
+    let expected = "database: sweep_changed then, sweep_elsewhere now";
+    assert!(refused.stderr.contains(expected), "{}", refused.stderr);
     assert_eq!(tags(&database).len(), before);
     let allowed = database.riops("sweep --resume --allow-changed").expect(0);
     assert!(allowed.stderr.contains("warning: "), "{}", allowed.stderr);
     assert_eq!(tags(&database).len(), 2);
+}
+
+#[test]
+fn a_missing_password_is_an_error_and_not_a_failed_run() {
+    let database = database("sweep_password");
+    let url = database.url.replace("postgres@", "postgres:secret@");
+    assert_ne!(url, database.url);
+    let line = format!("sweep {PING} --axis sessions=1,2 --repeat 1");
+    let limited = database.riops(&format!("{line} -d {url} --time-limit 1ms")).expect(0);
+    assert!(limited.stderr.contains("time limit reached"), "{}", limited.stderr);
+    let resumed = || {
+        let mut command = database.command("sweep --resume --time-limit 1h");
+        CommandOutput::of(command.env_remove("RIOPS_DATABASE"))
+    };
+    let refused = resumed().expect(2);
+    assert!(refused.stderr.contains("the password for "), "{}", refused.stderr);
+    assert!(!refused.stderr.contains("secret"), "{}", refused.stderr);
+    assert_eq!(tags(&database).len(), 0);
+    database.riops(&format!("sweep --resume --time-limit 1h -d {url}")).expect(0);
+    assert_eq!(tags(&database).len(), 2);
+    // A complete one is only shown.
+    resumed().expect(0);
 }
 
 #[test]
@@ -247,8 +274,8 @@ fn the_ready_experiments_are_complete() {
         count += 1;
     }
     assert_eq!(count, 8);
-    let ab = |name: &str| database.riops(&format!("ab {} --dry-run", folder.join(name).display()));
-    let plan = ab("compare-two-servers.toml").expect(0).stdout;
+    let ab = |name: &str| database.riops(&format!("ab {name} --dry-run"));
+    let plan = ab("compare-two-servers").expect(0).stdout;
     assert!(plan.contains("variant=small") && plan.contains("at most"), "{plan}");
     let refused = ab("oltp-threads").expect(2).stderr;
     assert!(refused.contains("compares two cells; the experiment has 6"), "{refused}");
@@ -270,6 +297,10 @@ fn invalid_experiments_are_usage_errors_before_the_first_run() {
         ("sweep rows --find-saturation sessions --axis sessions=1,2", "cannot be combined"),
         ("sweep rows --find-saturation sessions --rate 5", "omit --rate"),
         ("ab", "required arguments"),
+        ("sweep rows --axis seed=1,2", "cannot be an axis"),
+        ("sweep rows --find-saturation sessions --axis threads=1,2", "cannot be combined"),
+        ("sweep --resume --axis batch=1,2", "cannot be used with"),
+        ("ab --resume --effect 5%", "cannot be used with"),
     ];
     for (line, expected) in cases {
         let run: CommandOutput = database.riops(line);

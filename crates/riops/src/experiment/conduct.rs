@@ -47,7 +47,12 @@ pub enum End {
     Interrupted,
     /// The next run would exceed the time limit.
     TimeLimit,
+    /// All of the first runs failed.
+    Failing,
 }
+
+/// Runs that may fail before the first success: the cause is probably not in their cells.
+const FAILURES_MAX: usize = 3;
 
 /// Conducts what is left of an experiment. The runs that end are added to `study`.
 ///
@@ -90,6 +95,10 @@ pub fn conduct<B: Bench>(
         study.finished.push(Finished::of(task, result));
         measured += 1;
         bench.ended(study)?;
+        let new = study.finished.iter().rev().take(measured);
+        if measured == FAILURES_MAX && new.clone().all(|finished| finished.result.is_err()) {
+            return Ok(End::Failing);
+        }
     }
 }
 
@@ -107,6 +116,8 @@ mod tests {
         stored: Vec<Record>,
         failures: Vec<Failure>,
         failing_sessions: Option<u32>,
+        /// Whether every run fails.
+        fails: bool,
         /// Number of runs after which the process is killed, before or after the record was stored.
         killed_after: Option<(usize, bool)>,
     }
@@ -129,7 +140,7 @@ mod tests {
             if is_last && self.killed_after.is_some_and(|(_, is_stored)| !is_stored) {
                 return Err(Killed);
             }
-            if Some(plan.sessions) == self.failing_sessions {
+            if self.fails || Some(plan.sessions) == self.failing_sessions {
                 return Ok(Err("too many connections".to_owned()));
             }
             let record = example::record(plan);
@@ -181,6 +192,35 @@ mod tests {
         // Not measured again by another process either.
         assert!(matches!(run(&experiment, &mut bench), Ok(End::Complete)));
         assert_eq!(bench.stored.len(), 6);
+    }
+
+    #[test]
+    fn an_experiment_whose_first_runs_all_fail_ends() {
+        let experiment = example::sweep(5);
+        let mut bench = FakeBench { fails: true, ..FakeBench::default() };
+        assert!(matches!(run(&experiment, &mut bench), Ok(End::Failing)));
+        assert_eq!(bench.failures.len(), 3);
+        // Continued, it fails again, but a cell without the fault is measured.
+        bench.fails = false;
+        assert!(matches!(run(&experiment, &mut bench), Ok(End::Complete)));
+        assert_eq!((bench.stored.len(), bench.failures.len()), (6, 3));
+    }
+
+    #[test]
+    fn a_repeated_run_replaces_the_failed_one() {
+        let experiment = example::sweep(2);
+        let mut bench = FakeBench::default();
+        assert!(matches!(run(&experiment, &mut bench), Ok(End::Complete)));
+        let mut failed = bench.stored[0].clone();
+        failed.status = Status::Failed;
+        failed.failure = Some("connection lost".to_owned());
+        let records = [&[failed.clone()], bench.stored.as_slice()].concat();
+        let failures = vec![Failure {
+            task: experiment.task_of(&failed).unwrap(),
+            error: "connection lost".to_owned(),
+        }];
+        let study = Study::load(experiment, records, failures);
+        assert_eq!((study.finished.len(), study.failures()), (bench.stored.len(), Vec::new()));
     }
 
     #[test]

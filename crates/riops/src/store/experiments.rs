@@ -15,7 +15,6 @@ const IDS_BY_PART: &str = include_str!("../../../../sql/store/experiment_ids_by_
 const LAST: &str = include_str!("../../../../sql/store/experiment_last.sql");
 const LIST: &str = include_str!("../../../../sql/store/experiments.sql");
 const UPDATE: &str = include_str!("../../../../sql/store/experiment_update.sql");
-const DELETE: &str = include_str!("../../../../sql/store/experiment_delete.sql");
 
 /// An experiment as it is stored. Times have microseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -173,9 +172,4 @@ pub(super) fn list(
         })
     };
     session.query(LIST, &[])?.into_iter().map(summary).collect()
-}
-
-/// Removes the experiment with this full id, but not its runs.
-pub(super) fn remove(session: &mut dyn Session, id: &str) -> Result<(), StoreError> {
-    session.query(DELETE, &[id.into()]).map(drop)
 }

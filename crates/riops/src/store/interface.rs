@@ -128,12 +128,6 @@ pub trait Store: Send {
     /// [`StoreError`] if the store cannot be accessed.
     fn experiments(&self) -> Result<Vec<ExperimentSummary>, StoreError>;
 
-    /// Removes an experiment, but not its runs.
-    ///
-    /// # Errors
-    /// As [`Self::experiment`].
-    fn remove_experiment(&self, part: &str) -> Result<(), StoreError>;
-
     /// Returns the right to conduct the experiment with this full id; `None` if another process conducts it. The
     /// right ends when the lock is dropped or the process ends, even if it is killed. The experiment need not be
     /// stored yet.

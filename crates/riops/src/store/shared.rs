@@ -361,14 +361,6 @@ impl<B: Backend> Store for SharedStore<B> {
         self.read(|session| experiments::list(session, &location))
     }
 
-    fn remove_experiment(&self, part: &str) -> Result<(), StoreError> {
-        let location = self.location();
-        self.write(|session| {
-            let id = experiments::id_in(session, &location, part)?;
-            experiments::remove(session, &id)
-        })
-    }
-
     fn lock_experiment(&self, id: &str) -> Result<Option<ExperimentLock>, StoreError> {
         self.backend.lock_experiment(id)
     }

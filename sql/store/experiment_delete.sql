@@ -1,1 +1,0 @@
-delete from experiments where id = $1
