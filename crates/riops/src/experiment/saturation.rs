@@ -10,7 +10,7 @@ use crate::record::{RateVerdict, Record, StageRecord};
 const LADDER: [f64; 4] = [0.7, 0.8, 0.9, 0.95];
 /// Runs of a search for a rate besides those at rates: the closed loop that it starts from.
 const CAPACITY_RUNS: usize = 1;
-/// Runs that fail or are invalid before a search gives up.
+/// Runs that fail or are invalid before a search ends.
 const UNUSABLE_MAX: usize = 3;
 
 /// What the search found for one cell.
@@ -27,7 +27,7 @@ pub struct Saturation {
     /// The highest rate; absent for a search for the number of sessions, or without a run.
     pub rate: Option<rate::Conclusion>,
     /// Whether the runs with rates ended early, because too many of them failed or are invalid.
-    pub gave_up: bool,
+    pub ended_early: bool,
 }
 
 /// Returns what was found so far.
@@ -44,8 +44,8 @@ pub fn results(study: &Study, settings: &SaturationSettings) -> Vec<Saturation> 
             }
             Search::Rate => (None, Vec::new(), search.rate_conclusion()),
         };
-        let gave_up = search.gives_up();
-        Saturation { cell, nodes: search.nodes(), sessions, ladder, rate, gave_up }
+        let ended_early = search.ends_early();
+        Saturation { cell, nodes: search.nodes(), sessions, ladder, rate, ended_early }
     };
     cells.map(result).collect()
 }
@@ -103,7 +103,7 @@ impl CellSearch<'_> {
                     sessions::Step::Done => self.next_of_ladder(),
                 }
             }
-            Search::Rate if self.gives_up() => None,
+            Search::Rate if self.ends_early() => None,
             Search::Rate => {
                 let Some(capacity_per_s) = self.capacity_per_s() else {
                     return Some(self.task(Level::Sessions(self.plan()?.sessions)));
@@ -126,7 +126,7 @@ impl CellSearch<'_> {
     }
 
     /// Whether too many runs failed or are invalid. Those of the search for sessions are limited for each level.
-    fn gives_up(&self) -> bool {
+    fn ends_early(&self) -> bool {
         let is_unusable = |finished: &&Finished| match finished.task.level {
             Some(Level::Rate { .. }) => sustained(finished).is_none(),
             _ => self.settings.search == Search::Rate && throughput(finished).is_none(),
@@ -174,7 +174,7 @@ impl CellSearch<'_> {
         let points = self.session_points();
         let at = sessions::saturation(&self.sessions_settings(), &points)?;
         let measured = self.rate_points();
-        if self.gives_up() || measured.iter().any(|point| !point.sustained) {
+        if self.ends_early() || measured.iter().any(|point| !point.sustained) {
             return None;
         }
         let share = LADDER.get(measured.len())?;

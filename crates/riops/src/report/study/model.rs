@@ -138,7 +138,7 @@ pub struct SaturationView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_sessions: Option<u32>,
     /// Whether the runs with rates ended early, because too many of them failed or are invalid.
-    pub gave_up: bool,
+    pub ended_early: bool,
 }
 
 /// The result of a search over the number of sessions.

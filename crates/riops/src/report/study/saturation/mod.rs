@@ -29,7 +29,7 @@ pub(super) fn add(view: &mut StudyView, study: &Study, settings: &SaturationSett
                 rate_sessions: plan
                     .filter(|_| settings.search == Search::Rate)
                     .map(|plan| plan.sessions),
-                gave_up: found.gave_up,
+                ended_early: found.ended_early,
             });
         }
     }

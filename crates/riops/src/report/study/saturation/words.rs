@@ -39,7 +39,7 @@ pub(in crate::report::study) fn words(view: &StudyView) -> Vec<(&'static str, Ve
         if let Some(rate) = &saturation.rate {
             add("rate", format!("{name}{}", rate_text(saturation, rate)));
         }
-        if saturation.gave_up {
+        if saturation.ended_early {
             let text = "ended early: too many runs failed or are not valid";
             add("caution", format!("{name}{text}"));
         }
