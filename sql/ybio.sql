@@ -345,6 +345,7 @@ begin
 
     if ended >= border or updated_rows > announce_at or batches + 1 >= batches_due
       or read_rows + updated_rows + found_rows >= rows_due
+      or (not detail and found_rows <= last_key - first_key)
     then
       -- This batch is not counted yet: all counted batches ended before it.
       if not measuring then
@@ -376,6 +377,10 @@ begin
         found_max := null;
         drained_us := 1e6 * (ended - began);
         began := ended;
+      end if;
+      if not detail and found_rows <= last_key - first_key then
+        raise warning 'only % of % rows have keys from % to % in %', found_rows, last_key - first_key + 1,
+          first_key, last_key, tab_name;
       end if;
       last := ended >= until_s or batches + 1 >= batches_end or read_rows + updated_rows + found_rows >= rows_end;
       if measuring then
@@ -482,6 +487,7 @@ declare
     'max_parallel_workers_per_gather', '0', 'jit', 'off', 'plan_cache_mode', 'force_generic_plan');
   former json := nullif(current_setting('ybio.former_settings', true), '')::json;
   job int;
+  highest_key bigint;
   counted_rows bigint;
   counted_scratch bigint;
   plan json;
@@ -502,6 +508,15 @@ begin
   if run_duration is null or tab_num not between 0 and 9999 then
     raise exception 'run_duration must not be null, and tab_num (%) must be between 0 and 9999', tab_num;
   end if;
+  -- The highest key is at the end of the index. Gaps are found by initial_count, or reported by the batches.
+  execute format('select max(mykey) from %I', tab_name) into highest_key;
+  if initial_count then
+    execute format('select count(*), max(scratch) from %I', tab_name) into counted_rows, counted_scratch;
+  end if;
+  if coalesce(highest_key, 0) < tab_rows or counted_rows < tab_rows then
+    raise exception 'table "%" has % with keys up to %, fewer than tab_rows (%): pass the number of rows that setup created',
+      tab_name, coalesce(counted_rows || ' rows', 'rows'), coalesce(highest_key, 0), tab_rows;
+  end if;
   if former is null then
     select json_object_agg(name, setting) into former
       from pg_settings where name in (select json_object_keys(wanted));
@@ -516,9 +531,6 @@ begin
       path, case when index_only then 'Index Only Scan' else 'Index Scan' end;
   end if;
   path := path || coalesce(' using ' || (plan #>> '{0,Plan,Plans,0,Index Name}'), '');
-  if initial_count then
-    execute format('select count(*), max(scratch) from %I', tab_name) into counted_rows, counted_scratch;
-  end if;
   insert into benchruns (start_time, pct_update, prepared, index_only, tab_rows, batch_size, table_name,
                          table_rows, table_scratch, comments, access_path)
   values (clock_timestamp(), pct_update, prepared, index_only, tab_rows, batch, tab_name,

@@ -164,7 +164,8 @@ fn draws_keys_above_two_billion_from_the_whole_range() {
         return;
     };
     ybio.notices("call setup(tab_rows=>10, batch_size=>10)");
-    // The table has only ten rows. The notices show which keys were drawn.
+    // The table has only a few rows. The notices show which keys were drawn.
+    ybio.connection.execute("insert into bench0001 values (3000000000, 1, '')").unwrap();
     let mut keys = Vec::new();
     for _ in 0..40 {
         let notices = ybio.notices(
@@ -182,9 +183,48 @@ fn draws_keys_above_two_billion_from_the_whole_range() {
         keys.iter().any(|&key| key > 1_500_000_000) && keys.iter().any(|&key| key <= 1_500_000_000)
     );
     assert_eq!(
-        ybio.value("select count(*) from benchruns where num_rows = 0 and tab_rows = 3000000000"),
+        ybio.value(
+            "select count(*) from benchruns where num_rows < 1000 and tab_rows = 3000000000"
+        ),
         "40"
     );
+}
+
+#[test]
+fn a_table_with_fewer_rows_is_refused_and_a_gap_is_reported() {
+    let Some(mut ybio) = Ybio::installed("ybio_fewer") else {
+        return;
+    };
+    ybio.notices("call setup(tab_rows=>1000, batch_size=>1000)");
+    let refused = |ybio: &Ybio, options: &str| {
+        let call =
+            format!("call runit(tab_rows=>{options}, batch_size=>10, run_duration=>interval '0')");
+        CommandOutput::of(ybio.psql().args(["-c", &call])).stderr
+    };
+    let error = refused(&ybio, "1001");
+    assert!(error.contains("keys up to 1000, fewer than tab_rows (1001)"), "{error}");
+    // A part of the table can be used.
+    assert!(
+        !ybio
+            .notices("call runit(tab_rows=>500, batch_size=>10, run_duration=>interval '0')")
+            .is_empty()
+    );
+    ybio.connection.execute("delete from bench0001 where mykey between 1 and 900").unwrap();
+    let error = refused(&ybio, "1000, initial_count=>true");
+    assert!(error.contains("has 100 rows with keys up to 1000"), "{error}");
+    let notices =
+        ybio.notices("call runit(tab_rows=>1000, batch_size=>1000, run_duration=>interval '0')");
+    assert!(
+        notices[0].contains("WARNING:  only 100 of 1000 rows have keys from 1 to 1000"),
+        "{notices:?}"
+    );
+    // Found rows are counted, not expected ones.
+    let run = ybio
+        .value("select num_batches || ' ' || num_rows from benchruns order by job_id desc limit 1");
+    assert_eq!(run, "1 100");
+    assert_eq!(ybio.value("select count(*) from benchruns"), "2");
+    ybio.connection.execute("truncate bench0001").unwrap();
+    assert!(refused(&ybio, "10").contains("keys up to 0"));
 }
 
 #[test]

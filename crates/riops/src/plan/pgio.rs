@@ -5,9 +5,15 @@ use std::collections::BTreeMap;
 use super::error::{PlanError, refuse};
 use crate::units::Size;
 
-/// Variables with a number.
-const NUMBERS: [&str; 6] =
-    ["UPDATE_PCT", "RUN_TIME", "NUM_SCHEMAS", "NUM_THREADS", "WORK_UNIT", "UPDATE_WORK_UNIT"];
+/// Variables with a number, and the value that PGIO uses if a file does not set them.
+const NUMBERS: [(&str, u32); 6] = [
+    ("UPDATE_PCT", 0),
+    ("RUN_TIME", 300),
+    ("NUM_SCHEMAS", 1),
+    ("NUM_THREADS", 1),
+    ("WORK_UNIT", 255),
+    ("UPDATE_WORK_UNIT", 255),
+];
 /// Variables with a text.
 const TEXTS: [&str; 4] = ["SCALE", "DBNAME", "CONNECT_STRING", "CREATE_BASE_TABLE"];
 /// Minimum size of a table in PGIO, in blocks.
@@ -73,9 +79,10 @@ impl PgioConf {
                 ));
             };
             let value = words.into_iter().next().unwrap_or_default();
-            if !NUMBERS.contains(&name) && !TEXTS.contains(&name) {
+            let is_number = NUMBERS.iter().any(|(known, _)| *known == name);
+            if !is_number && !TEXTS.contains(&name) {
                 found.unknown.push(name.to_owned());
-            } else if NUMBERS.contains(&name) && !is_in_range(name, &value) {
+            } else if is_number && !is_in_range(name, &value) {
                 return refuse(format!(
                     "{name}={value} must be an integer of at least 1 (UPDATE_PCT: 0 to 100)"
                 ));
@@ -97,8 +104,11 @@ impl PgioConf {
         Ok(found)
     }
 
-    fn number(&self, name: &str) -> Option<u32> {
-        self.values.get(name)?.parse().ok()
+    /// Returns the value of a numeric variable, or PGIO's default.
+    fn number(&self, name: &str) -> u32 {
+        let typed = self.values.get(name).and_then(|value| value.parse().ok());
+        let default = NUMBERS.iter().find(|(known, _)| *known == name).map(|(_, default)| *default);
+        typed.or(default).unwrap_or_default()
     }
 
     /// Whether the file sets the size of the tables.
@@ -142,28 +152,27 @@ impl PgioConf {
         let mut add = |name: &'static str, value: Option<String>| {
             options.extend(value.map(|value| (name, value)));
         };
-        let text = |name: &str| self.values.get(name).cloned();
+        let number = |name: &str| Some(self.number(name).to_string());
         add("database", self.database().unwrap_or_default());
         if purpose == Purpose::Other {
             return options;
         }
         add("layout", Some("block".to_owned()));
-        add("tables", text("NUM_SCHEMAS"));
-        add("size", text("SCALE"));
+        add("tables", number("NUM_SCHEMAS"));
+        add("size", self.values.get("SCALE").cloned());
         if purpose == Purpose::Prepare {
-            add("connections", text("NUM_THREADS"));
+            add("connections", number("NUM_THREADS"));
             return options;
         }
-        let sessions = self.number("NUM_THREADS").map(|threads| {
-            (u64::from(threads) * u64::from(self.number("NUM_SCHEMAS").unwrap_or(1))).to_string()
-        });
-        add("sessions", sessions);
+        let sessions =
+            u64::from(self.number("NUM_THREADS")) * u64::from(self.number("NUM_SCHEMAS"));
+        add("sessions", Some(sessions.to_string()));
         add("table-per-session", Some("true".to_owned()));
-        add("duration", text("RUN_TIME"));
+        add("duration", number("RUN_TIME"));
         add("warmup", Some("0".to_owned()));
-        add("batch", text("WORK_UNIT"));
-        add("update-batch", text("UPDATE_WORK_UNIT"));
-        add("update-percent", text("UPDATE_PCT"));
+        add("batch", number("WORK_UNIT"));
+        add("update-batch", number("UPDATE_WORK_UNIT"));
+        add("update-percent", number("UPDATE_PCT"));
         add("update-share", Some("transactions".to_owned()));
         options
     }
@@ -302,6 +311,28 @@ mod tests {
             ]
         );
         assert_eq!(options(FILE, Purpose::Other), ["--database=dbname='pg10'"]);
+    }
+
+    #[test]
+    fn variables_that_are_not_set_have_the_defaults_of_pgio() {
+        assert_eq!(
+            options("SCALE=1G\n", Purpose::Run),
+            [
+                "--layout=block",
+                "--tables=1",
+                "--size=1G",
+                "--sessions=1",
+                "--table-per-session=true",
+                "--duration=300",
+                "--warmup=0",
+                "--batch=255",
+                "--update-batch=255",
+                "--update-percent=0",
+                "--update-share=transactions",
+            ]
+        );
+        let prepare = ["--layout=block", "--tables=1", "--size=1G", "--connections=1"];
+        assert_eq!(options("SCALE=1G\n", Purpose::Prepare), prepare);
     }
 
     #[test]
