@@ -6,6 +6,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::statements::Kind;
 use super::texts::{self, C, PAD};
 use super::{OltpDataset, OltpRun};
+use crate::plan::OltpTest;
 use crate::workload::Generator;
 use crate::workload::effects::{Effects, TableEffects};
 use crate::workload::keys::RangePicker;
@@ -100,7 +101,11 @@ impl OltpGenerator {
             auto_inc: dataset.auto_inc,
             duplicates_possible: dataset.secondary,
             run: run.clone(),
-            tables: dataset.tables,
+            tables: match run.test {
+                // As in sysbench, whatever the number of tables is.
+                OltpTest::RandomPoints | OltpTest::RandomRanges => 1,
+                _ => dataset.tables,
+            },
             table_size: dataset.table_size,
             recipe,
             kinds,

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -96,6 +97,24 @@ fn every_statement_of_every_test_on_both_flavors() {
         }
     }
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn random_points_and_ranges_use_the_first_table_only() {
+    let statements = |test| {
+        let workload = oltp(small(test));
+        let (mut generator, mut tx) = session(&workload, Protocol::Prepared);
+        let mut names = BTreeSet::new();
+        for _ in 0..50 {
+            assert!(generator.next(&mut tx));
+            names.extend((0..tx.steps()).flat_map(|step| sent(tx.step(step).0)));
+        }
+        names.into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(statements(OltpTest::RandomPoints), ["random_points_1"]);
+    assert_eq!(statements(OltpTest::RandomRanges), ["random_ranges_1"]);
+    let both = ["point_select_1", "point_select_2"];
+    assert_eq!(statements(OltpTest::PointSelect), both);
 }
 
 #[test]
