@@ -75,7 +75,7 @@ fn of_variants(options: &Ab, a: &Path, b: &Path) -> Result<Draft> {
     draft.words = [run_words(&workload), words_of(&options.target)].concat();
     // The options of the command line replace those of the files.
     let with_set = |words: Vec<_>| replaced(words, &set);
-    draft.axes = vec![variants((name_a, with_set(words_a)), (name_b, with_set(words_b)))];
+    draft.axes = vec![variants((name_a, with_set(words_a)), (name_b, with_set(words_b)))?];
     draft.apply_conditions(&options.conditions);
     Ok(draft)
 }

@@ -18,6 +18,7 @@ use crate::experiment::bench::Servers;
 use crate::experiment::draft::{Defined, Draft};
 use crate::experiment::results::{Results, exit_code};
 use crate::experiment::stored::{databases, require_passwords, runs_of};
+use crate::failure::UsageError;
 use crate::stored;
 use crate::ui::Ui;
 
@@ -120,6 +121,10 @@ impl<'a> Conductor<'a> {
         let found = store.experiments()?;
         let text = match self.results.form {
             "json" => serde_json::to_string_pretty(&found)? + "\n",
+            form @ ("markdown" | "csv") => {
+                let text = format!("--list supports the output formats text and json, not {form}");
+                return Err(UsageError(text).into());
+            }
             _ => report::experiments_text(&found, crate::ui::output_columns()),
         };
         crate::ui::print(&text)?;

@@ -71,7 +71,8 @@ impl TypedAxis {
         Self::of_option(command, name, &values)
     }
 
-    fn checked(self) -> Result<Self> {
+    /// Fails if a value is missing, repeated or cannot be shown.
+    pub(super) fn checked(self) -> Result<Self> {
         let mut seen = BTreeSet::new();
         if self.values.is_empty() {
             return Err(UsageError(format!("axis \"{}\" has no values", self.name)).into());

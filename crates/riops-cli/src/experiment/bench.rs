@@ -258,7 +258,12 @@ impl Servers<'_> {
             target.close()?;
         }
         let target = Target::open(&self.options_of(choice), self.interrupt, self.ui)?;
-        target.announce(self.ui);
+        match &experiment.database {
+            DatabaseChoice::Own(name) if target.server().embedded => {
+                self.ui.notice(&format!("target: database {name} on the embedded server"));
+            }
+            _ => target.announce(self.ui),
+        }
         self.current = Some((choice.clone(), target));
         Ok(())
     }

@@ -167,8 +167,14 @@ pub(crate) fn read_variant(path: &Path) -> Result<(String, Vec<OsString>)> {
 }
 
 /// Returns the axis of two variants.
-pub(crate) fn variants(a: (String, Vec<OsString>), b: (String, Vec<OsString>)) -> TypedAxis {
-    TypedAxis { name: VARIANT.to_owned(), values: vec![a, b] }
+///
+/// # Errors
+/// If a name has control characters.
+pub(crate) fn variants(
+    a: (String, Vec<OsString>),
+    b: (String, Vec<OsString>),
+) -> Result<TypedAxis> {
+    TypedAxis { name: VARIANT.to_owned(), values: vec![a, b] }.checked()
 }
 
 #[cfg(test)]
