@@ -21,7 +21,11 @@ pub(crate) const REPEATS: u32 = 6;
 
 /// Measure all combinations of options, or find the saturation point
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, mut_arg("resume", |arg| arg.conflicts_with_all(DEFINED).conflicts_with_all(DEFINED_OF_SWEEP)))]
+#[command(
+    after_help = EXAMPLES,
+    mut_arg("resume", |arg| arg.conflicts_with_all(DEFINED).conflicts_with_all(DEFINED_OF_SWEEP)),
+    mut_arg("list", |arg| arg.conflicts_with_all(DEFINED).conflicts_with_all(DEFINED_OF_SWEEP).conflicts_with_all(NOT_LISTED))
+)]
 pub(crate) struct Sweep {
     #[command(subcommand)]
     pub(crate) workload: Option<SweepWorkload>,
@@ -54,6 +58,9 @@ const DEFINED: [&str; 9] = [
 ];
 const DEFINED_OF_SWEEP: [&str; 6] =
     ["axis", "run_order", "baseline", "find_saturation", "sessions_max", "repeat"];
+
+/// Options that have no meaning for a list.
+const NOT_LISTED: [&str; 4] = ["time_limit", "dry_run", "html", "png"];
 
 /// Continuation of an experiment
 #[derive(Debug, Args)]
@@ -251,7 +258,10 @@ impl<T: Args + RunWorkload> SweptWorkload for SweepOf<T> {
 
 /// Compare two variants, and stop as soon as the result is certain
 #[derive(Debug, Args)]
-#[command(after_help = AB_EXAMPLES, mut_arg("resume", |arg| arg.conflicts_with_all(DEFINED)))]
+#[command(
+    after_help = AB_EXAMPLES,
+    mut_arg("resume", |arg| arg.conflicts_with_all(DEFINED).conflicts_with("blocks_max"))
+)]
 pub(crate) struct Ab {
     /// File with the workload and the options of variant A, as for --config; without B an experiment with two cells
     #[arg(required_unless_present = "resume")]

@@ -105,6 +105,7 @@ impl<'a> Conductor<'a> {
             crate::ui::print(&report::plan_text(&study))?;
             return Ok(ExitCode::SUCCESS);
         }
+        self.results.require_writable()?;
         if next(&study) != Step::Done {
             require_passwords(&study.experiment, &databases)?;
         }

@@ -18,6 +18,8 @@ use crate::args::ExperimentOptions;
 use crate::args::run::cores;
 use crate::args::sweep::{ConditionOptions, REPEATS};
 use crate::failure::UsageError;
+use crate::options::variable;
+use crate::scan::CommandLine;
 
 /// The smallest relevant effect.
 const EFFECT: f64 = 0.02;
@@ -121,12 +123,7 @@ impl Draft {
     /// If an option of a cell is invalid, with the name of the cell.
     pub(crate) fn define(self) -> Result<Defined> {
         let axes: Vec<_> = self.axes.iter().map(TypedAxis::plain).collect();
-        let of_axes = self.axes.iter().flat_map(|axis| &axis.values).flat_map(|(_, words)| words);
-        let has_workers = self
-            .words
-            .iter()
-            .chain(of_axes)
-            .any(|word| word.as_encoded_bytes().starts_with(b"--workers"));
+        let has_workers = self.has_workers();
         let mut databases = BTreeMap::new();
         let mut cells = Vec::new();
         for (values, words) in combinations(&self.axes)? {
@@ -173,12 +170,20 @@ impl Draft {
         experiment.goal =
             goal(&experiment, (self.baseline, self.blocks_max), (self.search, self.sessions_max))?;
         if is_search && !has_workers {
-            // As for a single run, but at most one per session of each level.
+            // As for a single run; each level reduces it to its number of sessions.
             for cell in &mut experiment.cells {
                 cell.plan.workers = cores();
             }
         }
         Ok(Defined { experiment, databases })
+    }
+
+    /// Whether the number of workers was chosen, and does not follow from that of sessions.
+    fn has_workers(&self) -> bool {
+        let of_axes = self.axes.iter().flat_map(|axis| &axis.values).flat_map(|(_, words)| words);
+        let words = self.words.iter().chain(of_axes).cloned().collect();
+        let line = CommandLine::scan(crate::args::command(), words);
+        line.uses("workers").next().is_some() || std::env::var_os(variable("workers")).is_some()
     }
 
     /// The plan and the server of a cell.
@@ -264,4 +269,27 @@ fn database_name(experiment: &str, id: &str) -> String {
     let name: String = experiment.chars().map(plain).take(40).collect();
     let end = id.get(id.len().saturating_sub(8)..).unwrap_or(id);
     format!("riops_{name}_{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The workers of a search for the number of sessions, with these options.
+    fn workers(options: &[&str]) -> u32 {
+        let words = ["riops", "run", "rows", "--sessions=1"].iter().chain(options);
+        let draft = Draft {
+            words: words.map(OsString::from).collect(),
+            search: Some(Search::Sessions),
+            ..Draft::new("search".to_owned(), "rows".to_owned())
+        };
+        draft.define().unwrap().experiment.cells[0].plan.workers
+    }
+
+    #[test]
+    fn a_search_has_the_chosen_workers_or_one_per_core() {
+        assert_eq!(workers(&[]), cores());
+        assert_eq!(workers(&["-j", "1"]), 1);
+        assert_eq!(workers(&["--workers=1"]), 1);
+    }
 }

@@ -303,6 +303,8 @@ fn invalid_experiments_are_usage_errors_before_the_first_run() {
         ("sweep rows --find-saturation sessions --axis threads=1,2", "cannot be combined"),
         ("sweep --resume --axis batch=1,2", "cannot be used with"),
         ("ab --resume --effect 5%", "cannot be used with"),
+        ("ab --resume --blocks-max 12", "cannot be used with"),
+        ("sweep --list --html a.html", "cannot be used with"),
     ];
     for (line, expected) in cases {
         let run: CommandOutput = database.riops(line);

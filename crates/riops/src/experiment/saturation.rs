@@ -281,6 +281,7 @@ mod tests {
         experiment.cells[0].plan.sessions = 16;
         let mut study = Study::load(experiment, Vec::new(), Vec::new());
         while let Some(task) = next(&study, &settings) {
+            assert!(study.finished.iter().all(|finished| finished.task != task), "{task:?}");
             let record = record(&study.experiment.plan(&task).unwrap());
             study.finished.push(Finished::of(task, Ok(Box::new(record))));
             assert!(study.finished.len() <= runs_max(&study.experiment, &settings));
@@ -303,6 +304,22 @@ mod tests {
         let open = study.finished.last().unwrap();
         let plan = &open.result.as_ref().unwrap().plan;
         assert_eq!(plan.sessions, sessions.saturation);
+    }
+
+    #[test]
+    fn a_run_that_failed_is_repeated_and_too_many_end_the_search() {
+        let settings = SaturationSettings { search: Search::Rate, first: 1, last: 64 };
+        let mut experiment = example::sweep(1);
+        experiment.goal = Goal::Saturation(settings.clone());
+        let mut study = Study::load(experiment, Vec::new(), Vec::new());
+        for block in 1..=3 {
+            let task = next(&study, &settings).unwrap();
+            assert_eq!(task.block, block);
+            study.finished.push(Finished::of(task, Err("no connection".to_owned())));
+        }
+        assert_eq!(next(&study, &settings), None);
+        let [found] = results(&study, &settings).try_into().unwrap();
+        assert!(found.ended_early && found.rate.is_none());
     }
 
     #[test]

@@ -25,8 +25,8 @@ pub use group::{BLOCK_TAG, Group};
 pub use markdown::markdown;
 pub use model::{Comparison, Side};
 pub(super) use percentiles::Percentile;
-pub(super) use text::change_text;
 pub use text::text;
+pub(super) use text::{change_text, outcome_text};
 pub use view::{view, view_of};
 
 /// Compares two groups of runs of one workload.

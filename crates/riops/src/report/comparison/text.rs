@@ -124,7 +124,7 @@ pub(super) fn p_text(p: f64) -> String {
 }
 
 /// The verdict on a figure.
-pub(super) fn outcome_text(outcome: Outcome) -> &'static str {
+pub(in crate::report) fn outcome_text(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Faster => "FASTER",
         Outcome::Slower => "SLOWER",

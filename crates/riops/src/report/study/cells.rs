@@ -1,6 +1,6 @@
 //! The cells that the tables of an experiment have in common, and their texts.
 
-use super::super::comparison;
+use super::super::comparison::{self, outcome_text};
 use super::super::format::{percent, rate};
 use super::super::page::Cell;
 use super::figures::{Estimate, StudyFigure};
@@ -89,16 +89,6 @@ pub(super) fn verdict_text(against: &Against) -> Option<&'static str> {
     let is_known =
         |outcome: &Outcome| against.runs_needed.is_none() || *outcome != Outcome::Inconclusive;
     against.outcome.filter(is_known).map(outcome_text)
-}
-
-/// The verdict in a word.
-pub(super) fn outcome_text(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Faster => "FASTER",
-        Outcome::Slower => "SLOWER",
-        Outcome::Equivalent => "equivalent",
-        Outcome::Inconclusive => "inconclusive",
-    }
 }
 
 /// A figure with its interval: `75,012 (73,900 to 76,100)`.

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use super::super::comparison::outcome_text;
 use super::super::format::{number_of, to_the_minute};
-use super::cells::{change_interval, change_text, outcome_text, with_interval};
+use super::cells::{change_interval, change_text, with_interval};
 use super::limits::common_bottleneck;
 use super::model::{AbView, StudyKind, StudyView};
 use crate::stats::Outcome;
