@@ -156,7 +156,7 @@ impl<'a> Conductor<'a> {
             }
             End::Complete => {}
             End::Failing => self.ui.notice(&format!(
-                "the first runs failed; remove the cause, and continue with {}",
+                "the first runs failed; fix the cause and continue with {}",
                 again(" --retry-failed")
             )),
             End::TimeLimit => {
