@@ -29,6 +29,7 @@ mod locks;
 mod neighbors;
 mod nodes;
 mod oltp;
+mod part;
 mod password;
 mod pgio;
 mod ping;

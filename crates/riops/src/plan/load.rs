@@ -293,6 +293,10 @@ impl DatasetSpec for LoadDataset {
         &["seed", "contents", "non_transactional", "updated_lengths"]
     }
 
+    fn scale(&self) -> &'static [&'static str] {
+        &["rows"]
+    }
+
     fn stays_when_interrupted(&self) -> bool {
         // The rows of an interrupted load were measured and acknowledged, and can be verified.
         true

@@ -8,6 +8,7 @@ mod imported;
 mod keys;
 pub mod load;
 pub mod oltp;
+mod part;
 pub mod pgio;
 pub mod ping;
 pub mod point;

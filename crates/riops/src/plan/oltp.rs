@@ -443,6 +443,10 @@ impl DatasetSpec for OltpDataset {
     fn provenance(&self) -> &'static [&'static str] {
         &["seed", "adopted"]
     }
+
+    fn scale(&self) -> &'static [&'static str] {
+        &["tables", "table_size"]
+    }
 }
 
 impl Spec for OltpRun {

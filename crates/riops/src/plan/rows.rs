@@ -423,6 +423,10 @@ impl DatasetSpec for RowsDataset {
         Self::validate(self)
     }
 
+    fn scale(&self) -> &'static [&'static str] {
+        &["tables", "rows"]
+    }
+
     fn complete(&self, given: &mut serde_json::Map<String, Value>) {
         // Without an explicit filler, a row would not fill its block.
         let block = given.get("layout").is_some_and(|layout| layout == Layout::Block.as_str());

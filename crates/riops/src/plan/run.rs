@@ -100,6 +100,10 @@ pub struct Plan {
     /// registry, or are defaults if the dataset is prepared.
     #[serde(default, skip_serializing_if = "Parameters::is_empty")]
     pub dataset: Parameters,
+    /// The part of the dataset that is used, if it is not the whole: the number of its first tables and of their
+    /// first rows, by their names in the registry.
+    #[serde(default, skip_serializing_if = "Parameters::is_empty")]
+    pub part: Parameters,
     /// Whether a missing dataset is prepared first.
     #[serde(default)]
     pub prepare: PreparePolicy,
@@ -143,6 +147,7 @@ impl Default for Plan {
             verify: true,
             keep_samples: false,
             dataset: Parameters::new(),
+            part: Parameters::new(),
             prepare: PreparePolicy::default(),
             row_size: false,
             label: None,
@@ -191,6 +196,7 @@ impl Plan {
         // First, because other options may be derived from those of the workload.
         self.work.spec().validate(&self.common())?;
         self.validate_dataset()?;
+        self.validate_part()?;
         self.validate_sessions()?;
         self.validate_times()?;
         self.validate_stop()?;

@@ -235,6 +235,12 @@ pub trait DatasetSpec {
         false
     }
 
+    /// Returns the parameters whose product is the number of rows. A run may use the first tables and rows only
+    /// (`Plan::part`).
+    fn scale(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Adds the parameters implied by the given ones, before they replace those of `self`.
     fn complete(&self, _given: &mut serde_json::Map<String, Value>) {}
 }

@@ -108,6 +108,12 @@ impl Record {
         self.target.dataset.as_ref()?.parameters.get()
     }
 
+    /// Returns the part of the dataset that the run used, which may be the whole.
+    #[must_use]
+    pub fn used_dataset(&self) -> Option<DatasetPlan> {
+        self.target.dataset.as_ref()?.parameters.part(&self.plan.part).ok()
+    }
+
     /// Returns the plan that repeats this run. It requires a dataset with the same parameters, and contains
     /// the values that the run determined itself, such as an automatic size.
     #[must_use]
@@ -116,6 +122,7 @@ impl Record {
         let Some(dataset) = self.target.dataset.as_ref().map(|dataset| &dataset.parameters) else {
             return plan;
         };
+        plan.require_sizes_of(dataset);
         let provenance = dataset.spec().provenance();
         if let (Some(_), Value::Object(found)) = (plan.work.spec().dataset(), dataset.parameters())
         {

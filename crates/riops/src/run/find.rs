@@ -10,13 +10,21 @@ use crate::plan::{DatasetPlan, PreparePolicy};
 use crate::server::Connection;
 use crate::workload::Workload;
 
+/// The dataset of a run.
+pub(super) struct Found {
+    pub(super) entry: Entry,
+    pub(super) dataset: DatasetPlan,
+    /// The part of it that the run uses, which may be the whole.
+    pub(super) used: DatasetPlan,
+}
+
 /// Returns the dataset to measure. It is locked against changes until the control connection is closed, or
 /// `guard`, a connection that only holds this lock.
 pub(super) fn find(
     name: &'static str,
     active: &mut ActiveRun<'_>,
     guard: Option<&mut Connection>,
-) -> Result<Entry, RunError> {
+) -> Result<Found, RunError> {
     adopt(active)?;
     let mut registry = Registry::new(&mut active.control, name);
     let entry = registry.entry()?;
@@ -34,8 +42,11 @@ pub(super) fn find(
         .entry()?
         .filter(|entry| entry.state == State::Complete)
         .ok_or(DatasetError::Incomplete(name))?;
+    let dataset = plan_of(name, &entry)?;
+    active.plan.use_part_of(&dataset);
     same_parameters(name, &entry, &active.plan.dataset)?;
-    Ok(entry)
+    let used = dataset.part(&active.plan.part)?;
+    Ok(Found { entry, dataset, used })
 }
 
 /// Registers tables that sysbench prepared, if the plan refers to them.

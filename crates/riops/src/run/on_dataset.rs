@@ -3,13 +3,13 @@
 use super::active::ActiveRun;
 use super::conductor::{FinishedStage, Runner};
 use super::error::{Context as _, RunError};
-use super::find;
+use super::find::{self, Found};
 use super::resolve::next_xid;
 use super::settle::{Settlement, settle, settle_open_runs};
 use super::stage::LoopStage;
-use crate::dataset::{Changes, Condition, DatasetError, Entry, Holders, Registry};
+use crate::dataset::{Changes, Condition, DatasetError, Holders, Registry};
 use crate::host::Interrupt;
-use crate::plan::{DatasetPlan, Spec, WorkPlan};
+use crate::plan::{Spec, WorkPlan};
 use crate::record::{DatasetRecord, Ending, Part};
 use crate::server::{Connection, Flavor};
 use crate::workload::access::Access;
@@ -20,7 +20,7 @@ use crate::workload::{Build, BuildFor};
 pub(super) struct OnDataset<T> {
     run: T,
     stages: Vec<LoopStage>,
-    found: Option<Found>,
+    dataset: Option<OwnDataset>,
     /// Connection that holds the lock on the dataset if the control connection cannot.
     guard: Option<Connection>,
     /// Whether a stage may have changed rows without reporting how many.
@@ -32,10 +32,9 @@ pub(super) struct OnDataset<T> {
 }
 
 /// The dataset of the run.
-struct Found {
+struct OwnDataset {
     name: &'static str,
-    entry: Entry,
-    plan: DatasetPlan,
+    found: Found,
     /// State of the tables before the run.
     condition: Option<Condition>,
 }
@@ -45,7 +44,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         Self {
             run: run.clone(),
             stages: Vec::new(),
-            found: None,
+            dataset: None,
             guard: None,
             unreported: false,
             other_users: Holders::default(),
@@ -58,9 +57,8 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         if active.environment.is_transaction_pooled() {
             self.guard = Some(active.connect()?);
         }
-        let entry = find::find(name, active, self.guard.as_mut())?;
-        let plan = find::plan_of(name, &entry)?;
-        self.found = Some(Found { name, entry, plan, condition: None });
+        let found = find::find(name, active, self.guard.as_mut())?;
+        self.dataset = Some(OwnDataset { name, found, condition: None });
         self.note_other_users(active);
         if !self.other_users.is_empty() {
             let text = format!("warning: others use the dataset{}", self.other_users);
@@ -71,8 +69,8 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
 
     /// Notes who else holds a lock on the dataset. Through a pooler, the own lock is that of another session.
     fn note_other_users(&mut self, active: &mut ActiveRun<'_>) {
-        if let (Some(found), None) = (&self.found, &self.guard) {
-            let users = Registry::new(&mut active.control, found.name).other_users();
+        if let (Some(dataset), None) = (&self.dataset, &self.guard) {
+            let users = Registry::new(&mut active.control, dataset.name).other_users();
             self.other_users.merge(users);
         }
     }
@@ -80,8 +78,10 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
     fn build_stages(&mut self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
         let flavor = active.environment.facts.flavor;
         for run in self.run.stages() {
+            let found = self.dataset.as_ref().map(|dataset| &dataset.found);
             let found = BuildFor {
-                dataset: self.found.as_ref().map(|found| &found.plan),
+                dataset: found.map(|found| &found.dataset),
+                used: found.map(|found| &found.used),
                 flavor,
                 protocol: active.plan.protocol,
             };
@@ -102,15 +102,20 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
     /// Checks the tables of the dataset, and creates the routines that the workload needs.
     fn set_up(&mut self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
         let dedicated_sessions = !active.environment.is_transaction_pooled();
-        let (Some(found), Some(first)) = (&mut self.found, self.stages.first()) else {
+        let (Some(dataset), Some(first)) = (&mut self.dataset, self.stages.first()) else {
             return Ok(());
         };
-        let mut registry = Registry::new(&mut active.control, found.name);
+        let mut registry = Registry::new(&mut active.control, dataset.name);
         registry.require(&first.workload.table_names(), first.workload.is_adopted())?;
         if active.environment.facts.flavor == Flavor::PostgreSql {
-            found.condition = Some(registry.condition(first.workload.as_ref())?);
+            dataset.condition = Some(registry.condition(first.workload.as_ref())?);
         }
-        find::note_changes(&mut registry, found.name, first.workload.as_ref(), dedicated_sessions)?;
+        find::note_changes(
+            &mut registry,
+            dataset.name,
+            first.workload.as_ref(),
+            dedicated_sessions,
+        )?;
         for routines in self.stages.iter().filter_map(|stage| stage.workload.routines()) {
             registry
                 .install(&routines)
@@ -122,10 +127,10 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
     /// Enters the run into the ledger before it changes rows.
     fn open_ledger(&mut self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
         let spec = active.plan.work.spec();
-        let (Some(found), true) = (&mut self.found, spec.writes()) else {
+        let (Some(dataset), true) = (&mut self.dataset, spec.writes()) else {
             return Ok(());
         };
-        let Found { name, entry, .. } = found;
+        let OwnDataset { name, found: Found { entry, .. }, .. } = dataset;
         let mut registry = Registry::new(&mut active.control, name);
         settle_open_runs(&mut registry, entry, active.observer.history())?;
         // Advisory locks reveal other runs in progress. YugabyteDB may not support them.
@@ -179,14 +184,14 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {
         active: &mut ActiveRun<'_>,
     ) {
         self.unreported = !error.precedes_any_statement();
-        let Some(found) = &self.found else {
+        let Some(dataset) = &self.dataset else {
             return;
         };
         if nothing_measured && !self.unreported && active.plan.work.spec().writes() {
             // A new connection, because the control connection may have been interrupted.
             let _ =
                 Connection::open(&active.server.conninfo, &Interrupt::new()).map(|mut fresh| {
-                    let mut registry = Registry::new(&mut fresh, found.name);
+                    let mut registry = Registry::new(&mut fresh, dataset.name);
                     registry.end_run(&active.id.to_string(), &Changes::default())
                 });
         }
@@ -201,10 +206,10 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {
         self.note_other_users(active);
         let mut checks = Vec::new();
         // A stage without a report leaves the ledger entry open.
-        if let (Some(found), false) = (&self.found, self.unreported) {
+        if let (Some(dataset), false) = (&self.dataset, self.unreported) {
             let settlement = Settlement {
-                dataset: found.name,
-                entry: &found.entry,
+                dataset: dataset.name,
+                entry: &dataset.found.entry,
                 stages: &self.stages,
                 parts,
                 first_xid: self.first_xid,
@@ -221,12 +226,12 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {
     }
 
     fn dataset(&self) -> Option<DatasetRecord> {
-        let Found { entry, plan, condition, .. } = self.found.as_ref()?;
+        let OwnDataset { found, condition, .. } = self.dataset.as_ref()?;
         Some(DatasetRecord {
-            id: entry.id.clone(),
+            id: found.entry.id.clone(),
             other_users: self.other_users.clone().into_list(),
             condition: condition.clone().map(Into::into),
-            parameters: plan.clone(),
+            parameters: found.dataset.clone(),
         })
     }
 

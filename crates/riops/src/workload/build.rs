@@ -10,6 +10,8 @@ use crate::server::Flavor;
 pub struct BuildFor<'a> {
     /// Dataset found in the server; `None` if the workload does not need one.
     pub dataset: Option<&'a DatasetPlan>,
+    /// Part of it that the run uses, which may be the whole.
+    pub used: Option<&'a DatasetPlan>,
     /// Flavor of the server.
     pub flavor: Flavor,
     /// Protocol that sends the statements.
@@ -22,10 +24,22 @@ impl<'a> BuildFor<'a> {
     /// # Errors
     /// Returns [`PlanError`] if the dataset is missing or of another type.
     pub fn dataset<T: Member<DatasetPlan>>(&self) -> Result<&'a T, PlanError> {
-        self.dataset
-            .and_then(DatasetPlan::get)
-            .ok_or_else(|| PlanError("the dataset belongs to another workload".to_owned()))
+        typed(self.dataset)
     }
+
+    /// Returns the part of the dataset that the run uses, as the type that the workload requires.
+    ///
+    /// # Errors
+    /// Returns [`PlanError`] if the dataset is missing or of another type.
+    pub fn used<T: Member<DatasetPlan>>(&self) -> Result<&'a T, PlanError> {
+        typed(self.used)
+    }
+}
+
+fn typed<T: Member<DatasetPlan>>(dataset: Option<&DatasetPlan>) -> Result<&T, PlanError> {
+    dataset
+        .and_then(DatasetPlan::get)
+        .ok_or_else(|| PlanError("the dataset belongs to another workload".to_owned()))
 }
 
 /// Parameters of a run whose stages are loops of sessions.

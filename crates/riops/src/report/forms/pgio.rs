@@ -53,8 +53,8 @@ fn stage_text(record: &Record, stage: &StageRecord) -> String {
     let rate = |from: u64, to: u64| {
         to.saturating_sub(from) as f64 * share / stage.seconds.max(f64::MIN_POSITIVE)
     };
-    let dataset = record.target.dataset.as_ref();
-    let tables = dataset.map_or(1, |dataset| words::of_dataset(&dataset.parameters).tables());
+    let used = record.used_dataset();
+    let tables = used.map_or(1, |used| words::of_dataset(&used).tables());
     let _ = writeln!(
         text,
         "DBNAME:  {database}. {tables} schemas, {} threads(each). Run time: {:.0} seconds. RIOPS >{:.0}< CACHE_HITS/s >{:.0}<",

@@ -207,8 +207,8 @@ fn details(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
     for line in [words.setup(summary), summary.drive()].into_iter().flatten() {
         block.line("", &line);
     }
-    if let Some(dataset) = &summary.record.target.dataset {
-        block.line("dataset", &words::of_dataset(&dataset.parameters).text());
+    if let Some(dataset) = words::dataset_text(summary.record) {
+        block.line("dataset", &dataset);
     }
     condition(block, summary);
     mix(block, summary.record);

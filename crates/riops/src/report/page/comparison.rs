@@ -55,10 +55,7 @@ type Property = (&'static str, fn(&Record) -> String);
 
 const PROPERTIES: [Property; 12] = [
     ("workload", |record| words::of(&record.plan.work).work()),
-    ("dataset", |record| {
-        let dataset = record.target.dataset.as_ref();
-        dataset.map(|each| words::of_dataset(&each.parameters).text()).unwrap_or_default()
-    }),
+    ("dataset", |record| words::dataset_text(record).unwrap_or_default()),
     ("sessions", |record| record.plan.sessions.to_string()),
     ("workers", |record| record.plan.workers.to_string()),
     ("requested rate", |record| {

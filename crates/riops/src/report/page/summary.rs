@@ -193,8 +193,8 @@ fn what(record: &Record) -> Option<Group> {
                 block.line("", &line);
             }
         }
-        if let Some(dataset) = &record.target.dataset {
-            block.line("dataset", &words::of_dataset(&dataset.parameters).text());
+        if let Some(dataset) = words::dataset_text(record) {
+            block.line("dataset", &dataset);
         }
         if let Some(summary) = &summary {
             condition(block, summary);

@@ -232,10 +232,7 @@ fn counts(study: &Study) -> RunCounts {
 fn environment(records: &[&Record]) -> Vec<String> {
     let texts: [fn(&Record) -> String; 3] = [
         |record| Summary::of(record).map(|summary| summary.target()).unwrap_or_default(),
-        |record| {
-            let dataset = record.target.dataset.as_ref();
-            dataset.map(|each| words::of_dataset(&each.parameters).text()).unwrap_or_default()
-        },
+        |record| words::dataset_text(record).unwrap_or_default(),
         |record| format!("client {}: {}", record.client.machine.host, cpu_text(record)),
     ];
     let common = |text: &fn(&Record) -> String| {

@@ -10,11 +10,14 @@ mod point;
 mod rows;
 
 use super::block::Block;
+use super::format::{number_of, percent};
 use super::interval::interval_line;
 use super::model::Summary;
 use super::page::Figure;
 use super::page::table::{Table, stages};
 use super::sections::next::{Commands, Hint, scaling};
+use common::rows_text;
+
 use crate::plan::work::{dispatch_dataset, dispatch_work};
 use crate::plan::{DatasetPlan, Plan, WorkPlan};
 use crate::record::{Point, Record, StageRecord, Throughput};
@@ -164,6 +167,31 @@ pub(super) trait DatasetWords {
 /// The reporting of the workload of a plan.
 pub(super) fn of(work: &WorkPlan) -> &dyn Words {
     dispatch_work!(work, run => run)
+}
+
+/// The dataset of a run in one line, with the part of it that the run used.
+pub(super) fn dataset_text(record: &Record) -> Option<String> {
+    let whole = &record.target.dataset.as_ref()?.parameters;
+    let text = of_dataset(whole).text();
+    let used = record.used_dataset().filter(|_| !record.plan.part.is_empty());
+    let Some(used) = used else {
+        return Some(text);
+    };
+    let size = |name: &String, size: u64| {
+        if name == "tables" {
+            number_of(size, "table")
+        } else {
+            format!("the first {} of each table", rows_text(size))
+        }
+    };
+    let sizes: Vec<_> = record
+        .plan
+        .part
+        .iter()
+        .filter_map(|(name, value)| Some(size(name, value.as_u64()?)))
+        .collect();
+    let share = percent(used.share_of(whole));
+    Some(format!("{text}; part of the dataset: {share} ({})", sizes.join(", ")))
 }
 
 /// The reporting of a dataset.

@@ -100,7 +100,7 @@ mod tests {
 
     /// Returns the bytes of the first transaction of a session.
     fn sent(statement: PingStatement, protocol: Protocol) -> Vec<u8> {
-        let found = BuildFor { dataset: None, flavor: Flavor::PostgreSql, protocol };
+        let found = BuildFor { dataset: None, used: None, flavor: Flavor::PostgreSql, protocol };
         let workload = PingRun { statement }.build(found).unwrap();
         let plan = Plan { protocol, ..Plan::default() };
         let session = workload.stages(&plan).remove(0).sessions.remove(0);

@@ -35,6 +35,8 @@ const SESSION_SETTINGS: [&str; 4] = [
 #[derive(Debug, Clone)]
 pub struct Point {
     table: LoadTable,
+    /// Number of rows that the sessions use, the first ones.
+    rows_used: u64,
     run: PointRun,
 }
 
@@ -42,7 +44,8 @@ impl Point {
     /// Creates the workload with these parameters, for PostgreSQL.
     #[must_use]
     pub fn new(dataset: LoadDataset, run: PointRun) -> Self {
-        Self { table: LoadTable { dataset, flavor: Flavor::PostgreSql }, run }
+        let rows_used = dataset.rows;
+        Self { table: LoadTable { dataset, flavor: Flavor::PostgreSql }, rows_used, run }
     }
 
     /// Returns the workload for another flavor.
@@ -89,7 +92,6 @@ impl Point {
         if self.run.non_transactional {
             settings.push(NON_TRANSACTIONAL.to_owned());
         }
-        let rows = self.table.dataset.rows;
         let number = u64::from(session);
         SessionPlan {
             settings,
@@ -97,7 +99,7 @@ impl Point {
             watched: ALL_STATEMENTS,
             work: Work::Client(Box::new(PointGenerator::new(
                 self.run.op,
-                RangePicker::new(self.run.distribution, rows, 1, plan.seed),
+                RangePicker::new(self.run.distribution, self.rows_used, 1, plan.seed),
                 stream(plan.seed, Purpose::Ranges, number),
                 Texts::new(stream_seed(plan.seed, number), self.field_length()),
                 &self.lengths(),
@@ -133,7 +135,9 @@ impl Build for PointRun {
     fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
         let mut dataset = found.dataset::<LoadDataset>()?.clone();
         note_length(&mut dataset, self);
-        Ok(Box::new(Point::new(dataset, self.clone()).on(found.flavor)))
+        let rows_used = found.used::<LoadDataset>()?.rows;
+        let workload = Point::new(dataset, self.clone()).on(found.flavor);
+        Ok(Box::new(Point { rows_used, ..workload }))
     }
 }
 

@@ -62,6 +62,8 @@ const SESSION_SETTINGS: [&str; 5] = [
 #[derive(Debug, Clone)]
 pub struct Rows {
     dataset: RowsDataset,
+    /// Part of the dataset that the sessions use.
+    used: RowsDataset,
     run: RowsRun,
     flavor: Flavor,
 }
@@ -81,7 +83,7 @@ impl Rows {
     /// Creates the workload with these parameters, for PostgreSQL.
     #[must_use]
     pub fn new(dataset: RowsDataset, run: RowsRun) -> Self {
-        Self { dataset, run, flavor: Flavor::PostgreSql }
+        Self { used: dataset.clone(), dataset, run, flavor: Flavor::PostgreSql }
     }
 
     /// Returns the workload for another flavor.
@@ -127,8 +129,8 @@ impl Rows {
     fn tables_of(&self, session: u32) -> std::ops::RangeInclusive<u32> {
         // A loop in the server uses one table.
         let own_table = self.run.table_per_session || self.run.loop_side == LoopSide::Server;
-        let own = session % self.dataset.tables + 1;
-        if own_table { own..=own } else { 1..=self.dataset.tables }
+        let own = session % self.used.tables + 1;
+        if own_table { own..=own } else { 1..=self.used.tables }
     }
 
     fn session(&self, plan: &Plan, number: u32) -> SessionPlan {
@@ -139,7 +141,7 @@ impl Rows {
             LoopSide::Client => Work::Client(Box::new(self.generator(plan, number))),
             LoopSide::Server => Work::Server(Box::new(RowsLoop::new(
                 *tables.start(),
-                &self.dataset,
+                &self.used,
                 &self.run,
                 plan,
                 number,
@@ -149,7 +151,7 @@ impl Rows {
     }
 
     fn generator(&self, plan: &Plan, number: u32) -> RowsGenerator {
-        let rows = self.run.rows_used(&self.dataset);
+        let rows = self.run.rows_used(&self.used);
         let picker = |batch| RangePicker::new(self.run.distribution, rows, batch, plan.seed);
         let tables = self.tables_of(number).enumerate();
         RowsGenerator::new(
@@ -256,9 +258,10 @@ fn split_at_keys(rows: u64, tablets: u32) -> String {
 
 impl Build for RowsRun {
     fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
-        let dataset: &RowsDataset = found.dataset()?;
-        self.validate_for(dataset)?;
-        Ok(Box::new(Rows::new(dataset.clone(), self.clone()).on(found.flavor)))
+        let (dataset, used): (&RowsDataset, &RowsDataset) = (found.dataset()?, found.used()?);
+        self.validate_for(used)?;
+        let workload = Rows::new(dataset.clone(), self.clone()).on(found.flavor);
+        Ok(Box::new(Rows { used: used.clone(), ..workload }))
     }
 }
 
@@ -352,7 +355,7 @@ impl Workload for Rows {
         let Some(read) = reads.first() else {
             return Vec::new();
         };
-        let starts = self.run.rows_used(&self.dataset).saturating_sub(self.run.batch);
+        let starts = self.run.rows_used(&self.used).saturating_sub(self.run.batch);
         (0..SAMPLES)
             .map(|sample| {
                 let first = 1 + starts / (SAMPLES - 1) * sample;
@@ -364,7 +367,8 @@ impl Workload for Rows {
     }
 
     fn accesses(&self) -> Vec<Access> {
-        self.tables()
+        (1..=self.used.tables)
+            .map(table_name)
             .flat_map(|table| {
                 let index = self.index_of(&table);
                 self.statements(&table).into_iter().map(move |statement| {

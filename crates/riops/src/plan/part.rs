@@ -1,0 +1,167 @@
+//! The part of a dataset that a run uses: its first tables, and the first rows of each.
+
+use serde_json::Value;
+
+use super::error::{PlanError, at_least_one, refuse};
+use super::run::Plan;
+use super::work::{DatasetPlan, Parameters};
+
+impl DatasetPlan {
+    /// Returns this dataset with the sizes of a part of it.
+    ///
+    /// # Errors
+    /// [`PlanError`] if the part is larger than the dataset.
+    pub fn part(&self, part: &Parameters) -> Result<Self, PlanError> {
+        for (name, wanted) in part {
+            match self.size(name).zip(wanted.as_u64()) {
+                Some((whole, wanted)) if wanted <= whole => {}
+                Some((whole, wanted)) => {
+                    let option = option(name);
+                    return refuse(format!("{option} {wanted} exceeds the {whole} of the dataset"));
+                }
+                None => return refuse(format!("the part of a dataset has no size \"{name}\"")),
+            }
+        }
+        self.with(part)
+    }
+
+    /// Returns the share of `whole` that this part of it has, from 0 to 1.
+    #[must_use]
+    pub fn share_of(&self, whole: &Self) -> f64 {
+        let share = |name: &&str| Some(self.size(name)? as f64 / whole.size(name)? as f64);
+        self.spec().scale().iter().filter_map(share).product()
+    }
+
+    /// Returns the value of a parameter that may be smaller in a run than in the dataset.
+    fn size(&self, name: &str) -> Option<u64> {
+        let is_size = self.spec().scale().contains(&name);
+        self.parameters().get(name).and_then(Value::as_u64).filter(|_| is_size)
+    }
+}
+
+impl Plan {
+    /// Requires a dataset with the sizes of `found`: an existing larger one is not used in part.
+    pub fn require_sizes_of(&mut self, found: &DatasetPlan) {
+        if self.work.spec().replaces_its_table() {
+            return;
+        }
+        for name in found.spec().scale() {
+            if let Some(size) = found.size(name) {
+                self.part.entry(*name).or_insert(size.into());
+            }
+        }
+    }
+
+    /// Turns sizes that are required of the dataset into a part of `found`, where they are smaller and the plan has
+    /// no part yet. A size of the part that is that of the dataset is removed.
+    pub fn use_part_of(&mut self, found: &DatasetPlan) {
+        for name in found.spec().scale() {
+            let Some(whole) = found.size(name) else {
+                continue;
+            };
+            let size = |given: &Parameters| given.get(*name).and_then(Value::as_u64);
+            match (size(&self.part), size(&self.dataset)) {
+                (Some(part), required)
+                    if part == whole && required.is_none_or(|it| it == whole) =>
+                {
+                    self.part.remove(*name);
+                }
+                (None, Some(required)) if required < whole => {
+                    self.part.insert((*name).to_owned(), required.into());
+                    self.dataset.insert((*name).to_owned(), whole.into());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) fn validate_part(&self) -> Result<(), PlanError> {
+        if self.part.is_empty() {
+            return Ok(());
+        }
+        let spec = self.work.spec();
+        let dataset = spec.dataset().and_then(DatasetPlan::default_of);
+        let Some(dataset) = dataset.filter(|_| !spec.replaces_its_table()) else {
+            return refuse(format!("the workload {} uses no part of a dataset", spec.name()));
+        };
+        for (name, value) in &self.part {
+            if dataset.size(name).is_none() {
+                return refuse(format!("the part of a dataset has no size \"{name}\""));
+            }
+            at_least_one(&option(name), value.as_u64().unwrap_or(0))?;
+        }
+        Ok(())
+    }
+}
+
+fn option(name: &str) -> String {
+    format!("--{}", name.replace('_', "-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{CbcRun, LoadRun, OltpDataset, OltpRun};
+
+    fn dataset() -> DatasetPlan {
+        OltpDataset { tables: 10, table_size: 1_000, ..OltpDataset::default() }.into()
+    }
+
+    fn sizes(sizes: &[(&str, u64)]) -> Parameters {
+        sizes.iter().map(|(name, size)| ((*name).to_owned(), (*size).into())).collect()
+    }
+
+    #[test]
+    fn smaller_sizes_become_a_part_of_the_dataset() {
+        let mut plan = Plan {
+            work: OltpRun::default().into(),
+            dataset: sizes(&[("tables", 10), ("table_size", 50)]),
+            ..Plan::default()
+        };
+        plan.use_part_of(&dataset());
+        assert_eq!(plan.part, sizes(&[("table_size", 50)]));
+        assert_eq!(plan.dataset, sizes(&[("tables", 10), ("table_size", 1_000)]));
+        assert_eq!(plan.validate(), Ok(()));
+        let used = dataset().part(&plan.part).unwrap();
+        assert!((used.share_of(&dataset()) - 0.05).abs() < 1e-12);
+        // A larger size stays a requirement, which the dataset does not meet.
+        plan.dataset = sizes(&[("tables", 11)]);
+        plan.use_part_of(&dataset());
+        assert_eq!(plan.dataset, sizes(&[("tables", 11)]));
+    }
+
+    #[test]
+    fn a_plan_can_require_the_sizes_of_a_dataset() {
+        let whole = sizes(&[("tables", 10), ("table_size", 1_000)]);
+        let mut plan =
+            Plan { work: OltpRun::default().into(), dataset: whole.clone(), ..Plan::default() };
+        plan.require_sizes_of(&dataset());
+        let mut on_larger = plan.clone();
+        let larger = OltpDataset { tables: 20, table_size: 1_000, ..OltpDataset::default() };
+        on_larger.use_part_of(&larger.into());
+        assert_eq!(on_larger.dataset, whole);
+        plan.use_part_of(&dataset());
+        assert_eq!((plan.dataset, plan.part), (whole, Parameters::new()));
+    }
+
+    #[test]
+    fn a_part_is_neither_larger_than_the_dataset_nor_empty() {
+        let too_large = dataset().part(&sizes(&[("table_size", 1_001)])).unwrap_err().to_string();
+        assert_eq!(too_large, "--table-size 1001 exceeds the 1000 of the dataset");
+        let refused = |part: Parameters, plan: Plan| {
+            Plan { part, ..plan }.validate().unwrap_err().to_string()
+        };
+        let oltp = || Plan { work: OltpRun::default().into(), ..Plan::default() };
+        assert!(refused(sizes(&[("tables", 0)]), oltp()).contains("--tables must be at least 1"));
+        assert!(refused(sizes(&[("seed", 1)]), oltp()).contains("no size \"seed\""));
+        let rows = || sizes(&[("rows", 1)]);
+        let load = LoadRun::default();
+        let stop = crate::plan::Stop::Rows(crate::plan::LoadDataset::default().rows);
+        let loading = Plan { work: load.into(), warmup_s: 0.0, stop, ..Plan::default() };
+        assert!(refused(rows(), loading).contains("uses no part"));
+        let cbc = CbcRun::default();
+        let stop = crate::plan::Stop::DurationS(cbc.query_duration_s);
+        let cbc = Plan { work: cbc.into(), warmup_s: 0.0, stop, ..Plan::default() };
+        assert!(refused(rows(), cbc).contains("part"));
+    }
+}
