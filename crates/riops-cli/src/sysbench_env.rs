@@ -9,14 +9,13 @@ use std::collections::BTreeMap;
 use crate::scan::CommandLine;
 
 /// Options whose names differ: the name in sysbench and the name in riops.
-const RENAMED_OPTIONS: [(&str, &str); 8] = [
+const RENAMED_OPTIONS: [(&str, &str); 7] = [
     ("threads", "sessions"),
     ("time", "duration"),
     ("warmup-time", "warmup"),
     ("events", "transactions"),
     ("report-interval", "interval"),
     ("rand-type", "distribution"),
-    ("rand-seed", "seed"),
     ("db", "database"),
 ];
 
@@ -56,6 +55,7 @@ pub(crate) fn options(
         let name = match known.map_or(name.as_str(), |(_, own)| own) {
             // In sysbench, the number of threads also applies to prepare.
             "sessions" if command == "prepare" => "connections",
+            "distribution" if command == "prepare" => "rand-type",
             name => name,
         };
         // In sysbench, 0 events means no limit.

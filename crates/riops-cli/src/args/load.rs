@@ -67,8 +67,10 @@ impl PrepareWorkload for PrepareLoad {
         let non_transactional = self.transactions.non_transactional;
         requested.insert("non_transactional".to_owned(), non_transactional.into());
         // A table loaded by other means is accepted.
-        let optional =
-            [("contents", self.prepare.seed.is_some()), ("non_transactional", non_transactional)];
+        let optional = [
+            ("contents", self.prepare.seed.given().is_some()),
+            ("non_transactional", non_transactional),
+        ];
         self.prepare.order(&LoadDataset::default().into(), requested, &optional)
     }
 

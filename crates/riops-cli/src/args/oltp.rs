@@ -96,15 +96,24 @@ impl OltpOptions {
 pub(crate) struct PrepareOltp {
     #[command(flatten)]
     dataset: OltpOptions,
+    #[arg(long, visible_alias = "distribution", value_name = "KIND", help_heading = "Dataset", value_parser = distribution, help = or_default("Distribution of the values of k", OltpDataset::default().rand_type))]
+    rand_type: Option<Distribution>,
     #[command(flatten)]
     prepare: PrepareOptions,
 }
 
 impl PrepareWorkload for PrepareOltp {
     fn order(&self) -> Result<Prepare> {
-        // The default depends on the server.
-        let optional = [("serial_cache_size", self.dataset.serial_cache_size.is_some())];
-        self.prepare.order(&OltpDataset::default().into(), self.dataset.given(), &optional)
+        let optional = [
+            // The default depends on the server.
+            ("serial_cache_size", self.dataset.serial_cache_size.is_some()),
+            // Tables of earlier versions of riops are accepted.
+            ("rand_type", self.rand_type.is_some()),
+        ];
+        let mut requested = self.dataset.given();
+        let rand_type = self.rand_type.map(|kind| Value::from(kind.to_string()));
+        requested.extend(rand_type.map(|kind| ("rand_type".to_owned(), kind)));
+        self.prepare.order(&OltpDataset::default().into(), requested, &optional)
     }
 
     fn options(&self) -> &PrepareOptions {

@@ -14,7 +14,7 @@ use riops::units::{Count, Span};
 
 use super::live::LiveOptions;
 use super::parsers::{choice, or_default, or_named, parse_pair, parse_png, parse_time_with_unit};
-use super::shared::random_seed;
+use super::shared::SeedOptions;
 use super::target::{StoreOptions, TargetOptions};
 
 /// The options of one workload of `riops run`.
@@ -64,9 +64,8 @@ pub(crate) struct RunOptions {
     /// reached
     #[arg(long)]
     strict: bool,
-    /// Random seed [default: from the operating system]
-    #[arg(long, visible_alias = "rand-seed", value_name = "N")]
-    seed: Option<u64>,
+    #[command(flatten)]
+    seed: SeedOptions,
     /// Percentile in interval lines and in sysbench's report
     #[arg(long, value_name = "N", default_value_t = Plan::default().percentile)]
     percentile: f64,
@@ -101,7 +100,7 @@ impl RunOptions {
             rebalance: self.nodes.rebalance,
             metrics_port: self.nodes.metrics_port,
             percentile: self.percentile,
-            seed: self.seed.map_or_else(random_seed, Ok)?,
+            seed: self.seed.or_random()?,
             verify: !self.no_verify,
             keep_samples: self.graph_options.graph.is_some(),
             ..self.record.named(work)

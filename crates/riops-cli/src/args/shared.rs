@@ -21,9 +21,31 @@ pub(crate) fn given<const N: usize>(parameters: [(&str, Option<Value>); N]) -> P
 }
 
 /// Returns a seed from the operating system that every JSON reader can represent.
-pub(crate) fn random_seed() -> Result<u64> {
+fn random_seed() -> Result<u64> {
     use anyhow::Context as _;
     riops::host::random_seed().context("cannot read random numbers from the operating system")
+}
+
+/// The random seed
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct SeedOptions {
+    /// Random seed [default: from the operating system]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// sysbench's name for --seed; 0: from the operating system
+    #[arg(long, value_name = "N", conflicts_with = "seed")]
+    rand_seed: Option<u64>,
+}
+
+impl SeedOptions {
+    /// Returns the seed that was given.
+    pub(crate) fn given(self) -> Option<u64> {
+        self.seed.or(self.rand_seed.filter(|&seed| seed != 0))
+    }
+
+    pub(crate) fn or_random(self) -> Result<u64> {
+        self.given().map_or_else(random_seed, Ok)
+    }
 }
 
 /// Distribution of the keys
@@ -117,9 +139,8 @@ impl PrepareFirst {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct PrepareOptions {
-    /// Random seed of the contents [default: from the operating system]
-    #[arg(long, visible_alias = "rand-seed", value_name = "N", help_heading = "Dataset")]
-    pub(crate) seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) seed: SeedOptions,
     /// Drop an existing dataset first
     #[arg(long, visible_alias = "drop")]
     pub(crate) recreate: bool,
@@ -145,13 +166,13 @@ impl PrepareOptions {
         mut requested: Parameters,
         optional: &[(&str, bool)],
     ) -> Result<Prepare> {
-        let seed = self.seed.map_or_else(random_seed, Ok)?;
+        let seed = self.seed.or_random()?;
         requested.insert("seed".to_owned(), seed.into());
         let dataset = default.with(&requested)?;
         dataset.spec().validate()?;
         let compared = dataset.parameters();
         let mut compared = compared.as_object().cloned().unwrap_or_default();
-        let seed = ("seed", self.seed.is_some());
+        let seed = ("seed", self.seed.given().is_some());
         for (name, _) in optional.iter().chain([&seed]).filter(|(_, given)| !given) {
             compared.remove(*name);
         }

@@ -49,6 +49,7 @@ mod store;
 mod stores;
 mod storing;
 mod sweep;
+mod sysbench;
 mod title;
 mod verification;
 mod ybio;

@@ -11,7 +11,7 @@ const SMALL: &str = "prepare oltp --tables 2 --table-size 1000 --seed 1";
 const SHORT: &str = "--transactions 60 --warmup 0 --interval 100ms -c 3 --seed 5 --output json";
 
 /// Runs sysbench on this database.
-fn sysbench(path: &Path, database: &Database, arguments: &str) -> CommandOutput {
+pub(crate) fn sysbench(path: &Path, database: &Database, arguments: &str) -> CommandOutput {
     let url = tcp_url(&database.conninfo.database);
     let (user, rest) = url.trim_start_matches("postgresql://").split_once(':').unwrap();
     let (password, rest) = rest.split_once('@').unwrap();
@@ -175,9 +175,9 @@ fn rejects_options_that_contradict_the_dataset_or_each_other() {
     database.riops(SMALL).expect(0);
     database.riops("run oltp --tables 3").expect(2).stderr_contains("--tables 2, not 3");
     database
-        .riops("run oltp --table_size=999")
+        .riops("run oltp --table_size=1001")
         .expect(2)
-        .stderr_contains("--table-size 1000, not 999");
+        .stderr_contains("--table-size 1000, not 1001");
     database.riops("run oltp --range-size 1001").expect(2).stderr_contains("--range-size 1001");
     database
         .riops("run oltp --pipeline --skip-trx")

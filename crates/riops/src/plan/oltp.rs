@@ -110,7 +110,7 @@ impl fmt::Display for OltpTest {
 }
 
 /// The parameters of the dataset of `prepare oltp`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of sysbench")]
 pub struct OltpDataset {
@@ -126,6 +126,9 @@ pub struct OltpDataset {
     pub secondary: bool,
     /// Whether `k` is indexed.
     pub create_secondary: bool,
+    /// Distribution of the values of `k`. Earlier versions of riops loaded uniform ones.
+    #[serde(default)]
+    pub rand_type: Distribution,
     /// Cache size of the sequence of `id`; 0: the default of the server.
     pub serial_cache_size: u32,
     /// Whether `id` is range-sharded instead of hash-sharded (`YugabyteDB`).
@@ -149,6 +152,7 @@ impl Default for OltpDataset {
             auto_inc: true,
             secondary: false,
             create_secondary: true,
+            rand_type: Distribution::SPECIAL,
             serial_cache_size: 0,
             range_key_partitioning: false,
             manual_range_splitting: true,
@@ -362,6 +366,12 @@ impl OltpRun {
         Ok(())
     }
 
+    /// Whether a transaction of the test consists of several statements that each commit.
+    #[must_use]
+    pub fn commits_each_statement(&self) -> bool {
+        !self.is_explicit() && self.reads() + self.writes() > 1
+    }
+
     /// Whether transactions use explicit BEGIN and COMMIT statements.
     #[must_use]
     pub fn is_explicit(&self) -> bool {
@@ -407,11 +417,9 @@ impl OltpRun {
             OltpTest::ReadWrite | OltpTest::WriteOnly => {
                 self.index_updates + self.non_index_updates + 2 * self.delete_inserts
             }
-            OltpTest::UpdateIndex
-            | OltpTest::UpdateNonIndex
-            | OltpTest::Insert
-            | OltpTest::Delete
-            | OltpTest::MultiValueInsert => 1,
+            OltpTest::UpdateIndex => self.index_updates,
+            OltpTest::UpdateNonIndex => self.non_index_updates,
+            OltpTest::Insert | OltpTest::Delete | OltpTest::MultiValueInsert => 1,
             OltpTest::MultiInsert => self.num_rows_in_insert,
             _ => 0,
         }
@@ -462,11 +470,11 @@ impl Spec for OltpRun {
                     .to_owned(),
             );
         }
-        if self.pipeline && self.skip_trx {
-            return refuse(
-                "--pipeline cannot be combined with --skip-trx: it pipelines the statements of one transaction"
-                    .to_owned(),
-            );
+        if self.pipeline && (self.skip_trx || self.commits_each_statement()) {
+            let option = if self.skip_trx { "--skip-trx" } else { "several updates per event" };
+            return refuse(format!(
+                "--pipeline cannot be combined with {option}: it pipelines the statements of one transaction"
+            ));
         }
         Ok(())
     }
@@ -521,6 +529,12 @@ mod tests {
         assert_eq!((without.reads(), without.writes()), (10, 4));
         assert_eq!((of(OltpTest::ReadOnly).reads(), of(OltpTest::ReadOnly).writes()), (14, 0));
         assert_eq!((of(OltpTest::WriteOnly).reads(), of(OltpTest::WriteOnly).writes()), (0, 4));
+        let updates = |test| OltpRun { index_updates: 2, non_index_updates: 3, ..of(test) };
+        assert_eq!(updates(OltpTest::UpdateIndex).writes(), 2);
+        assert_eq!(updates(OltpTest::UpdateNonIndex).writes(), 3);
+        assert!(updates(OltpTest::UpdateIndex).commits_each_statement());
+        assert!(!of(OltpTest::UpdateIndex).commits_each_statement());
+        assert!(!of(OltpTest::ReadWrite).commits_each_statement());
         assert_eq!(of(OltpTest::MultiInsert).writes(), 10);
         assert!(of(OltpTest::MultiInsert).is_explicit() && !of(OltpTest::Insert).is_explicit());
     }

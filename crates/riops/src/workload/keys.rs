@@ -100,17 +100,10 @@ enum Kind {
     Uniform,
     Zipfian { ranks: Zipf<f64>, keys: Permutation },
     Hotspot { hot: u64, probability: f64 },
-    Special,
-    Gaussian,
-    Pareto,
+    Special { width: u64, probability: f64, draws: u32 },
+    Gaussian { draws: u32 },
+    Pareto { power: f64 },
 }
-
-/// Parameters of sysbench: the share of special accesses, the share of special keys, the number of draws per
-/// mean, and the exponent log(0.2) / log(0.8) of its Pareto distribution.
-const SPECIAL_ACCESSES: f64 = 0.75;
-const SPECIAL_KEYS: f64 = 0.01;
-const MEAN_OF: u32 = 12;
-const PARETO_POWER: f64 = 7.212_567_439_023_86;
 
 impl RangePicker {
     /// Creates a picker for ranges of `batch` keys; `batch` is between 1 and `rows`.
@@ -119,9 +112,14 @@ impl RangePicker {
         let starts = rows.saturating_sub(batch) + 1;
         let kind = match distribution {
             Distribution::Uniform => Kind::Uniform,
-            Distribution::Special => Kind::Special,
-            Distribution::Gaussian => Kind::Gaussian,
-            Distribution::Pareto => Kind::Pareto,
+            Distribution::Special { keys_percent, accesses_percent, draws } => Kind::Special {
+                width: share(starts, f64::from(keys_percent) / 100.0),
+                probability: f64::from(accesses_percent) / 100.0,
+                draws,
+            },
+            Distribution::Gaussian { draws } => Kind::Gaussian { draws },
+            // A uniform number raised to this power is below h with the probability 1 − h.
+            Distribution::Pareto { h } => Kind::Pareto { power: h.ln() / (1.0 - h).ln() },
             Distribution::Zipfian { theta } => match Zipf::new(starts as f64, theta) {
                 Ok(ranks) => Kind::Zipfian {
                     ranks,
@@ -153,15 +151,14 @@ impl RangePicker {
     pub fn pick(&self, rng: &mut Xoshiro256PlusPlus) -> u64 {
         match &self.kind {
             Kind::Uniform => rng.random_range(1..=self.starts),
-            Kind::Special if rng.random_bool(SPECIAL_ACCESSES) => {
-                let width = share(self.starts, SPECIAL_KEYS);
-                (self.starts - width) / 2 + rng.random_range(1..=width)
+            Kind::Special { width, probability, .. } if rng.random_bool(*probability) => {
+                (self.starts - width) / 2 + rng.random_range(1..=*width)
             }
-            Kind::Special | Kind::Gaussian => {
-                let sum: f64 = (0..MEAN_OF).map(|_| rng.random::<f64>()).sum();
-                self.at(sum / f64::from(MEAN_OF))
+            Kind::Special { draws, .. } | Kind::Gaussian { draws } => {
+                let sum: f64 = (0..*draws).map(|_| rng.random::<f64>()).sum();
+                self.at(sum / f64::from(*draws))
             }
-            Kind::Pareto => self.at(rng.random::<f64>().powf(PARETO_POWER)),
+            Kind::Pareto { power } => self.at(rng.random::<f64>().powf(*power)),
             Kind::Zipfian { ranks, keys } => {
                 #[expect(
                     clippy::cast_possible_truncation,
@@ -220,9 +217,9 @@ mod tests {
             let distribution = match kind {
                 0 => Distribution::Uniform,
                 1 => Distribution::Zipfian { theta: 0.99 },
-                2 => Distribution::Special,
-                3 => Distribution::Gaussian,
-                4 => Distribution::Pareto,
+                2 => Distribution::SPECIAL,
+                3 => Distribution::GAUSSIAN,
+                4 => Distribution::PARETO,
                 _ => Distribution::Hotspot { keys_percent: 20.0, accesses_percent: 80.0 },
             };
             let picker = RangePicker::new(distribution, rows, batch, seed);
@@ -272,11 +269,11 @@ mod tests {
         };
         // 75 % of the draws plus 4.8 % of the others fall on the ten keys in the middle: the mean of twelve
         // has a standard deviation of 83 keys. The standard deviation of the share is 0.3 %.
-        let special = within(Distribution::Special, 496..=505);
+        let special = within(Distribution::SPECIAL, 496..=505);
         assert!((special - 0.762).abs() < 0.02, "{special}");
-        let gaussian = within(Distribution::Gaussian, 418..=583);
+        let gaussian = within(Distribution::GAUSSIAN, 418..=583);
         assert!((gaussian - 0.68).abs() < 0.02, "{gaussian}");
-        let pareto = within(Distribution::Pareto, 1..=200);
+        let pareto = within(Distribution::PARETO, 1..=200);
         assert!((pareto - 0.8).abs() < 0.02, "{pareto}");
     }
 

@@ -55,6 +55,9 @@ pub(super) struct OltpGenerator {
     next_id: i64,
     id_step: i64,
     auto_inc: bool,
+    commits_each_statement: bool,
+    /// Values of `k` before those that this session reads in `random-points` and `random-ranges`.
+    segment_start: u64,
     /// Whether an id may exist twice: without a primary key, two sessions that replace the same row
     /// concurrently can both insert it.
     duplicates_possible: bool,
@@ -99,6 +102,8 @@ impl OltpGenerator {
             next_id: ids_below - 1 - i64::from(session),
             id_step: i64::from(sessions),
             auto_inc: dataset.auto_inc,
+            commits_each_statement: run.commits_each_statement(),
+            segment_start: segment(dataset.table_size, session, sessions).start,
             duplicates_possible: dataset.secondary,
             run: run.clone(),
             tables: match run.test {
@@ -247,20 +252,20 @@ impl OltpGenerator {
     }
 
     fn random_points(&mut self, tx: &mut Transaction, statement: usize) -> ExpectedReply {
-        let (count, size) = (self.run.random_points as usize, self.table_size);
-        let rng = &mut self.rng;
+        let count = self.run.random_points as usize;
+        let (start, picker, rng) = (self.segment_start, &self.ids, &mut self.rng);
         tx.execute_with(statement, count, |values| {
-            (0..count).for_each(|_| values.int(int(rng.random_range(1..=size))));
+            (0..count).for_each(|_| values.int(int(start + picker.pick(rng))));
         });
         ANY_ROWS
     }
 
     fn random_ranges(&mut self, tx: &mut Transaction, statement: usize) -> ExpectedReply {
-        let (count, size) = (self.run.number_of_ranges as usize, self.table_size);
-        let (delta, rng) = (u64::from(self.run.delta), &mut self.rng);
+        let (count, delta) = (self.run.number_of_ranges as usize, u64::from(self.run.delta));
+        let (start, picker, rng) = (self.segment_start, &self.ids, &mut self.rng);
         tx.execute_with(statement, 2 * count, |values| {
             for _ in 0..count {
-                let first = rng.random_range(1..=size);
+                let first = start + picker.pick(rng);
                 values.int(int(first));
                 values.int(int(first + delta));
             }
@@ -316,6 +321,14 @@ impl OltpGenerator {
     }
 }
 
+/// Returns the values of `k`, less 1, that a session reads in `random-points` and `random-ranges`: as in sysbench,
+/// each has its own part of the table.
+pub(super) fn segment(table_size: u64, session: u32, sessions: u32) -> std::ops::Range<u64> {
+    let length = (table_size / u64::from(sessions.max(1))).max(1);
+    let start = (u64::from(session) * length).min(table_size - length);
+    start..start + length
+}
+
 /// Returns the mark of one row. Tables are numbered from 0 here.
 fn row(table: u32, id: i32, inserts: bool) -> Mark {
     Mark { table: table + 1, first: id.into(), last: id.into(), inserts }
@@ -365,7 +378,7 @@ impl Generator for OltpGenerator {
             self.expected_replies.push((ExpectedReply::Tag("COMMIT"), 0));
             self.step(tx, true);
         }
-        if self.run.skip_trx {
+        if self.commits_each_statement {
             tx.autocommit();
         }
         true

@@ -133,16 +133,23 @@ impl Oltp {
         let first = before + (session % self.used.tables) as usize * kinds.len();
         let watched = first..first + kinds.len();
         let number = u64::from(session);
-        let picker = |batch: u64| {
-            let batch = batch.min(self.used.table_size);
-            RangePicker::new(self.run.distribution, self.used.table_size, batch, plan.seed)
+        let picker = |rows: u64, batch: u64| {
+            RangePicker::new(self.run.distribution, rows, batch.min(rows), plan.seed)
+        };
+        let rows = self.used.table_size;
+        let ids = match self.run.test {
+            OltpTest::RandomPoints | OltpTest::RandomRanges => {
+                let segment = generator::segment(rows, session, plan.sessions);
+                picker(segment.end - segment.start, 1)
+            }
+            _ => picker(rows, 1),
         };
         let parts = Parts {
             recipe,
             kinds,
             before,
-            ids: picker(1),
-            ranges: picker(u64::from(self.run.range_size)),
+            ids,
+            ranges: picker(rows, u64::from(self.run.range_size)),
             rng: stream(plan.seed, Purpose::Ranges, number),
             texts: stream(plan.seed, Purpose::Texts, number),
             ids_below: self.ids_below,

@@ -1,6 +1,5 @@
 //! The tables of sysbench: how they are created and filled, and their expected contents.
 
-use rand::RngExt;
 use riops_wire::copy;
 
 use super::OltpDataset;
@@ -9,7 +8,7 @@ use crate::server::Flavor;
 use crate::workload::check::{Bounds, Check, Ledger};
 use crate::workload::effects::Effects;
 use crate::workload::fill;
-use crate::workload::keys::{Purpose, stream};
+use crate::workload::keys::{Purpose, RangePicker, stream};
 use crate::workload::tables::{CopySource, Dataset, Footprint, Job, Table};
 
 const CREATE_TABLE: &str = include_str!("../../../../../sql/oltp/create_table.sql");
@@ -65,10 +64,11 @@ fn table(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Table {
         Flavor::YugabyteDb => COPY_YUGABYTEDB,
     };
     let (sql, rows, seed) = (fill(copy, &[("table", &name)]), dataset.table_size, dataset.seed);
+    let k = RangePicker::new(dataset.rand_type, rows, 1, seed);
     let job = move |job: u64| {
         let first = job * BATCH + 1;
         let end = (rows + 1).min(first + BATCH);
-        let source = source(seed, (number, job), first..end, rows);
+        let source = source(seed, (number, job), first..end, k.clone());
         Job::Copy { sql: sql.clone(), rows: end - first, source }
     };
     Table {
@@ -152,7 +152,7 @@ fn source(
     seed: u64,
     (table, job): (u32, u64),
     ids: std::ops::Range<u64>,
-    table_size: u64,
+    values_of_k: RangePicker,
 ) -> CopySource {
     let mut rng = stream(seed, Purpose::Texts, u64::from(table) << 40 | job);
     let mut next = ids.start;
@@ -163,7 +163,7 @@ fn source(
         }
         while next < ids.end && out.len() < full {
             copy::binary_row(out, 4);
-            let k = rng.random_range(1..=table_size);
+            let k = values_of_k.pick(&mut rng);
             for number in [next, k] {
                 out.extend_from_slice(&4i32.to_be_bytes());
                 out.extend_from_slice(&u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes());
