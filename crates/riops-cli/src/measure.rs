@@ -2,11 +2,13 @@
 
 use anyhow::{Context, Result};
 use riops::dataset::{Access, Needs};
+use riops::engine;
 use riops::host::Interrupt;
+use riops::metrics::Point;
 use riops::plan::{Plan, PreparePolicy};
 use riops::record::{Record, Status};
-use riops::report::{Extras, Form, FormError};
-use riops::run;
+use riops::report::{Extras, Form, FormError, Stream};
+use riops::run::{self, Observer};
 
 use crate::args::GraphOptions;
 use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID};
@@ -33,6 +35,8 @@ pub(crate) fn as_in_form(
 /// What every run of a command needs.
 pub(crate) struct Runner<'a> {
     pub(crate) form: &'static dyn Form,
+    /// The parts of the form, if they are printed while the run is in progress.
+    pub(crate) stream: Option<Printed>,
     pub(crate) graph_options: &'a GraphOptions,
     pub(crate) runs: &'a StoredRuns<'a>,
     pub(crate) target: &'a Target,
@@ -52,22 +56,72 @@ impl Runner<'_> {
     ) -> Result<(Record, Result<()>)> {
         let (mut stored, mut printed) = (Ok(()), Ok(()));
         let given = self.ui.given();
+        let stream = self.stream;
+        let streamed = |_: &dyn Form, record: &Record, extras: &Extras<'_>| match stream {
+            Some(Printed { stream, .. }) => Ok(stream.closing(record, extras)),
+            None => print(self.form, record, extras),
+        };
         let mut publish = |record: &Record| {
             let (text, result) = self.runs.save(record);
             let is_stored = self.runs.is_open() && result.is_ok();
             stored = result;
             let store = is_stored.then_some(given.store.as_str());
             let options = (Some(given.server.as_str()), store);
-            printed = print_with(record, &text, self.form, (self.graph_options, options), print);
+            let graph_options = (self.graph_options, options);
+            printed = print_with(record, &text, self.form, graph_options, &streamed);
         };
         let mut screen = Screen::new(self.screen_ui, self.runs, &mut publish);
-        let mut observer = Tee(&mut screen, &mut self.live);
+        let mut shown = Streamed { printed: stream, plan };
+        let mut watched = Tee(&mut screen, &mut shown);
+        let mut observer = Tee(&mut watched, &mut self.live);
         let result = run::run(plan, &self.target.server(), self.interrupt, &mut observer);
         let record = result.map_err(|error| {
             self.live.failed(&error);
             self.target.with_grants(error, access(plan))
         })?;
         Ok((record, printed.and(stored.context("cannot store the run"))))
+    }
+}
+
+/// What a form prints while a run is in progress.
+#[derive(Clone, Copy)]
+pub(crate) struct Printed {
+    pub(crate) stream: &'static dyn Stream,
+    /// Whether the intervals are printed.
+    pub(crate) intervals: bool,
+}
+
+/// Prints the parts of a form as they happen.
+struct Streamed<'a> {
+    printed: Option<Printed>,
+    plan: &'a Plan,
+}
+
+impl Streamed<'_> {
+    fn print(&self, part: impl Fn(&Printed) -> String) {
+        if let Some(printed) = &self.printed {
+            // The end of the report tells of an output that cannot be written.
+            let _ = crate::ui::print(&part(printed));
+        }
+    }
+}
+
+impl engine::Observer for Streamed<'_> {
+    fn connected(&mut self, _: usize) {
+        self.print(|printed| printed.stream.connected().to_owned());
+    }
+
+    fn measuring(&mut self) {}
+
+    fn point(&mut self, point: &Point) {
+        let point = point.clone().into();
+        self.print(|printed| printed.stream.interval(&point, self.plan, printed.intervals));
+    }
+}
+
+impl Observer for Streamed<'_> {
+    fn stage(&mut self, _: &str, plan: &Plan) {
+        self.print(|printed| printed.stream.opening(plan, printed.intervals));
     }
 }
 

@@ -1,7 +1,5 @@
 //! Options of `oltp`, with sysbench's names.
 
-use std::str::FromStr;
-
 use anyhow::Result;
 use clap::Args;
 use riops::plan::{Distribution, OltpDataset, OltpRun, OltpTest, Parameters, Plan, PlanError};
@@ -9,32 +7,10 @@ use riops::run::Prepare;
 use riops::units::Count;
 use serde_json::Value;
 
-use super::parsers::or_default;
+use super::parsers::{Switch, or_default};
 use super::run::{GraphOptions, LoopOptions, ResultOptions, RunOptions, RunWorkload};
 use super::shared::{CacheOptions, PrepareFirst, PrepareOptions, PrepareWorkload, given};
 use super::target::TargetOptions;
-
-/// A switch that can be turned off, as sysbench's `--range-selects=off`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Switch(pub(crate) bool);
-
-impl FromStr for Switch {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.to_ascii_lowercase().as_str() {
-            "on" | "true" | "yes" | "1" => Ok(Self(true)),
-            "off" | "false" | "no" | "0" => Ok(Self(false)),
-            _ => Err("expected on or off".to_owned()),
-        }
-    }
-}
-
-impl std::fmt::Display for Switch {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(if self.0 { "on" } else { "off" })
-    }
-}
 
 /// Parses a distribution. sysbench's `zipfian` without an exponent means 0.8.
 fn distribution(text: &str) -> Result<Distribution, PlanError> {
@@ -141,6 +117,9 @@ pub(crate) struct RunOltp {
     /// Send all statements of a transaction at once
     #[arg(long, help_heading = "Workload")]
     pipeline: bool,
+    /// With --output sysbench: report and reset the counts and latencies at these times, in seconds
+    #[arg(long, value_name = "S,…", value_delimiter = ',', help_heading = "Output")]
+    report_checkpoints: Vec<f64>,
     #[command(flatten)]
     caches: CacheOptions,
     #[command(flatten)]
@@ -188,6 +167,7 @@ impl RunWorkload for RunOltp {
         Ok(Plan {
             dataset: self.dataset.given(),
             prepare: self.prepare.policy(),
+            checkpoints_s: self.report_checkpoints.clone(),
             ..self.run.looped(&self.drive, self.work().into())?
         })
     }

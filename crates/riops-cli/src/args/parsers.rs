@@ -16,6 +16,28 @@ use serde_json::Value;
 /// another meaning there.
 pub(crate) const TYPED_ONLY: [&str; 2] = ["Filter", "Change"];
 
+/// A switch that can be turned off, as sysbench's `--range-selects=off`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Switch(pub(crate) bool);
+
+impl FromStr for Switch {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.to_ascii_lowercase().as_str() {
+            "on" | "true" | "yes" | "1" => Ok(Self(true)),
+            "off" | "false" | "no" | "0" => Ok(Self(false)),
+            _ => Err("expected on or off".to_owned()),
+        }
+    }
+}
+
+impl Display for Switch {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(if self.0 { "on" } else { "off" })
+    }
+}
+
 /// Appends the default to a help text.
 pub(crate) fn or_default(text: &str, default: impl Display) -> String {
     format!("{text} [default: {default}]")

@@ -13,7 +13,9 @@ use riops::report::{self, Scale};
 use riops::units::{Count, Span};
 
 use super::live::LiveOptions;
-use super::parsers::{choice, or_default, or_named, parse_pair, parse_png, parse_time_with_unit};
+use super::parsers::{
+    Switch, choice, or_default, or_named, parse_pair, parse_png, parse_time_with_unit,
+};
 use super::shared::SeedOptions;
 use super::target::{StoreOptions, TargetOptions};
 
@@ -107,14 +109,21 @@ impl RunOptions {
         })
     }
 
+    /// Whether the run is printed as sysbench prints it, whose starts are exponentially distributed.
+    fn is_as_sysbench(&self) -> bool {
+        self.keep.output.output == "sysbench"
+    }
+
     /// The same with the options of session loops.
     pub(crate) fn looped(&self, drive: &LoopOptions, work: WorkPlan) -> Result<Plan> {
         let plan = self.common(work, drive.stop())?;
         Ok(Plan {
-            schedule: match (drive.rate, drive.poisson) {
-                (None, _) => Schedule::Closed,
-                (Some(per_s), false) => Schedule::Constant { per_s },
-                (Some(per_s), true) => Schedule::Poisson { per_s },
+            schedule: match drive.rate {
+                None => Schedule::Closed,
+                Some(per_s) if drive.poisson.map_or_else(|| self.is_as_sysbench(), |on| on.0) => {
+                    Schedule::Poisson { per_s }
+                }
+                Some(per_s) => Schedule::Constant { per_s },
             },
             // 0 means never, as in sysbench.
             reconnect_every: drive.reconnect.map(|count| count.0).filter(|&every| every > 0),
@@ -129,6 +138,7 @@ impl RunOptions {
                 .latency_limit
                 .map(|limit| LatencyLimit { limit_s: seconds(limit), skip: drive.skip_late }),
             abort_on_threshold: drive.abort_on_threshold,
+            max_duration_s: drive.max_duration.map(seconds),
             warmup_s: drive.warmup.map_or(Plan::default().warmup_s, seconds),
             ..plan
         })
@@ -256,12 +266,15 @@ pub(crate) struct LoopOptions {
     /// Stop after N rows read or written, over all sessions
     #[arg(long, value_name = "N", group = "stop")]
     total_rows: Option<Count>,
+    /// With --transactions or --total-rows: stop after this time at the latest
+    #[arg(long, value_name = "TIME")]
+    max_duration: Option<Span>,
     /// Start N transactions per second, over all sessions (open loop)
     #[arg(long, value_name = "N", value_parser = parse_rate)]
     rate: Option<f64>,
-    /// With --rate: exponentially distributed intervals between starts
-    #[arg(long, requires = "rate")]
-    poisson: bool,
+    /// With --rate: exponentially distributed intervals between starts [default: off, with --output sysbench on]
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", requires = "rate")]
+    poisson: Option<Switch>,
     /// Count transactions with a longer response time as late
     #[arg(long, value_name = "TIME", value_parser = parse_time_with_unit)]
     latency_limit: Option<Span>,

@@ -15,7 +15,7 @@ use crate::args::run::{GraphOptions, ResultOptions};
 use crate::args::{self, PlanOptions, TargetOptions};
 use crate::failure::UsageError;
 use crate::live::Live;
-use crate::measure::{Runner, as_in_form, exit_code};
+use crate::measure::{Printed, Runner, as_in_form, exit_code};
 use crate::stored_runs::StoredRuns;
 use crate::target::Target;
 use crate::ui::Ui;
@@ -105,10 +105,22 @@ fn perform(
     if let Some(before) = before.filter(|_| target_options.database.is_none()) {
         target.announce_another_server(before, ui);
     }
-    let screen_ui = if keep.live.interval_json { ui.without_intervals() } else { ui };
-    let (runs, target_ref) = (&runs, &target);
-    let mut runner =
-        Runner { form, graph_options, runs, target: target_ref, live, screen_ui, interrupt, ui };
+    // Several runs are printed one after the other.
+    let stream = form.stream().filter(|_| repeats.is_none());
+    let stream = stream.map(|stream| Printed { stream, intervals: !ui.is_quiet() });
+    let hides_intervals = keep.live.interval_json || stream.is_some();
+    let screen_ui = if hides_intervals { ui.without_intervals() } else { ui };
+    let mut runner = Runner {
+        form,
+        stream,
+        graph_options,
+        runs: &runs,
+        target: &target,
+        live,
+        screen_ui,
+        interrupt,
+        ui,
+    };
     if let Some(repeats) = repeats {
         let result = repeats.run(plan, &mut runner);
         target.close()?;

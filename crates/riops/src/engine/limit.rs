@@ -27,7 +27,7 @@ pub(super) enum Permission {
 pub(super) struct Limit {
     stop: Stop,
     measure_start: Nanos,
-    /// End of the measurement; `u64::MAX` if the run stops by count and has not reached it.
+    /// End of the measurement; `u64::MAX` if the run stops by count, has not reached it, and has no maximum duration.
     end: AtomicU64,
     /// Transactions claimed or rows completed, if the run stops by count.
     done: AtomicU64,
@@ -40,13 +40,14 @@ pub(super) struct Limit {
 }
 
 impl Limit {
-    pub(super) fn new(stop: Stop, measure_start: Nanos) -> Self {
-        let end = match stop {
-            Stop::DurationS(seconds) => {
-                measure_start.after(Duration::try_from_secs_f64(seconds).unwrap_or_default().into())
-            }
-            Stop::Transactions(_) | Stop::Rows(_) => Nanos::MAX,
+    pub(super) fn new(stop: Stop, max_duration_s: Option<f64>, measure_start: Nanos) -> Self {
+        let seconds = match stop {
+            Stop::DurationS(seconds) => Some(seconds),
+            Stop::Transactions(_) | Stop::Rows(_) => max_duration_s,
         };
+        let end = seconds.map_or(Nanos::MAX, |seconds| {
+            measure_start.after(Duration::try_from_secs_f64(seconds).unwrap_or_default().into())
+        });
         Self {
             stop,
             measure_start,
@@ -178,7 +179,7 @@ mod tests {
 
     #[test]
     fn counts_transactions_that_end_within_the_time_window() {
-        let limit = Limit::new(Stop::DurationS(1e-6), START);
+        let limit = Limit::new(Stop::DurationS(1e-6), None, START);
         assert_eq!(limit.end(), Nanos(2_000));
         for (ended, counts) in [(999, false), (1_000, true), (1_999, true), (2_000, false)] {
             assert_eq!(limit.counts(false, Nanos(ended), 1), counts, "{ended}");
@@ -191,7 +192,7 @@ mod tests {
 
     #[test]
     fn permits_exactly_the_requested_transactions_after_an_unlimited_warmup() {
-        let limit = Limit::new(Stop::Transactions(3), START);
+        let limit = Limit::new(Stop::Transactions(3), None, START);
         assert_eq!(limit.permit(Nanos(5)), Permission::Start { claimed: false });
         let started =
             (0..10).filter(|_| limit.permit(START) == Permission::Start { claimed: true }).count();
@@ -203,7 +204,7 @@ mod tests {
 
     #[test]
     fn stops_after_the_transaction_that_reaches_the_row_limit() {
-        let limit = Limit::new(Stop::Rows(25), START);
+        let limit = Limit::new(Stop::Rows(25), None, START);
         let mut started = 0;
         while limit.permit(START) == (Permission::Start { claimed: true }) {
             started += 1;
@@ -213,8 +214,17 @@ mod tests {
     }
 
     #[test]
+    fn a_count_ends_after_the_maximum_duration_at_the_latest() {
+        let limit = Limit::new(Stop::Transactions(3), Some(1e-6), START);
+        assert_eq!(limit.permit(START), Permission::Start { claimed: true });
+        assert_eq!(limit.permit(Nanos(2_000)), Permission::End);
+        assert!(limit.counts(true, Nanos(2_500), 1), "the last transaction was in flight");
+        assert!(limit.stops_by_count());
+    }
+
+    #[test]
     fn a_second_early_end_does_not_extend_the_measurement() {
-        let limit = Limit::new(Stop::DurationS(1e-6), START);
+        let limit = Limit::new(Stop::DurationS(1e-6), None, START);
         limit.end_now(Nanos(1_500));
         limit.end_now(Nanos(1_800));
         assert_eq!(limit.end(), Nanos(1_500));

@@ -58,7 +58,7 @@ impl StageRun<'_> {
     ) -> Result<StageResult, EngineError> {
         let start = self.shared.clock.now().after(self.head_start.into());
         let measure_start = start.after(self.plan.warmup().into());
-        let limit = Arc::new(Limit::new(self.plan.stop, measure_start));
+        let limit = Arc::new(Limit::new(self.plan.stop, self.plan.max_duration_s, measure_start));
         for handle in &self.handles {
             handle
                 .go
@@ -67,8 +67,12 @@ impl StageRun<'_> {
         }
         let mut timeline =
             Timeline::new(self.handles.len(), self.plan.interval_s, self.plan.percentile);
+        let open_loop = self.plan.schedule != Schedule::Closed;
         if self.plan.abort_on_threshold {
-            timeline.enable_total(self.plan.schedule != Schedule::Closed)?;
+            timeline.enable_total(open_loop)?;
+        }
+        if !self.plan.checkpoints_s.is_empty() {
+            timeline.enable_checkpoints(&self.plan.checkpoints_s, open_loop)?;
         }
         let Self { plan, shared, handles, received, interrupt, .. } = self;
         let stage = Supervised { plan, shared, handles: &handles, interrupt, limit: &limit };

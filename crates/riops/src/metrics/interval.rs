@@ -2,7 +2,7 @@
 
 use super::counters::Counters;
 use super::histogram::{Histogram, HistogramError};
-use super::point::Point;
+use super::point::{Checkpoint, Point};
 
 /// Counters of one worker in one interval of the time series.
 #[derive(Debug, Clone)]
@@ -13,6 +13,8 @@ pub struct IntervalPart {
     pub counters: Counters,
     /// Number of overdue starts at the end of the interval; only with a schedule.
     pub backlog: u64,
+    /// Number of sessions with a transaction in flight at the end of the interval; only with a schedule.
+    pub busy: u64,
     /// Transactions per node; empty for a single node.
     pub nodes: Vec<u64>,
     /// Service times.
@@ -31,6 +33,7 @@ impl IntervalPart {
             index: 0,
             counters: Counters::default(),
             backlog: 0,
+            busy: 0,
             nodes: Vec::new(),
             service: Histogram::for_interval()?,
             response: open_loop.then(Histogram::for_interval).transpose()?,
@@ -41,6 +44,7 @@ impl IntervalPart {
         self.index = index;
         self.counters.clear();
         self.backlog = 0;
+        self.busy = 0;
         self.nodes.fill(0);
         self.service.clear();
         if let Some(response) = &mut self.response {
@@ -55,6 +59,7 @@ impl IntervalPart {
     pub fn merge(&mut self, other: &Self) -> Result<(), HistogramError> {
         self.counters.merge(&other.counters);
         self.backlog += other.backlog;
+        self.busy += other.busy;
         if self.nodes.len() < other.nodes.len() {
             self.nodes.resize(other.nodes.len(), 0);
         }
@@ -75,7 +80,7 @@ impl IntervalPart {
     }
 
     /// Returns the interval as a point of the time series that ends at `t_s` and is `seconds` long.
-    /// `percentile` is the percentile selected by the user, in percent.
+    /// `percentile` is the percentile selected by the user, in percent; 0 for none.
     #[must_use]
     pub fn point(&self, t_s: f64, seconds: f64, percentile: f64) -> Point {
         let service = Some(&self.service).filter(|histogram| histogram.count() > 0);
@@ -88,9 +93,11 @@ impl IntervalPart {
             t_s,
             seconds,
             backlog: self.response.as_ref().map(|_| self.backlog),
+            busy: self.response.as_ref().map(|_| self.busy),
             nodes: self.nodes.clone(),
             // Response time if measured: the time that a user waits.
-            percentile_us: at(response.or(service), percentile / 100.0),
+            percentile_us: at(response.or(service), percentile / 100.0)
+                .filter(|_| percentile > 0.0),
             p50_us: at(service, 0.50),
             p99_us: at(service, 0.99),
             max_us: max(service),
@@ -101,5 +108,13 @@ impl IntervalPart {
         };
         point.count(&self.counters);
         point
+    }
+
+    /// Returns the intervals since the previous checkpoint, which this part has summed up, as a checkpoint.
+    pub(super) fn checkpoint(&self, t_s: f64, seconds: f64, percentile: f64) -> Checkpoint {
+        Checkpoint {
+            point: self.point(t_s, seconds, percentile),
+            latency: self.latencies().summary(),
+        }
     }
 }

@@ -25,7 +25,7 @@ pub use histogram::{Histogram, HistogramError, LatencySummary};
 pub use interval::IntervalPart;
 pub use nodes::{NodeTotals, imbalance};
 pub use outage::{ErrorTimes, Gaps, Outage, Rate, outage, rates};
-pub use point::Point;
+pub use point::{Checkpoint, Point};
 pub use queries::Queries;
 pub use recorder::{Failure, Measured, OperationTotals, Origin, Recorder};
 pub use samples::{SamplePoint, SampleSet, Samples};

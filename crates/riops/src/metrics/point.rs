@@ -1,6 +1,7 @@
 //! One point of the time series: an interval of a run, over all workers.
 
 use super::counters::{Counter, Counters};
+use super::histogram::LatencySummary;
 use super::queries::Queries;
 
 /// One interval of a run.
@@ -26,6 +27,8 @@ pub struct Point {
     pub retries: u64,
     /// Overdue starts at the end of the interval; only with a target rate.
     pub backlog: Option<u64>,
+    /// Sessions with a transaction in flight at the end of the interval; only with a target rate.
+    pub busy: Option<u64>,
     /// Lost connections that were replaced.
     pub reconnects: u64,
     /// Answered statements of the transactions that ended in the interval.
@@ -47,6 +50,17 @@ pub struct Point {
     pub response_p99_us: Option<f64>,
     /// Longest response time, in microseconds.
     pub response_max_us: Option<f64>,
+    /// The sum of the intervals since the previous checkpoint, if this interval ends at one.
+    pub checkpoint: Option<Box<Checkpoint>>,
+}
+
+/// The counts and latencies between two checkpoints.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Checkpoint {
+    /// All intervals as one.
+    pub point: Point,
+    /// Response times with a target rate, otherwise service times; absent if no transaction ended.
+    pub latency: Option<LatencySummary>,
 }
 
 impl Point {

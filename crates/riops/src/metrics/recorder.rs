@@ -245,9 +245,10 @@ impl Recorder {
         }
     }
 
-    /// Records the number of overdue starts at the end of the current interval.
-    pub fn set_backlog(&mut self, backlog: u64) {
+    /// Records the numbers of overdue starts and of busy sessions at the end of the current interval.
+    pub fn set_backlog(&mut self, backlog: u64, busy: u64) {
         self.interval.backlog = backlog;
+        self.interval.busy = busy;
     }
 
     /// Returns the current interval and continues in `spare`, which becomes interval `index`.

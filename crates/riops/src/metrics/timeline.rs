@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use super::heatmap::Heatmap;
 use super::histogram::HistogramError;
 use super::interval::IntervalPart;
-use super::point::Point;
+use super::point::{Checkpoint, Point};
 use crate::plan::SERIES_POINTS_MAX;
 
 /// Minimum length of an interval, in seconds: rates over shorter intervals are meaningless.
@@ -46,6 +46,26 @@ pub struct Timeline {
     heatmap: Heatmap,
     /// Sum of all closed intervals, if requested.
     total: Option<IntervalPart>,
+    segment: Option<Segment>,
+}
+
+/// The intervals since the last checkpoint.
+#[derive(Debug)]
+struct Segment {
+    /// Number of intervals before each remaining checkpoint.
+    checkpoints: VecDeque<usize>,
+    start_s: f64,
+    sum: IntervalPart,
+}
+
+impl Segment {
+    /// Returns the checkpoint at `t_s`, and starts the next segment.
+    fn end(&mut self, t_s: f64, percentile: f64) -> Box<Checkpoint> {
+        let checkpoint = self.sum.checkpoint(t_s, t_s - self.start_s, percentile);
+        self.sum.clear(0);
+        self.start_s = t_s;
+        Box::new(checkpoint)
+    }
 }
 
 impl Timeline {
@@ -63,6 +83,7 @@ impl Timeline {
             points: Vec::new(),
             heatmap: Heatmap::new(interval_s),
             total: None,
+            segment: None,
         }
     }
 
@@ -72,6 +93,28 @@ impl Timeline {
     /// Returns [`HistogramError::Unusable`] if a histogram cannot be created or merged.
     pub fn enable_total(&mut self, open_loop: bool) -> Result<(), HistogramError> {
         self.total = Some(IntervalPart::new(open_loop)?);
+        Ok(())
+    }
+
+    /// Sums up the intervals between these times, which are ends of intervals, in seconds. The end of the
+    /// measurement is the last one.
+    ///
+    /// # Errors
+    /// Returns [`HistogramError::Unusable`] if a histogram cannot be created.
+    pub fn enable_checkpoints(
+        &mut self,
+        times_s: &[f64],
+        open_loop: bool,
+    ) -> Result<(), HistogramError> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the plan has checked that it is a whole number"
+        )]
+        let intervals = |t_s: &f64| (t_s / self.interval_s).round() as usize;
+        let checkpoints = times_s.iter().map(intervals).collect();
+        let sum = IntervalPart::new(open_loop)?;
+        self.segment = Some(Segment { checkpoints, start_s: 0.0, sum });
         Ok(())
     }
 
@@ -137,6 +180,10 @@ impl Timeline {
                 closed += 1;
             } else if let Some((open, last)) = self.open.pop_front().zip(self.points.last_mut()) {
                 self.heatmap.add(self.closed.saturating_sub(1), open.sum.latencies());
+                if let Some(segment) = &mut self.segment {
+                    // All parts have the same bounds, so merging cannot fail.
+                    let _ = segment.sum.merge(&open.sum);
+                }
                 // Transactions that ended exactly at the end of the measurement belong to the last
                 // point.
                 last.count(&open.sum.counters);
@@ -144,6 +191,9 @@ impl Timeline {
                     *mine += theirs;
                 }
             }
+        }
+        if let Some((segment, last)) = self.segment.as_mut().zip(self.points.last_mut()) {
+            last.checkpoint.get_or_insert_with(|| segment.end(end_s, self.percentile));
         }
         TimeSeries { points: self.points, closed, heatmap: self.heatmap }
     }
@@ -157,7 +207,14 @@ impl Timeline {
             // Both have the same bounds, so merging cannot fail.
             let _ = total.merge(&sum);
         }
-        let point = sum.point(start_s + seconds, seconds, self.percentile);
+        let mut point = sum.point(start_s + seconds, seconds, self.percentile);
+        if let Some(segment) = &mut self.segment {
+            let _ = segment.sum.merge(&sum);
+            if segment.checkpoints.front() == Some(&self.closed) {
+                segment.checkpoints.pop_front();
+                point.checkpoint = Some(segment.end(point.t_s, self.percentile));
+            }
+        }
         if self.points.len() < SERIES_POINTS_MAX {
             self.points.push(point.clone());
         }
@@ -221,6 +278,21 @@ mod tests {
         assert_eq!((points.len(), points[0].transactions, points[0].seconds), (1, 3, 1.0));
         let counts: Vec<u64> = heatmap.slots.iter().flat_map(|slot| slot.counts.clone()).collect();
         assert_eq!((heatmap.slots.len(), counts.iter().sum::<u64>()), (1, 3));
+    }
+
+    #[test]
+    fn checkpoints_sum_up_the_intervals_since_the_previous_one() {
+        let mut timeline = Timeline::new(1, 1.0, 50.0);
+        timeline.enable_checkpoints(&[2.0], false).unwrap();
+        assert_eq!(timeline.add(&part(0, &[10])).unwrap()[0].checkpoint, None);
+        let first = timeline.add(&part(1, &[20, 40])).unwrap().remove(0).checkpoint.unwrap();
+        assert_eq!((first.point.t_s, first.point.seconds, first.point.transactions), (2.0, 2.0, 3));
+        let latency = first.latency.unwrap();
+        assert_eq!((latency.count, latency.max.round()), (3, 40.0));
+        assert!((first.point.percentile_us.unwrap() - 20.0).abs() < 0.5);
+        timeline.add_last(&part(2, &[7])).unwrap();
+        let last = timeline.finish(2.5).points.pop().unwrap().checkpoint.unwrap();
+        assert_eq!((last.point.t_s, last.point.seconds, last.point.transactions), (2.5, 0.5, 1));
     }
 
     #[test]

@@ -87,6 +87,13 @@ pub struct Plan {
     pub warmup_s: f64,
     /// When the measurement stops.
     pub stop: Stop,
+    /// Maximum duration of a measurement that stops by count, in seconds; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_duration_s: Option<f64>,
+    /// Times at which the counts and latencies since the previous one are reported, in seconds since the start of the
+    /// measurement (sysbench's `--report-checkpoints`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checkpoints_s: Vec<f64>,
     /// Interval of the time series, in seconds.
     pub interval_s: f64,
     /// Random seed of all random streams.
@@ -142,6 +149,8 @@ impl Default for Plan {
             strict: false,
             warmup_s: 2.0,
             stop: Stop::DurationS(10.0),
+            max_duration_s: None,
+            checkpoints_s: Vec::new(),
             interval_s: 1.0,
             seed: 0,
             verify: true,
@@ -200,6 +209,7 @@ impl Plan {
         self.validate_sessions()?;
         self.validate_times()?;
         self.validate_stop()?;
+        self.validate_checkpoints()?;
         self.validate_latency_limit()?;
         self.validate_thresholds()?;
         if self.rebalance && matches!(self.spread, Spread::Off | Spread::LeastConnections) {
@@ -317,9 +327,9 @@ impl Plan {
                 self.warmup_s
             ));
         }
-        if !(self.percentile >= 1.0 && self.percentile <= 100.0) {
+        if self.percentile != 0.0 && !(self.percentile >= 1.0 && self.percentile <= 100.0) {
             return refuse(format!(
-                "--percentile must be between 1 and 100, not {}",
+                "--percentile must be between 1 and 100, or 0 for none, not {}",
                 self.percentile
             ));
         }
@@ -340,6 +350,7 @@ impl Plan {
     }
 
     fn validate_stop(&self) -> Result<(), PlanError> {
+        self.validate_max_duration()?;
         match self.stop {
             Stop::DurationS(seconds) if !(seconds > 0.0 && seconds <= DURATION_S_MAX) => refuse(
                 format!("--duration must be greater than 0 and at most 30 days, not {seconds} s"),
@@ -354,6 +365,40 @@ impl Plan {
             Stop::Transactions(count) => at_least_one("--transactions", count),
             Stop::Rows(count) => at_least_one("--total-rows", count),
         }
+    }
+
+    fn validate_max_duration(&self) -> Result<(), PlanError> {
+        let Some(seconds) = self.max_duration_s else {
+            return Ok(());
+        };
+        if matches!(self.stop, Stop::DurationS(_)) {
+            return refuse("--max-duration requires --transactions or --total-rows".to_owned());
+        }
+        if self.work.spec().has_server_loop() {
+            return refuse("--max-duration requires --loop client".to_owned());
+        }
+        if !(seconds > 0.0 && seconds <= DURATION_S_MAX) {
+            return refuse(format!(
+                "--max-duration must be greater than 0 and at most 30 days, not {seconds} s"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Each checkpoint must be the end of an interval, and later than the one before.
+    fn validate_checkpoints(&self) -> Result<(), PlanError> {
+        let mut before = 0.0;
+        for &checkpoint in &self.checkpoints_s {
+            let intervals = checkpoint / self.interval_s;
+            if !(checkpoint > before && (intervals - intervals.round()).abs() < 1e-6) {
+                return refuse(format!(
+                    "--report-checkpoints must be multiples of --interval ({} s) in ascending order, not {checkpoint}",
+                    self.interval_s
+                ));
+            }
+            before = checkpoint;
+        }
+        Ok(())
     }
 
     fn validate_latency_limit(&self) -> Result<(), PlanError> {
@@ -449,147 +494,5 @@ fn is_empty(value: &Value) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::policy::OnError;
-    use super::*;
-    use crate::plan::{CbcRun, LoadDataset, LoadRun, LoopSide};
-
-    fn plan() -> Plan {
-        Plan {
-            sessions: 2,
-            workers: 2,
-            thresholds: vec!["p99<10ms".parse().unwrap()],
-            ..Plan::default()
-        }
-    }
-
-    #[test]
-    fn plans_round_trip_through_json() {
-        let json = serde_json::to_string(&plan()).unwrap();
-        assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan());
-    }
-
-    #[test]
-    fn reads_plans_of_older_versions() {
-        let mut json = serde_json::to_value(plan()).unwrap();
-        for added in [
-            "protocol",
-            "pipeline",
-            "errors",
-            "thresholds",
-            "abort_on_threshold",
-            "strict",
-            "keep_samples",
-            "spread",
-            "rebalance",
-            "metrics_port",
-            "percentile",
-        ] {
-            json.as_object_mut().unwrap().remove(added);
-        }
-        for added in ["update_share", "loop", "caches", "non_transactional"] {
-            json["rows"].as_object_mut().unwrap().remove(added).unwrap();
-        }
-        json["rows"]["update_batch"] = 7.into();
-        let read: Plan = serde_json::from_value(json).unwrap();
-        let work = RowsRun { update_batch: Some(7), ..RowsRun::default() }.into();
-        assert_eq!(read, Plan { work, thresholds: Vec::new(), ..plan() });
-    }
-
-    #[test]
-    fn rejects_invalid_values_with_the_name_of_the_option() {
-        type Change = fn(&mut Plan);
-        let cases: [(Change, &str); 26] = [
-            (|plan| plan.nodes = Some(0), "--nodes must be at least 1"),
-            (
-                |plan| (plan.nodes, plan.spread) = (Some(2), Spread::Off),
-                "--nodes 2 cannot be combined with --spread off",
-            ),
-            (
-                |plan| {
-                    plan.nodes = Some(2);
-                    plan.work =
-                        RowsRun { loop_side: LoopSide::Server, ..RowsRun::default() }.into();
-                },
-                "--nodes 2 requires --loop client",
-            ),
-            (|plan| plan.thresholds.push("late=0".parse().unwrap()), "requires --latency-limit"),
-            (
-                |plan| {
-                    plan.schedule = Schedule::Constant { per_s: 1.0 };
-                    plan.stop = Stop::Rows(5);
-                    plan.latency_limit = Some(LatencyLimit { limit_s: 1.0, skip: true });
-                },
-                "requires --duration",
-            ),
-            (|plan| plan.pipeline = 0, "--pipeline"),
-            (|plan| plan.pipeline = 1_000, "--pipeline"),
-            (|plan| plan.schedule = Schedule::Constant { per_s: 0.0 }, "--rate"),
-            (|plan| plan.schedule = Schedule::Poisson { per_s: f64::NAN }, "--rate"),
-            (|plan| plan.reconnect_every = Some(0), "--reconnect"),
-            (
-                |plan| plan.latency_limit = Some(LatencyLimit { limit_s: 1.0, skip: true }),
-                "--skip-late",
-            ),
-            (|plan| plan.errors.reconnect_timeout_s = f64::NAN, "--reconnect-timeout"),
-            (|plan| plan.thresholds.push("response.p99<1s".parse().unwrap()), "requires --rate"),
-            (|plan| plan.label = Some("red\u{1b}[31m".to_owned()), "--label"),
-            (|plan| plan.sessions = 0, "--sessions"),
-            (|plan| plan.sessions = 1_000_000, "--sessions"),
-            (|plan| plan.workers = 0, "--workers"),
-            (|plan| plan.workers = 3, "--workers"),
-            (|plan| plan.stop = Stop::DurationS(0.0), "--duration"),
-            (|plan| plan.stop = Stop::DurationS(1e12), "--duration"),
-            (|plan| plan.stop = Stop::DurationS(864_000.0), "--interval"),
-            (|plan| plan.stop = Stop::Transactions(0), "--transactions"),
-            (|plan| plan.stop = Stop::Rows(0), "--total-rows"),
-            (|plan| plan.warmup_s = f64::INFINITY, "--warmup"),
-            (|plan| plan.interval_s = 0.0, "--interval"),
-            (|plan| plan.work = RowsRun { batch: 0, ..RowsRun::default() }.into(), "--batch"),
-        ];
-        for (change, option) in cases {
-            let mut plan = plan();
-            assert_eq!(plan.validate(), Ok(()));
-            change(&mut plan);
-            let error = plan.validate().unwrap_err().to_string();
-            assert!(error.contains(option), "{error}");
-        }
-    }
-
-    #[test]
-    fn workloads_without_repetition_reject_options_for_repeated_transactions() {
-        type Change = fn(&mut Plan, LatencyLimit);
-        let load = Plan {
-            work: LoadRun::default().into(),
-            warmup_s: 0.0,
-            stop: Stop::Rows(LoadDataset::default().rows),
-            ..plan()
-        };
-        let cbc = Plan {
-            work: CbcRun::default().into(),
-            stop: Stop::DurationS(CbcRun::default().query_duration_s),
-            ..load.clone()
-        };
-        let limit = LatencyLimit { limit_s: 1.0, skip: false };
-        let changes: [(&str, Change); 7] = [
-            ("--rate", |plan, _| plan.schedule = Schedule::Constant { per_s: 5.0 }),
-            ("--warmup", |plan, _| plan.warmup_s = 2.0),
-            ("--pipeline", |plan, _| plan.pipeline = 2),
-            ("--reconnect", |plan, _| plan.reconnect_every = Some(5)),
-            ("--latency-limit", |plan, limit| plan.latency_limit = Some(limit)),
-            ("--on-error", |plan, _| plan.errors.on_error = OnError::Continue),
-            ("--abort-on-threshold", |plan, _| plan.abort_on_threshold = true),
-        ];
-        for plan in [load, cbc.clone()] {
-            assert_eq!(plan.validate(), Ok(()));
-            for (option, change) in changes {
-                let mut plan = plan.clone();
-                change(&mut plan, limit);
-                let error = plan.validate().unwrap_err().to_string();
-                assert!(error.starts_with(option), "{error}");
-            }
-        }
-        let longer = Plan { stop: Stop::DurationS(5.0), ..cbc };
-        assert!(longer.validate().unwrap_err().to_string().contains("--query-duration"));
-    }
-}
+#[path = "run_tests.rs"]
+mod tests;

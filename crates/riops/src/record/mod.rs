@@ -72,7 +72,7 @@ pub use rate::RateVerdict;
 pub use run::{Record, Status};
 pub use samples::{SamplePoint, SampleSet};
 pub use schedule::{LateRecord, ScheduleRecord};
-pub use series::Point;
+pub use series::{Checkpoint, Point};
 pub use session::{Execution, Fairness, SessionOperation, SessionRecord};
 pub use session_loop::LoopRecord;
 pub use stage::{StageRecord, Throughput, counters_cover};

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::counts::Queries;
+use super::latency::LatencySummary;
 use crate::metrics;
 
 /// One interval of a stage.
@@ -33,6 +34,9 @@ pub struct Point {
     /// Intended starts that were due but not sent at the end of the interval; only with a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog: Option<u64>,
+    /// Sessions with a transaction in flight at the end of the interval; only with a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy: Option<u64>,
     /// Broken connections that were replaced.
     #[serde(default)]
     pub reconnects: u64,
@@ -64,6 +68,25 @@ pub struct Point {
     /// Maximum response time, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_max_us: Option<f64>,
+    /// The intervals since the previous checkpoint, if the interval ends at one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<Box<Checkpoint>>,
+}
+
+/// The counts and latencies between two checkpoints.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// All intervals as one.
+    pub point: Point,
+    /// Response times with a rate, otherwise service times, in microseconds; absent if no transaction ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<LatencySummary>,
+}
+
+impl From<metrics::Checkpoint> for Checkpoint {
+    fn from(measured: metrics::Checkpoint) -> Self {
+        Self { point: measured.point.into(), latency: measured.latency.map(Into::into) }
+    }
 }
 
 impl From<metrics::Point> for Point {
@@ -79,6 +102,7 @@ impl From<metrics::Point> for Point {
             skipped,
             retries,
             backlog,
+            busy,
             reconnects,
             queries,
             nodes,
@@ -89,6 +113,7 @@ impl From<metrics::Point> for Point {
             response_p50_us,
             response_p99_us,
             response_max_us,
+            checkpoint,
         } = measured;
         Self {
             t_s,
@@ -101,6 +126,7 @@ impl From<metrics::Point> for Point {
             skipped,
             retries,
             backlog,
+            busy,
             reconnects,
             queries: queries.into(),
             nodes,
@@ -111,6 +137,7 @@ impl From<metrics::Point> for Point {
             response_p50_us,
             response_p99_us,
             response_max_us,
+            checkpoint: checkpoint.map(|each| Box::new((*each).into())),
         }
     }
 }

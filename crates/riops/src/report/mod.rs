@@ -37,7 +37,7 @@ pub use drawing::DrawingError;
 pub use experiments::{experiments_text, plan_text, start_line, time_left};
 pub use fill::{fit, wrapped};
 pub use format::{count, duration_us, percent, rate, short_id, to_the_minute};
-pub use forms::{Extras, FORMS, Form, FormError, form, forms_for, run_text};
+pub use forms::{Extras, FORMS, Form, FormError, Stream, form, forms_for, run_text};
 pub use histogram::Scale;
 pub use history::{
     HistoryChange, HistoryFigure, HistoryPoint, HistorySeries, history, history_text,

@@ -1,6 +1,10 @@
 //! Figures with sysbench's names and formats, for the text report of `oltp` and for `--output sysbench`.
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
 use super::interval::seconds;
+use crate::metrics::Histogram;
 use crate::plan::Plan;
 use crate::record::StageRecord;
 use crate::record::{LatencySummary, Point};
@@ -18,6 +22,43 @@ pub(super) fn latency(stage: &StageRecord) -> Option<(&LatencySummary, f64)> {
 /// Returns the name of a percentile, for example `95th percentile`.
 pub(super) fn percentile_name(percentile: f64) -> String {
     format!("{percentile}th percentile")
+}
+
+/// sysbench's buckets: their number, and the bounds in milliseconds. The centers are evenly spaced on a logarithmic
+/// scale.
+const BUCKETS: f64 = 1_024.0;
+const SHORTEST_MS: f64 = 0.001;
+const LONGEST_MS: f64 = 100_000.0;
+/// Length of the longest bar.
+const BAR: usize = 40;
+
+/// Returns sysbench's latency histogram; `None` if no latency was stored.
+pub(super) fn histogram(stage: &StageRecord) -> Option<String> {
+    let stored = &stage.session_loop;
+    let stored = stored.response_histogram.as_ref().or(stored.histogram.as_ref())?;
+    let histogram = Histogram::from_base64(stored).ok()?;
+    let per_bucket = (LONGEST_MS / SHORTEST_MS).ln() / (BUCKETS - 1.0);
+    let mut buckets: BTreeMap<u32, u64> = BTreeMap::new();
+    for (latency, count) in histogram.recorded() {
+        let ms = (latency.as_micros() / 1e3).clamp(SHORTEST_MS, LONGEST_MS);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the number of a bucket"
+        )]
+        let bucket = ((ms / SHORTEST_MS).ln() / per_bucket + 0.5) as u32;
+        *buckets.entry(bucket).or_default() += count;
+    }
+    let most = buckets.values().copied().max()?;
+    let mut text = "Latency histogram (values are in milliseconds)\n       value  ------------- distribution ------------- count\n".to_owned();
+    for (bucket, count) in buckets {
+        let ms = SHORTEST_MS * (f64::from(bucket) * per_bucket).exp();
+        let bar = "*"
+            .repeat(usize::try_from((count * BAR as u64 * 2 + most) / (most * 2)).unwrap_or(BAR));
+        let _ = writeln!(text, "{ms:>12.3} |{bar:<BAR$} {count}");
+    }
+    text.push_str(" \n");
+    Some(text)
 }
 
 /// Formats one interval exactly as sysbench does.

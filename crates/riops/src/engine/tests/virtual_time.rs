@@ -97,7 +97,7 @@ pub(super) fn worker<C: Clock>(
     let rng = || stream(1, Purpose::Arrivals, 0);
     let setup = WorkerSetup {
         clock,
-        limit: Arc::new(Limit::new(setting.stop, setting.measure_start)),
+        limit: Arc::new(Limit::new(setting.stop, None, setting.measure_start)),
         poll,
         sessions,
         share,

@@ -27,7 +27,7 @@ impl<C: Clock> Worker<C> {
         let before_end = Nanos(end.0.saturating_sub(1));
         if let Some(arrivals) = &mut self.arrivals {
             // The last interval ends with the measurement.
-            self.report.recorder.set_backlog(arrivals.backlog(before_end));
+            self.report.recorder.set_backlog(arrivals.backlog(before_end), 0);
         }
         let measured = end > self.limit.measure_start();
         self.report.starts = self.arrivals.as_mut().map(|arrivals| {

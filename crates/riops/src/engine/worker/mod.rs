@@ -356,7 +356,8 @@ impl<C: Clock> Worker<C> {
         if let Some(arrivals) = &mut self.arrivals {
             // A start exactly at the end belongs to the next interval.
             let backlog = arrivals.backlog(Nanos(self.interval_end.0.saturating_sub(1)));
-            self.report.recorder.set_backlog(backlog);
+            let busy = self.sessions.iter().filter(|session| !session.is_idle()).count();
+            self.report.recorder.set_backlog(backlog, busy as u64);
         }
         self.interval += 1;
         self.interval_end = self.interval_end.after(self.link.length);

@@ -118,6 +118,7 @@ fn session_loop(
         percentile_us: [&response, service]
             .into_iter()
             .find(|histogram| histogram.count() > 0)
+            .filter(|_| plan.percentile > 0.0)
             .map(|histogram| histogram.quantile(plan.percentile / 100.0).as_micros()),
         execution_s: (!facts.in_server).then(|| execution(&result.sessions)),
         lock_waits: lock_waits(usage),

@@ -2,7 +2,7 @@
 
 use super::super::histogram::{Scale, histogram_text};
 use crate::plan::Plan;
-use crate::record::Record;
+use crate::record::{Point, Record};
 
 /// A record cannot be printed in this form.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +69,21 @@ impl<'a> Extras<'a> {
     }
 }
 
+/// The parts of a form that is printed while a run is in progress.
+pub trait Stream: Sync {
+    /// What is printed before the sessions connect. `intervals`: whether the intervals follow.
+    fn opening(&self, plan: &Plan, intervals: bool) -> String;
+
+    /// What is printed when all sessions are connected.
+    fn connected(&self) -> &'static str;
+
+    /// What is printed at the end of an interval.
+    fn interval(&self, point: &Point, plan: &Plan, intervals: bool) -> String;
+
+    /// What is printed at the end of the run.
+    fn closing(&self, record: &Record, extras: &Extras<'_>) -> String;
+}
+
 /// An output form of a record. Pure: a record in, text out.
 pub trait Form: Sync {
     /// Its name, as in `--output NAME`.
@@ -82,6 +97,11 @@ pub trait Form: Sync {
     /// Whether it shows if the run is valid. Otherwise the caller must print that beside it.
     fn has_verdict(&self) -> bool {
         true
+    }
+
+    /// Returns its parts, if it is printed while the run is in progress.
+    fn stream(&self) -> Option<&'static dyn Stream> {
+        None
     }
 
     /// Returns the record in this form.

@@ -9,7 +9,7 @@ mod text;
 
 use crate::plan::Plan;
 
-pub use form::{Extras, Form, FormError};
+pub use form::{Extras, Form, FormError, Stream};
 pub use text::run_text;
 pub(super) use text::{rate_verdicts, thresholds, verdict};
 

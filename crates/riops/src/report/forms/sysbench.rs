@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use super::super::model::Summary;
-use super::super::sysbench::{latency, percentile_name, sysbench_interval};
-use super::form::{Extras, Form, FormError};
+use super::super::sysbench::{histogram, latency, percentile_name, sysbench_interval};
+use super::form::{Extras, Form, FormError, Stream};
 use crate::plan::{OltpRun, Plan};
-use crate::record::Record;
+use crate::record::{LatencySummary, Point, Queries, Record};
 
 /// Only sysbench's report.
 pub(super) struct Sysbench;
@@ -24,89 +24,257 @@ impl Form for Sysbench {
         false
     }
 
+    fn stream(&self) -> Option<&'static dyn Stream> {
+        Some(&Self)
+    }
+
     fn print(&self, record: &Record, extras: &Extras<'_>) -> Result<String, FormError> {
-        Ok(sysbench_text(record) + &extras.histogram_below(record))
+        let plan = &record.plan;
+        let mut text = self.opening(plan, true) + self.connected();
+        for point in record.stages.first().iter().flat_map(|stage| &stage.session_loop.series) {
+            text += &self.interval(point, plan, true);
+        }
+        Ok(text + &self.closing(record, extras))
     }
 }
 
-fn sysbench_text(record: &Record) -> String {
-    let mut text = String::new();
-    let plan = &record.plan;
-    let mut line = |line: String| {
+impl Stream for Sysbench {
+    fn opening(&self, plan: &Plan, intervals: bool) -> String {
+        let mut text = String::new();
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{line}");
-    };
-    let pipeline = plan.work.get::<OltpRun>().is_some_and(|run| run.pipeline);
-    let pipelined = if pipeline {
-        "; NOT the round trips of sysbench: --pipeline sends all statements of a transaction at once"
-    } else {
-        ""
-    };
-    let version = &record.client.riops_version;
-    line(format!("riops {version} (in the format of sysbench 1.0{pipelined})\n"));
-    line("Running the test with following options:".to_owned());
-    line(format!("Number of threads: {}", plan.sessions));
-    line(format!("Report intermediate results every {} second(s)", plan.interval_s));
-    line(format!("Initializing random number generator from seed ({}).\n", plan.seed));
-    line("\nInitializing worker threads...\n".to_owned());
-    line("Threads started!\n".to_owned());
-    let Some(summary) = Summary::of(record) else {
-        return text;
-    };
-    let stage = summary.stage;
-    for point in &stage.session_loop.series {
-        line(sysbench_interval(point, plan));
+        let mut line = |line: &str| {
+            let _ = writeln!(text, "{line}");
+        };
+        let pipeline = plan.work.get::<OltpRun>().is_some_and(|run| run.pipeline);
+        let pipelined = if pipeline {
+            "; NOT the round trips of sysbench: --pipeline sends all statements of a transaction at once"
+        } else {
+            ""
+        };
+        let version = env!("CARGO_PKG_VERSION");
+        line(&format!("riops {version} (in the format of sysbench 1.0{pipelined})\n"));
+        line("Running the test with following options:");
+        line(&format!("Number of threads: {}", plan.sessions));
+        if let Some(rate) = plan.schedule.per_s() {
+            line(&format!("Target transaction rate: {rate}/sec"));
+        }
+        if intervals {
+            line(&format!("Report intermediate results every {} second(s)", plan.interval_s));
+        }
+        if !plan.checkpoints_s.is_empty() {
+            let times: Vec<_> = plan.checkpoints_s.iter().map(f64::to_string).collect();
+            line(&format!("Report checkpoint(s) at {} seconds", times.join(", ")));
+        }
+        line(&format!("Initializing random number generator from seed ({}).\n", plan.seed));
+        line("\nInitializing worker threads...\n");
+        text
     }
-    let queries = stage.session_loop.queries;
-    let seconds = stage.seconds.max(f64::MIN_POSITIVE);
-    let per_s = |number: u64| number as f64 / seconds;
-    line("SQL statistics:".to_owned());
-    line("    queries performed:".to_owned());
-    line(format!("        read:                            {}", queries.read));
-    line(format!("        write:                           {}", queries.write));
-    line(format!("        other:                           {}", queries.other));
-    line(format!("        total:                           {}", queries.total()));
-    for (name, number) in [
-        ("transactions:", stage.transactions),
-        ("queries:", queries.total()),
-        ("ignored errors:", summary.errors()),
-        ("reconnects:", stage.session_loop.reconnects),
+
+    fn connected(&self) -> &'static str {
+        "Threads started!\n\n"
+    }
+
+    fn interval(&self, point: &Point, plan: &Plan, intervals: bool) -> String {
+        let mut text = String::new();
+        let is_checkpoint = plan.checkpoints_s.iter().any(|t_s| (t_s - point.t_s).abs() < 1e-6);
+        if let Some(checkpoint) = point.checkpoint.as_ref().filter(|_| is_checkpoint) {
+            let _ = writeln!(text, "[ {:.0}s ] Checkpoint report:", point.t_s);
+            text += &statistics(&Statistics::of_point(&checkpoint.point));
+            let latency = checkpoint.latency.as_ref();
+            text += &latencies(latency, checkpoint.point.percentile_us, None, plan);
+        }
+        if intervals {
+            let _ = writeln!(text, "{}", sysbench_interval(point, plan));
+            if let (Some(waiting), Some(busy)) = (point.backlog, point.busy) {
+                let t_s = super::super::interval::seconds(point.t_s, plan, 0);
+                let _ = writeln!(text, "[ {t_s}s ] queue length: {waiting}, concurrency: {busy}");
+            }
+        }
+        text
+    }
+
+    fn closing(&self, record: &Record, extras: &Extras<'_>) -> String {
+        let plan = &record.plan;
+        let Some(summary) = Summary::of(record) else {
+            return String::new();
+        };
+        let stage = summary.stage;
+        let mut text = extras.histogram.and_then(|_| histogram(stage)).unwrap_or_default();
+        // As in sysbench, a checkpoint has reset all counts.
+        let last = stage.session_loop.series.last().and_then(|point| point.checkpoint.as_ref());
+        if let Some(last) = last {
+            let since = Statistics { total_s: stage.seconds, ..Statistics::of_point(&last.point) };
+            let percentile_us = last.point.percentile_us;
+            return text
+                + &statistics(&since)
+                + &latencies(last.latency.as_ref(), percentile_us, None, plan);
+        }
+        text += &statistics(&Statistics {
+            queries: stage.session_loop.queries,
+            transactions: stage.transactions,
+            errors: summary.errors(),
+            reconnects: stage.session_loop.reconnects,
+            seconds: stage.seconds,
+            total_s: stage.seconds,
+        });
+        let (found, sum_s) = latency(stage).unzip();
+        text += &latencies(found, stage.session_loop.percentile_us, sum_s, plan);
+        let fairness = &stage.session_loop.sessions_fairness;
+        let (mean, stdev) =
+            stage.session_loop.execution_s.map_or((0.0, 0.0), |each| (each.mean, each.stdev));
+        let _ = writeln!(
+            text,
+            "Threads fairness:\n    events (avg/stddev):           {:.4}/{:.2}\n    execution time (avg/stddev):   {mean:.4}/{stdev:.2}\n",
+            fairness.mean, fairness.stdev
+        );
+        text
+    }
+}
+
+/// The counts of a run, or of a part of it.
+struct Statistics {
+    queries: Queries,
+    transactions: u64,
+    errors: u64,
+    reconnects: u64,
+    /// Time in which they were counted.
+    seconds: f64,
+    /// Time since the start of the measurement.
+    total_s: f64,
+}
+
+impl Statistics {
+    fn of_point(point: &Point) -> Self {
+        Self {
+            queries: point.queries,
+            transactions: point.transactions,
+            errors: point.errors,
+            reconnects: point.reconnects,
+            seconds: point.seconds,
+            total_s: point.t_s,
+        }
+    }
+}
+
+fn statistics(counts: &Statistics) -> String {
+    let mut text = String::new();
+    let queries = counts.queries;
+    let _ = writeln!(text, "SQL statistics:\n    queries performed:");
+    for (kind, number) in [
+        ("read:", queries.read),
+        ("write:", queries.write),
+        ("other:", queries.other),
+        ("total:", queries.total()),
     ] {
-        line(format!("    {name:<36} {number:<6} ({:.2} per sec.)", per_s(number)));
+        let _ = writeln!(text, "        {kind:<32} {number}");
     }
-    line("\nGeneral statistics:".to_owned());
-    line(format!("    total time:                          {seconds:.4}s"));
-    line(format!("    total number of events:              {}\n", stage.transactions));
-    line("Latency (ms):".to_owned());
-    let ms = |pick: f64| pick / 1e3;
-    let (latency, sum) = latency(stage).unzip();
-    line(format!("         min: {:>39.2}", ms(latency.map_or(0.0, |latency| latency.min))));
-    line(format!("         avg: {:>39.2}", ms(latency.map_or(0.0, |latency| latency.mean))));
-    line(format!("         max: {:>39.2}", ms(latency.map_or(0.0, |latency| latency.max))));
-    let name = format!("{}:", percentile_name(plan.percentile));
-    line(format!(
-        "        {name:>17} {:>27.2}",
-        ms(stage.session_loop.percentile_us.unwrap_or(0.0))
-    ));
-    line(format!("         sum: {:>39.2}\n", sum.unwrap_or(0.0) * 1e3));
-    line("Threads fairness:".to_owned());
-    let fairness = &stage.session_loop.sessions_fairness;
-    line(format!("    events (avg/stddev):           {:.4}/{:.2}", fairness.mean, fairness.stdev));
-    let (mean, stdev) =
-        stage.session_loop.execution_s.map_or((0.0, 0.0), |each| (each.mean, each.stdev));
-    line(format!("    execution time (avg/stddev):   {mean:.4}/{stdev:.2}\n"));
+    let seconds = counts.seconds.max(f64::MIN_POSITIVE);
+    for (name, number) in [
+        ("transactions:", counts.transactions),
+        ("queries:", queries.total()),
+        ("ignored errors:", counts.errors),
+        ("reconnects:", counts.reconnects),
+    ] {
+        let per_s = number as f64 / seconds;
+        let _ = writeln!(text, "    {name:<36} {number:<6} ({per_s:.2} per sec.)");
+    }
+    let _ = writeln!(text, "\nGeneral statistics:");
+    let _ = writeln!(text, "    total time:                          {:.4}s", counts.total_s);
+    let _ = writeln!(text, "    total number of events:              {}\n", counts.transactions);
+    text
+}
+
+/// The latencies, and their sum: the given one, or that of the summary.
+fn latencies(
+    latency: Option<&LatencySummary>,
+    percentile_us: Option<f64>,
+    total_s: Option<f64>,
+    plan: &Plan,
+) -> String {
+    let mut text = "Latency (ms):\n".to_owned();
+    let ms = |pick: fn(&LatencySummary) -> f64| latency.map_or(0.0, pick) / 1e3;
+    let _ = writeln!(text, "         min: {:>39.2}", ms(|latency| latency.min));
+    let _ = writeln!(text, "         avg: {:>39.2}", ms(|latency| latency.mean));
+    let _ = writeln!(text, "         max: {:>39.2}", ms(|latency| latency.max));
+    if plan.percentile == 0.0 {
+        let _ = writeln!(text, "         percentile stats:               disabled");
+    } else {
+        let name = format!("{}:", percentile_name(plan.percentile));
+        let _ = writeln!(text, "        {name:>17} {:>27.2}", percentile_us.unwrap_or(0.0) / 1e3);
+    }
+    let sum_ms =
+        total_s.map_or_else(|| ms(|latency| latency.mean * latency.count as f64), |s| s * 1e3);
+    let _ = writeln!(text, "         sum: {sum_ms:>39.2}\n");
     text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{example_oltp, run_text};
+    use crate::metrics::Histogram;
+    use crate::plan::Schedule;
+    use crate::record::Checkpoint;
+    use crate::report::{Scale, example_oltp, run_text};
+    use crate::units::Nanos;
+
+    fn printed(record: &Record) -> String {
+        Sysbench.print(record, &Extras::new("", 80)).unwrap()
+    }
+
+    #[test]
+    fn a_rate_adds_the_target_and_the_queue() {
+        let mut record = example_oltp();
+        record.plan.schedule = Schedule::Poisson { per_s: 250.0 };
+        for point in &mut record.stages[0].session_loop.series {
+            (point.backlog, point.busy) = (Some(3), Some(2));
+        }
+        let text = printed(&record);
+        assert!(text.contains("\nTarget transaction rate: 250/sec\n"), "{text}");
+        assert!(text.contains("s ] queue length: 3, concurrency: 2\n"), "{text}");
+    }
+
+    #[test]
+    fn checkpoints_reset_the_counts() {
+        let mut record = example_oltp();
+        let series = &mut record.stages[0].session_loop.series;
+        let checkpoint = |transactions: u64, seconds: f64| {
+            let point = Point { t_s: 1.0, transactions, seconds, ..Point::default() };
+            let latency = Some(LatencySummary::for_test(1_000.0, 2_000.0));
+            Some(Box::new(Checkpoint { point, latency }))
+        };
+        let last = Point { t_s: 3.0, ..series[0].clone() };
+        series[0].t_s = 1.0;
+        series.push(last);
+        series[0].checkpoint = checkpoint(17, 1.0);
+        series.last_mut().unwrap().checkpoint = checkpoint(4, 2.0);
+        record.plan.checkpoints_s = vec![1.0];
+        let text = printed(&record);
+        assert!(text.contains("Report checkpoint(s) at 1 seconds\n"), "{text}");
+        let (first, last) = text.split_once("[ 1s ] Checkpoint report:\n").unwrap();
+        assert!(!first.contains("SQL statistics") && last.contains("17     (17.00 per sec.)"));
+        assert!(last.contains("transactions:                        4      (2.00 per sec.)"));
+        assert_eq!(text.matches("SQL statistics").count(), 2);
+    }
+
+    #[test]
+    fn the_histogram_has_the_buckets_of_sysbench() {
+        let mut record = example_oltp();
+        let mut histogram = Histogram::new().unwrap();
+        for (us, count) in [(1_000, 40), (1_010, 40), (5_000, 20)] {
+            histogram.record_many(Nanos(us * 1_000), count);
+        }
+        record.stages[0].session_loop.histogram = Some(histogram.to_base64().unwrap());
+        let extras = Extras::new("", 80).with_histogram(Some((Scale::Log, 20)));
+        insta::assert_snapshot!(Sysbench.print(&record, &extras).unwrap());
+        let none = Plan { percentile: 0.0, ..record.plan };
+        let text = latencies(None, None, None, &none);
+        assert!(text.contains("percentile stats:               disabled"), "{text}");
+    }
 
     #[test]
     fn the_report_has_the_lines_of_sysbench() {
         let record = example_oltp();
-        insta::assert_snapshot!(sysbench_text(&record));
+        insta::assert_snapshot!(printed(&record));
     }
 
     #[test]
@@ -117,7 +285,7 @@ mod tests {
         (response.max, response.mean) = (862_000.0, 172_000.0);
         stage.session_loop.response_us = Some(response);
         stage.session_loop.percentile_us = Some(861_950.0);
-        let text = sysbench_text(&record);
+        let text = printed(&record);
         for figure in ["172.00", "862.00", "861.95", "2064000.00"] {
             assert!(text.contains(figure), "{figure}: {text}");
         }

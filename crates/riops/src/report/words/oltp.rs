@@ -69,15 +69,17 @@ impl Words for OltpRun {
         ];
         if let Some((latency, sum)) = latency(stage) {
             let has_response = stage.session_loop.response_us.is_some();
+            let percentile = stage.session_loop.percentile_us.map_or_else(String::new, |us| {
+                let name = percentile_name(summary.record.plan.percentile);
+                format!(" · {name} {}", duration_us(us))
+            });
             lines.push((
                 if has_response { "response time" } else { "latency" }.to_owned(),
                 format!(
-                    "min {} · avg {} · max {} · {} {} · sum {sum:.3} s",
+                    "min {} · avg {} · max {}{percentile} · sum {sum:.3} s",
                     duration_us(latency.min),
                     duration_us(latency.mean),
                     duration_us(latency.max),
-                    percentile_name(summary.record.plan.percentile),
-                    duration_us(stage.session_loop.percentile_us.unwrap_or(0.0))
                 ),
             ));
         }
