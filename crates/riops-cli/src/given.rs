@@ -48,7 +48,10 @@ pub(crate) fn given(arguments: &Arguments) -> Given {
         Command::Report(options) => (None, Some(&options.store)),
         Command::Serve(options) => (None, Some(&options.store)),
         Command::Doctor(options) => (Some(&options.target), Some(&options.store)),
-        Command::Generate { .. } => (None, None),
+        Command::Generate { .. }
+        | Command::Sysbench(_)
+        | Command::YsqlBench(_)
+        | Command::Pgio(_) => (None, None),
         Command::Server { action } => {
             let embedded = of_action(action).map(embedded_text).unwrap_or_default();
             return Given { embedded, ..Given::default() };

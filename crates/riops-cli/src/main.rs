@@ -14,6 +14,7 @@ mod hints;
 mod live;
 mod measure;
 mod options;
+mod originals;
 mod password;
 mod scan;
 mod screen;
@@ -29,23 +30,38 @@ mod title;
 mod ui;
 mod unstored;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use hints::Given;
 use scan::CommandLine;
+use ui::Ui;
 
 fn main() -> ExitCode {
-    let line = CommandLine::scan(args::command(), std::env::args_os().collect());
-    title::hide_password(&line);
+    let arguments = originals::named(std::env::args_os().collect());
+    if let Some((tool, own)) = originals::of(&arguments) {
+        return originals::run(tool, own, Ui::new(false, leaked(Given::default())));
+    }
+    title::hide_password(&CommandLine::scan(args::command(), arguments.clone()));
+    execute(arguments)
+}
+
+/// Executes a command line.
+fn execute(arguments: Vec<OsString>) -> ExitCode {
+    let line = CommandLine::scan(args::command(), arguments);
     let arguments = match settings::parse(&line) {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };
-    // Until the end of the process, so that all parts of it can refer to the options.
-    let given: &'static Given = Box::leak(Box::new(given::given(&arguments)));
+    let given = leaked(given::given(&arguments));
     let form = arguments.error_form;
     match commands::run(arguments, given) {
         Ok(code) => code,
         Err(error) => failure::report(&error, given, form),
     }
+}
+
+/// The options exist until the end of the process, so that all parts of it can refer to them.
+fn leaked(given: Given) -> &'static Given {
+    Box::leak(Box::new(given))
 }

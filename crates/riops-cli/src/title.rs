@@ -1,6 +1,6 @@
 //! Keeps passwords and tokens out of the process title, which every user of the machine can read.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -39,9 +39,17 @@ pub(crate) fn hide_password(line: &CommandLine) {
     if hidden.is_empty() {
         return;
     }
-    if let (Ok(program), Some((name, rest))) = (std::env::current_exe(), rest.split_first()) {
-        // `exec` returns only on failure. The command then runs with the password in the title.
-        let _ = Command::new(program).arg0(name).args(rest).envs(hidden).exec();
+    execute_again(&rest, hidden);
+}
+
+/// Executes riops again in the same process, with other arguments and some environment variables. Returns if the
+/// execution failed: the command then runs with the password in the title.
+pub(crate) fn execute_again(
+    arguments: &[OsString],
+    variables: impl IntoIterator<Item = (&'static str, impl AsRef<OsStr>)>,
+) {
+    if let (Ok(program), Some((name, rest))) = (std::env::current_exe(), arguments.split_first()) {
+        let _ = Command::new(program).arg0(name).args(rest).envs(variables).exec();
     }
 }
 

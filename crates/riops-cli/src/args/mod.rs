@@ -135,6 +135,20 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: Server,
     },
+    /// Accept the command line of sysbench: TEST prepare|run|cleanup|help, with sysbench's options
+    Sysbench(Original),
+    /// Accept the command line of ysql-bench: -o insert,select with its options
+    YsqlBench(Original),
+    /// Accept the commands of PGIO's scripts, with its pgio.conf: setup, run
+    Pgio(Original),
+}
+
+/// The command line of another tool. `main` reads it as the tool does, without clap.
+#[derive(Debug, Args)]
+pub(crate) struct Original {
+    /// Arguments of the tool; `help` lists them
+    #[arg(value_name = "ARGUMENT")]
+    pub(crate) arguments: Vec<OsString>,
 }
 
 /// Declares an enum with one subcommand per workload, and access to the options they share.

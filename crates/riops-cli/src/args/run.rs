@@ -200,6 +200,9 @@ pub(crate) struct ResultOptions {
     /// Do not store the run
     #[arg(long)]
     pub(crate) no_store: bool,
+    /// Do not print the intervals
+    #[arg(long)]
+    pub(crate) no_intervals: bool,
     /// Print the plan as JSON for run --plan, without running it
     #[arg(long)]
     pub(crate) dump_plan: bool,
@@ -328,7 +331,7 @@ fn default_duration_s() -> f64 {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunOutputOptions {
-    /// Output format; pgio: text followed by PGIO's report; sysbench: its report; cbc: lines for its collector
+    /// Output format; pgio: text followed by PGIO's report; sysbench and ysql-bench: their reports; cbc: lines for its collector
     // For the commands that do not know the workload; see `output_of`.
     #[arg(long, value_name = "FORM", default_value = "text", value_parser = PossibleValuesParser::new(report::FORMS.map(|form| form.name())))]
     pub(crate) output: String,
@@ -343,6 +346,7 @@ pub(super) fn output_of(workload: &str, output: Arg) -> Arg {
     let meaning = [
         ("pgio", "; pgio: text followed by PGIO's report"),
         ("sysbench", "; sysbench: its report"),
+        ("ysql-bench", "; ysql-bench: its report"),
         ("cbc", "; cbc: lines for its collector"),
     ];
     let own = meaning.into_iter().filter(|(name, _)| names.contains(name));

@@ -32,6 +32,7 @@ use signal_hook::iterator::Signals;
 use crate::args::{Arguments, Command, Generate, Server};
 use crate::failure::INTERRUPTED;
 use crate::hints::Given;
+use crate::originals::{self, Tool};
 use crate::ui::Ui;
 
 /// Executes the parsed command.
@@ -62,6 +63,9 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
         Command::Serve(options) => serve::serve(&options, &interrupt, ui),
         Command::Doctor(options) => doctor::doctor(&options, &interrupt, ui),
         Command::Server { action } => server::run(action, &interrupt, ui),
+        Command::Sysbench(line) => Ok(originals::run(Tool::Sysbench, &line.arguments, ui)),
+        Command::YsqlBench(line) => Ok(originals::run(Tool::YsqlBench, &line.arguments, ui)),
+        Command::Pgio(line) => Ok(originals::run(Tool::Pgio, &line.arguments, ui)),
     }
 }
 

@@ -107,8 +107,8 @@ fn perform(
     }
     // Several runs are printed one after the other.
     let stream = form.stream().filter(|_| repeats.is_none());
-    let stream = stream.map(|stream| Printed { stream, intervals: !ui.is_quiet() });
-    let hides_intervals = keep.live.interval_json || stream.is_some();
+    let stream = stream.map(|stream| Printed { stream, intervals: !keep.no_intervals });
+    let hides_intervals = keep.live.interval_json || keep.no_intervals || stream.is_some();
     let screen_ui = if hides_intervals { ui.without_intervals() } else { ui };
     let mut runner = Runner {
         form,

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use jiff::SignedDuration;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
@@ -133,7 +134,8 @@ impl Panel<'_, '_> {
         let several = self.record.stages.len() > 1;
         let stage = if several { format!(" · {}", self.stage.name) } else { String::new() };
         let target = Summary { record: self.record, stage: self.stage }.target();
-        let title = format!("riops run {}{stage} · {target}", self.record.workload);
+        let work = words::of(&self.record.plan.work).work();
+        let title = format!("riops run {}: {work}{stage} · {target}", self.record.workload);
         self.text(&title, 20, (MARGIN, 8))?;
         self.text(&self.selection(), 15, (MARGIN, 34))?;
         self.legend()
@@ -181,6 +183,25 @@ impl Panel<'_, '_> {
         Ok(())
     }
 
+    fn time_axis(&self) -> &'static str {
+        if self.stage.started_at.is_some() {
+            "time since the measurement started, and time of day (UTC)"
+        } else {
+            "time since the measurement started"
+        }
+    }
+
+    /// A time since the start, and the time of day if the start is known.
+    fn time_label(&self, seconds: f64) -> String {
+        let since = SignedDuration::try_from_secs_f64(seconds).ok();
+        let started = self.stage.started_at.zip(since);
+        let time = started.and_then(|(start, since)| start.checked_add(since).ok());
+        match time {
+            Some(time) => format!("{} s, {}", trimmed(seconds), time.strftime("%H:%M:%S")),
+            None => format!("{} s", trimmed(seconds)),
+        }
+    }
+
     fn text(
         &self,
         text: &str,
@@ -210,9 +231,9 @@ impl Panel<'_, '_> {
         };
         chart
             .configure_mesh()
-            .x_desc("time since the measurement started")
+            .x_desc(self.time_axis())
             .y_desc(description)
-            .x_label_formatter(&|seconds| format!("{} s", trimmed(*seconds)))
+            .x_label_formatter(&|seconds| self.time_label(*seconds))
             .y_label_formatter(&|us| if *us > 0.0 { duration_us(*us) } else { "0".to_owned() })
             .label_style((FAMILY, 15))
             .axis_desc_style((FAMILY, 16))

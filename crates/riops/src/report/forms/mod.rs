@@ -6,6 +6,7 @@ mod json;
 mod pgio;
 mod sysbench;
 mod text;
+mod ysql_bench;
 
 use crate::plan::Plan;
 
@@ -14,8 +15,8 @@ pub use text::run_text;
 pub(super) use text::{rate_verdicts, thresholds, verdict};
 
 /// All forms; the first is the default.
-pub const FORMS: [&dyn Form; 5] =
-    [&text::Text, &json::Json, &pgio::Pgio, &sysbench::Sysbench, &cbc::Cbc];
+pub const FORMS: [&dyn Form; 6] =
+    [&text::Text, &json::Json, &pgio::Pgio, &sysbench::Sysbench, &ysql_bench::YsqlBench, &cbc::Cbc];
 
 /// Returns the names of the forms for runs with this plan.
 #[must_use]

@@ -1,15 +1,27 @@
-//! PGIO's report: a table of the sessions, `pg_stat_database` before and after the run, and the line with
+//! PGIO's report: the settings, a table of the sessions, `pg_stat_database` before and after the run, and the line with
 //! RIOPS and `CACHE_HITS`. All block counts are measured.
 
 use std::fmt::Write as _;
 
-use comfy_table::{CellAlignment, Table, presets};
-
 use super::super::words;
 use super::form::{Extras, Form, FormError};
 use super::text::Text;
-use crate::plan::{Plan, RowsRun};
+use crate::plan::{DatasetPlan, Plan, RowsDataset, RowsRun};
 use crate::record::{DatabaseCounters, Record, SessionRecord, StageRecord};
+
+/// Columns of the table of the sessions.
+const SESSION_COLUMNS: [&str; 8] = [
+    "mypid",
+    "loop_iterations",
+    "sql_selects",
+    "sql_updates",
+    "sql_select_max_tm",
+    "sql_update_max_tm",
+    "select_blk_touch_cnt",
+    "update_blk_touch_cnt",
+];
+/// Blocks in one megabyte.
+const BLOCKS_PER_MB: u64 = 128;
 
 /// The text report, followed by PGIO's report.
 pub(super) struct Pgio;
@@ -34,7 +46,10 @@ fn pgio_text(record: &Record) -> String {
 }
 
 fn stage_text(record: &Record, stage: &StageRecord) -> String {
-    let mut text = String::new();
+    let used = record.used_dataset();
+    let tables = used.as_ref().map_or(1, |used| words::of_dataset(used).tables());
+    let threads = stage.sessions / tables.max(1);
+    let mut text = settings(record, stage, (tables, threads), used.as_ref());
     if stage.session_loop.session_details.is_empty() {
         text.push_str("too many sessions to list\n");
     } else {
@@ -47,18 +62,15 @@ fn stage_text(record: &Record, stage: &StageRecord) -> String {
         return text;
     };
     let database = &record.target.database;
-    text.push_str(&counters_table(database, &before, &after));
+    text.push_str(&counters_lines(database, &before, &after));
     // The counters cover the whole stage; without a warm-up that is the measurement.
     let share = if record.plan.warmup_s > 0.0 { measured_share(stage) } else { 1.0 };
     let rate = |from: u64, to: u64| {
         to.saturating_sub(from) as f64 * share / stage.seconds.max(f64::MIN_POSITIVE)
     };
-    let used = record.used_dataset();
-    let tables = used.map_or(1, |used| words::of_dataset(&used).tables());
     let _ = writeln!(
         text,
-        "DBNAME:  {database}. {tables} schemas, {} threads(each). Run time: {:.0} seconds. RIOPS >{:.0}< CACHE_HITS/s >{:.0}<",
-        stage.sessions / tables.max(1),
+        "DBNAME:  {database}. {tables} schemas, {threads} threads(each). Run time: {:.0} seconds. RIOPS >{:.0}< CACHE_HITS/s >{:.0}<",
         stage.seconds,
         rate(before.blks_read, after.blks_read),
         rate(before.blks_hit, after.blks_hit),
@@ -68,6 +80,28 @@ fn stage_text(record: &Record, stage: &StageRecord) -> String {
             "BEFORE and AFTER include the warm-up; the sessions, RIOPS and CACHE_HITS do not.\n",
         );
     }
+    text
+}
+
+/// The lines that PGIO prints before it starts the sessions.
+fn settings(
+    record: &Record,
+    stage: &StageRecord,
+    (tables, threads): (u32, u32),
+    used: Option<&DatasetPlan>,
+) -> String {
+    let mut text = String::new();
+    let started = stage.started_at.unwrap_or(record.started_at);
+    let _ = writeln!(text, "Date: {}", started.strftime("%a %b %e %H:%M:%S UTC %Y"));
+    let _ = writeln!(text, "Database connect string: \"{}\".", record.target.database);
+    let buffers = record.target.settings.get("shared_buffers").map_or("unknown", String::as_str);
+    let _ = writeln!(text, "Shared buffers: {buffers}.");
+    let blocks = used.and_then(DatasetPlan::get::<RowsDataset>).map_or(0, |rows| rows.rows);
+    let _ = writeln!(
+        text,
+        "Testing {tables} schemas with {threads} thread(s) accessing {}M ({blocks} blocks) of each schema.\n",
+        blocks / BLOCKS_PER_MB,
+    );
     text
 }
 
@@ -82,30 +116,8 @@ fn measured_share(stage: &StageRecord) -> f64 {
     stage.transactions as f64 / all.max(1) as f64
 }
 
-fn plain_table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header);
-    table
-}
-
-fn right_aligned(mut table: Table) -> String {
-    for column in table.column_iter_mut() {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table.trim_fmt() + "\n"
-}
-
 fn sessions(stage: &StageRecord) -> String {
-    let mut table = plain_table(&[
-        "pid",
-        "loop_iterations",
-        "sql_selects",
-        "sql_updates",
-        "sql_select_max_tm",
-        "sql_update_max_tm",
-        "select_blk_touch_cnt",
-        "update_blk_touch_cnt",
-    ]);
+    let mut rows = Vec::new();
     for session in &stage.session_loop.session_details {
         let of = |name: &str| operation(stage, session, name);
         let ((selects, select_us, select_blocks), (updates, update_us, update_blocks)) =
@@ -113,7 +125,7 @@ fn sessions(stage: &StageRecord) -> String {
         let blocks = |blocks: Option<f64>| {
             blocks.map_or_else(|| "-".to_owned(), |blocks| format!("{blocks:.0}"))
         };
-        table.add_row([
+        rows.push([
             session.server_process.to_string(),
             (selects + updates).to_string(),
             selects.to_string(),
@@ -124,7 +136,28 @@ fn sessions(stage: &StageRecord) -> String {
             blocks(update_blocks),
         ]);
     }
-    right_aligned(table)
+    as_psql(&rows)
+}
+
+/// Returns the rows as psql prints them.
+fn as_psql(rows: &[[String; 8]]) -> String {
+    let width = |column: usize, name: &str| {
+        let values = rows.iter().filter_map(|row| Some(row.get(column)?.len()));
+        values.max().unwrap_or(0).max(name.len())
+    };
+    let widths: Vec<usize> =
+        SESSION_COLUMNS.iter().enumerate().map(|(column, name)| width(column, name)).collect();
+    let joined = |cells: Vec<String>, between: &str| cells.join(between) + "\n";
+    let named = SESSION_COLUMNS.iter().zip(&widths);
+    let mut text = joined(named.map(|(name, &width)| format!(" {name:^width$} ")).collect(), "|");
+    text += &joined(widths.iter().map(|width| "-".repeat(width + 2)).collect(), "+");
+    for row in rows {
+        let cells = row.iter().zip(&widths);
+        text += &joined(cells.map(|(cell, &width)| format!(" {cell:>width$} ")).collect(), "|");
+    }
+    let plural = if rows.len() == 1 { "" } else { "s" };
+    let _ = writeln!(text, "({} row{plural})", rows.len());
+    text
 }
 
 /// Returns the transactions of one kind, the longest in microseconds, and the blocks that they accessed.
@@ -140,28 +173,24 @@ fn operation(stage: &StageRecord, session: &SessionRecord, name: &str) -> (u64, 
     (transactions, max_us, blocks)
 }
 
-fn counters_table(database: &str, before: &DatabaseCounters, after: &DatabaseCounters) -> String {
-    let mut table = plain_table(&[
-        "",
-        "datname",
-        "blks_hit",
-        "blks_read",
-        "tup_returned",
-        "tup_fetched",
-        "tup_updated",
-    ]);
+fn counters_lines(database: &str, before: &DatabaseCounters, after: &DatabaseCounters) -> String {
+    let width = database.len().max("datname".len());
+    let mut text = format!(
+        "pg_stat_database stats:\n         {:<width$} | {:>12} | {:>12} | {:>12} | {:>12} | {:>12}\n",
+        "datname", "blks_hit", "blks_read", "tup_returned", "tup_fetched", "tup_updated"
+    );
     for (moment, counters) in [("BEFORE:", before), ("AFTER:", after)] {
-        table.add_row([
-            moment.to_owned(),
-            database.to_owned(),
-            counters.blks_hit.to_string(),
-            counters.blks_read.to_string(),
-            counters.tup_returned.to_string(),
-            counters.tup_fetched.to_string(),
-            counters.tup_updated.to_string(),
-        ]);
+        let _ = writeln!(
+            text,
+            "{moment:<8} {database:<width$} | {:>12} | {:>12} | {:>12} | {:>12} | {:>12}",
+            counters.blks_hit,
+            counters.blks_read,
+            counters.tup_returned,
+            counters.tup_fetched,
+            counters.tup_updated
+        );
     }
-    right_aligned(table)
+    text
 }
 
 #[cfg(test)]
@@ -213,7 +242,10 @@ mod tests {
         record.stages[0].database = None;
         let text = pgio_text(&record);
         assert!(
-            text.lines().nth(1).unwrap().trim_end().ends_with("-                     0"),
+            text.lines()
+                .nth(7)
+                .unwrap()
+                .ends_with("|                    - |                    0 "),
             "{text}"
         );
         assert!(text.contains("could not be read") && !text.contains("RIOPS >"));

@@ -3,7 +3,7 @@
 use super::super::block::Block;
 use super::super::format::{count, duration_us, number_of, percent};
 use super::super::model::Summary;
-use crate::plan::Distribution;
+use crate::plan::{Distribution, Protocol};
 use crate::record::{SessionOperation, SessionRecord, StageRecord};
 
 /// The distribution of the keys, if it is not uniform.
@@ -56,6 +56,8 @@ pub(super) fn ysql_bench(block: &mut Block, summary: &Summary<'_>, counted: &Cou
     }
     lines.push((format!("total {unit}s"), count(number)));
     lines.push(("non-transactional".to_owned(), counted.non_transactional.to_string()));
+    let no_prepared = plan.protocol != Protocol::Prepared;
+    lines.push(("no prepared statements".to_owned(), no_prepared.to_string()));
     if number > 0 {
         let each = |seconds: f64| duration_us(seconds * 1e6 / number as f64);
         lines.push((format!("wallclock time per {unit}"), each(stage.seconds)));

@@ -1,0 +1,146 @@
+//! The command lines of the tools that riops replaces. Each is translated into commands of riops.
+
+mod pgio;
+mod sysbench;
+mod sysbench_options;
+mod translation;
+mod ysql_bench;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use translation::{Meaning, Outside, Secret, Translation};
+
+use crate::failure::{FAILED, INTERRUPTED};
+use crate::ui::Ui;
+
+/// A tool whose command line riops accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tool {
+    Sysbench,
+    YsqlBench,
+    Pgio,
+}
+
+/// The names under which riops is the tool, and the arguments that a name implies.
+const NAMES: [(&str, &str, &[&str]); 6] = [
+    ("sysbench", "sysbench", &[]),
+    ("ysql-bench", "ysql-bench", &[]),
+    ("ysql_bench", "ysql-bench", &[]),
+    ("pgio", "pgio", &[]),
+    ("setup.sh", "pgio", &["setup"]),
+    ("runit.sh", "pgio", &["run"]),
+];
+
+/// Inserts the subcommand into the arguments if the program was called by the name of a tool, for example through a
+/// symbolic link.
+pub(crate) fn named(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let name = arguments.first().and_then(|program| Path::new(program).file_name());
+    let found = name.and_then(|name| NAMES.iter().find(|(known, ..)| name == *known));
+    if let Some((_, subcommand, implied)) = found {
+        let words = std::iter::once(subcommand).chain(implied.iter()).map(OsString::from);
+        arguments.splice(1..1, words);
+    }
+    arguments
+}
+
+/// Returns the tool that the first argument names, and its arguments.
+pub(crate) fn of(arguments: &[OsString]) -> Option<(Tool, &[OsString])> {
+    let (name, own) = arguments.get(1..)?.split_first()?;
+    let tool = match name.to_str()? {
+        "sysbench" => Tool::Sysbench,
+        "ysql-bench" => Tool::YsqlBench,
+        "pgio" => Tool::Pgio,
+        _ => return None,
+    };
+    Some((tool, own))
+}
+
+/// Translates the arguments and executes the commands, up to the first that fails. All failures have the exit code
+/// 1, as in the tools.
+pub(crate) fn run(tool: Tool, arguments: &[OsString], ui: Ui) -> ExitCode {
+    let unicode = |argument: &OsString| argument.to_str().map(str::to_owned);
+    let Some(arguments) = arguments.iter().map(unicode).collect::<Option<Vec<_>>>() else {
+        crate::ui::error("the arguments are not valid UTF-8");
+        return ExitCode::from(FAILED);
+    };
+    hide_password(tool, &arguments);
+    let outside = Outside {
+        variable: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
+        read: &|path| std::fs::read_to_string(path).map_err(|error| error.to_string()),
+    };
+    let translated = match tool {
+        Tool::Sysbench => sysbench::translate(&arguments, &outside),
+        Tool::YsqlBench => ysql_bench::translate(&arguments, &outside),
+        Tool::Pgio => pgio::translate(&arguments, &outside),
+    };
+    let Translation { meaning, notices } = match translated {
+        Ok(translation) => translation,
+        Err(refused) => {
+            crate::ui::error(&refused);
+            return ExitCode::from(FAILED);
+        }
+    };
+    for notice in notices {
+        ui.notice(&notice);
+    }
+    match meaning {
+        Meaning::Text(text) => match crate::ui::print(&text) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::from(FAILED),
+        },
+        Meaning::Commands(commands) => execute(commands),
+    }
+}
+
+fn execute(commands: Vec<Vec<String>>) -> ExitCode {
+    for command in commands {
+        let words = std::iter::once("riops".to_owned()).chain(command).map(OsString::from);
+        let code = crate::execute(words.collect());
+        if code == ExitCode::from(INTERRUPTED) {
+            return code;
+        }
+        if code != ExitCode::SUCCESS {
+            return ExitCode::from(FAILED);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// If the arguments contain a password, executes riops again without it, with the password in the environment.
+fn hide_password(tool: Tool, arguments: &[String]) {
+    let found = match tool {
+        Tool::Sysbench => sysbench::password(arguments),
+        Tool::YsqlBench => ysql_bench::url_with_password(arguments),
+        Tool::Pgio => None,
+    };
+    if let Some(Secret { variable, value, positions }) = found {
+        let all: Vec<OsString> = std::env::args_os().collect();
+        // The arguments of the tool are the last ones.
+        let before = all.len() - arguments.len();
+        let kept = all.into_iter().enumerate();
+        let kept = kept.filter(|(position, _)| {
+            position.checked_sub(before).is_none_or(|position| !positions.contains(&position))
+        });
+        let kept: Vec<OsString> = kept.map(|(_, word)| word).collect();
+        crate::title::execute_again(&kept, [(variable, value)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_symbolic_link_with_the_name_of_a_tool_is_the_tool() {
+        let named = |line: &str| {
+            let words = named(line.split(' ').map(OsString::from).collect());
+            words.iter().map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(named("/bin/sysbench cpu run"), "/bin/sysbench sysbench cpu run");
+        assert_eq!(named("ysql_bench -o insert"), "ysql_bench ysql-bench -o insert");
+        assert_eq!(named("./runit.sh"), "./runit.sh pgio run");
+        assert_eq!(named("/opt/riops run rows"), "/opt/riops run rows");
+    }
+}

@@ -1,0 +1,352 @@
+//! The command line of sysbench 1.0, with sysbench's defaults.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use riops::plan::OltpTest;
+
+use super::sysbench_options::{ALIASES, GENERAL, Kind, Known, OF_TESTS, OLTP, Use};
+use super::translation::{Meaning, Outside, Refused, Secret, Translation, quoted};
+
+/// The tests that measure no database.
+const OTHER_TESTS: [&str; 6] = ["fileio", "cpu", "memory", "threads", "mutex", "bulk_insert"];
+/// The longest measurement, in seconds, of a run that sysbench does not limit.
+const UNLIMITED_S: u64 = 30 * 86_400;
+/// Its interval, in seconds: a series has at most 100,000 points.
+const UNLIMITED_INTERVAL_S: u64 = 60;
+
+const USAGE: &str = "Usage: riops sysbench [OPTION]... TEST prepare|run|cleanup|prewarm|help\n";
+
+/// Returns the password among the arguments.
+pub(super) fn password(arguments: &[String]) -> Option<Secret> {
+    let of = |argument: &String| {
+        let (name, value) = argument.strip_prefix("--")?.split_once('=')?;
+        (name.replace('-', "_") == "pgsql_password" && !value.is_empty()).then(|| value.to_owned())
+    };
+    let (position, value) =
+        arguments.iter().enumerate().rev().find_map(|(at, argument)| Some((at, of(argument)?)))?;
+    Some(Secret { variable: "PGPASSWORD", value, positions: vec![position] })
+}
+
+/// Translates a command line.
+pub(super) fn translate(
+    arguments: &[String],
+    outside: &Outside<'_>,
+) -> Result<Translation, Refused> {
+    let line = Line::read(arguments, outside)?;
+    if line.is_on("version") {
+        let version = concat!("riops ", env!("CARGO_PKG_VERSION"), ", in place of sysbench 1.0\n");
+        return Ok(only(Meaning::Text(version.to_owned())));
+    }
+    let Some(name) = line.test.clone() else {
+        return Ok(only(Meaning::Text(
+            USAGE.to_owned() + "\nGeneral options:\n" + &listed(GENERAL),
+        )));
+    };
+    let name =
+        Path::new(&name).file_stem().and_then(|stem| stem.to_str()).unwrap_or(&name).to_owned();
+    if OTHER_TESTS.contains(&name.as_str()) {
+        return Err(format!(
+            "sysbench's test '{name}' is not supported: riops runs its OLTP tests"
+        ));
+    }
+    let test = name.parse::<OltpTest>().ok().filter(|test| test.sysbench_name() == name);
+    let test = test.ok_or_else(|| format!("cannot find benchmark '{name}': no such test"))?;
+    let own = OF_TESTS.iter().find(|(test, _)| *test == name).map_or(&[][..], |(_, own)| *own);
+    let known: Vec<&Known> = GENERAL.iter().chain(OLTP).chain(own).collect();
+    let command = line.command.as_deref();
+    if line.is_on("help") || command == Some("help") {
+        let help = format!("{name} options:\n{}{}", listed(own), listed(OLTP));
+        return Ok(only(Meaning::Text(help)));
+    }
+    let Some(command) = command else {
+        return Err("a command is required: prepare, prewarm, run, cleanup, help".to_owned());
+    };
+    let options = Options::check(&line, &known)?;
+    let words = match command {
+        "prepare" => options.prepare(),
+        "run" => options.run(test),
+        "cleanup" => options.on_server(&["cleanup", "oltp"]),
+        "prewarm" => {
+            return Err(
+                "prewarm is implemented only for MySQL in sysbench: use `riops run oltp --warm`"
+                    .to_owned(),
+            );
+        }
+        other => return Err(format!("unknown command: {other}")),
+    };
+    Ok(Translation { meaning: Meaning::Commands(vec![words]), notices: options.notices })
+}
+
+fn only(meaning: Meaning) -> Translation {
+    Translation { meaning, notices: Vec::new() }
+}
+
+/// The options, one per line, with their meanings and defaults.
+fn listed(options: &[Known]) -> String {
+    let mut text = String::new();
+    for Known { name, kind, default, meaning, .. } in options {
+        let value = match kind {
+            Kind::Number => "=N".to_owned(),
+            Kind::Text => "=STRING".to_owned(),
+            Kind::Switch => "[=on|off]".to_owned(),
+            Kind::OneOf(texts) => format!("={{{}}}", texts.join(",")),
+        };
+        let option = format!("--{name}{value}");
+        let _ = writeln!(text, "  {option:<32} {meaning} [{default}]");
+    }
+    text
+}
+
+/// The words of a command line.
+#[derive(Default)]
+struct Line {
+    test: Option<String>,
+    command: Option<String>,
+    /// The options with their values, as typed; a later one replaces an earlier one.
+    given: Vec<(String, Option<String>)>,
+}
+
+impl Line {
+    fn read(arguments: &[String], outside: &Outside<'_>) -> Result<Self, Refused> {
+        let mut line = Self::default();
+        for argument in arguments {
+            match argument.strip_prefix("--") {
+                Some(option) => line.option(option, outside)?,
+                None if line.test.is_none() => line.test = Some(argument.clone()),
+                None if line.command.is_none() => line.command = Some(argument.clone()),
+                None => return Err(format!("unrecognized command line argument: {argument}")),
+            }
+        }
+        Ok(line)
+    }
+
+    fn option(&mut self, option: &str, outside: &Outside<'_>) -> Result<(), Refused> {
+        let (name, value) = match option.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (option, None),
+        };
+        let name = name.replace('-', "_");
+        let name =
+            ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name.as_str(), |(_, own)| own);
+        match (name, value) {
+            ("config_file", Some(path)) => {
+                let text = (outside.read)(&path)
+                    .map_err(|error| format!("cannot read {path}: {error}"))?;
+                for line in text.lines().map(str::trim) {
+                    if !line.is_empty() && !line.starts_with('#') {
+                        self.option(line.trim_start_matches("--"), outside)?;
+                    }
+                }
+            }
+            // The form of sysbench 0.5: the command is then the first word.
+            ("test", Some(test)) => {
+                self.command = self.test.replace(test).or(self.command.take());
+            }
+            (name, value) => self.given.push((name.to_owned(), value)),
+        }
+        Ok(())
+    }
+
+    fn is_on(&self, name: &str) -> bool {
+        self.given.iter().any(|(given, value)| {
+            given == name && value.as_deref().is_none_or(|value| value == "on")
+        })
+    }
+}
+
+/// The options that were given, with checked values.
+struct Options {
+    given: BTreeMap<&'static str, (Use, String)>,
+    notices: Vec<String>,
+}
+
+impl Options {
+    fn check(line: &Line, known: &[&Known]) -> Result<Self, Refused> {
+        let mut options = Self { given: BTreeMap::new(), notices: Vec::new() };
+        for (name, value) in &line.given {
+            let dashed = name.replace('_', "-");
+            // The other options of MySQL, such as --mysql-host.
+            let found = known.iter().find(|known| known.name == name);
+            if found.is_none() && name.starts_with("mysql_") {
+                options.notices.push(format!("--{dashed} has no effect: it is an option of MySQL"));
+                continue;
+            }
+            let found = found.ok_or_else(|| format!("invalid option: --{dashed}"))?;
+            let value = checked(found.kind, value.as_deref()).ok_or_else(|| {
+                format!("invalid value for --{dashed}: {}", value.as_deref().unwrap_or("none"))
+            })?;
+            match found.used {
+                Use::Ignored(why) => {
+                    options.notices.push(format!("--{dashed} has no effect: {why}"));
+                }
+                Use::Refused(why) => return Err(format!("--{dashed} is not supported: {why}")),
+                used => drop(options.given.insert(found.name, (used, value))),
+            }
+        }
+        options.check_general()?;
+        Ok(options)
+    }
+
+    fn check_general(&mut self) -> Result<(), Refused> {
+        if let Some(driver) = self.text("db_driver").filter(|driver| *driver != "pgsql") {
+            return Err(format!("--db-driver={driver} is not supported: riops needs pgsql"));
+        }
+        match self.text("forced_shutdown") {
+            None | Some("off") => {}
+            Some(seconds) if seconds.parse::<u64>().is_ok() => self.notices.push(
+                "--forced-shutdown has no effect: riops waits at most one minute for the transactions in flight"
+                    .to_owned(),
+            ),
+            Some(other) => return Err(format!("invalid value for --forced-shutdown: '{other}'")),
+        }
+        if self.number("threads") == Some(0) {
+            return Err("invalid value for --threads: 0".to_owned());
+        }
+        Ok(())
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.given.get(name).map(|(_, value)| value.as_str())
+    }
+
+    /// The value of a number; `None` if the option was not given.
+    fn number(&self, name: &str) -> Option<u64> {
+        self.text(name)?.parse().ok()
+    }
+
+    /// The value of a number for which 0 means off.
+    fn positive(&self, name: &str) -> Option<u64> {
+        self.number(name).filter(|&number| number > 0)
+    }
+
+    fn is_on(&self, name: &str) -> bool {
+        self.text(name) == Some("on")
+    }
+
+    /// A command of riops on the server of the options. Without any of them, on the server that riops uses by
+    /// default.
+    fn on_server(&self, command: &[&str]) -> Vec<String> {
+        let mut words: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
+        let any = self.given.keys().any(|name| name.starts_with("pgsql_"));
+        if any {
+            let or = |name: &str, default: &str| quoted(self.text(name).unwrap_or(default));
+            let mut database = format!(
+                "host={} port={} user={} dbname={}",
+                or("pgsql_host", "localhost"),
+                or("pgsql_port", "5432"),
+                or("pgsql_user", "sbtest"),
+                or("pgsql_db", "sbtest"),
+            );
+            if let Some(password) = self.text("pgsql_password").filter(|text| !text.is_empty()) {
+                let _ = write!(database, " password={}", quoted(password));
+            }
+            words.push(format!("--database={database}"));
+        }
+        words
+    }
+
+    /// The options that have the same name in riops.
+    fn same(&self, is_used: impl Fn(Use) -> bool) -> impl Iterator<Item = String> {
+        self.given
+            .iter()
+            .filter(move |(_, (used, _))| is_used(*used))
+            .map(|(name, (_, value))| format!("--{}={value}", name.replace('_', "-")))
+    }
+
+    fn prepare(&self) -> Vec<String> {
+        let mut words = self.on_server(&["prepare", "oltp", "--schema=public"]);
+        words.extend(self.same(|used| matches!(used, Use::Prepare | Use::Both)));
+        words.push(format!("--connections={}", self.number("threads").unwrap_or(1)));
+        words.push(format!("--rand-type={}", self.distribution()));
+        words.extend(self.positive("rand_seed").map(|seed| format!("--seed={seed}")));
+        words
+    }
+
+    fn run(&self, test: OltpTest) -> Vec<String> {
+        let mut words = self.on_server(&["run", "oltp", "--schema=public", "--output=sysbench"]);
+        words.push(format!("--test={test}"));
+        words.extend(self.same(|used| matches!(used, Use::Run | Use::Both)));
+        // sysbench uses this part of the tables, whatever was prepared.
+        for (name, default) in [("tables", "1"), ("table_size", "10000")] {
+            if !self.given.contains_key(name) {
+                words.push(format!("--{}={default}", name.replace('_', "-")));
+            }
+        }
+        words.push(format!("--sessions={}", self.number("threads").unwrap_or(1)));
+        words.push(format!("--distribution={}", self.distribution()));
+        words.extend(self.positive("rand_seed").map(|seed| format!("--seed={seed}")));
+        words.push(format!("--warmup={}s", self.number("warmup_time").unwrap_or(0)));
+        words.extend(self.stop());
+        words.extend(self.positive("rate").map(|rate| format!("--rate={rate}")));
+        let timeout = self.positive("thread_init_timeout");
+        words.extend(timeout.map(|seconds| format!("--thread-init-timeout={seconds}s")));
+        let checkpoints = self.text("report_checkpoints").filter(|times| !times.is_empty());
+        words.extend(checkpoints.map(|times| format!("--report-checkpoints={times}")));
+        if let Some(percentile) = self.text("percentile") {
+            words.push(format!("--percentile={percentile}"));
+        }
+        if self.is_on("histogram") {
+            words.push("--print-histogram".to_owned());
+        }
+        // sysbench never prepares this statement.
+        if test == OltpTest::Insert || self.text("db_ps_mode") == Some("disable") {
+            words.push("--protocol=simple".to_owned());
+        }
+        words
+    }
+
+    /// The end of the run and the interval of its reports.
+    fn stop(&self) -> Vec<String> {
+        let events = self.positive("events");
+        let time = self.number("time").unwrap_or(10);
+        let mut words = match (events, time) {
+            (None, 0) => vec![format!("--duration={UNLIMITED_S}s")],
+            (None, time) => vec![format!("--duration={time}s")],
+            (Some(events), 0) => vec![format!("--transactions={events}")],
+            (Some(events), time) => {
+                vec![format!("--transactions={events}"), format!("--max-duration={time}s")]
+            }
+        };
+        match self.positive("report_interval") {
+            Some(interval) => words.push(format!("--interval={interval}s")),
+            None => words.push("--no-intervals".to_owned()),
+        }
+        if (events, time) == (None, 0) && self.positive("report_interval").is_none() {
+            words.push(format!("--interval={UNLIMITED_INTERVAL_S}s"));
+        }
+        words
+    }
+
+    fn distribution(&self) -> String {
+        let or = |name: &str, default: &str| self.text(name).unwrap_or(default).to_owned();
+        let draws = or("rand_spec_iter", "12");
+        match self.text("rand_type").unwrap_or("special") {
+            "special" => {
+                let keys = or("rand_spec_pct", "1");
+                format!("special:{keys}:{}:{draws}", or("rand_spec_res", "75"))
+            }
+            "gaussian" => format!("gaussian:{draws}"),
+            "pareto" => format!("pareto:{}", or("rand_pareto_h", "0.2")),
+            "zipfian" => format!("zipfian:{}", or("rand_zipfian_exp", "0.8")),
+            other => other.to_owned(),
+        }
+    }
+}
+
+/// The value of an option as riops writes it; `None` if sysbench does not accept it.
+fn checked(kind: Kind, value: Option<&str>) -> Option<String> {
+    match (kind, value) {
+        (Kind::Switch, None | Some("on" | "true" | "1")) => Some("on".to_owned()),
+        (Kind::Switch, Some("off" | "false" | "0")) => Some("off".to_owned()),
+        (Kind::Switch, Some(_)) | (Kind::Number | Kind::Text | Kind::OneOf(_), None) => None,
+        (Kind::Number, Some(number)) => Some(number.parse::<i64>().ok()?.max(0).to_string()),
+        (Kind::Text, Some(text)) => Some(text.to_owned()),
+        (Kind::OneOf(texts), Some(text)) => texts.contains(&text).then(|| text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+#[path = "sysbench_tests.rs"]
+mod tests;

@@ -1,0 +1,139 @@
+//! The options of sysbench: names, values and defaults. The names have underscores; sysbench also accepts dashes.
+
+/// The values that an option accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A whole number; a negative one means the same as 0.
+    Number,
+    /// Any text.
+    Text,
+    /// `on` or `off`; without a value, `on`.
+    Switch,
+    /// One of these texts.
+    OneOf(&'static [&'static str]),
+}
+
+/// What riops does with an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    /// It has the same name and meaning in `riops run oltp`.
+    Run,
+    /// The same in `riops prepare oltp`.
+    Prepare,
+    /// The same in both.
+    Both,
+    /// It is translated.
+    Translated,
+    /// It has no meaning for riops: accepted with a notice.
+    Ignored(&'static str),
+    /// It would change the measurement in a way that riops does not support.
+    Refused(&'static str),
+}
+
+pub(super) struct Known {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) default: &'static str,
+    pub(super) used: Use,
+    pub(super) meaning: &'static str,
+}
+
+const fn known(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    used: Use,
+    meaning: &'static str,
+) -> Known {
+    Known { name, kind, default, used, meaning }
+}
+
+/// sysbench's other names for its options.
+pub(super) const ALIASES: [(&str, &str); 4] = [
+    ("num_threads", "threads"),
+    ("max_requests", "events"),
+    ("max_time", "time"),
+    ("tx_rate", "rate"),
+];
+
+const ALWAYS: &str = "riops always checks the replies";
+const NO_LOG: &str = "riops has no such log";
+
+/// The options of every test.
+#[rustfmt::skip]
+pub(super) const GENERAL: &[Known] = &[
+    known("threads", Kind::Number, "1", Use::Translated, "number of sessions"),
+    known("events", Kind::Number, "0", Use::Translated, "stop after this number of transactions; 0: no limit"),
+    known("time", Kind::Number, "10", Use::Translated, "stop after this time, in seconds; 0: no limit"),
+    known("warmup_time", Kind::Number, "0", Use::Translated, "run before measuring, in seconds"),
+    known("thread_init_timeout", Kind::Number, "30", Use::Translated, "time for connecting all sessions, in seconds"),
+    known("forced_shutdown", Kind::Text, "off", Use::Translated, "seconds to wait for transactions in flight at the end"),
+    known("thread_stack_size", Kind::Text, "64K", Use::Ignored("riops has no thread for each session"), "no meaning"),
+    known("rate", Kind::Number, "0", Use::Translated, "transactions per second; 0: no limit"),
+    known("report_interval", Kind::Number, "0", Use::Translated, "interval of the reports, in seconds; 0: none"),
+    known("report_checkpoints", Kind::Text, "", Use::Translated, "times of full reports, in seconds"),
+    known("debug", Kind::Switch, "off", Use::Ignored(NO_LOG), "no meaning"),
+    known("validate", Kind::Switch, "off", Use::Ignored(ALWAYS), "no meaning: replies are always checked"),
+    known("help", Kind::Switch, "off", Use::Translated, "print this text"),
+    known("version", Kind::Switch, "off", Use::Translated, "print the version"),
+    known("config_file", Kind::Text, "", Use::Translated, "file with options"),
+    known("test", Kind::Text, "", Use::Translated, "name of the test"),
+    known("rand_type", Kind::OneOf(&["uniform", "gaussian", "special", "pareto", "zipfian"]), "special", Use::Translated, "distribution of ids and of k"),
+    known("rand_spec_iter", Kind::Number, "12", Use::Translated, "random numbers per mean (special, gaussian)"),
+    known("rand_spec_pct", Kind::Number, "1", Use::Translated, "percentage of special values"),
+    known("rand_spec_res", Kind::Number, "75", Use::Translated, "percentage of accesses to them"),
+    known("rand_seed", Kind::Number, "0", Use::Translated, "random seed; 0: from the operating system"),
+    known("rand_pareto_h", Kind::Text, "0.2", Use::Translated, "parameter h of pareto"),
+    known("rand_zipfian_exp", Kind::Text, "0.8", Use::Translated, "exponent of zipfian"),
+    known("verbosity", Kind::Number, "3", Use::Ignored("the report is always printed"), "no meaning"),
+    known("percentile", Kind::Number, "95", Use::Translated, "latency percentile; 0: none"),
+    known("histogram", Kind::Switch, "off", Use::Translated, "print a latency histogram"),
+    known("db_driver", Kind::Text, "pgsql", Use::Translated, "only pgsql"),
+    known("db_ps_mode", Kind::OneOf(&["auto", "disable"]), "auto", Use::Translated, "disable: no prepared statements"),
+    known("db_debug", Kind::Switch, "off", Use::Ignored(NO_LOG), "no meaning"),
+    known("pgsql_host", Kind::Text, "localhost", Use::Translated, "host of the server"),
+    known("pgsql_port", Kind::Number, "5432", Use::Translated, "port of the server"),
+    known("pgsql_user", Kind::Text, "sbtest", Use::Translated, "user"),
+    known("pgsql_password", Kind::Text, "", Use::Translated, "password"),
+    known("pgsql_db", Kind::Text, "sbtest", Use::Translated, "database"),
+];
+
+/// The options of the OLTP tests.
+#[rustfmt::skip]
+pub(super) const OLTP: &[Known] = &[
+    known("tables", Kind::Number, "1", Use::Both, "number of tables"),
+    known("table_size", Kind::Number, "10000", Use::Both, "rows per table"),
+    known("auto_inc", Kind::Switch, "on", Use::Both, "ids from a sequence"),
+    known("create_secondary", Kind::Switch, "on", Use::Prepare, "create an index on k"),
+    known("secondary", Kind::Switch, "off", Use::Prepare, "create a secondary index on id instead of the primary key"),
+    known("range_size", Kind::Number, "100", Use::Run, "rows per range select"),
+    known("point_selects", Kind::Number, "10", Use::Run, "point selects per transaction"),
+    known("simple_ranges", Kind::Number, "1", Use::Run, "simple range selects per transaction"),
+    known("sum_ranges", Kind::Number, "1", Use::Run, "sums over a range per transaction"),
+    known("order_ranges", Kind::Number, "1", Use::Run, "ordered range selects per transaction"),
+    known("distinct_ranges", Kind::Number, "1", Use::Run, "distinct range selects per transaction"),
+    known("range_selects", Kind::Switch, "on", Use::Run, "all four kinds of range selects"),
+    known("index_updates", Kind::Number, "1", Use::Run, "updates of k per transaction"),
+    known("non_index_updates", Kind::Number, "1", Use::Run, "updates of c per transaction"),
+    known("delete_inserts", Kind::Number, "1", Use::Run, "rows replaced per transaction"),
+    known("skip_trx", Kind::Switch, "off", Use::Run, "commit each statement separately"),
+    known("reconnect", Kind::Number, "0", Use::Run, "connect again after this number of transactions; 0: never"),
+    known("mysql_storage_engine", Kind::Text, "innodb", Use::Ignored("it is an option of MySQL"), "no meaning"),
+    known("pgsql_variant", Kind::Text, "", Use::Refused("riops has no variant for Redshift"), "not supported"),
+    known("serial_cache_size", Kind::Number, "0", Use::Prepare, "YugabyteDB: cache of the sequence"),
+    known("range_key_partitioning", Kind::Switch, "off", Use::Prepare, "YugabyteDB: shard by ranges of id"),
+    known("manual_range_splitting", Kind::Switch, "on", Use::Prepare, "YugabyteDB: split at equal steps"),
+    known("num_table_splits", Kind::Number, "24", Use::Prepare, "YugabyteDB: tablets per table"),
+];
+
+/// The options of single tests, by the names of the tests.
+#[rustfmt::skip]
+pub(super) const OF_TESTS: &[(&str, &[Known])] = &[
+    ("select_random_points", &[known("random_points", Kind::Number, "10", Use::Run, "values in the list")]),
+    ("select_random_ranges", &[
+        known("number_of_ranges", Kind::Number, "10", Use::Run, "ranges in the condition"),
+        known("delta", Kind::Number, "5", Use::Run, "size of each range"),
+    ]),
+    ("oltp_multi_insert", &[known("num_rows_in_insert", Kind::Number, "10", Use::Run, "inserts per transaction")]),
+    ("oltp_multi_value_insert", &[known("batch_insert_count", Kind::Number, "4000", Use::Run, "rows per statement")]),
+];

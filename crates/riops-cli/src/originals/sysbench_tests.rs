@@ -1,0 +1,133 @@
+use super::*;
+
+fn translated(line: &str) -> Result<(String, Vec<String>), Refused> {
+    let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    let read = |path: &str| match path {
+        "sb.conf" => Ok("# defaults\n--threads=7\ntables=3\n\n".to_owned()),
+        _ => Err("No such file".to_owned()),
+    };
+    let translation = translate(&arguments, &Outside { variable: &|_| None, read: &read })?;
+    let text = match translation.meaning {
+        Meaning::Commands(commands) => commands.concat().join("\n"),
+        Meaning::Text(text) => text,
+    };
+    Ok((text, translation.notices))
+}
+
+fn words(line: &str) -> Vec<String> {
+    translated(line).unwrap().0.lines().map(str::to_owned).collect()
+}
+
+fn has(line: &str, word: &str) -> bool {
+    words(line).iter().any(|each| each == word)
+}
+
+#[test]
+fn a_run_has_the_defaults_of_sysbench() {
+    insta::assert_snapshot!(words("oltp_read_write run").join("\n"));
+}
+
+#[test]
+fn every_option_is_translated() {
+    let line = "/usr/share/sysbench/oltp_read_write.lua --tables=4 --table_size=500 --threads=3 \
+        --events=100 --rate=20 --report-interval=2 --report-checkpoints=2,4 --rand-type=special \
+        --rand-spec-pct=2 --rand-seed=5 --percentile=99 --histogram --db-ps-mode=disable \
+        --pgsql-host=h --pgsql-user=me --skip_trx --range-selects=off --warmup-time=3 run";
+    insta::assert_snapshot!(words(line).join("\n"));
+    insta::assert_snapshot!(
+        words("oltp_insert --auto_inc=off --tables=2 --threads=2 --rand-type=pareto prepare")
+            .join("\n")
+    );
+    assert_eq!(words("oltp_delete cleanup"), ["cleanup", "oltp"]);
+}
+
+#[test]
+fn zero_means_no_limit() {
+    let both = words("oltp_read_only --events=5 --time=9 run");
+    assert!(both.contains(&"--transactions=5".to_owned()));
+    assert!(both.contains(&"--max-duration=9s".to_owned()));
+    assert!(!words("oltp_read_only --events=5 --time=0 run").join(" ").contains("duration"));
+    assert!(has("oltp_read_only --time=0 run", "--duration=2592000s"));
+    assert!(has("oltp_read_only --time=0 run", "--interval=60s"));
+    assert!(has("oltp_read_only --time=-1 --events=3 run", "--transactions=3"));
+    let off = words("oltp_read_only --rate=0 --rand-seed=0 --report-interval=0 run").join(" ");
+    assert!(!off.contains("--rate") && !off.contains("--seed") && off.contains("--no-intervals"));
+}
+
+#[test]
+fn old_names_and_files_with_options_work() {
+    assert!(has(
+        "oltp_read_only --max-requests=3 --num-threads=2 --max-time=0 run",
+        "--transactions=3"
+    ));
+    assert!(has("oltp_read_only --num-threads=2 run", "--sessions=2"));
+    assert!(has("oltp_read_only --config-file=sb.conf run", "--sessions=7"));
+    assert!(has("oltp_read_only --config-file=sb.conf --tables=5 run", "--tables=5"));
+    assert!(has("--test=oltp_read_only.lua run", "--test=read-only"));
+    assert!(has("run --test=oltp_read_only", "--test=read-only"));
+}
+
+#[test]
+fn inserts_are_not_prepared_as_in_sysbench() {
+    assert!(has("oltp_insert run", "--protocol=simple"));
+    assert!(!has("oltp_delete run", "--protocol=simple"));
+}
+
+#[test]
+fn options_without_meaning_are_accepted_with_a_notice() {
+    let line = "oltp_read_only --debug --mysql-host=h --validate --verbosity=5 --forced-shutdown=3 \
+        --thread-stack-size=1M --mysql_storage_engine=x --db-debug run";
+    let (_, notices) = translated(line).unwrap();
+    assert_eq!(notices.len(), 8, "{notices:?}");
+    assert!(notices[1].contains("--mysql-host has no effect: it is an option of MySQL"));
+}
+
+#[test]
+fn what_sysbench_refuses_is_refused() {
+    for (line, text) in [
+        ("oltp_read_only", "a command is required"),
+        ("oltp_read_only start", "unknown command: start"),
+        ("oltp_read_only run again", "unrecognized command line argument: again"),
+        ("nosuch run", "cannot find benchmark 'nosuch'"),
+        ("read-only run", "cannot find benchmark 'read-only'"),
+        ("cpu run", "sysbench's test 'cpu' is not supported"),
+        ("oltp_read_only --nosuch=1 run", "invalid option: --nosuch"),
+        ("oltp_read_only --random-points=3 run", "invalid option: --random-points"),
+        ("oltp_read_only --skip-trx=maybe run", "invalid value for --skip-trx: maybe"),
+        ("oltp_read_only --threads=0 run", "invalid value for --threads: 0"),
+        ("oltp_read_only --time= run", "invalid value for --time: "),
+        ("oltp_read_only --rand-type=foo run", "invalid value for --rand-type: foo"),
+        ("oltp_read_only --forced-shutdown=x run", "invalid value for --forced-shutdown: 'x'"),
+        ("oltp_read_only --db-ps-mode=foo run", "invalid value for --db-ps-mode: foo"),
+        ("oltp_read_only --db-driver=mysql run", "--db-driver=mysql is not supported"),
+        ("oltp_read_only --pgsql-variant=redshift run", "--pgsql-variant is not supported"),
+        ("oltp_read_only --config-file=none run", "cannot read none: No such file"),
+        ("oltp_read_only prewarm", "prewarm is implemented only for MySQL"),
+    ] {
+        let error = translated(line).unwrap_err();
+        assert!(error.starts_with(text), "{line}: {error}");
+    }
+}
+
+#[test]
+fn help_and_version_need_no_command() {
+    assert!(translated("--version").unwrap().0.contains("in place of sysbench"));
+    assert!(translated("").unwrap().0.contains("--report_checkpoints=STRING"));
+    let help = translated("select_random_ranges help").unwrap().0;
+    assert!(help.contains("--number_of_ranges=N") && help.contains("--table_size=N"), "{help}");
+    assert_eq!(
+        translated("oltp_read_only --help").unwrap().0,
+        translated("oltp_read_only help").unwrap().0
+    );
+}
+
+#[test]
+fn the_password_is_found_whatever_the_spelling() {
+    let arguments = ["a", "--pgsql_password=s'x", "run"].map(str::to_owned);
+    let found = password(&arguments).unwrap();
+    assert_eq!(
+        (found.variable, found.value.as_str(), found.positions),
+        ("PGPASSWORD", "s'x", vec![1])
+    );
+    assert!(password(&["--pgsql-password=".to_owned()]).is_none());
+}

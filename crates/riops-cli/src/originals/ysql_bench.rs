@@ -1,0 +1,271 @@
+//! The command line of ysql-bench.
+
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser};
+
+use super::translation::{Meaning, Outside, Refused, Secret, Translation, quoted};
+
+/// The variable with the connection string, in the environment or in the file `.env`.
+const URL: &str = "YSQLBENCH_URL";
+
+/// ysql-bench, executed by riops
+#[derive(Debug, Parser)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of ysql-bench")]
+#[expect(clippy::doc_markdown, reason = "help texts have no markup")]
+#[command(name = "riops ysql-bench", disable_version_flag = true)]
+struct CommandLine {
+    /// Operations, in order: insert, copy_mem, copy_file, procedure, select, update
+    #[arg(short, long, value_delimiter = ',', required = true, value_parser = ["insert", "copy_mem", "copy_file", "procedure", "select", "update"])]
+    operations: Vec<String>,
+    /// Connection string [default: the variable YSQLBENCH_URL, also from the file .env; otherwise the server that riops uses]
+    #[arg(short, long)]
+    url: Option<String>,
+    /// File with the certificates of the authorities
+    #[arg(short, long)]
+    cacert_file: Option<PathBuf>,
+    /// Number of sessions
+    #[arg(short, long, default_value_t = 1)]
+    threads: u32,
+    /// Number of rows: of each session (insert, copy_mem, procedure), of all sessions (copy_file), or to choose from (select, update)
+    #[arg(short, long, default_value_t = 100_000)]
+    rows: u64,
+    /// Rows per commit
+    #[arg(short, long, default_value_t = 200)]
+    batch_size: u64,
+    /// Length of the text columns, in characters
+    #[arg(short, long, default_value_t = 24)]
+    fields_length: u32,
+    /// Tablets of the table (YugabyteDB)
+    #[arg(long)]
+    tablets: Option<u32>,
+    /// Write without distributed transactions (YugabyteDB)
+    #[arg(short, long)]
+    nontransactional: bool,
+    /// Do not use prepared statements
+    #[arg(long)]
+    no_prepared: bool,
+    /// Print a latency histogram
+    #[arg(short, long)]
+    print_histogram: bool,
+    /// Number of its buckets
+    #[arg(long, default_value_t = 10)]
+    histogram_buckets: u16,
+    /// Write a picture of the latencies
+    #[arg(long)]
+    graph: bool,
+    /// Print the size of a row
+    #[arg(long)]
+    show_rowsize: bool,
+    /// Duration of select and update, in minutes
+    #[arg(long, visible_alias = "runtime_select", default_value_t = 30)]
+    runtime_select: u64,
+    /// Drop the table first; a load always replaces the rows of the table
+    #[arg(long)]
+    drop: bool,
+    /// Name of the table
+    #[arg(long, default_value = "test_table")]
+    table_name: String,
+}
+
+/// Returns the connection string among the arguments if it may contain a password.
+pub(super) fn url_with_password(arguments: &[String]) -> Option<Secret> {
+    let (at, argument) = arguments.iter().enumerate().find(|(_, argument)| {
+        argument.starts_with("-u") || *argument == "--url" || argument.starts_with("--url=")
+    })?;
+    let attached = argument.strip_prefix("--url=").or_else(|| argument.strip_prefix("-u"));
+    let (value, positions) = match attached.filter(|value| !value.is_empty()) {
+        Some(value) => (value.trim_start_matches('=').to_owned(), vec![at]),
+        None => (arguments.get(at + 1)?.clone(), vec![at, at + 1]),
+    };
+    let may_contain = value.contains("password") || value.contains('@');
+    may_contain.then_some(Secret { variable: URL, value, positions })
+}
+
+/// Translates a command line.
+pub(super) fn translate(
+    arguments: &[String],
+    outside: &Outside<'_>,
+) -> Result<Translation, Refused> {
+    // ysql-bench writes some names with underscores.
+    let dashed = |argument: &String| match argument.strip_prefix("--") {
+        Some(option) => {
+            let (name, value) =
+                option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
+            let value = value.map_or_else(String::new, |value| format!("={value}"));
+            format!("--{}{value}", name.replace('_', "-"))
+        }
+        None => argument.clone(),
+    };
+    let typed = std::iter::once("ysql-bench".to_owned()).chain(arguments.iter().map(dashed));
+    let parsed = <CommandLine as CommandFactory>::command()
+        .try_get_matches_from(typed)
+        .and_then(|matches| CommandLine::from_arg_matches(&matches));
+    let line = match parsed {
+        Ok(line) => line,
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => {
+            let meaning = Meaning::Text(error.render().to_string());
+            return Ok(Translation { meaning, notices: Vec::new() });
+        }
+        Err(error) => {
+            let text = error.render().to_string();
+            return Err(text.trim_start_matches("error: ").trim_end().to_owned());
+        }
+    };
+    let database = line.database(outside);
+    let command = |operation: &String| line.words(operation, database.as_deref());
+    let commands = line.operations.iter().map(command).collect();
+    Ok(Translation { meaning: Meaning::Commands(commands), notices: Vec::new() })
+}
+
+impl CommandLine {
+    /// The connection string; `None` for the server that riops uses by default.
+    fn database(&self, outside: &Outside<'_>) -> Option<String> {
+        let from_file = || {
+            let text = (outside.read)(".env").ok()?;
+            text.lines().find_map(|line| {
+                let value = line.trim().strip_prefix("export ").unwrap_or(line.trim());
+                let value = value.strip_prefix(URL)?.trim_start().strip_prefix('=')?.trim();
+                Some(value.trim_matches(['"', '\'']).to_owned())
+            })
+        };
+        let url = self.url.clone().or_else(|| (outside.variable)(URL)).or_else(from_file)?;
+        let Some(file) = &self.cacert_file else {
+            return Some(url);
+        };
+        let file = file.display().to_string();
+        Some(match url.split_once("://") {
+            Some((_, rest)) if rest.contains('?') => format!("{url}&sslrootcert={file}"),
+            Some(_) => format!("{url}?sslrootcert={file}"),
+            None => format!("{url} sslrootcert={}", quoted(&file)),
+        })
+    }
+
+    fn words(&self, operation: &str, database: Option<&str>) -> Vec<String> {
+        let mut words = match operation {
+            "select" | "update" => self.point(operation),
+            method => self.load(method),
+        };
+        words.push(format!("--sessions={}", self.threads));
+        words.push(format!("--table-name={}", self.table_name));
+        words.push("--output=ysql-bench".to_owned());
+        words.extend(database.map(|database| format!("--database={database}")));
+        words.extend(self.tablets.map(|tablets| format!("--tablets={tablets}")));
+        let flags = [
+            (self.nontransactional, "--non-transactional".to_owned()),
+            (self.no_prepared, "--protocol=extended".to_owned()),
+            (self.show_rowsize, "--show-rowsize".to_owned()),
+            (self.print_histogram, "--print-histogram".to_owned()),
+            (self.print_histogram, format!("--histogram-buckets={}", self.histogram_buckets)),
+            (self.graph, format!("--graph=ysql_bench_{operation}.png")),
+        ];
+        words.extend(flags.into_iter().filter(|(given, _)| *given).map(|(_, flag)| flag));
+        words
+    }
+
+    fn load(&self, method: &str) -> Vec<String> {
+        let rows = if method == "copy_file" {
+            self.rows
+        } else {
+            self.rows.saturating_mul(u64::from(self.threads))
+        };
+        let mut words: Vec<String> = ["run", "load", "--drop"].map(str::to_owned).into();
+        words.push(format!("--method={}", method.replace("copy_file", "copy-file")));
+        words.push(format!("--rows={rows}"));
+        words.push(format!("--field-length={}", self.fields_length));
+        if method != "copy_file" {
+            words.push(format!("--batch-size={}", self.batch_size));
+        }
+        words
+    }
+
+    fn point(&self, operation: &str) -> Vec<String> {
+        let mut words: Vec<String> = ["run", "point", "--warmup=0s"].map(str::to_owned).into();
+        words.push(format!("--op={operation}"));
+        words.push(format!("--rows={}", self.rows));
+        words.push(format!("--duration={}s", self.runtime_select.saturating_mul(60)));
+        if operation == "update" {
+            words.push(format!("--field-length={}", self.fields_length));
+        }
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn translated(
+        line: &str,
+        variable: Option<&str>,
+        file: Option<&str>,
+    ) -> Result<String, Refused> {
+        let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let outside = Outside {
+            variable: &|_| variable.map(str::to_owned),
+            read: &|_| file.map(str::to_owned).ok_or_else(|| "missing".to_owned()),
+        };
+        match translate(&arguments, &outside)?.meaning {
+            Meaning::Commands(commands) => {
+                let lines: Vec<_> = commands.iter().map(|words| words.join(" ")).collect();
+                Ok(lines.join("\n"))
+            }
+            Meaning::Text(text) => Ok(text),
+        }
+    }
+
+    #[test]
+    fn each_operation_is_a_command() {
+        let text =
+            translated("-o insert,copy_file,select -r 1000 -t4 --runtime_select 1 -np", None, None);
+        insta::assert_snapshot!(text.unwrap());
+        let update = "-o update --fields-length=9 --no_prepared --graph --tablets=3 --show-rowsize";
+        insta::assert_snapshot!(translated(update, None, None).unwrap());
+    }
+
+    #[test]
+    fn the_server_comes_from_the_arguments_the_environment_or_the_file() {
+        let file = Some("# mine\nexport YSQLBENCH_URL=\"host=f user=me\"\n");
+        let of = |line: &str, variable, file| {
+            let words = translated(line, variable, file).unwrap();
+            let found = words.split(" --").find(|word| word.starts_with("database="));
+            found.unwrap_or_default().trim_end().to_owned()
+        };
+        assert_eq!(
+            of("-o insert -u postgresql://a/b", Some("host=v"), file),
+            "database=postgresql://a/b"
+        );
+        assert_eq!(of("-o insert", Some("host=v"), file), "database=host=v");
+        assert_eq!(of("-o insert", None, file), "database=host=f user=me");
+        assert_eq!(of("-o insert", None, None), "");
+        let certificate = of("-o insert -c /ca.crt", Some("host=v"), None);
+        assert_eq!(certificate, "database=host=v sslrootcert=/ca.crt");
+        let certificate = of("-o insert -c /ca.crt", Some("postgresql://v/d?a=b"), None);
+        assert_eq!(certificate, "database=postgresql://v/d?a=b&sslrootcert=/ca.crt");
+    }
+
+    #[test]
+    fn a_password_is_found_in_every_form_of_the_option() {
+        let of = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            url_with_password(&words).map(|found| (found.value, found.positions))
+        };
+        let url = "host=h password=s";
+        for (words, positions) in
+            [(vec!["-o", "insert", "-u", url], vec![2, 3]), (vec!["--url", url], vec![0, 1])]
+        {
+            assert_eq!(of(&words), Some((url.to_owned(), positions)));
+        }
+        assert_eq!(of(&["--url=postgresql://me:s@h"]).unwrap().0, "postgresql://me:s@h");
+        assert_eq!(of(&["-uhost=h password=s"]).unwrap().0, url);
+        assert_eq!(of(&["-u", "host=h"]), None);
+    }
+
+    #[test]
+    fn errors_name_the_option() {
+        assert!(translated("-r 5", None, None).unwrap_err().contains("--operations"));
+        assert!(translated("-o truncate", None, None).unwrap_err().contains("truncate"));
+        assert!(translated("--help", None, None).unwrap().contains("--runtime-select"));
+    }
+}
