@@ -573,7 +573,7 @@ class Iostat:
 def cbc(server, report, arguments):
     """The steps of riops and of psql, each in a new database; and the cost and accuracy of the probes."""
     size = str(arguments.size)
-    script = os.path.join(ROOT, "sql", "cbc", "cbc.sql")
+    script = os.path.join(ROOT, "sql", "cbc", "cbc-psql.sql")
     records, agreements = [], []
 
     def settle():

@@ -10,6 +10,7 @@ mod aging;
 mod bad_input;
 mod between;
 mod cbc;
+mod cbc_drop_in;
 mod certificates;
 mod cluster;
 mod compare;

@@ -153,14 +153,14 @@ impl CbcRun {
     }
 }
 
-/// Returns the number of copies of the settings for a nominal size: `(size * 12500)::integer`, plus the copy
-/// with number 0.
+/// Returns the number of copies of the settings for a nominal size: those of `generate_series(0, size * 12500)`,
+/// which begins with the copy number 0 and does not exceed its end.
 #[must_use]
 pub fn copies(size_gb: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "validated size")]
     let (size, unit) = ((size_gb * DECIMALS).round() as u128, DECIMALS as u128);
-    // Integer arithmetic, because floating-point rounding differs from PostgreSQL's numeric for 12.5.
-    let copies = (size * COPIES_PER_GB + unit / 2) / unit + 1;
+    // Integer arithmetic, because a floating-point product can be just below a whole number.
+    let copies = size * COPIES_PER_GB / unit + 1;
     u64::try_from(copies).unwrap_or(u64::MAX)
 }
 
@@ -267,10 +267,10 @@ mod tests {
     fn copies_match_the_benchmark_definition() {
         let of = |size_gb: f64| CbcRun { size_gb, ..CbcRun::default() }.copies();
         assert_eq!([0.1, 0.5, 1.0, 2.5].map(of), [1_251, 6_251, 12_501, 31_251]);
-        // PostgreSQL rounds a numeric of 12.5 away from zero.
-        assert_eq!((of(0.001), of(20.0)), (14, 250_001));
-        // 500MB and the largest size.
-        assert_eq!((of(500.0 / 1024.0), of(SIZE_MAX_GB)), (6_105, 1_250_000_001));
+        // A series to 12.5 ends with 12.
+        assert_eq!((of(0.001), of(20.0), of(20.5)), (13, 250_001, 256_251));
+        // 500MB (6103.5 copies) and the largest size.
+        assert_eq!((of(500.0 / 1024.0), of(SIZE_MAX_GB)), (6_104, 1_250_000_001));
     }
 
     #[test]

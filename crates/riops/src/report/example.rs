@@ -427,7 +427,7 @@ pub(crate) fn example_cbc() -> Record {
         random_read: rate(160.0),
         random_write: rate(150.0),
     });
-    let mut select = StageRecord { name: "t03-select-max -c 2".to_owned(), ..stage() };
+    let mut select = StageRecord { name: "t03-select-max-no-explain -c 2".to_owned(), ..stage() };
     select.probes.clone_from(&cbc_step(Step::SelectC1, 10.0, [5.0, 1.0, 0.0]).probes);
     record.stages = vec![
         cbc_step(Step::CreateTable, 6.5, [0.0, 480.0, 240.0]),

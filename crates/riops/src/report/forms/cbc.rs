@@ -33,7 +33,9 @@ fn cbc_text(record: &Record) -> String {
     let mut text = String::new();
     let address = &record.target.address;
     let host = if record.client.shares_machine_with_server {
-        record.client.machine.host.as_str()
+        // As `hostname -s`.
+        let host = record.client.machine.host.as_str();
+        host.split_once('.').map_or(host, |(name, _)| name)
     } else {
         address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host)
     };

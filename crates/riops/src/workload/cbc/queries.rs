@@ -1,10 +1,16 @@
-//! The selects of `cbc`, repeated by several concurrent sessions.
+//! The selects of `cbc`, repeated by several concurrent sessions. Without EXPLAIN, which would slow them down and
+//! return its plan instead of their row.
 
-use super::{Step, session_sql, statement};
+use super::{Step, for_size, session_sql};
 use crate::plan::{Plan, Protocol};
 use crate::workload::access::Access;
 use crate::workload::transaction::{Outcome, Reply, Transaction};
-use crate::workload::{ALL_STATEMENTS, Generator, SessionPlan, Stage, Statement, Work};
+use crate::workload::{ALL_STATEMENTS, Generator, SessionPlan, Stage, Statement, Work, fill};
+
+const SELECT_MAX: &str = include_str!("../../../../../sql/cbc/cbc-t03-select-max-no-explain.sql");
+const SELECT_RANGE: &str = include_str!("../../../../../sql/cbc/cbc-t04-selectr-no-explain.sql");
+const INDEXED_SELECT_MAX: &str =
+    include_str!("../../../../../sql/cbc/cbc-t06-iselect-max-no-explain.sql");
 
 /// A select that sessions repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,10 +27,17 @@ impl Query {
     /// Selects that run before CLUSTER.
     pub const BEFORE_CLUSTER: [Self; 2] = [Self::SelectMax, Self::SelectRange];
 
-    /// Returns the name of the pgbench script.
+    /// All selects.
+    pub const ALL: [Self; 3] = [Self::SelectMax, Self::SelectRange, Self::IndexedSelectMax];
+
+    /// Returns the name of the pgbench script, without the prefix `cbc-` of the file.
     #[must_use]
     pub fn script(self) -> &'static str {
-        self.step().script()
+        match self {
+            Self::SelectMax => "t03-select-max-no-explain",
+            Self::SelectRange => "t04-selectr-no-explain",
+            Self::IndexedSelectMax => "t06-iselect-max-no-explain",
+        }
     }
 
     fn step(self) -> Step {
@@ -35,8 +48,17 @@ impl Query {
         }
     }
 
+    fn text(self) -> String {
+        let script = match self {
+            Self::SelectMax => SELECT_MAX,
+            Self::SelectRange => SELECT_RANGE,
+            Self::IndexedSelectMax => INDEXED_SELECT_MAX,
+        };
+        fill(script, &[])
+    }
+
     fn sql(self, size_gb: f64) -> String {
-        statement(self.step().text(), size_gb)
+        for_size(self.text().trim().trim_end_matches(';'), size_gb)
     }
 
     /// Returns the expected access path of its statement, if it has one.
@@ -94,5 +116,21 @@ impl Generator for QueryGenerator {
     fn complete(&mut self, _: &Transaction, _: &str, outcome: &mut Outcome) {
         // An aggregate returns one row.
         outcome.wrong |= outcome.rows != 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::EXPLAIN;
+    use super::*;
+
+    #[test]
+    fn each_select_is_that_of_the_step_without_explain() {
+        for query in Query::ALL {
+            let of_step = query.step().text();
+            let without = of_step.strip_prefix(EXPLAIN).unwrap().trim_start();
+            assert_eq!(query.sql(0.5), for_size(without, 0.5));
+            assert_eq!(query.script(), format!("{}-no-explain", query.step().script()));
+        }
     }
 }

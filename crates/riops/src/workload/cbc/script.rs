@@ -2,38 +2,46 @@
 
 use std::fmt::Write as _;
 
-use super::{EXPLAIN, SIZES, Step};
+use super::Step;
+use super::step::DROP_TABLE;
 
 const HEAD: &str = "\
--- Complete Block Check for psql: psql -d cbc -v scale=20 -ef cbc.sql > cbc.log 2>&1
+-- Complete Block Check for psql: psql -d cbc -v scale=20 -ef cbc-psql.sql > cbc.log 2>&1
 -- Creates the table settings_loop (scale: nominal size in GB, decimals allowed) and drops an existing one, so
--- use a dedicated database. Generated from t00…t06 by the tests of riops: edit those files instead.
-\\timing on
+-- use a dedicated database. Generated from cbc-t00…t06 by the tests of riops: edit those files instead.
 \\if :{?scale}
 \\else
 \\set scale 20
 \\endif
+";
+
+/// The settings and the reset of the statistics, which are not timed.
+const START: &str = "\
+select name, current_setting(name) from pg_settings where name in ('autovacuum', 'shared_buffers') order by name;
 select pg_stat_reset();
 select exists (select from pg_extension where extname = 'pg_stat_statements') as has_statements \\gset
 \\if :has_statements
 select pg_stat_statements_reset();
 \\endif
-drop table if exists settings_loop;
+\\timing on
 ";
 
-/// Returns the text of `sql/cbc/cbc.sql`.
+/// The collector expects a line for each size with its label, so the output is expanded.
+const END: &str = "
+\\timing off
+\\x on
+select pg_relation_size('settings_loop') as \"Size-Table\";
+select pg_relation_size('by_name') as \"Size-Index\";
+";
+
+/// Returns the text of `sql/cbc/cbc-psql.sql`.
 #[must_use]
 pub fn psql_script() -> String {
-    let mut text = HEAD.to_owned();
+    let mut text = [HEAD, DROP_TABLE, START].concat();
     for step in Step::ALL {
-        let statement: Vec<_> =
-            step.text().lines().filter(|line| !line.starts_with("--")).collect();
-        let explain = if step.is_select() { format!("{EXPLAIN}\n") } else { String::new() };
-        let _ = write!(text, "\n\\echo {}\n{explain}{}\n", step.key(), statement.join("\n"));
+        let _ = write!(text, "\n\\echo {}\n{};\n", step.key(), step.text());
     }
-    let sizes: Vec<_> = SIZES.lines().filter(|line| !line.starts_with("--")).collect();
-    let _ = write!(text, "\n\\echo SIZE_T SIZE_I\n{};\n", sizes.join("\n"));
-    text
+    text + END
 }
 
 #[cfg(test)]
@@ -42,7 +50,7 @@ mod tests {
 
     #[test]
     fn the_psql_script_is_generated_from_the_pgbench_scripts() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sql/cbc/cbc.sql");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sql/cbc/cbc-psql.sql");
         if std::env::var_os("RIOPS_WRITE_SCRIPTS").is_some() {
             std::fs::write(path, psql_script()).unwrap();
         }

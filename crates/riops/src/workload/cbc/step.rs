@@ -4,13 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::workload::fill;
 
-const CREATE_TABLE: &str = include_str!("../../../../../sql/cbc/t00-ctas.sql");
-const VACUUM: &str = include_str!("../../../../../sql/cbc/t01-vacuum.sql");
-const CREATE_INDEX: &str = include_str!("../../../../../sql/cbc/t02-index.sql");
-const SELECT_MAX: &str = include_str!("../../../../../sql/cbc/t03-select-max.sql");
-const SELECT_RANGE: &str = include_str!("../../../../../sql/cbc/t04-selectr.sql");
-const CLUSTER: &str = include_str!("../../../../../sql/cbc/t05-cluster.sql");
-const INDEXED_SELECT_MAX: &str = include_str!("../../../../../sql/cbc/t06-iselect-max.sql");
+const CREATE_TABLE: &str = include_str!("../../../../../sql/cbc/cbc-t00-ctas.sql");
+const VACUUM: &str = include_str!("../../../../../sql/cbc/cbc-t01-vacuum.sql");
+const CREATE_INDEX: &str = include_str!("../../../../../sql/cbc/cbc-t02-index.sql");
+const SELECT_MAX: &str = include_str!("../../../../../sql/cbc/cbc-t03-select-max.sql");
+const SELECT_RANGE: &str = include_str!("../../../../../sql/cbc/cbc-t04-selectr.sql");
+const CLUSTER: &str = include_str!("../../../../../sql/cbc/cbc-t05-cluster.sql");
+const INDEXED_SELECT_MAX: &str = include_str!("../../../../../sql/cbc/cbc-t06-iselect-max.sql");
+/// The first statement of the first script. Where riops creates the table, there is none.
+pub(super) const DROP_TABLE: &str = "drop table if exists settings_loop;\n";
 const PROGRESS_VACUUM: &str = include_str!("../../../../../sql/cbc/progress_vacuum.sql");
 const PROGRESS_CLUSTER: &str = include_str!("../../../../../sql/cbc/progress_cluster.sql");
 const PROGRESS_CREATE_INDEX: &str =
@@ -68,7 +70,7 @@ impl Step {
         Self::ALL.into_iter().find(|step| step.key() == key)
     }
 
-    /// Returns the name of the pgbench script.
+    /// Returns the name of the pgbench script, without the prefix `cbc-` of the file.
     #[must_use]
     pub fn script(self) -> &'static str {
         match self {
@@ -111,9 +113,9 @@ impl Step {
         Some(fill(template, &[("process", &process.to_string()), ("rows", &rows)]))
     }
 
-    /// Returns the text of its script.
-    pub(super) fn text(self) -> &'static str {
-        match self {
+    /// Returns the statement of its script, with the placeholder `:scale` and without the final semicolon.
+    pub(super) fn text(self) -> String {
+        let script = match self {
             Self::CreateTable => CREATE_TABLE,
             Self::Vacuum => VACUUM,
             Self::CreateIndex => CREATE_INDEX,
@@ -121,6 +123,9 @@ impl Step {
             Self::SelectR => SELECT_RANGE,
             Self::Cluster => CLUSTER,
             Self::SelectU2 | Self::SelectC2 => INDEXED_SELECT_MAX,
-        }
+        };
+        let text = fill(script, &[]);
+        let statement = text.trim().trim_end_matches(';');
+        statement.strip_prefix(DROP_TABLE).unwrap_or(statement).to_owned()
     }
 }

@@ -6,7 +6,7 @@ use super::super::super::model::device;
 use crate::plan::CbcDataset;
 use crate::record::{DeviceUse, DiskLimit, Record, Sampled, StageRecord};
 use crate::units::BLOCK_BYTES;
-use crate::workload::cbc::Step;
+use crate::workload::cbc::{Query, Step};
 
 /// Target of the benchmark: share of the device's maximum.
 const AIM_SHARE: f64 = 0.9;
@@ -14,7 +14,7 @@ const AIM_SHARE: f64 = 0.9;
 const FULL_SHARE: f64 = 0.9;
 /// Minimum length of a stage that is validated, in seconds. In a shorter one, delayed writes of the previous
 /// stage would count as its own.
-const SECONDS_MIN: f64 = 1.0;
+pub(super) const SECONDS_MIN: f64 = 1.0;
 /// If the device served less than this share of the I/O of the server, the page cache served most of it.
 const DEVICE_SHARE_MIN: f64 = 0.5;
 /// A lower rate counts as idle.
@@ -114,8 +114,10 @@ pub(super) fn dataset_bytes(record: &Record) -> Option<u64> {
 /// Returns the script of a stage: of a step, or of sessions that repeat a SELECT.
 pub(super) fn script_of(stage: &StageRecord) -> Option<&'static str> {
     let name = stage.name.split(' ').next().unwrap_or_default();
+    // Earlier versions named the stages of the sessions like the scripts of the steps.
+    let scripts = || Query::ALL.map(Query::script).into_iter().chain(Step::ALL.map(Step::script));
     let of_key = Step::of_key(&stage.name).map(Step::script);
-    of_key.or_else(|| Step::ALL.map(Step::script).into_iter().find(|script| *script == name))
+    of_key.or_else(|| scripts().find(|script| *script == name))
 }
 
 /// Returns the best stage of each script, ordered by script; empty if the device was not observed or its
@@ -384,11 +386,14 @@ mod tests {
                 ("t00-ctas", "write", 480.0, 500.0),
                 ("t01-vacuum", "R+W", 590.0, 585.0),
                 ("t02-index", "R+W", 30.0, 618.0),
-                ("t03-select-max", "read", 0.1, 700.0),
+                ("t03-select-max-no-explain", "read", 0.1, 700.0),
                 ("t04-selectr", "read", 680.0, 700.0),
             ]
         );
         assert!(lines(&record)[0].bottleneck.is_none(), "{:?}", lines(&record)[0]);
+        let mut earlier = record.stages.last().unwrap().clone();
+        earlier.name = "t03-select-max -c 2".to_owned();
+        assert_eq!(script_of(&earlier), Some("t03-select-max"));
         // Concurrent writes do not belong to a SELECT. Small requests have a separate maximum.
         let select = record.stages.iter_mut().find(|stage| stage.name == "SELECT_r").unwrap();
         let device = select.io.as_mut().and_then(|io| io.device.as_mut()).unwrap();
