@@ -1,9 +1,20 @@
 -- Reads no records. `order` is a validated column of `runs`; `tags` is one condition of list_tag.sql for each tag.
+-- device_mb_s is the highest rate of the device in a statement that ran once and took at least 1 s; if all were
+-- shorter, that of the longest one. In a shorter one, delayed writes of the previous stage would count as its own.
 select id, started_at, workload, title, label, status, valid, flavor, server_version, server, client_host,
        riops_version, sessions, rate_per_s, update_percent, distribution, stages, seconds, stage, batch, method,
        rows_per_s, transactions_per_s, statements_per_s, service_p50_us, service_p99_us, response_p50_us,
-       response_p99_us, p99_us, errors, retries, record_error
-  from runs
+       response_p99_us, p99_us, device_mb_s, errors, retries, record_error
+  from (select runs.*,
+               (select stages.device_read_mb_s + stages.device_write_mb_s
+                  from stages
+                 where stages.run_id = runs.id and stages.kind = 'statement'
+                   and stages.device_read_mb_s is not null
+                 order by stages.seconds < 1,
+                          case when stages.seconds < 1 then stages.seconds
+                               else stages.device_read_mb_s + stages.device_write_mb_s end desc
+                 limit 1) as device_mb_s
+          from runs) as runs
  where (cast($1 as text) is null or workload = cast($1 as text) or title = cast($1 as text))
    and (cast($2 as text) is null or label = cast($2 as text))
    and (cast($3 as {time}) is null or started_at >= cast($3 as {time}))

@@ -56,7 +56,7 @@ pub fn run_lines<'a>(
 
 /// Titles of the table. The columns with `true` describe a run and not its result: what all lines have in common is
 /// shown once if the table is too wide.
-const COLUMNS: [(&str, Align, bool); 19] = [
+const COLUMNS: [(&str, Align, bool); 20] = [
     ("id", Align::Left, false),
     ("started (UTC)", Align::Left, false),
     ("workload", Align::Left, true),
@@ -66,6 +66,7 @@ const COLUMNS: [(&str, Align, bool); 19] = [
     ("tx/s", Align::Right, false),
     ("response p99", Align::Right, false),
     ("p99", Align::Right, false),
+    ("MB/s", Align::Right, false),
     ("batch", Align::Right, true),
     ("update", Align::Right, true),
     ("keys", Align::Left, true),
@@ -83,7 +84,7 @@ const SERVICE: usize = 8;
 
 impl RunLine<'_> {
     /// The cells of [`COLUMNS`].
-    fn cells(&self) -> [String; 19] {
+    fn cells(&self) -> [String; 20] {
         let RunLine { run, stage } = *self;
         let figures = stage.map_or(
             (
@@ -105,6 +106,7 @@ impl RunLine<'_> {
                 )
             },
         );
+        let device_mb_s = stage.map_or(run.device_mb_s, |stage| stage.device_mb_s);
         let (rows_per_s, transactions_per_s, response_us, service_us, batch, sessions) = figures;
         [
             short_id(&run.id).to_owned(),
@@ -116,6 +118,7 @@ impl RunLine<'_> {
             transactions_per_s.map(rate).unwrap_or_default(),
             response_us.map(duration_us).unwrap_or_default(),
             service_us.map(duration_us).unwrap_or_default(),
+            device_mb_s.map(rate).unwrap_or_default(),
             batch.map(count).unwrap_or_default(),
             run.update_percent.map(|percent| format!("{percent}%")).unwrap_or_default(),
             run.distribution.clone().unwrap_or_default(),

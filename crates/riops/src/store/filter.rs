@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::error::StoreError;
 
 /// The columns by which a list can be sorted, as in the table `runs`.
-pub const SORT_COLUMNS: [&str; 25] = [
+pub const SORT_COLUMNS: [&str; 26] = [
     "started_at",
     "workload",
     "title",
@@ -29,16 +29,18 @@ pub const SORT_COLUMNS: [&str; 25] = [
     "service_p99_us",
     "response_p50_us",
     "response_p99_us",
+    "device_mb_s",
     "errors",
     "retries",
 ];
 
 /// The titles of `riops runs list`, which also name columns.
-const TITLES: [(&str, &str); 8] = [
+const TITLES: [(&str, &str); 9] = [
     ("started", "started_at"),
     ("rows/s", "rows_per_s"),
     ("tx/s", "transactions_per_s"),
     ("p99", "p99_us"),
+    ("MB/s", "device_mb_s"),
     ("rate", "rate_per_s"),
     ("update", "update_percent"),
     ("host", "client_host"),

@@ -58,6 +58,9 @@ pub struct RunSummary {
     pub response_p99_us: Option<f64>,
     /// Response time with a rate, otherwise service time.
     pub p99_us: Option<f64>,
+    /// Highest rate of the device in a statement that ran once, reads and writes; of those that took at least
+    /// 1 s, if there are any, otherwise of the longest one.
+    pub device_mb_s: Option<f64>,
     pub errors: Option<u64>,
     pub retries: Option<u64>,
     /// Why the record cannot be decoded.
@@ -113,6 +116,7 @@ impl RunSummary {
             response_p50_us: row.optional()?,
             response_p99_us: row.optional()?,
             p99_us: row.optional()?,
+            device_mb_s: row.optional()?,
             errors: row.optional()?,
             retries: row.optional()?,
             record_error: row.optional_text(),
@@ -162,6 +166,8 @@ pub struct StageSummary {
     pub buffers_share: Option<f64>,
     pub page_cache_share: Option<f64>,
     pub device_share: Option<f64>,
+    /// Rate of the device in a statement that ran once, reads and writes.
+    pub device_mb_s: Option<f64>,
     /// Whether the client may have been the bottleneck.
     pub client_limited: Option<bool>,
 }
@@ -202,6 +208,7 @@ impl StageSummary {
             buffers_share: row.optional()?,
             page_cache_share: row.optional()?,
             device_share: row.optional()?,
+            device_mb_s: row.optional()?,
             client_limited: row.optional_boolean()?,
         })
     }
@@ -224,6 +231,7 @@ impl StageSummary {
             "service_p99_us" => self.service_p99_us,
             "response_p50_us" => self.response_p50_us,
             "response_p99_us" => self.response_p99_us,
+            "device_mb_s" => self.device_mb_s,
             "errors" => Some(self.errors as f64),
             "retries" => Some(self.retries as f64),
             _ => None,

@@ -226,3 +226,29 @@ fn lists_a_block_check_with_its_size_and_the_rate_of_its_selects() {
     rates.sort_by(|a, b| a.partial_cmp(b).unwrap());
     assert_eq!(rates, [None, Some(1200.0)]);
 }
+
+#[test]
+fn lists_a_block_check_with_the_highest_rate_of_its_long_steps_or_that_of_the_longest_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open_file(&folder.path().join("runs.sqlite")).unwrap();
+    let mut record = example_cbc();
+    store.save(&record).unwrap();
+    record.id = uuid::Uuid::now_v7();
+    for stage in &mut record.stages {
+        // CREATE_TABLE is the longest step, and SELECT_r has the highest rate.
+        stage.seconds /= 100.0;
+    }
+    store.save(&record).unwrap();
+    record.id = uuid::Uuid::now_v7();
+    record.stages.iter_mut().filter_map(|stage| stage.io.as_mut()).for_each(|io| io.device = None);
+    store.save(&record).unwrap();
+    let filter = RunFilter { sort: Sort::parse("MB/s").unwrap(), ..RunFilter::default() };
+    let list = store.list(&filter).unwrap();
+    let rates: Vec<_> = list.iter().map(|run| run.device_mb_s).collect();
+    assert_eq!(rates, [Some(680.0), Some(480.0), None]);
+    let stages = store.stages(&[list[0].id.clone()]).unwrap();
+    let rates: Vec<_> = stages.iter().map(|stage| stage.device_mb_s).collect();
+    // The last stage repeats a SELECT.
+    assert_eq!(rates.last(), Some(&None));
+    assert_eq!(rates[..2], [Some(480.0), Some(590.0)]);
+}

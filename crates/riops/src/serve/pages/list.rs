@@ -81,7 +81,7 @@ type Write = fn(&RunSummary) -> String;
 
 /// The columns after the first ones: title, column of the store, whether it is a number, whether it is shown even if
 /// it is empty for all runs of the page.
-const COLUMNS: [(&str, &str, bool, bool, Write); 12] = [
+const COLUMNS: [(&str, &str, bool, bool, Write); 13] = [
     ("rows/s", "rows_per_s", true, true, |run| {
         // Some workloads have no rows.
         run.rows_per_s.filter(|rows| *rows > 0.0).map(rate).unwrap_or_default()
@@ -90,6 +90,7 @@ const COLUMNS: [(&str, &str, bool, bool, Write); 12] = [
         run.transactions_per_s.map(rate).unwrap_or_default()
     }),
     ("p99", "p99_us", true, true, |run| run.p99_us.map(duration_us).unwrap_or_default()),
+    ("MB/s", "device_mb_s", true, false, |run| run.device_mb_s.map(rate).unwrap_or_default()),
     ("sessions", "sessions", true, true, |run| run.sessions.to_string()),
     ("rate", "rate_per_s", true, false, |run| run.rate_per_s.map(rate).unwrap_or_default()),
     ("batch", "batch", true, false, |run| text_of(run.batch)),

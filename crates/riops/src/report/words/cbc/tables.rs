@@ -11,18 +11,27 @@ use crate::record::{DeviceUse, Record, StageRecord};
 /// Lower rates of the device are those of an idle one, because the caches served the step, in MB/s.
 const IDLE_MB_S: f64 = 1.0;
 
-/// Returns the highest rate of the device in a step; the time of all steps if the device was idle or is unknown.
+/// Returns the highest rate of the device in a step, as `riops runs list` does: of those that are long enough, if
+/// there are any, otherwise of the longest one. Returns the time of all steps if the device was idle or is unknown.
 pub(super) fn figure(record: &Record) -> Option<Figure> {
     let steps = || record.stages.iter().filter(|stage| stage.statement.is_some());
     steps().next()?;
     let seconds: f64 = steps().map(|stage| stage.seconds).sum();
     let (time, number) = (duration_us(seconds * 1e6), number_of(steps().count() as u64, "step"));
-    let devices = steps().filter_map(|stage| Some((stage, device(stage)?)));
+    let devices = || steps().filter_map(|stage| Some((stage, device(stage)?)));
     let mb_s = |found: &DeviceUse| found.read_mb_s + found.write_mb_s;
-    let best = devices.max_by(|a, b| mb_s(a.1).total_cmp(&mb_s(b.1)));
+    let long = devices().filter(|(stage, _)| stage.seconds >= validation::SECONDS_MIN);
+    let best = long.max_by(|a, b| mb_s(a.1).total_cmp(&mb_s(b.1)));
+    let (label, best) = match best {
+        Some(best) => ("highest device rate", Some(best)),
+        None => (
+            "device rate of the longest step",
+            devices().max_by(|a, b| a.0.seconds.total_cmp(&b.0.seconds)),
+        ),
+    };
     Some(match best.filter(|(_, found)| mb_s(found) >= IDLE_MB_S) {
         Some((stage, found)) => Figure {
-            label: "highest device rate".to_owned(),
+            label: label.to_owned(),
             value: rate(mb_s(found)),
             unit: "MB/s".to_owned(),
             detail: format!(
@@ -178,4 +187,28 @@ pub(super) fn best(records: &[Record]) -> Option<Table> {
         let head = ["server", "script", "size GB", "read MB/s", "write MB/s", "R+W MB/s"];
         Table::new("Best rates", head, 2, rows).with_note("mean rate of a step, best of all runs")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::example_cbc;
+
+    #[test]
+    fn the_figure_is_the_highest_rate_of_the_long_steps_or_that_of_the_longest_step() {
+        let mut record = example_cbc();
+        let of = |record: &Record| {
+            let figure = figure(record).unwrap();
+            (figure.label, figure.value)
+        };
+        assert_eq!(of(&record), ("highest device rate".to_owned(), "680".to_owned()));
+        for stage in &mut record.stages {
+            stage.seconds /= 100.0;
+        }
+        let short = ("device rate of the longest step".to_owned(), "480".to_owned());
+        assert_eq!(of(&record), short);
+        let uses = record.stages.iter_mut().filter_map(|stage| stage.io.as_mut());
+        uses.for_each(|io| io.device = None);
+        assert_eq!(of(&record).0, "time of all steps");
+    }
 }
