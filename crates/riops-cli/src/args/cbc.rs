@@ -33,6 +33,9 @@ pub(crate) struct RunCbc {
         help = or_default("Duration of each of these stages", CbcRun::default().query_duration_s.to_string() + "s")
     )]
     query_duration: Option<Span>,
+    /// Pause between two stages, not measured
+    #[arg(long, value_name = "TIME", help_heading = "Workload")]
+    cooldown: Option<Span>,
     #[arg(
         long,
         value_name = "HOW",
@@ -86,6 +89,7 @@ impl RunWorkload for RunCbc {
                 .map_or(defaults.query_duration_s, |span| span.0.as_secs_f64()),
             keep: self.keep,
             skip_space_check: self.skip_space_check,
+            cooldown_s: self.cooldown.map_or(defaults.cooldown_s, |span| span.0.as_secs_f64()),
         };
         let sessions = work.query_sessions.iter().copied().max().unwrap_or(1).max(1);
         Ok(Plan {

@@ -234,6 +234,30 @@ fn an_interrupt_keeps_the_finished_steps_and_drops_the_database() {
 }
 
 #[test]
+fn an_interrupt_ends_a_cool_down_and_the_list_shows_the_rate_of_the_device() {
+    let home = folder("cbc-cool-down");
+    CommandOutput::of(&mut on(&home, "server start")).expect(0);
+    let line = format!("{SMALL} --cooldown 1h --output json");
+    let child = until(&mut on(&home, &line), "cool-down of 1h");
+    kill(child.id(), "-INT");
+    let record = CommandOutput::from(child.wait_with_output().unwrap()).expect(130).json();
+    assert_eq!(record["status"], "interrupted");
+    assert_eq!(record["plan"]["cbc"]["cooldown_s"], 3600.0);
+    assert_eq!(names(&record), STEPS[..1]);
+    assert!(!has_database(&home));
+    let list = CommandOutput::of(&mut on(&home, "runs list --output json")).expect(0).json();
+    // Absent if the device of the server cannot be observed.
+    let io = &record["stages"][0]["io"];
+    let mb_s = io["read_mb_s"].as_f64().zip(io["write_mb_s"].as_f64());
+    assert_eq!(list[0]["device_mb_s"].as_f64(), mb_s.map(|(read, write)| read + write));
+    let ran = CommandOutput::of(&mut on(&home, &format!("{SMALL} --cooldown 1ms"))).expect(0);
+    assert_eq!(ran.stderr.matches("cool-down of 1ms\n").count(), STEPS.len() - 1, "{}", ran.stderr);
+    assert!(ran.stdout.contains("; cool-down of 1.00 ms between the stages"), "{}", ran.stdout);
+    CommandOutput::of(&mut on(&home, "run cbc --cooldown 25h")).expect(2).stderr_contains("1 day");
+    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+}
+
+#[test]
 fn a_full_disk_is_reported_and_the_database_is_dropped() {
     if !is_root() {
         return;

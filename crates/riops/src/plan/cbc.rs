@@ -19,6 +19,8 @@ const SIZE_MIN_GB: f64 = 0.01;
 const SIZE_MAX_GB: f64 = 100_000.0;
 /// Maximum duration of one query stage: one day.
 const QUERY_DURATION_S_MAX: f64 = 86_400.0;
+/// Maximum pause between two stages: one day.
+const COOLDOWN_S_MAX: f64 = 86_400.0;
 /// Copies of the settings per gigabyte, as defined by the benchmark.
 const COPIES_PER_GB: u128 = 12_500;
 /// Sizes are rounded to 10 decimal places, which represents any number of MB in GB exactly.
@@ -53,6 +55,11 @@ impl FromStr for CbcSize {
             )),
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "called by serde")]
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 /// Rounds to [`DECIMALS`].
@@ -108,6 +115,9 @@ pub struct CbcRun {
     /// Whether the run starts even if the free disk space seems insufficient.
     #[serde(default)]
     pub skip_space_check: bool,
+    /// Pause before each stage but the first, in seconds. It is not measured.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cooldown_s: f64,
 }
 
 impl Default for CbcRun {
@@ -122,6 +132,7 @@ impl Default for CbcRun {
             query_duration_s: 120.0,
             keep: false,
             skip_space_check: false,
+            cooldown_s: 0.0,
         }
     }
 }
@@ -142,6 +153,9 @@ impl CbcRun {
                 "--query-duration must be greater than 0 and at most 1 day, not {} s",
                 self.query_duration_s
             ));
+        }
+        if !(0.0..=COOLDOWN_S_MAX).contains(&self.cooldown_s) {
+            return refuse(format!("--cooldown must be at most 1 day, not {} s", self.cooldown_s));
         }
         Ok(())
     }

@@ -3,6 +3,8 @@
 mod location;
 mod statement;
 
+use std::time::Duration;
+
 use super::active::ActiveRun;
 use super::conductor::{FinishedStage, Runner};
 use super::error::{Context as _, RunError};
@@ -15,6 +17,7 @@ use crate::probe::database::{DatabaseProbe, checkpoints_sql};
 use crate::probe::sampler::Sampler;
 use crate::record::{DatasetRecord, Ending, Measured, Part};
 use crate::server::{Connection, ConnectionError, Flavor, Nodes};
+use crate::units::Span;
 use crate::workload::access::Access;
 use crate::workload::cbc::{self, NAME, Query, Step, TABLE};
 use crate::workload::check::Check;
@@ -122,6 +125,16 @@ impl Steps {
         self.open.as_mut().ok_or_else(missing)
     }
 
+    /// Pauses before a stage. The statistics of the probes begin after the pause.
+    fn cool_down(&self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
+        let time = Duration::try_from_secs_f64(self.run.cooldown_s).unwrap_or_default();
+        if !time.is_zero() {
+            active.observer.notice(&format!("cool-down of {}", Span(time)));
+        }
+        let has_passed = active.interrupt.pause(time);
+        Ok(has_passed.then_some(()).ok_or(ConnectionError::Interrupted)?)
+    }
+
     fn query(
         &mut self,
         query: Query,
@@ -190,6 +203,9 @@ impl Runner for Steps {
         number: usize,
         active: &mut ActiveRun<'_>,
     ) -> Result<FinishedStage, RunError> {
+        if number > 0 {
+            self.cool_down(active)?;
+        }
         let stage = self.stages.get(number).copied();
         match stage.ok_or_else(|| RunError::Precondition("the run has no such stage".to_owned()))? {
             PlannedStage::Step(step) => self.step(step, active),

@@ -25,7 +25,11 @@ impl Words for CbcRun {
             let each = duration_us(self.query_duration_s * 1e6);
             format!("; then its SELECTs with {} sessions for {each} each", list.join(", "))
         };
-        format!("Complete Block Check, size {} GB{auto}{cold}{queries}", self.size_gb)
+        let cooldown = match self.cooldown_s {
+            0.0 => String::new(),
+            seconds => format!("; cool-down of {} between the stages", duration_us(seconds * 1e6)),
+        };
+        format!("Complete Block Check, size {} GB{auto}{cold}{queries}{cooldown}", self.size_gb)
     }
 
     fn setup(&self, _: &Summary<'_>) -> Option<String> {
