@@ -35,12 +35,29 @@ create table if not exists benchruns (
   table_scratch bigint,
   comments text
 );
+-- A table of the original ybio keeps its rows and gets the missing columns.
+alter table benchruns add column if not exists comments text;
 alter table benchruns add column if not exists updated_rows bigint;
 alter table benchruns add column if not exists retries bigint;
 alter table benchruns add column if not exists p50_ms float8;
 alter table benchruns add column if not exists p99_ms float8;
 alter table benchruns add column if not exists max_ms float8;
 alter table benchruns add column if not exists access_path text;
+
+-- Next to the procedures of another version, with other parameters, calls would be ambiguous.
+do $earlier$
+declare
+  earlier regprocedure;
+begin
+  for earlier in
+    select oid::regprocedure from pg_proc
+     where pronamespace = quote_ident(current_schema())::regnamespace and proname in ('setup', 'runit')
+       and proargnames[1] = 'tab_prefix'
+  loop
+    execute format('drop procedure %s', earlier);
+  end loop;
+end;
+$earlier$;
 
 create or replace procedure setup(
   tab_prefix text default 'bench',
@@ -63,21 +80,44 @@ declare
   done bigint;
   split_table text := '';
   split_index text := '';
+  -- In each of these, OFFSET 0 prevents the planner from evaluating random() again.
+  numbers text := 'select mykey, floor(random() * ($2 + 1))::bigint as scratch
+                     from generate_series($1::bigint, $2::bigint, $3::bigint) as mykey offset 0';
+  -- Adds the filler: an md5 for each row, repeated to the length of char(n), which is faster than truncating a longer
+  -- text. The first digit alone is one of 16 values with equal probabilities: to_hex takes a sixth of the time of md5.
+  filled text := case when filler = 1
+    then 'select mykey, scratch, to_hex(floor(random() * 16)::int)::char(1) as filler from (%s) as unfilled offset 0'
+    else format('select mykey, scratch, (repeat(digest, %s) || left(digest, %s))::char(%s) as filler
+                   from (select mykey, scratch, md5(random()::text) as digest from (%%s) as unfilled offset 0) as digests
+                 offset 0', filler / 32, filler % 32, filler) end;
+  source text;
   sort text := '';
   leftover text;
+  began timestamptz;
+  loaded_at timestamptz;
   noticed timestamptz;
 begin
   if (tab_rows >= 1 and batch_size >= 1 and tab_num between 0 and 9999) is not true then
     raise exception 'tab_rows (%) and batch_size (%) must be at least 1, and tab_num (%) between 0 and 9999',
       tab_rows, batch_size, tab_num;
   end if;
+  if (filler >= 1) is not true then
+    raise exception 'filler must be at least 1, not %', filler;
+  end if;
   -- Rounded up: the last batch may be smaller.
   batches := (tab_rows + batch_size - 1) / batch_size;
   if orderby is not null then
     sort := ' order by ' || orderby;
-    -- Reports an invalid expression before the old table is dropped.
-    execute 'select 1 from (values (1::bigint, 1::bigint)) as generated (mykey, scratch)' || sort;
   end if;
+  begin
+    execute 'select mykey, scratch from (values (1::bigint, 1::bigint)) as generated (mykey, scratch)' || sort;
+    -- The filler is added after the sort, which thus moves fewer bytes.
+    source := format(filled, format('select * from (%s) as generated%s', numbers, sort));
+  exception when undefined_column or invalid_column_reference then
+    -- Sorts by the filler. An invalid expression is reported here, before the old table is dropped.
+    source := format('select * from (%s) as generated%s', format(filled, numbers), sort);
+    execute source using 1, 1, 1;
+  end;
   if is_yugabytedb then
     if ind_tablets > 1 then
       select ' split at values (' || string_agg(format('(%s)', 1 + part * tab_rows / ind_tablets), ',' order by part) || ')'
@@ -113,25 +153,20 @@ begin
   end if;
   commit;
   raise notice 'Inserting % rows in % batches of %', tab_rows, batches, batch_size;
-  noticed := clock_timestamp();
+  began := clock_timestamp();
+  noticed := began;
   for batch in 1..batches loop
-    -- OFFSET 0 prevents the planner from evaluating random() again for the sort.
-    execute format(
-      'insert into %I (mykey, scratch, filler)
-       select mykey, scratch, %L
-         from (select mykey, floor(random() * (%s + 1))::bigint as scratch
-                 from generate_series(%s::bigint, %s::bigint, %s::bigint) as mykey
-               offset 0) as generated%s',
-      tab_name, '', tab_rows, batch, tab_rows, batches, sort);
+    execute format('insert into %I (mykey, scratch, filler) %s', tab_name, source) using batch, tab_rows, batches;
     get diagnostics done = row_count;
     commit;
     loaded := loaded + done;
     if batch = batches or clock_timestamp() >= noticed + interval '1 second' then
       noticed := clock_timestamp();
       raise notice 'Table % Progress: % %% (% rows)', tab_name,
-        to_char(100.0 * loaded / tab_rows, '9999.99'), loaded;
+        to_char(100.0 * loaded / tab_rows, '999.99'), loaded;
     end if;
   end loop;
+  loaded_at := clock_timestamp();
   if not is_yugabytedb and not index_as_pk then
     execute format('create index if not exists %I on %I (mykey asc)', index_name, tab_name);
   elsif not is_yugabytedb and not exists (
@@ -139,6 +174,9 @@ begin
   then
     execute format('alter table %I add primary key (mykey)', tab_name);
   end if;
+  raise notice 'Table % loaded: % rows/s, and % s for the index', tab_name,
+    round(loaded / greatest(date_part('epoch', loaded_at - began), 1e-6)),
+    round(date_part('epoch', clock_timestamp() - loaded_at)::numeric, 1);
   execute format('analyze %I', tab_name);
 end;
 $setup$;

@@ -53,9 +53,13 @@ fn documented_examples_give_the_documented_columns_and_notices() {
         setup.first().map(String::as_str),
         Some("Inserting 10000 rows in 10 batches of 1000")
     );
-    assert_eq!(
-        setup.last().map(String::as_str),
-        Some("Table bench0001 Progress:   100.00 % (10000 rows)")
+    // The line of ybio's page, and then the rate.
+    assert_eq!(setup[setup.len() - 2], "Table bench0001 Progress:  100.00 % (10000 rows)");
+    let rate = setup.last().unwrap().strip_prefix("Table bench0001 loaded: ").unwrap();
+    let (rows_per_s, index) = rate.split_once(" rows/s, and ").unwrap();
+    assert!(
+        rows_per_s.parse::<u64>().unwrap() > 0 && index.ends_with(" s for the index"),
+        "{rate}"
     );
     let run = ybio.notices("call runit(tab_prefix=>'bench',tab_num=>1,tab_rows=>1e4::int,run_duration=>interval '1500 ms',pct_update=>42,batch_size=>1e3::int);");
     // At most one notice per second, and one at the end.
@@ -125,6 +129,142 @@ fn setup_without_recreate_adds_rows_to_the_table() {
         ybio.value("select count(*) || ' ' || count(distinct mykey) from bench0001"),
         "150 100"
     );
+}
+
+#[test]
+fn filler_repeats_an_md5_per_row() {
+    let Some(mut ybio) = Ybio::installed("ybio_filler") else {
+        return;
+    };
+    // Shorter than one md5, whole repetitions, a part of one, and larger than a page.
+    for length in [2, 31, 32, 64, 100, 1000, 10_000] {
+        ybio.notices(&format!("call setup(tab_rows=>300, batch_size=>100, filler=>{length})"));
+        let found = ybio.value(&format!(
+            "select count(distinct left(filler::text, 32)) || ' ' || min(length(filler)) || ' ' || max(length(filler)) || ' ' ||
+                    bool_and(filler::text ~ '^[0-9a-f]+$' and filler::text = rpad('', {length}, left(filler::text, 32))) from bench0001"
+        ));
+        // With 256 values, all of them different is impossible.
+        let distinct = if length == 2 { found.split(' ').next().unwrap() } else { "300" };
+        assert_eq!(found, format!("{distinct} {length} {length} true"));
+        assert!((100..=300).contains(&distinct.parse::<u32>().unwrap()), "{distinct}");
+    }
+    // A value above about 2,000 bytes is compressed: the repetitions take next to no space.
+    assert_eq!(ybio.value("select max(pg_column_size(filler)) < 500 from bench0001"), "t");
+    ybio.notices("call setup(tab_rows=>1000, batch_size=>1000)");
+    assert_eq!(
+        ybio.value(
+            "select string_agg(distinct filler::text, '' order by filler::text) from bench0001"
+        ),
+        "0123456789abcdef"
+    );
+}
+
+#[test]
+fn rows_are_sorted_by_the_given_expression() {
+    let Some(mut ybio) = Ybio::installed("ybio_order") else {
+        return;
+    };
+    for (orderby, expression) in [
+        ("'scratch'", "scratch"),
+        ("null", "mykey"),
+        ("'filler'", "filler"),
+        ("'left(filler::text, 3), mykey'", "left(filler::text, 3), mykey"),
+        ("'mykey % 7, scratch'", "mykey % 7, scratch"),
+    ] {
+        for filler in [1, 40] {
+            ybio.notices(&format!(
+                "call setup(tab_rows=>500, batch_size=>500, filler=>{filler}, orderby=>{orderby})"
+            ));
+            let unsorted = ybio.value(&format!(
+                "select count(*) from (select row_number() over (order by ctid) - rank() over (order by {expression}) as difference,
+                                              count(*) over (partition by {expression}) as equal from bench0001) as places
+                  where difference not between 0 and equal - 1"
+            ));
+            assert_eq!(unsorted, "0", "{orderby}, filler {filler}");
+        }
+    }
+    // The table survives an invalid expression.
+    for (orderby, error) in
+        [("'nothing'", "column \"nothing\" does not exist"), ("'1 2'", "syntax error")]
+    {
+        let call = format!("call setup(tab_rows=>10, orderby=>{orderby})");
+        CommandOutput::of(ybio.psql().args(["-c", &call])).expect(1).stderr_contains(error);
+    }
+    assert_eq!(ybio.value("select count(*) from bench0001"), "500");
+}
+
+#[test]
+fn tables_and_indexes_have_the_documented_names_and_plans() {
+    let Some(mut ybio) = Ybio::installed("ybio_names") else {
+        return;
+    };
+    ybio.notices("call setup(tab_rows=>20000, batch_size=>10000)");
+    ybio.notices("call setup(tab_prefix=>'other', tab_num=>12, tab_rows=>100, index_as_pk=>true, tab_tablets=>3, ind_tablets=>2)");
+    let names = ybio.value("select string_agg(indexdef, ' | ' order by indexname) from pg_indexes where schemaname = current_schema() and tablename ~ '^(bench|other)[0-9]'");
+    assert_eq!(
+        names,
+        "CREATE INDEX bench0001_asc_mykey ON public.bench0001 USING btree (mykey) | \
+         CREATE UNIQUE INDEX other0012_pkey ON public.other0012 USING btree (mykey)"
+    );
+    ybio.notices("call runit(tab_prefix=>'other', tab_num=>12, tab_rows=>100, batch_size=>10, run_duration=>interval '0')");
+    ybio.connection.execute("vacuum bench0001").unwrap();
+    // The statements of ybio's page. For so few rows, PostgreSQL prefers a bitmap scan, which runit disables.
+    ybio.connection.execute("set enable_bitmapscan = off").unwrap();
+    for (statement, plan) in [
+        (
+            "select count(*),sum(scratch) from bench0001 where mykey between 1 and 10",
+            "Index Scan using bench0001_asc_mykey on public.bench0001",
+        ),
+        (
+            "select count(*),sum(mykey) from bench0001 where mykey between 1 and 10",
+            "Index Only Scan using bench0001_asc_mykey on public.bench0001",
+        ),
+        (
+            "with u as (update bench0001 set scratch=scratch+1 where mykey between 1 and 10 returning 1,scratch) select count(*),max(scratch) from u",
+            "Index Scan using bench0001_asc_mykey on public.bench0001",
+        ),
+    ] {
+        let explained =
+            ybio.connection.query(&format!("explain (analyze, verbose) {statement}")).unwrap();
+        assert!(
+            explained.iter().flatten().flatten().any(|line| line.contains(plan)),
+            "{explained:?}"
+        );
+    }
+}
+
+#[test]
+fn replaces_an_installed_original_and_keeps_its_results() {
+    let Some(mut ybio) = Ybio::installed("ybio_replaced") else {
+        return;
+    };
+    // Procedures with fewer or other parameters, and a table without the later columns. An unrelated procedure stays.
+    ybio.connection
+        .execute(
+            "drop procedure setup;
+             drop procedure runit;
+             drop table benchruns;
+             create procedure setup(tab_prefix text default 'bench', tab_num int default 1, batches bigint default 0) language sql as 'select 1';
+             create procedure setup(unrelated int) language sql as 'select 1';
+             create procedure runit(tab_prefix text default 'bench', tab_num int default 1, tab_rows bigint default 1e6, batch_size bigint default 1e4,
+               run_duration interval default '1 minute', pct_update int default 0, prepared boolean default true, index_only boolean default false,
+               initial_count boolean default false) language sql as 'select 1';
+             create table benchruns (job_id serial, start_time timestamp, end_time timestamp, num_batches int, num_rows bigint, pct_update int,
+               max_scratch bigint, prepared boolean, index_only boolean, tab_rows int, batch_size int, table_name text, table_rows bigint,
+               table_scratch bigint, primary key (job_id));
+             insert into benchruns (num_rows) values (77)",
+        )
+        .unwrap();
+    for _ in 0..2 {
+        CommandOutput::of(ybio.psql().args(["-f", FILE])).expect(0);
+        ybio.notices("call setup(tab_rows=>100)");
+        ybio.notices("call runit(tab_rows=>100, run_duration=>interval '0', comments=>'second')");
+    }
+    assert_eq!(
+        ybio.value("select string_agg(num_rows || coalesce(' ' || comments, ''), ', ' order by job_id) from benchruns"),
+        "77, 100 second, 100 second"
+    );
+    assert_eq!(ybio.value("select count(*) from pg_proc where proname in ('setup', 'runit')"), "3");
 }
 
 #[test]
