@@ -294,10 +294,24 @@ def ybio(server, report, arguments):
         command = ["psql", "-qXAt", *(f"-c{statement}" for statement in statements), server.socket]
         return timed(command, environment)[0]
 
-    files = [os.path.join(ROOT, "sql", "ybio.sql"), os.path.join(ROOT, "bench", "plain_loop.sql")]
+    names = ["sql/ybio.sql", "bench/plain_loop.sql", "bench/plain_setup.sql"]
+    files = [os.path.join(ROOT, name) for name in names]
     psql("drop schema if exists bench_ybio cascade", "create schema bench_ybio")
     for file in files:
         timed(["psql", "-qX", "-f", file, server.socket], environment)
+    for filler in [1, 1000]:
+
+        def loaded(call):
+            psql("checkpoint")
+            return ROWS / timed(["psql", "-qXAt", f"-c{call}", server.socket], environment)[2]
+
+        mine, plain = in_turns(
+            arguments.rounds,
+            lambda: loaded(f"call setup(batch_size=>10000, filler=>{filler})"),
+            lambda: loaded(f"call plain_setup({ROWS}, 100, {filler})"),
+        )
+        report.line(f"ybio, setup with its index, filler {filler}", mine, plain, 1.2, False)
+    psql("drop table plain0001")
     psql("call setup(batch_size=>10000)", "vacuum (freeze, analyze) bench0001", "checkpoint")
     for prepared, pct in [(True, 0), (False, 0), (True, 42)]:
         for batch in BATCHES:
