@@ -267,7 +267,10 @@ impl Options {
     fn run(&self, test: OltpTest) -> Vec<String> {
         let mut words = self.on_server(&["run", "oltp", "--schema=public", "--output=sysbench"]);
         words.push(format!("--test={test}"));
-        words.extend(self.same(|used| matches!(used, Use::Run | Use::Both)));
+        let is_used = |used| matches!(used, Use::Run | Use::Both);
+        // Only inserts use sequences.
+        let inserts = test == OltpTest::Insert;
+        words.extend(self.same(is_used).filter(|word| inserts || !word.starts_with("--auto-inc")));
         // sysbench uses this part of the tables, whatever was prepared.
         for (name, default) in [("tables", "1"), ("table_size", "10000")] {
             if !self.given.contains_key(name) {

@@ -71,6 +71,8 @@ fn old_names_and_files_with_options_work() {
 fn inserts_are_not_prepared_as_in_sysbench() {
     assert!(has("oltp_insert run", "--protocol=simple"));
     assert!(!has("oltp_delete run", "--protocol=simple"));
+    assert!(has("oltp_insert --auto_inc=off run", "--auto-inc=off"));
+    assert!(!has("oltp_delete --auto_inc=off run", "--auto-inc=off"));
 }
 
 #[test]

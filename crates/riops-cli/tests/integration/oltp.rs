@@ -235,10 +235,16 @@ fn sysbench_variables_set_options_and_riops_variables_override_them() {
     assert!(cleaned.stdout.contains("dropped 2 tables"));
 }
 
-/// Returns the calls of each statement per DELETE, because every transaction has one DELETE. Statement texts
-/// are normalized. BEGIN and COMMIT are excluded: `pg_stat_statements` does not count them reliably if they
-/// are prepared.
-fn statements_per_transaction(database: &Database, schema: &str) -> BTreeMap<String, String> {
+/// Removes the statistics of the statements on this database.
+pub(crate) fn reset_statements(database: &Database) {
+    database.value(
+        "select pg_stat_statements_reset(0, (select oid from pg_database where datname = current_database()), 0)",
+    );
+}
+
+/// Returns the calls of each statement of the tests since [`reset_statements`]. The texts are normalized. BEGIN and
+/// COMMIT are excluded: `pg_stat_statements` does not count them reliably if they are prepared.
+pub(crate) fn statements(database: &Database) -> BTreeMap<String, f64> {
     let rows = database
         .connect()
         .query(
@@ -251,12 +257,14 @@ fn statements_per_transaction(database: &Database, schema: &str) -> BTreeMap<Str
     for row in rows {
         let text = row[0].clone().unwrap().to_lowercase();
         let text: String = text.split_whitespace().collect();
-        let text = text.replace(&format!("{schema}."), "");
+        let text = text.replace("public.", "");
         let kind: String = text.chars().filter(|c| !c.is_ascii_digit()).collect();
         let known = [
             "selectcfrom",
-            "selectsum(k)",
+            "selectsum(k)fromsbtestwhere",
             "selectdistinct",
+            "selectid,k,c,pad",
+            "selectcount(k)",
             "updatesbtest",
             "deletefromsbtest",
             "insertintosbtest",
@@ -265,6 +273,12 @@ fn statements_per_transaction(database: &Database, schema: &str) -> BTreeMap<Str
             *calls.entry(kind).or_default() += row[1].as_ref().unwrap().parse::<f64>().unwrap();
         }
     }
+    calls
+}
+
+/// Returns the calls of each statement per DELETE, because every transaction has one DELETE.
+fn statements_per_transaction(database: &Database) -> BTreeMap<String, String> {
+    let calls = statements(database);
     let transactions = calls["deletefromsbtestwhereid=$"];
     calls.into_iter().map(|(kind, calls)| (kind, format!("{:.2}", calls / transactions))).collect()
 }
@@ -276,21 +290,20 @@ fn sends_the_same_statements_as_sysbench_and_shares_its_tables() {
     database.connect().execute("create extension if not exists pg_stat_statements").unwrap();
     let options = "--tables=2 --table_size=1000 --threads=2 --rand-type=uniform";
     sysbench(&path, &database, &format!("oltp_read_write {options} prepare"));
-    let reset = "select pg_stat_statements_reset()";
     database.riops("run oltp").expect(1).stderr_contains("--schema public");
     // riops adopts the tables of sysbench, measures and verifies them, and never drops them.
     let ours = format!("run oltp --schema public {SHORT}");
-    database.value(reset);
+    reset_statements(&database);
     let run = database.riops(&ours).expect(0).stderr_contains("found 2 sysbench tables").json();
     let dataset = &run["target"]["dataset"]["oltp"];
     assert_eq!((&dataset["tables"], &dataset["table_size"]), (&2.into(), &1000.into()));
     assert_eq!((&dataset["adopted"], &run["verdict"]["valid"]), (&true.into(), &true.into()));
-    let sent_by_riops = statements_per_transaction(&database, "public");
+    let sent_by_riops = statements_per_transaction(&database);
     assert_verified(&database);
-    database.value(reset);
+    reset_statements(&database);
     let line = format!("oltp_read_write {options} --events=60 --time=0 run");
     let report = sysbench(&path, &database, &line).stdout;
-    let sent_by_sysbench = statements_per_transaction(&database, "public");
+    let sent_by_sysbench = statements_per_transaction(&database);
     assert_eq!(sent_by_riops, sent_by_sysbench);
     assert_eq!(sent_by_riops.len(), 9, "{sent_by_riops:?}");
     // The counts in both reports are the same, too.

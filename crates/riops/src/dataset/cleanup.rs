@@ -45,9 +45,8 @@ pub fn cleanup(
     let mut registry = Registry::new(&mut control, name);
     registry.lock(true, on_wait)?;
     let adopted = registry.entry()?.and_then(|entry| {
-        let is_adopted = entry.parameters.get("adopted") == Some(&true.into());
         let schema = entry.parameters.get("schema").and_then(|name| name.as_str());
-        schema.filter(|_| is_adopted).map(str::to_owned)
+        schema.filter(|_| entry.is_adopted()).map(str::to_owned)
     });
     let tables = registry.drop_dataset()?;
     registry.drop_registry_if_empty()?;

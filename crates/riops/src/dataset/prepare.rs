@@ -132,7 +132,10 @@ impl Preparation<'_> {
         }
         registry.ensure()?;
         match registry.entry()? {
-            Some(entry) if entry.state == State::Complete && !self.recreate => {
+            // Adopted tables are only registered. If they still exist, the tables below are foreign ones.
+            Some(entry)
+                if entry.state == State::Complete && !self.recreate && !entry.is_adopted() =>
+            {
                 same_parameters(self.workload.name(), &entry, self.compared)?;
                 registry.require(&self.workload.table_names(), self.workload.is_adopted())?;
                 return Ok(Prepared::Unchanged);

@@ -37,6 +37,14 @@ pub struct Entry {
     pub baseline: Vec<Vec<i128>>,
 }
 
+impl Entry {
+    /// Whether another program created the tables.
+    #[must_use]
+    pub fn is_adopted(&self) -> bool {
+        self.parameters.get("adopted") == Some(&true.into())
+    }
+}
+
 /// The registry in a database, accessed through a connection that also holds its locks.
 #[derive(Debug)]
 pub struct Registry<'a> {

@@ -6,7 +6,7 @@ use super::super::model::Summary;
 use super::super::sysbench::{histogram, latency, percentile_name, sysbench_interval};
 use super::form::{Extras, Form, FormError, Stream};
 use crate::plan::{OltpRun, Plan};
-use crate::record::{LatencySummary, Point, Queries, Record};
+use crate::record::{Checkpoint, LatencySummary, Point, Queries, Record};
 
 /// Only sysbench's report.
 pub(super) struct Sysbench;
@@ -79,9 +79,7 @@ impl Stream for Sysbench {
         let is_checkpoint = plan.checkpoints_s.iter().any(|t_s| (t_s - point.t_s).abs() < 1e-6);
         if let Some(checkpoint) = point.checkpoint.as_ref().filter(|_| is_checkpoint) {
             let _ = writeln!(text, "[ {:.0}s ] Checkpoint report:", point.t_s);
-            text += &statistics(&Statistics::of_point(&checkpoint.point));
-            let latency = checkpoint.latency.as_ref();
-            text += &latencies(latency, checkpoint.point.percentile_us, None, plan);
+            text += &since_checkpoint(checkpoint, point.t_s, plan);
         }
         if intervals {
             let _ = writeln!(text, "{}", sysbench_interval(point, plan));
@@ -99,36 +97,60 @@ impl Stream for Sysbench {
             return String::new();
         };
         let stage = summary.stage;
-        let mut text = extras.histogram.and_then(|_| histogram(stage)).unwrap_or_default();
-        // As in sysbench, a checkpoint has reset all counts.
-        let last = stage.session_loop.series.last().and_then(|point| point.checkpoint.as_ref());
-        if let Some(last) = last {
-            let since = Statistics { total_s: stage.seconds, ..Statistics::of_point(&last.point) };
-            let percentile_us = last.point.percentile_us;
-            return text
-                + &statistics(&since)
-                + &latencies(last.latency.as_ref(), percentile_us, None, plan);
+        let text = extras.histogram.and_then(|_| histogram(stage)).unwrap_or_default();
+        let mut checkpoints =
+            stage.session_loop.series.iter().rev().filter_map(|point| point.checkpoint.as_ref());
+        // As in sysbench, a checkpoint has reset all counts. The end of the run is the last one.
+        if let (Some(last), Some(_)) = (checkpoints.next(), checkpoints.next()) {
+            return text + &since_checkpoint(last, stage.seconds, plan);
         }
-        text += &statistics(&Statistics {
+        let (found, sum_s) = latency(stage).unzip();
+        let counts = Statistics {
             queries: stage.session_loop.queries,
             transactions: stage.transactions,
             errors: summary.errors(),
             reconnects: stage.session_loop.reconnects,
             seconds: stage.seconds,
             total_s: stage.seconds,
-        });
-        let (found, sum_s) = latency(stage).unzip();
-        text += &latencies(found, stage.session_loop.percentile_us, sum_s, plan);
-        let fairness = &stage.session_loop.sessions_fairness;
-        let (mean, stdev) =
+        };
+        let events = &stage.session_loop.sessions_fairness;
+        let execution =
             stage.session_loop.execution_s.map_or((0.0, 0.0), |each| (each.mean, each.stdev));
-        let _ = writeln!(
-            text,
-            "Threads fairness:\n    events (avg/stddev):           {:.4}/{:.2}\n    execution time (avg/stddev):   {mean:.4}/{stdev:.2}\n",
-            fairness.mean, fairness.stdev
-        );
-        text
+        text + &statistics(&counts)
+            + &latencies(found, stage.session_loop.percentile_us, sum_s, plan)
+            + &fairness((events.mean, events.stdev), execution)
     }
+}
+
+/// The report of the time since the previous checkpoint, `total_s` after the start. How evenly the sessions ran in
+/// that time is not known.
+fn since_checkpoint(checkpoint: &Checkpoint, total_s: f64, plan: &Plan) -> String {
+    let Checkpoint { point, latency } = checkpoint;
+    let latency = latency.as_ref();
+    let sessions = f64::from(plan.sessions.max(1));
+    let busy_s = latency.map_or(0.0, |latency| latency.mean * latency.count as f64 / 1e6);
+    statistics(&Statistics {
+        queries: point.queries,
+        transactions: point.transactions,
+        errors: point.errors,
+        reconnects: point.reconnects,
+        seconds: point.seconds,
+        total_s,
+    }) + &latencies(latency, point.percentile_us, None, plan)
+        + &fairness((point.transactions as f64 / sessions, f64::NAN), (busy_s / sessions, f64::NAN))
+}
+
+/// Mean and standard deviation of the events and of the execution times of the sessions.
+fn fairness(events: (f64, f64), execution_s: (f64, f64)) -> String {
+    let deviation =
+        |value: f64| if value.is_nan() { "nan".to_owned() } else { format!("{value:.2}") };
+    format!(
+        "Threads fairness:\n    events (avg/stddev):           {:.4}/{}\n    execution time (avg/stddev):   {:.4}/{}\n\n",
+        events.0,
+        deviation(events.1),
+        execution_s.0,
+        deviation(execution_s.1)
+    )
 }
 
 /// The counts of a run, or of a part of it.
@@ -141,19 +163,6 @@ struct Statistics {
     seconds: f64,
     /// Time since the start of the measurement.
     total_s: f64,
-}
-
-impl Statistics {
-    fn of_point(point: &Point) -> Self {
-        Self {
-            queries: point.queries,
-            transactions: point.transactions,
-            errors: point.errors,
-            reconnects: point.reconnects,
-            seconds: point.seconds,
-            total_s: point.t_s,
-        }
-    }
 }
 
 fn statistics(counts: &Statistics) -> String {
@@ -213,7 +222,6 @@ mod tests {
     use super::*;
     use crate::metrics::Histogram;
     use crate::plan::Schedule;
-    use crate::record::Checkpoint;
     use crate::report::{Scale, example_oltp, run_text};
     use crate::units::Nanos;
 
@@ -254,6 +262,7 @@ mod tests {
         assert!(!first.contains("SQL statistics") && last.contains("17     (17.00 per sec.)"));
         assert!(last.contains("transactions:                        4      (2.00 per sec.)"));
         assert_eq!(text.matches("SQL statistics").count(), 2);
+        assert!(last.contains("    events (avg/stddev):           2.0000/nan\n"), "{text}");
     }
 
     #[test]
