@@ -30,6 +30,7 @@ mod locks;
 mod neighbors;
 mod nodes;
 mod oltp;
+mod originals;
 mod part;
 mod password;
 mod pgio;

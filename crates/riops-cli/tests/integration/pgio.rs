@@ -42,9 +42,10 @@ fn report_is_complete_and_its_block_counts_match_pg_stat_io() {
         let lines: Vec<_> = run.stdout.lines().collect();
         let header = lines.iter().position(|line| line.contains("loop_iterations")).unwrap();
         let mut touched = 0.0;
-        for session in &lines[header + 1..header + 5] {
+        // Below the header is a line.
+        for session in &lines[header + 2..header + 6] {
             let fields: Vec<f64> =
-                session.split_whitespace().map(|field| field.parse().unwrap()).collect();
+                session.split('|').map(|field| field.trim().parse().unwrap()).collect();
             assert_eq!(fields.len(), 8, "{session}");
             assert!(fields[0] > 0.0 && fields[1] == fields[2] + fields[3], "{session}");
             assert!(

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::form::{Extras, Form, FormError};
-use crate::plan::{LoadRun, Plan, PointRun, Protocol, WorkPlan};
+use crate::plan::{LoadRun, Method, Plan, PointRun, Protocol, WorkPlan};
 use crate::record::{Record, StageRecord};
 
 /// Only ysql-bench's report.
@@ -36,7 +36,10 @@ fn operation(work: &WorkPlan, stage: &StageRecord) -> (String, bool) {
                 .stages()
                 .into_iter()
                 .find(|each| load.methods.len() < 2 || stage.name.contains(each.method.as_str()));
-            let method = method.map_or("load", |each| each.method.as_str());
+            let method = method.map_or("load", |each| match each.method {
+                Method::Copy => "copy_mem",
+                other => other.as_str(),
+            });
             (method.replace('-', "_"), load.non_transactional)
         }
         (None, Some(point)) => (point.op.to_string(), point.non_transactional),
@@ -84,7 +87,6 @@ fn stage_text(record: &Record, stage: &StageRecord) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Method;
     use crate::report::{Scale, example_load, example_record};
 
     #[test]
