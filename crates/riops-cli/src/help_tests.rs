@@ -23,7 +23,7 @@ fn paths(command: &Command, path: &[&str], found: &mut Vec<String>) {
 }
 
 fn help(path: &str) -> String {
-    let command = with_fallbacks(crate::args::command(), &BTreeMap::new(), false);
+    let command = with_fallbacks(crate::args::command(), &BTreeMap::new(), &[]);
     let words = path.split(' ').chain(["--help"]);
     command.term_width(100).try_get_matches_from(words).unwrap_err().to_string()
 }

@@ -39,8 +39,8 @@ use ui::Ui;
 
 fn main() -> ExitCode {
     let arguments = originals::named(std::env::args_os().collect());
-    if let Some((tool, own)) = originals::of(&arguments) {
-        return originals::run(tool, own, Ui::new(false, leaked(Given::default())));
+    if let Some(original) = originals::of(&arguments) {
+        return originals::run(original, Ui::new(false, leaked(Given::default())), execute);
     }
     title::hide_password(&CommandLine::scan(args::command(), arguments.clone()));
     execute(arguments)

@@ -36,7 +36,9 @@ pub(crate) fn as_in_form(
 pub(crate) struct Runner<'a> {
     pub(crate) form: &'static dyn Form,
     /// The parts of the form, if they are printed while the run is in progress.
-    pub(crate) stream: Option<Printed>,
+    pub(crate) stream: Option<&'static dyn Stream>,
+    /// Whether the form has its intervals.
+    pub(crate) intervals: bool,
     pub(crate) graph_options: &'a GraphOptions,
     pub(crate) runs: &'a StoredRuns<'a>,
     pub(crate) target: &'a Target,
@@ -56,10 +58,10 @@ impl Runner<'_> {
     ) -> Result<(Record, Result<()>)> {
         let (mut stored, mut printed) = (Ok(()), Ok(()));
         let given = self.ui.given();
-        let stream = self.stream;
-        let streamed = |_: &dyn Form, record: &Record, extras: &Extras<'_>| match stream {
-            Some(Printed { stream, .. }) => Ok(stream.closing(record, extras)),
-            None => print(self.form, record, extras),
+        let (stream, intervals) = (self.stream, self.intervals);
+        let rest = |form: &dyn Form, record: &Record, extras: &Extras<'_>| match stream {
+            Some(stream) => Ok(stream.closing(record, extras)),
+            None => print(form, record, &Extras { intervals, ..*extras }),
         };
         let mut publish = |record: &Record| {
             let (text, result) = self.runs.save(record);
@@ -68,10 +70,10 @@ impl Runner<'_> {
             let store = is_stored.then_some(given.store.as_str());
             let options = (Some(given.server.as_str()), store);
             let graph_options = (self.graph_options, options);
-            printed = print_with(record, &text, self.form, graph_options, &streamed);
+            printed = print_with(record, &text, self.form, graph_options, &rest);
         };
         let mut screen = Screen::new(self.screen_ui, self.runs, &mut publish);
-        let mut shown = Streamed { printed: stream, plan };
+        let mut shown = Streamed { stream, intervals, plan };
         let mut watched = Tee(&mut screen, &mut shown);
         let mut observer = Tee(&mut watched, &mut self.live);
         let result = run::run(plan, &self.target.server(), self.interrupt, &mut observer);
@@ -83,45 +85,38 @@ impl Runner<'_> {
     }
 }
 
-/// What a form prints while a run is in progress.
-#[derive(Clone, Copy)]
-pub(crate) struct Printed {
-    pub(crate) stream: &'static dyn Stream,
-    /// Whether the intervals are printed.
-    pub(crate) intervals: bool,
-}
-
 /// Prints the parts of a form as they happen.
 struct Streamed<'a> {
-    printed: Option<Printed>,
+    stream: Option<&'static dyn Stream>,
+    intervals: bool,
     plan: &'a Plan,
 }
 
 impl Streamed<'_> {
-    fn print(&self, part: impl Fn(&Printed) -> String) {
-        if let Some(printed) = &self.printed {
+    fn print(&self, part: impl Fn(&dyn Stream) -> String) {
+        if let Some(stream) = self.stream {
             // The end of the report tells of an output that cannot be written.
-            let _ = crate::ui::print(&part(printed));
+            let _ = crate::ui::print(&part(stream));
         }
     }
 }
 
 impl engine::Observer for Streamed<'_> {
     fn connected(&mut self, _: usize) {
-        self.print(|printed| printed.stream.connected().to_owned());
+        self.print(|stream| stream.connected().to_owned());
     }
 
     fn measuring(&mut self) {}
 
     fn point(&mut self, point: &Point) {
         let point = point.clone().into();
-        self.print(|printed| printed.stream.interval(&point, self.plan, printed.intervals));
+        self.print(|stream| stream.interval(&point, self.plan, self.intervals));
     }
 }
 
 impl Observer for Streamed<'_> {
     fn stage(&mut self, _: &str, plan: &Plan) {
-        self.print(|printed| printed.stream.opening(plan, printed.intervals));
+        self.print(|stream| stream.opening(plan, self.intervals));
     }
 }
 

@@ -85,8 +85,14 @@ fn read_values(line: &CommandLine) -> Result<(Values, Vec<String>), String> {
 fn matched(line: &CommandLine, values: &Values) -> Result<Arguments, Unparsed> {
     let root = crate::args::command();
     let names = OptionNames::of(&root);
-    let stop_is_typed = STOPS.iter().any(|stop| line.uses(stop).next().is_some());
-    let command = with_fallbacks(root, values, stop_is_typed);
+    let is_typed = |option: &&&str| line.uses(option).next().is_some();
+    let replaced: Vec<&str> = [STOPS, SEEDS]
+        .into_iter()
+        .filter(|group| group.iter().any(|option| is_typed(&option)))
+        .flatten()
+        .copied()
+        .collect();
+    let command = with_fallbacks(root, values, &replaced);
     let command = if line.asks_for_short_help() { shortened(command) } else { command };
     let matched = command
         .try_get_matches_from(line.arguments())
@@ -227,7 +233,9 @@ fn require_no_misplaced_option(matches: &ArgMatches) -> Result<(), clap::Error> 
 type Values = BTreeMap<String, Vec<String>>;
 
 /// The options that end a run. One on the command line replaces all of the environment and the file.
-const STOPS: [&str; 3] = ["duration", "transactions", "total-rows"];
+const STOPS: &[&str] = &["duration", "transactions", "total-rows", "max-duration"];
+/// The same for the random seed.
+const SEEDS: &[&str] = &["seed", "rand-seed"];
 
 /// The command that the file of `--config` is read for.
 fn purpose(line: &CommandLine) -> Purpose {
@@ -313,24 +321,24 @@ fn as_typed(value: &toml::Value) -> Option<Vec<String>> {
     }
 }
 
-/// Adds to every option with a long name its environment variable and its value from the file.
-pub(crate) fn with_fallbacks(command: Command, values: &Values, stop_is_typed: bool) -> Command {
+/// Adds to every option with a long name its environment variable and its value from the file, except to the
+/// `replaced` ones.
+pub(crate) fn with_fallbacks(command: Command, values: &Values, replaced: &[&str]) -> Command {
     let names: Vec<_> =
         command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
-    let mut command = command.mut_args(|arg| with_fallback(arg, values, stop_is_typed));
+    let mut command = command.mut_args(|arg| with_fallback(arg, values, replaced));
     for name in names {
-        command =
-            command.mut_subcommand(name, |inner| with_fallbacks(inner, values, stop_is_typed));
+        command = command.mut_subcommand(name, |inner| with_fallbacks(inner, values, replaced));
     }
     command
 }
 
-fn with_fallback(arg: Arg, values: &Values, stop_is_typed: bool) -> Arg {
+fn with_fallback(arg: Arg, values: &Values, replaced: &[&str]) -> Arg {
     let Some(long) = settable(&arg).map(str::to_owned) else {
         return arg;
     };
     let is_typed_only = arg.get_help_heading().is_some_and(|heading| TYPED_ONLY.contains(&heading));
-    if is_typed_only || stop_is_typed && STOPS.contains(&long.as_str()) {
+    if is_typed_only || replaced.contains(&long.as_str()) {
         return arg;
     }
     let mut arg = arg.env(variable(&long)).hide_env(true);
@@ -362,7 +370,7 @@ mod tests {
 
     #[test]
     fn the_command_line_passes_the_checks_of_clap() {
-        with_fallbacks(crate::args::command(), &BTreeMap::new(), false).debug_assert();
+        with_fallbacks(crate::args::command(), &BTreeMap::new(), &[]).debug_assert();
     }
 
     #[test]

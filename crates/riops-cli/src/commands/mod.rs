@@ -29,10 +29,9 @@ use riops::host::Interrupt;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::args::{Arguments, Command, Generate, Server};
-use crate::failure::INTERRUPTED;
+use crate::args::{Arguments, Command, Generate, Original, Server};
+use crate::failure::{INTERRUPTED, UsageError};
 use crate::hints::Given;
-use crate::originals::{self, Tool};
 use crate::ui::Ui;
 
 /// Executes the parsed command.
@@ -63,10 +62,19 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
         Command::Serve(options) => serve::serve(&options, &interrupt, ui),
         Command::Doctor(options) => doctor::doctor(&options, &interrupt, ui),
         Command::Server { action } => server::run(action, &interrupt, ui),
-        Command::Sysbench(line) => Ok(originals::run(Tool::Sysbench, &line.arguments, ui)),
-        Command::YsqlBench(line) => Ok(originals::run(Tool::YsqlBench, &line.arguments, ui)),
-        Command::Pgio(line) => Ok(originals::run(Tool::Pgio, &line.arguments, ui)),
+        // `main` handles these commands if they come first.
+        Command::Sysbench(line) => Err(misplaced("sysbench", &line)),
+        Command::YsqlBench(line) => Err(misplaced("ysql-bench", &line)),
+        Command::Pgio(line) => Err(misplaced("pgio", &line)),
     }
+}
+
+/// The error for options of riops before the name of another tool.
+fn misplaced(tool: &str, line: &Original) -> anyhow::Error {
+    let words = line.arguments.iter().map(|word| word.to_string_lossy());
+    let words: Vec<_> = [tool.into()].into_iter().chain(words).collect();
+    UsageError(format!("options before {tool} are not supported: use `riops {}`", words.join(" ")))
+        .into()
 }
 
 /// Handles Ctrl-C and SIGTERM: the first signal requests an orderly shutdown, the second one exits

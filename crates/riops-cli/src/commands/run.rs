@@ -15,7 +15,7 @@ use crate::args::run::{GraphOptions, ResultOptions};
 use crate::args::{self, PlanOptions, TargetOptions};
 use crate::failure::UsageError;
 use crate::live::Live;
-use crate::measure::{Printed, Runner, as_in_form, exit_code};
+use crate::measure::{Runner, as_in_form, exit_code};
 use crate::stored_runs::StoredRuns;
 use crate::target::Target;
 use crate::ui::Ui;
@@ -107,12 +107,12 @@ fn perform(
     }
     // Several runs are printed one after the other.
     let stream = form.stream().filter(|_| repeats.is_none());
-    let stream = stream.map(|stream| Printed { stream, intervals: !keep.no_intervals });
     let hides_intervals = keep.live.interval_json || keep.no_intervals || stream.is_some();
     let screen_ui = if hides_intervals { ui.without_intervals() } else { ui };
     let mut runner = Runner {
         form,
         stream,
+        intervals: !keep.no_intervals,
         graph_options,
         runs: &runs,
         target: &target,

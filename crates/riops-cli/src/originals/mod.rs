@@ -57,9 +57,13 @@ pub(crate) fn of(arguments: &[OsString]) -> Option<(Tool, &[OsString])> {
     Some((tool, own))
 }
 
-/// Translates the arguments and executes the commands, up to the first that fails. All failures have the exit code
+/// Translates the arguments and executes the commands with `execute`, up to the first that fails. All failures have the exit code
 /// 1, as in the tools.
-pub(crate) fn run(tool: Tool, arguments: &[OsString], ui: Ui) -> ExitCode {
+pub(crate) fn run(
+    (tool, arguments): (Tool, &[OsString]),
+    ui: Ui,
+    execute: impl Fn(Vec<OsString>) -> ExitCode,
+) -> ExitCode {
     let unicode = |argument: &OsString| argument.to_str().map(str::to_owned);
     let Some(arguments) = arguments.iter().map(unicode).collect::<Option<Vec<_>>>() else {
         crate::ui::error("the arguments are not valid UTF-8");
@@ -90,14 +94,17 @@ pub(crate) fn run(tool: Tool, arguments: &[OsString], ui: Ui) -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::from(FAILED),
         },
-        Meaning::Commands(commands) => execute(commands),
+        Meaning::Commands(commands) => execute_all(commands, execute),
     }
 }
 
-fn execute(commands: Vec<Vec<String>>) -> ExitCode {
+fn execute_all(
+    commands: Vec<Vec<String>>,
+    execute: impl Fn(Vec<OsString>) -> ExitCode,
+) -> ExitCode {
     for command in commands {
         let words = std::iter::once("riops".to_owned()).chain(command).map(OsString::from);
-        let code = crate::execute(words.collect());
+        let code = execute(words.collect());
         if code == ExitCode::from(INTERRUPTED) {
             return code;
         }
@@ -115,15 +122,19 @@ fn hide_password(tool: Tool, arguments: &[String]) {
         Tool::YsqlBench => ysql_bench::url_with_password(arguments),
         Tool::Pgio => None,
     };
-    if let Some(Secret { variable, value, positions }) = found {
+    if let Some(Secret { variable, value, positions, replacement }) = found {
         let all: Vec<OsString> = std::env::args_os().collect();
         // The arguments of the tool are the last ones.
         let before = all.len() - arguments.len();
-        let kept = all.into_iter().enumerate();
-        let kept = kept.filter(|(position, _)| {
-            position.checked_sub(before).is_none_or(|position| !positions.contains(&position))
-        });
-        let kept: Vec<OsString> = kept.map(|(_, word)| word).collect();
+        let mut kept = Vec::new();
+        for (position, word) in all.into_iter().enumerate() {
+            let own = position.checked_sub(before);
+            if own.is_none_or(|own| !positions.contains(&own)) {
+                kept.push(word);
+            } else if own == positions.last().copied() {
+                kept.extend(replacement.clone().map(OsString::from));
+            }
+        }
         crate::title::execute_again(&kept, [(variable, value)]);
     }
 }

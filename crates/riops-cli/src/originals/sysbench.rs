@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use riops::plan::OltpTest;
+use riops::plan::{OltpTest, SERIES_POINTS_MAX};
 
 use super::sysbench_options::{ALIASES, GENERAL, Kind, Known, OF_TESTS, OLTP, Use};
 use super::translation::{Meaning, Outside, Refused, Secret, Translation, quoted};
@@ -13,20 +13,26 @@ use super::translation::{Meaning, Outside, Refused, Secret, Translation, quoted}
 const OTHER_TESTS: [&str; 6] = ["fileio", "cpu", "memory", "threads", "mutex", "bulk_insert"];
 /// The longest measurement, in seconds, of a run that sysbench does not limit.
 const UNLIMITED_S: u64 = 30 * 86_400;
-/// Its interval, in seconds: a series has at most 100,000 points.
-const UNLIMITED_INTERVAL_S: u64 = 60;
 
 const USAGE: &str = "Usage: riops sysbench [OPTION]... TEST prepare|run|cleanup|prewarm|help\n";
 
-/// Returns the password among the arguments.
+/// Returns the password among the arguments, the last one. An empty one takes its place, so that the server stays that
+/// of the arguments.
 pub(super) fn password(arguments: &[String]) -> Option<Secret> {
     let of = |argument: &String| {
         let (name, value) = argument.strip_prefix("--")?.split_once('=')?;
         (name.replace('-', "_") == "pgsql_password" && !value.is_empty()).then(|| value.to_owned())
     };
-    let (position, value) =
-        arguments.iter().enumerate().rev().find_map(|(at, argument)| Some((at, of(argument)?)))?;
-    Some(Secret { variable: "PGPASSWORD", value, positions: vec![position] })
+    let mut value = None;
+    let mut positions = Vec::new();
+    for (position, argument) in arguments.iter().enumerate() {
+        if let Some(found) = of(argument) {
+            value = Some(found);
+            positions.push(position);
+        }
+    }
+    let replacement = Some("--pgsql-password=".to_owned());
+    value.map(|value| Secret { variable: "PGPASSWORD", value, positions, replacement })
 }
 
 /// Translates a command line.
@@ -66,7 +72,7 @@ pub(super) fn translate(
     let options = Options::check(&line, &known)?;
     let words = match command {
         "prepare" => options.prepare(),
-        "run" => options.run(test),
+        "run" => options.run(test)?,
         "cleanup" => options.on_server(&["cleanup", "oltp"]),
         "prewarm" => {
             return Err(
@@ -259,12 +265,15 @@ impl Options {
         let mut words = self.on_server(&["prepare", "oltp", "--schema=public"]);
         words.extend(self.same(|used| matches!(used, Use::Prepare | Use::Both)));
         words.push(format!("--connections={}", self.number("threads").unwrap_or(1)));
-        words.push(format!("--rand-type={}", self.distribution()));
+        // Without it, tables of earlier versions of riops are accepted.
+        if self.given.keys().any(|name| name.starts_with("rand_") && *name != "rand_seed") {
+            words.push(format!("--rand-type={}", self.distribution()));
+        }
         words.extend(self.positive("rand_seed").map(|seed| format!("--seed={seed}")));
         words
     }
 
-    fn run(&self, test: OltpTest) -> Vec<String> {
+    fn run(&self, test: OltpTest) -> Result<Vec<String>, Refused> {
         let mut words = self.on_server(&["run", "oltp", "--schema=public", "--output=sysbench"]);
         words.push(format!("--test={test}"));
         let is_used = |used| matches!(used, Use::Run | Use::Both);
@@ -285,8 +294,7 @@ impl Options {
         words.extend(self.positive("rate").map(|rate| format!("--rate={rate}")));
         let timeout = self.positive("thread_init_timeout");
         words.extend(timeout.map(|seconds| format!("--thread-init-timeout={seconds}s")));
-        let checkpoints = self.text("report_checkpoints").filter(|times| !times.is_empty());
-        words.extend(checkpoints.map(|times| format!("--report-checkpoints={times}")));
+        words.extend(self.checkpoints()?.map(|times| format!("--report-checkpoints={times}")));
         if let Some(percentile) = self.text("percentile") {
             words.push(format!("--percentile={percentile}"));
         }
@@ -297,27 +305,43 @@ impl Options {
         if test == OltpTest::Insert || self.text("db_ps_mode") == Some("disable") {
             words.push("--protocol=simple".to_owned());
         }
-        words
+        Ok(words)
     }
 
-    /// The end of the run and the interval of its reports.
+    /// The times of the checkpoints in ascending order.
+    fn checkpoints(&self) -> Result<Option<String>, Refused> {
+        let Some(text) = self.text("report_checkpoints").filter(|text| !text.is_empty()) else {
+            return Ok(None);
+        };
+        let times: Result<Vec<u64>, _> = text.split(',').map(|time| time.trim().parse()).collect();
+        let mut times =
+            times.map_err(|_| format!("invalid value for --report-checkpoints: {text}"))?;
+        times.sort_unstable();
+        times.dedup();
+        let times: Vec<String> = times.iter().map(u64::to_string).collect();
+        Ok(Some(times.join(",")))
+    }
+
+    /// The end of the run and the interval of its series, which has a limited number of points.
     fn stop(&self) -> Vec<String> {
-        let events = self.positive("events");
-        let time = self.number("time").unwrap_or(10);
-        let mut words = match (events, time) {
-            (None, 0) => vec![format!("--duration={UNLIMITED_S}s")],
-            (None, time) => vec![format!("--duration={time}s")],
-            (Some(events), 0) => vec![format!("--transactions={events}")],
-            (Some(events), time) => {
-                vec![format!("--transactions={events}"), format!("--max-duration={time}s")]
+        let (events, time_s) = (self.positive("events"), self.number("time").unwrap_or(10));
+        let reported_s = self.positive("report_interval");
+        let points = SERIES_POINTS_MAX as u64;
+        // Checkpoints are multiples of the interval: riops refuses other ones.
+        let longest_s = reported_s.map_or(UNLIMITED_S, |interval_s| interval_s * points);
+        let time_s =
+            if time_s == 0 && events.is_none() { longest_s.min(UNLIMITED_S) } else { time_s };
+        let interval_s = reported_s.unwrap_or_else(|| time_s.div_ceil(points).max(1));
+        let mut words = match events {
+            None => vec![format!("--duration={time_s}s")],
+            Some(events) if time_s == 0 => vec![format!("--transactions={events}")],
+            Some(events) => {
+                vec![format!("--transactions={events}"), format!("--max-duration={time_s}s")]
             }
         };
-        match self.positive("report_interval") {
-            Some(interval) => words.push(format!("--interval={interval}s")),
-            None => words.push("--no-intervals".to_owned()),
-        }
-        if (events, time) == (None, 0) && self.positive("report_interval").is_none() {
-            words.push(format!("--interval={UNLIMITED_INTERVAL_S}s"));
+        words.push(format!("--interval={interval_s}s"));
+        if reported_s.is_none() {
+            words.push("--no-intervals".to_owned());
         }
         words
     }

@@ -48,10 +48,17 @@ fn zero_means_no_limit() {
     assert!(both.contains(&"--max-duration=9s".to_owned()));
     assert!(!words("oltp_read_only --events=5 --time=0 run").join(" ").contains("duration"));
     assert!(has("oltp_read_only --time=0 run", "--duration=2592000s"));
-    assert!(has("oltp_read_only --time=0 run", "--interval=60s"));
+    assert!(has("oltp_read_only --time=0 run", "--interval=26s"));
+    assert!(has("oltp_read_only --time=0 --report-interval=10 run", "--duration=1000000s"));
+    assert!(has("oltp_read_only --time=604800 run", "--interval=7s"));
     assert!(has("oltp_read_only --time=-1 --events=3 run", "--transactions=3"));
     let off = words("oltp_read_only --rate=0 --rand-seed=0 --report-interval=0 run").join(" ");
     assert!(!off.contains("--rate") && !off.contains("--seed") && off.contains("--no-intervals"));
+}
+
+#[test]
+fn checkpoints_are_sorted() {
+    assert!(has("oltp_read_only --report-checkpoints=4,2,4 run", "--report-checkpoints=2,4"));
 }
 
 #[test]
@@ -104,6 +111,7 @@ fn what_sysbench_refuses_is_refused() {
         ("oltp_read_only --db-driver=mysql run", "--db-driver=mysql is not supported"),
         ("oltp_read_only --pgsql-variant=redshift run", "--pgsql-variant is not supported"),
         ("oltp_read_only --config-file=none run", "cannot read none: No such file"),
+        ("oltp_read_only --report-checkpoints=a run", "invalid value for --report-checkpoints: a"),
         ("oltp_read_only prewarm", "prewarm is implemented only for MySQL"),
     ] {
         let error = translated(line).unwrap_err();

@@ -34,6 +34,8 @@ pub(super) struct Secret {
     pub(super) value: String,
     /// Positions of the arguments that contain it.
     pub(super) positions: Vec<usize>,
+    /// The argument that takes the place of the last one.
+    pub(super) replacement: Option<String>,
 }
 
 /// Quotes a value of a connection string where necessary.

@@ -71,16 +71,30 @@ struct CommandLine {
 
 /// Returns the connection string among the arguments if it may contain a password.
 pub(super) fn url_with_password(arguments: &[String]) -> Option<Secret> {
-    let (at, argument) = arguments.iter().enumerate().find(|(_, argument)| {
-        argument.starts_with("-u") || *argument == "--url" || argument.starts_with("--url=")
-    })?;
-    let attached = argument.strip_prefix("--url=").or_else(|| argument.strip_prefix("-u"));
-    let (value, positions) = match attached.filter(|value| !value.is_empty()) {
-        Some(value) => (value.trim_start_matches('=').to_owned(), vec![at]),
-        None => (arguments.get(at + 1)?.clone(), vec![at, at + 1]),
+    // Flags may precede it in the same word: -nu URL.
+    let short = |argument: &str| {
+        let flags = argument.strip_prefix('-')?.trim_start_matches(['n', 'p']);
+        Some(flags.strip_prefix('u')?.trim_start_matches('=').to_owned())
     };
+    let of = |argument: &String| {
+        let long =
+            argument.strip_prefix("--url").map(|rest| rest.trim_start_matches('=').to_owned());
+        long.or_else(|| short(argument))
+    };
+    let (at, attached) =
+        arguments.iter().enumerate().find_map(|(at, argument)| Some((at, of(argument)?)))?;
+    let (value, positions) = match attached {
+        attached if attached.is_empty() => (arguments.get(at + 1)?.clone(), vec![at, at + 1]),
+        attached => (attached, vec![at]),
+    };
+    // The flags of the same word.
+    let flags =
+        arguments.get(at)?.trim_start_matches('-').chars().take_while(|flag| "np".contains(*flag));
+    let flags: String = flags.collect();
+    let replacement =
+        (!flags.is_empty() && !arguments.get(at)?.starts_with("--")).then(|| format!("-{flags}"));
     let may_contain = value.contains("password") || value.contains('@');
-    may_contain.then_some(Secret { variable: URL, value, positions })
+    may_contain.then_some(Secret { variable: URL, value, positions, replacement })
 }
 
 /// Translates a command line.
@@ -260,6 +274,9 @@ mod tests {
         assert_eq!(of(&["--url=postgresql://me:s@h"]).unwrap().0, "postgresql://me:s@h");
         assert_eq!(of(&["-uhost=h password=s"]).unwrap().0, url);
         assert_eq!(of(&["-u", "host=h"]), None);
+        assert_eq!(of(&["-npu", url]), Some((url.to_owned(), vec![0, 1])));
+        let flags = url_with_password(&["-npu".to_owned(), url.to_owned()]).unwrap();
+        assert_eq!(flags.replacement.as_deref(), Some("-np"));
     }
 
     #[test]

@@ -38,7 +38,7 @@ fn ysql_bench_runs_its_operations_and_prints_its_block() {
     assert_eq!(database.value("select count(*) from riops.test_table").as_deref(), Some("1000"));
     assert_eq!(
         database.value("select max(length(f4)) from riops.test_table").as_deref(),
-        Some("32")
+        Some("9")
     );
     let refused = run("-o insert --rows many").expect(1);
     assert!(refused.stderr.contains("--rows"), "{}", refused.stderr);

@@ -48,6 +48,8 @@ fn random_rows_come_from_the_part_only() {
     let pgio =
         database.riops(&format!("{run} --rows 200 --output pgio").replace("--output json", ""));
     let pgio = pgio.expect(0).stdout;
+    let listed = database.riops("runs list").expect(0).stdout;
+    assert!(listed.contains("rows, 5.0% of the dataset"), "{listed}");
     let text = "part of the dataset: 5.0% (the first 200 rows of each table, 1 table)";
     assert!(pgio.contains(text) && pgio.contains(" 1 schemas, 2 threads"), "{pgio}");
 }

@@ -1,6 +1,6 @@
 //! riops beside the original sysbench, on the same server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -298,4 +298,51 @@ fn combinations_of_options_are_accepted_as_by_sysbench() {
         }
         both.require_alike(&format!("{line} run"));
     }
+}
+
+/// The different lines of intervals and checkpoints, without their numbers.
+fn interval_lines(report: &str) -> BTreeSet<String> {
+    let shape = |line: &str| {
+        let mut shape = line.replace(|c: char| c.is_ascii_digit(), "#");
+        while shape.contains("##") {
+            shape = shape.replace("##", "#");
+        }
+        shape
+    };
+    report.lines().filter(|line| line.starts_with('[')).map(shape).collect()
+}
+
+#[test]
+fn intervals_checkpoints_and_limits_are_those_of_sysbench() {
+    let Some(path) = program("sysbench") else {
+        return;
+    };
+    let both = Both::new(database("sysbench_intervals"), path);
+    both.prepare();
+    let tables = "oltp_read_only --tables=2 --table-size=1000 --threads=2";
+    let limits = "--events=1000000 --time=3 --rate=40";
+    let line = format!("{tables} {limits} --report-interval=1 --report-checkpoints=2,1 run");
+    let (theirs, ours) = (both.original(&line), both.riops(&line));
+    assert_eq!((theirs.code, ours.code), (Some(0), Some(0)), "{}", ours.stderr);
+    assert_eq!(interval_lines(&ours.stdout), interval_lines(&theirs.stdout));
+    let reports = |output: &CommandOutput| output.stdout.matches("SQL statistics:").count();
+    assert_eq!((reports(&ours), reports(&theirs)), (3, 3), "{}", ours.stdout);
+    // Each interval once, and none twice.
+    for second in 1..=3 {
+        let start = format!("[ {second}s ] thds: 2 ");
+        assert_eq!(ours.stdout.matches(&start).count(), 1, "{}", ours.stdout);
+    }
+    let total = |output: &CommandOutput| {
+        let line = output.stdout.lines().rfind(|line| line.contains("total time:")).unwrap();
+        line.split_whitespace().last().unwrap().trim_end_matches('s').parse::<f64>().unwrap()
+    };
+    // The maximum time ends the run, and is its length.
+    assert!((total(&ours) - 3.0).abs() < 0.1 && (total(&theirs) - 3.0).abs() < 0.1);
+    // About 40 of 1,000,000 transactions per second started.
+    let stored = both.database.riops("runs show last --output json").expect(0).json();
+    let starts = &stored["stages"][0]["schedule"];
+    assert!((80..160).contains(&starts["intended"].as_u64().unwrap()), "{starts}");
+    // Without an interval, nothing is printed before the end.
+    let quiet = both.riops(&format!("{tables} --events=5 run"));
+    assert!(interval_lines(&quiet.stdout).is_empty(), "{}", quiet.stdout);
 }

@@ -12,12 +12,31 @@ pub(crate) fn undocumented_options() -> Vec<String> {
     walk(&mut Vec::new(), &mut options);
     assert!(options.len() > 50, "cannot parse the help texts: {options:?}");
     let (file, reference) = reference();
-    options
+    let missing = |text: &str, file: &str, option: &str, command: &str| {
+        (!mentions(text, option)).then(|| format!("{file}:1: {option} of `{command}` is missing"))
+    };
+    let mut violations: Vec<String> = options
         .iter()
-        .filter(|(option, _)| !mentions(&reference, option))
-        .map(|(option, command)| format!("{file}:1: {option} of `{command}` is missing"))
-        .collect()
+        .filter_map(|(option, command)| missing(&reference, &file, option, command))
+        .collect();
+    for (line, file) in ORIGINALS {
+        let text = read(file).unwrap_or_default().replace('_', "-");
+        let command: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let (last, command) = command.split_last().unwrap();
+        let found = options_in(&printed(command, last).replace('_', "-"));
+        assert!(found.len() > 2, "cannot parse the help text of `{line}`");
+        violations.extend(found.iter().filter_map(|option| missing(&text, file, option, line)));
+    }
+    violations
 }
+
+/// Commands that list the options of another tool, and the pages that list them too.
+const ORIGINALS: [(&str, &str); 4] = [
+    ("sysbench --help", "docs/from-sysbench.md"),
+    ("sysbench oltp_read_write help", "docs/from-sysbench.md"),
+    ("sysbench select_random_ranges help", "docs/from-sysbench.md"),
+    ("ysql-bench --help", "docs/from-ysql-bench.md"),
+];
 
 /// Returns the kinds of warnings that docs/reading-results.md does not explain.
 pub(crate) fn unexplained_warnings() -> Vec<String> {
@@ -50,7 +69,9 @@ fn walk(command: &mut Vec<String>, options: &mut BTreeMap<String, String>) {
     for option in options_in(&help) {
         options.entry(option).or_insert_with(|| title.clone());
     }
-    for name in subcommands_in(&help) {
+    // The options of other tools are not in the reference.
+    let of_riops = |name: &String| !["sysbench", "ysql-bench", "pgio"].contains(&name.as_str());
+    for name in subcommands_in(&help).into_iter().filter(of_riops) {
         command.push(name);
         walk(command, options);
         command.pop();
@@ -58,12 +79,17 @@ fn walk(command: &mut Vec<String>, options: &mut BTreeMap<String, String>) {
 }
 
 fn help(command: &[String]) -> String {
+    printed(command, "--help")
+}
+
+/// Returns what a command prints.
+fn printed(command: &[String], argument: &str) -> String {
     let mut riops = Command::new(env!("CARGO_BIN_EXE_riops"));
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("RIOPS_")) {
         riops.env_remove(name);
     }
-    let output = riops.args(command).arg("--help").env("COLUMNS", "100").output().unwrap();
-    assert!(output.status.success(), "riops {command:?} --help failed");
+    let output = riops.args(command).arg(argument).env("COLUMNS", "100").output().unwrap();
+    assert!(output.status.success(), "riops {command:?} {argument} failed");
     String::from_utf8(output.stdout).unwrap()
 }
 

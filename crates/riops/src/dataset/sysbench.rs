@@ -4,7 +4,7 @@
 use super::error::DatasetError;
 use super::registry::{Registry, State};
 use crate::host::Interrupt;
-use crate::plan::{DatasetPlan, OltpDataset, Parameters};
+use crate::plan::{DatasetPlan, Distribution, OltpDataset, Parameters};
 use crate::server::{Connection, Server};
 use crate::units::count;
 use crate::workload;
@@ -152,6 +152,8 @@ fn examine(
         create_secondary: found.iter().all(|table| table.index_on_k),
         range_key_partitioning: found.iter().all(|table| table.range_sharded),
         adopted: true,
+        // Unknown: the value that records of earlier versions have.
+        rand_type: Distribution::default(),
         seed: 0,
         // Properties that cannot be derived from the tables are taken from the options.
         ..wanted.clone()

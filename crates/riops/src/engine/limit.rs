@@ -26,6 +26,7 @@ pub(super) enum Permission {
 #[derive(Debug)]
 pub(super) struct Limit {
     stop: Stop,
+    has_max_duration: bool,
     measure_start: Nanos,
     /// End of the measurement; `u64::MAX` if the run stops by count, has not reached it, and has no maximum duration.
     end: AtomicU64,
@@ -50,6 +51,7 @@ impl Limit {
         });
         Self {
             stop,
+            has_max_duration: max_duration_s.is_some(),
             measure_start,
             end: AtomicU64::new(end.0),
             done: AtomicU64::new(0),
@@ -65,6 +67,29 @@ impl Limit {
 
     pub(super) fn end(&self) -> Nanos {
         Nanos(self.end.load(Ordering::Relaxed))
+    }
+
+    /// Whether the measurement ends with its last counted transaction: the run stops by count, and its maximum duration
+    /// has not ended it before.
+    pub(super) fn ended_by_count(&self) -> bool {
+        match self.stop {
+            Stop::DurationS(_) => false,
+            Stop::Transactions(count) | Stop::Rows(count) => {
+                !self.has_max_duration || self.done.load(Ordering::Relaxed) >= count
+            }
+        }
+    }
+
+    /// Returns the end of the measurement, whose last counted transaction ended at `last_end`.
+    pub(super) fn measured_end(&self, last_end: Nanos) -> Nanos {
+        if self.ended_by_count() {
+            last_end
+        } else if self.stops_by_count() {
+            // Transactions in flight at the end are counted, too.
+            last_end.max(self.end())
+        } else {
+            self.end()
+        }
     }
 
     /// Returns the end of the measured window. A run that stops by count has no end in advance: its last
@@ -219,7 +244,13 @@ mod tests {
         assert_eq!(limit.permit(START), Permission::Start { claimed: true });
         assert_eq!(limit.permit(Nanos(2_000)), Permission::End);
         assert!(limit.counts(true, Nanos(2_500), 1), "the last transaction was in flight");
-        assert!(limit.stops_by_count());
+        assert!(limit.stops_by_count() && !limit.ended_by_count());
+        // Without a transaction at the end, the time until then is part of the measurement.
+        assert_eq!(limit.measured_end(Nanos(1_100)), Nanos(2_000));
+        assert_eq!(limit.measured_end(Nanos(2_500)), Nanos(2_500));
+        let reached = Limit::new(Stop::Transactions(1), Some(1e-6), START);
+        assert_eq!(reached.permit(START), Permission::Start { claimed: true });
+        assert_eq!(reached.measured_end(Nanos(1_100)), Nanos(1_100));
     }
 
     #[test]

@@ -71,14 +71,14 @@ pub struct StageResult {
 }
 
 /// Merges the reports of the workers. With `to_last_end` the measurement ends with the last counted
-/// transaction, otherwise at the end of its limit.
+/// transaction, otherwise as its limit says.
 pub(super) fn merge_reports(
     reports: Vec<WorkerReport>,
     limit: &Limit,
     to_last_end: bool,
 ) -> Result<StageResult, EngineError> {
     let last_end = reports.iter().map(|report| report.last_end).max().unwrap_or_default();
-    let end = if to_last_end { last_end } else { limit.end() };
+    let end = if to_last_end { last_end } else { limit.measured_end(last_end) };
     // A gap without success at the end of a worker's report lasts until the common end.
     let mut samples = Vec::new();
     let mut reports = reports.into_iter().map(|mut report| {

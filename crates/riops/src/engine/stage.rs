@@ -71,8 +71,9 @@ impl StageRun<'_> {
         if self.plan.abort_on_threshold {
             timeline.enable_total(open_loop)?;
         }
-        if !self.plan.checkpoints_s.is_empty() {
-            timeline.enable_checkpoints(&self.plan.checkpoints_s, open_loop)?;
+        let checkpoints: Vec<f64> = self.plan.checkpoints_s().collect();
+        if !checkpoints.is_empty() {
+            timeline.enable_checkpoints(&checkpoints, open_loop)?;
         }
         let Self { plan, shared, handles, received, interrupt, .. } = self;
         let stage = Supervised { plan, shared, handles: &handles, interrupt, limit: &limit };
@@ -86,7 +87,7 @@ impl StageRun<'_> {
         let interrupted = interrupt.requested();
         // A canceled call has reported nothing since its last interval.
         let canceled = in_server && (interrupted || breached.is_some() || limit.has_failed());
-        let mut result = merge_reports(reports, &limit, limit.stops_by_count() || canceled)?;
+        let mut result = merge_reports(reports, &limit, canceled)?;
         result.name = name;
         result.operations = operations;
         result.interrupted = interrupted;

@@ -442,6 +442,15 @@ impl Plan {
         }
     }
 
+    /// Returns the checkpoints before the end of the measurement, which is the last one, in seconds.
+    pub fn checkpoints_s(&self) -> impl Iterator<Item = f64> {
+        let end_s = match self.stop {
+            Stop::DurationS(seconds) => seconds,
+            Stop::Transactions(_) | Stop::Rows(_) => self.max_duration_s.unwrap_or(f64::INFINITY),
+        };
+        self.checkpoints_s.iter().copied().filter(move |&t_s| t_s < end_s)
+    }
+
     /// Returns the duration of the warm-up.
     #[must_use]
     pub fn warmup(&self) -> Duration {

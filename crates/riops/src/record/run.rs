@@ -114,6 +114,14 @@ impl Record {
         self.target.dataset.as_ref()?.parameters.part(&self.plan.part).ok()
     }
 
+    /// Returns the share of the dataset that the run used, from 0 to 1; `None` if it used the whole or needs none.
+    #[must_use]
+    pub fn dataset_share(&self) -> Option<f64> {
+        let whole = &self.target.dataset.as_ref()?.parameters;
+        let used = self.used_dataset().filter(|used| used != whole)?;
+        Some(used.share_of(whole))
+    }
+
     /// Returns the plan that repeats this run. It requires a dataset with the same parameters, and contains
     /// the values that the run determined itself, such as an automatic size.
     #[must_use]

@@ -29,6 +29,8 @@ const MARGIN: u32 = 16;
 const LEFT: u32 = 90;
 const BOTTOM: u32 = 56;
 const TOP: u32 = 84;
+/// Half of a label of the time axis.
+const RIGHT: u32 = 64;
 /// Maximum number of sessions in the legend.
 const NAMED_MAX: usize = 20;
 /// Size of a dot, and of a dot in a sparse plot, in pixels.
@@ -221,6 +223,7 @@ impl Panel<'_, '_> {
         let mut chart = ChartBuilder::on(&self.part)
             .margin(MARGIN)
             .margin_top(TOP)
+            .margin_right(RIGHT)
             .x_label_area_size(BOTTOM)
             .y_label_area_size(LEFT)
             .build_cartesian_2d(0.0..end_s, latencies)?;

@@ -38,7 +38,8 @@ impl ActiveRun<'_> {
             self.control.execute(&sql)?;
         }
         let tables = workload.table_names();
-        let caches = self.set_caches(work.spec().caches(), &tables)?;
+        let used = workload.used_table_names();
+        let caches = self.set_caches(work.spec().caches(), (&tables, &used))?;
         let settings = self.settings_of(&mut stage);
         let cluster = self.cluster_probe();
         let mut sampler = self.sampler()?;
@@ -73,11 +74,11 @@ impl ActiveRun<'_> {
         Ok(Measured { work: work.clone(), result, usage, caches, row_bytes })
     }
 
-    /// Brings the caches into the requested state.
+    /// Brings the caches into the requested state: empties them of all tables, or fills them with the used ones.
     fn set_caches(
         &mut self,
         wanted: Caches,
-        tables: &[String],
+        (tables, used): (&[String], &[String]),
     ) -> Result<Option<CacheState>, RunError> {
         if wanted != Caches::AsFound && self.nodes.allowed().len() > 1 {
             let text = "--cold and --warm are not supported with several nodes: specify one host, or use --spread off";
@@ -88,7 +89,7 @@ impl ActiveRun<'_> {
             Caches::Cold | Caches::ColdTry => {
                 caches::cool(&mut self.control, tables, self.environment.local_data())?
             }
-            Caches::Warm => caches::warm(&mut self.control, tables)?,
+            Caches::Warm => caches::warm(&mut self.control, used)?,
         };
         self.report_caches(&state);
         Ok(Some(state))

@@ -7,6 +7,7 @@ use super::backend::{Session, read_json};
 use super::error::StoreError;
 use super::value::{Fields, Value, time_text};
 use crate::record::{AccessRecord, Check, LatencyKind, LatencySummary, Record, StageRecord};
+use crate::units::percent;
 
 const IDS: &str = include_str!("../../../../sql/store/ids_all.sql");
 const UPDATE_RUN: &str = include_str!("../../../../sql/store/run_update.sql");
@@ -139,11 +140,16 @@ pub(super) fn device_limit(
     }
 }
 
-/// Returns the workload and, for a single operation, its name: `oltp, point-select`.
+/// Returns the workload and, for a single operation, its name: `oltp, point-select`. A run on a part of its dataset is
+/// another one than a run on the whole.
 fn title(record: &Record) -> String {
-    match record.stages.as_slice() {
+    let title = match record.stages.as_slice() {
         [stage] if stage.name.starts_with(&record.workload) => stage.name.clone(),
         _ => record.plan.work.spec().title(),
+    };
+    match record.dataset_share() {
+        Some(share) => format!("{title}, {} of the dataset", percent(share)),
+        None => title,
     }
 }
 

@@ -51,6 +51,11 @@ pub trait Workload {
         Vec::new()
     }
 
+    /// Returns those of its tables that the sessions use.
+    fn used_table_names(&self) -> Vec<String> {
+        self.table_names()
+    }
+
     /// Returns whether its tables were created by another program. riops never drops such tables.
     fn is_adopted(&self) -> bool {
         false

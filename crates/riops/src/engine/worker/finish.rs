@@ -22,12 +22,13 @@ impl<C: Clock> Worker<C> {
                 operations: std::mem::take(&mut session.tallies),
             })
             .collect();
-        let by_count = self.limit.stops_by_count();
+        let by_count = self.limit.ended_by_count();
+        // After the maximum duration of a count, nothing starts.
         let end = if by_count { self.report.last_end } else { self.limit.end() };
         let before_end = Nanos(end.0.saturating_sub(1));
         if let Some(arrivals) = &mut self.arrivals {
             // The last interval ends with the measurement.
-            self.report.recorder.set_backlog(arrivals.backlog(before_end), 0);
+            self.report.recorder.set_backlog(arrivals.backlog(before_end), self.busy_at_end);
         }
         let measured = end > self.limit.measure_start();
         self.report.starts = self.arrivals.as_mut().map(|arrivals| {

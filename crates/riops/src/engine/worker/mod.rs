@@ -188,6 +188,8 @@ pub(super) struct Worker<C> {
     ending: bool,
     cpu_at_start_s: Option<f64>,
     cpu_at_end_s: Option<f64>,
+    /// Number of sessions with a transaction in flight at the end of the measurement.
+    busy_at_end: u64,
     /// Starts that were due before the measurement.
     due_before: u64,
     /// Those of them that were waiting for a free session when the measurement started.
@@ -238,6 +240,7 @@ impl<C: Clock> Worker<C> {
             ending: false,
             cpu_at_start_s: None,
             cpu_at_end_s: None,
+            busy_at_end: 0,
             due_before: 0,
             backlog_before: 0,
         }
@@ -334,10 +337,16 @@ impl<C: Clock> Worker<C> {
         }
         if self.cpu_at_end_s.is_none() && now >= self.limit.window_end() {
             self.cpu_at_end_s = Some(cpu::thread_seconds());
+            self.busy_at_end = self.busy();
         }
         while now >= self.interval_end && self.interval_end < self.limit.window_end() {
             self.end_interval();
         }
+    }
+
+    /// Returns the number of sessions with a transaction in flight.
+    fn busy(&self) -> u64 {
+        self.sessions.iter().filter(|session| !session.is_idle()).count() as u64
     }
 
     fn end_interval(&mut self) {
@@ -353,11 +362,11 @@ impl<C: Clock> Worker<C> {
         let Some(spare) = spare else {
             return;
         };
+        let busy = if open_loop { self.busy() } else { 0 };
         if let Some(arrivals) = &mut self.arrivals {
             // A start exactly at the end belongs to the next interval.
             let backlog = arrivals.backlog(Nanos(self.interval_end.0.saturating_sub(1)));
-            let busy = self.sessions.iter().filter(|session| !session.is_idle()).count();
-            self.report.recorder.set_backlog(backlog, busy as u64);
+            self.report.recorder.set_backlog(backlog, busy);
         }
         self.interval += 1;
         self.interval_end = self.interval_end.after(self.link.length);

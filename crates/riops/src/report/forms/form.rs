@@ -32,6 +32,8 @@ pub struct Extras<'a> {
     pub stored: &'a str,
     /// Columns of a line of text.
     pub width: usize,
+    /// Whether the intervals are part of a form that has them.
+    pub intervals: bool,
     /// Scale of the latency histogram, and its number of buckets.
     pub histogram: Option<(Scale, usize)>,
     /// The options that select the server of the run, as text for commands: empty, or with a leading space.
@@ -45,7 +47,14 @@ impl<'a> Extras<'a> {
     /// Only where the record is stored, in lines of this width.
     #[must_use]
     pub fn new(stored: &'a str, width: usize) -> Self {
-        Self { stored, width, histogram: None, server_options: None, store_options: Some("") }
+        Self {
+            stored,
+            width,
+            intervals: true,
+            histogram: None,
+            server_options: None,
+            store_options: Some(""),
+        }
     }
 
     /// The same with the options for commands.

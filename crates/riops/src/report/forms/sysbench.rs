@@ -30,9 +30,10 @@ impl Form for Sysbench {
 
     fn print(&self, record: &Record, extras: &Extras<'_>) -> Result<String, FormError> {
         let plan = &record.plan;
-        let mut text = self.opening(plan, true) + self.connected();
+        let intervals = extras.intervals;
+        let mut text = self.opening(plan, intervals) + self.connected();
         for point in record.stages.first().iter().flat_map(|stage| &stage.session_loop.series) {
-            text += &self.interval(point, plan, true);
+            text += &self.interval(point, plan, intervals);
         }
         Ok(text + &self.closing(record, extras))
     }
@@ -76,7 +77,7 @@ impl Stream for Sysbench {
 
     fn interval(&self, point: &Point, plan: &Plan, intervals: bool) -> String {
         let mut text = String::new();
-        let is_checkpoint = plan.checkpoints_s.iter().any(|t_s| (t_s - point.t_s).abs() < 1e-6);
+        let is_checkpoint = plan.checkpoints_s().any(|t_s| (t_s - point.t_s).abs() < 1e-6);
         if let Some(checkpoint) = point.checkpoint.as_ref().filter(|_| is_checkpoint) {
             let _ = writeln!(text, "[ {:.0}s ] Checkpoint report:", point.t_s);
             text += &since_checkpoint(checkpoint, point.t_s, plan);

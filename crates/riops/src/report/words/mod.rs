@@ -173,8 +173,7 @@ pub(super) fn of(work: &WorkPlan) -> &dyn Words {
 pub(super) fn dataset_text(record: &Record) -> Option<String> {
     let whole = &record.target.dataset.as_ref()?.parameters;
     let text = of_dataset(whole).text();
-    let used = record.used_dataset().filter(|_| !record.plan.part.is_empty());
-    let Some(used) = used else {
+    let Some(share) = record.dataset_share() else {
         return Some(text);
     };
     let size = |name: &String, size: u64| {
@@ -190,8 +189,7 @@ pub(super) fn dataset_text(record: &Record) -> Option<String> {
         .iter()
         .filter_map(|(name, value)| Some(size(name, value.as_u64()?)))
         .collect();
-    let share = percent(used.share_of(whole));
-    Some(format!("{text}; part of the dataset: {share} ({})", sizes.join(", ")))
+    Some(format!("{text}; part of the dataset: {} ({})", percent(share), sizes.join(", ")))
 }
 
 /// The reporting of a dataset.

@@ -22,7 +22,9 @@ impl Words for OltpRun {
 
     fn access_path(&self, expected: &str, record: &Record) -> String {
         let mut text = expected.to_owned();
-        if record.dataset::<OltpDataset>().is_some_and(|dataset| dataset.tables > 1) {
+        let used = record.used_dataset();
+        let tables = used.as_ref().and_then(|used| used.get::<OltpDataset>());
+        if tables.is_some_and(|dataset| dataset.tables > 1) {
             for name in ["sbtest", "k_", "xid_"] {
                 text = without_number(&text, name);
             }

@@ -292,8 +292,14 @@ mod tests {
         assert_eq!(names.len(), 9 + 6);
         assert_eq!(
             names[5..10],
-            ["SELECT_r", "t03-select-max 1", "t03-select-max 4", "t04-selectr 1", "t04-selectr 4"]
+            [
+                "SELECT_r",
+                "t03-select-max-no-explain 1",
+                "t03-select-max-no-explain 4",
+                "t04-selectr-no-explain 1",
+                "t04-selectr-no-explain 4"
+            ]
         );
-        assert_eq!(names[13..], ["t06-iselect-max 1", "t06-iselect-max 4"]);
+        assert_eq!(names[13..], ["t06-iselect-max-no-explain 1", "t06-iselect-max-no-explain 4"]);
     }
 }

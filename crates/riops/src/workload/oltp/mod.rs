@@ -189,6 +189,10 @@ impl Workload for Oltp {
         self.dataset.table_names().collect()
     }
 
+    fn used_table_names(&self) -> Vec<String> {
+        self.used.table_names().collect()
+    }
+
     fn is_adopted(&self) -> bool {
         self.dataset.adopted
     }

@@ -280,6 +280,10 @@ impl Workload for Rows {
         self.tables().map(|table| format!("riops.{table}")).collect()
     }
 
+    fn used_table_names(&self) -> Vec<String> {
+        (1..=self.used.tables).map(|number| format!("riops.{}", table_name(number))).collect()
+    }
+
     fn unsupported(&self, flavor: Flavor) -> Option<&'static str> {
         let only_on_yugabytedb = [
             ("--tablets", self.dataset.tablets > 0),
