@@ -114,6 +114,24 @@ pub(crate) fn tcp_url(database: &str) -> String {
     format!("{server}/{database}")
 }
 
+/// Returns the options with which sysbench connects to a database of the shared server.
+pub(crate) fn sysbench_server(database: &Database) -> Vec<String> {
+    let name = &database.conninfo.database;
+    let url = tcp_url(name);
+    let (user, rest) = url.trim_start_matches("postgresql://").split_once(':').unwrap();
+    let (password, rest) = rest.split_once('@').unwrap();
+    let (host, rest) = rest.split_once(':').unwrap();
+    let port = rest.split('/').next().unwrap();
+    vec![
+        "--db-driver=pgsql".to_owned(),
+        format!("--pgsql-host={host}"),
+        format!("--pgsql-port={port}"),
+        format!("--pgsql-user={user}"),
+        format!("--pgsql-password={password}"),
+        format!("--pgsql-db={name}"),
+    ]
+}
+
 impl Database {
     /// Opens a connection to check or change the database independently of riops.
     pub(crate) fn connect(&self) -> Connection {

@@ -5,27 +5,17 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::crash::kill;
-use crate::fixture::{CommandOutput, Database, database, program, tcp_url, until};
+use crate::fixture::{CommandOutput, Database, database, program, sysbench_server, until};
 
 const SMALL: &str = "prepare oltp --tables 2 --table-size 1000 --seed 1";
 const SHORT: &str = "--transactions 60 --warmup 0 --interval 100ms -c 3 --seed 5 --output json";
 
 /// Runs sysbench on this database.
 pub(crate) fn sysbench(path: &Path, database: &Database, arguments: &str) -> CommandOutput {
-    let url = tcp_url(&database.conninfo.database);
-    let (user, rest) = url.trim_start_matches("postgresql://").split_once(':').unwrap();
-    let (password, rest) = rest.split_once('@').unwrap();
-    let (host, rest) = rest.split_once(':').unwrap();
-    let port = rest.split('/').next().unwrap();
-    let name = &database.conninfo.database;
-    let ran = CommandOutput::of(Command::new(path).args(arguments.split_whitespace()).args([
-        "--db-driver=pgsql".to_owned(),
-        format!("--pgsql-host={host}"),
-        format!("--pgsql-port={port}"),
-        format!("--pgsql-user={user}"),
-        format!("--pgsql-password={password}"),
-        format!("--pgsql-db={name}"),
-    ]));
+    let mut command = Command::new(path);
+    let ran = CommandOutput::of(
+        command.args(arguments.split_whitespace()).args(sysbench_server(database)),
+    );
     assert_eq!(ran.code, Some(0), "{}\n{}", ran.stdout, ran.stderr);
     ran
 }

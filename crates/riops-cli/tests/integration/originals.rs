@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use crate::fixture::{CommandOutput, binary, database, folder};
+use crate::fixture::{CommandOutput, binary, database, folder, sysbench_server};
 
 #[test]
 fn ysql_bench_runs_its_operations_and_prints_its_block() {
@@ -117,18 +117,15 @@ fn a_link_with_the_name_of_a_tool_behaves_as_the_tool() {
 #[test]
 fn the_password_of_sysbench_is_not_in_the_process_title() {
     let database = database("sysbench_title");
-    let url = crate::fixture::tcp_url(&database.conninfo.database);
-    let (_, rest) = url.split_once("://").unwrap();
-    let (user, rest) = rest.split_once(':').unwrap();
-    let (password, server) = rest.split_once('@').unwrap();
-    let (host, rest) = server.split_once(':').unwrap();
-    let (port, name) = rest.split_once('/').unwrap();
-    let server =
-        format!("--pgsql-host={host} --pgsql-port={port} --pgsql-user={user} --pgsql-db={name}");
-    let line =
-        format!("sysbench {server} --pgsql-password={password} --table-size=100 oltp_read_only");
-    CommandOutput::of(&mut database.command(&format!("{line} prepare"))).expect(0);
-    let mut command = database.command(&format!("{line} --time=60 --report-interval=1 run"));
+    let server = sysbench_server(&database);
+    let sysbench = |line: &str| {
+        let mut command = database.command("sysbench");
+        command.args(&server).args(line.split_whitespace());
+        command
+    };
+    CommandOutput::of(&mut sysbench("oltp_read_only --table-size=100 prepare")).expect(0);
+    let run = "oltp_read_only --table-size=100 --time=60 --report-interval=1 run";
+    let mut command = sysbench(run);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
     let mut child = command.spawn().unwrap();
     // The first interval: the run is in progress.
@@ -136,6 +133,7 @@ fn the_password_of_sysbench_is_not_in_the_process_title() {
     lines.find(|line| line.as_ref().is_ok_and(|line| line.starts_with("[ 1s ]"))).unwrap().unwrap();
     let title = std::fs::read(format!("/proc/{}/cmdline", child.id())).unwrap();
     let title = String::from_utf8_lossy(&title).into_owned();
+    let password = server.iter().find_map(|word| word.strip_prefix("--pgsql-password=")).unwrap();
     assert!(!title.contains(password) && title.contains("--pgsql-user"), "{title}");
     crate::crash::kill(child.id(), "-INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));

@@ -116,7 +116,7 @@ fn the_graph_of_a_run_can_be_redrawn_from_the_stored_record() {
     assert!(first.starts_with(b"\x89PNG\r\n") && first == second);
     // A rejected run leaves no graph file.
     let third = folder.join("third.png");
-    let line = format!("run point --rows 5 {SHORT} --graph {}", third.display());
+    let line = format!("run point --rows 5000 {SHORT} --graph {}", third.display());
     database.riops(&line).expect(2);
     assert!(!third.exists());
     database

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::fixture::{CommandOutput, Database, database, program, tcp_url};
+use crate::fixture::{CommandOutput, Database, database, program, sysbench_server};
 use crate::oltp::{reset_statements, statements, sysbench};
 
 /// The values of `k` in sbtest1: their number, mean and standard deviation, and the share of the rows that have one of
@@ -142,20 +142,8 @@ struct Both {
 impl Both {
     fn new(database: Database, sysbench: PathBuf) -> Self {
         database.connect().execute("create extension if not exists pg_stat_statements").unwrap();
-        let url = tcp_url(&database.conninfo.database);
-        let (user, rest) = url.trim_start_matches("postgresql://").split_once(':').unwrap();
-        let (password, rest) = rest.split_once('@').unwrap();
-        let (host, rest) = rest.split_once(':').unwrap();
-        let (port, name) = rest.split_once('/').unwrap();
-        let server = [
-            "--db-driver=pgsql".to_owned(),
-            format!("--pgsql-host={host}"),
-            format!("--pgsql-port={port}"),
-            format!("--pgsql-user={user}"),
-            format!("--pgsql-password={password}"),
-            format!("--pgsql-db={name}"),
-        ];
-        Self { database, sysbench, server: server.into() }
+        let server = sysbench_server(&database);
+        Self { database, sysbench, server }
     }
 
     /// Creates the tables with sysbench. riops reads their state again before each run, because the other program
