@@ -200,6 +200,7 @@ mod tests {
             option: "--rows".to_owned(),
             found: "1".to_owned(),
             wanted: "2".to_owned(),
+            advice: String::new(),
         };
         assert_eq!(code_of(&RunError::from(differs).into()), USAGE);
         let interrupted = RunError::from(DatasetError::Connection(ConnectionError::Interrupted));

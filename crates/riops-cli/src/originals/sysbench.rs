@@ -94,7 +94,7 @@ fn listed(options: &[Known]) -> String {
     let mut text = String::new();
     for Known { name, kind, default, meaning, .. } in options {
         let value = match kind {
-            Kind::Number => "=N".to_owned(),
+            Kind::Number | Kind::Rate => "=N".to_owned(),
             Kind::Text => "=STRING".to_owned(),
             Kind::Switch => "[=on|off]".to_owned(),
             Kind::OneOf(texts) => format!("={{{}}}", texts.join(",")),
@@ -130,7 +130,7 @@ impl Line {
 
     fn option(&mut self, option: &str, outside: &Outside<'_>) -> Result<(), Refused> {
         let (name, value) = match option.split_once('=') {
-            Some((name, value)) => (name, Some(value.to_owned())),
+            Some((name, value)) => (name.trim(), Some(value.trim().to_owned())),
             None => (option, None),
         };
         let name = name.replace('-', "_");
@@ -367,8 +367,10 @@ fn checked(kind: Kind, value: Option<&str>) -> Option<String> {
     match (kind, value) {
         (Kind::Switch, None | Some("on" | "true" | "1")) => Some("on".to_owned()),
         (Kind::Switch, Some("off" | "false" | "0")) => Some("off".to_owned()),
-        (Kind::Switch, Some(_)) | (Kind::Number | Kind::Text | Kind::OneOf(_), None) => None,
+        (Kind::Switch, Some(_))
+        | (Kind::Number | Kind::Rate | Kind::Text | Kind::OneOf(_), None) => None,
         (Kind::Number, Some(number)) => Some(number.parse::<i64>().ok()?.max(0).to_string()),
+        (Kind::Rate, Some(number)) => Some(number.parse::<u64>().ok()?.to_string()),
         (Kind::Text, Some(text)) => Some(text.to_owned()),
         (Kind::OneOf(texts), Some(text)) => texts.contains(&text).then(|| text.to_owned()),
     }

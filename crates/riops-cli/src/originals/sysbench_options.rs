@@ -5,6 +5,8 @@
 pub(super) enum Kind {
     /// A whole number; a negative one means the same as 0.
     Number,
+    /// A whole number that is not negative.
+    Rate,
     /// Any text.
     Text,
     /// `on` or `off`; without a value, `on`.
@@ -69,7 +71,7 @@ pub(super) const GENERAL: &[Known] = &[
     known("thread_init_timeout", Kind::Number, "30", Use::Translated, "time for connecting all sessions, in seconds"),
     known("forced_shutdown", Kind::Text, "off", Use::Translated, "seconds to wait for transactions in flight at the end"),
     known("thread_stack_size", Kind::Text, "64K", Use::Ignored("riops has no thread for each session"), "no meaning"),
-    known("rate", Kind::Number, "0", Use::Translated, "transactions per second; 0: no limit"),
+    known("rate", Kind::Rate, "0", Use::Translated, "transactions per second; 0: no limit"),
     known("report_interval", Kind::Number, "0", Use::Translated, "interval of the reports, in seconds; 0: none"),
     known("report_checkpoints", Kind::Text, "", Use::Translated, "times of full reports, in seconds"),
     known("debug", Kind::Switch, "off", Use::Ignored(NO_LOG), "no meaning"),
@@ -85,7 +87,7 @@ pub(super) const GENERAL: &[Known] = &[
     known("rand_seed", Kind::Number, "0", Use::Translated, "random seed; 0: from the operating system"),
     known("rand_pareto_h", Kind::Text, "0.2", Use::Translated, "parameter h of pareto"),
     known("rand_zipfian_exp", Kind::Text, "0.8", Use::Translated, "exponent of zipfian"),
-    known("verbosity", Kind::Number, "3", Use::Ignored("the report is always printed"), "no meaning"),
+    known("verbosity", Kind::OneOf(&["0", "1", "2", "3", "4", "5"]), "3", Use::Ignored("the report is always printed"), "no meaning"),
     known("percentile", Kind::Number, "95", Use::Translated, "latency percentile; 0: none"),
     known("histogram", Kind::Switch, "off", Use::Translated, "print a latency histogram"),
     known("db_driver", Kind::Text, "pgsql", Use::Translated, "only pgsql"),

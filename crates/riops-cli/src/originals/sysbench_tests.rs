@@ -104,6 +104,8 @@ fn what_sysbench_refuses_is_refused() {
         ("oltp_read_only --random-points=3 run", "invalid option: --random-points"),
         ("oltp_read_only --skip-trx=maybe run", "invalid value for --skip-trx: maybe"),
         ("oltp_read_only --threads=0 run", "invalid value for --threads: 0"),
+        ("oltp_read_only --rate=-5 run", "invalid value for --rate: -5"),
+        ("oltp_read_only --verbosity=9 run", "invalid value for --verbosity: 9"),
         ("oltp_read_only --time= run", "invalid value for --time: "),
         ("oltp_read_only --rand-type=foo run", "invalid value for --rand-type: foo"),
         ("oltp_read_only --forced-shutdown=x run", "invalid value for --forced-shutdown: 'x'"),

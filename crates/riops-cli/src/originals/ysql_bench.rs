@@ -59,7 +59,7 @@ struct CommandLine {
     #[arg(long)]
     show_rowsize: bool,
     /// Duration of select and update, in minutes
-    #[arg(long, visible_alias = "runtime_select", default_value_t = 30)]
+    #[arg(long, visible_alias = "runtime_select", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=43_200))]
     runtime_select: u64,
     /// Drop the table first; a load always replaces the rows of the table
     #[arg(long)]

@@ -76,7 +76,7 @@ pub enum DatasetError {
     },
     /// The dataset has different parameters.
     #[error(
-        "the dataset for the workload {workload} was prepared with {option} {found}, not {wanted}; \
+        "the dataset for the workload {workload} was prepared with {option} {found}, not {wanted}; {advice}\
          to replace it, run `riops prepare {workload} --recreate` with all its options"
     )]
     Differs {
@@ -88,6 +88,8 @@ pub enum DatasetError {
         found: String,
         /// The requested value.
         wanted: String,
+        /// What to do instead of replacing it, with a semicolon and a space; empty if there is nothing.
+        advice: String,
     },
     /// Another riops uses or prepares the dataset.
     #[error(

@@ -88,7 +88,8 @@ pub fn same_parameters(
     match difference(&found, wanted) {
         None => Ok(()),
         Some((option, found, wanted)) => {
-            Err(DatasetError::Differs { workload: name, option, found, wanted })
+            let advice = String::new();
+            Err(DatasetError::Differs { workload: name, option, found, wanted, advice })
         }
     }
 }
@@ -132,10 +133,9 @@ impl Preparation<'_> {
         }
         registry.ensure()?;
         match registry.entry()? {
-            // Adopted tables are only registered. If they still exist, the tables below are foreign ones.
-            Some(entry)
-                if entry.state == State::Complete && !self.recreate && !entry.is_adopted() =>
-            {
+            // Adopted tables are only registered. A refused preparation keeps the registration.
+            Some(entry) if entry.is_adopted() => Self::require_free(&mut registry, &dataset)?,
+            Some(entry) if entry.state == State::Complete && !self.recreate => {
                 same_parameters(self.workload.name(), &entry, self.compared)?;
                 registry.require(&self.workload.table_names(), self.workload.is_adopted())?;
                 return Ok(Prepared::Unchanged);
@@ -156,11 +156,9 @@ impl Preparation<'_> {
             return Err(error);
         }
         registry.drop_dataset()?;
-        for table in &dataset.tables {
-            if registry.owns(&table.name)?.is_some() {
-                registry.drop_registry_if_empty()?;
-                return Err(DatasetError::Foreign(table.name.clone()));
-            }
+        if let Err(error) = Self::require_free(&mut registry, &dataset) {
+            registry.drop_registry_if_empty()?;
+            return Err(error);
         }
         let id = registry.begin(&dataset)?;
         match self.fill(&mut registry, &dataset, (&id, flavor)) {
@@ -175,6 +173,16 @@ impl Preparation<'_> {
                 Err(error)
             }
         }
+    }
+
+    /// Fails if one of the tables exists.
+    fn require_free(registry: &mut Registry<'_>, dataset: &Dataset) -> Result<(), DatasetError> {
+        for table in &dataset.tables {
+            if registry.owns(&table.name)?.is_some() {
+                return Err(DatasetError::Foreign(table.name.clone()));
+            }
+        }
+        Ok(())
     }
 
     /// Fails if the free space is less than the dataset may need. Tables that will be replaced count as free.

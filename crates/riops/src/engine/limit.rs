@@ -26,8 +26,9 @@ pub(super) enum Permission {
 #[derive(Debug)]
 pub(super) struct Limit {
     stop: Stop,
-    has_max_duration: bool,
     measure_start: Nanos,
+    /// Latest end of a measurement that stops by count; `u64::MAX` if it has no maximum duration.
+    latest_end: Nanos,
     /// End of the measurement; `u64::MAX` if the run stops by count, has not reached it, and has no maximum duration.
     end: AtomicU64,
     /// Transactions claimed or rows completed, if the run stops by count.
@@ -51,8 +52,8 @@ impl Limit {
         });
         Self {
             stop,
-            has_max_duration: max_duration_s.is_some(),
             measure_start,
+            latest_end: end,
             end: AtomicU64::new(end.0),
             done: AtomicU64::new(0),
             failed: AtomicBool::new(false),
@@ -75,7 +76,7 @@ impl Limit {
         match self.stop {
             Stop::DurationS(_) => false,
             Stop::Transactions(count) | Stop::Rows(count) => {
-                !self.has_max_duration || self.done.load(Ordering::Relaxed) >= count
+                self.latest_end == Nanos::MAX || self.done.load(Ordering::Relaxed) >= count
             }
         }
     }
@@ -85,7 +86,7 @@ impl Limit {
         if self.ended_by_count() {
             last_end
         } else if self.stops_by_count() {
-            // Transactions in flight at the end are counted, too.
+            // An interrupt ends it before, but not the transactions in flight.
             last_end.max(self.end())
         } else {
             self.end()
@@ -95,7 +96,7 @@ impl Limit {
     /// Returns the end of the measured window. A run that stops by count has no end in advance: its last
     /// transaction may finish long after it has started.
     pub(super) fn window_end(&self) -> Nanos {
-        if self.stops_by_count() { Nanos::MAX } else { self.end() }
+        if self.stops_by_count() { self.latest_end } else { self.end() }
     }
 
     /// Ends the measurement now. Has no effect if it has ended already.
@@ -158,8 +159,9 @@ impl Limit {
     }
 
     /// Returns whether a transaction that ended at `ended` is part of the measurement. A claimed
-    /// transaction always is.
+    /// transaction always is, up to the maximum duration.
     pub(super) fn counts(&self, claimed: bool, ended: Nanos, rows: u64) -> bool {
+        let claimed = claimed && ended < self.latest_end;
         match self.stop {
             Stop::DurationS(_) => ended >= self.measure_start && ended < self.end(),
             Stop::Transactions(_) => claimed,
@@ -243,11 +245,10 @@ mod tests {
         let limit = Limit::new(Stop::Transactions(3), Some(1e-6), START);
         assert_eq!(limit.permit(START), Permission::Start { claimed: true });
         assert_eq!(limit.permit(Nanos(2_000)), Permission::End);
-        assert!(limit.counts(true, Nanos(2_500), 1), "the last transaction was in flight");
+        assert!(limit.counts(true, Nanos(1_999), 1) && !limit.counts(true, Nanos(2_000), 1));
         assert!(limit.stops_by_count() && !limit.ended_by_count());
         // Without a transaction at the end, the time until then is part of the measurement.
         assert_eq!(limit.measured_end(Nanos(1_100)), Nanos(2_000));
-        assert_eq!(limit.measured_end(Nanos(2_500)), Nanos(2_500));
         let reached = Limit::new(Stop::Transactions(1), Some(1e-6), START);
         assert_eq!(reached.permit(START), Permission::Start { claimed: true });
         assert_eq!(reached.measured_end(Nanos(1_100)), Nanos(1_100));

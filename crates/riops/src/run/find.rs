@@ -44,9 +44,21 @@ pub(super) fn find(
         .ok_or(DatasetError::Incomplete(name))?;
     let dataset = plan_of(name, &entry)?;
     active.plan.use_part_of(&dataset);
-    same_parameters(name, &entry, &active.plan.dataset)?;
+    same_parameters(name, &entry, &active.plan.dataset)
+        .map_err(|error| with_largest(error, &dataset))?;
     let used = dataset.part(&active.plan.part)?;
     Ok(Found { entry, dataset, used })
+}
+
+/// Adds the largest size to the error about a size that is too large.
+fn with_largest(mut error: DatasetError, dataset: &DatasetPlan) -> DatasetError {
+    if let DatasetError::Differs { option, found, advice, .. } = &mut error {
+        let name = option.trim_start_matches('-').replace('-', "_");
+        if dataset.spec().scale().contains(&name.as_str()) {
+            *advice = format!("use at most {option} {found}; ");
+        }
+    }
+    error
 }
 
 /// Registers tables that sysbench prepared, if the plan refers to them.

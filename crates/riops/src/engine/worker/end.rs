@@ -82,7 +82,7 @@ impl<C: Clock> Worker<C> {
             }
             // From the start of the measurement on, a run by count starts only transactions that count.
             let start = self.limit.measure_start();
-            if self.limit.stops_by_count() && now > start {
+            if self.limit.stops_by_count() && now > start && now < self.limit.window_end() {
                 let warmup = &mut self.report.warmup_in_flight;
                 warmup.transactions += 1;
                 warmup.occupied = warmup.occupied.after(now.min(self.limit.end()).since(start));

@@ -82,7 +82,8 @@ impl Stream for Sysbench {
             let _ = writeln!(text, "[ {:.0}s ] Checkpoint report:", point.t_s);
             text += &since_checkpoint(checkpoint, point.t_s, plan);
         }
-        if intervals {
+        // sysbench has no shorter interval at the end.
+        if intervals && point.seconds > plan.interval_s - 1e-6 {
             let _ = writeln!(text, "{}", sysbench_interval(point, plan));
             if let (Some(waiting), Some(busy)) = (point.backlog, point.busy) {
                 let t_s = super::super::interval::seconds(point.t_s, plan, 0);
