@@ -137,8 +137,11 @@ impl Preparation<'_> {
             Some(entry) if entry.is_adopted() => Self::require_free(&mut registry, &dataset)?,
             Some(entry) if entry.state == State::Complete && !self.recreate => {
                 same_parameters(self.workload.name(), &entry, self.compared)?;
-                registry.require(&self.workload.table_names(), self.workload.is_adopted())?;
-                return Ok(Prepared::Unchanged);
+                // If another program has dropped all tables, nothing is left to keep.
+                if Self::require_free(&mut registry, &dataset).is_err() {
+                    registry.require(&self.workload.table_names(), self.workload.is_adopted())?;
+                    return Ok(Prepared::Unchanged);
+                }
             }
             _ => {}
         }
