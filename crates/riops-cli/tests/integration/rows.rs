@@ -219,16 +219,21 @@ fn a_missing_index_stops_the_run_before_the_measurement_and_shows_the_plan() {
 
 #[test]
 fn a_dataset_with_a_missing_table_is_rejected() {
-    let database = prepared("missing_table", "--rows 500");
+    let database = prepared("missing_table", "--rows 500 --tables 2");
     database.connect().execute("drop table riops.rows_0001").unwrap();
-    for line in ["run rows --batch 5", "prepare rows --rows 500", "verify rows"] {
+    for line in ["run rows --batch 5", "prepare rows --rows 500 --tables 2", "verify rows"] {
         database
             .riops(line)
             .expect(1)
             .stderr_contains("\"riops.rows_0001\" is missing")
             .stderr_contains("--recreate");
     }
-    database.riops("prepare rows --rows 500 --recreate").expect(0);
+    database.riops("prepare rows --rows 500 --tables 2 --recreate").expect(0);
+    database.riops("verify rows").expect(0);
+    // Nothing is left to keep.
+    database.connect().execute("drop table riops.rows_0001, riops.rows_0002").unwrap();
+    database.riops("run rows --batch 5").expect(1).stderr_contains("is missing");
+    database.riops("prepare rows --rows 500 --tables 2").expect(0);
     database.riops("verify rows").expect(0);
 }
 
