@@ -45,7 +45,7 @@ fn k_is_distributed_as_in_the_tables_of_sysbench() {
 }
 
 /// Options of a run that both accept, one by one. The first ones apply to every test.
-const OPTIONS: [&str; 45] = [
+const OPTIONS: [&str; 49] = [
     "--threads=1",
     "--num-threads=1",
     "--events=9",
@@ -74,7 +74,11 @@ const OPTIONS: [&str; 45] = [
     "--percentile=0",
     "--histogram",
     "--db-ps-mode=disable",
+    "--db-debug=on",
+    "--secondary=on",
     "--mysql-host=nowhere",
+    "--mysql-ssl",
+    "--mysql-ignore-errors=all",
     "--mysql_storage_engine=none",
     "--create_secondary=off",
     "--delete_inserts=2",

@@ -471,7 +471,8 @@ impl Spec for OltpRun {
             );
         }
         if self.pipeline && (self.skip_trx || self.commits_each_statement()) {
-            let option = if self.skip_trx { "--skip-trx" } else { "several updates per event" };
+            let option =
+                if self.skip_trx { "--skip-trx" } else { "statements that commit separately" };
             return refuse(format!(
                 "--pipeline cannot be combined with {option}: it pipelines the statements of one transaction"
             ));

@@ -251,6 +251,7 @@ impl Plan {
             protocol: self.protocol,
             schedule: self.schedule,
             stop: self.stop,
+            max_duration_s: self.max_duration_s,
             pipeline: self.pipeline,
             reconnect_every: self.reconnect_every,
             latency_limit: self.latency_limit,

@@ -125,9 +125,10 @@ fn workloads_without_repetition_reject_options_for_repeated_transactions() {
         ..load.clone()
     };
     let limit = LatencyLimit { limit_s: 1.0, skip: false };
-    let changes: [(&str, Change); 7] = [
+    let changes: [(&str, Change); 8] = [
         ("--rate", |plan, _| plan.schedule = Schedule::Constant { per_s: 5.0 }),
         ("--warmup", |plan, _| plan.warmup_s = 2.0),
+        ("--max-duration", |plan, _| plan.max_duration_s = Some(2.0)),
         ("--pipeline", |plan, _| plan.pipeline = 2),
         ("--reconnect", |plan, _| plan.reconnect_every = Some(5)),
         ("--latency-limit", |plan, limit| plan.latency_limit = Some(limit)),

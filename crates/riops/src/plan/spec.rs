@@ -14,6 +14,7 @@ pub struct Common<'a> {
     pub protocol: Protocol,
     pub schedule: Schedule,
     pub stop: Stop,
+    pub max_duration_s: Option<f64>,
     pub pipeline: u32,
     pub reconnect_every: Option<u64>,
     pub latency_limit: Option<LatencyLimit>,
@@ -32,6 +33,7 @@ impl Common<'_> {
         let set = [
             ("--rate", self.schedule != Schedule::Closed),
             ("--warmup", self.warmup_s != 0.0),
+            ("--max-duration", self.max_duration_s.is_some()),
             ("--pipeline", self.pipeline != 1),
             ("--reconnect", self.reconnect_every.is_some()),
             ("--latency-limit", self.latency_limit.is_some()),
