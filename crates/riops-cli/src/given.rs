@@ -33,6 +33,7 @@ pub(crate) fn given(arguments: &Arguments) -> Given {
             let (_, options) = workload.named();
             (Some(&options.target), Some(&options.store))
         }
+        Command::Warm { workload } => (Some(workload.target()), None),
         Command::Cleanup { workload } => (Some(workload.named().1), None),
         Command::Runs { action } => match action {
             Runs::History(options) => (None, Some(&options.store)),

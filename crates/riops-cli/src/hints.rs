@@ -36,7 +36,7 @@ impl Given {
     fn options_of(&self, command: &str) -> [&str; 2] {
         let mut words = command.split(' ');
         match (words.next(), words.next()) {
-            (Some("riops"), Some("prepare" | "cleanup")) => [&self.server, ""],
+            (Some("riops"), Some("prepare" | "warm" | "cleanup")) => [&self.server, ""],
             (Some("riops"), Some("run" | "verify" | "doctor")) => [&self.server, &self.store],
             (Some("riops"), Some("server")) => [&self.embedded, ""],
             (Some("riops"), Some("runs" | "report" | "compare" | "serve")) => ["", &self.store],

@@ -31,7 +31,7 @@ const TARGET: [(&str, &str); 5] = [
 /// Returns the command that is applied to the workload `oltp`; `None` for other workloads.
 pub(crate) fn command_of(line: &CommandLine) -> Option<&str> {
     match line.subcommands()[..] {
-        [command @ ("prepare" | "run" | "verify" | "cleanup"), "oltp"] => Some(command),
+        [command @ ("prepare" | "run" | "warm" | "verify" | "cleanup"), "oltp"] => Some(command),
         _ => None,
     }
 }

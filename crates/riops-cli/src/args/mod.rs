@@ -17,6 +17,7 @@ mod serve;
 mod shared;
 pub(crate) mod sweep;
 mod target;
+mod warm;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -39,6 +40,7 @@ pub(crate) use serve::Serve;
 pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload};
 pub(crate) use sweep::{Ab, ExperimentOptions, Sweep, SweptWorkload};
 pub(crate) use target::{EmbeddedOptions, StoreOptions, TargetOptions};
+pub(crate) use warm::Warm;
 
 /// Benchmark PostgreSQL-compatible databases
 #[derive(Debug, Parser)]
@@ -106,6 +108,11 @@ pub(crate) enum Command {
     Verify {
         #[command(subcommand)]
         workload: Verify,
+    },
+    /// Read a dataset into the caches
+    Warm {
+        #[command(subcommand)]
+        workload: Warm,
     },
     /// Drop the objects that riops created
     Cleanup {

@@ -33,6 +33,8 @@ pub(crate) struct OltpOptions {
     secondary: Option<Switch>,
     #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help = or_default("Create an index on k", Switch(OltpDataset::default().create_secondary)))]
     create_secondary: Option<Switch>,
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help = or_default("Empty tables of two columns, for the test bulk-insert", Switch(OltpDataset::default().bulk_insert)))]
+    bulk_insert: Option<Switch>,
     #[arg(
         long,
         value_name = "N",
@@ -49,20 +51,35 @@ pub(crate) struct OltpOptions {
 
 impl OltpOptions {
     /// Returns the parameters that were given.
-    fn given(&self) -> Parameters {
+    pub(crate) fn given(&self) -> Parameters {
         let switch = |given: Option<Switch>| given.map(|switch| Value::from(switch.0));
-        given([
+        let mut parameters = given([
             ("schema", self.schema.clone().map(Value::from)),
             ("tables", self.tables.map(Value::from)),
             ("table_size", self.table_size.map(|count| count.0.into())),
             ("auto_inc", switch(self.auto_inc)),
             ("secondary", switch(self.secondary)),
             ("create_secondary", switch(self.create_secondary)),
+            ("bulk_insert", switch(self.bulk_insert)),
             ("serial_cache_size", self.serial_cache_size.map(Value::from)),
             ("range_key_partitioning", switch(self.range_key_partitioning)),
             ("manual_range_splitting", switch(self.manual_range_splitting)),
             ("num_table_splits", self.num_table_splits.map(Value::from)),
-        ])
+        ]);
+        if self.bulk_insert.is_some_and(|switch| switch.0) {
+            parameters.entry("table_size").or_insert(0.into());
+        }
+        parameters
+    }
+
+    /// Returns the parameters that were given, and those that the test requires.
+    fn given_for(&self, test: OltpTest, sessions: u32) -> Parameters {
+        if test != OltpTest::BulkInsert {
+            return self.given();
+        }
+        // Like sysbench's threads, each session has its own table.
+        let tables = Some(self.tables.unwrap_or(sessions));
+        Self { bulk_insert: Some(Switch(true)), tables, ..self.clone() }.given()
     }
 }
 
@@ -103,7 +120,7 @@ impl PrepareWorkload for PrepareOltp {
 pub(crate) struct RunOltp {
     #[arg(
         value_name = "TEST",
-        help = or_default("Test: read-write, read-only, write-only, point-select, update-index, update-non-index, insert, delete, multi-insert, multi-value-insert, random-points, random-ranges, sequential-scan, primarykey-scan, index-scan, sum-scan, join; sysbench's names work too (oltp_read_write)", OltpTest::default())
+        help = or_default("Test: read-write, read-only, write-only, point-select, update-index, update-non-index, insert, delete, multi-insert, multi-value-insert, random-points, random-ranges, sequential-scan, primarykey-scan, index-scan, sum-scan, join, bulk-insert; sysbench's names work too (oltp_read_write)", OltpTest::default())
     )]
     test: Option<OltpTest>,
     /// Test, as an option
@@ -164,11 +181,14 @@ impl RunOltp {
 
 impl RunWorkload for RunOltp {
     fn plan(&self) -> Result<Plan> {
+        let work = self.work();
+        let test = work.test;
+        let plan = self.run.looped(&self.drive, work.into())?;
         Ok(Plan {
-            dataset: self.dataset.given(),
+            dataset: self.dataset.given_for(test, plan.sessions),
             prepare: self.prepare.policy(),
             checkpoints_s: self.report_checkpoints.clone(),
-            ..self.run.looped(&self.drive, self.work().into())?
+            ..plan
         })
     }
 
@@ -213,7 +233,7 @@ struct MixOptions {
     skip_trx: Switch,
     #[arg(long, value_name = "N", default_value_t = OltpRun::default().num_rows_in_insert, help = "Test multi-insert: INSERTs per transaction")]
     num_rows_in_insert: u32,
-    #[arg(long, value_name = "N", default_value_t = OltpRun::default().batch_insert_count, help = "Test multi-value-insert: rows per statement")]
+    #[arg(long, value_name = "N", default_value_t = OltpRun::default().batch_insert_count, help = "Tests multi-value-insert and bulk-insert: rows per statement")]
     batch_insert_count: u32,
     #[arg(long, value_name = "N", default_value_t = OltpRun::default().random_points, help = "Test random-points: values in the IN list")]
     random_points: u32,

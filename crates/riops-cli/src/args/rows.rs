@@ -64,7 +64,7 @@ pub(crate) struct DatasetOptions {
 
 impl DatasetOptions {
     /// Returns the parameters that were given.
-    fn given(&self) -> Result<Parameters> {
+    pub(crate) fn given(&self) -> Result<Parameters> {
         if self.size.is_some() && self.layout != Some(Layout::Block) {
             return Err(UsageError("--size requires --layout block; use --rows".to_owned()).into());
         }

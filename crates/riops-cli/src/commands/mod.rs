@@ -21,6 +21,7 @@ mod serve;
 mod server;
 mod sweep;
 mod verify;
+mod warm;
 
 use std::process::ExitCode;
 
@@ -52,6 +53,7 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
         Command::Sweep(options) => sweep::run(&options, &arguments.cell_words, &interrupt, ui),
         Command::Ab(options) => ab::run(&options, &interrupt, ui),
         Command::Verify { workload } => verify::run(&workload, &interrupt, ui),
+        Command::Warm { workload } => warm::run(&workload, &interrupt, ui),
         Command::Cleanup { workload } => cleanup::run(&workload, &interrupt, ui),
         Command::Generate { what: Generate::Csv(options) } => {
             generate::csv(&options, &interrupt, ui)

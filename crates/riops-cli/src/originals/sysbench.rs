@@ -10,7 +10,9 @@ use super::sysbench_options::{ALIASES, GENERAL, Kind, Known, OF_TESTS, OLTP, Use
 use super::translation::{Meaning, Outside, Refused, Secret, Translation, quoted};
 
 /// The tests that measure no database.
-const OTHER_TESTS: [&str; 6] = ["fileio", "cpu", "memory", "threads", "mutex", "bulk_insert"];
+const OTHER_TESTS: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
+/// Rows per statement of `bulk_insert`: as many as sysbench puts into 512 KiB when ids have six digits.
+const BULK_ROWS: u64 = 32_000;
 /// The longest measurement, in seconds, of a run that sysbench does not limit.
 const UNLIMITED_S: u64 = 30 * 86_400;
 
@@ -60,25 +62,30 @@ pub(super) fn translate(
     let test = name.parse::<OltpTest>().ok().filter(|test| test.sysbench_name() == name);
     let test = test.ok_or_else(|| format!("cannot find benchmark '{name}': no such test"))?;
     let own = OF_TESTS.iter().find(|(test, _)| *test == name).map_or(&[][..], |(_, own)| *own);
-    let known: Vec<&Known> = GENERAL.iter().chain(OLTP).chain(own).collect();
+    let is_bulk = test == OltpTest::BulkInsert;
+    let common = if is_bulk { &[] } else { OLTP };
+    let known: Vec<&Known> = GENERAL.iter().chain(common).chain(own).collect();
     let command = line.command.as_deref();
-    if line.is_on("help") || command == Some("help") {
+    if !is_bulk && (line.is_on("help") || command == Some("help")) {
         let help = format!("{name} options:\n{}{}", listed(own), listed(OLTP));
         return Ok(only(Meaning::Text(help)));
     }
     let Some(command) = command else {
         return Err("a command is required: prepare, prewarm, run, cleanup, help".to_owned());
     };
-    let options = Options::check(&line, &known)?;
+    let mut options = Options::check(&line, &known)?;
     let words = match command {
+        "help" | "prewarm" if is_bulk => {
+            return Err(format!("the test 'bulk_insert' has no command '{command}'"));
+        }
+        "prepare" if is_bulk => options.prepare_bulk(),
         "prepare" => options.prepare(),
         "run" => options.run(test)?,
         "cleanup" => options.on_server(&["cleanup", "oltp"]),
         "prewarm" => {
-            return Err(
-                "prewarm is implemented only for MySQL in sysbench: use `riops run oltp --warm`"
-                    .to_owned(),
-            );
+            let mut words = options.on_server(&["warm", "oltp", "--schema=public"]);
+            words.extend(options.part());
+            words
         }
         other => return Err(format!("unknown command: {other}")),
     };
@@ -273,25 +280,34 @@ impl Options {
         words
     }
 
-    fn run(&self, test: OltpTest) -> Result<Vec<String>, Refused> {
+    fn prepare_bulk(&self) -> Vec<String> {
+        let mut words = self.on_server(&["prepare", "oltp", "--schema=public", "--bulk-insert"]);
+        words.push(format!("--tables={}", self.number("threads").unwrap_or(1)));
+        words
+    }
+
+    fn run(&mut self, test: OltpTest) -> Result<Vec<String>, Refused> {
         let mut words = self.on_server(&["run", "oltp", "--schema=public", "--output=sysbench"]);
         words.push(format!("--test={test}"));
         let is_used = |used| matches!(used, Use::Run | Use::Both);
         // Only inserts use sequences.
         let inserts = test == OltpTest::Insert;
         words.extend(self.same(is_used).filter(|word| inserts || !word.starts_with("--auto-inc")));
-        // sysbench uses this part of the tables, whatever was prepared.
-        for (name, default) in [("tables", "1"), ("table_size", "10000")] {
-            if !self.given.contains_key(name) {
-                words.push(format!("--{}={default}", name.replace('_', "-")));
-            }
-        }
         words.push(format!("--sessions={}", self.number("threads").unwrap_or(1)));
-        words.push(format!("--distribution={}", self.distribution()));
+        let events = if test == OltpTest::BulkInsert {
+            let rows = self.rows_of_statements();
+            words.push(format!("--batch-insert-count={rows}"));
+            rows
+        } else {
+            words.extend(self.part());
+            words.push(format!("--distribution={}", self.distribution()));
+            1
+        };
         words.extend(self.positive("rand_seed").map(|seed| format!("--seed={seed}")));
         words.push(format!("--warmup={}s", self.number("warmup_time").unwrap_or(0)));
         words.extend(self.stop());
-        words.extend(self.positive("rate").map(|rate| format!("--rate={rate}")));
+        let rate = self.positive("rate").map(|rate| rate as f64 / events as f64);
+        words.extend(rate.map(|rate| format!("--rate={rate}")));
         let timeout = self.positive("thread_init_timeout");
         words.extend(timeout.map(|seconds| format!("--thread-init-timeout={seconds}s")));
         words.extend(self.checkpoints()?.map(|times| format!("--report-checkpoints={times}")));
@@ -301,11 +317,39 @@ impl Options {
         if self.is_on("histogram") {
             words.push("--print-histogram".to_owned());
         }
-        // sysbench never prepares this statement.
-        if test == OltpTest::Insert || self.text("db_ps_mode") == Some("disable") {
+        // sysbench never prepares these statements.
+        let unprepared = matches!(test, OltpTest::Insert | OltpTest::BulkInsert);
+        if unprepared || self.text("db_ps_mode") == Some("disable") {
             words.push("--protocol=simple".to_owned());
         }
         Ok(words)
+    }
+
+    /// The part of the tables that sysbench uses, whatever was prepared.
+    fn part(&self) -> [String; 2] {
+        [
+            format!("--tables={}", self.text("tables").unwrap_or("1")),
+            format!("--table-size={}", self.text("table_size").unwrap_or("10000")),
+        ]
+    }
+
+    /// The number of rows of each statement of `bulk_insert`. Its events are rows: their number becomes one of
+    /// statements.
+    fn rows_of_statements(&mut self) -> u64 {
+        let Some(events) = self.positive("events") else {
+            return BULK_ROWS;
+        };
+        let threads = self.number("threads").unwrap_or(1).min(events);
+        let rows = events.div_ceil(events.div_ceil(BULK_ROWS).max(threads));
+        let statements = events.div_ceil(rows);
+        if statements * rows > events {
+            let inserted = statements * rows;
+            self.notices.push(format!(
+                "inserts {inserted} rows instead of {events}: all statements have {rows}"
+            ));
+        }
+        self.given.insert("events", (Use::Translated, statements.to_string()));
+        rows
     }
 
     /// The times of the checkpoints in ascending order.

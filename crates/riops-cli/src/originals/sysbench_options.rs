@@ -103,8 +103,8 @@ pub(super) const GENERAL: &[Known] = &[
 /// The options of the OLTP tests.
 #[rustfmt::skip]
 pub(super) const OLTP: &[Known] = &[
-    known("tables", Kind::Number, "1", Use::Both, "number of tables"),
-    known("table_size", Kind::Number, "10000", Use::Both, "rows per table"),
+    known("tables", Kind::Number, "1", Use::Prepare, "number of tables"),
+    known("table_size", Kind::Number, "10000", Use::Prepare, "rows per table"),
     known("auto_inc", Kind::Switch, "on", Use::Both, "ids from a sequence"),
     known("create_secondary", Kind::Switch, "on", Use::Prepare, "create an index on k"),
     known("secondary", Kind::Switch, "off", Use::Prepare, "create a secondary index on id instead of the primary key"),

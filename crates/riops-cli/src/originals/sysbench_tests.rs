@@ -42,6 +42,26 @@ fn every_option_is_translated() {
 }
 
 #[test]
+fn prewarm_reads_the_part_that_a_run_uses() {
+    let words = words("oltp_read_only --tables=4 --auto_inc=off prewarm");
+    assert_eq!(words, ["warm", "oltp", "--schema=public", "--tables=4", "--table-size=10000"]);
+}
+
+#[test]
+fn the_events_of_bulk_insert_are_rows() {
+    let prepare = words("bulk_insert --threads=4 prepare").join(" ");
+    assert_eq!(prepare, "prepare oltp --schema=public --bulk-insert --tables=4");
+    let line = "bulk_insert --threads=2 --time=0 --rate=64000 --events=128000 run";
+    insta::assert_snapshot!(words(line).join("\n"));
+    assert!(has("bulk_insert run", "--batch-insert-count=32000"));
+    // Each thread has a statement, and all statements have the same length.
+    assert!(has("bulk_insert --threads=4 --events=100 run", "--batch-insert-count=25"));
+    assert!(has("bulk_insert --threads=4 --events=3 run", "--transactions=3"));
+    let (_, notices) = translated("bulk_insert --threads=3 --events=100 run").unwrap();
+    assert_eq!(notices, ["inserts 102 rows instead of 100: all statements have 34"]);
+}
+
+#[test]
 fn zero_means_no_limit() {
     let both = words("oltp_read_only --events=5 --time=9 run");
     assert!(both.contains(&"--transactions=5".to_owned()));
@@ -114,7 +134,9 @@ fn what_sysbench_refuses_is_refused() {
         ("oltp_read_only --pgsql-variant=redshift run", "--pgsql-variant is not supported"),
         ("oltp_read_only --config-file=none run", "cannot read none: No such file"),
         ("oltp_read_only --report-checkpoints=a run", "invalid value for --report-checkpoints: a"),
-        ("oltp_read_only prewarm", "prewarm is implemented only for MySQL"),
+        ("bulk_insert help", "the test 'bulk_insert' has no command 'help'"),
+        ("bulk_insert prewarm", "the test 'bulk_insert' has no command 'prewarm'"),
+        ("bulk_insert --tables=2 run", "invalid option: --tables"),
     ] {
         let error = translated(line).unwrap_err();
         assert!(error.starts_with(text), "{line}: {error}");

@@ -111,7 +111,7 @@ const TESTS: [(&str, &str); 9] = [
 ];
 
 /// Lines that both refuse.
-const REFUSED: [&str; 12] = [
+const REFUSED: [&str; 13] = [
     "oltp_read_only",
     "oltp_read_only start",
     "oltp_read_only run again",
@@ -123,7 +123,8 @@ const REFUSED: [&str; 12] = [
     "oltp_read_only --rand-type=foo run",
     "oltp_read_only --forced-shutdown=x run",
     "oltp_read_only --percentile=101 run",
-    "oltp_read_only prewarm",
+    "bulk_insert help",
+    "bulk_insert prewarm",
 ];
 
 /// What a program did: whether it failed, the names of the lines of its report, the number of events, and the calls of
@@ -294,6 +295,70 @@ fn combinations_of_options_are_accepted_as_by_sysbench() {
         }
         both.require_alike(&format!("{line} run"));
     }
+}
+
+#[test]
+fn bulk_inserts_are_those_of_sysbench_and_are_verified() {
+    let Some(path) = program("sysbench") else {
+        return;
+    };
+    let both = Both::new(database("sysbench_bulk"), path);
+    let rows = || {
+        let sql = "select concat_ws(' ', count(*), sum(id), sum(k)) from";
+        ["sbtest1", "sbtest2"].map(|table| both.database.value(&format!("{sql} {table}")).unwrap())
+    };
+    let line = "bulk_insert --threads=2 --events=1000 --time=0";
+    for create in [Both::original, Both::riops] {
+        assert_eq!(create(&both, &format!("{line} prepare")).code, Some(0));
+        let (ours, output) = both.account(|both| both.riops(&format!("{line} run")));
+        assert!(ours.succeeded, "{}", output.stderr);
+        assert_eq!(rows(), ["500 125250 125250"; 2]);
+        // A second run continues above the existing ids; in sysbench it fails.
+        both.riops(&format!("{line} run")).expect(0);
+        assert_eq!(rows(), ["1000 500500 500500"; 2]);
+        both.database.riops("verify oltp").expect(0);
+        let other = both.riops("oltp_read_only --events=1 run").expect(1).stderr;
+        // Tables of sysbench are examined, those of riops are registered with their size.
+        let reasons = ["must have the columns id, k, c and pad", "prepared with --table-size 0"];
+        assert!(reasons.iter().any(|reason| other.contains(reason)), "{other}");
+        both.riops(&format!("{line} cleanup")).expect(0);
+        both.original(&format!("{line} cleanup"));
+        assert_eq!(both.original(&format!("{line} prepare")).code, Some(0));
+        let (theirs, _) = both.account(|both| both.original(&format!("{line} run")));
+        assert_eq!((&ours.lines, &ours.events), (&theirs.lines, &theirs.events));
+        assert_eq!(both.original(&format!("{line} cleanup")).code, Some(0));
+    }
+}
+
+#[test]
+fn prewarm_reads_the_tables_into_the_caches() {
+    let Some(path) = program("sysbench") else {
+        return;
+    };
+    let both = Both::new(database("sysbench_prewarm"), path);
+    let tables = "oltp_read_only --tables=2 --table-size=1000";
+    let missing = both.riops(&format!("{tables} prewarm")).expect(1).stderr;
+    assert!(missing.contains("no dataset for the workload oltp"), "{missing}");
+    both.prepare();
+    let connection = &mut both.database.connect();
+    connection.execute("create extension pg_buffercache").unwrap();
+    let buffers = "select count(*) from pg_buffercache where relfilenode in (
+        select pg_relation_filenode(c.oid) from pg_class c where relname ~ '{}')";
+    let cached = |connection: &mut riops::server::Connection, name: &str| -> u64 {
+        connection.query_value(&buffers.replace("{}", name)).unwrap().unwrap().parse().unwrap()
+    };
+    connection
+        .execute("select pg_buffercache_evict_relation(c.oid) from pg_class c where relname ~ '^(sbtest|k_)'")
+        .unwrap();
+    assert_eq!(cached(connection, "^(sbtest|k_)"), 0);
+    let text = both.riops(&format!("{} prewarm", tables.replace("=2", "=1"))).expect(0).stdout;
+    assert!(text.starts_with("1 table with all indexes: shared buffers: "), "{text}");
+    assert!(cached(connection, "^(sbtest1|k_1)") > 20);
+    both.riops(&format!("{tables} prewarm")).expect(0);
+    assert!(cached(connection, "^sbtest2$") > 20);
+    let larger =
+        both.riops(&format!("{} prewarm", tables.replace("1000", "2000"))).expect(1).stderr;
+    assert!(larger.contains("use --table-size 1000"), "{larger}");
 }
 
 /// The different lines of intervals and checkpoints, without their numbers.

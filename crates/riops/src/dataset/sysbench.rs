@@ -60,12 +60,13 @@ pub fn adopt_where_needed(
             "warning: an earlier run on these tables did not report its changes: the current contents become the new baseline, and the earlier changes are not verified",
         );
     }
-    let found = format!(
-        "found {} sysbench table{} in schema \"{schema}\" with at least {} rows each",
-        count(dataset.tables.into()),
-        if dataset.tables == 1 { "" } else { "s" },
-        count(dataset.table_size)
-    );
+    let rows = match dataset.table_size {
+        0 => String::new(),
+        rows => format!(" with at least {} rows each", count(rows)),
+    };
+    let plural = if dataset.tables == 1 { "" } else { "s" };
+    let tables = count(dataset.tables.into());
+    let found = format!("found {tables} sysbench table{plural} in schema \"{schema}\"{rows}");
     let plan = DatasetPlan::from(dataset);
     let workload = workload::on(&plan).map_err(|error| DatasetError::Damaged(error.to_string()))?;
     let baseline = registry.contents(&workload.contents_sql())?;
@@ -143,7 +144,10 @@ fn examine(
         ));
     }
     let found = found.get(..tables as usize).unwrap_or_default();
-    require_sysbench(schema, found)?;
+    require_sysbench(wanted, found)?;
+    if wanted.bulk_insert {
+        return Ok(OltpDataset { tables, adopted: true, ..wanted.clone() });
+    }
     let mut dataset = OltpDataset {
         tables,
         table_size: 0,
@@ -162,10 +166,13 @@ fn examine(
     Ok(dataset)
 }
 
-fn require_sysbench(schema: &str, found: &[Found]) -> Result<(), DatasetError> {
-    if let Some(odd) = found.iter().find(|table| table.columns != 4) {
+fn require_sysbench(wanted: &OltpDataset, found: &[Found]) -> Result<(), DatasetError> {
+    let schema = &wanted.schema;
+    let (columns, names) =
+        if wanted.bulk_insert { (2, "id and k, and only these") } else { (4, "id, k, c and pad") };
+    if let Some(odd) = found.iter().find(|table| table.columns != columns) {
         return refuse(format!(
-            "table \"{schema}.sbtest{}\" is not a sysbench table: it lacks one of the columns id, k, c and pad",
+            "table \"{schema}.sbtest{}\" is not a table of sysbench for this test: it must have the columns {names}",
             odd.number
         ));
     }

@@ -8,6 +8,7 @@ mod imported;
 mod keys;
 pub mod load;
 pub mod oltp;
+mod oltp_test;
 mod part;
 pub mod pgio;
 pub mod ping;
@@ -25,7 +26,8 @@ pub use error::PlanError;
 pub use imported::ImportedRun;
 pub use keys::Distribution;
 pub use load::{Contents, LoadDataset, LoadRun, Method};
-pub use oltp::{OltpDataset, OltpRun, OltpTest};
+pub use oltp::{OltpDataset, OltpRun};
+pub use oltp_test::OltpTest;
 pub use point::{PointOperations, PointRun};
 pub use policy::{
     Caches, ErrorPolicy, LatencyLimit, OnError, PreparePolicy, Protocol, SESSIONS_MAX, Schedule,

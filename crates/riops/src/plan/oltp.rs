@@ -1,12 +1,10 @@
 //! The parameters of the workload `oltp`: those of sysbench, with the same names.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, at_least_one, refuse};
 use super::keys::Distribution;
+use super::oltp_test::OltpTest;
 use super::policy::{Caches, Protocol};
 use super::spec::{Common, DatasetSpec, Spec};
 
@@ -22,92 +20,6 @@ const STATEMENTS_MAX: u32 = 10_000;
 const PARAMETERS_MAX: u32 = 65_535;
 /// Maximum number of tablets of a table, far more than a cluster supports.
 const SPLITS_MAX: u32 = 10_000;
-
-/// The tests of sysbench.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names are sysbench's")]
-pub enum OltpTest {
-    #[default]
-    ReadWrite,
-    ReadOnly,
-    WriteOnly,
-    PointSelect,
-    UpdateIndex,
-    UpdateNonIndex,
-    Insert,
-    Delete,
-    MultiInsert,
-    MultiValueInsert,
-    RandomPoints,
-    RandomRanges,
-    SequentialScan,
-    PrimarykeyScan,
-    IndexScan,
-    SumScan,
-    Join,
-}
-
-/// Each test, with its name and the name of its file in sysbench.
-const TESTS: [(OltpTest, &str, &str); 17] = [
-    (OltpTest::ReadWrite, "read-write", "oltp_read_write"),
-    (OltpTest::ReadOnly, "read-only", "oltp_read_only"),
-    (OltpTest::WriteOnly, "write-only", "oltp_write_only"),
-    (OltpTest::PointSelect, "point-select", "oltp_point_select"),
-    (OltpTest::UpdateIndex, "update-index", "oltp_update_index"),
-    (OltpTest::UpdateNonIndex, "update-non-index", "oltp_update_non_index"),
-    (OltpTest::Insert, "insert", "oltp_insert"),
-    (OltpTest::Delete, "delete", "oltp_delete"),
-    (OltpTest::MultiInsert, "multi-insert", "oltp_multi_insert"),
-    (OltpTest::MultiValueInsert, "multi-value-insert", "oltp_multi_value_insert"),
-    (OltpTest::RandomPoints, "random-points", "select_random_points"),
-    (OltpTest::RandomRanges, "random-ranges", "select_random_ranges"),
-    (OltpTest::SequentialScan, "sequential-scan", "oltp_sequential_scan"),
-    (OltpTest::PrimarykeyScan, "primarykey-scan", "oltp_primarykey_scan"),
-    (OltpTest::IndexScan, "index-scan", "oltp_index_scan"),
-    (OltpTest::SumScan, "sum-scan", "oltp_sum_scan"),
-    (OltpTest::Join, "join", "oltp_join"),
-];
-
-impl OltpTest {
-    /// Returns the name on the command line.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        TESTS.iter().find(|(test, ..)| *test == self).map_or("", |(_, name, _)| name)
-    }
-
-    /// Returns the name of its file in sysbench.
-    #[must_use]
-    pub fn sysbench_name(self) -> &'static str {
-        TESTS.iter().find(|(test, ..)| *test == self).map_or("", |(.., name)| name)
-    }
-}
-
-impl FromStr for OltpTest {
-    type Err = PlanError;
-
-    fn from_str(text: &str) -> Result<Self, PlanError> {
-        let text = text.trim_end_matches(".lua");
-        let plain = text.replace('_', "-");
-        let found = TESTS.iter().find(|(_, name, sysbench)| *name == plain || *sysbench == text);
-        found.map_or_else(
-            || {
-                let names: Vec<_> = TESTS.iter().map(|(_, name, _)| *name).collect();
-                refuse(format!(
-                    "unknown test \"{text}\": expected {}, or a sysbench name such as oltp_read_write",
-                    names.join(", ")
-                ))
-            },
-            |(test, ..)| Ok(*test),
-        )
-    }
-}
-
-impl fmt::Display for OltpTest {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
-    }
-}
 
 /// The parameters of the dataset of `prepare oltp`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -137,6 +49,8 @@ pub struct OltpDataset {
     pub manual_range_splitting: bool,
     /// Number of tablets of such a table (`YugabyteDB`).
     pub num_table_splits: u32,
+    /// Whether the tables are those of `bulk-insert`: of two columns, and empty.
+    pub bulk_insert: bool,
     /// Whether the tables were not created by riops. Such tables are never dropped.
     pub adopted: bool,
     /// Random seed of the contents.
@@ -157,6 +71,7 @@ impl Default for OltpDataset {
             range_key_partitioning: false,
             manual_range_splitting: true,
             num_table_splits: 24,
+            bulk_insert: false,
             adopted: false,
             seed: 0,
         }
@@ -183,7 +98,14 @@ impl OltpDataset {
             ));
         }
         at_least_one("--tables", u64::from(self.tables))?;
-        at_least_one("--table-size", self.table_size)?;
+        if !self.bulk_insert {
+            at_least_one("--table-size", self.table_size)?;
+        } else if self.table_size > 0 {
+            return refuse(
+                "--table-size has no meaning for the test bulk-insert: its tables are empty at first"
+                    .to_owned(),
+            );
+        }
         if self.tables > TABLES_MAX {
             return refuse(format!("--tables {} exceeds the maximum of {TABLES_MAX}", self.tables));
         }
@@ -243,7 +165,7 @@ pub struct OltpRun {
     pub skip_trx: bool,
     /// Inserts per transaction of `multi-insert`.
     pub num_rows_in_insert: u32,
-    /// Rows per statement of `multi-value-insert`.
+    /// Rows per statement of `multi-value-insert` and `bulk-insert`.
     pub batch_insert_count: u32,
     /// Values in the list of `random-points`.
     pub random_points: u32,
@@ -328,6 +250,13 @@ impl OltpRun {
     /// # Errors
     /// [`PlanError`] if the dataset or the protocol does not support the statements of the test.
     pub fn validate_for(&self, dataset: &OltpDataset, protocol: Protocol) -> Result<(), PlanError> {
+        let wanted = self.test == OltpTest::BulkInsert;
+        if wanted != dataset.bulk_insert {
+            return refuse(format!(
+                "the test {} requires tables that are prepared with --bulk-insert {wanted}",
+                self.test
+            ));
+        }
         let ranges = self.range_statements() > 0
             || matches!(
                 self.test,
@@ -352,12 +281,14 @@ impl OltpRun {
                 self.test
             ));
         }
-        let columns = if dataset.auto_inc { 3 } else { 4 };
+        let columns = match (self.test, dataset.auto_inc) {
+            (OltpTest::BulkInsert, _) => 2,
+            (OltpTest::MultiValueInsert, true) => 3,
+            (OltpTest::MultiValueInsert, false) => 4,
+            _ => 0,
+        };
         let parameters = self.batch_insert_count.saturating_mul(columns);
-        if self.test == OltpTest::MultiValueInsert
-            && protocol != Protocol::Simple
-            && parameters > PARAMETERS_MAX
-        {
+        if protocol != Protocol::Simple && parameters > PARAMETERS_MAX {
             return refuse(format!(
                 "--batch-insert-count {} requires {parameters} parameters, but a statement can have at most {PARAMETERS_MAX}: use fewer rows or --protocol simple",
                 self.batch_insert_count
@@ -419,7 +350,10 @@ impl OltpRun {
             }
             OltpTest::UpdateIndex => self.index_updates,
             OltpTest::UpdateNonIndex => self.non_index_updates,
-            OltpTest::Insert | OltpTest::Delete | OltpTest::MultiValueInsert => 1,
+            OltpTest::Insert
+            | OltpTest::Delete
+            | OltpTest::MultiValueInsert
+            | OltpTest::BulkInsert => 1,
             OltpTest::MultiInsert => self.num_rows_in_insert,
             _ => 0,
         }
@@ -508,18 +442,6 @@ impl Spec for OltpRun {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn parses_tests_by_name_and_by_sysbench_name() {
-        for (test, name, sysbench) in TESTS {
-            assert_eq!(name.parse(), Ok(test));
-            assert_eq!(sysbench.parse(), Ok(test));
-            assert_eq!((test.as_str(), test.sysbench_name()), (name, sysbench));
-        }
-        assert_eq!("read_write".parse(), Ok(OltpTest::ReadWrite));
-        assert_eq!("oltp_insert.lua".parse(), Ok(OltpTest::Insert));
-        assert!("oltp".parse::<OltpTest>().is_err());
-    }
 
     #[test]
     fn statement_counts_match_sysbench() {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::format::{count, number_of, rate};
 use crate::dataset::Dropped;
 use crate::dataset::prepare::Prepared;
+use crate::run::Warmed;
 use crate::workload::check::Check;
 
 /// The result of a preparation.
@@ -14,6 +15,9 @@ pub fn prepared_text(prepared: &Prepared) -> String {
         Prepared::Unchanged => {
             "the dataset exists with the same parameters; nothing to do".to_owned()
         }
+        Prepared::Created { rows: 0, total, .. } => {
+            format!("created the empty tables in {:.1} s", total.as_secs_f64())
+        }
         Prepared::Created { rows, loading, total } => format!(
             "prepared {} rows in {:.1} s (loaded at {} rows/s, then indexes, statistics and row count)",
             count(*rows),
@@ -21,6 +25,18 @@ pub fn prepared_text(prepared: &Prepared) -> String {
             rate(*rows as f64 / loading.as_secs_f64()),
         ),
     }
+}
+
+/// What `riops warm` has read.
+#[must_use]
+pub fn warmed_text(warmed: &Warmed) -> String {
+    let state = &warmed.state;
+    format!(
+        "{} with all indexes: shared buffers: {}; page cache: {}",
+        number_of(warmed.tables as u64, "table"),
+        state.shared_buffers,
+        state.page_cache
+    )
 }
 
 /// Each check as a line.

@@ -31,7 +31,7 @@ mod sysbench;
 mod words;
 
 pub use comparison::differences;
-pub use dataset::{checks_text, dropped_text, prepared_text};
+pub use dataset::{checks_text, dropped_text, prepared_text, warmed_text};
 pub use doctor::{calibration_text, diagnosis_text, disk_text};
 pub use drawing::DrawingError;
 pub use experiments::{experiments_text, plan_text, start_line, time_left};

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::interval::seconds;
 use crate::metrics::Histogram;
-use crate::plan::Plan;
+use crate::plan::{OltpRun, OltpTest, Plan};
 use crate::record::StageRecord;
 use crate::record::{LatencySummary, Point};
 
@@ -61,6 +61,12 @@ pub(super) fn histogram(stage: &StageRecord) -> Option<String> {
     Some(text)
 }
 
+/// Returns the number of sysbench's events in a transaction: with `bulk-insert`, each row is one.
+pub(super) fn events_per_transaction(plan: &Plan) -> u64 {
+    let bulk = plan.work.get::<OltpRun>().filter(|run| run.test == OltpTest::BulkInsert);
+    bulk.map_or(1, |run| run.batch_insert_count.into())
+}
+
 /// Formats one interval exactly as sysbench does.
 pub(super) fn sysbench_interval(point: &Point, plan: &Plan) -> String {
     let per_s = |number: u64| number as f64 / point.seconds;
@@ -69,7 +75,7 @@ pub(super) fn sysbench_interval(point: &Point, plan: &Plan) -> String {
         "[ {}s ] thds: {} tps: {:.2} qps: {:.2} (r/w/o: {:.2}/{:.2}/{:.2}) lat (ms,{}%): {:.2} err/s: {:.2} reconn/s: {:.2}",
         seconds(point.t_s, plan, 0),
         plan.sessions,
-        per_s(point.transactions),
+        per_s(point.transactions * events_per_transaction(plan)),
         per_s(queries.total()),
         per_s(queries.read),
         per_s(queries.write),

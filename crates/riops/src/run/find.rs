@@ -6,7 +6,7 @@ use super::prepare::{Prepare, prepare};
 use crate::dataset::prepare::same_parameters;
 use crate::dataset::sysbench::{adopt_where_needed, hint};
 use crate::dataset::{DatasetError, Entry, Registry, State};
-use crate::plan::{DatasetPlan, PreparePolicy};
+use crate::plan::{DatasetPlan, Plan, PreparePolicy};
 use crate::server::Connection;
 use crate::workload::Workload;
 
@@ -43,18 +43,28 @@ pub(super) fn find(
         .filter(|entry| entry.state == State::Complete)
         .ok_or(DatasetError::Incomplete(name))?;
     let dataset = plan_of(name, &entry)?;
-    active.plan.use_part_of(&dataset);
-    same_parameters(name, &entry, &active.plan.dataset)
-        .map_err(|error| with_largest(error, &dataset))?;
-    let used = dataset.part(&active.plan.part)?;
+    let used = use_part(&mut active.plan, &entry, &dataset)?;
     Ok(Found { entry, dataset, used })
+}
+
+/// Returns the part of a dataset that a plan uses. The dataset must match the plan.
+pub(super) fn use_part(
+    plan: &mut Plan,
+    entry: &Entry,
+    dataset: &DatasetPlan,
+) -> Result<DatasetPlan, RunError> {
+    plan.use_part_of(dataset);
+    same_parameters(dataset.spec().name(), entry, &plan.dataset)
+        .map_err(|error| with_largest(error, dataset))?;
+    Ok(dataset.part(&plan.part)?)
 }
 
 /// Adds the largest size to the error about a size that is too large.
 fn with_largest(mut error: DatasetError, dataset: &DatasetPlan) -> DatasetError {
     if let DatasetError::Differs { option, found, advice, .. } = &mut error {
         let name = option.trim_start_matches('-').replace('-', "_");
-        if dataset.spec().scale().contains(&name.as_str()) {
+        // Tables of bulk-insert have a size of 0: they grow.
+        if dataset.spec().scale().contains(&name.as_str()) && found != "0" {
             *advice = format!("use at most {option} {found}; ");
         }
     }

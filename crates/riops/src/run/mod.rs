@@ -18,12 +18,14 @@ mod settle;
 mod stage;
 mod steps;
 mod verify;
+mod warm;
 
 pub use active::allow_sessions;
 pub use error::{ErrorKind, RunError};
 pub use observer::{History, NoHistory, Observer, OnLoaded};
 pub use prepare::{Prepare, prepare};
 pub use verify::verify;
+pub use warm::{Warmed, warm};
 
 use crate::host::Interrupt;
 use crate::plan::Plan;

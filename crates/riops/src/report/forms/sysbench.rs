@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use super::super::model::Summary;
-use super::super::sysbench::{histogram, latency, percentile_name, sysbench_interval};
+use super::super::sysbench::{
+    events_per_transaction, histogram, latency, percentile_name, sysbench_interval,
+};
 use super::form::{Extras, Form, FormError, Stream};
 use crate::plan::{OltpRun, Plan};
 use crate::record::{Checkpoint, LatencySummary, Point, Queries, Record};
@@ -56,7 +58,11 @@ impl Stream for Sysbench {
         line(&format!("riops {version} (in the format of sysbench 1.0{pipelined})\n"));
         line("Running the test with following options:");
         line(&format!("Number of threads: {}", plan.sessions));
-        if let Some(rate) = plan.schedule.per_s() {
+        if let Some(per_s) = plan.schedule.per_s() {
+            let rate = match events_per_transaction(plan) {
+                1 => per_s,
+                events => (per_s * events as f64).round(),
+            };
             line(&format!("Target transaction rate: {rate}/sec"));
         }
         if intervals {
@@ -109,7 +115,7 @@ impl Stream for Sysbench {
         let (found, sum_s) = latency(stage).unzip();
         let counts = Statistics {
             queries: stage.session_loop.queries,
-            transactions: stage.transactions,
+            events: stage.transactions * events_per_transaction(plan),
             errors: summary.errors(),
             reconnects: stage.session_loop.reconnects,
             seconds: stage.seconds,
@@ -118,9 +124,10 @@ impl Stream for Sysbench {
         let events = &stage.session_loop.sessions_fairness;
         let execution =
             stage.session_loop.execution_s.map_or((0.0, 0.0), |each| (each.mean, each.stdev));
+        let each = events_per_transaction(plan) as f64;
         text + &statistics(&counts)
             + &latencies(found, stage.session_loop.percentile_us, sum_s, plan)
-            + &fairness((events.mean, events.stdev), execution)
+            + &fairness((events.mean * each, events.stdev * each), execution)
     }
 }
 
@@ -131,15 +138,16 @@ fn since_checkpoint(checkpoint: &Checkpoint, total_s: f64, plan: &Plan) -> Strin
     let latency = latency.as_ref();
     let sessions = f64::from(plan.sessions.max(1));
     let busy_s = latency.map_or(0.0, |latency| latency.mean * latency.count as f64 / 1e6);
+    let events = point.transactions * events_per_transaction(plan);
     statistics(&Statistics {
         queries: point.queries,
-        transactions: point.transactions,
+        events,
         errors: point.errors,
         reconnects: point.reconnects,
         seconds: point.seconds,
         total_s,
     }) + &latencies(latency, point.percentile_us, None, plan)
-        + &fairness((point.transactions as f64 / sessions, f64::NAN), (busy_s / sessions, f64::NAN))
+        + &fairness((events as f64 / sessions, f64::NAN), (busy_s / sessions, f64::NAN))
 }
 
 /// Mean and standard deviation of the events and of the execution times of the sessions.
@@ -158,7 +166,7 @@ fn fairness(events: (f64, f64), execution_s: (f64, f64)) -> String {
 /// The counts of a run, or of a part of it.
 struct Statistics {
     queries: Queries,
-    transactions: u64,
+    events: u64,
     errors: u64,
     reconnects: u64,
     /// Time in which they were counted.
@@ -181,7 +189,7 @@ fn statistics(counts: &Statistics) -> String {
     }
     let seconds = counts.seconds.max(f64::MIN_POSITIVE);
     for (name, number) in [
-        ("transactions:", counts.transactions),
+        ("transactions:", counts.events),
         ("queries:", queries.total()),
         ("ignored errors:", counts.errors),
         ("reconnects:", counts.reconnects),
@@ -191,7 +199,7 @@ fn statistics(counts: &Statistics) -> String {
     }
     let _ = writeln!(text, "\nGeneral statistics:");
     let _ = writeln!(text, "    total time:                          {:.4}s", counts.total_s);
-    let _ = writeln!(text, "    total number of events:              {}\n", counts.transactions);
+    let _ = writeln!(text, "    total number of events:              {}\n", counts.events);
     text
 }
 

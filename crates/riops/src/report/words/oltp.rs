@@ -17,7 +17,11 @@ const LOST_SHARE: f64 = 0.05;
 
 impl Words for OltpRun {
     fn work(&self) -> String {
-        format!("{}{}", statements(self), keys_text(self.distribution))
+        let keys = match self.test {
+            OltpTest::BulkInsert => String::new(),
+            _ => keys_text(self.distribution),
+        };
+        statements(self) + &keys
     }
 
     fn access_path(&self, expected: &str, record: &Record) -> String {
@@ -147,6 +151,10 @@ impl DatasetWords for OltpDataset {
         let last =
             if self.tables == 1 { String::new() } else { format!(" to sbtest{}", self.tables) };
         let each = if self.tables == 1 { "" } else { " each" };
+        if self.bulk_insert {
+            let empty = "of two columns, for the test bulk-insert";
+            return format!("{}.sbtest1{last}, {empty}{adopted}", self.schema);
+        }
         let rows = count(self.table_size);
         format!("{}.sbtest1{last}, {rows} rows{each}{key}{adopted}", self.schema)
     }
@@ -178,7 +186,7 @@ fn statements(run: &OltpRun) -> String {
     }
     match run.test {
         OltpTest::MultiInsert => part(run.num_rows_in_insert, "INSERT"),
-        OltpTest::MultiValueInsert => part(run.batch_insert_count, "row"),
+        OltpTest::MultiValueInsert | OltpTest::BulkInsert => part(run.batch_insert_count, "row"),
         OltpTest::RandomPoints => part(run.random_points, "point"),
         OltpTest::RandomRanges => part(run.number_of_ranges, "range"),
         OltpTest::SequentialScan
@@ -328,6 +336,7 @@ mod tests {
             "insert",
             "multi-insert",
             "multi-value-insert",
+            "bulk-insert",
             "random-points",
             "random-ranges",
             "join",

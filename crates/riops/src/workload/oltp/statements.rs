@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{OltpDataset, OltpRun};
+use super::{OltpDataset, OltpRun, bulk};
 use crate::plan::OltpTest;
 use crate::server::Flavor;
 use crate::workload::access::AccessPath;
@@ -40,6 +40,8 @@ pub(super) enum Kind {
     InsertAuto,
     /// Many rows in one statement.
     InsertMany,
+    /// Many rows of two numbers in one statement.
+    InsertBulk,
     RandomPoints,
     RandomRanges,
     SequentialScan,
@@ -61,6 +63,7 @@ impl Kind {
             Self::Delete => "delete",
             Self::Insert | Self::InsertAuto => "insert",
             Self::InsertMany => "insert_many",
+            Self::InsertBulk => "insert_bulk",
             Self::RandomPoints => "random_points",
             Self::RandomRanges => "random_ranges",
             Self::SequentialScan => "sequential_scan",
@@ -127,6 +130,7 @@ pub(super) fn recipe(run: &OltpRun, dataset: &OltpDataset) -> Vec<(Vec<Kind>, u3
         OltpTest::IndexScan => vec![one(Kind::IndexScan, 1)],
         OltpTest::SumScan => vec![one(Kind::SumRange, 1)],
         OltpTest::Join => vec![one(Kind::Join, 1)],
+        OltpTest::BulkInsert => vec![one(Kind::InsertBulk, 1)],
     };
     all.into_iter().filter(|(_, count)| *count > 0).collect()
 }
@@ -179,6 +183,7 @@ impl TableContext<'_> {
             Kind::Insert => (fill(INSERT), vec![INT_OID, INT_OID, BPCHAR_OID, BPCHAR_OID]),
             Kind::InsertAuto => (fill(INSERT_AUTO), vec![INT_OID, BPCHAR_OID, BPCHAR_OID]),
             Kind::InsertMany => self.insert_many(),
+            Kind::InsertBulk => bulk::insert(&table, self.run.batch_insert_count),
             Kind::RandomPoints => (
                 format!(
                     "select id, k, c, pad from {table} where k in ({})",
@@ -253,7 +258,9 @@ impl TableContext<'_> {
             | Kind::DistinctRange => AccessPath::IndexScan { table, index },
             Kind::IndexUpdate | Kind::NonIndexUpdate => AccessPath::UpdateByIndex { table, index },
             Kind::Delete => AccessPath::DeleteByIndex { table, index },
-            Kind::Insert | Kind::InsertAuto | Kind::InsertMany => AccessPath::Insert { table },
+            Kind::Insert | Kind::InsertAuto | Kind::InsertMany | Kind::InsertBulk => {
+                AccessPath::Insert { table }
+            }
             Kind::RandomPoints => {
                 AccessPath::IndexScan { table, index: format!("k_{}", self.number) }
             }

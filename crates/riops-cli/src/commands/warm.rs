@@ -1,0 +1,28 @@
+//! `riops warm`.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use riops::dataset::{Access, Needs};
+use riops::host::Interrupt;
+use riops::report;
+use riops::run::warm;
+
+use crate::args::Warm;
+use crate::target::{Target, schema_of};
+use crate::ui::Ui;
+
+/// Reads the dataset into the caches and prints how much was read.
+pub(crate) fn run(command: &Warm, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let (dataset, given) = command.dataset()?;
+    let target = Target::open(command.target(), interrupt, ui)?;
+    target.announce(ui);
+    let schema = schema_of(&dataset.parameters());
+    let access =
+        Access { dataset: dataset.spec().name(), needs: Needs::Read, schema: schema.as_deref() };
+    let warmed = warm(&dataset, &given, &target.server(), interrupt, &mut |text| ui.notice(text))
+        .map_err(|error| target.with_grants(error, access))?;
+    target.close()?;
+    crate::ui::print(&crate::ui::wrapped(&report::warmed_text(&warmed)))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,55 @@
+//! Reads a dataset into the caches, outside of a run.
+
+use super::error::RunError;
+use super::find::{plan_of, use_part};
+use crate::dataset::sysbench::adopt_where_needed;
+use crate::dataset::{DatasetError, OnWait, Registry, State};
+use crate::host::Interrupt;
+use crate::plan::{DatasetPlan, Parameters, Plan};
+use crate::probe::caches::{self, CacheState};
+use crate::server::{Connection, Server};
+use crate::workload;
+
+/// The tables that were read, and the state of the caches.
+#[derive(Debug)]
+pub struct Warmed {
+    /// Number of tables.
+    pub tables: usize,
+    /// What was read.
+    pub state: CacheState,
+}
+
+/// Reads the dataset, or the part of it that `given` describes, into shared buffers and the page cache, as far as
+/// it fits. `wanted` is the complete description. Waits for processes that change the dataset, and names them to
+/// `notice`.
+///
+/// # Errors
+/// [`RunError`] if the dataset does not exist, differs, or cannot be read.
+pub fn warm(
+    wanted: &DatasetPlan,
+    given: &Parameters,
+    server: &Server,
+    interrupt: &Interrupt,
+    notice: OnWait<'_>,
+) -> Result<Warmed, RunError> {
+    let name = wanted.spec().name();
+    server.require_dedicated_sessions(interrupt)?;
+    adopt_where_needed(wanted, given, server, interrupt, notice)?;
+    let mut control = Connection::open(&server.conninfo, interrupt)?;
+    let mut registry = Registry::new(&mut control, name);
+    registry.lock(false, notice)?;
+    let entry = registry.entry()?.ok_or_else(|| DatasetError::Missing {
+        workload: name,
+        target: server.conninfo.to_string(),
+    })?;
+    if entry.state != State::Complete {
+        return Err(DatasetError::Incomplete(name).into());
+    }
+    let mut plan = Plan { dataset: given.clone(), ..Plan::default() };
+    let used = use_part(&mut plan, &entry, &plan_of(name, &entry)?)?;
+    let workload = workload::on(&used)?;
+    let tables = workload.table_names();
+    registry.require(&tables, workload.is_adopted())?;
+    let state = caches::warm(&mut control, &tables)?;
+    Ok(Warmed { tables: tables.len(), state })
+}

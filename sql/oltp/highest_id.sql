@@ -1,0 +1,1 @@
+select greatest(coalesce(max(id), 0), 0) from {table}
