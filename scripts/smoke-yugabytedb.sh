@@ -1,24 +1,70 @@
 #!/bin/sh
-# Runs every workload for a short time on a real YugabyteDB cluster, which the tests of riops do not have.
+# Runs every command and workload for a short time on a real YugabyteDB cluster, which the tests of riops do not have,
+# and prints a table of the results to send back. Continues after errors.
 # Requires RIOPS_DATABASE. Creates small datasets in the schema riops, verifies them, and drops them.
-set -eu
+set -u
 : "${RIOPS_DATABASE:?set it to the cluster: RIOPS_DATABASE='host=… port=5433 user=yugabyte dbname=yugabyte'}"
 riops=${RIOPS:-riops}
-step() { printf '\n== %s\n' "$*"; "$@"; }
+folder=$(mktemp -d "${TMPDIR:-/tmp}/riops-smoke.XXXXXX") || exit 1
+export RIOPS_STORE="$folder/runs.sqlite"
+number=0
+failed=0
 
-step "$riops" doctor
-step "$riops" prepare rows --rows 10000
-step "$riops" run rows --batch 10 -t 5 --update-percent 20
-step "$riops" run rows --batch 10 -t 5 --loop server
-step "$riops" verify rows
-step "$riops" run load --rows 10000 --method insert,copy,copy-binary,unnest --drop
-step "$riops" run point -t 5 --op mixed:90/10
-step "$riops" verify load
-step "$riops" prepare oltp --tables 2 --table-size 10000
-for test in read-write point-select update-index insert multi-insert random-points; do
-  step "$riops" run oltp "$test" -c 6 -t 5 --max-retries 100
+# Runs a command. Its output goes to a file, its result to the table.
+step() {
+  number=$((number + 1))
+  log="$folder/$(printf '%02d' "$number").log"
+  printf '%s\n' "riops $*" >&2
+  "$riops" "$@" >"$log" 2>&1
+  code=$?
+  if [ "$code" != 0 ]; then
+    failed=$((failed + 1))
+    printf '%s\n' "$log" >>"$folder/failed.txt"
+  fi
+  # Of a run, its main figure and whether it is valid; of other commands, the last line.
+  result=$(grep -E '^  (RIOPS|TPS|rows|valid|INVALID)' "$log" | head -2 | tr -s ' ' | paste -sd ';' -)
+  [ -n "$result" ] || result=$(tail -1 "$log")
+  printf '%-3s %-4s %-72s %s\n' "$number" "$code" "$*" "$result" >>"$folder/table.txt"
+}
+
+step doctor
+step prepare rows --rows 10000
+step run rows --batch 10 -t 5 --update-percent 20
+step run rows --batch 10 -t 5 --loop server
+step run rows --batch 10 -t 5 --follower-reads 30s
+step run rows --batch 10 -t 5 --spread least-connections
+step verify rows
+step warm rows
+step run load --rows 10000 --method insert,copy,copy-binary,unnest,procedure --drop
+step run point -t 5 --op mixed:90/10
+step verify load
+step prepare oltp --tables 2 --table-size 10000
+for test in read-write read-only write-only point-select update-index update-non-index insert delete \
+  multi-insert multi-value-insert random-points random-ranges index-scan join; do
+  step run oltp "$test" -c 6 -t 5 --max-retries 100 --batch-insert-count 100
 done
-step "$riops" verify oltp
+step verify oltp
+step cleanup oltp
+step prepare oltp --tables 2 --table-size 10000 --range-key-partitioning --num-table-splits 4
+step run oltp read-only -c 6 -t 5
+step verify oltp
+step run ping -t 2
 for workload in rows load oltp; do
-  step "$riops" cleanup "$workload"
+  step cleanup "$workload"
 done
+
+echo
+echo "== please send back everything that follows"
+"$riops" --version
+uname -srm
+grep -hoE 'YugabyteDB [^ ]+' "$folder"/*.log | sort | uniq -c | sort -rn | head -1
+printf '%-3s %-4s %-72s %s\n' step exit command result
+cat "$folder/table.txt"
+echo
+touch "$folder/failed.txt"
+while read -r log; do
+  echo "== step $(basename "$log" .log)"
+  tail -40 "$log"
+done <"$folder/failed.txt"
+echo "== $failed of $number steps failed; all output is in $folder"
+[ "$failed" = 0 ]

@@ -10,7 +10,6 @@ create table riops.dataset (
   started_at timestamptz not null default now(),
   completed_at timestamptz
 );
-comment on table riops.dataset is 'riops registry 1';
 -- A run without an end time did not report its changes: riops or the server was killed.
 create table riops.run (
   id text primary key,
@@ -23,3 +22,5 @@ create table riops.run (
   changes text
 );
 comment on table riops.run is 'riops registry 1';
+-- Last: a registry without this comment is incomplete.
+comment on table riops.dataset is 'riops registry 1';

@@ -9,8 +9,8 @@ select c.relname,
        (select count(*) from pg_attribute a where a.attrelid = c.oid and a.attnum > 0
            and a.attname in ('id', 'k', 'c', 'pad') and not a.attisdropped),
        coalesce(obj_description(c.oid, 'pg_class'), ''),
-       -- Only YugabyteDB shows the sort order of a key.
+       -- On YugabyteDB, whose definitions of indexes name the order of each column.
        exists (select from pg_constraint k where k.conrelid = c.oid and k.contype = 'p'
-                and pg_get_constraintdef(k.oid) like 'PRIMARY KEY (id ASC)%')
+                and pg_get_indexdef(k.conindid) like '%(id ASC)%')
   from pg_class c join pg_namespace n on n.oid = c.relnamespace
  where n.nspname = '{schema}' and c.relname ~ '^sbtest[0-9]+$' and c.relkind in ('r', 'p', 'f')

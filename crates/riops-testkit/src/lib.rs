@@ -1,17 +1,21 @@
 //! Servers for the tests of riops. No release contains them.
 //!
 //! The fake server speaks the protocol and sends the replies that a test gives it; it knows no SQL. The
-//! proxy cuts connections at any byte.
+//! proxy cuts connections at any byte. The gateway makes a PostgreSQL server behave like YugabyteDB.
 
 mod fake_server;
 mod fake_yugabytedb;
 mod listener;
 mod proxy;
+mod yugabytedb_gateway;
+mod yugabytedb_rules;
 
 pub use fake_server::{FakeServer, Reply, Request};
 pub use fake_yugabytedb::{Answer, FakeYugabyteDb, SentStatement, VERSION};
 pub use listener::PORT;
 pub use proxy::{Fault, Proxy};
+pub use yugabytedb_gateway::{Behavior, Fate, Which, YugabyteDbGateway};
+pub use yugabytedb_rules::{ErrorFields, MISMATCH_IN_DETAIL, Release, functions_sql};
 
 #[cfg(test)]
 mod tests {

@@ -197,7 +197,9 @@ impl ServerError {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self.sqlstate {
-            SqlState::SERIALIZATION_FAILURE | SqlState::DEADLOCK_DETECTED => true,
+            SqlState::SERIALIZATION_FAILURE
+            | SqlState::DEADLOCK_DETECTED
+            | SqlState::YUGABYTEDB_RESTART => true,
             SqlState::INTERNAL_ERROR => self.is_schema_mismatch() || self.asks_to_try_again(),
             _ => false,
         }

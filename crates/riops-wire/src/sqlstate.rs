@@ -37,6 +37,8 @@ impl SqlState {
     pub const CANNOT_CONNECT_NOW: Self = Self(*b"57P03");
     /// The server does not support the feature.
     pub const FEATURE_NOT_SUPPORTED: Self = Self(*b"0A000");
+    /// YugabyteDB restarts or rejects a transaction; sent by releases before 2.31.
+    pub const YUGABYTEDB_RESTART: Self = Self(*b"YB003");
     /// Internal error of the server.
     pub const INTERNAL_ERROR: Self = Self(*b"XX000");
     /// Placeholder for a missing code, or one that is not five ASCII letters or digits.

@@ -13,9 +13,9 @@ use crate::connect::TlsServer;
 use crate::fixture::{CommandOutput, Database, command, database, folder, is_root, program};
 
 /// A program that listens on a port until this is dropped.
-struct Listener {
+pub(crate) struct Listener {
     child: Child,
-    port: u16,
+    pub(crate) port: u16,
 }
 
 impl Listener {
@@ -52,7 +52,7 @@ hostssl all u_cert 127.0.0.1/32 cert
 ";
 
 /// Starts `PgBouncer` in front of a database. Returns `None` if it is not installed.
-fn pgbouncer(
+pub(crate) fn pgbouncer(
     folder: &Path,
     database: &Database,
     mode: &str,
@@ -105,7 +105,7 @@ client_tls_ca_file = {ca}
 }
 
 /// Creates a folder with certificates that the user of `PgBouncer` can read.
-fn folder_with_certificates(name: &str, database: &Database) -> (PathBuf, Certificates) {
+pub(crate) fn folder_with_certificates(name: &str, database: &Database) -> (PathBuf, Certificates) {
     let folder = folder(name);
     let certificates = folder.join("certificates");
     std::fs::create_dir(&certificates).unwrap();

@@ -74,6 +74,12 @@ impl Cluster {
         Embedded::acquire(&options, binary(), &Interrupt::new(), &|_| {}).unwrap()
     }
 
+    /// Returns the socket of a node.
+    pub(crate) fn socket(&self, node: usize) -> PathBuf {
+        let state = self.nodes[node].state();
+        state.socket_dir.join(format!(".s.PGSQL.{}", state.port))
+    }
+
     pub(crate) fn connect(&self, node: usize) -> Connection {
         Connection::open(&self.nodes[node].conninfo(), &Interrupt::new()).unwrap()
     }

@@ -56,3 +56,4 @@ mod title;
 mod verification;
 mod ybio;
 mod yugabytedb;
+mod yugabytedb_releases;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::catalog::change;
 use super::error::DatasetError;
 use super::registry::Registry;
 use crate::server::ConnectionError;
@@ -86,7 +87,7 @@ impl Registry<'_> {
         for (table, column) in LATER_COLUMNS {
             if !self.has_column(table, column)? {
                 let sql = format!("alter table {table} add column if not exists {column} text");
-                self.connection().execute(&sql)?;
+                change(self.connection(), &sql)?;
             }
         }
         Ok(())

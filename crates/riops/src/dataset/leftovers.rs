@@ -2,7 +2,8 @@
 //!
 //! Only routines with the comment of riops are dropped, never others of the same name.
 
-use crate::server::{Connection, ConnectionError};
+use super::catalog::change;
+use crate::server::{Connection, ConnectionError, Flavor};
 use crate::workload::routines::ROUTINE_MARK;
 
 /// Drops the temporary views on a table that server-side loops left when their server was killed. They would
@@ -18,7 +19,7 @@ pub(super) fn drop_leftover_views(
                 where t.oid = to_regclass($1) and v.relkind = 'v'
                   and v.relname = 'ybio_rows' and n.nspname like 'pg_temp%'";
     for view in connection.query_with(sql, &[Some(table)])?.into_iter().flatten().flatten() {
-        connection.execute(&format!("drop view {view}"))?;
+        change(connection, &format!("drop view {view}"))?;
     }
     Ok(())
 }
@@ -28,15 +29,22 @@ pub(super) fn drop_routines(
     connection: &mut Connection,
     names: &[&str],
 ) -> Result<(), ConnectionError> {
-    let mut sql = format!(
+    let sql =
         "select p.oid::regprocedure from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-          where n.nspname = 'riops' and obj_description(p.oid, 'pg_proc') like '{ROUTINE_MARK}%'"
-    );
-    if !names.is_empty() {
-        sql = format!("{sql} and p.proname in ('{}')", names.join("', '"));
-    }
+                where n.nspname = 'riops'";
+    let marked = format!("obj_description(p.oid, 'pg_proc') like '{ROUTINE_MARK}%'");
+    let is_named = format!("p.proname in ('{}')", names.join("', '"));
+    let condition = match (names.is_empty(), connection.flavor()) {
+        (true, _) => marked,
+        (false, Flavor::PostgreSql) => format!("{marked} and {is_named}"),
+        // An interrupted installation leaves them without a comment.
+        (false, Flavor::YugabyteDb) => {
+            format!("({marked} or obj_description(p.oid, 'pg_proc') is null) and {is_named}")
+        }
+    };
+    let sql = format!("{sql} and {condition}");
     for routine in connection.query(&sql)?.into_iter().flatten().flatten() {
-        connection.execute(&format!("drop routine {routine}"))?;
+        change(connection, &format!("drop routine {routine}"))?;
     }
     Ok(())
 }

@@ -65,10 +65,22 @@ impl Registry<'_> {
             self.workload()
         );
         let mut waiting = Waiting::default();
-        while self.connection().query_value(&sql)?.as_deref() != Some("t") {
+        loop {
+            match self.connection().query_value(&sql) {
+                // As in `try_lock`: the dataset is not protected there.
+                Err(ConnectionError::Server(error))
+                    if error.sqlstate == SqlState::FEATURE_NOT_SUPPORTED =>
+                {
+                    return Ok(self.connection().execute("rollback")?);
+                }
+                reply => {
+                    if reply?.as_deref() == Some("t") {
+                        return Ok(());
+                    }
+                }
+            }
             waiting.wait(self, on_wait)?;
         }
-        Ok(())
     }
 
     /// Takes the exclusive lock. While another session is loading the dataset, the timeout is extended.

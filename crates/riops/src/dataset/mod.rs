@@ -4,6 +4,7 @@
 //! sends the statements.
 
 mod adopted;
+mod catalog;
 mod cleanup;
 mod condition;
 pub mod database;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::catalog::change;
 use super::error::DatasetError;
 use super::lock::OnWait;
 use super::registry::{Entry, Registry, State, row_of_numbers};
@@ -163,8 +164,12 @@ impl Preparation<'_> {
             registry.drop_registry_if_empty()?;
             return Err(error);
         }
-        let id = registry.begin(&dataset)?;
-        match self.fill(&mut registry, &dataset, (&id, flavor)) {
+        let id = uuid::Uuid::now_v7().to_string();
+        let filled = match registry.begin(&id, &dataset) {
+            Ok(()) => self.fill(&mut registry, &dataset, (&id, flavor)),
+            Err(error) => Err(error),
+        };
+        match filled {
             Ok(loading) => Ok(Prepared::Created {
                 rows: dataset.tables.iter().map(|table| table.rows).sum(),
                 loading,
@@ -221,11 +226,13 @@ impl Preparation<'_> {
         self.load(&dataset.tables, &dataset.settings)?;
         let loading = start.elapsed();
         (self.progress)(Progress::Finishing);
-        let tables = (dataset.tables.len() as u64, self.connections);
+        // On YugabyteDB, concurrent changes of the catalog fail.
+        let connections = if flavor == Flavor::YugabyteDb { 1 } else { self.connections };
+        let tables = (dataset.tables.len() as u64, connections);
         self.in_parallel(tables, &[], |connection, number| {
             let table = usize::try_from(number).ok().and_then(|number| dataset.tables.get(number));
             for sql in table.into_iter().flat_map(|table| &table.finish) {
-                connection.execute(sql)?;
+                change(connection, sql)?;
             }
             Ok(())
         })?;
@@ -390,7 +397,7 @@ mod tests {
     fn numbers_jobs_across_all_tables() {
         let table = |name: &str, jobs| Table {
             name: name.to_owned(),
-            create: String::new(),
+            create: Vec::new(),
             jobs,
             job: Box::new(|_| Job::Sql { sql: String::new(), rows: 0 }),
             finish: Vec::new(),

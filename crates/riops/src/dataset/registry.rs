@@ -5,15 +5,31 @@
 
 use serde_json::Value;
 
+use super::catalog::{change, statements};
 use super::error::DatasetError;
 use super::holders::Holders;
 use super::leftovers::{drop_leftover_views, drop_routines};
+use crate::plan::{DatasetPlan, PlanError};
 use crate::server::fit::DatasetFit;
-use crate::server::{Connection, ConnectionError};
+use crate::server::{Connection, ConnectionError, Flavor};
+use crate::workload;
 use crate::workload::tables::Dataset;
 
 const CREATE_REGISTRY: &str = include_str!("../../../../sql/dataset/create_registry.sql");
 const SCHEMA_MARK: &str = "made by riops";
+
+/// The columns of `riops.dataset`.
+const REGISTRY_COLUMNS: &str =
+    "workload id state parameters baseline fresh riops_version started_at completed_at";
+
+/// The state of the schema `riops`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Schema {
+    Missing,
+    /// Its creation was interrupted before it got its comment.
+    Unmarked,
+    Ready,
+}
 
 /// The state of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,21 +90,45 @@ impl<'a> Registry<'a> {
     /// # Errors
     /// [`DatasetError`] if a statement fails.
     pub fn ensure(&mut self) -> Result<(), DatasetError> {
-        if self
-            .connection
-            .query_value("select 1 from pg_namespace where nspname = 'riops'")?
-            .is_none()
-        {
-            self.connection.execute(&format!(
-                "create schema riops; comment on schema riops is '{SCHEMA_MARK}'"
-            ))?;
+        let schema = self.schema()?;
+        if schema != Schema::Ready {
+            self.change_catalog(|connection| {
+                if schema == Schema::Missing {
+                    change(connection, "create schema riops")?;
+                }
+                change(connection, &format!("comment on schema riops is '{SCHEMA_MARK}'"))
+            })?;
         }
-        if !self.exists()? {
-            // A multi-statement query is one transaction: both tables or none.
-            self.connection.execute(CREATE_REGISTRY)?;
-            return Ok(());
+        if self.exists()? {
+            return self.add_later_columns();
         }
-        self.add_later_columns()
+        self.drop_unfinished_registry()?;
+        self.change_catalog(|connection| {
+            statements(CREATE_REGISTRY).iter().try_for_each(|sql| change(connection, sql))
+        })
+    }
+
+    fn schema(&mut self) -> Result<Schema, DatasetError> {
+        let sql = "select obj_description(n.oid, 'pg_namespace') is null
+                      and not exists (select from pg_class where relnamespace = n.oid)
+                      and not exists (select from pg_proc where pronamespace = n.oid)
+                     from pg_namespace n where nspname = 'riops'";
+        Ok(match self.connection.query_value(sql)?.as_deref() {
+            None => Schema::Missing,
+            Some("t") if self.commits_each_change() => Schema::Unmarked,
+            Some(_) => Schema::Ready,
+        })
+    }
+
+    /// Drops a registry whose creation was interrupted, which only happens if each statement commits separately. It
+    /// has no comment, and no entries.
+    fn drop_unfinished_registry(&mut self) -> Result<(), DatasetError> {
+        for table in ["riops.dataset", "riops.run"] {
+            if self.commits_each_change() && self.comment_of(table)?.is_some() {
+                change(self.connection, &format!("drop table {table}"))?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether the registry exists.
@@ -99,8 +139,24 @@ impl<'a> Registry<'a> {
         match self.comment_of("riops.dataset")? {
             None => Ok(false),
             Some(comment) if comment == "riops registry 1" => Ok(true),
+            Some(comment) if comment.is_empty() && self.commits_each_change() => {
+                self.require_registry_columns()?;
+                Ok(false)
+            }
             Some(_) => Err(DatasetError::Foreign("riops.dataset".to_owned())),
         }
+    }
+
+    /// Fails if the table with the name of the registry has other columns, so that it is not an unfinished one.
+    fn require_registry_columns(&mut self) -> Result<(), DatasetError> {
+        let columns = self.connection.query_value(
+            "select string_agg(attname, ' ' order by attnum) from pg_attribute
+              where attrelid = 'riops.dataset'::regclass and attnum > 0 and not attisdropped",
+        )?;
+        if columns.as_deref() != Some(REGISTRY_COLUMNS) {
+            return Err(DatasetError::Foreign("riops.dataset".to_owned()));
+        }
+        Ok(())
     }
 
     /// Returns the comment of a schema-qualified table, which may be empty, or `None` if the table does not
@@ -121,8 +177,31 @@ impl<'a> Registry<'a> {
     /// # Errors
     /// [`DatasetError::Connection`] if the query fails.
     pub fn owns(&mut self, table: &str) -> Result<Option<bool>, DatasetError> {
-        let mark = self.mark();
-        Ok(self.comment_of(table)?.map(|comment| comment == mark))
+        Ok(match self.comment_of(table)? {
+            None => None,
+            Some(comment) if comment.is_empty() => Some(self.is_unfinished(table)?),
+            Some(comment) => Some(comment == self.mark()),
+        })
+    }
+
+    /// Whether a table without a comment was created by an interrupted preparation. If each statement commits
+    /// separately, the entry is made before the tables, which are known not to exist then.
+    fn is_unfinished(&mut self, table: &str) -> Result<bool, DatasetError> {
+        if !self.commits_each_change() {
+            return Ok(false);
+        }
+        Ok(self.unfinished_tables()?.iter().any(|unfinished| unfinished == table))
+    }
+
+    /// Returns the names of the tables of an interrupted preparation, which may exist.
+    fn unfinished_tables(&mut self) -> Result<Vec<String>, DatasetError> {
+        let Some(entry) = self.entry()?.filter(|entry| entry.state == State::Loading) else {
+            return Ok(Vec::new());
+        };
+        let damaged = |error: PlanError| DatasetError::Damaged(error.to_string());
+        let dataset =
+            DatasetPlan::of_parameters(self.workload, entry.parameters).map_err(damaged)?;
+        Ok(workload::on(&dataset).map_err(damaged)?.table_names())
     }
 
     /// Checks that all tables of the dataset exist and, unless they are `adopted`, were created by riops.
@@ -177,24 +256,40 @@ impl<'a> Registry<'a> {
         }))
     }
 
-    /// Creates the empty tables of a dataset and registers it as being loaded, in one transaction. Returns
-    /// the dataset generation id.
+    /// Registers a dataset with this generation id as being loaded and creates its empty tables, in one transaction
+    /// if the server supports it.
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
-    pub fn begin(&mut self, dataset: &Dataset) -> Result<String, DatasetError> {
+    pub fn begin(&mut self, id: &str, dataset: &Dataset) -> Result<(), DatasetError> {
         let mark = self.mark();
         let workload = self.workload;
-        let id = uuid::Uuid::now_v7().to_string();
         let parameters = dataset.parameters.to_string();
-        self.in_transaction(|connection| {
+        self.change_catalog(|connection| {
+            register(connection, workload, id, &parameters)?;
             for table in &dataset.tables {
-                connection.execute(&table.create)?;
-                connection.execute(&format!("comment on table {} is '{mark}'", table.name))?;
+                table.create.iter().try_for_each(|sql| change(connection, sql))?;
+                let comment = format!("comment on table {} is '{mark}'", table.name);
+                change(connection, &comment)?;
             }
-            register(connection, workload, &id, &parameters)
-        })?;
-        Ok(id)
+            Ok(())
+        })
+    }
+
+    /// Whether each statement that changes the catalog commits separately.
+    pub(super) fn commits_each_change(&self) -> bool {
+        self.connection.flavor() == Flavor::YugabyteDb
+    }
+
+    /// Runs `work`, which changes the catalog: in a transaction, if the server supports it.
+    pub(super) fn change_catalog(
+        &mut self,
+        work: impl FnOnce(&mut Connection) -> Result<(), ConnectionError>,
+    ) -> Result<(), DatasetError> {
+        if self.commits_each_change() {
+            return Ok(work(self.connection)?);
+        }
+        self.in_transaction(work)
     }
 
     /// Runs `work` in a transaction.
@@ -247,7 +342,7 @@ impl<'a> Registry<'a> {
         let mark = self.mark();
         let workload = self.workload;
         // In the schema of the dataset, which defaults to `riops`.
-        let tables: Vec<String> = self
+        let mut tables: Vec<String> = self
             .connection
             .query_with(
                 "select format('%I.%I', n.nspname, c.relname)
@@ -262,10 +357,22 @@ impl<'a> Registry<'a> {
             .into_iter()
             .filter_map(|row| row.into_iter().next().flatten())
             .collect();
-        self.in_transaction(|connection| {
+        if self.commits_each_change() {
+            for table in self.unfinished_tables()? {
+                if !tables.contains(&table) && self.owns(&table)? == Some(true) {
+                    tables.push(table);
+                }
+            }
+            // If the drop is interrupted, the next preparation continues it.
+            if !tables.is_empty() {
+                let sql = "update riops.dataset set state = 'loading' where workload = $1";
+                self.connection.query_with(sql, &[Some(workload)])?;
+            }
+        }
+        self.change_catalog(|connection| {
             for table in &tables {
                 drop_leftover_views(connection, table)?;
-                connection.execute(&format!("drop table {table}"))?;
+                change(connection, &format!("drop table {table}"))?;
             }
             forget(connection, workload)
         })?;
@@ -291,19 +398,21 @@ impl<'a> Registry<'a> {
     /// # Errors
     /// [`DatasetError`] if a statement fails.
     pub fn drop_registry_if_empty(&mut self) -> Result<(), DatasetError> {
-        if !self.exists()?
-            || self.connection.query_value("select 1 from riops.dataset limit 1")?.is_some()
-        {
-            return Ok(());
+        if self.exists()? {
+            if self.connection.query_value("select 1 from riops.dataset limit 1")?.is_some() {
+                return Ok(());
+            }
+            drop_routines(self.connection, &[])?;
+            change(self.connection, "drop table riops.dataset, riops.run")?;
+        } else {
+            self.drop_unfinished_registry()?;
         }
-        self.connection.execute("drop table riops.dataset, riops.run")?;
-        drop_routines(self.connection, &[])?;
         let mark = self.connection.query_value(
             "select obj_description(oid, 'pg_namespace') from pg_namespace where nspname = 'riops'",
         )?;
         if mark.as_deref() == Some(SCHEMA_MARK) {
             // Fails if the schema contains objects of other users.
-            match self.connection.execute("drop schema riops restrict") {
+            match change(self.connection, "drop schema riops restrict") {
                 Err(ConnectionError::Server(_)) | Ok(()) => {}
                 Err(error) => return Err(error.into()),
             }

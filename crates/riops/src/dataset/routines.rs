@@ -4,11 +4,12 @@
 
 use riops_wire::sqlstate::SqlState;
 
+use super::catalog::{change, statements};
 use super::error::DatasetError;
 use super::holders::LOCK_SPACE;
 use super::leftovers::drop_routines;
 use super::registry::Registry;
-use crate::server::ConnectionError;
+use crate::server::{Connection, ConnectionError};
 use crate::workload::routines::{ROUTINE_MARK, Routines};
 
 impl Registry<'_> {
@@ -29,13 +30,23 @@ impl Registry<'_> {
             let Some(name) = routines.names.iter().find(|own| *own == name) else {
                 continue;
             };
-            if !comment.starts_with(ROUTINE_MARK) {
+            // Where each statement commits separately, an interrupted installation leaves it without a comment.
+            let is_unfinished = comment.is_empty() && self.commits_each_change();
+            if !comment.starts_with(ROUTINE_MARK) && !is_unfinished {
                 return Err(DatasetError::ForeignRoutine(name));
             }
             found += usize::from(*comment == mark);
         }
         if found == routines.names.len() {
             return Ok(());
+        }
+        if self.commits_each_change() {
+            // The settings of the session put the routines into the schema.
+            let connection = self.connection();
+            connection.execute("set search_path = riops, pg_catalog")?;
+            let created = replace(connection, routines, &mark);
+            connection.execute("reset search_path")?;
+            return Ok(created?);
         }
         self.in_transaction(|connection| {
             // Two runs may create them at the same time.
@@ -48,13 +59,21 @@ impl Registry<'_> {
                 }
                 other => drop(other?),
             }
-            drop_routines(connection, routines.names)?;
             connection.execute("set local search_path = riops, pg_catalog")?;
-            connection.execute(&routines.sql)?;
-            for name in routines.names {
-                connection.execute(&format!("comment on routine riops.{name} is '{mark}'"))?;
-            }
-            Ok(())
+            replace(connection, routines, &mark)
         })
     }
+}
+
+/// Replaces the routines in the current schema.
+fn replace(
+    connection: &mut Connection,
+    routines: &Routines,
+    mark: &str,
+) -> Result<(), ConnectionError> {
+    drop_routines(connection, routines.names)?;
+    statements(&routines.sql).iter().try_for_each(|sql| change(connection, sql))?;
+    routines.names.iter().try_for_each(|name| {
+        change(connection, &format!("comment on routine riops.{name} is '{mark}'"))
+    })
 }

@@ -13,6 +13,8 @@ use super::spec::{Common, DatasetSpec, Mix, Spec, StageFacts};
 
 /// Name of the workload and of its dataset.
 const NAME: &str = "rows";
+/// Minimum staleness of follower reads, in milliseconds: twice the default of the maximum clock skew.
+const FOLLOWER_READS_MS_MIN: u64 = 1_000;
 
 /// The insert order of rows, which is their physical order in a heap table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -317,6 +319,11 @@ impl RowsRun {
                 "--distribution {} requires --loop client: the server-side loop only supports uniformly distributed keys",
                 self.distribution
             ));
+        }
+        if self.follower_reads_ms.is_some_and(|staleness| staleness < FOLLOWER_READS_MS_MIN) {
+            return refuse(
+                "--follower-reads must be at least 1s: YugabyteDB refuses a staleness below twice the maximum clock skew of its nodes (max_clock_skew_usec, 500 ms)".to_owned(),
+            );
         }
         if self.follower_reads_ms.is_some() && self.has_server_loop() {
             return refuse(

@@ -11,7 +11,7 @@ use crate::plan::{Plan, Protocol};
 use crate::probe::locations::Locations;
 use crate::record::{ClientRecord, DatasetRecord, TargetRecord};
 use crate::server::facts::ServerFacts;
-use crate::server::{Connection, LocalServer, Nodes, Pooler, Server, local_server};
+use crate::server::{Connection, Flavor, LocalServer, Nodes, Pooler, Server, local_server};
 
 /// The facts about the server and the client that are read before the measurement.
 pub(super) struct Environment {
@@ -42,6 +42,14 @@ impl Environment {
             accept_pooler(pooler, plan, observer)?;
         }
         let facts = ServerFacts::read(control)?;
+        if facts.flavor == Flavor::YugabyteDb && plan.protocol == Protocol::Prepared {
+            let sql = "select 1 from pg_settings where name = 'plan_cache_mode'";
+            if control.query_value(sql)?.is_none() {
+                observer.notice(
+                    "warning: the server has no setting plan_cache_mode: it may plan a prepared statement again for each execution",
+                );
+            }
+        }
         // A pooler shares its connections with other clients.
         let local = match pooler {
             None if server.conninfo.is_local() => local_server(control)?,

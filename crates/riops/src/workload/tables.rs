@@ -31,8 +31,8 @@ pub enum Job {
 pub struct Table {
     /// Schema-qualified name.
     pub name: String,
-    /// Statements that create the empty table, as one text.
-    pub create: String,
+    /// Statements that create the empty table.
+    pub create: Vec<String>,
     /// Number of jobs that fill it.
     pub jobs: u64,
     /// Returns the job with a number, from 0.

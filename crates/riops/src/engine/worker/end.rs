@@ -99,7 +99,9 @@ impl<C: Clock> Worker<C> {
         error: Box<ServerError>,
         now: Nanos,
     ) {
-        let retryable = error.is_retryable() || self.rules.retried.contains(&error.sqlstate);
+        let retryable = error.is_retryable()
+            || self.rules.retried.contains(&error.sqlstate)
+            || self.is_failed_request(number, &error);
         // Retrying a change that may have been committed could apply it twice.
         let unknown = self.is_outcome_unknown(number, &flight, &error);
         let retry = retryable && !unknown && flight.retries < self.rules.errors.max_retries;
@@ -138,11 +140,17 @@ impl<C: Clock> Worker<C> {
     /// itself, and neither the position of the failed step nor a rollback proves that nothing was changed.
     fn is_outcome_unknown(&self, number: usize, flight: &InFlight, error: &ServerError) -> bool {
         let changes = self.changes.get(flight.tx.operation()) == Some(&true);
-        // YugabyteDB reports the failure of any request to its storage as an internal error.
-        let failed_request = error.sqlstate == SqlState::INTERNAL_ERROR
+        let in_doubt = error.leaves_outcome_unknown() || self.is_failed_request(number, error);
+        changes && flight.may_be_committed() && in_doubt
+    }
+
+    /// Returns whether a request to the storage failed. `YugabyteDB` reports this as an internal error, so that it
+    /// looks like any other one.
+    fn is_failed_request(&self, number: usize, error: &ServerError) -> bool {
+        let flavor = self.sessions.get(number).map(|session| session.flavor);
+        error.sqlstate == SqlState::INTERNAL_ERROR
             && !error.is_schema_mismatch()
-            && self.sessions.get(number).map(|session| session.flavor) == Some(Flavor::YugabyteDb);
-        changes && flight.may_be_committed() && (error.leaves_outcome_unknown() || failed_request)
+            && flavor == Some(Flavor::YugabyteDb)
     }
 
     /// Continues after the failed statement of a transaction whose statements commit separately.

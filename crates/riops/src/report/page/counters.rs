@@ -186,7 +186,7 @@ pub(super) fn nodes(record: &Record) -> Option<Table> {
         "retries",
         "reconnects",
         "longest pause",
-        "CPUs busy",
+        "CPUs of yb-tserver",
         "storage reads/s",
         "storage writes/s",
     ];

@@ -69,7 +69,7 @@ fn node_text(node: &NodeRecord, width: usize, label: &str) -> String {
     }
     let usage = node.usage.unwrap_or_default();
     for (figure, what) in [
-        (usage.cpu_cores, "CPUs busy"),
+        (usage.cpu_cores, "CPUs busy in yb-tserver (not its PostgreSQL backends)"),
         (usage.storage_reads_per_s, "storage reads/s"),
         (usage.storage_writes_per_s, "storage writes/s"),
     ] {

@@ -259,5 +259,9 @@ fn server_cpus(stage: &StageRecord) -> Option<f64> {
     if known.is_empty() {
         return of_counters(stage, stage.server_cpu_s?);
     }
-    Some(known.iter().sum::<f64>() / known.len() as f64)
+    let mean = known.iter().sum::<f64>() / known.len() as f64;
+    // The figure of a node is that of its tserver. The PostgreSQL backends are visible if the only node is local.
+    let backends = stage.server_cpu_s.filter(|_| nodes.len() == 1);
+    let backends = backends.and_then(|cpu_s| of_counters(stage, cpu_s));
+    Some(mean + backends.unwrap_or(0.0))
 }

@@ -149,7 +149,13 @@ fn begin_table(active: &mut ActiveRun<'_>, load: &Load) -> Result<Entry, RunErro
     // The table of the previous stage has been measured and verified.
     registry.drop_dataset()?;
     let dataset = load.dataset(active.environment.facts.flavor);
-    let id = registry.begin(&dataset).with_context(|| "cannot create the table".to_owned())?;
+    let id = uuid::Uuid::now_v7().to_string();
+    registry
+        .begin(&id, &dataset)
+        .inspect_err(|_| {
+            let _ = registry.drop_unfinished(&id);
+        })
+        .with_context(|| "cannot create the table".to_owned())?;
     let entry = registry.entry()?.filter(|entry| entry.id == id);
     let entry = entry.ok_or(DatasetError::InUse { workload: NAME, holders: Holders::default() })?;
     registry

@@ -87,10 +87,9 @@ impl TableLocation {
             registry.drop_registry_if_empty()?;
             return Err(DatasetError::Foreign(index).into());
         }
-        let id = registry.begin(&Dataset {
-            parameters: DatasetPlan::from(dataset.clone()).parameters(),
-            ..Dataset::default()
-        })?;
+        let id = uuid::Uuid::now_v7().to_string();
+        let parameters = DatasetPlan::from(dataset.clone()).parameters();
+        registry.begin(&id, &Dataset { parameters, ..Dataset::default() })?;
         self.id = Some(id);
         Ok((control, dataset))
     }

@@ -3,11 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::look::{PROBE_TIMEOUT, listed, probe, with_probe_timeout};
+use super::look::{listed, open_to_probe, probe};
 use super::{Entry, Nodes, RETRY_AFTER, Role};
 use crate::host::Interrupt;
 use crate::plan::Spread;
-use crate::server::connection::Connection;
 use crate::server::conninfo::ConnInfo;
 
 /// How often the list of nodes is read again.
@@ -70,14 +69,14 @@ impl Nodes {
 
     /// Probes one node and updates its state. A promoted standby accepts writes from now on.
     fn probe_node(&self, number: usize, conninfo: &ConnInfo, over: &Interrupt) {
-        let result = probe(conninfo, over);
+        let result = probe(conninfo, self.0.discovered, over);
         if let Some(entry) = self.entries().get_mut(number) {
             let before = (entry.failed_at.is_some(), entry.node.role);
             entry.failed_at = result.is_err().then(Instant::now);
-            if let Ok((role, _)) = result
+            if let Ok(probed) = result
                 && !self.0.discovered
             {
-                entry.node.role = role;
+                entry.node.role = probed.role;
             }
             if may_move_sessions(before, (entry.failed_at.is_some(), entry.node.role)) {
                 self.0.changes.fetch_add(1, Ordering::Relaxed);
@@ -108,8 +107,7 @@ impl Nodes {
     /// sessions.
     fn refresh(&self, over: &Interrupt) {
         let read_list = |conninfo: &ConnInfo| {
-            let mut connection = Connection::open(&with_probe_timeout(conninfo), over)?;
-            connection.set_deadline(Some(Instant::now() + PROBE_TIMEOUT));
+            let mut connection = open_to_probe(conninfo, self.0.discovered, over)?;
             listed(&mut connection, &self.0.conninfo)
         };
         let mut found = None;
@@ -135,7 +133,10 @@ impl Nodes {
         }
         for node in found {
             if let Some(known) = entries.iter_mut().find(|entry| entry.node.name == node.name) {
-                known.node.connections = node.connections;
+                // A list of zeros does not replace the counted numbers.
+                if node.connections > 0 {
+                    known.node.connections = node.connections;
+                }
             } else if self.may_grow() {
                 entries.push(Entry { node, failed_at: None, member: true, sessions: 0 });
                 self.0.changes.fetch_add(1, Ordering::Relaxed);

@@ -10,7 +10,9 @@ use crate::server::connection::{Connection, ConnectionError};
 use crate::server::conninfo::{ConnInfo, Host, Server};
 
 /// Timeout for probing a node.
-pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Timeout for probing a node of YugabyteDB: its first connection reads the whole catalog from another node.
+const PROBE_TIMEOUT_YUGABYTEDB: Duration = Duration::from_secs(15);
 /// Timeout for reading the list of nodes.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -60,7 +62,12 @@ impl Nodes {
             Self::require_one(limit)?;
             return single(Vec::new());
         }
-        let (nodes, answered, mut warnings) = probe_all(nodes, discovered, interrupt);
+        let (mut candidates, mut warnings) = probe_all(nodes, discovered, interrupt);
+        if *spread == Spread::LeastConnections {
+            warnings.extend(count_sessions(&mut candidates));
+        }
+        let (nodes, answered): (Vec<Node>, Vec<bool>) =
+            candidates.into_iter().map(|each| (each.node, each.answered)).unzip();
         let mut databases: Vec<&String> =
             nodes.iter().filter_map(|node| node.system.as_ref()).collect();
         databases.sort_unstable();
@@ -109,13 +116,23 @@ impl Nodes {
     }
 }
 
-/// Connects to a node and returns its role and system identifier.
+/// The properties of a node that accepts connections.
+#[derive(Debug)]
+pub(super) struct Probed {
+    pub(super) role: Role,
+    /// System identifier of its database cluster, if it is visible.
+    pub(super) system: Option<String>,
+    /// Number of client sessions, if they are visible.
+    pub(super) sessions: Option<u64>,
+}
+
+/// Connects to a node. `discovered`: whether it is a node of `yb_servers()`.
 pub(super) fn probe(
     conninfo: &ConnInfo,
+    discovered: bool,
     interrupt: &Interrupt,
-) -> Result<(Role, Option<String>), ConnectionError> {
-    let mut connection = Connection::open(&with_probe_timeout(conninfo), interrupt)?;
-    connection.set_deadline(Some(Instant::now() + PROBE_TIMEOUT));
+) -> Result<Probed, ConnectionError> {
+    let mut connection = open_to_probe(conninfo, discovered, interrupt)?;
     // PostgreSQL 14 and later report this parameter at connect.
     let reported = connection.session_info().parameter("in_hot_standby").map(|value| value == "on");
     let standby = match reported {
@@ -124,49 +141,113 @@ pub(super) fn probe(
     };
     // A standby has the identifier of its primary. The function may be missing or not permitted.
     let system = connection.query_value("select system_identifier from pg_control_system()");
-    let role = if standby { Role::Replica } else { Role::Primary };
-    Ok((role, system.ok().flatten()))
+    let sessions = connection
+        .query_value("select count(*) from pg_stat_activity where backend_type = 'client backend'");
+    Ok(Probed {
+        role: if standby { Role::Replica } else { Role::Primary },
+        system: system.ok().flatten(),
+        sessions: sessions.ok().flatten().and_then(|count| count.parse().ok()),
+    })
 }
 
-/// Returns the same settings with a connection timeout of at most [`PROBE_TIMEOUT`].
-pub(super) fn with_probe_timeout(conninfo: &ConnInfo) -> ConnInfo {
+/// Opens a connection that is used for a short time only.
+pub(super) fn open_to_probe(
+    conninfo: &ConnInfo,
+    discovered: bool,
+    interrupt: &Interrupt,
+) -> Result<Connection, ConnectionError> {
+    let limited = limited(conninfo, discovered);
+    let mut connection = Connection::open(&limited, interrupt)?;
+    connection.set_deadline(Some(Instant::now() + limited.connect_timeout));
+    Ok(connection)
+}
+
+/// Returns the settings with a timeout for short connections.
+pub(super) fn limited(conninfo: &ConnInfo, discovered: bool) -> ConnInfo {
+    let timeout = if discovered { PROBE_TIMEOUT_YUGABYTEDB } else { PROBE_TIMEOUT };
     let mut limited = conninfo.clone();
-    limited.connect_timeout = limited.connect_timeout.min(PROBE_TIMEOUT);
+    limited.connect_timeout = limited.connect_timeout.min(timeout);
     limited
 }
 
-/// Probes all nodes in parallel. Returns the nodes with their roles, whether each is available, and
-/// warnings about unavailable nodes.
-pub(super) fn probe_all(
-    mut nodes: Vec<Node>,
-    discovered: bool,
-    interrupt: &Interrupt,
-) -> (Vec<Node>, Vec<bool>, Vec<String>) {
-    let probes: Vec<Result<(Role, Option<String>), ConnectionError>> =
-        std::thread::scope(|scope| {
-            let threads: Vec<_> =
-                nodes.iter().map(|node| scope.spawn(|| probe(&node.conninfo, interrupt))).collect();
-            let panicked =
-                || Err(ConnectionError::Protocol("the probe thread panicked".to_owned()));
-            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect()
-        });
-    let mut warnings = Vec::new();
-    let mut answered = Vec::new();
-    for (node, probe) in nodes.iter_mut().zip(probes) {
-        answered.push(probe.is_ok());
+/// Counts the sessions of the nodes if the list has no numbers: releases of YugabyteDB report 0 for each node. Returns
+/// a warning if they are not visible.
+pub(super) fn count_sessions(candidates: &mut [Candidate]) -> Option<String> {
+    if candidates.iter().any(|each| each.node.connections > 0) {
+        return None;
+    }
+    for each in candidates.iter_mut() {
+        // The connection of the probe does not count.
+        each.node.connections = each.sessions.map_or(0, |count| count.saturating_sub(1));
+    }
+    let unknown: Vec<_> = candidates
+        .iter()
+        .filter(|each| each.answered && each.sessions.is_none())
+        .map(|each| each.node.name.as_str())
+        .collect();
+    (!unknown.is_empty()).then(|| {
+        format!(
+            "--spread least-connections: the number of connections of {} is unknown and counts as 0",
+            unknown.join(", ")
+        )
+    })
+}
+
+/// A node after it was probed.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) node: Node,
+    /// Whether it accepts connections.
+    answered: bool,
+    /// Number of its client sessions, if they are visible.
+    pub(super) sessions: Option<u64>,
+}
+
+impl Candidate {
+    /// Adds the result of a probe. Returns a warning if the node is unavailable.
+    pub(super) fn of(
+        mut node: Node,
+        probe: Result<Probed, ConnectionError>,
+        discovered: bool,
+    ) -> (Self, Option<String>) {
         match probe {
-            // For discovered nodes, the role from `yb_servers()` takes precedence.
-            Ok((role, system)) if !discovered => (node.role, node.system) = (role, system),
-            Ok(_) => {}
+            Ok(Probed { role, system, sessions }) => {
+                // For discovered nodes, the role from `yb_servers()` takes precedence.
+                if !discovered {
+                    (node.role, node.system) = (role, system);
+                }
+                (Self { node, answered: true, sessions }, None)
+            }
             Err(error) => {
-                warnings.push(format!(
+                let warning = format!(
                     "node {} is unavailable and gets no sessions for now: {error}",
                     node.name
-                ));
+                );
+                (Self { node, answered: false, sessions: None }, Some(warning))
             }
         }
     }
-    (nodes, answered, warnings)
+}
+
+/// Probes all nodes in parallel. Returns warnings about unavailable nodes too.
+fn probe_all(
+    nodes: Vec<Node>,
+    discovered: bool,
+    interrupt: &Interrupt,
+) -> (Vec<Candidate>, Vec<String>) {
+    let results: Vec<Result<Probed, ConnectionError>> = std::thread::scope(|scope| {
+        let start = |node: &Node| {
+            let conninfo = node.conninfo.clone();
+            scope.spawn(move || probe(&conninfo, discovered, interrupt))
+        };
+        let threads: Vec<_> = nodes.iter().map(start).collect();
+        let panicked = || Err(ConnectionError::Protocol("the probe thread panicked".to_owned()));
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect()
+    });
+    let candidates = nodes.into_iter().zip(results);
+    let (candidates, warnings): (Vec<_>, Vec<_>) =
+        candidates.map(|(node, result)| Candidate::of(node, result, discovered)).unzip();
+    (candidates, warnings.into_iter().flatten().collect())
 }
 
 /// Returns the nodes of `yb_servers()`; `None` if the server does not have this function.

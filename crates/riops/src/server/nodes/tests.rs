@@ -1,3 +1,4 @@
+use super::look::{Candidate, Probed};
 use super::*;
 
 /// Nodes a, b and c in the zones a, b and c, not yet probed.
@@ -19,6 +20,34 @@ fn nodes(spread: &str, roles: [Role; 3], writes: bool, discovered: bool) -> Node
 }
 
 const ALL: [Role; 3] = [Role::Primary; 3];
+
+#[test]
+fn counts_the_sessions_of_nodes_that_report_no_connections() {
+    let listed = |connections: [u64; 3]| {
+        let all = nodes("least-connections", ALL, true, true).list();
+        let numbered = all.into_iter().zip(connections).zip([Some(31), Some(1), None]);
+        let candidate = |((node, connections), sessions)| {
+            let probed = Probed { role: Role::Primary, system: None, sessions };
+            Candidate::of(Node { connections, ..node }, Ok(probed), true).0
+        };
+        numbered.map(candidate).collect::<Vec<_>>()
+    };
+    let mut unknown = listed([0, 0, 0]);
+    let warning = look::count_sessions(&mut unknown).unwrap();
+    assert!(warning.contains("connections of c:5433 is unknown"), "{warning}");
+    // The connection that counts is not one of them.
+    assert_eq!(unknown.iter().map(|each| each.node.connections).collect::<Vec<_>>(), [30, 0, 0]);
+    let mut known = listed([7, 0, 0]);
+    assert_eq!(look::count_sessions(&mut known), None);
+    assert_eq!(known[0].node.connections, 7);
+}
+
+#[test]
+fn a_cold_node_of_yugabytedb_has_more_time_for_its_first_connection() {
+    let info = ConnInfo::parse("host=a user=u connect_timeout=60", |_| None).unwrap();
+    let timeout = |discovered| look::limited(&info, discovered).connect_timeout.as_secs();
+    assert_eq!((timeout(false), timeout(true)), (3, 15));
+}
 
 fn chosen(nodes: &Nodes, sessions: std::ops::Range<u64>) -> Vec<usize> {
     sessions.map(|session| nodes.choose(session).node).collect()

@@ -153,7 +153,7 @@ impl LoadTable {
             settings: settings.into_iter().collect(),
             tables: vec![Table {
                 name: self.full_name(),
-                create: self.create_sql(),
+                create: vec![self.create_sql()],
                 jobs: rows.div_ceil(PREPARE_BATCH),
                 job: Box::new(job),
                 finish: vec![self.finish_sql()],

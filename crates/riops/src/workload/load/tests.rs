@@ -310,7 +310,7 @@ fn statements_and_tables_of_every_method() {
         let _ = writeln!(
             text,
             "-- table\n{}\n{}",
-            load.dataset(flavor).tables[0].create,
+            load.dataset(flavor).tables[0].create.join(";\n"),
             load.table().finish_sql()
         );
         for sql in load.contents_sql() {

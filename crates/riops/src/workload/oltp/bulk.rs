@@ -15,7 +15,7 @@ const HIGHEST_ID: &str = include_str!("../../../../../sql/oltp/highest_id.sql");
 /// Returns an empty table.
 pub(super) fn table(name: String) -> Table {
     Table {
-        create: fill(CREATE_TABLE, &[("table", &name)]),
+        create: vec![fill(CREATE_TABLE, &[("table", &name)])],
         jobs: 0,
         job: Box::new(|_| Job::Sql { sql: String::new(), rows: 0 }),
         finish: Vec::new(),

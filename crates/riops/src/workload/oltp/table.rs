@@ -86,14 +86,10 @@ fn table(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Table {
     }
 }
 
-fn create_sql(dataset: &OltpDataset, flavor: Flavor, number: u32) -> String {
+/// Returns the statements that create the empty table. On YugabyteDB, also its indexes, as sysbench for YugabyteDB
+/// does: on a table with rows, an index would be filled in several steps, each a change of the catalog.
+fn create_sql(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Vec<String> {
     let table = format!("{}.sbtest{number}", dataset.schema);
-    let cache = dataset.serial_cache_size;
-    let cache = if dataset.auto_inc && cache > 0 {
-        format!(";\nalter sequence {table}_id_seq cache {cache}")
-    } else {
-        String::new()
-    };
     let id = if dataset.auto_inc { "serial" } else { "integer" };
     let key = match (dataset.secondary, dataset.range_key_partitioning) {
         (true, _) => "",
@@ -104,14 +100,16 @@ fn create_sql(dataset: &OltpDataset, flavor: Flavor, number: u32) -> String {
         Flavor::PostgreSql => CREATE_TABLE,
         Flavor::YugabyteDb => CREATE_TABLE_YUGABYTEDB,
     };
-    let values = [
-        ("table", table.as_str()),
-        ("id", id),
-        ("key", key),
-        ("split", &split(dataset)),
-        ("cache", &cache),
-    ];
-    fill(template, &values)
+    let values = [("table", table.as_str()), ("id", id), ("key", key), ("split", &split(dataset))];
+    let mut sql = vec![fill(template, &values)];
+    let cache = dataset.serial_cache_size;
+    if dataset.auto_inc && cache > 0 {
+        sql.push(format!("alter sequence {table}_id_seq cache {cache}"));
+    }
+    if flavor == Flavor::YugabyteDb {
+        sql.extend(index_sql(dataset, flavor, number));
+    }
+    sql
 }
 
 /// Returns the clause with the split points of a range-sharded table.
@@ -126,14 +124,14 @@ fn split(dataset: &OltpDataset) -> String {
     format!("\n  split at values ({})", points.join(", "))
 }
 
-fn finish_sql(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Vec<String> {
+/// Returns the statements that create the indexes, and on PostgreSQL the primary key.
+fn index_sql(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Vec<String> {
     let name = format!("sbtest{number}");
     let table = format!("{}.{name}", dataset.schema);
     let values = [
         ("table", table.as_str()),
         ("name", &name),
         ("number", &number.to_string()),
-        ("size", &dataset.table_size.to_string()),
         ("order", if dataset.range_key_partitioning { "asc" } else { "hash" }),
     ];
     let on_yugabytedb = flavor == Flavor::YugabyteDb;
@@ -142,13 +140,27 @@ fn finish_sql(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Vec<String>
         (CREATE_PRIMARY_KEY, !dataset.secondary && !on_yugabytedb),
         (pick(CREATE_ID_INDEX, CREATE_ID_INDEX_YUGABYTEDB), dataset.secondary),
         (pick(CREATE_INDEX, CREATE_INDEX_YUGABYTEDB), dataset.create_secondary),
-        (NEXT_ID, dataset.auto_inc),
-        (pick(SETTLE, SETTLE_YUGABYTEDB), true),
     ]
     .into_iter()
     .filter(|(_, used)| *used)
     .map(|(template, _)| fill(template, &values))
     .collect()
+}
+
+/// Returns the statements to execute after the load.
+fn finish_sql(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Vec<String> {
+    let table = format!("{}.sbtest{number}", dataset.schema);
+    let values = [("table", table.as_str()), ("size", &dataset.table_size.to_string())];
+    let mut sql = match flavor {
+        Flavor::PostgreSql => index_sql(dataset, flavor, number),
+        Flavor::YugabyteDb => Vec::new(),
+    };
+    if dataset.auto_inc {
+        sql.push(fill(NEXT_ID, &values));
+    }
+    let settle = if flavor == Flavor::YugabyteDb { SETTLE_YUGABYTEDB } else { SETTLE };
+    sql.push(fill(settle, &values));
+    sql
 }
 
 /// Returns the source of the binary COPY data of these rows.

@@ -142,7 +142,7 @@ fn statements_that_create_the_tables_on_both_flavors() {
         (Flavor::YugabyteDb, plain),
     ] {
         let created = table::filled(&dataset, flavor);
-        let _ = writeln!(text, "-- {flavor}\n{}", created.tables[0].create);
+        let _ = writeln!(text, "-- {flavor}\n{}", created.tables[0].create.join(";\n"));
         let Job::Copy { sql, rows, .. } = (created.tables[0].job)(0) else { panic!("no COPY") };
         let _ = writeln!(text, "{sql} -- {rows} rows");
         for sql in &created.tables[0].finish {

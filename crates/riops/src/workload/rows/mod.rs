@@ -318,7 +318,7 @@ impl Workload for Rows {
             .map(|number| {
                 let name = table_name(number);
                 Table {
-                    create: on_flavor.create_sql(&name).join(";\n"),
+                    create: on_flavor.create_sql(&name),
                     jobs: self.dataset.rows.div_ceil(self.dataset.batch),
                     job: load::jobs(&self.dataset, number, flavor),
                     finish: on_flavor.finish_sql(&name),

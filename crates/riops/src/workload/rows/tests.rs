@@ -244,7 +244,7 @@ fn all_statements(dataset: RowsDataset, run: &RowsRun, flavor: Flavor) -> String
     let session = workload.stages(&plan(run, 1)).remove(0).sessions.remove(0);
     let table = &created.tables[0];
     let mut lines: Vec<String> = created.settings.clone();
-    lines.push(table.create.clone());
+    lines.push(table.create.join(";\n"));
     match (table.job)(0) {
         crate::workload::tables::Job::Copy { sql, .. }
         | crate::workload::tables::Job::Sql { sql, .. } => lines.push(sql),
@@ -294,7 +294,7 @@ fn every_statement_on_postgresql() {
             text.push_str(part);
             text.push_str(";\n");
         };
-        add(&tables[0].create);
+        tables[0].create.iter().for_each(|sql| add(sql));
         tables[0].finish.iter().for_each(|sql| add(sql));
         session.settings.iter().for_each(|sql| add(sql));
         session.statements.iter().for_each(|statement| add(&statement.sql));

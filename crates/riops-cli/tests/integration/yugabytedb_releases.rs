@@ -1,0 +1,443 @@
+//! The workloads on servers that behave like releases of YugabyteDB: gateways in front of PostgreSQL servers
+//! ([`YugabyteDbGateway`]). They need no YugabyteDB, and do not prove that YugabyteDB behaves in this way.
+
+use std::path::PathBuf;
+
+use riops::dataset::cleanup;
+use riops::host::Interrupt;
+use riops::plan::{DatasetPlan, LoadDataset, OltpDataset, Parameters, RowsDataset};
+use riops::run::{NoHistory, Prepare, prepare, verify};
+use riops::server::embedded::State;
+use riops::server::{ConnInfo, Connection, Server};
+use riops_testkit::{
+    Behavior, ErrorFields, Fate, MISMATCH_IN_DETAIL, Release, Which, YugabyteDbGateway,
+    functions_sql,
+};
+use serde_json::Value;
+
+use crate::between::{folder_with_certificates, pgbouncer};
+use crate::cluster::Cluster;
+use crate::crash::kill;
+use crate::fixture::{CommandOutput, Database, command, database, until};
+
+/// A database behind a gateway.
+struct Imitation {
+    database: Database,
+    gateway: YugabyteDbGateway,
+}
+
+fn socket(database: &Database) -> PathBuf {
+    database.state.socket_dir.join(format!(".s.PGSQL.{}", database.state.port))
+}
+
+fn gateway(
+    database: &Database,
+    release: Release,
+    fate: Option<(Which, Fate)>,
+) -> YugabyteDbGateway {
+    let behavior = Behavior { release, fate };
+    YugabyteDbGateway::start("127.0.0.1", &socket(database), behavior).unwrap()
+}
+
+impl Imitation {
+    fn new(name: &str, release: Release) -> Self {
+        let database = database(name);
+        let gateway = gateway(&database, release, None);
+        let nodes = [("127.0.0.1".to_owned(), gateway.port())];
+        database.connect().execute(&functions_sql(&nodes)).unwrap();
+        Self { database, gateway }
+    }
+
+    fn url(&self) -> String {
+        url(&self.database, &self.gateway)
+    }
+
+    fn riops(&self, line: &str) -> CommandOutput {
+        let mut command = command(line);
+        command.env("RIOPS_DATABASE", self.url()).env("RIOPS_STORE", &self.database.store);
+        CommandOutput::of(&mut command)
+    }
+
+    /// Runs a workload, which must be valid.
+    fn run(&self, line: &str) -> Value {
+        let ran = self.riops(&format!("{line} --warmup 0 --interval 100ms --output json"));
+        let record = ran.expect(0).json();
+        assert_eq!(record["verdict"]["valid"], true, "{line}: {}", record["verdict"]);
+        assert_eq!(record["target"]["flavour"], "yugabytedb");
+        record
+    }
+
+    fn connect(&self) -> Connection {
+        let info = ConnInfo::parse(&self.url(), |_| None).unwrap();
+        Connection::open(&info, &Interrupt::new()).unwrap()
+    }
+}
+
+fn url(database: &Database, gateway: &YugabyteDbGateway) -> String {
+    let name = &database.conninfo.database;
+    let user = &database.conninfo.user;
+    format!("host=127.0.0.1 port={} user={user} dbname={name} sslmode=disable", gateway.port())
+}
+
+/// The tests of `oltp`.
+const TESTS: [&str; 17] = [
+    "read-write",
+    "read-only",
+    "write-only",
+    "point-select",
+    "update-index",
+    "update-non-index",
+    "insert",
+    "delete",
+    "multi-insert",
+    "multi-value-insert",
+    "random-points",
+    "random-ranges",
+    "sequential-scan",
+    "primarykey-scan",
+    "index-scan",
+    "sum-scan",
+    "join",
+];
+
+/// Prepares, runs, verifies and drops every workload, `oltp` with these tests.
+fn every_workload_passes(name: &str, release: Release, tests: &[&str]) {
+    let imitation = Imitation::new(name, release);
+    let counted = "-c 3 --transactions 60";
+    imitation.riops("prepare rows --rows 2000 --tables 2 --tablets 3 --index-tablets 2").expect(0);
+    imitation.run(&format!("run rows --batch 10 --update-percent 20 {counted}"));
+    imitation.run(&format!("run rows --batch 10 --update-percent 20 --loop server {counted}"));
+    imitation.run(&format!("run rows --batch 10 --follower-reads 30s {counted}"));
+    imitation.run(&format!("run rows --batch 10 --warm {counted}"));
+    imitation.riops("warm rows").expect(0);
+    imitation.riops("verify rows").expect(0);
+    imitation.riops("cleanup rows").expect(0);
+    imitation.riops("prepare rows --rows 1000 --primary-key --order hash").expect(0);
+    imitation.run(&format!("run rows --batch 10 {counted}"));
+
+    let methods = "insert,copy,copy-binary,unnest,procedure";
+    let load = "run load --rows 2000 -c 3 --drop --output json";
+    imitation.riops(&format!("{load} --method {methods}")).expect(0);
+    imitation.run(&format!("run point --op mixed:50/50 {counted}"));
+    imitation.riops("verify load").expect(0);
+    imitation.riops("prepare load --rows 1000 --recreate").expect(0);
+
+    let tables = "--tables 3 --table-size 500";
+    imitation.riops(&format!("prepare oltp {tables} --connections 3")).expect(0);
+    for test in tests.iter().copied() {
+        let line = format!("run oltp {test} --batch-insert-count 5 {counted} --max-retries 100");
+        // After deletes, reads find rows missing.
+        if test == "delete" {
+            imitation.riops(&format!("prepare oltp {tables} --recreate")).expect(0);
+        }
+        imitation.run(&line);
+        if test == "delete" {
+            imitation.riops("verify oltp").expect(0);
+            let bare = format!("prepare oltp {tables} --recreate --create-secondary=off");
+            imitation.riops(&bare).expect(0);
+            imitation.run(&line);
+            imitation.riops(&format!("prepare oltp {tables} --recreate")).expect(0);
+        }
+    }
+    imitation.riops("verify oltp").expect(0);
+    imitation.riops(&format!("prepare oltp {tables} --recreate --range-key-partitioning --num-table-splits 4 --secondary")).expect(0);
+    imitation.run(&format!("run oltp point-select {counted}"));
+    imitation.riops("prepare oltp --bulk-insert --tables 3 --recreate").expect(0);
+    imitation.run(&format!("run oltp bulk-insert --batch-insert-count 20 {counted}"));
+    imitation.riops("verify oltp").expect(0);
+    for workload in ["rows", "load", "oltp"] {
+        imitation.riops(&format!("cleanup {workload}")).expect(0);
+    }
+    assert_eq!(imitation.database.value("select to_regnamespace('riops')"), None);
+    // One change of the catalog at a time, and none that must be rolled back.
+    assert_eq!(imitation.gateway.conflicts(), 0);
+    let is_extension = |(_, sql): &(usize, String)| sql.contains("create extension");
+    assert!(!imitation.gateway.statements().iter().any(is_extension));
+}
+
+#[test]
+fn every_workload_passes_on_2_20() {
+    every_workload_passes("yb_2_20", Release::V2_20, &TESTS);
+}
+
+#[test]
+fn every_workload_passes_on_2024_2() {
+    // It differs from 2.20 only in what all tests share.
+    every_workload_passes("yb_2024_2", Release::V2024_2, &["read-write", "write-only", "delete"]);
+}
+
+#[test]
+fn every_workload_passes_on_2025_1() {
+    every_workload_passes("yb_2025_1", Release::V2025_1, &TESTS);
+}
+
+#[test]
+fn the_gateway_refuses_concurrent_changes_of_the_catalog_and_outdated_transactions() {
+    let imitation = Imitation::new("yb_rules", Release::V2024_2);
+    let (mut one, mut other) = (imitation.connect(), imitation.connect());
+    one.execute(
+        "create table t (id int not null, k int, primary key (id hash)) split into 3 tablets",
+    )
+    .unwrap();
+    one.execute("begin").unwrap();
+    one.execute("select 1").unwrap();
+    other.execute("create index nonconcurrently t_k on t (k hash)").unwrap();
+    let error = one.execute("select 2").unwrap_err().to_string();
+    assert!(error.contains("MISMATCHED_SCHEMA"), "{error}");
+    one.execute("rollback").unwrap();
+    let error = one.execute("select pg_try_advisory_lock(1)").unwrap_err().to_string();
+    assert!(error.contains("0A000"), "{error}");
+    assert!(one.execute("set yb_follower_read_staleness_ms = 500").is_err());
+    let definition = one.query_value("select pg_get_indexdef('t_pkey'::regclass)").unwrap();
+    assert!(definition.unwrap().ends_with("USING lsm (id HASH)"));
+    let version = one.query_value("select version()").unwrap().unwrap();
+    assert!(version.contains("11.2-YB-2024.2"), "{version}");
+}
+
+#[test]
+fn indexes_of_sysbench_are_created_on_empty_tables_in_one_session() {
+    let imitation = Imitation::new("yb_indexes", Release::V2_20);
+    imitation.riops("prepare oltp --tables 3 --table-size 300 --connections 3").expect(0);
+    let statements = imitation.gateway.statements();
+    let position = |text: &str| statements.iter().position(|(_, sql)| sql.contains(text)).unwrap();
+    let indexes: Vec<_> =
+        statements.iter().filter(|(_, sql)| sql.starts_with("create index")).collect();
+    assert_eq!(indexes.len(), 3);
+    assert!(indexes.iter().all(|(session, _)| *session == indexes[0].0));
+    assert!(position("create index nonconcurrently k_3") < position("copy riops.sbtest1"));
+}
+
+#[test]
+fn a_loop_in_the_server_leaves_its_view_to_the_end_of_the_session() {
+    let imitation = Imitation::new("yb_view", Release::V2025_1);
+    imitation.riops("prepare rows --rows 500").expect(0);
+    imitation.run("run rows --loop server --batch 5 -c 4 --transactions 40");
+    let routine =
+        imitation.database.value("select prosrc from pg_proc where proname = 'ybio_loop'").unwrap();
+    // The gateway replaces version() by that of the release.
+    assert!(routine.contains("-YB-2025.1.0.0-b0'::text not like '%-YB-%'"), "{routine}");
+}
+
+#[test]
+fn a_loop_in_the_server_is_called_again_after_a_failed_request() {
+    let imitation = Imitation::new("yb_loop_fails", Release::V2024_2);
+    imitation.riops("prepare rows --rows 500").expect(0);
+    let lost = ErrorFields::new("XX000", "Network error: recvmsg got EOF from remote");
+    let fate = Some((Which::First("call riops.ybio_loop"), Fate::Error(lost)));
+    let failing = gateway(&imitation.database, Release::V2024_2, fate);
+    let mut command = command(
+        "run rows --loop server --batch 5 --update-percent 50 -c 2 --transactions 40 --warmup 0 --output json",
+    );
+    command.env("RIOPS_DATABASE", url(&imitation.database, &failing));
+    let ran = CommandOutput::of(command.env("RIOPS_STORE", &imitation.database.store)).expect(0);
+    let record = ran.json();
+    let errors = &record["stages"][0]["errors"][0];
+    assert_eq!((&errors["sqlstate"], &errors["retried"]), (&"XX000".into(), &1.into()), "{record}");
+    imitation.riops("verify rows").expect(0);
+}
+
+#[test]
+fn tables_of_sysbench_for_yugabytedb_are_recognized_with_their_sharding() {
+    let imitation = Imitation::new("yb_adopted", Release::V2024_2);
+    let mut connection = imitation.connect();
+    for (order, ranges) in [("asc", true), ("hash", false)] {
+        for sql in [
+            format!("create table public.sbtest1 (id serial not null, k integer not null default 0,
+              c char(120) not null default '', pad char(60) not null default '', primary key (id {order}))"),
+            "create index nonconcurrently k_1 on public.sbtest1 (k hash)".to_owned(),
+            "insert into public.sbtest1 (id, k, c, pad) select id, id, repeat('c', 119), repeat('p', 59) from generate_series(1, 200) as id".to_owned(),
+        ] {
+            connection.execute(&sql).unwrap();
+        }
+        let run = imitation.run("run oltp point-select --schema public -c 2 --transactions 20");
+        assert_eq!(run["target"]["dataset"]["oltp"]["range_key_partitioning"], ranges, "{order}");
+        connection.execute("drop table public.sbtest1").unwrap();
+    }
+}
+
+#[test]
+fn what_a_release_lacks_is_said() {
+    let imitation = Imitation::new("yb_lacks", Release::V2_20);
+    imitation.riops("prepare rows --rows 500").expect(0);
+    let ran = imitation.riops("run rows --batch 5 -c 2 --transactions 20 --warmup 0").expect(0);
+    ran.stderr_contains("no setting plan_cache_mode");
+    let early = imitation.riops("run rows --follower-reads 500ms").expect(2);
+    early.stderr_contains("--follower-reads must be at least 1s");
+    imitation.run("run rows --follower-reads 1s --batch 5 -c 2 --transactions 20");
+    let newer = Imitation::new("yb_lacks_less", Release::V2025_1);
+    newer.riops("prepare rows --rows 500").expect(0);
+    let ran = newer.riops("run rows --batch 5 -c 2 --transactions 20 --warmup 0").expect(0);
+    assert!(!ran.stderr.contains("plan_cache_mode"), "{}", ran.stderr);
+}
+
+#[test]
+fn behind_a_connection_manager_the_dataset_is_used_without_its_lock() {
+    let imitation = Imitation::new("yb_pooled", Release::V2024_2);
+    imitation.riops("prepare rows --rows 500").expect(0);
+    // riops sends no settings to a pool.
+    for setting in ["enable_bitmapscan", "enable_seqscan"] {
+        let sql = format!("alter database yb_pooled set {setting} = off");
+        imitation.database.connect().execute(&sql).unwrap();
+    }
+    let (folder, certificates) = folder_with_certificates("yb-pooled", &imitation.database);
+    let Database { conninfo, state, url, store } = &imitation.database;
+    // The pooler connects to the gateway instead of the server.
+    let state =
+        State { socket_dir: "127.0.0.1".into(), port: imitation.gateway.port(), ..state.clone() };
+    let behind =
+        Database { conninfo: conninfo.clone(), state, url: url.clone(), store: store.clone() };
+    let Some(pooler) = pgbouncer(&folder, &behind, "transaction", "good", &certificates) else {
+        return;
+    };
+    let mut command =
+        command("run rows --batch 5 -c 2 --transactions 20 --warmup 0 --protocol simple");
+    command
+        .env("RIOPS_DATABASE", format!("postgresql://u_trust@127.0.0.1:{}/yb_pooled", pooler.port));
+    let ran = CommandOutput::of(command.env("RIOPS_STORE", store)).expect(0);
+    ran.stderr_contains("a connection pooler in transaction mode");
+    let refused = |(_, sql): &(usize, String)| sql.contains("pg_try_advisory_xact_lock_shared");
+    assert!(imitation.gateway.statements().iter().any(refused));
+}
+
+/// A dataset with all its parameters, small.
+fn small(workload: &str) -> DatasetPlan {
+    match workload {
+        "rows" => RowsDataset { rows: 50, tables: 2, ..RowsDataset::default() }.into(),
+        "load" => LoadDataset { rows: 50, ..LoadDataset::default() }.into(),
+        _ => OltpDataset { table_size: 50, tables: 2, ..OltpDataset::default() }.into(),
+    }
+}
+
+/// Prepares a dataset with each statement failing once, in three ways. The preparation must be complete, or the same
+/// command must complete it; and cleanup must leave nothing.
+fn preparation_survives_each_failed_statement(workload: &'static str) {
+    let imitation = Imitation::new(&format!("yb_fails_{workload}"), Release::V2_20);
+    let database = &imitation.database;
+    let interrupt = Interrupt::new();
+    let request = Prepare {
+        dataset: small(workload),
+        compared: Parameters::new(),
+        recreate: false,
+        connections: Some(2),
+        skip_space_check: false,
+    };
+    let server = |gateway: &YugabyteDbGateway| {
+        Server::named(ConnInfo::parse(&url(database, gateway), |_| None).unwrap())
+    };
+    let sound = server(&imitation.gateway);
+    prepare(&request, &sound, &interrupt, &mut Quiet).unwrap();
+    let count = imitation.gateway.statements().len();
+    cleanup(workload, &sound, &interrupt, &mut |_| {}).unwrap();
+    let fates = [
+        Fate::Error(ErrorFields::new("40001", "Restart read required")),
+        Fate::Error(MISMATCH_IN_DETAIL),
+        Fate::Close,
+    ];
+    let mut failed = 0;
+    for number in 1..=count {
+        for fate in fates {
+            let failing = gateway(database, Release::V2_20, Some((Which::Number(number), fate)));
+            let case = format!("statement {number} of {count}, {fate:?}");
+            let prepared = prepare(&request, &server(&failing), &interrupt, &mut Quiet);
+            let sent = failing.statements().get(number - 1).map(|(_, sql)| sql.clone());
+            let kinds = ["create ", "alter ", "comment ", "drop "];
+            let is_ddl = sent.is_some_and(|sql| kinds.iter().any(|kind| sql.starts_with(kind)));
+            if is_ddl && fate != Fate::Close {
+                assert!(prepared.is_ok(), "{case}: a change of the catalog was not repeated");
+            }
+            if prepared.is_err() {
+                failed += 1;
+                if let Err(error) = prepare(&request, &sound, &interrupt, &mut Quiet) {
+                    let sent = failing.statements();
+                    panic!("{case}: {error}\n{sent:#?}");
+                }
+            }
+            let checks = verify(workload, &sound, &interrupt, &NoHistory, &mut |_| {})
+                .unwrap_or_else(|error| panic!("{case}: {error}"));
+            assert!(checks.iter().all(|check| check.held), "{case}: {checks:?}");
+            cleanup(workload, &sound, &interrupt, &mut |_| {})
+                .unwrap_or_else(|error| panic!("{case}: {error}"));
+            assert_eq!(database.value("select to_regnamespace('riops')"), None, "{case}");
+        }
+    }
+    // Some statements may fail, such as the checkpoint.
+    assert!(failed > count, "{failed} of {}", 3 * count);
+}
+
+struct Quiet;
+
+impl riops::engine::Observer for Quiet {
+    fn connected(&mut self, _: usize) {}
+    fn measuring(&mut self) {}
+    fn point(&mut self, _: &riops::metrics::Point) {}
+}
+
+impl riops::run::Observer for Quiet {}
+
+#[test]
+fn preparation_of_rows_survives_each_failed_statement() {
+    preparation_survives_each_failed_statement("rows");
+}
+
+#[test]
+fn preparation_of_load_survives_each_failed_statement() {
+    preparation_survives_each_failed_statement("load");
+}
+
+#[test]
+fn preparation_of_oltp_survives_each_failed_statement() {
+    preparation_survives_each_failed_statement("oltp");
+}
+
+#[test]
+fn commits_in_flight_on_a_lost_node_have_an_unknown_outcome() {
+    let cluster = Cluster::start("yb-lost-node");
+    let mut gateways: Vec<_> = (0..3)
+        .map(|node| {
+            let behavior = Behavior { release: Release::V2024_2, fate: None };
+            let host = format!("127.0.0.{}", node + 1);
+            YugabyteDbGateway::start(&host, &cluster.socket(node), behavior).unwrap()
+        })
+        .collect();
+    let nodes: Vec<_> = (1..)
+        .zip(&gateways)
+        .map(|(number, each)| (format!("127.0.0.{number}"), each.port()))
+        .collect();
+    for node in 0..3 {
+        cluster.execute(node, &format!("drop function yb_servers(); {}", functions_sql(&nodes)));
+    }
+    let url = format!(
+        "host=127.0.0.1 port={} user=postgres dbname=postgres sslmode=disable",
+        gateways[0].port()
+    );
+    let riops = |line: &str| {
+        let mut command = cluster.command(line);
+        command.env("RIOPS_DATABASE", &url);
+        command
+    };
+    CommandOutput::of(&mut riops("prepare oltp --table-size 1000")).expect(0);
+    cluster.share("sbtest1");
+    let line =
+        "run oltp multi-insert -c 9 -j 2 --warmup 0 --interval 200ms -t 1h --reconnect-timeout 1m";
+    let child = until(&mut riops(line), "thds: 9");
+    gateways[1].fail_storage();
+    while gateways[1].failed_commits() < 5 {
+        std::thread::yield_now();
+    }
+    drop(gateways.remove(1));
+    while cluster.sessions(0) + cluster.sessions(2) < 9 {
+        std::thread::yield_now();
+    }
+    kill(child.id(), "-INT");
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{}", String::from_utf8_lossy(&ended.stdout));
+    let record = CommandOutput::of(&mut riops("runs show last --output json")).expect(0).json();
+    let stage = &record["stages"][0];
+    // Each is unknown, none failed. Only transactions that had not sent their commit failed with the connection.
+    let errors = stage["errors"].as_array().unwrap();
+    let requests = errors.iter().find(|error| error["sqlstate"] == "XX000").unwrap();
+    assert!(requests["count"].as_u64() >= Some(5), "{errors:?}");
+    assert!(stage["unknown_commits"].as_u64() >= requests["count"].as_u64(), "{stage}");
+    let verified = CommandOutput::of(&mut riops("verify oltp")).expect(0);
+    assert!(!verified.stdout.contains("WRONG"), "{}", verified.stdout);
+}

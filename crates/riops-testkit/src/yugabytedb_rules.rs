@@ -1,0 +1,250 @@
+//! How releases of YugabyteDB differ from PostgreSQL: syntax, missing features, plans. Source: the pages of the
+//! vendor's documentation and its source code, as listed in the design notes of riops.
+
+use serde_json::{Value, json};
+
+/// A release line of YugabyteDB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Release {
+    /// 2.20, on PostgreSQL 11.
+    V2_20,
+    /// 2024.2, on PostgreSQL 11.
+    V2024_2,
+    /// 2025.1, on PostgreSQL 15.
+    V2025_1,
+}
+
+impl Release {
+    /// All release lines.
+    pub const ALL: [Self; 3] = [Self::V2_20, Self::V2024_2, Self::V2025_1];
+
+    /// The parameter `server_version`.
+    #[must_use]
+    pub fn server_version(self) -> &'static str {
+        match self {
+            Self::V2_20 => "11.2-YB-2.20.7.0-b0",
+            Self::V2024_2 => "11.2-YB-2024.2.0.0-b0",
+            Self::V2025_1 => "15.12-YB-2025.1.0.0-b0",
+        }
+    }
+
+    fn has_advisory_locks(self) -> bool {
+        self == Self::V2025_1
+    }
+
+    fn sequential_scan(self) -> &'static str {
+        if self == Self::V2025_1 { "Seq Scan" } else { "YB Seq Scan" }
+    }
+
+    /// Relations, functions and settings that riops may look for and that the release lacks.
+    fn missing(self) -> &'static [&'static str] {
+        match self {
+            Self::V2025_1 => &["pg_stat_io", "pg_stat_checkpointer"],
+            Self::V2024_2 | Self::V2_20 => {
+                &["pg_stat_io", "pg_stat_checkpointer", "pg_stat_wal", "pg_stat_force_next_flush"]
+            }
+        }
+    }
+}
+
+/// The fields of an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ErrorFields {
+    /// SQLSTATE.
+    pub sqlstate: &'static str,
+    /// Message.
+    pub message: &'static str,
+    /// Detail, or nothing.
+    pub detail: &'static str,
+    /// Context, or nothing.
+    pub context: &'static str,
+}
+
+impl ErrorFields {
+    /// An error without detail and context.
+    #[must_use]
+    pub const fn new(sqlstate: &'static str, message: &'static str) -> Self {
+        Self { sqlstate, message, detail: "", context: "" }
+    }
+}
+
+/// A concurrent change of the catalog.
+pub(crate) const CONFLICT: ErrorFields =
+    ErrorFields::new("40001", "could not serialize access due to concurrent update");
+/// The same, as the storage reports it.
+pub const MISMATCH_IN_DETAIL: ErrorFields = ErrorFields {
+    sqlstate: "XX000",
+    message: "Query error: A DDL occurred while processing this query.",
+    detail: "Catalog Version Mismatch: A DDL occurred while processing this query. Try again.",
+    context: "",
+};
+/// The catalog has changed since a transaction began.
+pub(crate) const INVALIDATED: ErrorFields = ErrorFields::new(
+    "XX000",
+    "The catalog snapshot used for this transaction has been invalidated: expected: 3, got: 2: MISMATCHED_SCHEMA",
+);
+const NO_ADVISORY_LOCKS: ErrorFields =
+    ErrorFields::new("0A000", "advisory locks are not yet implemented");
+const STALENESS: ErrorFields = ErrorFields::new(
+    "22023",
+    "cannot set yb_follower_read_staleness_ms below 2 * max_clock_skew (1000 ms)",
+);
+const DDL_IN_BLOCK: ErrorFields = ErrorFields::new(
+    "25001",
+    "this statement would commit separately here, which the tests of riops do not accept",
+);
+
+/// Returns the error with which a release answers a statement in any case.
+pub(crate) fn refusal(release: Release, sql: &str, in_block: bool) -> Option<ErrorFields> {
+    if sql.contains("advisory") && !release.has_advisory_locks() {
+        return Some(NO_ADVISORY_LOCKS);
+    }
+    let staleness = sql.split("set yb_follower_read_staleness_ms = ").nth(1);
+    let staleness = staleness.and_then(|rest| rest.split([';', ' ']).next()?.parse::<u64>().ok());
+    if staleness.is_some_and(|ms| ms < 1_000) {
+        return Some(STALENESS);
+    }
+    // A name in a string is only looked up, and not found.
+    let outside_strings: String = sql.split('\'').step_by(2).collect();
+    if release.missing().iter().any(|name| outside_strings.contains(name)) {
+        return Some(ErrorFields::new("42P01", "relation does not exist"));
+    }
+    let several = sql.trim_end_matches(';').contains(';') && !sql.contains("language plpgsql");
+    let is_plain = changes_catalog(sql).is_some() && !is_temporary(sql);
+    (is_plain && (in_block || several)).then_some(DDL_IN_BLOCK)
+}
+
+fn is_temporary(sql: &str) -> bool {
+    sql.contains("temporary") || sql.contains("pg_temp")
+}
+
+/// Returns whether a statement that changes the catalog increments its version; `None` for other statements.
+pub(crate) fn changes_catalog(sql: &str) -> Option<bool> {
+    let mut words = sql.split_whitespace();
+    match (words.next()?, words.next().unwrap_or_default()) {
+        ("create", "index" | "unique") | ("drop" | "alter", _) => Some(true),
+        ("create" | "comment" | "grant" | "revoke", _) => Some(false),
+        _ => None,
+    }
+}
+
+/// Returns the statement in the syntax of PostgreSQL.
+pub(crate) fn translated(release: Release, sql: &str) -> String {
+    let mut text = sql.to_owned();
+    if sql.starts_with("create table") {
+        // The fill factor preserves the order of the key for `yb_get_indexdef`.
+        for (order, mark) in [("hash", 71), ("asc", 72)] {
+            let (declared, marked) =
+                (format!(" {order})"), format!(") with (fillfactor = {mark})"));
+            if let Some((before, key)) = text.split_once("primary key (") {
+                text = format!("{before}primary key ({}", key.replacen(&declared, &marked, 1));
+            }
+        }
+    }
+    if sql.starts_with("create index") {
+        text = text.replacen("index nonconcurrently", "index", 1).replacen(" hash)", ")", 1);
+    }
+    if sql.starts_with("create")
+        && !sql.contains("language")
+        && let Some((before, _)) = text.split_once(" split ")
+    {
+        text = String::from(before.trim_end());
+    }
+    let version = format!("'PostgreSQL {}'::text", release.server_version());
+    for (theirs, ours) in [
+        ("set yb_", "set yb."),
+        (", rows_per_transaction 0", ""),
+        (" with (rows_per_transaction 0)", ""),
+        ("analyze, dist, ", "analyze, "),
+        ("pg_get_indexdef(", "public.yb_get_indexdef("),
+        ("yb_hash_code(", "hashint8("),
+        ("version()", version.as_str()),
+    ] {
+        text = text.replace(theirs, ours);
+    }
+    for name in release.missing() {
+        text = text.replace(&format!("{name}'"), &format!("missing_{name}'"));
+    }
+    if release == Release::V2_20 {
+        text = text.replace("'plan_cache_mode'", "'missing_plan_cache_mode'");
+    }
+    text
+}
+
+/// Functions that the gateway needs in each database. `nodes` are the addresses for `yb_servers()`.
+#[must_use]
+pub fn functions_sql(nodes: &[(String, u16)]) -> String {
+    let rows: Vec<String> = nodes
+        .iter()
+        .enumerate()
+        .map(|(number, (host, port))| {
+            format!("('{host}', {port}::int8, 0::int8, 'primary', 'cloud', 'region', 'zone{number}', '', 'uuid{number}')")
+        })
+        .collect();
+    format!(
+        "create or replace function public.yb_servers() returns table (host text, port int8, num_connections int8,
+           node_type text, cloud text, region text, zone text, public_ip text, uuid text)
+         language sql as $$ values {} $$;
+         create or replace function public.yb_get_indexdef(index oid) returns text language sql as $$
+           select replace(replace(replace(pg_catalog.pg_get_indexdef(index), 'USING btree', 'USING lsm'),
+             ') WITH (fillfactor=''71'')', ' HASH)'), ') WITH (fillfactor=''72'')', ' ASC)') $$",
+        rows.join(", ")
+    )
+}
+
+/// What the gateway knows about a table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Sharding {
+    pub(crate) by_hash: bool,
+    pub(crate) has_secondary_index: bool,
+}
+
+/// Turns the output of EXPLAIN (FORMAT JSON) of PostgreSQL into that of a release.
+pub(crate) fn plan(
+    release: Release,
+    sql: &str,
+    sharding: &dyn Fn(&str) -> Sharding,
+    text: &str,
+) -> Option<String> {
+    let mut document: Value = serde_json::from_str(text).ok()?;
+    let first = document.get_mut(0)?;
+    let root = first.get_mut("Plan")?;
+    change_node(release, sql, sharding, root);
+    let totals = first.as_object_mut()?;
+    for label in ["Storage Read Requests", "Storage Rows Scanned", "Storage Write Requests"] {
+        totals.insert(label.to_owned(), json!(1));
+    }
+    Some(document.to_string())
+}
+
+fn change_node(release: Release, sql: &str, sharding: &dyn Fn(&str) -> Sharding, node: &mut Value) {
+    let text = |node: &Value, field: &str| {
+        node.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let table = text(node, "Relation Name");
+    let changes_one_row = match text(node, "Operation").as_str() {
+        // No reference to a column, and the column has no index.
+        "Update" => !sql.contains("+ 1") && !sql.contains("set k =") && !sql.contains("mykey"),
+        "Delete" => !sharding(&table).has_secondary_index,
+        _ => false,
+    };
+    if changes_one_row && sql.contains(" where id = ") {
+        node["Plans"] = json!([{"Node Type": "Result"}]);
+    }
+    let by_range = text(node, "Index Cond").contains(">=");
+    let on_hash = sharding(&table).by_hash || text(node, "Index Name").starts_with("k_");
+    if text(node, "Node Type") == "Index Scan" && by_range && on_hash {
+        node["Node Type"] = json!("Seq Scan");
+        node["Filter"] = node["Index Cond"].take();
+        if let Some(fields) = node.as_object_mut() {
+            fields.remove("Index Name");
+            fields.remove("Index Cond");
+        }
+    }
+    if text(node, "Node Type") == "Seq Scan" {
+        node["Node Type"] = json!(release.sequential_scan());
+    }
+    for child in node.get_mut("Plans").and_then(Value::as_array_mut).into_iter().flatten() {
+        change_node(release, sql, sharding, child);
+    }
+}

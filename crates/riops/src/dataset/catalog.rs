@@ -1,0 +1,89 @@
+//! Statements that change the catalog: they create and drop tables, indexes and routines.
+//!
+//! PostgreSQL executes several of them in one transaction. On YugabyteDB each commits separately, also within a
+//! transaction, and increments the version of the catalog of the whole cluster: concurrent changes fail, and so do
+//! transactions that began before.
+
+use std::time::Duration;
+
+use crate::server::{Connection, ConnectionError, Flavor};
+
+/// Maximum number of attempts of a statement on YugabyteDB.
+const ATTEMPTS_MAX: u32 = 10;
+/// Pause between two attempts.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Executes one statement that changes the catalog. On YugabyteDB it is repeated after a concurrent change.
+///
+/// # Errors
+/// [`ConnectionError`] if it fails, on YugabyteDB repeatedly.
+pub(super) fn change(connection: &mut Connection, sql: &str) -> Result<(), ConnectionError> {
+    let attempts = if connection.flavor() == Flavor::YugabyteDb { ATTEMPTS_MAX } else { 1 };
+    for _ in 1..attempts {
+        match connection.execute(sql) {
+            Err(ConnectionError::Server(error)) if error.is_retryable() => {
+                std::thread::sleep(PAUSE);
+            }
+            other => return other,
+        }
+    }
+    connection.execute(sql)
+}
+
+/// Returns the statements of a text in which each ends with a semicolon at the end of a line. The bodies of routines
+/// are between dollar-quoted tags.
+pub(super) fn statements(text: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut current = String::new();
+    let mut in_body = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("--") && current.is_empty() {
+            continue;
+        }
+        in_body ^= tags(line) % 2 == 1;
+        current.push_str(line);
+        current.push('\n');
+        if !in_body && line.trim_end().ends_with(';') {
+            let statement = std::mem::take(&mut current);
+            all.push(statement.trim_end().trim_end_matches(';').to_owned());
+        }
+    }
+    if !current.trim().is_empty() {
+        all.push(current.trim_end().to_owned());
+    }
+    all
+}
+
+/// Returns the number of tags such as `$body$` in a line. `$1` is a parameter.
+fn tags(line: &str) -> usize {
+    let is_tag =
+        |text: &str| text.chars().all(|c| c.is_alphabetic() || c == '_') || text.is_empty();
+    let parts: Vec<&str> = line.split('$').collect();
+    let (mut found, mut position) = (0, 1);
+    while position + 1 < parts.len() {
+        if parts.get(position).copied().is_some_and(is_tag) {
+            found += 1;
+            position += 1;
+        }
+        position += 1;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits_a_text_into_statements_but_not_the_bodies_of_routines() {
+        let text = "-- why;\ncreate table a (\n  b int\n);\ncreate procedure p() as $p$\nbegin\n  execute '$1, $2';\nend;\n$p$;\ncomment on table a is 'x'";
+        assert_eq!(
+            statements(text),
+            [
+                "create table a (\n  b int\n)",
+                "create procedure p() as $p$\nbegin\n  execute '$1, $2';\nend;\n$p$",
+                "comment on table a is 'x'",
+            ]
+        );
+    }
+}
