@@ -14,8 +14,10 @@ pub use fake_server::{FakeServer, Reply, Request};
 pub use fake_yugabytedb::{Answer, FakeYugabyteDb, SentStatement, VERSION};
 pub use listener::PORT;
 pub use proxy::{Fault, Proxy};
-pub use yugabytedb_gateway::{Behavior, Fate, Which, YugabyteDbGateway};
-pub use yugabytedb_rules::{ErrorFields, MISMATCH_IN_DETAIL, Release, functions_sql};
+pub use yugabytedb_gateway::{Behavior, Failure, Which, YugabyteDbGateway};
+pub use yugabytedb_rules::{
+    ErrorFields, LOST_REQUEST, MISMATCH_IN_CONTEXT, MISMATCH_IN_DETAIL, Release, functions_sql,
+};
 
 #[cfg(test)]
 mod tests {

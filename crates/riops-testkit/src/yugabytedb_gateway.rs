@@ -14,20 +14,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::yugabytedb_rules::{
-    CONFLICT, ErrorFields, INVALIDATED, MISMATCH_IN_DETAIL, Release, Sharding, changes_catalog,
-    plan, refusal, translated,
+    ErrorFields, INVALIDATED, LOST_REQUEST, Release, Sharding, changes_catalog, plan, refusal,
+    translated,
 };
 
 /// Statement that PostgreSQL rejects in place of one that fails. Its error is replaced.
 const FAILING: &str = "gateway_failure";
 
-/// What happens to one statement.
+/// How a statement fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum Failure {
     /// The server answers it with an error.
     Error(ErrorFields),
     /// The connection breaks before it is executed.
-    Close,
+    CloseBefore,
+    /// The connection breaks after it was executed, without a reply.
+    CloseAfter,
+    /// As if the client were killed before it: the connection breaks, and no new one is accepted.
+    Kill,
 }
 
 /// Which statement does not succeed.
@@ -45,7 +49,7 @@ pub struct Behavior {
     /// Release that it imitates.
     pub release: Release,
     /// One statement that does not succeed.
-    pub fate: Option<(Which, Fate)>,
+    pub failure: Option<(Which, Failure)>,
 }
 
 /// A running gateway. Dropping it closes all connections.
@@ -62,8 +66,10 @@ pub struct YugabyteDbGateway {
 struct Cluster {
     behavior: Behavior,
     state: Mutex<State>,
-    /// Whether commits are executed but answered with the error of a failed request to the storage.
+    /// Whether commits are answered with the error of a failed request to the storage.
     storage_fails: AtomicBool,
+    /// Whether no connection is accepted.
+    is_closed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -76,6 +82,8 @@ struct State {
     changing: Option<usize>,
     /// Number of concurrent changes that were rejected.
     conflicts: usize,
+    /// Number of commits sent since the storage fails.
+    commits: usize,
     /// Number of commits whose outcome was hidden.
     failed_commits: usize,
     tables: HashMap<String, Sharding>,
@@ -105,6 +113,7 @@ impl YugabyteDbGateway {
             behavior,
             state: Mutex::default(),
             storage_fails: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
         });
         let stopped = Arc::new(AtomicBool::new(false));
         let (shared, stop, socket) =
@@ -139,7 +148,7 @@ impl YugabyteDbGateway {
         locked(&self.cluster.state).failed_commits
     }
 
-    /// From now on, commits succeed but look like a failed request to the storage.
+    /// From now on, commits look like a failed request to the storage. Every second one takes effect.
     pub fn fail_storage(&self) {
         self.cluster.storage_fails.store(true, Ordering::Release);
     }
@@ -170,6 +179,9 @@ fn accept(listener: &TcpListener, socket: &PathBuf, cluster: &Arc<Cluster>, stop
             break;
         }
         open.retain(|each| !each.threads.iter().all(JoinHandle::is_finished));
+        if cluster.is_closed.load(Ordering::Acquire) {
+            continue;
+        }
         // If the server is down, the client's connection is closed.
         if let Ok(connection) = client.and_then(|client| connect(number, client, socket, cluster)) {
             open.push(connection);
@@ -240,6 +252,10 @@ struct ExpectedAnswer {
     explained: Option<String>,
     /// The prepared statements by name.
     prepared: HashMap<String, String>,
+    /// Whether the connection breaks instead of the answer.
+    is_lost: bool,
+    /// Whether a commit was replaced by a rollback.
+    loses_commit: bool,
 }
 
 enum Verdict {
@@ -296,8 +312,17 @@ impl Session {
                         }
                     }
                 }
-                // The execution of a prepared statement.
+                // The execution of a prepared statement. The name of the portal precedes its name.
                 b'B' if self.is_invalidated() => self.fail(&mut server, b'P', INVALIDATED)?,
+                b'B' if self.loses_commit(&text(text(0).len() + 1)) => {
+                    // The commit is replaced by a rollback, and its answer by an error.
+                    let portal = text(0);
+                    let values = portal.len() + text(portal.len() + 1).len() + 2;
+                    let values = body.get(values..).unwrap_or_default();
+                    send(&mut server, b'P', b"\0rollback\0\0\0")?;
+                    let parts = [portal.as_bytes(), b"\0\0", values];
+                    send(&mut server, b'B', &parts.concat())?;
+                }
                 _ => send(&mut server, kind, &body)?,
             }
         }
@@ -310,6 +335,27 @@ impl Session {
             b'Q' => send(server, b'Q', &[FAILING.as_bytes(), b"\0"].concat()),
             _ => send(server, b'P', &[b"\0", FAILING.as_bytes(), b"\0\0\0"].concat()),
         }
+    }
+
+    /// Whether this is a commit that the storage loses.
+    fn loses_commit(&self, prepared: &str) -> bool {
+        let is_commit =
+            locked(&self.answer).prepared.get(prepared).is_some_and(|sql| sql == "commit");
+        if !is_commit || !self.cluster.storage_fails.load(Ordering::Acquire) {
+            return false;
+        }
+        let mut state = locked(&self.cluster.state);
+        state.commits += 1;
+        let loses = state.commits.is_multiple_of(2);
+        locked(&self.answer).loses_commit = loses;
+        loses
+    }
+
+    /// Whether this is the answer to a commit that looks like a failed request.
+    fn hides_commit(&self, tag: &[u8]) -> bool {
+        let lost = locked(&self.answer).loses_commit && tag.starts_with(b"ROLLBACK\0");
+        let fails = self.cluster.storage_fails.load(Ordering::Acquire);
+        lost || fails && tag.starts_with(b"COMMIT\0")
     }
 
     fn is_invalidated(&self) -> bool {
@@ -325,13 +371,18 @@ impl Session {
         let invalidated = self.is_invalidated() && !sql.starts_with("rollback");
         let mut state = locked(&self.cluster.state);
         state.statements.push((self.number, sql.to_owned()));
-        if let Some((which, fate)) = self.cluster.behavior.fate
+        if let Some((which, failure)) = self.cluster.behavior.failure
             && state.is_now(which)
         {
-            return match fate {
-                Fate::Error(error) => Verdict::Fail(error),
-                Fate::Close => Verdict::Close,
-            };
+            match failure {
+                Failure::Error(error) => return Verdict::Fail(error),
+                Failure::CloseBefore => return Verdict::Close,
+                Failure::CloseAfter => locked(&self.answer).is_lost = true,
+                Failure::Kill => {
+                    self.cluster.is_closed.store(true, Ordering::Release);
+                    return Verdict::Close;
+                }
+            }
         }
         if let Some(error) = refusal(release, sql, in_block) {
             return Verdict::Fail(error);
@@ -342,8 +393,7 @@ impl Session {
         if changes_catalog(sql) == Some(true) {
             if state.changing.is_some() {
                 state.conflicts += 1;
-                let even = state.conflicts.is_multiple_of(2);
-                return Verdict::Fail(if even { CONFLICT } else { MISMATCH_IN_DETAIL });
+                return Verdict::Fail(release.conflict());
             }
             state.changing = Some(self.number);
         }
@@ -378,18 +428,22 @@ impl Session {
                         body = changed;
                     }
                 }
-                b'C' if body.starts_with(b"COMMIT\0")
-                    && self.cluster.storage_fails.load(Ordering::Acquire) =>
-                {
+                // The statement that was prepared instead of the commit.
+                b'1' if locked(&self.answer).loses_commit => continue,
+                b'C' if self.hides_commit(&body) => {
+                    locked(&self.answer).loses_commit = false;
                     kind = b'E';
                     locked(&self.cluster.state).failed_commits += 1;
-                    let message = "Network error: recvmsg got EOF from remote: connection reset by peer (system error 104)";
-                    body = encoded(ErrorFields::new("XX000", message));
+                    body = encoded(LOST_REQUEST);
                 }
+                // A COPY waits for data of the client.
+                b'Z' | b'G' if locked(&self.answer).is_lost => return Ok(()),
                 b'Z' => self.ready(body.first().copied().unwrap_or(b'I')),
                 _ => {}
             }
-            send(&mut client, kind, &body)?;
+            if !locked(&self.answer).is_lost {
+                send(&mut client, kind, &body)?;
+            }
         }
     }
 

@@ -28,6 +28,11 @@ impl Release {
         }
     }
 
+    /// The error of a change of the catalog that conflicts with another one.
+    pub(crate) fn conflict(self) -> ErrorFields {
+        if self == Self::V2_20 { MISMATCH_IN_DETAIL } else { CONFLICT }
+    }
+
     fn has_advisory_locks(self) -> bool {
         self == Self::V2025_1
     }
@@ -69,9 +74,21 @@ impl ErrorFields {
 }
 
 /// A concurrent change of the catalog.
-pub(crate) const CONFLICT: ErrorFields =
+const CONFLICT: ErrorFields =
     ErrorFields::new("40001", "could not serialize access due to concurrent update");
-/// The same, as the storage reports it.
+/// The failure of a request to the storage.
+pub const LOST_REQUEST: ErrorFields = ErrorFields::new(
+    "XX000",
+    "Network error: recvmsg got EOF from remote: connection reset by peer (system error 104)",
+);
+/// A concurrent change of the catalog, in the context of the error.
+pub const MISMATCH_IN_CONTEXT: ErrorFields = ErrorFields {
+    sqlstate: "XX000",
+    message: "Invalid argument: Query error",
+    detail: "",
+    context: "Catalog Version Mismatch: A DDL occurred while processing this query. Try again.",
+};
+/// The same in its detail.
 pub const MISMATCH_IN_DETAIL: ErrorFields = ErrorFields {
     sqlstate: "XX000",
     message: "Query error: A DDL occurred while processing this query.",

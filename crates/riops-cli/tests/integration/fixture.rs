@@ -77,7 +77,12 @@ fn or_skip(found: Option<PathBuf>, name: &str) -> Option<PathBuf> {
 fn shared() -> &'static Embedded {
     static SERVER: OnceLock<Embedded> = OnceLock::new();
     SERVER.get_or_init(|| {
-        let settings = [("shared_buffers", "128MB"), ("max_wal_size", "512MB")];
+        let settings = [
+            ("shared_buffers", "128MB"),
+            ("max_wal_size", "512MB"),
+            // All tests together execute more statements than the default of 5,000.
+            ("pg_stat_statements.max", "100000"),
+        ];
         let options = Options {
             data: Some(folder(&format!("shared-{}", std::process::id()))),
             settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),

@@ -10,8 +10,8 @@ use crate::server::{Connection, ConnectionError, Flavor};
 
 /// Maximum number of attempts of a statement on YugabyteDB.
 const ATTEMPTS_MAX: u32 = 10;
-/// Pause between two attempts.
-const PAUSE: Duration = Duration::from_millis(200);
+/// Pause after the first attempt. Each further one is longer by the same time.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Executes one statement that changes the catalog. On YugabyteDB it is repeated after a concurrent change.
 ///
@@ -19,10 +19,10 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// [`ConnectionError`] if it fails, on YugabyteDB repeatedly.
 pub(super) fn change(connection: &mut Connection, sql: &str) -> Result<(), ConnectionError> {
     let attempts = if connection.flavor() == Flavor::YugabyteDb { ATTEMPTS_MAX } else { 1 };
-    for _ in 1..attempts {
+    for attempt in 1..attempts {
         match connection.execute(sql) {
             Err(ConnectionError::Server(error)) if error.is_retryable() => {
-                std::thread::sleep(PAUSE);
+                std::thread::sleep(PAUSE * attempt);
             }
             other => return other,
         }
@@ -37,7 +37,7 @@ pub(super) fn statements(text: &str) -> Vec<String> {
     let mut current = String::new();
     let mut in_body = false;
     for line in text.lines() {
-        if line.trim_start().starts_with("--") && current.is_empty() {
+        if line.trim_start().starts_with("--") && current.trim().is_empty() {
             continue;
         }
         in_body ^= tags(line) % 2 == 1;
@@ -45,11 +45,11 @@ pub(super) fn statements(text: &str) -> Vec<String> {
         current.push('\n');
         if !in_body && line.trim_end().ends_with(';') {
             let statement = std::mem::take(&mut current);
-            all.push(statement.trim_end().trim_end_matches(';').to_owned());
+            all.push(statement.trim().trim_end_matches(';').to_owned());
         }
     }
     if !current.trim().is_empty() {
-        all.push(current.trim_end().to_owned());
+        all.push(current.trim().to_owned());
     }
     all
 }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn splits_a_text_into_statements_but_not_the_bodies_of_routines() {
-        let text = "-- why;\ncreate table a (\n  b int\n);\ncreate procedure p() as $p$\nbegin\n  execute '$1, $2';\nend;\n$p$;\ncomment on table a is 'x'";
+        let text = "\n-- why;\ncreate table a (\n  b int\n);\ncreate procedure p() as $p$\nbegin\n  execute '$1, $2';\nend;\n$p$;\ncomment on table a is 'x'";
         assert_eq!(
             statements(text),
             [

@@ -1,6 +1,6 @@
 //! Drops the objects that riops created besides tables: routines, and views left by killed server-side loops.
 //!
-//! Only routines with the comment of riops are dropped, never others of the same name.
+//! Only routines with the comment of riops are dropped or, by name, those that the caller has recognized.
 
 use super::catalog::change;
 use crate::server::{Connection, ConnectionError, Flavor};

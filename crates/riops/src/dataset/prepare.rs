@@ -226,9 +226,7 @@ impl Preparation<'_> {
         self.load(&dataset.tables, &dataset.settings)?;
         let loading = start.elapsed();
         (self.progress)(Progress::Finishing);
-        // On YugabyteDB, concurrent changes of the catalog fail.
-        let connections = if flavor == Flavor::YugabyteDb { 1 } else { self.connections };
-        let tables = (dataset.tables.len() as u64, connections);
+        let tables = (dataset.tables.len() as u64, self.connections);
         self.in_parallel(tables, &[], |connection, number| {
             let table = usize::try_from(number).ok().and_then(|number| dataset.tables.get(number));
             for sql in table.into_iter().flat_map(|table| &table.finish) {

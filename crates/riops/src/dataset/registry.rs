@@ -18,18 +18,16 @@ use crate::workload::tables::Dataset;
 const CREATE_REGISTRY: &str = include_str!("../../../../sql/dataset/create_registry.sql");
 const SCHEMA_MARK: &str = "made by riops";
 
-/// The columns of `riops.dataset`.
-const REGISTRY_COLUMNS: &str =
-    "workload id state parameters baseline fresh riops_version started_at completed_at";
+const REGISTRY_MARK: &str = "riops registry 1";
 
-/// The state of the schema `riops`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Schema {
-    Missing,
-    /// Its creation was interrupted before it got its comment.
-    Unmarked,
-    Ready,
-}
+/// The tables of the registry with their columns.
+const REGISTRY: [(&str, &str); 2] = [
+    (
+        "riops.dataset",
+        "workload id state parameters baseline fresh riops_version started_at completed_at",
+    ),
+    ("riops.run", "id dataset started_at ended_at rows_changed rows_unknown effects changes"),
+];
 
 /// The state of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,12 +88,11 @@ impl<'a> Registry<'a> {
     /// # Errors
     /// [`DatasetError`] if a statement fails.
     pub fn ensure(&mut self) -> Result<(), DatasetError> {
-        let schema = self.schema()?;
-        if schema != Schema::Ready {
+        let schema = "select 1 from pg_namespace where nspname = 'riops'";
+        if self.connection.query_value(schema)?.is_none() {
+            // An interruption between the two leaves a schema that riops uses but does not drop.
             self.change_catalog(|connection| {
-                if schema == Schema::Missing {
-                    change(connection, "create schema riops")?;
-                }
+                change(connection, "create schema riops")?;
                 change(connection, &format!("comment on schema riops is '{SCHEMA_MARK}'"))
             })?;
         }
@@ -108,27 +105,31 @@ impl<'a> Registry<'a> {
         })
     }
 
-    fn schema(&mut self) -> Result<Schema, DatasetError> {
-        let sql = "select obj_description(n.oid, 'pg_namespace') is null
-                      and not exists (select from pg_class where relnamespace = n.oid)
-                      and not exists (select from pg_proc where pronamespace = n.oid)
-                     from pg_namespace n where nspname = 'riops'";
-        Ok(match self.connection.query_value(sql)?.as_deref() {
-            None => Schema::Missing,
-            Some("t") if self.commits_each_change() => Schema::Unmarked,
-            Some(_) => Schema::Ready,
-        })
-    }
-
-    /// Drops a registry whose creation was interrupted, which only happens if each statement commits separately. It
-    /// has no comment, and no entries.
+    /// Drops a registry whose creation or removal was interrupted, which only happens if each statement commits
+    /// separately. It has no entries.
     fn drop_unfinished_registry(&mut self) -> Result<(), DatasetError> {
-        for table in ["riops.dataset", "riops.run"] {
-            if self.commits_each_change() && self.comment_of(table)?.is_some() {
+        for (table, columns) in REGISTRY {
+            if self.is_unfinished_part(table, columns)? {
                 change(self.connection, &format!("drop table {table}"))?;
             }
         }
         Ok(())
+    }
+
+    /// Whether a table without the comment of the registry is a part of it: its comment is the last step.
+    fn is_unfinished_part(&mut self, table: &str, columns: &str) -> Result<bool, DatasetError> {
+        let is_candidate = match self.comment_of(table)? {
+            Some(comment) => comment.is_empty() || comment == REGISTRY_MARK,
+            None => false,
+        };
+        if !is_candidate || !self.commits_each_change() {
+            return Ok(false);
+        }
+        let sql = format!(
+            "select string_agg(attname, ' ' order by attnum) from pg_attribute
+              where attrelid = '{table}'::regclass and attnum > 0 and not attisdropped"
+        );
+        Ok(self.connection.query_value(&sql)?.as_deref() == Some(columns))
     }
 
     /// Whether the registry exists.
@@ -138,25 +139,15 @@ impl<'a> Registry<'a> {
     pub fn exists(&mut self) -> Result<bool, DatasetError> {
         match self.comment_of("riops.dataset")? {
             None => Ok(false),
-            Some(comment) if comment == "riops registry 1" => Ok(true),
-            Some(comment) if comment.is_empty() && self.commits_each_change() => {
-                self.require_registry_columns()?;
-                Ok(false)
+            Some(comment) if comment == REGISTRY_MARK => Ok(true),
+            Some(_) => {
+                let [(table, columns), _] = REGISTRY;
+                if self.is_unfinished_part(table, columns)? {
+                    return Ok(false);
+                }
+                Err(DatasetError::Foreign(table.to_owned()))
             }
-            Some(_) => Err(DatasetError::Foreign("riops.dataset".to_owned())),
         }
-    }
-
-    /// Fails if the table with the name of the registry has other columns, so that it is not an unfinished one.
-    fn require_registry_columns(&mut self) -> Result<(), DatasetError> {
-        let columns = self.connection.query_value(
-            "select string_agg(attname, ' ' order by attnum) from pg_attribute
-              where attrelid = 'riops.dataset'::regclass and attnum > 0 and not attisdropped",
-        )?;
-        if columns.as_deref() != Some(REGISTRY_COLUMNS) {
-            return Err(DatasetError::Foreign("riops.dataset".to_owned()));
-        }
-        Ok(())
     }
 
     /// Returns the comment of a schema-qualified table, which may be empty, or `None` if the table does not
@@ -195,7 +186,8 @@ impl<'a> Registry<'a> {
 
     /// Returns the names of the tables of an interrupted preparation, which may exist.
     fn unfinished_tables(&mut self) -> Result<Vec<String>, DatasetError> {
-        let Some(entry) = self.entry()?.filter(|entry| entry.state == State::Loading) else {
+        let unfinished = |entry: &Entry| entry.state == State::Loading && !entry.is_adopted();
+        let Some(entry) = self.entry()?.filter(unfinished) else {
             return Ok(Vec::new());
         };
         let damaged = |error: PlanError| DatasetError::Damaged(error.to_string());
@@ -358,25 +350,48 @@ impl<'a> Registry<'a> {
             .filter_map(|row| row.into_iter().next().flatten())
             .collect();
         if self.commits_each_change() {
-            for table in self.unfinished_tables()? {
-                if !tables.contains(&table) && self.owns(&table)? == Some(true) {
-                    tables.push(table);
-                }
-            }
-            // If the drop is interrupted, the next preparation continues it.
-            if !tables.is_empty() {
-                let sql = "update riops.dataset set state = 'loading' where workload = $1";
-                self.connection.query_with(sql, &[Some(workload)])?;
-            }
+            self.drop_one_by_one(&mut tables)?;
+            self.in_transaction(|connection| forget(connection, workload))?;
+            return Ok(tables);
         }
-        self.change_catalog(|connection| {
+        self.in_transaction(|connection| {
             for table in &tables {
                 drop_leftover_views(connection, table)?;
-                change(connection, &format!("drop table {table}"))?;
+                connection.execute(&format!("drop table {table}"))?;
             }
             forget(connection, workload)
         })?;
         Ok(tables)
+    }
+
+    /// Drops these tables, and those of an interrupted preparation, where each drop commits separately. If it is
+    /// interrupted, the dataset is incomplete.
+    fn drop_one_by_one(&mut self, tables: &mut Vec<String>) -> Result<(), DatasetError> {
+        for table in self.unfinished_tables()? {
+            if !tables.contains(&table) && self.comment_of(&table)?.as_deref() == Some("") {
+                tables.push(table);
+            }
+        }
+        let complete = self.entry()?.filter(|entry| entry.state == State::Complete);
+        for (number, table) in tables.iter().enumerate() {
+            drop_leftover_views(self.connection, table)?;
+            self.set_state("loading")?;
+            if let Err(error) = change(self.connection, &format!("drop table {table}")) {
+                // Nothing was dropped, for example because a view depends on the table.
+                if number == 0 && complete.is_some() {
+                    self.set_state("complete")?;
+                }
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn set_state(&mut self, state: &str) -> Result<(), DatasetError> {
+        let sql = "update riops.dataset set state = $2
+                    where workload = $1 and parameters::json ->> 'adopted' is distinct from 'true'";
+        self.connection.query_with(sql, &[Some(self.workload), Some(state)])?;
+        Ok(())
     }
 
     /// Drops this generation of the dataset if it is incomplete. Other generations and complete datasets

@@ -1,6 +1,7 @@
 //! Creates the routines that run the loop of a workload in the server.
 //!
-//! Only routines with the comment of riops are replaced, never others of the same name.
+//! Only routines of riops are replaced, never others of the same name. They have its comment or, after an interrupted
+//! installation on YugabyteDB, its text.
 
 use riops_wire::sqlstate::SqlState;
 
@@ -12,6 +13,9 @@ use super::registry::Registry;
 use crate::server::{Connection, ConnectionError};
 use crate::workload::routines::{ROUTINE_MARK, Routines};
 
+/// Number of characters of its body by which a routine without a comment is recognized.
+const BODY_START: usize = 500;
+
 impl Registry<'_> {
     /// Creates the routines in the schema, unless they exist in the version of this riops.
     ///
@@ -19,19 +23,21 @@ impl Registry<'_> {
     /// [`DatasetError::ForeignRoutine`] if a routine of the same name was not created by riops.
     pub fn install(&mut self, routines: &Routines) -> Result<(), DatasetError> {
         let mark = routines.mark();
-        let sql = "select p.proname, coalesce(obj_description(p.oid, 'pg_proc'), '')
+        let sql = "select p.proname, coalesce(obj_description(p.oid, 'pg_proc'), ''), p.prosrc
                      from pg_proc p join pg_namespace n on n.oid = p.pronamespace
                     where n.nspname = 'riops'";
         let mut found = 0;
         for row in self.connection().query(sql)? {
-            let [Some(name), Some(comment)] = row.as_slice() else {
+            let [Some(name), Some(comment), Some(body)] = row.as_slice() else {
                 continue;
             };
             let Some(name) = routines.names.iter().find(|own| *own == name) else {
                 continue;
             };
             // Where each statement commits separately, an interrupted installation leaves it without a comment.
-            let is_unfinished = comment.is_empty() && self.commits_each_change();
+            let start: String = body.chars().take(BODY_START).collect();
+            let is_unfinished =
+                comment.is_empty() && self.commits_each_change() && routines.sql.contains(&start);
             if !comment.starts_with(ROUTINE_MARK) && !is_unfinished {
                 return Err(DatasetError::ForeignRoutine(name));
             }
@@ -44,9 +50,8 @@ impl Registry<'_> {
             // The settings of the session put the routines into the schema.
             let connection = self.connection();
             connection.execute("set search_path = riops, pg_catalog")?;
-            let created = replace(connection, routines, &mark);
-            connection.execute("reset search_path")?;
-            return Ok(created?);
+            replace(connection, routines, &mark)?;
+            return Ok(connection.execute("reset search_path")?);
         }
         self.in_transaction(|connection| {
             // Two runs may create them at the same time.

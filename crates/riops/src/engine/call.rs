@@ -26,7 +26,7 @@ use crate::metrics::{Counter, Failure, IntervalPart, Origin, Recorder};
 use crate::plan::{OnError, Stop};
 use crate::probe::cpu;
 use crate::server::connection::{Answer, Notice};
-use crate::server::{Connection, ConnectionError, Flavor};
+use crate::server::{Connection, ConnectionError};
 use crate::units::Nanos;
 use crate::workload::check::ROWS_UNBOUNDED;
 use crate::workload::{Call, LoopReport, ServerLoop, SessionPlan, Work};
@@ -223,9 +223,7 @@ impl CallSession<'_> {
                 CallEnd::Failed(error) => {
                     let policy = self.shared.plan.errors;
                     let retries_left = stalled_calls <= policy.max_retries;
-                    // On YugabyteDB, any request to its storage that failed.
-                    let failed_request = error.sqlstate == SqlState::INTERNAL_ERROR
-                        && connection.flavor() == Flavor::YugabyteDb;
+                    let failed_request = connection.flavor().is_failed_request(&error);
                     let retry = (error.is_retryable() || failed_request) && retries_left;
                     let now = self.shared.clock.now();
                     self.note_error(error.sqlstate, &error.to_string(), retry, now);

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use riops_wire::backend::ServerError;
+use riops_wire::sqlstate::SqlState;
 use serde::{Deserialize, Serialize};
 
 /// Flavor of a server.
@@ -21,6 +23,15 @@ impl Flavor {
     #[must_use]
     pub fn from_server_version(version: &str) -> Self {
         if version.contains("-YB-") { Self::YugabyteDb } else { Self::PostgreSql }
+    }
+}
+
+impl Flavor {
+    /// Returns whether an error may be the failure of a request to the storage, which `YugabyteDB` reports as an
+    /// internal error, like any other one. After a commit or an autocommitted change, the outcome is then unknown.
+    #[must_use]
+    pub fn is_failed_request(self, error: &ServerError) -> bool {
+        self == Self::YugabyteDb && error.sqlstate == SqlState::INTERNAL_ERROR
     }
 }
 

@@ -12,7 +12,7 @@ use super::postponed::Postponed;
 use super::{Clock, Worker, cpu};
 use crate::metrics::{Counter, Failure, Measured, Origin};
 use crate::plan::OnError;
-use crate::server::{ConnectionError, Flavor};
+use crate::server::ConnectionError;
 use crate::units::Nanos;
 use crate::workload::effects::TableEffects;
 use crate::workload::unknown::{Origin as Started, UNKNOWN_MAX, Unknown};
@@ -144,13 +144,8 @@ impl<C: Clock> Worker<C> {
         changes && flight.may_be_committed() && in_doubt
     }
 
-    /// Returns whether a request to the storage failed. `YugabyteDB` reports this as an internal error, so that it
-    /// looks like any other one.
     fn is_failed_request(&self, number: usize, error: &ServerError) -> bool {
-        let flavor = self.sessions.get(number).map(|session| session.flavor);
-        error.sqlstate == SqlState::INTERNAL_ERROR
-            && !error.is_schema_mismatch()
-            && flavor == Some(Flavor::YugabyteDb)
+        self.sessions.get(number).is_some_and(|session| session.flavor.is_failed_request(error))
     }
 
     /// Continues after the failed statement of a transaction whose statements commit separately.
@@ -185,7 +180,8 @@ impl<C: Clock> Worker<C> {
     ) {
         self.note_error(number, (error.sqlstate, &error.to_string()), false, Nanos(0), now);
         self.note_unchecked(number, check, format!("EXPLAIN failed: {error}"));
-        if error.is_retryable() || self.rules.errors.on_error == OnError::Continue {
+        let retryable = error.is_retryable() || self.is_failed_request(number, &error);
+        if retryable || self.rules.errors.on_error == OnError::Continue {
             self.check(number, check + 1, now);
         } else {
             let statement = self

@@ -67,12 +67,12 @@ pub(super) fn require_files(
 /// that check for their existence, so this copies the file into a table with one column, which stops at the
 /// first line.
 fn require_file(control: &mut Connection, file: &str, server: &Server) -> Result<(), RunError> {
-    let sql = format!(
-        "begin; create temporary table riops_first_line (line text) on commit drop;
-         copy riops_first_line from '{}' with (format csv)",
-        file.replace('\'', "''")
-    );
-    let read = control.execute(&sql);
+    // On YugabyteDB, the table of the previous file remains after the rollback.
+    control.execute("create temporary table if not exists riops_first_line (line text)")?;
+    control.execute("begin")?;
+    let file_text = file.replace('\'', "''");
+    let read =
+        control.execute(&format!("copy riops_first_line from '{file_text}' with (format csv)"));
     control.execute("rollback")?;
     match read {
         Err(ConnectionError::Server(error)) => match error.sqlstate.as_str() {

@@ -69,7 +69,7 @@ impl Nodes {
 
     /// Probes one node and updates its state. A promoted standby accepts writes from now on.
     fn probe_node(&self, number: usize, conninfo: &ConnInfo, over: &Interrupt) {
-        let result = probe(conninfo, self.0.discovered, over);
+        let result = probe(conninfo, false, over);
         if let Some(entry) = self.entries().get_mut(number) {
             let before = (entry.failed_at.is_some(), entry.node.role);
             entry.failed_at = result.is_err().then(Instant::now);
@@ -107,7 +107,7 @@ impl Nodes {
     /// sessions.
     fn refresh(&self, over: &Interrupt) {
         let read_list = |conninfo: &ConnInfo| {
-            let mut connection = open_to_probe(conninfo, self.0.discovered, over)?;
+            let mut connection = open_to_probe(conninfo, false, over)?;
             listed(&mut connection, &self.0.conninfo)
         };
         let mut found = None;
@@ -131,10 +131,11 @@ impl Nodes {
             }
             entry.member = member;
         }
+        // A list of zeros does not replace the counted numbers.
+        let has_numbers = found.iter().any(|node| node.connections > 0);
         for node in found {
             if let Some(known) = entries.iter_mut().find(|entry| entry.node.name == node.name) {
-                // A list of zeros does not replace the counted numbers.
-                if node.connections > 0 {
+                if has_numbers {
                     known.node.connections = node.connections;
                 }
             } else if self.may_grow() {

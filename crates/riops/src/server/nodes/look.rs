@@ -11,8 +11,9 @@ use crate::server::conninfo::{ConnInfo, Host, Server};
 
 /// Timeout for probing a node.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
-/// Timeout for probing a node of YugabyteDB: its first connection reads the whole catalog from another node.
-const PROBE_TIMEOUT_YUGABYTEDB: Duration = Duration::from_secs(15);
+/// Timeout for the first probe of a node of YugabyteDB: its first connection reads the whole catalog from another
+/// node.
+const COLD_PROBE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Timeout for reading the list of nodes.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -126,13 +127,13 @@ pub(super) struct Probed {
     pub(super) sessions: Option<u64>,
 }
 
-/// Connects to a node. `discovered`: whether it is a node of `yb_servers()`.
+/// Connects to a node that may be `cold`: that has had no connection yet.
 pub(super) fn probe(
     conninfo: &ConnInfo,
-    discovered: bool,
+    cold: bool,
     interrupt: &Interrupt,
 ) -> Result<Probed, ConnectionError> {
-    let mut connection = open_to_probe(conninfo, discovered, interrupt)?;
+    let mut connection = open_to_probe(conninfo, cold, interrupt)?;
     // PostgreSQL 14 and later report this parameter at connect.
     let reported = connection.session_info().parameter("in_hot_standby").map(|value| value == "on");
     let standby = match reported {
@@ -142,7 +143,8 @@ pub(super) fn probe(
     // A standby has the identifier of its primary. The function may be missing or not permitted.
     let system = connection.query_value("select system_identifier from pg_control_system()");
     let sessions = connection
-        .query_value("select count(*) from pg_stat_activity where backend_type = 'client backend'");
+        // Only these columns are visible without a privilege. Background processes have no database.
+        .query_value("select count(*) from pg_stat_activity where datid is not null");
     Ok(Probed {
         role: if standby { Role::Replica } else { Role::Primary },
         system: system.ok().flatten(),
@@ -153,18 +155,18 @@ pub(super) fn probe(
 /// Opens a connection that is used for a short time only.
 pub(super) fn open_to_probe(
     conninfo: &ConnInfo,
-    discovered: bool,
+    cold: bool,
     interrupt: &Interrupt,
 ) -> Result<Connection, ConnectionError> {
-    let limited = limited(conninfo, discovered);
+    let limited = limited(conninfo, cold);
     let mut connection = Connection::open(&limited, interrupt)?;
     connection.set_deadline(Some(Instant::now() + limited.connect_timeout));
     Ok(connection)
 }
 
 /// Returns the settings with a timeout for short connections.
-pub(super) fn limited(conninfo: &ConnInfo, discovered: bool) -> ConnInfo {
-    let timeout = if discovered { PROBE_TIMEOUT_YUGABYTEDB } else { PROBE_TIMEOUT };
+pub(super) fn limited(conninfo: &ConnInfo, cold: bool) -> ConnInfo {
+    let timeout = if cold { COLD_PROBE_TIMEOUT } else { PROBE_TIMEOUT };
     let mut limited = conninfo.clone();
     limited.connect_timeout = limited.connect_timeout.min(timeout);
     limited

@@ -45,7 +45,7 @@ fn counts_the_sessions_of_nodes_that_report_no_connections() {
 #[test]
 fn a_cold_node_of_yugabytedb_has_more_time_for_its_first_connection() {
     let info = ConnInfo::parse("host=a user=u connect_timeout=60", |_| None).unwrap();
-    let timeout = |discovered| look::limited(&info, discovered).connect_timeout.as_secs();
+    let timeout = |cold| look::limited(&info, cold).connect_timeout.as_secs();
     assert_eq!((timeout(false), timeout(true)), (3, 15));
 }
 

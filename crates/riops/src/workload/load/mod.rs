@@ -37,6 +37,7 @@ pub const NAME: &str = "load";
 const COPY_TEXT: &str = include_str!("../../../../../sql/load/copy_text.sql");
 const COPY_TEXT_YUGABYTEDB: &str = include_str!("../../../../../sql/load/copy_text.yugabytedb.sql");
 const COPY_FILE: &str = include_str!("../../../../../sql/load/copy_file.sql");
+const COPY_FILE_YUGABYTEDB: &str = include_str!("../../../../../sql/load/copy_file.yugabytedb.sql");
 const UNNEST: &str = include_str!("../../../../../sql/load/unnest.sql");
 const CALL: &str = include_str!("../../../../../sql/load/call.sql");
 const LOAD_BATCH: &str = include_str!("../../../../../sql/load/load_batch.sql");
@@ -170,9 +171,13 @@ impl Load {
             Method::CopyFile => {
                 // Quotes in a string literal are doubled.
                 let file = self.file(sessions, session).replace('\'', "''");
+                let template = match self.table.flavor {
+                    Flavor::PostgreSql => COPY_FILE,
+                    Flavor::YugabyteDb => COPY_FILE_YUGABYTEDB,
+                };
                 vec![Statement {
                     name: "copy".to_owned(),
-                    sql: fill(COPY_FILE, &[("table", self.table.name()), ("file", &file)]),
+                    sql: fill(template, &[("table", self.table.name()), ("file", &file)]),
                     parameter_types: Vec::new(),
                 }]
             }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::OltpDataset;
+use crate::server::Flavor;
 use crate::workload::effects::Effects;
 use crate::workload::fill;
 use crate::workload::tables::{Job, Table};
@@ -13,9 +14,10 @@ const CONTENTS: &str = include_str!("../../../../../sql/oltp/bulk_contents.sql")
 const HIGHEST_ID: &str = include_str!("../../../../../sql/oltp/highest_id.sql");
 
 /// Returns an empty table.
-pub(super) fn table(name: String) -> Table {
+pub(super) fn table(name: String, flavor: Flavor) -> Table {
+    let order = if flavor == Flavor::YugabyteDb { " hash" } else { "" };
     Table {
-        create: vec![fill(CREATE_TABLE, &[("table", &name)])],
+        create: vec![fill(CREATE_TABLE, &[("table", &name), ("order", order)])],
         jobs: 0,
         job: Box::new(|_| Job::Sql { sql: String::new(), rows: 0 }),
         finish: Vec::new(),

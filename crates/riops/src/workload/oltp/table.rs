@@ -61,7 +61,7 @@ const COLUMNS_BYTES: u64 = 4 + 4 + 121 + 61;
 fn table(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Table {
     let name = format!("{}.sbtest{number}", dataset.schema);
     if dataset.bulk_insert {
-        return bulk::table(name);
+        return bulk::table(name, flavor);
     }
     let copy = match flavor {
         Flavor::PostgreSql => COPY,
