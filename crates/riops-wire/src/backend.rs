@@ -62,6 +62,19 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
+    /// Validates the body of a `DataRow`.
+    #[inline]
+    pub(crate) fn decode(body: &'a [u8]) -> Result<Self, CursorError> {
+        let mut body = Cursor::new(body);
+        let columns = body.count()?;
+        let values = body.rest();
+        for _ in 0..columns {
+            body.value()?;
+        }
+        body.finish()?;
+        Ok(Self { columns, values })
+    }
+
     /// Returns the number of columns.
     #[must_use]
     pub fn columns(&self) -> u16 {
@@ -479,15 +492,7 @@ fn encode_authentication(step: &Authentication<'_>, out: &mut Vec<u8>) -> Result
 fn decode_body(tag: u8, bytes: &[u8]) -> Result<Option<Message<'_>>, CursorError> {
     let mut body = Cursor::new(bytes);
     let message = match tag {
-        b'D' => {
-            let columns = body.count()?;
-            let values = body.rest();
-            for _ in 0..columns {
-                body.value()?;
-            }
-            body.finish()?;
-            return Ok(Some(Message::DataRow(Row { columns, values })));
-        }
+        b'D' => return Row::decode(bytes).map(|row| Some(Message::DataRow(row))),
         b'C' => Message::CommandComplete(body.text()?),
         b'Z' => Message::ReadyForQuery(match body.u8()? {
             b'I' => TransactionStatus::Idle,

@@ -89,7 +89,7 @@ pub fn split(bytes: &[u8], limit: usize) -> Result<Option<(Frame<'_>, &[u8])>, F
 /// A receive buffer: collects bytes from the stream and returns complete frames.
 ///
 /// Reuses its memory: a session that has reached its working size does not allocate again. Grows at
-/// most to the size limit of one frame.
+/// most to the size limit of one frame. Has no memory before its first byte.
 #[derive(Debug)]
 pub struct FrameBuffer {
     bytes: Vec<u8>,
@@ -100,15 +100,14 @@ pub struct FrameBuffer {
     full_reads: u8,
 }
 
-/// Large enough for a reply of a benchmark statement; 1,000 sessions use 8 MiB.
+/// Large enough for a reply of a benchmark statement.
 const INITIAL_BYTES: usize = 8 * 1024;
 
 impl FrameBuffer {
     /// Creates an empty buffer for frames of at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        let bytes = vec![0; INITIAL_BYTES.min(limit.max(HEADER_BYTES))];
-        Self { bytes, start: 0, end: 0, limit, full_reads: 0 }
+        Self { bytes: Vec::new(), start: 0, end: 0, limit, full_reads: 0 }
     }
 
     /// Returns the space for the next read: never empty, at most [`READ_BYTES_MAX`]. Moves unread bytes to
@@ -138,7 +137,8 @@ impl FrameBuffer {
             target = target.max(READ_BYTES_MAX.min(self.limit));
         }
         if target > capacity {
-            self.bytes.resize(target, 0);
+            let initial = INITIAL_BYTES.min(self.limit.max(HEADER_BYTES));
+            self.bytes.resize(target.max(initial), 0);
         }
         let end = self.bytes.len().min(self.end + READ_BYTES_MAX);
         Ok(self.bytes.get_mut(self.end..end).unwrap_or_default())
@@ -174,6 +174,18 @@ impl FrameBuffer {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether every byte was part of a returned frame.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// Returns the maximum frame size, in bytes.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.limit
     }
 
     /// Returns the bytes that no returned frame contained yet.

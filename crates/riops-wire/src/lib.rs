@@ -18,5 +18,6 @@ pub mod frame;
 pub mod frontend;
 pub mod fuzz;
 pub mod pipeline;
+pub mod reply;
 pub mod sqlstate;
 pub mod startup;

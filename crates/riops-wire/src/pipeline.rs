@@ -4,7 +4,10 @@
 //! exactly one ReadyForQuery and skips the rest of a batch after an error. This module only counts: it
 //! does not inspect statements or store rows.
 
+use std::collections::VecDeque;
+
 use crate::backend::{Fields, Message, Row, TransactionStatus};
+use crate::reply::Reply;
 
 /// Maximum number of batches in flight. More would only hide the server's latency from the caller.
 pub const BATCHES_MAX: usize = 64;
@@ -60,21 +63,15 @@ pub enum PipelineError {
     TooMany,
 }
 
-/// Requests in flight on one connection, oldest first.
-#[derive(Debug)]
+/// Requests in flight on one connection. Small, because there is one for each session.
+#[derive(Debug, Default)]
 pub struct Pipeline {
-    /// Number of statements in each batch, as a ring buffer of fixed size.
-    statements: [u32; BATCHES_MAX],
-    first: usize,
-    batches: usize,
+    /// Number of statements in the oldest batch; `None` if no batch is in flight.
+    current: Option<u32>,
     answered: u32,
     failed: bool,
-}
-
-impl Default for Pipeline {
-    fn default() -> Self {
-        Self { statements: [0; BATCHES_MAX], first: 0, batches: 0, answered: 0, failed: false }
-    }
+    /// Number of statements in each later batch, oldest first.
+    later: VecDeque<u32>,
 }
 
 impl Pipeline {
@@ -89,27 +86,58 @@ impl Pipeline {
     /// # Errors
     /// Returns [`PipelineError::TooMany`] if [`BATCHES_MAX`] batches are in flight.
     pub fn sent(&mut self, statements: u32) -> Result<(), PipelineError> {
-        let position = (self.first + self.batches) % BATCHES_MAX;
-        match self.statements.get_mut(position) {
-            Some(slot) if self.batches < BATCHES_MAX => {
-                *slot = statements;
-                self.batches += 1;
-                Ok(())
-            }
-            _ => Err(PipelineError::TooMany),
+        if self.current.is_none() {
+            self.current = Some(statements);
+            return Ok(());
         }
+        if self.batches() == BATCHES_MAX {
+            return Err(PipelineError::TooMany);
+        }
+        self.later.push_back(statements);
+        Ok(())
     }
 
     /// Returns whether no batch is in flight.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.batches == 0
+        self.current.is_none()
     }
 
     /// Returns the number of batches in flight.
     #[must_use]
     pub fn batches(&self) -> usize {
-        self.batches
+        usize::from(self.current.is_some()) + self.later.len()
+    }
+
+    /// Processes a reply. Returns whether it belongs to a request; if not, nothing has changed, and
+    /// [`Self::receive`] returns the reason.
+    #[inline]
+    pub fn accept(&mut self, reply: &Reply<'_>) -> bool {
+        let Some(sent) = self.current else {
+            return false;
+        };
+        let is_open = self.answered < sent && !self.failed;
+        match reply {
+            Reply::Bound => true,
+            Reply::Row(_) => is_open,
+            Reply::Complete(_) => {
+                self.answered += u32::from(is_open);
+                is_open
+            }
+            Reply::Ready(_) => {
+                if is_open {
+                    return false;
+                }
+                self.end_batch();
+                true
+            }
+        }
+    }
+
+    fn end_batch(&mut self) {
+        self.current = self.later.pop_front();
+        self.answered = 0;
+        self.failed = false;
     }
 
     /// Processes the next message from the server.
@@ -156,17 +184,9 @@ impl Pipeline {
         }
     }
 
-    /// Returns the number of statements in the batch being answered.
-    fn current_batch(&self) -> Option<u32> {
-        if self.is_idle() {
-            return None;
-        }
-        self.statements.get(self.first).copied()
-    }
-
     /// Returns the position of the statement being answered, if any.
     fn current(&self, what: &'static str) -> Result<u32, PipelineError> {
-        match self.current_batch() {
+        match self.current {
             Some(sent) if self.answered < sent && !self.failed => Ok(self.answered),
             _ => Err(PipelineError::Unexpected(what)),
         }
@@ -179,14 +199,11 @@ impl Pipeline {
     }
 
     fn ready<'a>(&mut self, status: TransactionStatus) -> Result<Event<'a>, PipelineError> {
-        let sent = self.current_batch().ok_or(PipelineError::Unexpected("a ReadyForQuery"))?;
+        let sent = self.current.ok_or(PipelineError::Unexpected("a ReadyForQuery"))?;
         if !self.failed && self.answered < sent {
             return Err(PipelineError::Missing { answered: self.answered, sent });
         }
-        self.first = (self.first + 1) % BATCHES_MAX;
-        self.batches -= 1;
-        self.answered = 0;
-        self.failed = false;
+        self.end_batch();
         Ok(Event::Ready(status))
     }
 }
@@ -225,6 +242,37 @@ mod tests {
                 prop_assert_eq!(pipeline.receive(&READY), Ok(Event::Ready(TransactionStatus::Idle)));
             }
             prop_assert!(pipeline.is_idle());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn accepts_what_it_receives_without_an_error(
+            batches in prop::collection::vec(0u32..3, 0..3),
+            kinds in prop::collection::vec(0u8..5, 0..12),
+        ) {
+            let (mut direct, mut other) = (Pipeline::new(), Pipeline::new());
+            for statements in batches {
+                direct.sent(statements).unwrap();
+                other.sent(statements).unwrap();
+            }
+            let body = [0, 0];
+            let row = Row::decode(&body).unwrap();
+            for kind in kinds {
+                let (reply, message) = match kind {
+                    0 => (Reply::Bound, Message::BindComplete),
+                    1 => (Reply::Row(row), Message::DataRow(row)),
+                    2 => (Reply::Complete("BEGIN"), Message::CommandComplete("BEGIN")),
+                    3 => (Reply::Ready(TransactionStatus::Idle), READY),
+                    _ => {
+                        let failed = [&mut direct, &mut other].map(|each| each.receive(&error_message()).is_ok());
+                        prop_assert_eq!(failed[0], failed[1]);
+                        continue;
+                    }
+                };
+                prop_assert_eq!(direct.accept(&reply), other.receive(&message).is_ok());
+                prop_assert_eq!(format!("{direct:?}"), format!("{other:?}"));
+            }
         }
     }
 

@@ -56,10 +56,10 @@ impl Changes {
         }
         let rows = if counts_rows { transaction.rows } else { 0 };
         self.rows_unknown = self.rows_unknown.saturating_sub(rows);
-        self.effects_unknown.remove(transaction.effects);
+        self.effects_unknown.remove(&transaction.effects);
         if outcome == Outcome::Applied {
             self.rows += rows;
-            self.effects.add(transaction.effects);
+            self.effects.add(&transaction.effects);
         }
     }
 }

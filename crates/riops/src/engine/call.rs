@@ -70,7 +70,7 @@ pub(super) fn start_calls(
         let end_early = Interrupt::new();
         let assignment = CallAssignment {
             number,
-            recipe: shared.recipe(settings, statements, 0..usize::MAX),
+            recipe: shared.recipe(settings, statements, 0..usize::MAX, &mut None),
             server_loop,
             end_early: end_early.clone(),
             go: go_received,
@@ -423,7 +423,7 @@ impl CallSession<'_> {
         {
             acknowledged.transactions += transactions;
             acknowledged.rows += rows;
-            acknowledged.effects.add(self.server_loop.effects(operation, *rows));
+            acknowledged.effects.add(&self.server_loop.effects(operation, *rows));
         }
         self.report.wrong_replies += counted.wrong_replies;
         let by_rows = matches!(self.shared.plan.stop, Stop::Rows(_));
@@ -438,7 +438,7 @@ impl CallSession<'_> {
                 acknowledged.transactions_unknown += transactions_unknown;
                 acknowledged.rows_unknown += rows_unknown;
                 let in_doubt = self.server_loop.effects(operation, rows_unknown);
-                acknowledged.effects_unknown.add(in_doubt);
+                acknowledged.effects_unknown.add(&in_doubt);
             }
         }
     }
@@ -544,7 +544,7 @@ impl CallSession<'_> {
         {
             acknowledged.rows_unknown = ROWS_UNBOUNDED;
             let unbounded = self.server_loop.effects(operation, ROWS_UNBOUNDED);
-            acknowledged.effects_unknown.add(unbounded);
+            acknowledged.effects_unknown.add(&unbounded);
         }
     }
 

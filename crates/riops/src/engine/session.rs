@@ -2,28 +2,26 @@
 //!
 //! It uses the wire protocol and the workload's generator. It must not depend on the poller or the schedule.
 
-use std::collections::VecDeque;
-use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
+use std::io;
 use std::sync::Arc;
 
-use riops_wire::backend::{Message, ServerError, TransactionStatus};
-use riops_wire::frame::FrameBuffer;
-use riops_wire::frontend;
-use riops_wire::pipeline::{Event, Pipeline};
+use riops_wire::backend::{Row, ServerError, TransactionStatus};
+use riops_wire::pipeline::Event;
+use riops_wire::reply::Reply;
 
 use super::backend::Backend;
 use super::findings::Moment;
+use super::in_flight::InFlight;
+use super::link::{Filled, Link};
 use super::opening::{Opened, Recipe};
+use super::queue::Queue;
 pub use super::session_error::SessionError;
 use super::tally::Tally;
-use crate::metrics::Queries;
-use crate::server::{Flavor, Stream};
+use crate::server::Flavor;
 use crate::units::Nanos;
 use crate::workload::Generator;
 use crate::workload::access::Finding;
-use crate::workload::effects::TableEffects;
-use crate::workload::transaction::{Outcome, Transaction};
+use crate::workload::transaction::Transaction;
 
 /// Current activity of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,77 +34,6 @@ pub(super) enum Activity {
     Connect,
     /// Ended for good.
     Ended,
-}
-
-/// A transaction in flight, from its intended start to its end, including all attempts.
-#[derive(Debug)]
-pub(super) struct InFlight {
-    pub(super) tx: Transaction,
-    pub(super) outcome: Outcome,
-    /// The outcome after the last completed step. A step may still fail at the Sync, where it commits.
-    pub(super) completed: Outcome,
-    /// Number of the transaction in its session, from 0.
-    pub(super) number: u64,
-    pub(super) intended: Nanos,
-    /// Time of the first send.
-    pub(super) started: Nanos,
-    /// Whether it counts toward the requested number of transactions or rows.
-    pub(super) claimed: bool,
-    pub(super) retries: u32,
-    /// Time of the last send.
-    pub(super) attempt_started: Nanos,
-    pub(super) step: usize,
-    pub(super) queries: Queries,
-    /// Whether the last attempt was rolled back explicitly, which proves that it changed nothing.
-    rolled_back: bool,
-}
-
-impl InFlight {
-    fn new(tx: Transaction) -> Self {
-        Self {
-            tx,
-            outcome: Outcome::default(),
-            completed: Outcome::default(),
-            number: 0,
-            intended: Nanos(0),
-            started: Nanos(0),
-            claimed: false,
-            retries: 0,
-            attempt_started: Nanos(0),
-            step: 0,
-            queries: Queries::default(),
-            rolled_back: false,
-        }
-    }
-
-    /// Skips the failed statement of a transaction whose statements commit separately. Returns whether
-    /// another statement follows.
-    pub(super) fn skip_step(&mut self) -> bool {
-        self.step += 1;
-        self.completed.complete += 1;
-        self.outcome = self.completed;
-        self.step < self.tx.steps()
-    }
-
-    /// Returns whether the transaction may have been committed without an acknowledgment.
-    pub(super) fn may_be_committed(&self) -> bool {
-        if self.rolled_back {
-            return false;
-        }
-        if self.tx.is_autocommit() {
-            return self.tx.step_effects(self.step).is_some();
-        }
-        self.step + 1 >= self.tx.steps()
-    }
-
-    /// Returns the effects that are unknown if the reply to the current step is lost.
-    pub(super) fn effects_in_doubt(&self) -> TableEffects {
-        if self.tx.is_autocommit() {
-            // Earlier statements are acknowledged, later ones were not sent.
-            return self.tx.step_effects(self.step).unwrap_or_default();
-        }
-        self.tx.expected_effects()
-    }
 }
 
 /// A completed request of a session.
@@ -135,68 +62,79 @@ pub(super) enum Flushed {
     PeerClosed,
 }
 
-/// Result of one read from the socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Filled {
-    pub(super) bytes: usize,
-    /// Whether another read may return more bytes at once.
-    pub(super) more: bool,
-}
-
-/// A connection with its receive and send buffers.
-struct Link {
-    stream: Stream,
-    received: FrameBuffer,
-    pipeline: Pipeline,
-    /// Bytes to send.
-    out: Vec<u8>,
-    /// Number of bytes of `out` that have been sent.
-    sent: usize,
-    /// Whether the poller has reported that the server closed the connection.
-    read_closed: bool,
-}
-
 /// A session of a stage. It outlives its connections.
-#[expect(clippy::struct_excessive_bools, reason = "independent facts, not states")]
+///
+/// The layout is that of the declaration: what every transaction uses comes first, in few cache lines, because the
+/// server's processes use the same caches between two transactions of a session.
+#[repr(C)]
 pub(super) struct Session {
-    pub(super) recipe: Arc<Recipe>,
-    generator: Box<dyn Generator>,
-    link: Option<Link>,
-    /// Transactions that wait for their reply, oldest first.
-    in_flight: VecDeque<Box<InFlight>>,
+    answers: Answers,
+    /// Number of the newest transactions in flight that are not in the send buffer yet.
+    unsent: usize,
+    /// Memory for reuse.
+    spare: Queue<Box<InFlight>>,
+    failed: Option<Box<ServerError>>,
+    pub(super) activity: Activity,
     /// Number of transactions that wait for their retry.
     pub(super) postponed: usize,
-    /// Whether its last transaction has ended.
-    pub(super) finished: bool,
-    #[expect(clippy::vec_box, reason = "memory for reuse, moved into the queue and back")]
-    spare: Vec<Box<InFlight>>,
-    failed: Option<Box<ServerError>>,
-    /// Error of the transaction that is being rolled back.
-    rolled_back: Option<Box<ServerError>>,
-    plan: PlanText,
-    pub(super) activity: Activity,
-    /// Whether the session waits for the worker's next start.
-    pub(super) parked: bool,
-    /// Time of the next plan check.
-    pub(super) next_check: Option<Moment>,
-    /// Counted work by operation.
-    pub(super) tallies: Vec<Tally>,
-    /// Process id of the backend; 0 if the server did not send it.
-    pub(super) process: i32,
-    /// The backend with its start time, if the workload terminates sessions.
-    pub(super) backend: Option<Backend>,
     /// Number of transactions that were started.
     pub(super) started: u64,
     /// Number of transactions on this connection.
     pub(super) since_connect: u64,
     /// Number of the node that it is connected to, from 0.
     pub(super) node: usize,
-    /// Flavor of the server that it is connected to.
-    pub(super) flavor: Flavor,
+    /// Whether the session waits for the worker's next start.
+    pub(super) parked: bool,
     /// Whether the session must reconnect to its home node.
     pub(super) moving_home: bool,
     /// Whether unread bytes wait for the worker's next turn.
     pub(super) unread: bool,
+    /// Whether its last transaction has ended.
+    pub(super) finished: bool,
+    /// Time of the next plan check.
+    pub(super) next_check: Option<Moment>,
+    link: Option<Link>,
+    /// Counted work by operation.
+    pub(super) tallies: Vec<Tally>,
+    pub(super) recipe: Arc<Recipe>,
+    /// Process id of the backend; 0 if the server did not send it.
+    pub(super) process: i32,
+    /// Flavor of the server that it is connected to.
+    pub(super) flavor: Flavor,
+    /// The backend with its start time, if the workload terminates sessions.
+    pub(super) backend: Option<Backend>,
+}
+
+/// What the rows and completions of a reply belong to.
+#[repr(C)]
+struct Answers {
+    generator: Box<dyn Generator>,
+    /// Transactions that wait for their reply, oldest first.
+    in_flight: Queue<Box<InFlight>>,
+    /// Error of the transaction that is being rolled back.
+    rolled_back: Option<Box<ServerError>>,
+    /// The plan, if no transaction is in flight.
+    plan: PlanText,
+}
+
+impl Answers {
+    fn row(&mut self, row: Row<'_>) {
+        if let Some(flight) = self.in_flight.first_mut() {
+            let reply = flight.tx.reply(row);
+            self.generator.reply(&flight.tx, &reply, &mut flight.outcome);
+        } else if let Some(Ok(Some(line))) = row.values().next() {
+            self.plan.push(line);
+        }
+    }
+
+    fn completion(&mut self, tag: &str) {
+        if self.rolled_back.is_none()
+            && let Some(flight) = self.in_flight.first_mut()
+        {
+            flight.queries.note(tag);
+            self.generator.complete(&flight.tx, tag, &mut flight.outcome);
+        }
+    }
 }
 
 /// Maximum stored length of a plan, longer than the plan of any statement of riops.
@@ -229,18 +167,25 @@ impl Session {
         operations: usize,
         opened: Opened,
     ) -> Self {
-        let flight = |_| Box::new(InFlight::new(Transaction::new(Arc::clone(&recipe.statements))));
+        let mut spare = Queue::with_capacity(depth);
+        for _ in 0..depth {
+            let tx = Transaction::new(Arc::clone(&recipe.statements));
+            spare.push(Box::new(InFlight::new(tx)));
+        }
         let mut session = Self {
-            spare: (0..depth).map(flight).collect(),
+            answers: Answers {
+                generator,
+                in_flight: Queue::with_capacity(depth),
+                rolled_back: None,
+                plan: PlanText::default(),
+            },
+            spare,
             recipe,
-            generator,
             link: None,
-            in_flight: VecDeque::with_capacity(depth),
+            unsent: 0,
             postponed: 0,
             finished: false,
             failed: None,
-            rolled_back: None,
-            plan: PlanText::default(),
             activity: Activity::Work,
             parked: false,
             next_check: Some(Moment::During),
@@ -264,30 +209,25 @@ impl Session {
         (self.process, self.node, self.flavor) = (process, node, flavor);
         (self.moving_home, self.unread) = (false, false);
         self.backend = backend;
-        self.link = Some(Link {
-            stream,
-            received,
-            pipeline: Pipeline::new(),
-            out: Vec::with_capacity(256),
-            sent: 0,
-            read_closed: false,
-        });
+        self.link = Some(Link::new(stream, received));
         self.since_connect = 0;
         self.failed = None;
-        self.rolled_back = None;
+        self.answers.rolled_back = None;
         self.activity = Activity::Work;
     }
 
     /// Closes the connection and returns the transactions that were in flight on it.
-    pub(super) fn detach(&mut self) -> std::collections::vec_deque::Drain<'_, Box<InFlight>> {
+    #[expect(clippy::vec_box, reason = "memory for reuse, moved into the queue and back")]
+    pub(super) fn detach(&mut self) -> Vec<Box<InFlight>> {
         self.close_connection();
         self.activity = Activity::Connect;
-        self.in_flight.drain(..)
+        self.unsent = 0;
+        std::iter::from_fn(|| self.answers.in_flight.pop()).collect()
     }
 
     /// Takes the error of the transaction whose rollback has not been answered yet.
     pub(super) fn take_rejected(&mut self) -> Option<Box<ServerError>> {
-        self.rolled_back.take()
+        self.answers.rolled_back.take()
     }
 
     /// Ends the session for good.
@@ -296,21 +236,15 @@ impl Session {
         self.activity = Activity::Ended;
     }
 
-    /// Sends a Terminate message without waiting, and closes the socket.
     fn close_connection(&mut self) {
-        let Some(mut link) = self.link.take() else {
-            return;
-        };
-        let mut terminate = Vec::new();
-        if frontend::Message::Terminate.encode(&mut terminate).is_ok() {
-            let _ = link.stream.write(&terminate);
+        if let Some(link) = self.link.take() {
+            link.close();
         }
-        link.stream.close();
     }
 
     /// Returns the file descriptor of the socket, for the poller.
     pub(super) fn descriptor(&self) -> Option<i32> {
-        self.link.as_ref().map(|link| link.stream.as_raw_fd())
+        self.link.as_ref().map(Link::descriptor)
     }
 
     /// Returns whether another transaction may be sent.
@@ -320,10 +254,10 @@ impl Session {
 
     /// Returns whether no transaction is in flight or waits for its retry.
     pub(super) fn is_idle(&self) -> bool {
-        self.in_flight.is_empty() && self.postponed == 0
+        self.answers.in_flight.is_empty() && self.postponed == 0
     }
 
-    /// Appends the next transaction to the send buffer; returns false if the generator has no more.
+    /// Begins the next transaction, to be sent by [`Self::flush`]; returns false if the generator has no more.
     pub(super) fn begin(
         &mut self,
         intended: Nanos,
@@ -333,65 +267,59 @@ impl Session {
         let Some(mut flight) = self.spare.pop() else {
             return Ok(true);
         };
-        if !self.generator.next(&mut flight.tx) {
+        if !self.answers.generator.next(&mut flight.tx) {
             self.spare.push(flight);
             return Ok(false);
         }
-        flight.number = self.started;
-        self.started += 1;
         if let Some(error) = flight.tx.error() {
             return Err(SessionError::protocol(error));
         }
-        flight.intended = intended;
-        flight.started = now;
-        flight.claimed = claimed;
-        flight.retries = 0;
-        flight.step = 0;
-        flight.completed = Outcome::default();
-        flight.queries = Queries::default();
+        flight.start(self.started, intended, now, claimed);
+        self.started += 1;
         self.since_connect += 1;
         self.queue(flight, now).map(|()| true)
     }
 
-    /// Appends a transaction to the send buffer. A retry sends the same bytes again from the first step, or
-    /// from the failed step if each step commits separately.
+    /// Starts an attempt of a transaction. A retry sends the same bytes again from the first step, or from the
+    /// failed step if each step commits separately.
     pub(super) fn queue(
         &mut self,
         mut flight: Box<InFlight>,
         now: Nanos,
     ) -> Result<(), SessionError> {
-        flight.attempt_started = now;
-        flight.rolled_back = false;
-        if !flight.tx.is_autocommit() {
-            flight.step = 0;
-            flight.completed = Outcome::default();
-        }
-        // The retry returns all replies to the failed step again.
-        flight.outcome = flight.completed;
-        flight.tx.rewind();
-        self.in_flight.push_back(flight);
+        flight.start_attempt(now);
+        self.answers.in_flight.push(flight);
         self.send_step()
     }
 
-    /// Appends the current step of the newest transaction to the send buffer.
+    /// Records that the current step of the newest transaction is to be sent.
     fn send_step(&mut self) -> Result<(), SessionError> {
-        let Some((link, flight)) = self.link.as_mut().zip(self.in_flight.back()) else {
+        let Some((link, flight)) = self.link.as_mut().zip(self.answers.in_flight.last()) else {
             return Err(SessionError::Closed(None));
         };
-        let (bytes, statements) = flight.tx.step(flight.step);
-        link.out.extend_from_slice(bytes);
+        let (_, statements) = flight.tx.step(flight.step);
+        self.unsent += 1;
         link.pipeline.sent(statements).map_err(|error| SessionError::protocol(&error))
     }
 
-    /// Rolls back a failed transaction that is still open on the server.
-    fn roll_back(&mut self, error: Box<ServerError>) -> Result<(), SessionError> {
-        self.rolled_back = Some(error);
+    /// Appends everything that is to be sent to the send buffer.
+    fn fill_send_buffer(&mut self) {
+        let Some(link) = &mut self.link else {
+            return;
+        };
+        let sent = self.answers.in_flight.len().saturating_sub(std::mem::take(&mut self.unsent));
+        for flight in self.answers.in_flight.iter().skip(sent) {
+            link.out.extend_from_slice(flight.tx.step(flight.step).0);
+        }
+    }
+
+    /// Appends a simple query to the send buffer.
+    fn send_query(&mut self, sql: &str) -> Result<(), SessionError> {
+        self.fill_send_buffer();
         let Some(link) = &mut self.link else {
             return Err(SessionError::Closed(None));
         };
-        frontend::Message::Query("rollback")
-            .encode(&mut link.out)
-            .map_err(|error| SessionError::protocol(&error))?;
+        link.query(sql).map_err(|error| SessionError::protocol(&error))?;
         link.pipeline.sent(1).map_err(|error| SessionError::protocol(&error))
     }
 
@@ -402,65 +330,59 @@ impl Session {
 
     /// Appends the EXPLAIN of check `number` to the send buffer.
     pub(super) fn start_check(&mut self, number: usize) -> Result<(), SessionError> {
-        let sql = self.recipe.checks.get(number).map_or("", |(_, explain)| explain.as_str());
-        let Some(link) = &mut self.link else {
-            return Err(SessionError::Closed(None));
-        };
-        frontend::Message::Query(sql)
-            .encode(&mut link.out)
-            .map_err(|error| SessionError::protocol(&error))?;
-        self.plan.text.clear();
-        self.plan.is_cut = false;
+        let recipe = Arc::clone(&self.recipe);
+        self.answers.plan.text.clear();
+        self.answers.plan.is_cut = false;
         self.activity = Activity::Check(number);
-        link.pipeline.sent(1).map_err(|error| SessionError::protocol(&error))
+        self.send_query(recipe.checks.get(number).map_or("", |(_, explain)| explain.as_str()))
     }
 
-    /// Writes the send buffer to the socket.
+    /// Writes everything that is to be sent to the socket.
     pub(super) fn flush(&mut self) -> Result<Flushed, SessionError> {
+        if self.unsent > 1 {
+            self.fill_send_buffer();
+        }
         let Some(link) = &mut self.link else {
             return Ok(Flushed::All);
         };
-        if link.out.is_empty() {
+        let mut written = Ok(());
+        if let (1, Some(flight)) = (self.unsent, self.answers.in_flight.last()) {
+            self.unsent = 0;
+            let (bytes, _) = flight.tx.step(flight.step);
+            if link.out.is_empty() {
+                written = link.write(bytes);
+            } else {
+                link.out.extend_from_slice(bytes);
+            }
+        } else if link.out.is_empty() {
             return Ok(Flushed::All);
         }
         loop {
-            if link.sent == link.out.len()
-                && let Some(flight) = self.in_flight.back_mut()
-                && flight.tx.next_row().is_some()
-            {
-                // COPY data is generated only after the socket has accepted all earlier bytes.
-                link.out.clear();
-                link.sent = 0;
-                self.generator.piece(&mut flight.tx, &mut link.out);
-            }
-            let rest = link.out.get(link.sent..).unwrap_or_default();
-            let done = rest.is_empty();
-            // With TLS, the last bytes may still be buffered.
-            let written =
-                if done { link.stream.flush().map(|()| 0) } else { link.stream.write(rest) };
             match written {
-                Ok(_) if done => break,
-                Ok(count) => link.sent += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Ok(Flushed::Blocked);
+                Ok(()) => {}
+                Err(error) => match error.kind() {
+                    io::ErrorKind::Interrupted => {}
+                    io::ErrorKind::WouldBlock => return Ok(Flushed::Blocked),
+                    io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+                        link.clear_out();
+                        return Ok(Flushed::PeerClosed);
+                    }
+                    _ => return Err(SessionError::Io(error.to_string())),
+                },
+            }
+            if link.out.is_empty() {
+                // COPY data is generated only after the socket has accepted all earlier bytes.
+                let copying = self.answers.in_flight.last_mut();
+                if let Some(flight) = copying.filter(|flight| flight.tx.next_row().is_some()) {
+                    self.answers.generator.piece(&mut flight.tx, &mut link.out);
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
-                    ) =>
-                {
-                    link.out.clear();
-                    link.sent = 0;
-                    return Ok(Flushed::PeerClosed);
-                }
-                Err(error) => return Err(SessionError::Io(error.to_string())),
+            }
+            let is_last = link.out.is_empty();
+            written = if is_last { link.flush() } else { link.write_rest() };
+            if is_last && written.is_ok() {
+                return Ok(Flushed::All);
             }
         }
-        link.out.clear();
-        link.sent = 0;
-        Ok(Flushed::All)
     }
 
     /// Returns whether the poller has reported that the server closed the connection, now with `closed` or
@@ -472,57 +394,49 @@ impl Session {
         })
     }
 
-    /// Reads from the socket once.
-    pub(super) fn fill(&mut self) -> Result<Filled, SessionError> {
+    /// Reads from the socket once, into `buffer` unless the bytes continue a message.
+    pub(super) fn fill(&mut self, buffer: &mut [u8]) -> Result<Filled, SessionError> {
+        let nothing = Filled { bytes: 0, in_buffer: 0, more: false };
         let Some(link) = &mut self.link else {
-            return Ok(Filled { bytes: 0, more: false });
+            return Ok(nothing);
         };
-        let space = link.received.space().map_err(|error| SessionError::protocol(&error))?;
-        let available = space.len();
-        match link.stream.read(space) {
-            Ok(0) => Err(SessionError::Closed(self.failed.take())),
-            Ok(count) => {
-                link.received.filled(count);
-                Ok(Filled { bytes: count, more: link.stream.may_have_more(count, available) })
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                Ok(Filled { bytes: 0, more: false })
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                Ok(Filled { bytes: 0, more: true })
-            }
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-                Err(SessionError::Closed(self.failed.take()))
-            }
-            Err(error) => Err(SessionError::Io(error.to_string())),
+        match link.read(buffer)? {
+            Ok(Filled { bytes: 0, .. }) => Err(SessionError::Closed(self.failed.take())),
+            Ok(filled) => Ok(filled),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock => Ok(nothing),
+                io::ErrorKind::Interrupted => Ok(Filled { more: true, ..nothing }),
+                io::ErrorKind::ConnectionReset => Err(SessionError::Closed(self.failed.take())),
+                _ => Err(SessionError::Io(error.to_string())),
+            },
         }
     }
 
-    /// Decodes received messages up to the end of the oldest request. Returns `None` if more bytes are
-    /// needed.
-    pub(super) fn take_end(&mut self) -> Result<Option<Ended>, SessionError> {
+    /// Decodes received messages, the newest of which are in `data`, up to the end of the oldest request. Returns
+    /// `None` if more bytes are needed.
+    pub(super) fn take_end(&mut self, data: &mut &[u8]) -> Result<Option<Ended>, SessionError> {
         loop {
             let Some(link) = &mut self.link else {
                 return Ok(None);
             };
-            let frame =
-                link.received.next_frame().map_err(|error| SessionError::protocol(&error))?;
-            let Some(frame) = frame else {
-                return Ok(None);
-            };
-            let message = Message::decode(frame).map_err(|error| SessionError::protocol(&error))?;
-            match link.pipeline.receive(&message).map_err(|error| SessionError::protocol(&error))? {
-                Event::Row { row, .. } => match self.in_flight.front_mut() {
-                    Some(flight) => {
-                        let reply = flight.tx.reply(row);
-                        self.generator.reply(&flight.tx, &reply, &mut flight.outcome);
-                    }
-                    None => {
-                        if let Some(Ok(Some(line))) = row.values().next() {
-                            self.plan.push(line);
+            if let Some(reply) = link.next_reply(data) {
+                match reply {
+                    Reply::Bound => {}
+                    Reply::Row(row) => self.answers.row(row),
+                    Reply::Complete(tag) => self.answers.completion(tag),
+                    Reply::Ready(status) => {
+                        if let Some(ended) = self.finish(status)? {
+                            return Ok(Some(ended));
                         }
                     }
-                },
+                }
+                continue;
+            }
+            let Some(event) = link.next_event(data)? else {
+                return Ok(None);
+            };
+            match event {
+                Event::Row { row, .. } => self.answers.row(row),
                 Event::Failed { fields, .. } => {
                     self.failed = Some(Box::new(ServerError::from_fields(fields)));
                 }
@@ -531,14 +445,7 @@ impl Session {
                         return Ok(Some(ended));
                     }
                 }
-                Event::Complete { tag, .. } => {
-                    if self.rolled_back.is_none()
-                        && let Some(flight) = self.in_flight.front_mut()
-                    {
-                        flight.queries.note(tag);
-                        self.generator.complete(&flight.tx, tag, &mut flight.outcome);
-                    }
-                }
+                Event::Complete { tag, .. } => self.answers.completion(tag),
                 Event::Asynchronous | Event::Step => {}
             }
         }
@@ -547,33 +454,33 @@ impl Session {
     /// Returns the request that a `ReadyForQuery` completes; `None` if another step or a rollback follows.
     fn finish(&mut self, status: TransactionStatus) -> Result<Option<Ended>, SessionError> {
         let failed = self.failed.take();
-        if let Some(error) = self.rolled_back.take() {
+        if let Some(error) = self.answers.rolled_back.take() {
             if let Some(refused) = failed {
                 let text = format!("rollback failed: {refused}");
                 return Err(SessionError::Protocol(text));
             }
-            let flight = self.in_flight.pop_front();
+            let flight = self.answers.in_flight.pop();
             return Ok(flight.map(|mut flight| {
                 flight.rolled_back = true;
                 Ended::Failed(flight, error)
             }));
         }
-        if let Some(flight) = self.in_flight.front_mut() {
+        if let Some(flight) = self.answers.in_flight.first_mut() {
             match failed {
                 Some(error) if status != TransactionStatus::Idle => {
-                    self.roll_back(error)?;
+                    self.answers.rolled_back = Some(error);
+                    self.send_query("rollback")?;
                     return Ok(None);
                 }
                 None if flight.step + 1 < flight.tx.steps() => {
-                    flight.step += 1;
-                    flight.completed = flight.outcome;
+                    flight.complete_step();
                     self.send_step()?;
                     return Ok(None);
                 }
                 _ => {}
             }
         }
-        if let Some(flight) = self.in_flight.pop_front() {
+        if let Some(flight) = self.answers.in_flight.pop() {
             return Ok(Some(match failed {
                 Some(error) => Ended::Failed(flight, error),
                 None => Ended::Transaction(flight),
@@ -586,13 +493,13 @@ impl Session {
         if let Some(error) = failed {
             return Ok(Some(Ended::CheckFailed(number, error)));
         }
-        if self.plan.is_cut {
+        if self.answers.plan.is_cut {
             let reason = format!("the plan is longer than {} kB", PLAN_BYTES_MAX / 1024);
             return Ok(Some(Ended::Unchecked(number, reason)));
         }
         let finding = self.recipe.checks.get(number).map_or_else(
             || Finding { held: false, outline: String::new(), storage: None },
-            |(access, _)| access.judge(&self.plan.text),
+            |(access, _)| access.judge(&self.answers.plan.text),
         );
         Ok(Some(Ended::Check(number, finding)))
     }

@@ -87,12 +87,14 @@ impl Shared {
         }
     }
 
-    /// Builds the recipe of a session. `watched` are the positions of the statements whose plans it checks.
+    /// Builds the recipe of a session. `watched` are the positions of the statements whose plans it checks. The sessions
+    /// of a worker share equal statements through `known`, so that these remain in the caches.
     pub(super) fn recipe(
         &self,
         settings: Vec<String>,
         statements: Vec<Statement>,
         watched: Range<usize>,
+        known: &mut Option<Arc<Statements>>,
     ) -> Recipe {
         let names: Vec<&String> = (0..)
             .zip(&statements)
@@ -105,7 +107,13 @@ impl Shared {
             .filter(|access| names.contains(&&access.statement))
             .map(|access| (access.clone(), access.explain_sql(self.explain_by_name)))
             .collect();
-        let statements = Arc::new(Statements::new(self.plan.protocol, statements));
+        let statements = match known {
+            Some(known) if known.iter().eq(&statements) => Arc::clone(known),
+            _ => {
+                let new = Arc::new(Statements::new(self.plan.protocol, statements));
+                Arc::clone(known.insert(new))
+            }
+        };
         let identifies_backend = self.plan.work.spec().terminates_sessions();
         Recipe { settings, statements, identifies_backend, checks }
     }

@@ -16,6 +16,7 @@ use crate::metrics::{HistogramError, IntervalPart, Recorder, Samples};
 use crate::plan::Schedule;
 use crate::server::ConnectionError;
 use crate::workload::keys::{Purpose, stream};
+use crate::workload::transaction::Statements;
 use crate::workload::{SessionPlan, Work};
 
 /// Input of a worker thread.
@@ -140,10 +141,11 @@ fn open_sessions(
     shared: &Shared,
 ) -> Result<(Vec<Session>, Vec<AccessFinding>), StartError> {
     let mut findings = Vec::new();
+    let mut known = None;
     let mut opened = Vec::with_capacity(sessions.len());
     for (position, session) in (0..).zip(sessions) {
         let number = share.number(position);
-        let session = open_session(session, number, shared, &mut findings)
+        let session = open_session(session, number, shared, (&mut known, &mut findings))
             .map_err(|error| StartError::Connect(number, error))?;
         opened.push(session);
     }
@@ -179,14 +181,14 @@ fn open_session(
     plan: SessionPlan,
     number: u64,
     shared: &Shared,
-    findings: &mut Vec<AccessFinding>,
+    (known, findings): (&mut Option<Arc<Statements>>, &mut Vec<AccessFinding>),
 ) -> Result<Session, ConnectionError> {
     let SessionPlan { settings, statements, watched, work } = plan;
     let Work::Client(generator) = work else {
         let mixed = "a stage cannot mix client-side and server-side loops".to_owned();
         return Err(ConnectionError::Protocol(mixed));
     };
-    let recipe = Arc::new(shared.recipe(settings, statements, watched));
+    let recipe = Arc::new(shared.recipe(settings, statements, watched, known));
     let mut opened = shared.retry_until_init_timeout(|| {
         opening::open_on_any_node(&recipe, number, true, &shared.nodes, &shared.interrupt)
     })?;

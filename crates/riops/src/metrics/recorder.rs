@@ -57,6 +57,8 @@ pub struct Measured {
     pub service: Nanos,
     /// Response time: from the intended start to the end of the reply.
     pub response: Nanos,
+    /// Duration of the last attempt; without a retry, the service time.
+    pub attempt: Nanos,
     /// Number of rows, counted from the reply.
     pub rows: u64,
     /// Number of statements.
@@ -86,18 +88,26 @@ pub struct Failure<'a> {
     pub now: Nanos,
 }
 
+/// Number of transactions after which they are added to the counters and histograms. Between two of them, the server
+/// uses the same caches: adding each at once would load a dozen cache lines for it.
+const PENDING_MAX: usize = 64;
+
 /// Counters of one worker. All memory is allocated at creation, except for the first error of each
 /// kind.
 #[derive(Debug)]
 pub struct Recorder {
+    /// Transactions that are to be added, oldest first.
+    pending: Vec<Measured>,
     operations: Vec<OperationTotals>,
     errors: ErrorCounts,
     interval: Box<IntervalPart>,
     /// Counts that belong to no operation.
     counters: Counters,
     /// Durations of single attempts, regardless of their outcome; a retried transaction has several
-    /// attempts.
+    /// attempts. Complete after [`Self::finish`].
     pub attempts: Histogram,
+    /// Whether the attempts differ from the transactions, so that they are recorded separately.
+    has_other_attempts: bool,
     /// Counters per node; empty for a single node.
     pub nodes: Vec<NodeTotals>,
     /// Durations of connection attempts during the measurement.
@@ -131,11 +141,13 @@ impl Recorder {
             })
             .collect::<Result<_, HistogramError>>()?;
         Ok(Self {
+            pending: Vec::with_capacity(PENDING_MAX),
             operations,
             errors: ErrorCounts::default(),
             interval: Box::new(IntervalPart::new(open_loop)?),
             counters: Counters::default(),
             attempts: Histogram::new()?,
+            has_other_attempts: false,
             nodes: Vec::new(),
             connects: Histogram::for_interval()?,
             start_lag: open_loop.then(Histogram::for_interval).transpose()?,
@@ -176,9 +188,51 @@ impl Recorder {
         }
     }
 
-    /// Counts a successful transaction of the measurement.
+    /// Counts a successful transaction of the measurement, at the latest at the end of the interval.
     pub fn transaction(&mut self, measured: Measured) {
-        let Measured { operation, node, service, response, now, .. } = measured;
+        self.pending.push(measured);
+        if self.pending.len() == PENDING_MAX {
+            self.add_pending();
+        }
+    }
+
+    /// Counts an attempt that failed.
+    pub fn failed_attempt(&mut self, attempt: Nanos) {
+        self.separate_attempts();
+        self.attempts.record(attempt);
+    }
+
+    /// Records the attempts separately from now on. Until now, each transaction was one attempt.
+    fn separate_attempts(&mut self) {
+        if std::mem::replace(&mut self.has_other_attempts, true) {
+            return;
+        }
+        for totals in &self.operations {
+            // All histograms of attempts and service times have the same bounds.
+            let _ = self.attempts.merge(&totals.service);
+        }
+    }
+
+    fn add_pending(&mut self) {
+        let mut pending = std::mem::take(&mut self.pending);
+        pending.drain(..).for_each(|measured| self.add(&measured));
+        self.pending = pending;
+    }
+
+    /// Adds everything that is still to be counted.
+    pub fn finish(&mut self) {
+        self.add_pending();
+        self.separate_attempts();
+    }
+
+    fn add(&mut self, measured: &Measured) {
+        let Measured { operation, node, service, response, attempt, now, .. } = *measured;
+        if attempt != service {
+            self.separate_attempts();
+        }
+        if self.has_other_attempts {
+            self.attempts.record(attempt);
+        }
         let origin = Origin { operation: Some(operation), node: Some(node) };
         let counts = [
             (Counter::Transactions, 1),
@@ -257,6 +311,7 @@ impl Recorder {
         mut spare: Box<IntervalPart>,
         index: usize,
     ) -> Box<IntervalPart> {
+        self.add_pending();
         spare.clear(index);
         // Newly allocated parts do not have the number of nodes yet.
         spare.nodes.resize(self.interval.nodes.len(), 0);
@@ -333,6 +388,7 @@ mod tests {
             node: 0,
             service: Nanos(service),
             response: Nanos(response),
+            attempt: Nanos(service),
             rows,
             statements: 1,
             queries: Queries { read: 1, ..Queries::default() },
@@ -402,6 +458,7 @@ mod tests {
         let mut recorder = Recorder::new(2, true).unwrap();
         recorder.count_nodes(2).unwrap();
         recorder.transaction(Measured { node: 1, ..measured(1, 10, 20, 5) });
+        recorder.finish();
         assert_eq!(nonzero(&recorder.counters()), reads(1, 5));
         assert_eq!(nonzero(&recorder.interval().counters), reads(1, 5));
         assert_eq!(recorder.interval().nodes, [0, 1]);
@@ -420,6 +477,33 @@ mod tests {
     }
 
     #[test]
+    fn attempts_are_the_transactions_until_one_is_retried() {
+        let attempts = |retried: &[(u64, u64)], failed: &[u64]| {
+            let mut recorder = Recorder::new(2, false).unwrap();
+            for number in 0..2 * PENDING_MAX as u64 {
+                recorder.transaction(measured(usize::from(number % 2 == 0), 10, 10, 1));
+            }
+            for &attempt in failed {
+                recorder.failed_attempt(Nanos(attempt));
+            }
+            for &(service, attempt) in retried {
+                let attempt = Nanos(attempt);
+                recorder.transaction(Measured { attempt, ..measured(0, service, service, 1) });
+            }
+            recorder.transaction(measured(0, 10, 10, 1));
+            recorder.finish();
+            recorder.attempts.recorded().map(|(value, count)| (value.0, count)).collect::<Vec<_>>()
+        };
+        let count = 2 * PENDING_MAX as u64 + 1;
+        assert_eq!(attempts(&[], &[]), [(10, count)]);
+        assert_eq!(attempts(&[(30, 20)], &[]), [(10, count), (20, 1)]);
+        assert_eq!(
+            attempts(&[(50, 20), (90, 10)], &[30, 40]),
+            [(10, count + 1), (20, 1), (30, 1), (40, 1)]
+        );
+    }
+
+    #[test]
     fn merging_adds_the_counters_of_both_recorders() {
         let mut first = Recorder::new(2, true).unwrap();
         let mut second = Recorder::new(2, true).unwrap();
@@ -434,6 +518,8 @@ mod tests {
             node: 0,
             now: Nanos(1),
         });
+        first.finish();
+        second.finish();
         first.merge(&second).unwrap();
         let [selects, updates] = first.operations() else { panic!("two operations") };
         assert_eq!(nonzero(&selects.counters), reads(2, 12));

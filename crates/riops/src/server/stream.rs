@@ -5,7 +5,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use rand::{SeedableRng, TryRng};
 use rand_xoshiro::SplitMix64;
 use riops_wire::frame::{FULL_READS, READ_BYTES_MAX};
 use riops_wire::frontend::SSL_REQUEST;
-use rustix::net::sockopt;
+use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 use rustls::ClientConnection;
 
 use super::conninfo::{ConnInfo, Host, Keepalive, Server};
@@ -47,7 +47,12 @@ pub(super) enum NearEnd {
 #[derive(Debug)]
 pub struct Stream {
     socket: Socket,
-    tls: Option<Box<ClientConnection>>,
+    tls: Option<Box<TlsState>>,
+}
+
+#[derive(Debug)]
+struct TlsState {
+    connection: ClientConnection,
     encrypted: Encrypted,
 }
 
@@ -114,7 +119,7 @@ impl Stream {
                 Socket::Tcp(stream)
             }
         };
-        Ok(Self { socket, tls: None, encrypted: Encrypted::default() })
+        Ok(Self { socket, tls: None })
     }
 
     /// Sends an `SSLRequest`.
@@ -142,19 +147,19 @@ impl Stream {
     }
 
     /// Switches the socket to TLS. The handshake has not started yet.
-    pub(super) fn encrypt(&mut self, tls: ClientConnection) {
-        self.tls = Some(Box::new(tls));
+    pub(super) fn encrypt(&mut self, connection: ClientConnection) {
+        self.tls = Some(Box::new(TlsState { connection, encrypted: Encrypted::default() }));
     }
 
     /// Continues the handshake until it is complete.
     pub(super) fn handshake(&mut self) -> io::Result<()> {
-        let Some(tls) = &mut self.tls else {
+        let Some(TlsState { connection: tls, encrypted }) = self.tls.as_deref_mut() else {
             return Ok(());
         };
         while tls.is_handshaking() {
             send_tls(tls, &mut self.socket)?;
             if tls.is_handshaking() && tls.wants_read() {
-                self.encrypted.receive(tls, &mut self.socket)?;
+                encrypted.receive(tls, &mut self.socket)?;
             }
         }
         send_tls(tls, &mut self.socket)
@@ -180,13 +185,13 @@ impl Stream {
     /// Returns whether the server chose the ALPN protocol `postgresql`, which is mandatory for
     /// `sslnegotiation=direct`.
     pub(super) fn agreed_on_protocol(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| tls.alpn_protocol() == Some(b"postgresql"))
+        self.tls.as_ref().is_some_and(|tls| tls.connection.alpn_protocol() == Some(b"postgresql"))
     }
 
     /// Returns the TLS version and the cipher suite for display; `None` without TLS.
     #[must_use]
     pub fn encryption(&self) -> Option<String> {
-        let tls = self.tls.as_ref()?;
+        let tls = &self.tls.as_ref()?.connection;
         let version =
             tls.protocol_version()?.as_str()?.replace('_', ".").replace("TLSv1.", "TLS 1.");
         let suite = tls.negotiated_cipher_suite()?.suite();
@@ -195,7 +200,7 @@ impl Stream {
 
     /// Returns the hash of the server's certificate for SCRAM channel binding.
     pub(super) fn server_end_point(&self) -> Option<Vec<u8>> {
-        server_end_point(self.tls.as_ref()?.peer_certificates()?.first()?)
+        server_end_point(self.tls.as_ref()?.connection.peer_certificates()?.first()?)
     }
 
     /// Returns whether another read may return more bytes at once, after a read of `count` bytes into
@@ -204,7 +209,7 @@ impl Stream {
     #[must_use]
     pub fn may_have_more(&self, count: usize, space: usize) -> bool {
         // After a short read of a TLS stream no decrypted bytes remain. Encrypted ones may.
-        count == space || (self.is_encrypted() && !self.encrypted.exhausted)
+        count == space || self.tls.as_ref().is_some_and(|tls| !tls.encrypted.exhausted)
     }
 
     /// Switches between blocking and non-blocking mode.
@@ -234,8 +239,8 @@ impl Stream {
     /// Sends the TLS `close_notify` alert, if the socket is writable.
     pub fn close(&mut self) {
         if let Some(tls) = &mut self.tls {
-            tls.send_close_notify();
-            let _ = send_tls(tls, &mut self.socket);
+            tls.connection.send_close_notify();
+            let _ = send_tls(&mut tls.connection, &mut self.socket);
         }
     }
 }
@@ -325,7 +330,7 @@ impl Encrypted {
 
 impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(tls) = &mut self.tls else {
+        let Some(TlsState { connection: tls, encrypted }) = self.tls.as_deref_mut() else {
             return self.socket.read(buffer);
         };
         loop {
@@ -335,7 +340,7 @@ impl Read for Stream {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 other => return other,
             }
-            self.encrypted.receive(tls, &mut self.socket)?;
+            encrypted.receive(tls, &mut self.socket)?;
         }
     }
 }
@@ -344,7 +349,7 @@ impl Write for Stream {
     /// With TLS, bytes count as written when they are encrypted. [`Self::flush`] returns an error if
     /// the socket has not accepted all of them.
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        let Some(tls) = &mut self.tls else {
+        let Some(TlsState { connection: tls, .. }) = self.tls.as_deref_mut() else {
             return self.socket.write(buffer);
         };
         send_tls(tls, &mut self.socket)?;
@@ -357,27 +362,23 @@ impl Write for Stream {
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.tls {
-            Some(tls) => send_tls(tls, &mut self.socket),
+            Some(tls) => send_tls(&mut tls.connection, &mut self.socket),
             None => Ok(()),
         }
     }
 }
 
+// Without libc, whose calls are cancellation points with locks around each.
 impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.read(buffer),
-            Self::Unix(stream) => stream.read(buffer),
-        }
+        let (count, _) = recv(self.as_fd(), buffer, RecvFlags::empty())?;
+        Ok(count)
     }
 }
 
 impl Write for Socket {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write(buffer),
-            Self::Unix(stream) => stream.write(buffer),
-        }
+        Ok(send(self.as_fd(), buffer, SendFlags::NOSIGNAL)?)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -385,12 +386,24 @@ impl Write for Socket {
     }
 }
 
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
 impl AsRawFd for Stream {
     fn as_raw_fd(&self) -> RawFd {
-        match &self.socket {
-            Socket::Tcp(stream) => stream.as_raw_fd(),
-            Socket::Unix(stream) => stream.as_raw_fd(),
-        }
+        self.as_fd().as_raw_fd()
     }
 }
 

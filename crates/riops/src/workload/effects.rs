@@ -68,8 +68,11 @@ impl Effects {
 
 /// Effects of one transaction on each of its tables. Tables are numbered from 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct TableEffects {
     entries: [(u32, Effects); TABLES_MAX],
+    /// Number of entries in use. The others are zero, and their memory is not touched without changes.
+    used: u32,
 }
 
 impl TableEffects {
@@ -83,16 +86,34 @@ impl TableEffects {
 
     /// Adds effects on a table.
     pub fn add(&mut self, table: u32, effects: Effects) {
-        let used = |entry: &(u32, Effects)| !entry.1.is_none();
-        let same = self.entries.iter().position(|entry| used(entry) && entry.0 == table);
-        let free = || self.entries.iter().position(|entry| !used(entry));
-        if let Some(entry) = same.or_else(free).and_then(|found| self.entries.get_mut(found)) {
-            *entry = (table, entry.1.and(effects));
+        if effects.is_none() {
             return;
         }
-        // The last entry then contains the changes of all further tables.
-        let [.., last] = &mut self.entries;
-        *last = (UNATTRIBUTED, last.1.and(effects));
+        let used = self.used as usize;
+        if let Some(entry) = self.entries.iter_mut().take(used).find(|entry| entry.0 == table) {
+            entry.1 = entry.1.and(effects);
+        } else if let Some(entry) = self.entries.get_mut(used) {
+            *entry = (table, effects);
+            self.used += 1;
+        } else {
+            // The last entry then contains the changes of all further tables.
+            let [.., last] = &mut self.entries;
+            *last = (UNATTRIBUTED, last.1.and(effects));
+        }
+    }
+
+    /// Removes all effects.
+    pub fn clear(&mut self) {
+        if self.used > 0 {
+            *self = Self::default();
+        }
+    }
+
+    /// Becomes a copy of `other`.
+    pub fn copy_from(&mut self, other: &Self) {
+        if self.used > 0 || other.used > 0 {
+            *self = *other;
+        }
     }
 
     /// Returns the sum of both.
@@ -107,12 +128,12 @@ impl TableEffects {
     /// Returns whether nothing changed.
     #[must_use]
     pub fn is_none(&self) -> bool {
-        self.iter().next().is_none()
+        self.used == 0
     }
 
     /// Returns the changed tables with their effects.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, Effects)> + use<> {
-        self.entries.into_iter().filter(|(_, effects)| !effects.is_none())
+    pub fn iter(&self) -> impl Iterator<Item = (u32, Effects)> + '_ {
+        self.entries.iter().copied().take(self.used as usize)
     }
 
     /// Returns the effects on all tables together.
@@ -130,7 +151,7 @@ pub struct EffectsByTable(Vec<Effects>);
 
 impl EffectsByTable {
     /// Adds the effects of a transaction.
-    pub fn add(&mut self, effects: TableEffects) {
+    pub fn add(&mut self, effects: &TableEffects) {
         for (table, effects) in effects.iter() {
             self.add_to(table, effects);
         }
@@ -144,7 +165,7 @@ impl EffectsByTable {
     }
 
     /// Removes the effects of a transaction.
-    pub fn remove(&mut self, effects: TableEffects) {
+    pub fn remove(&mut self, effects: &TableEffects) {
         for (table, effects) in effects.iter() {
             self.replace(table, |entry| entry.without(effects));
         }
@@ -226,11 +247,11 @@ mod tests {
         effects.add(3, added(1));
         assert_eq!(effects.iter().collect::<Vec<_>>(), [(3, added(6)), (1, added(2))]);
         let mut all = EffectsByTable::default();
-        all.add(effects);
-        all.add(TableEffects::of(1, added(10)));
+        all.add(&effects);
+        all.add(&TableEffects::of(1, added(10)));
         assert_eq!((all.of(1), all.of(2), all.of(3)), (added(12), added(0), added(6)));
         assert_eq!(all.total(), added(18));
-        all.remove(effects);
+        all.remove(&effects);
         assert_eq!((all.of(1), all.of(3)), (added(10), added(0)));
         let json = serde_json::to_string(&all).unwrap();
         assert_eq!(json, r#"{"1":{"inserted":0,"reinserted":0,"deleted":0,"added":10}}"#);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use riops_wire::backend::Row;
-use riops_wire::frontend::{self, EncodeError};
+use riops_wire::frontend::{self, EncodeError, Execution, SYNC};
 
 use super::effects::TableEffects;
 use super::statement::Statement;
@@ -58,7 +58,17 @@ pub fn with_literals(sql: &str, parameters: &[String]) -> String {
 #[derive(Debug)]
 pub struct Statements {
     protocol: Protocol,
-    list: Vec<(Statement, Pieces)>,
+    list: Vec<Encoded>,
+}
+
+/// A statement with what is encoded in advance.
+#[derive(Debug)]
+struct Encoded {
+    /// Its executions with the extended protocol.
+    execution: Result<Execution, EncodeError>,
+    statement: Statement,
+    /// Its text for the simple protocol.
+    pieces: Pieces,
 }
 
 impl Statements {
@@ -69,7 +79,10 @@ impl Statements {
             .into_iter()
             .map(|statement| {
                 let pieces = Pieces::of(&statement.sql);
-                (statement, pieces)
+                // The extended protocol executes the unnamed statement.
+                let name = if protocol == Protocol::Extended { "" } else { &statement.name };
+                let execution = Execution::new(name, statement.parameter_types.len());
+                Encoded { execution, statement, pieces }
             })
             .collect();
         Self { protocol, list }
@@ -83,7 +96,7 @@ impl Statements {
 
     /// Returns the statements.
     pub fn iter(&self) -> impl Iterator<Item = &Statement> {
-        self.list.iter().map(|(statement, _)| statement)
+        self.list.iter().map(|encoded| &encoded.statement)
     }
 }
 
@@ -93,33 +106,47 @@ struct Step {
     /// End of its bytes in the transaction.
     end: usize,
     statements: u32,
-    /// Expected effects; `None` if it changes nothing.
-    effects: Option<TableEffects>,
+    /// Position of its expected effects; `None` if it changes nothing.
+    effects: Option<u32>,
 }
 
 /// One unit of work, encoded as bytes. A retry sends the same bytes again.
+///
+/// The layout is that of the declaration: what every transaction uses comes first, in few cache lines.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Transaction {
     known: Arc<Statements>,
     bytes: Vec<u8>,
     steps: Vec<Step>,
-    /// Statements since the last step, and their expected effects.
+    operation: usize,
+    expected_rows: u64,
+    statements: u32,
+    /// Number of statements since the last step.
     open_statements: u32,
-    open_effects: Option<TableEffects>,
-    /// Rows that each step writes, with the number of the step.
-    marks: Vec<(usize, Mark)>,
+    /// Whether the last of the effects belongs to these statements.
+    open_effects: bool,
+    /// Whether each step is committed separately.
+    autocommit: bool,
     /// Whether the effects may be smaller than expected.
     may_miss_rows: bool,
+    /// Whether `extras` has anything.
+    has_extras: bool,
+    extras: Extras,
+}
+
+/// What transactions that only read with the extended protocol do not have.
+#[derive(Debug, Default)]
+struct Extras {
+    /// Expected effects of the steps that change something, in order.
+    effects: Vec<TableEffects>,
+    /// Rows that each step writes, with the number of the step.
+    marks: Vec<(usize, Mark)>,
+    copy_progress: Option<CopyProgress>,
+    error: Option<EncodeError>,
     /// SQL text for the simple protocol.
     sql: String,
     literals: Literals,
-    statements: u32,
-    operation: usize,
-    expected_rows: u64,
-    /// Whether each step is committed separately.
-    autocommit: bool,
-    copy_progress: Option<CopyProgress>,
-    error: Option<EncodeError>,
 }
 
 /// Progress of the COPY data after the encoded bytes. The data are generated piece by piece when the socket
@@ -133,6 +160,16 @@ struct CopyProgress {
     open: bool,
 }
 
+impl Extras {
+    fn clear(&mut self) {
+        self.effects.clear();
+        self.marks.clear();
+        self.copy_progress = None;
+        self.error = None;
+        self.sql.clear();
+    }
+}
+
 impl Transaction {
     /// Creates an empty transaction on these statements.
     #[must_use]
@@ -141,18 +178,15 @@ impl Transaction {
             known,
             bytes: Vec::new(),
             steps: Vec::new(),
-            open_statements: 0,
-            open_effects: None,
-            marks: Vec::new(),
-            may_miss_rows: false,
-            sql: String::new(),
-            literals: Literals::default(),
-            statements: 0,
             operation: 0,
             expected_rows: 0,
+            statements: 0,
+            open_statements: 0,
+            open_effects: false,
             autocommit: false,
-            copy_progress: None,
-            error: None,
+            may_miss_rows: false,
+            has_extras: false,
+            extras: Extras::default(),
         }
     }
 
@@ -161,17 +195,26 @@ impl Transaction {
     pub fn begin(&mut self, operation: usize, expected_rows: u64) {
         self.bytes.clear();
         self.steps.clear();
-        self.open_statements = 0;
-        self.open_effects = None;
-        self.marks.clear();
-        self.may_miss_rows = false;
-        self.sql.clear();
-        self.statements = 0;
         self.operation = operation;
         self.expected_rows = expected_rows;
+        self.statements = 0;
+        self.open_statements = 0;
+        self.open_effects = false;
         self.autocommit = false;
-        self.copy_progress = None;
-        self.error = None;
+        self.may_miss_rows = false;
+        if std::mem::take(&mut self.has_extras) {
+            self.extras.clear();
+        }
+    }
+
+    fn extras(&mut self) -> &mut Extras {
+        self.has_extras = true;
+        &mut self.extras
+    }
+
+    #[cold]
+    fn note_error(&mut self, error: EncodeError) {
+        self.extras().error.get_or_insert(error);
     }
 
     /// Appends one execution of the statement at this position. All its parameters are `bigint`.
@@ -193,36 +236,38 @@ impl Transaction {
     ) {
         self.statements += 1;
         self.open_statements += 1;
-        let Some((statement, pieces)) = self.known.list.get(statement) else {
+        let Some(Encoded { execution, statement, pieces }) = self.known.list.get(statement) else {
             return;
         };
         if self.known.protocol == Protocol::Simple {
+            self.has_extras = true;
+            let Extras { sql, literals, .. } = &mut self.extras;
             // The server executes all statements of one Query message as one transaction.
             if self.open_statements > 1 {
-                self.sql.push_str("; ");
+                sql.push_str("; ");
             }
-            self.literals.clear();
-            write(&mut Values::literals(&mut self.literals));
-            let literals = &self.literals;
-            return pieces.write(&mut self.sql, |number, out| out.push_str(literals.get(number)));
+            literals.clear();
+            write(&mut Values::literals(literals));
+            return pieces.write(sql, |number, out| out.push_str(literals.get(number)));
         }
         let out = &mut self.bytes;
-        let (name, parsed) = match self.known.protocol {
+        let parsed = match self.known.protocol {
             Protocol::Extended => {
-                ("", frontend::parse(out, "", &statement.sql, &statement.parameter_types))
+                frontend::parse(out, "", &statement.sql, &statement.parameter_types)
             }
-            _ => (statement.name.as_str(), Ok(())),
+            Protocol::Prepared | Protocol::Simple => Ok(()),
         };
-        let values = |out: &mut Vec<u8>| {
-            let mut values = Values::binary(out);
-            write(&mut values);
-            values.error().map_or(Ok(()), Err)
-        };
-        let encoded = parsed
-            .and_then(|()| frontend::bind(out, name, parameters, values))
-            .and_then(|()| frontend::Message::Execute { portal: "", rows_max: 0 }.encode(out));
+        let encoded = parsed.and_then(|()| {
+            let execution = execution.as_ref().map_err(Clone::clone)?;
+            debug_assert_eq!(execution.parameters(), parameters, "{}", statement.sql);
+            execution.encode(out, |out| {
+                let mut values = Values::binary(out);
+                write(&mut values);
+                values.error().map_or(Ok(()), Err)
+            })
+        });
         if let Err(error) = encoded {
-            self.error.get_or_insert(error);
+            self.note_error(error);
         }
     }
 
@@ -231,9 +276,9 @@ impl Transaction {
     /// called. It is sent as a simple query with every protocol because COPY has no parameters.
     pub fn copy(&mut self, sql: &str, first: u64) {
         self.statements = 1;
-        self.copy_progress = Some(CopyProgress { first, next: first, open: true });
+        self.extras().copy_progress = Some(CopyProgress { first, next: first, open: true });
         if let Err(error) = frontend::Message::Query(sql).encode(&mut self.bytes) {
-            self.error.get_or_insert(error);
+            self.note_error(error);
         }
         self.steps.push(Step { end: self.bytes.len(), statements: 1, effects: None });
     }
@@ -241,42 +286,55 @@ impl Transaction {
     /// Returns the number of the next row of COPY data to send; `None` if all data are sent.
     #[must_use]
     pub fn next_row(&self) -> Option<u64> {
-        self.copy_progress.filter(|copy| copy.open).map(|copy| copy.next)
+        self.copy_progress().filter(|copy| copy.open).map(|copy| copy.next)
     }
 
     /// Returns the number after the last row.
     #[must_use]
     pub fn end_row(&self) -> u64 {
-        self.copy_progress.map_or(0, |copy| copy.first + self.expected_rows)
+        self.copy_progress().map_or(0, |copy| copy.first + self.expected_rows)
+    }
+
+    fn copy_progress(&self) -> Option<CopyProgress> {
+        if self.has_extras { self.extras.copy_progress } else { None }
     }
 
     /// Records that the data of all rows before `next` are sent. With `last` no data follow.
     pub fn sent_rows(&mut self, next: u64, last: bool) {
-        if let Some(copy) = &mut self.copy_progress {
+        if let Some(copy) = &mut self.extras.copy_progress {
             (copy.next, copy.open) = (next, !last);
         }
     }
 
     /// Restarts the COPY data from the first row.
     pub fn rewind(&mut self) {
-        if let Some(copy) = &mut self.copy_progress {
+        if self.has_extras
+            && let Some(copy) = &mut self.extras.copy_progress
+        {
             (copy.next, copy.open) = (copy.first, true);
         }
     }
 
     /// Ends a step: the statements after it are sent when the reply to this step has arrived.
     pub fn end_step(&mut self) {
-        let last = match self.known.protocol {
-            Protocol::Simple => frontend::Message::Query(&self.sql),
-            Protocol::Prepared | Protocol::Extended => frontend::Message::Sync,
-        };
-        if let Err(error) = last.encode(&mut self.bytes) {
-            self.error.get_or_insert(error);
+        if self.known.protocol == Protocol::Simple {
+            let query = frontend::Message::Query(&self.extras.sql);
+            if let Err(error) = query.encode(&mut self.bytes) {
+                self.note_error(error);
+            }
+        } else {
+            self.bytes.extend_from_slice(&SYNC);
         }
-        let (statements, effects) = (self.open_statements, self.open_effects.take());
+        let effects = if std::mem::take(&mut self.open_effects) {
+            u32::try_from(self.extras.effects.len()).ok().and_then(|count| count.checked_sub(1))
+        } else {
+            None
+        };
+        let statements = std::mem::take(&mut self.open_statements);
         self.steps.push(Step { end: self.bytes.len(), statements, effects });
-        self.open_statements = 0;
-        self.sql.clear();
+        if self.has_extras {
+            self.extras.sql.clear();
+        }
     }
 
     /// Ends the transaction.
@@ -286,18 +344,24 @@ impl Transaction {
 
     /// Adds the expected effects of the statement appended last.
     pub fn changes(&mut self, effects: TableEffects) {
-        self.open_effects = Some(self.open_effects.unwrap_or_default().and(effects));
+        let is_open = std::mem::replace(&mut self.open_effects, true);
+        let all = &mut self.extras().effects;
+        match all.last_mut().filter(|_| is_open) {
+            Some(open) => *open = open.and(effects),
+            None => all.push(effects),
+        }
     }
 
     /// Adds rows that the statement appended last writes.
     pub fn writes(&mut self, mark: Mark) {
-        self.marks.push((self.steps.len(), mark));
+        let step = self.steps.len();
+        self.extras().marks.push((step, mark));
     }
 
     /// Returns the rows that it writes, each with the number of the step.
     #[must_use]
     pub fn marks(&self) -> &[(usize, Mark)] {
-        &self.marks
+        &self.extras.marks
     }
 
     /// Marks the expected effects as a maximum: a statement may find no row, because another session has deleted
@@ -320,14 +384,20 @@ impl Transaction {
     /// Returns the expected effects of the transaction.
     #[must_use]
     pub fn expected_effects(&self) -> TableEffects {
-        let effects = self.steps.iter().filter_map(|step| step.effects);
-        effects.fold(TableEffects::default(), TableEffects::and)
+        self.effects().iter().fold(TableEffects::default(), |all, each| all.and(*each))
+    }
+
+    /// Returns the expected effects of each step that changes something.
+    #[must_use]
+    pub fn effects(&self) -> &[TableEffects] {
+        if self.has_extras { &self.extras.effects } else { &[] }
     }
 
     /// Returns the expected effects of a step; `None` if it changes nothing.
     #[must_use]
     pub fn step_effects(&self, number: usize) -> Option<TableEffects> {
-        self.steps.get(number).and_then(|step| step.effects)
+        let position = self.steps.get(number)?.effects?;
+        self.extras.effects.get(position as usize).copied()
     }
 
     /// Returns whether each step is committed separately.
@@ -378,7 +448,7 @@ impl Transaction {
     /// Returns the encoding error, if the transaction could not be encoded.
     #[must_use]
     pub fn error(&self) -> Option<&EncodeError> {
-        self.error.as_ref()
+        if self.has_extras { self.extras.error.as_ref() } else { None }
     }
 
     /// Returns a row of the reply, with its format.
@@ -419,18 +489,38 @@ impl<'a> Reply<'a> {
 }
 
 /// Outcome of one transaction, from its reply.
+///
+/// The layout is that of the declaration: the effects, which only changes have, come first, so that the other fields
+/// can share a cache line with what follows the outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Outcome {
-    /// Number of rows read or written, counted from the reply.
-    pub rows: u64,
-    /// Whether the reply is wrong: rows are missing, or it cannot be read.
-    pub wrong: bool,
     /// Effects of the changes, for workloads that count them.
     pub effects: TableEffects,
-    /// Number of completed statements, for workloads that check each statement.
-    pub complete: u32,
-    /// Number of rows returned so far by the current statement, for the same workloads.
+    /// Number of rows read or written, counted from the reply.
+    pub rows: u64,
+    /// Number of rows returned so far by the current statement, for workloads that check each statement.
     pub returned: u64,
+    /// Number of completed statements, for the same workloads.
+    pub complete: u32,
+    /// Whether the reply is wrong: rows are missing, or it cannot be read.
+    pub wrong: bool,
+}
+
+impl Outcome {
+    /// Becomes a copy of `other`.
+    pub fn copy_from(&mut self, other: &Self) {
+        let Self { rows, returned, complete, wrong, effects } = other;
+        (self.rows, self.returned) = (*rows, *returned);
+        (self.complete, self.wrong) = (*complete, *wrong);
+        self.effects.copy_from(effects);
+    }
+
+    /// Becomes the outcome of a transaction without replies.
+    pub fn clear(&mut self) {
+        (self.rows, self.returned, self.complete, self.wrong) = (0, 0, 0, false);
+        self.effects.clear();
+    }
 }
 
 #[cfg(test)]

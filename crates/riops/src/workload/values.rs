@@ -83,8 +83,11 @@ impl<'a> Values<'a> {
     pub fn bigint(&mut self, value: i64) {
         match &mut self.form {
             Form::Binary(out) => {
-                out.extend_from_slice(&8i32.to_be_bytes());
-                out.extend_from_slice(&value.to_be_bytes());
+                let mut bytes = [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0];
+                if let Some(number) = bytes.last_chunk_mut() {
+                    *number = value.to_be_bytes();
+                }
+                out.extend_from_slice(&bytes);
             }
             Form::Literals(literals) => {
                 // Writing to a Vec cannot fail.
@@ -168,8 +171,8 @@ impl<'a> Values<'a> {
 }
 
 fn int(out: &mut Vec<u8>, value: i32) {
-    out.extend_from_slice(&4i32.to_be_bytes());
-    out.extend_from_slice(&value.to_be_bytes());
+    let [a, b, c, d] = value.to_be_bytes();
+    out.extend_from_slice(&[0, 0, 0, 4, a, b, c, d]);
 }
 
 fn text(out: &mut Vec<u8>, length: usize, fill: impl FnOnce(&mut [u8])) {

@@ -6,8 +6,9 @@
 use rand::RngExt;
 
 use super::super::findings::merge;
+use super::super::in_flight::InFlight;
 use super::super::opening::{ConnectRequest, Reopened};
-use super::super::session::{Activity, InFlight, SessionError};
+use super::super::session::{Activity, SessionError};
 use super::postponed::Postponed;
 use super::{Clock, Worker, cpu};
 use crate::metrics::{Counter, Failure, Measured, Origin};
@@ -37,7 +38,7 @@ impl<C: Clock> Worker<C> {
         if let Some(acknowledged) = self.report.acknowledged.get_mut(operation) {
             acknowledged.transactions += 1;
             acknowledged.rows += outcome.rows;
-            acknowledged.effects.add(outcome.effects);
+            acknowledged.effects.add(&outcome.effects);
         }
         self.report.wrong_replies += u64::from(outcome.wrong);
         let service = now.since(flight.started);
@@ -62,6 +63,7 @@ impl<C: Clock> Worker<C> {
                 node: session.node,
                 service,
                 response,
+                attempt: now.since(flight.attempt_started),
                 rows: outcome.rows,
                 statements: flight.tx.statements(),
                 queries: flight.queries,
@@ -74,7 +76,6 @@ impl<C: Clock> Worker<C> {
                 let session = self.share.number(number as u64);
                 samples.record(u32::try_from(session).unwrap_or(u32::MAX), now, response);
             }
-            self.report.recorder.attempts.record(now.since(flight.attempt_started));
         } else {
             if now >= self.limit.end() {
                 self.report.drained += 1;
@@ -118,7 +119,7 @@ impl<C: Clock> Worker<C> {
         // An error that stops the run counts even during the warm-up. Errors during its drain do not count.
         if (stop || self.limit.is_measured(now)) && !self.limit.has_failed() {
             let attempt = now.since(flight.attempt_started);
-            self.report.recorder.attempts.record(attempt);
+            self.report.recorder.failed_attempt(attempt);
             self.note_error(number, (error.sqlstate, &error.to_string()), retry, attempt, now);
         }
         if retry {
@@ -252,15 +253,15 @@ impl<C: Clock> Worker<C> {
         let unknown = unknown && flight.may_be_committed();
         let mut done = TableEffects::default();
         if flight.tx.is_autocommit() {
-            done = flight.completed.effects;
+            done = flight.completed_effects();
         }
         let node = self.sessions.get(number).map_or(0, |session| session.node);
         if let Some(acknowledged) = self.report.acknowledged.get_mut(operation) {
-            acknowledged.effects.add(done);
+            acknowledged.effects.add(&done);
             if unknown {
                 acknowledged.rows_unknown += flight.tx.expected_rows();
                 acknowledged.transactions_unknown += 1;
-                acknowledged.effects_unknown.add(flight.effects_in_doubt());
+                acknowledged.effects_unknown.add(&flight.effects_in_doubt());
             }
         }
         if unknown {
@@ -340,7 +341,7 @@ impl<C: Clock> Worker<C> {
         };
         // The server has already rejected the first one, so its outcome is known.
         let rejected = session.take_rejected();
-        let lost: Vec<Box<InFlight>> = session.detach().collect();
+        let lost = session.detach();
         if let Some(error) = &rejected
             && self.limit.is_measured(now)
         {

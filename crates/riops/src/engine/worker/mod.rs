@@ -176,6 +176,8 @@ pub(super) struct Worker<C> {
     parked: VecDeque<usize>,
     /// Sessions that had unread bytes at the end of their turn. The poller does not report them again.
     unread: VecDeque<usize>,
+    /// Memory that the sessions read into. Replies are decoded in it, so that it remains in the cache.
+    buffer: Vec<u8>,
     /// Transactions that wait for their retry.
     postponed: BinaryHeap<Postponed>,
     active: usize,
@@ -218,6 +220,7 @@ impl<C: Clock> Worker<C> {
             interval_end: limit.measure_start().after(link.length),
             parked: VecDeque::with_capacity(sessions.len()),
             unread: VecDeque::with_capacity(sessions.len()),
+            buffer: vec![0; READ_BYTES_MAX],
             postponed: BinaryHeap::new(),
             active: sessions.len(),
             unfinished: sessions.len(),
@@ -389,20 +392,18 @@ impl<C: Clock> Worker<C> {
             if session.unread || matches!(session.activity, Activity::Ended | Activity::Connect) {
                 return;
             }
-            let filled = match session.fill() {
+            let mut buffer = std::mem::take(&mut self.buffer);
+            let filled = session.fill(&mut buffer);
+            let received = filled.as_ref().map_or(0, |filled| filled.in_buffer);
+            let filled = filled.and_then(|filled| {
+                self.receive(number, buffer.get(..received).unwrap_or_default())?;
+                Ok(filled)
+            });
+            self.buffer = buffer;
+            let filled = match filled {
                 Ok(filled) => filled,
                 Err(error) => return self.connection_lost(number, error),
             };
-            loop {
-                let Some(session) = self.sessions.get_mut(number) else {
-                    return;
-                };
-                match session.take_end() {
-                    Ok(Some(ended)) => self.ended(number, ended),
-                    Ok(None) => break,
-                    Err(error) => return self.connection_lost(number, error),
-                }
-            }
             self.flush_session(number);
             // After a close no event follows, so the end of the stream must be read now.
             if !filled.more && !closed {
@@ -413,6 +414,16 @@ impl<C: Clock> Worker<C> {
                 return self.read_later(number);
             }
         }
+    }
+
+    /// Handles the replies of a session that were received before and in `data`.
+    fn receive(&mut self, number: usize, mut data: &[u8]) -> Result<(), SessionError> {
+        while let Some(session) = self.sessions.get_mut(number)
+            && let Some(ended) = session.take_end(&mut data)?
+        {
+            self.ended(number, ended);
+        }
+        Ok(())
     }
 
     /// Counts a completed transaction or plan check of a session, then resumes the session.

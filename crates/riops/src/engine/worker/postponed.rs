@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::super::session::InFlight;
+use super::super::in_flight::InFlight;
 use crate::units::Nanos;
 
 /// A transaction that waits for its retry.

@@ -125,7 +125,7 @@ impl Generator for RowsGenerator {
     fn reply(&mut self, tx: &Transaction, reply: &Reply<'_>, outcome: &mut Outcome) {
         let count = reply.first_bigint().and_then(|count| u64::try_from(count).ok());
         outcome.rows += count.unwrap_or(0);
-        if let Some((table, _)) = tx.expected_effects().iter().next() {
+        if let Some((table, _)) = tx.effects().iter().flat_map(TableEffects::iter).next() {
             outcome.effects = increments(table, outcome.rows);
         }
         // All keys exist, so a range has as many rows as keys.

@@ -195,7 +195,7 @@ fn checks_find_a_lost_row_a_wrong_key_and_a_lost_update() {
     let workload = rows(1, 10, RowsRun::default());
     let baseline = [vec![10, 1, 10, 55, 385, 40]];
     let mut ledger = Ledger { rows_changed: 5, ..Ledger::default() };
-    ledger.effects.add(generator::increments(1, 5));
+    ledger.effects.add(&generator::increments(1, 5));
     let failed = |contents: [i128; 6]| -> Vec<String> {
         workload
             .checks(&[contents.to_vec()], &baseline, &ledger)

@@ -1,0 +1,116 @@
+//! The messages that answer the statements of a run. In steady state a server sends no others, so they are decoded
+//! directly, without the enumeration of all messages.
+
+use crate::backend::{Row, TransactionStatus};
+use crate::frame::HEADER_BYTES;
+
+/// A message that answers a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reply<'a> {
+    /// Bind succeeded.
+    Bound,
+    /// A row.
+    Row(Row<'a>),
+    /// A statement completed, with this command tag.
+    Complete(&'a str),
+    /// The server is ready for the next request.
+    Ready(TransactionStatus),
+}
+
+impl<'a> Reply<'a> {
+    /// Decodes the message at the start of `bytes`, and returns the bytes after it. Returns `None` if it is another
+    /// message, not complete or malformed: [`Message::decode`](crate::backend::Message::decode) finds out which.
+    #[inline]
+    #[must_use]
+    pub fn decode(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let (&[tag, a, b, c, d], rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
+        let length = u32::from_be_bytes([a, b, c, d]);
+        let (body, rest) = rest.split_at_checked(length.checked_sub(4)? as usize)?;
+        let reply = match (tag, body) {
+            (b'2', []) => Self::Bound,
+            (b'D', _) => Self::Row(Row::decode(body).ok()?),
+            (b'C', [text @ .., 0]) if !text.contains(&0) => {
+                Self::Complete(std::str::from_utf8(text).ok()?)
+            }
+            (b'Z', [b'I']) => Self::Ready(TransactionStatus::Idle),
+            (b'Z', [b'T']) => Self::Ready(TransactionStatus::Open),
+            (b'Z', [b'E']) => Self::Ready(TransactionStatus::Failed),
+            _ => return None,
+        };
+        Some((reply, rest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::backend::{Message, data_row};
+    use crate::frame::{self, FRAME_BYTES_MAX};
+
+    /// The same by the decoder of all messages.
+    fn expected(bytes: &[u8]) -> Option<(Reply<'_>, &[u8])> {
+        let (frame, rest) = frame::split(bytes, FRAME_BYTES_MAX).ok()??;
+        let reply = match Message::decode(frame).ok()? {
+            Message::BindComplete => Reply::Bound,
+            Message::DataRow(row) => Reply::Row(row),
+            Message::CommandComplete(tag) => Reply::Complete(tag),
+            Message::ReadyForQuery(status) => Reply::Ready(status),
+            _ => return None,
+        };
+        Some((reply, rest))
+    }
+
+    fn stream() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        Message::BindComplete.encode(&mut bytes).unwrap();
+        data_row(&mut bytes, &[Some(b"abc"), None, Some(b"")]).unwrap();
+        Message::CommandComplete("SELECT 1").encode(&mut bytes).unwrap();
+        Message::ReadyForQuery(TransactionStatus::Open).encode(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn decodes_the_replies_to_a_statement() {
+        let bytes = stream();
+        let mut rest = bytes.as_slice();
+        let mut kinds = Vec::new();
+        while let Some((reply, later)) = Reply::decode(rest) {
+            assert_eq!(expected(rest), Some((reply, later)));
+            kinds.push(reply);
+            rest = later;
+        }
+        assert!(rest.is_empty());
+        assert!(matches!(
+            kinds.as_slice(),
+            [Reply::Bound, Reply::Row(_), Reply::Complete("SELECT 1"), Reply::Ready(_)]
+        ));
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_decoder_of_all_messages(
+            changes in prop::collection::vec((0usize..60, any::<u8>()), 0..4),
+            start in 0usize..50,
+            end in 0usize..60,
+        ) {
+            let mut bytes = stream();
+            for (position, value) in changes {
+                if let Some(byte) = bytes.get_mut(position) {
+                    *byte = value;
+                }
+            }
+            let bytes = bytes.get(start..end.min(bytes.len())).unwrap_or_default();
+            prop_assert_eq!(Reply::decode(bytes), expected(bytes));
+        }
+
+        #[test]
+        fn agrees_for_any_body(tag in prop::sample::select(b"2DCZE1".as_slice()), body in prop::collection::vec(0u8..5, 0..12)) {
+            let mut bytes = vec![tag];
+            bytes.extend_from_slice(&u32::try_from(body.len() + 4).unwrap().to_be_bytes());
+            bytes.extend_from_slice(&body);
+            prop_assert_eq!(Reply::decode(&bytes), expected(&bytes));
+        }
+    }
+}
