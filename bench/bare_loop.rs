@@ -1,146 +1,282 @@
-//! A closed loop without measurements, as the peer of `riops run rows --batch 1` in `bench.py`. It executes
-//! the same transactions, with the same code for encoding and decoding, over the same sockets with the same
-//! poller. It has no histogram, no time series, no schedule and no error handling. It reads the clock only to
-//! stop, and has a single counter.
+//! The floor of a client: a closed loop that does nothing but send the reads of `riops run rows --batch 1` and find the
+//! end of each reply. No clock, no counter but one, no error handling. A bound to measure against, not a design. It
+//! shares no code with the loop of riops; only its connections are opened by riops.
 //!
-//! Usage: `bare_loop URL SESSIONS WORKERS SECONDS`. Prints the number of transactions and the CPU time per
-//! transaction in microseconds.
+//! Usage: `bare_loop epoll|io-uring URL SESSIONS WORKERS SECONDS`. Prints the number of transactions and the CPU time
+//! of the workers per transaction in microseconds.
 
-use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+#![expect(unsafe_code, reason = "the requests of io_uring contain addresses")]
+#![expect(clippy::indexing_slicing, reason = "nothing that costs time")]
 
-use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token};
+use std::io::Write as _;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use io_uring::types::{BufRingEntry, Fixed};
+use io_uring::{IoUring, cqueue, opcode, squeue};
 use riops::host::Interrupt;
-use riops::plan::{Plan, Protocol, RowsDataset, RowsRun, WorkPlan};
-use riops::probe::cpu;
 use riops::server::{ConnInfo, Connection, Stream};
-use riops::workload::rows::Rows;
-use riops::workload::transaction::{Outcome, Statements, Transaction};
-use riops::workload::{Generator, SessionPlan, Work, Workload};
-use riops_wire::backend::Message;
-use riops_wire::frame::FrameBuffer;
-use riops_wire::pipeline::{Event, Pipeline};
+use rustix::event::epoll;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::time::{ClockId, clock_gettime};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
+const READ: &str =
+    "select count(*), max(scratch) from riops.rows_0001 where mykey between $1 and $2";
+const KEYS: u64 = 1_000_000;
+const BIGINT: u32 = 20;
+/// Bind of the statement `s` with two parameters of 8 bytes, Execute and Sync. The values are at 18 and at 30.
+const MESSAGE: [u8; 57] = *b"B\0\0\0\x2c\0s\0\0\x01\0\x01\0\x02\0\0\0\x0800000000\0\0\0\x0811111111\0\x01\0\x01E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
+const FIRST: usize = 18;
+const LAST: usize = 30;
+const BUFFERS: u16 = 256;
+const BUFFER_BYTES: usize = 2048;
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
 fn main() -> Result<(), Error> {
     let words: Vec<String> = std::env::args().collect();
-    let [_, url, sessions, workers, seconds] = words.as_slice() else {
-        return Err("usage: bare_loop URL SESSIONS WORKERS SECONDS".into());
+    let [_, driver, url, sessions, workers, seconds] = words.as_slice() else {
+        return Err("usage: bare_loop epoll|io-uring URL SESSIONS WORKERS SECONDS".into());
     };
-    let run = RowsRun { batch: 1, ..RowsRun::default() };
-    let plan =
-        Plan { work: WorkPlan::Rows(run.clone()), sessions: sessions.parse()?, ..Plan::default() };
-    let workers: usize = workers.parse()?;
-    let length = Duration::from_secs_f64(seconds.parse()?);
     let info = ConnInfo::parse(url, |_| None)?;
-    let workload = Rows::new(RowsDataset::default(), run);
-    let mut stage = workload.stages(&plan).pop().ok_or("no stage")?;
+    let (sessions, workers): (usize, usize) = (sessions.parse()?, workers.parse()?);
+    let by_ring = driver == "io-uring";
     let mut threads = Vec::new();
-    for worker in (1..=workers).rev() {
-        let own = stage.sessions.split_off(stage.sessions.len() - stage.sessions.len() / worker);
-        let info = info.clone();
-        threads.push(std::thread::spawn(move || work(&info, own, length)));
+    for worker in 0..workers {
+        let connections = (worker..sessions)
+            .step_by(workers)
+            .map(|_| connect(&info))
+            .collect::<Result<Vec<_>, Error>>()?;
+        threads.push(std::thread::spawn(move || -> Result<(u64, f64), Error> {
+            let mut all: Vec<Session> = (1..).zip(&connections).map(Session::new).collect();
+            let start = cpu_s();
+            let count = if by_ring { on_ring(&mut all)? } else { on_epoll(&mut all)? };
+            Ok((count, cpu_s() - start))
+        }));
     }
-    let (mut transactions, mut cpu_s) = (0, 0.0);
+    std::thread::sleep(Duration::from_secs_f64(seconds.parse()?));
+    STOP.store(true, Ordering::Relaxed);
+    let (mut transactions, mut cpu) = (0, 0.0);
     for thread in threads {
-        let (count, seconds) = thread.join().map_err(|_| "a worker thread panicked")??;
+        let (count, seconds) = thread.join().map_err(|_| "a worker panicked")??;
         transactions += count;
-        cpu_s += seconds;
+        cpu += seconds;
     }
-    let each_us = cpu_s * 1e6 / f64::from(transactions);
+    #[expect(clippy::cast_precision_loss, reason = "a number of transactions")]
+    let each_us = cpu * 1e6 / transactions as f64;
     writeln!(std::io::stdout(), "{transactions} {each_us}")?;
     Ok(())
 }
 
+fn cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    #[expect(clippy::cast_precision_loss, reason = "seconds of a thread")]
+    let seconds = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
+    seconds
+}
+
+fn connect(info: &ConnInfo) -> Result<Stream, Error> {
+    let mut connection = Connection::open(info, &Interrupt::new())?;
+    for setting in [
+        "enable_seqscan = off",
+        "enable_bitmapscan = off",
+        "enable_indexonlyscan = off",
+        "max_parallel_workers_per_gather = 0",
+        "jit = off",
+        "plan_cache_mode = force_generic_plan",
+    ] {
+        connection.execute(&format!("set {setting}"))?;
+    }
+    connection.prepare("s", READ, &[BIGINT, BIGINT])?;
+    let (stream, _) = connection.into_parts();
+    stream.set_nonblocking(true)?;
+    Ok(stream)
+}
+
 struct Session {
-    stream: Stream,
-    received: FrameBuffer,
-    pipeline: Pipeline,
-    generator: Box<dyn Generator>,
-    tx: Transaction,
-    outcome: Outcome,
+    socket: RawFd,
+    random: u64,
+    /// Bytes of the current message that are still to come, and its beginning.
+    left: u32,
+    header: [u8; 5],
+    in_header: usize,
+    message: [u8; 57],
 }
 
 impl Session {
-    fn open(info: &ConnInfo, plan: SessionPlan) -> Result<Self, Error> {
-        let Work::Client(generator) = plan.work else {
-            return Err("the transaction loop runs in the server".into());
-        };
-        let mut connection = Connection::open(info, &Interrupt::new())?;
-        connection.execute(&plan.settings.join("; "))?;
-        for statement in &plan.statements {
-            connection.prepare(&statement.name, &statement.sql, &statement.parameter_types)?;
-        }
-        let (stream, received) = connection.into_parts();
-        stream.set_nonblocking(true)?;
-        let statements = Arc::new(Statements::new(Protocol::Prepared, plan.statements));
-        Ok(Self {
-            stream,
-            received,
-            pipeline: Pipeline::new(),
-            generator,
-            tx: Transaction::new(statements),
-            outcome: Outcome::default(),
-        })
+    fn new((seed, stream): (u64, &Stream)) -> Self {
+        let (left, header, in_header) = (0, [0; 5], 0);
+        let socket = stream.as_raw_fd();
+        Self { socket, random: seed, left, header, in_header, message: MESSAGE }
     }
 
-    fn send(&mut self) -> Result<(), Error> {
-        self.generator.next(&mut self.tx);
-        self.pipeline.sent(self.tx.statements())?;
-        Ok(self.stream.write_all(self.tx.bytes())?)
+    /// Writes the next message.
+    fn encode(&mut self) {
+        // Xorshift (Marsaglia, 2003).
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let key = (self.random % KEYS + 1).to_be_bytes();
+        self.message[FIRST..FIRST + 8].copy_from_slice(&key);
+        self.message[LAST..LAST + 8].copy_from_slice(&key);
     }
 
-    /// Reads once. Returns whether the transaction has ended.
-    fn receive(&mut self) -> Result<bool, Error> {
-        let count = self.stream.read(self.received.space()?)?;
-        if count == 0 {
-            return Err("the server closed the connection".into());
-        }
-        self.received.filled(count);
-        while let Some(frame) = self.received.next_frame()? {
-            match self.pipeline.receive(&Message::decode(frame)?)? {
-                Event::Row { row, .. } => {
-                    let reply = self.tx.reply(row);
-                    self.generator.reply(&self.tx, &reply, &mut self.outcome);
+    /// Returns whether a ReadyForQuery ends within these bytes.
+    fn feed(&mut self, mut data: &[u8]) -> Result<bool, Error> {
+        let mut is_ready = false;
+        while !data.is_empty() {
+            if self.left > 0 {
+                let part = (self.left as usize).min(data.len());
+                data = &data[part..];
+                self.left -= u32::try_from(part)?;
+            } else {
+                let part = (5 - self.in_header).min(data.len());
+                self.header[self.in_header..][..part].copy_from_slice(&data[..part]);
+                self.in_header += part;
+                data = &data[part..];
+                if self.in_header < 5 {
+                    break;
                 }
-                Event::Failed { .. } => return Err("a statement failed".into()),
-                Event::Ready(_) => return Ok(true),
-                _ => {}
+                let [_, length @ ..] = self.header;
+                self.left = u32::from_be_bytes(length) - 4;
+            }
+            if self.left == 0 {
+                self.in_header = 0;
+                is_ready |= self.header[0] == b'Z';
+                if self.header[0] == b'E' {
+                    return Err("the server sent an error".into());
+                }
             }
         }
-        Ok(false)
+        Ok(is_ready)
     }
 }
 
-fn work(info: &ConnInfo, plans: Vec<SessionPlan>, length: Duration) -> Result<(u32, f64), Error> {
-    let mut sessions =
-        plans.into_iter().map(|plan| Session::open(info, plan)).collect::<Result<Vec<_>, _>>()?;
-    let mut poll = Poll::new()?;
-    let mut events = Events::with_capacity(1024);
-    for (number, session) in sessions.iter().enumerate() {
-        let descriptor = session.stream.as_raw_fd();
-        poll.registry().register(&mut SourceFd(&descriptor), Token(number), Interest::READABLE)?;
+fn borrowed(socket: RawFd) -> BorrowedFd<'static> {
+    // SAFETY: the connections outlive the loop.
+    unsafe { BorrowedFd::borrow_raw(socket) }
+}
+
+fn on_epoll(all: &mut [Session]) -> Result<u64, Error> {
+    let mut done = 0;
+    let mut buffer = [0; 16_384];
+    let mut events = [MaybeUninit::uninit(); 256];
+    let poller = epoll::create(epoll::CreateFlags::empty())?;
+    let timeout = rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 };
+    for (number, session) in (0..).zip(&mut *all) {
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        let data = epoll::EventData::new_u64(number);
+        epoll::add(&poller, borrowed(session.socket), data, flags)?;
+        session.encode();
+        send(borrowed(session.socket), &session.message, SendFlags::empty())?;
     }
-    let cpu_before_s = cpu::thread_seconds();
-    for session in &mut sessions {
-        session.send()?;
-    }
-    let end = Instant::now() + length;
-    let mut transactions = 0;
-    while Instant::now() < end {
-        poll.poll(&mut events, Some(Duration::from_millis(100)))?;
-        for event in &events {
-            if let Some(session) = sessions.get_mut(event.token().0)
-                && session.receive()?
-            {
-                transactions += 1;
-                session.send()?;
+    while !STOP.load(Ordering::Relaxed) {
+        let (ready, _) = epoll::wait(&poller, &mut events, Some(&timeout))?;
+        for event in ready {
+            let session = &mut all[usize::try_from(event.data.u64())?];
+            let socket = borrowed(session.socket);
+            let Ok((count, _)) = recv(socket, &mut buffer[..], RecvFlags::DONTWAIT) else {
+                continue;
+            };
+            if session.feed(&buffer[..count])? {
+                done += 1;
+                session.encode();
+                send(socket, &session.message, SendFlags::empty())?;
             }
         }
     }
-    Ok((transactions, cpu::thread_seconds() - cpu_before_s))
+    Ok(done)
+}
+
+const SENT: u64 = 1 << 40;
+
+fn push(ring: &mut IoUring, request: &squeue::Entry) -> Result<(), Error> {
+    // SAFETY: the sessions and the buffers outlive the ring.
+    Ok(unsafe { ring.submission().push(request) }?)
+}
+
+fn send_next(ring: &mut IoUring, all: &mut [Session], number: u32) -> Result<(), Error> {
+    let session = &mut all[number as usize];
+    session.encode();
+    let (address, length) = (session.message.as_ptr(), u32::try_from(session.message.len())?);
+    let send = opcode::Send::new(Fixed(number), address, length).build();
+    push(ring, &send.flags(squeue::Flags::SKIP_SUCCESS).user_data(SENT))
+}
+
+fn receive(ring: &mut IoUring, number: u32) -> Result<(), Error> {
+    let receive = opcode::RecvMulti::new(Fixed(number), 0).build();
+    push(ring, &receive.user_data(u64::from(number)))
+}
+
+/// The list of free buffers, aligned to a page.
+#[repr(C, align(4096))]
+struct FreeBuffers([[u64; 2]; BUFFERS as usize]);
+
+fn on_ring(all: &mut [Session]) -> Result<u64, Error> {
+    let mut done = 0;
+    let mut list = Box::new(FreeBuffers([[0; 2]; BUFFERS as usize]));
+    let mut memory = vec![0u8; usize::from(BUFFERS) * BUFFER_BYTES];
+    let (base, start) = (list.0.as_mut_ptr().cast::<BufRingEntry>(), memory.as_mut_ptr());
+    let mut ring = IoUring::builder()
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .setup_coop_taskrun()
+        .build(1024)?;
+    // SAFETY: the list and the memory outlive the ring.
+    unsafe { ring.submitter().register_buf_ring_with_flags(base as u64, BUFFERS, 0, 0) }?;
+    let mut tail: u16 = 0;
+    let mut give = |buffer: u16| {
+        // SAFETY: both are within their memory, and the kernel does not read entries after the tail.
+        unsafe {
+            let entry = &mut *base.add(usize::from(tail % BUFFERS));
+            entry.set_addr(start.add(usize::from(buffer) * BUFFER_BYTES) as u64);
+            entry.set_len(2048);
+            entry.set_bid(buffer);
+            tail = tail.wrapping_add(1);
+            let shared = &*BufRingEntry::tail(base).cast::<std::sync::atomic::AtomicU16>();
+            shared.store(tail, Ordering::Release);
+        }
+    };
+    (0..BUFFERS).for_each(&mut give);
+    let sockets: Vec<RawFd> = all.iter().map(|session| session.socket).collect();
+    ring.submitter().register_files(&sockets)?;
+    for number in 0..u32::try_from(all.len())? {
+        receive(&mut ring, number)?;
+        send_next(&mut ring, all, number)?;
+    }
+    let mut completed: Vec<cqueue::Entry> = Vec::with_capacity(1024);
+    while !STOP.load(Ordering::Relaxed) {
+        ring.submit_and_wait(1)?;
+        completed.extend(ring.completion());
+        for completion in completed.drain(..) {
+            if completion.user_data() == SENT {
+                continue;
+            }
+            let number = u32::try_from(completion.user_data())?;
+            if let Some(buffer) = cqueue::buffer_select(completion.flags()) {
+                let length = usize::try_from(completion.result())?;
+                // SAFETY: the kernel has filled these bytes and does not use the buffer before it gets it back.
+                let data = unsafe {
+                    std::slice::from_raw_parts(
+                        start.add(usize::from(buffer) * BUFFER_BYTES),
+                        length,
+                    )
+                };
+                let is_ready = all[number as usize].feed(data)?;
+                give(buffer);
+                if is_ready {
+                    done += 1;
+                    send_next(&mut ring, all, number)?;
+                }
+            }
+            if !cqueue::more(completion.flags()) {
+                receive(&mut ring, number)?;
+            }
+        }
+    }
+    Ok(done)
 }

@@ -4,11 +4,14 @@
 Usage: bench/bench.py CASE… [--rounds 5] [--seconds 10]
 
 Cases:
-  socket      --batch 1, 32 sessions on 2 workers, unix socket, against pgbench
+  socket      --batch 1, 8 and 32 sessions on 2 workers, unix socket, each driver, against pgbench
   tcp         the same over TCP
   batch1000   --batch 1000, one session and two sessions, against pgbench
   load        1,000,000 rows with 2 connections, against INSERT … SELECT on one connection
-  overhead    all measurements (open loop, histograms, series, probes), against a bare closed loop
+  floor       --batch 1, 8 and 32 sessions, unix socket and TCP, each driver, against a loop that does nothing else
+  overhead    all measurements (open loop, histograms, series, probes), against the closed loop of riops
+  instructions
+              instructions of a transaction outside of the kernel, counted by callgrind
   stall       open loop at half of the rate of the closed loop, with the server stopped for one second
   many        1,000 sessions on 2 workers with a rate, through PgBouncer
   loops       the loop in the server against the loop in the client, by batch size
@@ -100,10 +103,10 @@ class Server:
         call(RIOPS, "server", "stop")
 
 
-def riops(url, batch, sessions, workers, seconds):
+def riops(url, batch, sessions, workers, seconds, driver="auto"):
     """Returns transactions per second, rows per second and CPU µs per transaction."""
     command = [RIOPS, "run", "rows", "-d", url, "--batch", str(batch), "-c", str(sessions)]
-    command += ["-j", str(workers), "-t", str(seconds), "--warmup", "0"]
+    command += ["-j", str(workers), "-t", str(seconds), "--warmup", "0", "--driver", driver]
     command += ["--output", "json", "--no-store", "--quiet"]
     text, cpu, _ = timed(command)
     record = json.loads(text)
@@ -135,9 +138,9 @@ def pgbench(url, batch, sessions, workers, seconds):
 BARE = os.path.join(os.path.dirname(RIOPS), "examples", "bare_loop")
 
 
-def bare(url, sessions, workers, seconds):
-    """The same transactions without measurements: returns the CPU µs of the workers per transaction."""
-    text, _, _ = timed([BARE, url, str(sessions), str(workers), str(seconds)])
+def bare(driver, url, sessions, workers, seconds):
+    """The same transactions in a loop that does nothing else: returns the CPU µs of the workers per transaction."""
+    text, _, _ = timed([BARE, driver, url, str(sessions), str(workers), str(seconds)])
     return float(text.split()[1])
 
 
@@ -151,20 +154,46 @@ def record_of(url, *options):
     return record, record["stages"][0]["client_cpu"]["us_per_transaction"]
 
 
+def floor(server, report, arguments):
+    """Only the CPU of the workers within the measurement, on both sides."""
+    common = ["--batch", "1", "-j", "2", "-t", str(arguments.seconds), "--warmup", "0"]
+    for name, url in [("socket", server.socket), ("tcp", server.tcp)]:
+        for sessions in (8, 32):
+            for driver in ("epoll", "io-uring"):
+                options = [*common, "-c", str(sessions), "--driver", driver]
+                ours, theirs = in_turns(
+                    arguments.rounds,
+                    lambda: record_of(url, *options)[1],
+                    lambda: bare(driver, url, sessions, 2, arguments.seconds),
+                )
+                report.line(f"floor, {name}, {sessions} sessions, {driver}: CPU µs/transaction", ours, theirs, 1.25, True)
+
+
 def overhead(server, report, arguments):
     """Uses a rate above the capacity of the server, so that both loops poll for the same work."""
     sessions, workers, seconds = "32", "2", str(arguments.seconds)
     common = ["--batch", "1", "-c", sessions, "-j", workers, "-t", seconds, "--warmup", "0"]
     everything = ["--rate", "200000", "--interval", "100ms", "--latency-limit", "10ms"]
+    ours, theirs = in_turns(
+        arguments.rounds,
+        lambda: record_of(server.socket, *common, *everything)[1],
+        lambda: record_of(server.socket, *common)[1],
+    )
+    report.line("open loop, everything enabled: CPU µs/transaction", ours, theirs, 1.05, True)
 
-    def floor():
-        return bare(server.socket, 32, 2, arguments.seconds)
 
-    for name, options, target in [("closed loop", [], None), ("open loop, everything enabled", everything, 1.05)]:
-        ours, theirs = in_turns(
-            arguments.rounds, lambda: record_of(server.socket, *common, *options)[1], floor
-        )
-        report.line(f"{name}: CPU µs/transaction", ours, theirs, target, True)
+def instructions(server, report, arguments):
+    """Instructions of riops outside of the kernel, as callgrind counts them: the difference of two runs."""
+
+    def executed(transactions):
+        command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", RIOPS, "run", "rows"]
+        command += ["-d", server.socket, "--batch", "1", "-c", "16", "-j", "1", "--driver", "epoll"]
+        command += ["--transactions", str(transactions), "--warmup", "0", "--output", "json", "--no-store", "--quiet"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return int(re.search(r"Collected : (\d+)", done.stderr).group(1))
+
+    each = (executed(30_000) - executed(10_000)) / 20_000
+    report.below("instructions of a transaction", each, INSTRUCTIONS_MAX)
 
 
 def stall(server, report, arguments):
@@ -654,16 +683,26 @@ def in_turns(rounds, first, second):
     return results
 
 
-def many_sessions(server, report, arguments, name, url, cpu_target):
-    ours, theirs = in_turns(
-        arguments.rounds,
-        lambda: riops(url, 1, 32, 2, arguments.seconds),
-        lambda: pgbench(url, 1, 32, 2, arguments.seconds),
-    )
-    cpu = [(run[2] for run in runs) for runs in (ours, theirs)]
-    rate = [(run[0] for run in runs) for runs in (ours, theirs)]
-    report.line(f"{name}: CPU µs/transaction", *cpu, cpu_target, True)
-    report.line(f"{name}: transactions/s", *rate, 1.05, False)
+def many_sessions(server, report, arguments, name, url, cpu_targets):
+    """The whole process's CPU on both sides."""
+    for (driver, sessions), target in cpu_targets.items():
+        ours, theirs = in_turns(
+            arguments.rounds,
+            lambda: riops(url, 1, sessions, 2, arguments.seconds, driver),
+            lambda: pgbench(url, 1, sessions, 2, arguments.seconds),
+        )
+        cpu = [(run[2] for run in runs) for runs in (ours, theirs)]
+        rate = [(run[0] for run in runs) for runs in (ours, theirs)]
+        each = f"{name}, {sessions} sessions, {driver}"
+        report.line(f"{each}: CPU µs/transaction", *cpu, target, True)
+        report.line(f"{each}: transactions/s", *rate, 1.05, False)
+
+
+# 10% more than at the last change.
+INSTRUCTIONS_MAX = 2500
+# Client CPU against pgbench, by driver and number of sessions.
+SOCKET = {("epoll", 8): 0.74, ("io-uring", 8): 0.72, ("epoll", 32): 0.65, ("io-uring", 32): 0.60}
+TCP = {("epoll", 8): 0.85, ("io-uring", 8): 0.75, ("epoll", 32): 0.58, ("io-uring", 32): 0.54}
 
 
 def batch1000(server, report, arguments):
@@ -743,7 +782,7 @@ def store(server, report, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("case", nargs="+", choices=["socket", "tcp", "batch1000", "load", "overhead", "stall", "many", "loops", "ybio", "bulk", "point", "oltp", "cbc", "store", "all"])
+    parser.add_argument("case", nargs="+", choices=["socket", "tcp", "batch1000", "load", "floor", "overhead", "instructions", "stall", "many", "loops", "ybio", "bulk", "point", "oltp", "cbc", "store", "all"])
     parser.add_argument("--size", default="1", help="size for cbc, in GB")
     parser.add_argument("--runs", type=int, default=10_000, help="stored runs for store")
     parser.add_argument("--rounds", type=int, default=5)
@@ -753,14 +792,14 @@ def main():
     report = Report()
     with Server() as server:
         if wanted & {"socket", "all"}:
-            many_sessions(server, report, arguments, "socket", server.socket, 0.80)
+            many_sessions(server, report, arguments, "socket", server.socket, SOCKET)
         if wanted & {"tcp", "all"}:
-            many_sessions(server, report, arguments, "tcp", server.tcp, 0.92)
+            many_sessions(server, report, arguments, "tcp", server.tcp, TCP)
         if wanted & {"batch1000", "all"}:
             batch1000(server, report, arguments)
         if wanted & {"load", "all"}:
             load(server, report, arguments)
-        for name, case in [("overhead", overhead), ("stall", stall), ("many", many), ("loops", loops), ("ybio", ybio), ("bulk", bulk), ("point", point), ("oltp", oltp), ("cbc", cbc), ("store", store)]:
+        for name, case in [("floor", floor), ("overhead", overhead), ("instructions", instructions), ("stall", stall), ("many", many), ("loops", loops), ("ybio", ybio), ("bulk", bulk), ("point", point), ("oltp", oltp), ("cbc", cbc), ("store", store)]:
             if wanted & {name, "all"}:
                 case(server, report, arguments)
     sys.exit(0 if report.met else 1)

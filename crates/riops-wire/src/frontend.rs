@@ -249,67 +249,6 @@ pub fn bind(
 /// Sync, encoded.
 pub const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
 
-/// What follows the parameter values of an execution: binary results, then Execute without a row limit.
-const AFTER_VALUES: [u8; 14] = [0, 1, 0, 1, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
-/// Length of the part of it that belongs to Bind.
-const RESULT_FORMATS_BYTES: usize = 4;
-
-/// Bind and Execute of a statement with binary parameters and results, encoded once except for the values.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Execution {
-    parameters: usize,
-    /// Bind up to the first value. Its length is still to be set.
-    before_values: Vec<u8>,
-}
-
-impl Execution {
-    /// Encodes the executions of a prepared statement.
-    ///
-    /// # Errors
-    /// Returns [`EncodeError`] for a zero byte in the name or more than 65535 parameters.
-    pub fn new(statement: &str, parameters: usize) -> Result<Self, EncodeError> {
-        let mut before_values = Vec::new();
-        bind(&mut before_values, statement, parameters, |_| Ok(()))?;
-        before_values.truncate(before_values.len() - RESULT_FORMATS_BYTES);
-        Ok(Self { parameters, before_values })
-    }
-
-    /// Returns the number of parameters.
-    #[must_use]
-    pub fn parameters(&self) -> usize {
-        self.parameters
-    }
-
-    /// Appends one execution. `values` appends each parameter with its length, as [`value()`] and [`array()`] do.
-    ///
-    /// # Errors
-    /// Returns the errors of `values`; [`EncodeError::TooLong`] above 2 GiB. Nothing is appended then.
-    #[inline]
-    pub fn encode(
-        &self,
-        out: &mut Vec<u8>,
-        values: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
-    ) -> Result<(), EncodeError> {
-        let start = out.len();
-        out.extend_from_slice(&self.before_values);
-        if let Err(error) = values(out) {
-            out.truncate(start);
-            return Err(error);
-        }
-        // Without the tag.
-        let length = out.len() - start - 1 + RESULT_FORMATS_BYTES;
-        let Ok(bytes) = i32::try_from(length).map(i32::to_be_bytes) else {
-            out.truncate(start);
-            return Err(EncodeError::TooLong { what: "a message", count: length });
-        };
-        if let Some(field) = out.get_mut(start + 1..start + 5) {
-            field.copy_from_slice(&bytes);
-        }
-        out.extend_from_slice(&AFTER_VALUES);
-        Ok(())
-    }
-}
-
 /// Appends a one-dimensional array in binary format, with its length. `elements` appends `count`
 /// elements of the type `element_type`, each with its length.
 ///

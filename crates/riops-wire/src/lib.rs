@@ -14,6 +14,7 @@ pub mod auth;
 pub mod backend;
 pub mod copy;
 pub mod cursor;
+pub mod execution;
 pub mod frame;
 pub mod frontend;
 pub mod fuzz;

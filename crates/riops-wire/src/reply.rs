@@ -29,9 +29,7 @@ impl<'a> Reply<'a> {
         let reply = match (tag, body) {
             (b'2', []) => Self::Bound,
             (b'D', _) => Self::Row(Row::decode(body).ok()?),
-            (b'C', [text @ .., 0]) if !text.contains(&0) => {
-                Self::Complete(std::str::from_utf8(text).ok()?)
-            }
+            (b'C', _) => Self::Complete(command_tag(body)?),
             (b'Z', [b'I']) => Self::Ready(TransactionStatus::Idle),
             (b'Z', [b'T']) => Self::Ready(TransactionStatus::Open),
             (b'Z', [b'E']) => Self::Ready(TransactionStatus::Failed),
@@ -39,6 +37,21 @@ impl<'a> Reply<'a> {
         };
         Some((reply, rest))
     }
+}
+
+/// Returns the tag, which ends with a zero byte. The usual ones need no validation.
+#[inline]
+fn command_tag(body: &[u8]) -> Option<&str> {
+    Some(match body {
+        b"SELECT 1\0" => "SELECT 1",
+        b"UPDATE 1\0" => "UPDATE 1",
+        b"INSERT 0 1\0" => "INSERT 0 1",
+        b"DELETE 1\0" => "DELETE 1",
+        b"BEGIN\0" => "BEGIN",
+        b"COMMIT\0" => "COMMIT",
+        [text @ .., 0] if !text.contains(&0) => std::str::from_utf8(text).ok()?,
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -86,6 +99,17 @@ mod tests {
             kinds.as_slice(),
             [Reply::Bound, Reply::Row(_), Reply::Complete("SELECT 1"), Reply::Ready(_)]
         ));
+    }
+
+    #[test]
+    fn returns_every_command_tag() {
+        for tag in
+            ["SELECT 1", "UPDATE 1", "INSERT 0 1", "DELETE 1", "BEGIN", "COMMIT", "COPY 7", ""]
+        {
+            let mut bytes = Vec::new();
+            Message::CommandComplete(tag).encode(&mut bytes).unwrap();
+            assert_eq!(Reply::decode(&bytes), Some((Reply::Complete(tag), &[][..])));
+        }
     }
 
     proptest! {

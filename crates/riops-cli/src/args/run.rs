@@ -7,7 +7,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, Args};
 use riops::host::machine;
 use riops::plan::{
-    ErrorPolicy, LatencyLimit, OnError, Plan, Protocol, Schedule, Spread, Stop, Threshold, WorkPlan,
+    Driver, ErrorPolicy, LatencyLimit, OnError, Plan, Protocol, Schedule, Spread, Stop, Threshold,
+    WorkPlan,
 };
 use riops::report::{self, Scale};
 use riops::units::{Count, Span};
@@ -51,6 +52,13 @@ pub(crate) struct RunOptions {
     pub(crate) workers: Option<u32>,
     #[arg(
         long,
+        value_name = "NAME",
+        value_parser = choice::<Driver>(&["auto", "epoll", "io-uring"]),
+        help = or_named("How the workers wait for their sockets", Driver::default())
+    )]
+    driver: Option<Driver>,
+    #[arg(
+        long,
         value_name = "KIND",
         value_parser = choice::<Protocol>(&["prepared", "extended", "simple"]),
         help = or_named("Query protocol", Protocol::default())
@@ -91,6 +99,7 @@ impl RunOptions {
         Ok(Plan {
             sessions,
             workers: self.workers.unwrap_or_else(|| cores().min(sessions)),
+            driver: self.driver.unwrap_or_default(),
             protocol: self.protocol.unwrap_or_default(),
             errors: ErrorPolicy { max_retries: self.max_retries, ..ErrorPolicy::default() },
             thresholds: self.threshold.clone(),

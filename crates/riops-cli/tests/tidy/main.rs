@@ -25,9 +25,10 @@ use modules::Tree;
 use workspace::{read, rust_files};
 
 /// Root files of the crates, the library first.
-const ROOTS: [&str; 4] = [
+const ROOTS: [&str; 5] = [
     "crates/riops/src/lib.rs",
     "crates/riops-cli/src/main.rs",
+    "crates/riops-ring/src/lib.rs",
     "crates/riops-wire/src/lib.rs",
     "crates/riops-testkit/src/lib.rs",
 ];

@@ -29,6 +29,9 @@ pub enum EngineError {
     /// The operating system could not create a thread or a poller.
     #[error("cannot start a worker thread: {0}")]
     Worker(#[from] std::io::Error),
+    /// The driver `io_uring` was requested and cannot be used.
+    #[error("cannot use io_uring: {0}; run without --driver io-uring to use epoll")]
+    NoRing(&'static str),
     /// The memory for the histograms could not be allocated.
     #[error(transparent)]
     Histogram(#[from] HistogramError),
@@ -56,6 +59,8 @@ pub(super) enum StartError {
     Connect(u64, ConnectionError),
     /// The clock of its server could not be read.
     Clock(u64, ConnectionError),
+    /// The ring of its worker could not be created.
+    Ring(std::io::Error),
 }
 
 impl StartError {
@@ -69,6 +74,7 @@ impl StartError {
             Self::Clock(number, source) => {
                 EngineError::Clock { session: from_one(number), sessions, source: Box::new(source) }
             }
+            Self::Ring(error) => EngineError::Worker(error),
         }
     }
 }

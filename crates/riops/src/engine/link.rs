@@ -2,8 +2,9 @@
 //! of their transaction, and decoded in the buffer that the worker reads into.
 
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
+use riops_ring::Ring;
 use riops_wire::backend::Message;
 use riops_wire::frame::{self, FrameBuffer};
 use riops_wire::frontend::{self, EncodeError};
@@ -40,6 +41,31 @@ pub(super) struct Link {
     pub(super) read_closed: bool,
 }
 
+/// Where messages go.
+pub(super) enum Outlet<'a> {
+    Socket,
+    /// A ring, and the number of the connection in it.
+    Ring(&'a mut Ring, u32),
+}
+
+/// Returns the number of a session in the ring of its worker.
+pub(super) fn slot(number: usize) -> u32 {
+    // A plan has fewer sessions.
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+impl Outlet<'_> {
+    fn write(&mut self, stream: &mut Stream, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Socket => stream.write(bytes),
+            Self::Ring(ring, slot) => match ring.send(*slot, bytes)? {
+                0 => Err(io::ErrorKind::WouldBlock.into()),
+                count => Ok(count),
+            },
+        }
+    }
+}
+
 impl Link {
     pub(super) fn new(stream: Stream, received: FrameBuffer) -> Self {
         // The memory that connecting required is released.
@@ -51,6 +77,11 @@ impl Link {
 
     pub(super) fn descriptor(&self) -> i32 {
         self.stream.as_raw_fd()
+    }
+
+    /// Returns the socket, if it has no TLS.
+    pub(super) fn plain_socket(&self) -> Option<BorrowedFd<'_>> {
+        (!self.stream.is_encrypted()).then(|| self.stream.as_fd())
     }
 
     /// Sends a Terminate message without waiting, and closes the socket.
@@ -67,18 +98,18 @@ impl Link {
         frontend::Message::Query(sql).encode(&mut self.out)
     }
 
-    /// Writes bytes to the socket, and keeps those that it does not accept in the send buffer, which is empty.
-    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let written = self.stream.write(bytes);
+    /// Writes bytes, and keeps those that are not accepted in the send buffer, which is empty.
+    pub(super) fn write(&mut self, bytes: &[u8], outlet: &mut Outlet<'_>) -> io::Result<()> {
+        let written = outlet.write(&mut self.stream, bytes);
         let count = written.as_ref().map_or(0, |count| *count);
         self.out.extend_from_slice(bytes.get(count..).unwrap_or_default());
         written.map(|_| ())
     }
 
     /// Writes a part of the send buffer.
-    pub(super) fn write_rest(&mut self) -> io::Result<()> {
+    pub(super) fn write_rest(&mut self, outlet: &mut Outlet<'_>) -> io::Result<()> {
         let rest = self.out.get(self.sent..).unwrap_or_default();
-        self.sent += self.stream.write(rest)?;
+        self.sent += outlet.write(&mut self.stream, rest)?;
         if self.sent == self.out.len() {
             self.clear_out();
         }
@@ -96,7 +127,10 @@ impl Link {
     }
 
     /// Reads from the socket once: into `buffer`, or after the beginning of a message that was received before.
-    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<io::Result<Filled>, SessionError> {
+    pub(super) fn read(
+        &mut self,
+        buffer: &mut [u8],
+    ) -> Result<io::Result<Filled>, Box<SessionError>> {
         if self.received.is_empty() {
             return Ok(self.stream.read(buffer).map(|bytes| {
                 let more = self.stream.may_have_more(bytes, buffer.len());
@@ -130,7 +164,11 @@ impl Link {
     pub(super) fn next_event<'a, 'd: 'a>(
         &'a mut self,
         data: &mut &'d [u8],
-    ) -> Result<Option<Event<'a>>, SessionError> {
+    ) -> Result<Option<Event<'a>>, Box<SessionError>> {
+        if !self.received.is_empty() && !data.is_empty() {
+            let kept = self.received.extend(std::mem::take(data));
+            kept.map_err(|error| SessionError::protocol(&error))?;
+        }
         let frame = if self.received.is_empty() {
             let split = frame::split(data, self.received.limit());
             let split = split.map_err(|error| SessionError::protocol(&error))?;
@@ -149,6 +187,6 @@ impl Link {
         };
         let message = Message::decode(frame).map_err(|error| SessionError::protocol(&error))?;
         let event = self.pipeline.receive(&message);
-        event.map(Some).map_err(|error| SessionError::protocol(&error))
+        Ok(Some(event.map_err(|error| SessionError::protocol(&error))?))
     }
 }

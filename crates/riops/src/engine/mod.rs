@@ -8,6 +8,7 @@ mod backend;
 mod calibrate;
 mod call;
 mod clock;
+mod driver;
 mod error;
 mod findings;
 mod in_flight;
@@ -37,6 +38,7 @@ use std::time::Duration;
 pub use backend::Backend;
 pub use calibrate::{Calibration, calibrate};
 pub use clock::{Clock, MonotonicClock};
+pub use driver::{ChosenDriver, choose_driver};
 pub use error::EngineError;
 pub use findings::{AccessFinding, Moment, UncheckedPlan};
 pub use null_server::NullServer;
@@ -88,7 +90,9 @@ pub fn run_stage(
     // Cancels connection attempts that are still in progress when the stage ends.
     let shutdown = Interrupt::new();
     let _shutdown_guard = RequestOnDrop(shutdown.clone());
+    let driver = choose_driver(plan.driver)?.driver;
     let shared = Arc::new(Shared {
+        driver,
         connectors: Connectors::new(nodes, &shutdown, plan.seed),
         explain_by_name,
         exact,
@@ -189,3 +193,9 @@ impl Drop for RequestOnDrop {
 
 #[cfg(test)]
 mod tests;
+
+/// The same with the other driver.
+#[cfg(test)]
+#[expect(clippy::duplicate_mod, reason = "the tests choose the driver by the name of the module")]
+#[path = "tests/mod.rs"]
+mod tests_on_epoll;

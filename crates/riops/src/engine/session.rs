@@ -3,6 +3,7 @@
 //! It uses the wire protocol and the workload's generator. It must not depend on the poller or the schedule.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use riops_wire::backend::{Row, ServerError, TransactionStatus};
@@ -12,7 +13,7 @@ use riops_wire::reply::Reply;
 use super::backend::Backend;
 use super::findings::Moment;
 use super::in_flight::InFlight;
-use super::link::{Filled, Link};
+use super::link::{Filled, Link, Outlet};
 use super::opening::{Opened, Recipe};
 use super::queue::Queue;
 pub use super::session_error::SessionError;
@@ -42,7 +43,7 @@ pub(super) enum Ended {
     /// A transaction that succeeded.
     Transaction(Box<InFlight>),
     /// A plan check, with its number and finding.
-    Check(usize, Finding),
+    Check(usize, Box<Finding>),
     /// A transaction that failed.
     Failed(Box<InFlight>, Box<ServerError>),
     /// A plan check that failed.
@@ -91,6 +92,8 @@ pub(super) struct Session {
     pub(super) unread: bool,
     /// Whether its last transaction has ended.
     pub(super) finished: bool,
+    /// Whether a ring serves its socket.
+    pub(super) is_on_ring: bool,
     /// Time of the next plan check.
     pub(super) next_check: Option<Moment>,
     link: Option<Link>,
@@ -185,6 +188,7 @@ impl Session {
             unsent: 0,
             postponed: 0,
             finished: false,
+            is_on_ring: false,
             failed: None,
             activity: Activity::Work,
             parked: false,
@@ -247,6 +251,11 @@ impl Session {
         self.link.as_ref().map(Link::descriptor)
     }
 
+    /// Returns the socket, if it has no TLS.
+    pub(super) fn plain_socket(&self) -> Option<BorrowedFd<'_>> {
+        self.link.as_ref().and_then(Link::plain_socket)
+    }
+
     /// Returns whether another transaction may be sent.
     pub(super) fn has_free_slot(&self) -> bool {
         !self.spare.is_empty()
@@ -292,7 +301,7 @@ impl Session {
         self.send_step()
     }
 
-    /// Records that the current step of the newest transaction is to be sent.
+    /// Records that the current step of the newest transaction must be sent.
     fn send_step(&mut self) -> Result<(), SessionError> {
         let Some((link, flight)) = self.link.as_mut().zip(self.answers.in_flight.last()) else {
             return Err(SessionError::Closed(None));
@@ -302,7 +311,7 @@ impl Session {
         link.pipeline.sent(statements).map_err(|error| SessionError::protocol(&error))
     }
 
-    /// Appends everything that is to be sent to the send buffer.
+    /// Appends everything that must be sent to the send buffer.
     fn fill_send_buffer(&mut self) {
         let Some(link) = &mut self.link else {
             return;
@@ -337,8 +346,8 @@ impl Session {
         self.send_query(recipe.checks.get(number).map_or("", |(_, explain)| explain.as_str()))
     }
 
-    /// Writes everything that is to be sent to the socket.
-    pub(super) fn flush(&mut self) -> Result<Flushed, SessionError> {
+    /// Writes everything that must be sent.
+    pub(super) fn flush(&mut self, mut outlet: Outlet<'_>) -> Result<Flushed, Box<SessionError>> {
         if self.unsent > 1 {
             self.fill_send_buffer();
         }
@@ -350,7 +359,7 @@ impl Session {
             self.unsent = 0;
             let (bytes, _) = flight.tx.step(flight.step);
             if link.out.is_empty() {
-                written = link.write(bytes);
+                written = link.write(bytes, &mut outlet);
             } else {
                 link.out.extend_from_slice(bytes);
             }
@@ -367,7 +376,7 @@ impl Session {
                         link.clear_out();
                         return Ok(Flushed::PeerClosed);
                     }
-                    _ => return Err(SessionError::Io(error.to_string())),
+                    _ => return Err(Box::new(SessionError::Io(error.to_string()))),
                 },
             }
             if link.out.is_empty() {
@@ -378,7 +387,7 @@ impl Session {
                 }
             }
             let is_last = link.out.is_empty();
-            written = if is_last { link.flush() } else { link.write_rest() };
+            written = if is_last { link.flush() } else { link.write_rest(&mut outlet) };
             if is_last && written.is_ok() {
                 return Ok(Flushed::All);
             }
@@ -395,26 +404,41 @@ impl Session {
     }
 
     /// Reads from the socket once, into `buffer` unless the bytes continue a message.
-    pub(super) fn fill(&mut self, buffer: &mut [u8]) -> Result<Filled, SessionError> {
+    pub(super) fn fill(&mut self, buffer: &mut [u8]) -> Result<Filled, Box<SessionError>> {
         let nothing = Filled { bytes: 0, in_buffer: 0, more: false };
         let Some(link) = &mut self.link else {
             return Ok(nothing);
         };
         match link.read(buffer)? {
-            Ok(Filled { bytes: 0, .. }) => Err(SessionError::Closed(self.failed.take())),
+            Ok(Filled { bytes: 0, .. }) => Err(self.closed().into()),
             Ok(filled) => Ok(filled),
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock => Ok(nothing),
                 io::ErrorKind::Interrupted => Ok(Filled { more: true, ..nothing }),
-                io::ErrorKind::ConnectionReset => Err(SessionError::Closed(self.failed.take())),
-                _ => Err(SessionError::Io(error.to_string())),
+                _ => Err(self.read_failed(&error).into()),
             },
+        }
+    }
+
+    /// Returns the error of a connection that the server has closed.
+    pub(super) fn closed(&mut self) -> SessionError {
+        SessionError::Closed(self.failed.take())
+    }
+
+    /// Returns the error of a connection that cannot be read.
+    pub(super) fn read_failed(&mut self, error: &io::Error) -> SessionError {
+        match error.kind() {
+            io::ErrorKind::ConnectionReset => self.closed(),
+            _ => SessionError::Io(error.to_string()),
         }
     }
 
     /// Decodes received messages, the newest of which are in `data`, up to the end of the oldest request. Returns
     /// `None` if more bytes are needed.
-    pub(super) fn take_end(&mut self, data: &mut &[u8]) -> Result<Option<Ended>, SessionError> {
+    pub(super) fn take_end(
+        &mut self,
+        data: &mut &[u8],
+    ) -> Result<Option<Ended>, Box<SessionError>> {
         loop {
             let Some(link) = &mut self.link else {
                 return Ok(None);
@@ -452,12 +476,12 @@ impl Session {
     }
 
     /// Returns the request that a `ReadyForQuery` completes; `None` if another step or a rollback follows.
-    fn finish(&mut self, status: TransactionStatus) -> Result<Option<Ended>, SessionError> {
+    fn finish(&mut self, status: TransactionStatus) -> Result<Option<Ended>, Box<SessionError>> {
         let failed = self.failed.take();
         if let Some(error) = self.answers.rolled_back.take() {
             if let Some(refused) = failed {
                 let text = format!("rollback failed: {refused}");
-                return Err(SessionError::Protocol(text));
+                return Err(SessionError::Protocol(text).into());
             }
             let flight = self.answers.in_flight.pop();
             return Ok(flight.map(|mut flight| {
@@ -501,6 +525,6 @@ impl Session {
             || Finding { held: false, outline: String::new(), storage: None },
             |(access, _)| access.judge(&self.answers.plan.text),
         );
-        Ok(Some(Ended::Check(number, finding)))
+        Ok(Some(Ended::Check(number, Box::new(finding))))
     }
 }

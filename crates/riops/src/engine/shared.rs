@@ -14,7 +14,7 @@ use super::opening::{Connectors, Recipe};
 use super::worker::WorkerEvent;
 use crate::host::Interrupt;
 use crate::metrics::IntervalPart;
-use crate::plan::Plan;
+use crate::plan::{Driver, Plan};
 use crate::server::{ConnectionError, Nodes};
 use crate::units::Nanos;
 use crate::workload::Statement;
@@ -54,6 +54,8 @@ pub(super) struct Shared {
     pub(super) operations: usize,
     pub(super) total_sessions: usize,
     pub(super) plan: Plan,
+    /// How the workers wait for their sockets.
+    pub(super) driver: Driver,
     /// Whether EXPLAIN may refer to a prepared statement by name.
     pub(super) explain_by_name: bool,
     /// Whether the stage fails when a connection with transactions in flight is lost.

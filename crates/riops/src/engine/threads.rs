@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel, sync_channel};
 
+use riops_ring::Ring;
+
 use super::clock::Clock;
 use super::error::{EngineError, StartError};
 use super::findings::{self, AccessFinding};
@@ -13,7 +15,7 @@ use super::session::Session;
 use super::shared::{Go, Shared, Signal, WorkerHandle};
 use super::worker::{IntervalLink, ReconnectLink, Rules, WAKE, Worker, WorkerEvent, WorkerSetup};
 use crate::metrics::{HistogramError, IntervalPart, Recorder, Samples};
-use crate::plan::Schedule;
+use crate::plan::{Driver, Schedule};
 use crate::server::ConnectionError;
 use crate::workload::keys::{Purpose, stream};
 use crate::workload::transaction::Statements;
@@ -88,6 +90,13 @@ fn work(assignment: Assignment, shared: &Shared) {
     let Ok(mut recorder) = recorder(shared) else {
         return;
     };
+    let ring = match ring(shared.driver, sessions.len()) {
+        Ok(ring) => ring,
+        Err(error) => {
+            guard.reported = true;
+            return send(WorkerEvent::Ready(Err(StartError::Ring(error))));
+        }
+    };
     send(WorkerEvent::Ready(Ok(findings)));
     let Ok(Go { start, limit }) = go.recv() else {
         guard.reported = true;
@@ -113,6 +122,7 @@ fn work(assignment: Assignment, shared: &Shared) {
         ),
         limit,
         poll,
+        ring,
         sessions,
         rules: Rules::of(&shared.plan, shared.exact, shared.retried.clone()),
         nodes: shared.nodes.clone(),
@@ -150,6 +160,14 @@ fn open_sessions(
         opened.push(session);
     }
     Ok((opened, findings))
+}
+
+/// Creates the ring of a worker, on its thread.
+fn ring(driver: Driver, sessions: usize) -> std::io::Result<Option<Box<Ring>>> {
+    if driver != Driver::IoUring {
+        return Ok(None);
+    }
+    Ring::new(u32::try_from(sessions).unwrap_or(u32::MAX)).map(|ring| Some(Box::new(ring)))
 }
 
 /// Creates the counters of a worker and allocates all their memory.

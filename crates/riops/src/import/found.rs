@@ -121,6 +121,7 @@ pub(super) fn record(mut found: Found, origin: &Origin<'_>, settings: &Settings)
             riops_version: env!("CARGO_PKG_VERSION").to_owned(),
             machine: MachineFacts::default(),
             workers: found.workers,
+            driver: None,
             shares_machine_with_server: false,
         },
         stages: vec![stage],

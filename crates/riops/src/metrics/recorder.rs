@@ -96,7 +96,7 @@ const PENDING_MAX: usize = 64;
 /// kind.
 #[derive(Debug)]
 pub struct Recorder {
-    /// Transactions that are to be added, oldest first.
+    /// Transactions not added yet, oldest first.
     pending: Vec<Measured>,
     operations: Vec<OperationTotals>,
     errors: ErrorCounts,

@@ -30,8 +30,8 @@ pub use oltp::{OltpDataset, OltpRun};
 pub use oltp_test::OltpTest;
 pub use point::{PointOperations, PointRun};
 pub use policy::{
-    Caches, ErrorPolicy, LatencyLimit, OnError, PreparePolicy, Protocol, SESSIONS_MAX, Schedule,
-    Stop,
+    Caches, Driver, ErrorPolicy, LatencyLimit, OnError, PreparePolicy, Protocol, SESSIONS_MAX,
+    Schedule, Stop,
 };
 pub use rows::{BLOCK_FILLER, Layout, LoopSide, Order, RowsDataset, RowsRun, UpdateShare};
 pub use run::{Plan, SERIES_POINTS_MAX};

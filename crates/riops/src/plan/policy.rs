@@ -83,6 +83,37 @@ impl Protocol {
     }
 }
 
+/// How a worker waits for its sockets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Driver {
+    /// `io_uring` if it is available, otherwise `epoll`.
+    #[default]
+    Auto,
+    /// `epoll`: a system call for each send and for each receive.
+    Epoll,
+    /// `io_uring`: one system call for all that is due.
+    IoUring,
+}
+
+impl Driver {
+    /// Returns the name on the command line.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Epoll => "epoll",
+            Self::IoUring => "io-uring",
+        }
+    }
+
+    /// Returns whether it is the default.
+    #[must_use]
+    pub fn is_auto(&self) -> bool {
+        *self == Self::Auto
+    }
+}
+
 /// The reaction to an error that is not retried.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

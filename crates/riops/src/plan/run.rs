@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::error::{PlanError, at_least_one, refuse};
 use super::policy::{
-    ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, SESSIONS_MAX, Schedule, Stop,
+    Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, SESSIONS_MAX, Schedule, Stop,
 };
 use super::rows::RowsRun;
 use super::spec::Common;
@@ -39,6 +39,9 @@ pub struct Plan {
     pub sessions: u32,
     /// Number of worker threads that drive them.
     pub workers: u32,
+    /// How the workers wait for their sockets.
+    #[serde(default, skip_serializing_if = "Driver::is_auto")]
+    pub driver: Driver,
     /// Intended start times of the transactions.
     pub schedule: Schedule,
     /// How statements are sent.
@@ -132,6 +135,7 @@ impl Default for Plan {
             work: RowsRun::default().into(),
             sessions: 1,
             workers: 1,
+            driver: Driver::default(),
             schedule: Schedule::Closed,
             protocol: Protocol::Prepared,
             pipeline: 1,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::latency::LatencySummary;
 use super::machine::MachineFacts;
+use crate::plan::Driver;
 
 /// The load generator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,6 +16,9 @@ pub struct ClientRecord {
     pub machine: MachineFacts,
     /// Number of worker threads.
     pub workers: u32,
+    /// How they waited for their sockets: `epoll` or `io-uring`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<Driver>,
     /// Whether the server runs on the same machine.
     pub shares_machine_with_server: bool,
 }

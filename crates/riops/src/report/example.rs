@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::plan::{
-    CbcDataset, CbcRun, LoadDataset, LoadRun, Method, OltpDataset, OltpRun, Plan, RowsDataset, Stop,
+    CbcDataset, CbcRun, Driver, LoadDataset, LoadRun, Method, OltpDataset, OltpRun, Plan,
+    RowsDataset, Stop,
 };
 use crate::record::*;
 use crate::server::Flavor;
@@ -318,6 +319,7 @@ pub(crate) fn example_record() -> Record {
                 ..MachineFacts::default()
             },
             workers: 2,
+            driver: Some(Driver::Epoll),
             shares_machine_with_server: true,
         },
         stages: vec![stage()],

@@ -5,9 +5,10 @@ use std::path::Path;
 use super::devices::DeviceRecords;
 use super::error::RunError;
 use super::observer::{History, Observer};
+use crate::engine::choose_driver;
 use crate::host::Interrupt;
 use crate::host::machine::MachineFacts;
-use crate::plan::{Plan, Protocol};
+use crate::plan::{Driver, Plan, Protocol};
 use crate::probe::locations::Locations;
 use crate::record::{ClientRecord, DatasetRecord, TargetRecord};
 use crate::server::facts::ServerFacts;
@@ -18,6 +19,7 @@ pub(super) struct Environment {
     pub(super) facts: ServerFacts,
     /// Machine of the load generator.
     client: MachineFacts,
+    driver: Driver,
     pooler: Option<Pooler>,
     /// The server if it runs on this machine.
     local: Option<LocalServer>,
@@ -55,7 +57,8 @@ impl Environment {
             None if server.conninfo.is_local() => local_server(control)?,
             _ => None,
         };
-        Ok(Self { facts, client: MachineFacts::read(), pooler, local })
+        let driver = driver(plan, control, observer)?;
+        Ok(Self { facts, client: MachineFacts::read(), driver, pooler, local })
     }
 
     /// Whether the transactions of one session may run on different server connections.
@@ -128,6 +131,7 @@ impl Environment {
             riops_version: env!("CARGO_PKG_VERSION").to_owned(),
             machine: self.client.clone().into(),
             workers: plan.workers,
+            driver: Some(self.driver),
             shares_machine_with_server: self.local.is_some(),
         }
     }
@@ -183,4 +187,23 @@ fn accept_pooler(pooler: Pooler, plan: &Plan, observer: &mut dyn Observer) -> Re
     }
     observer.notice("session settings are not applied, because they would remain in the pool: configure them for the role or in the pooler (connect_query)");
     Ok(())
+}
+
+/// Returns the driver of the workers, and says why it is not `io_uring`.
+fn driver(
+    plan: &Plan,
+    control: &Connection,
+    observer: &mut dyn Observer,
+) -> Result<Driver, RunError> {
+    let chosen = choose_driver(plan.driver)?;
+    if let Some(reason) = chosen.refused {
+        observer.notice(&format!("epoll is used, because io_uring is not available: {reason}"));
+    }
+    if control.encryption().is_none() {
+        return Ok(chosen.driver);
+    }
+    if plan.driver == Driver::IoUring {
+        observer.notice("epoll is used for the sessions, because they are encrypted");
+    }
+    Ok(Driver::Epoll)
 }

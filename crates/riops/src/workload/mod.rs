@@ -17,6 +17,7 @@ pub mod point;
 pub mod routines;
 pub mod rows;
 mod statement;
+mod statements;
 pub mod tables;
 pub mod texts;
 pub mod transaction;

@@ -4,101 +4,14 @@
 use std::sync::Arc;
 
 use riops_wire::backend::Row;
-use riops_wire::frontend::{self, EncodeError, Execution, SYNC};
+use riops_wire::frontend::{self, EncodeError, SYNC};
 
 use super::effects::TableEffects;
-use super::statement::Statement;
+use super::statements::Encoded;
+pub use super::statements::{Statements, with_literals};
 use super::unknown::Mark;
 use super::values::{Literals, Values};
 use crate::plan::Protocol;
-
-/// The text of a statement, split at its parameters.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Pieces {
-    /// Text, and the number of the parameter after it, from 0.
-    pieces: Vec<(String, usize)>,
-    tail: String,
-}
-
-impl Pieces {
-    /// In statements of riops every `$` begins a parameter.
-    fn of(sql: &str) -> Self {
-        let mut parts = sql.split('$');
-        let mut text = parts.next().unwrap_or_default().to_owned();
-        let mut pieces = Vec::new();
-        for part in parts {
-            let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-            let (number, rest) = part.split_at(digits);
-            let number = number.parse::<usize>().unwrap_or(1).saturating_sub(1);
-            pieces.push((std::mem::replace(&mut text, rest.to_owned()), number));
-        }
-        Self { pieces, tail: text }
-    }
-
-    fn write(&self, out: &mut String, mut literal: impl FnMut(usize, &mut String)) {
-        for (text, number) in &self.pieces {
-            out.push_str(text);
-            literal(*number, out);
-        }
-        out.push_str(&self.tail);
-    }
-}
-
-/// Returns the statement with its parameters replaced by these literals.
-#[must_use]
-pub fn with_literals(sql: &str, parameters: &[String]) -> String {
-    let mut text = String::new();
-    Pieces::of(sql).write(&mut text, |number, out| {
-        out.push_str(parameters.get(number).map_or("", String::as_str));
-    });
-    text
-}
-
-/// The statements of a session, prepared for encoding with one protocol.
-#[derive(Debug)]
-pub struct Statements {
-    protocol: Protocol,
-    list: Vec<Encoded>,
-}
-
-/// A statement with what is encoded in advance.
-#[derive(Debug)]
-struct Encoded {
-    /// Its executions with the extended protocol.
-    execution: Result<Execution, EncodeError>,
-    statement: Statement,
-    /// Its text for the simple protocol.
-    pieces: Pieces,
-}
-
-impl Statements {
-    /// Creates the list. Transactions refer to a statement by its position.
-    #[must_use]
-    pub fn new(protocol: Protocol, statements: Vec<Statement>) -> Self {
-        let list = statements
-            .into_iter()
-            .map(|statement| {
-                let pieces = Pieces::of(&statement.sql);
-                // The extended protocol executes the unnamed statement.
-                let name = if protocol == Protocol::Extended { "" } else { &statement.name };
-                let execution = Execution::new(name, statement.parameter_types.len());
-                Encoded { execution, statement, pieces }
-            })
-            .collect();
-        Self { protocol, list }
-    }
-
-    /// Returns the protocol that sends the statements.
-    #[must_use]
-    pub fn protocol(&self) -> Protocol {
-        self.protocol
-    }
-
-    /// Returns the statements.
-    pub fn iter(&self) -> impl Iterator<Item = &Statement> {
-        self.list.iter().map(|encoded| &encoded.statement)
-    }
-}
 
 /// A round trip: the statements sent together before waiting for the reply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -236,10 +149,10 @@ impl Transaction {
     ) {
         self.statements += 1;
         self.open_statements += 1;
-        let Some(Encoded { execution, statement, pieces }) = self.known.list.get(statement) else {
+        let Some(Encoded { execution, statement, pieces }) = self.known.get(statement) else {
             return;
         };
-        if self.known.protocol == Protocol::Simple {
+        if self.known.protocol() == Protocol::Simple {
             self.has_extras = true;
             let Extras { sql, literals, .. } = &mut self.extras;
             // The server executes all statements of one Query message as one transaction.
@@ -251,7 +164,7 @@ impl Transaction {
             return pieces.write(sql, |number, out| out.push_str(literals.get(number)));
         }
         let out = &mut self.bytes;
-        let parsed = match self.known.protocol {
+        let parsed = match self.known.protocol() {
             Protocol::Extended => {
                 frontend::parse(out, "", &statement.sql, &statement.parameter_types)
             }
@@ -317,7 +230,7 @@ impl Transaction {
 
     /// Ends a step: the statements after it are sent when the reply to this step has arrived.
     pub fn end_step(&mut self) {
-        if self.known.protocol == Protocol::Simple {
+        if self.known.protocol() == Protocol::Simple {
             let query = frontend::Message::Query(&self.extras.sql);
             if let Err(error) = query.encode(&mut self.bytes) {
                 self.note_error(error);
@@ -454,7 +367,7 @@ impl Transaction {
     /// Returns a row of the reply, with its format.
     #[must_use]
     pub fn reply<'a>(&self, row: Row<'a>) -> Reply<'a> {
-        Reply { row, binary: self.known.protocol != Protocol::Simple }
+        Reply { row, binary: self.known.protocol() != Protocol::Simple }
     }
 }
 
@@ -526,6 +439,7 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::Statement;
     use riops_wire::frame::{self, FRAME_BYTES_MAX};
     use riops_wire::frontend::Message;
 

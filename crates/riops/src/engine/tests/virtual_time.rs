@@ -99,6 +99,8 @@ pub(super) fn worker<C: Clock>(
         clock,
         limit: Arc::new(Limit::new(setting.stop, None, setting.measure_start)),
         poll,
+        ring: (driver() == Driver::IoUring && !setting.is_poller_broken)
+            .then(|| Box::new(riops_ring::Ring::new(share.sessions).unwrap())),
         sessions,
         share,
         arrivals: Arrivals::new(setting.schedule, share, Nanos(0), setting.measure_start, rng()),

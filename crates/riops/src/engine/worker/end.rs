@@ -336,6 +336,7 @@ impl<C: Clock> Worker<C> {
 
     fn lose_in_flight(&mut self, number: usize, now: Nanos) {
         self.plan_check_done(number);
+        self.detach_from_ring(number);
         let Some(session) = self.sessions.get_mut(number) else {
             return;
         };

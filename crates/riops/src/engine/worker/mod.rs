@@ -7,6 +7,7 @@ mod end;
 mod finish;
 mod postponed;
 mod report;
+mod ring;
 mod start;
 mod unread;
 
@@ -17,12 +18,14 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use riops_ring::Ring;
 
 use super::alarm::Alarm;
 use super::clock::Clock;
 use super::error::StartError;
 use super::findings::{AccessFinding, UncheckedPlan, note, note_unchecked};
 use super::limit::Limit;
+use super::link::{Outlet, slot};
 use super::opening::{Connectors, Reopened};
 use super::schedule::{Arrivals, Share};
 use super::session::{Activity, Ended, Flushed, Session, SessionError};
@@ -143,6 +146,8 @@ pub(super) struct WorkerSetup<C> {
     pub(super) clock: C,
     pub(super) limit: Arc<Limit>,
     pub(super) poll: Poll,
+    /// The ring, if the driver is `io_uring`.
+    pub(super) ring: Option<Box<Ring>>,
     pub(super) sessions: Vec<Session>,
     pub(super) share: Share,
     pub(super) arrivals: Option<Arrivals>,
@@ -159,6 +164,9 @@ pub(super) struct Worker<C> {
     clock: C,
     limit: Arc<Limit>,
     poll: Poll,
+    ring: Option<Box<Ring>>,
+    /// Whether the ring has reported that the poller has events.
+    poll_is_ready: bool,
     sessions: Vec<Session>,
     share: Share,
     arrivals: Option<Arrivals>,
@@ -205,6 +213,7 @@ impl<C: Clock> Worker<C> {
             clock,
             limit,
             poll,
+            ring,
             sessions,
             share,
             arrivals,
@@ -228,6 +237,9 @@ impl<C: Clock> Worker<C> {
             clock,
             limit,
             poll,
+            // The poller is watched from the first wait on.
+            poll_is_ready: ring.is_some(),
+            ring,
             sessions,
             share,
             arrivals,
@@ -266,10 +278,7 @@ impl<C: Clock> Worker<C> {
             self.resume(number, self.clock.now());
         }
         while self.active > 0 {
-            let polled = self
-                .poll_timeout(&mut alarm)
-                .and_then(|timeout| self.poll.poll(&mut events, timeout));
-            match polled {
+            match self.wait(&mut alarm, &mut events) {
                 Err(error) if error.kind() != std::io::ErrorKind::Interrupted => {
                     self.fail_all(&SessionError::client("cannot wait for replies", &error));
                 }
@@ -295,6 +304,7 @@ impl<C: Clock> Worker<C> {
                 Token(number) => self.serve(number, event.is_writable(), event.is_read_closed()),
             }
         }
+        self.serve_ring();
         self.serve_unread(unread);
         if now >= self.limit.end() && !self.ending {
             self.ending = true;
@@ -312,11 +322,14 @@ impl<C: Clock> Worker<C> {
         }
     }
 
-    fn register_all(&self) -> std::io::Result<()> {
+    fn register_all(&mut self) -> std::io::Result<()> {
         (0..self.sessions.len()).try_for_each(|number| self.register(number))
     }
 
-    fn register(&self, number: usize) -> std::io::Result<()> {
+    fn register(&mut self, number: usize) -> std::io::Result<()> {
+        if self.attach_to_ring(number)? {
+            return Ok(());
+        }
         match self.sessions.get(number).and_then(Session::descriptor) {
             Some(descriptor) => self.poll.registry().register(
                 &mut SourceFd(&descriptor),
@@ -394,15 +407,16 @@ impl<C: Clock> Worker<C> {
             }
             let mut buffer = std::mem::take(&mut self.buffer);
             let filled = session.fill(&mut buffer);
-            let received = filled.as_ref().map_or(0, |filled| filled.in_buffer);
-            let filled = filled.and_then(|filled| {
-                self.receive(number, buffer.get(..received).unwrap_or_default())?;
-                Ok(filled)
-            });
+            let handled = match &filled {
+                Ok(filled) => {
+                    self.receive(number, buffer.get(..filled.in_buffer).unwrap_or_default())
+                }
+                Err(_) => Ok(()),
+            };
             self.buffer = buffer;
-            let filled = match filled {
-                Ok(filled) => filled,
-                Err(error) => return self.connection_lost(number, error),
+            let filled = match (filled, handled) {
+                (Ok(filled), Ok(())) => filled,
+                (Err(error), _) | (_, Err(error)) => return self.connection_lost(number, *error),
             };
             self.flush_session(number);
             // After a close no event follows, so the end of the stream must be read now.
@@ -417,7 +431,7 @@ impl<C: Clock> Worker<C> {
     }
 
     /// Handles the replies of a session that were received before and in `data`.
-    fn receive(&mut self, number: usize, mut data: &[u8]) -> Result<(), SessionError> {
+    fn receive(&mut self, number: usize, mut data: &[u8]) -> Result<(), Box<SessionError>> {
         while let Some(session) = self.sessions.get_mut(number)
             && let Some(ended) = session.take_end(&mut data)?
         {
@@ -435,7 +449,7 @@ impl<C: Clock> Worker<C> {
                 self.advance(number, now);
             }
             Ended::Check(check, finding) => {
-                self.note_finding(number, check, finding);
+                self.note_finding(number, check, *finding);
                 self.check(number, check + 1, now);
             }
             Ended::Failed(flight, error) => self.transaction_failed(number, flight, error, now),
@@ -452,12 +466,19 @@ impl<C: Clock> Worker<C> {
         let Some(session) = self.sessions.get_mut(number) else {
             return;
         };
-        match session.flush() {
+        let is_on_ring = session.is_on_ring;
+        let outlet = match &mut self.ring {
+            Some(ring) if is_on_ring => Outlet::Ring(ring, slot(number)),
+            _ => Outlet::Socket,
+        };
+        match session.flush(outlet) {
             Ok(Flushed::All) => {}
+            // The ring reports when it accepts more.
+            Ok(Flushed::Blocked) if is_on_ring => {}
             Ok(Flushed::Blocked) => self.set_write_interest(number, true),
             // The replies and the error that the server sent before it closed the connection still count.
             Ok(Flushed::PeerClosed) => self.serve(number, false, true),
-            Err(error) => self.connection_lost(number, error),
+            Err(error) => self.connection_lost(number, *error),
         }
     }
 

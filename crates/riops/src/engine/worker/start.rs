@@ -210,7 +210,10 @@ impl<C: Clock> Worker<C> {
             session.next_check = Some(Moment::After);
             return self.check(number, 0, now);
         }
-        session.end();
+        self.detach_from_ring(number);
+        if let Some(session) = self.sessions.get_mut(number) {
+            session.end();
+        }
         self.active -= 1;
     }
 
@@ -270,6 +273,7 @@ impl<C: Clock> Worker<C> {
 
     /// Replaces the connection after the configured number of transactions, or to move to the home node.
     fn replace_connection(&mut self, number: usize, now: Nanos) {
+        self.detach_from_ring(number);
         if let Some(session) = self.sessions.get_mut(number) {
             session.detach();
         }

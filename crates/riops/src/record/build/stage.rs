@@ -96,6 +96,7 @@ mod tests {
             riops_version: String::new(),
             machine,
             workers: 1,
+            driver: None,
             shares_machine_with_server: true,
         };
         let stage = with_counters(usage, None, &client);

@@ -149,6 +149,8 @@ fn properties(record: &Record) -> Properties {
     add(Topic::Environment, "pooler", target.pooler.clone());
     add(Topic::Environment, "encryption", target.encryption.clone());
     add(Topic::Environment, "client", Some(machine.host.clone()));
+    let driver = record.client.driver.map(|driver| driver.as_str().to_owned());
+    add(Topic::Environment, "driver of the client", driver);
     add(Topic::Environment, "kernel", Some(machine.kernel.clone()));
     add(Topic::Environment, "CPU", machine.cpu_model.clone());
     add(Topic::Environment, "CPU governor", machine.cpu_governor.clone());

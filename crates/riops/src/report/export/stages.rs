@@ -4,6 +4,7 @@ use super::super::model::{Bottleneck, Summary};
 use super::super::words;
 use super::cell::{Cell, Column, table as csv_table};
 use super::error::ExportError;
+use crate::plan::Driver;
 use crate::record::{
     LatencyKind, LatencySummary, Point, Record, ReportedLatency, StageRecord, Status, Validity,
 };
@@ -54,7 +55,7 @@ fn run<'a>() -> [Column<Row<'a>>; 7] {
     ]
 }
 
-fn settings<'a>() -> [Column<Row<'a>>; 23] {
+fn settings<'a>() -> [Column<Row<'a>>; 24] {
     [
         ("stage_started_at", |row| row.stage.started_at.map(|at| at.to_string()).into()),
         ("status", |row| row.record.status.as_str().into()),
@@ -70,6 +71,7 @@ fn settings<'a>() -> [Column<Row<'a>>; 23] {
         ("kind", |row| row.stage.kind.as_str().into()),
         ("sessions", |row| known(row.stage.sessions)),
         ("workers", |row| known(row.record.plan.workers)),
+        ("driver", |row| row.record.client.driver.map(Driver::as_str).into()),
         ("protocol", |row| measured(row, row.record.plan.protocol.as_str())),
         ("requested_transactions_per_s", |row| row.record.plan.schedule.per_s().into()),
         ("batch_rows", |row| row.stage.session_loop.batch.into()),

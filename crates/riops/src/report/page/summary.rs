@@ -257,6 +257,7 @@ fn machine(record: &Record) -> Option<Group> {
     } else {
         "the server is on another machine"
     };
+    let driver = client.driver.map_or(String::new(), |driver| format!(" on {}", driver.as_str()));
     let facts = [
         Fact::of("host", machine.host.clone()),
         Fact::of("CPU", cpu_text(record)),
@@ -264,7 +265,7 @@ fn machine(record: &Record) -> Option<Group> {
         Fact::of("kernel", machine.kernel.clone()),
         Fact::of("virtual", machine.virtualization.clone().unwrap_or_default()),
         Fact::of("governor", machine.cpu_governor.clone().unwrap_or_default()),
-        Fact::of("client", format!("riops {}; {shared}", client.riops_version)),
+        Fact::of("client", format!("riops {}{driver}; {shared}", client.riops_version)),
     ];
     Group::of("Client machine", facts.into_iter().flatten().collect())
 }

@@ -7,7 +7,7 @@ use riops_testkit::{FakeServer, PORT, Reply, Request};
 
 use super::*;
 use crate::metrics::{Counter, Point};
-use crate::plan::{ErrorPolicy, OnError, Protocol, Stop};
+use crate::plan::{Driver, ErrorPolicy, OnError, Protocol, Stop};
 use crate::server::{ConnInfo, Flavor};
 use crate::units::Nanos;
 use crate::workload::access::AccessPath;
@@ -48,8 +48,15 @@ impl Generator for Reads {
     }
 }
 
+/// The driver that these tests use: they are compiled for both.
+fn driver() -> Driver {
+    let wanted = if module_path!().contains("epoll") { Driver::Epoll } else { Driver::Auto };
+    choose_driver(wanted).unwrap().driver
+}
+
 fn plan(stop: Stop, sessions: u32, workers: u32) -> Plan {
-    Plan { sessions, workers, warmup_s: 0.0, stop, interval_s: 0.1, ..Plan::default() }
+    let driver = driver();
+    Plan { driver, sessions, workers, warmup_s: 0.0, stop, interval_s: 0.1, ..Plan::default() }
 }
 
 fn stage(sessions: u32, updates: bool) -> Stage {

@@ -1,0 +1,533 @@
+//! Sockets of a benchmark client on `io_uring`, behind a safe interface. All unsafe code for it is in this crate.
+//!
+//! A [`Ring`] belongs to one thread. It sends and receives for many connections, with one system call for everything
+//! that is due: a receive request per connection stays in force, and sends are submitted together with the wait for
+//! the next completions. No kernel thread does any of the work, whose CPU time would be missing from the client's.
+//!
+//! # Invariants
+//! - The kernel uses memory of the ring only: messages are copied into it, and received bytes are lent from it. A
+//!   caller's memory is never passed to the kernel.
+//! - That memory is freed only after all requests have completed. If they do not complete, it is leaked.
+//! - A buffer is either free, or in use by exactly one request, or lent to the caller as a [`Received`].
+//! - Completions of a connection that has been replaced are recognized by its generation, and dropped.
+
+#![expect(unsafe_code, reason = "requests to the kernel contain addresses")]
+
+mod memory;
+mod receive;
+mod send;
+
+use std::collections::VecDeque;
+use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use io_uring::types::{CancelBuilder, Fd, Fixed, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue};
+
+pub use receive::Received;
+
+/// Maximum number of requests that are submitted together.
+const REQUESTS: u32 = 256;
+/// Number of sends after which they are submitted without waiting for the end of the turn, so that they do not age.
+const SENDS_MAX: usize = 32;
+/// Maximum number of receive buffers, and of send buffers.
+const BUFFERS_MAX: u16 = 256;
+/// Messages up to this length are sent at once: the send buffer of a socket is much larger.
+const IMMEDIATE_BYTES: usize = 4096;
+/// Maximum wait if a message that should have been sent at once may not have been.
+const IMMEDIATE_TIMEOUT: Duration = Duration::from_millis(100);
+/// Time for requests to be canceled when the ring is dropped.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Number of rings that were created.
+static RINGS: AtomicU32 = AtomicU32::new(0);
+
+/// Flags of a send: without a signal if the peer has closed the connection, and without partial sends.
+const SEND_FLAGS: i32 = 0x4000 | 0x100;
+const POLL_READABLE: u32 = 1;
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event {
+    /// Bytes arrived on a connection. To be read with [`Ring::bytes`] and returned with [`Ring::release`].
+    Received(u32, Received),
+    /// The peer closed the connection: no more bytes follow.
+    Closed(u32),
+    /// The connection failed.
+    Failed(u32, io::Error),
+    /// The next message is accepted, because the previous one has been sent.
+    Sent(u32),
+    /// The watched descriptor is readable. It must be watched again.
+    Readable,
+}
+
+/// Kind of a request, in the upper bits of its user data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Receive,
+    Send,
+    Watch,
+    Other,
+}
+
+/// What a completion refers to: packed into the user data of its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Origin {
+    kind: Kind,
+    /// The buffer of a send.
+    buffer: u16,
+    generation: u16,
+    slot: u32,
+}
+
+impl Origin {
+    fn pack(self) -> u64 {
+        let kind = match self.kind {
+            Kind::Receive => 0,
+            Kind::Send => 1,
+            Kind::Watch => 2,
+            Kind::Other => 3,
+        };
+        // 4 bits, 12 bits, 16 bits and 32 bits.
+        kind << 60
+            | u64::from(self.buffer & 0xfff) << 48
+            | u64::from(self.generation) << 32
+            | u64::from(self.slot)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "each part was packed from this width")]
+    fn unpack(data: u64) -> Self {
+        let kind = match data >> 60 {
+            0 => Kind::Receive,
+            1 => Kind::Send,
+            2 => Kind::Watch,
+            _ => Kind::Other,
+        };
+        let buffer = (data >> 48) as u16 & 0xfff;
+        Self { kind, buffer, generation: (data >> 32) as u16, slot: data as u32 }
+    }
+}
+
+/// State of one connection.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    /// Incremented with each connection.
+    generation: u16,
+    is_attached: bool,
+    is_sending: bool,
+    /// Number of the last turn in which bytes arrived.
+    received_in: u64,
+}
+
+/// Sends and receives for many connections.
+pub struct Ring {
+    /// Number of the ring in this process.
+    id: u32,
+    /// `ManuallyDrop`, because the memory must not be freed while the kernel uses it.
+    parts: ManuallyDrop<Parts>,
+    slots: Vec<Slot>,
+    /// Completions that are not handled yet, oldest first.
+    completed: VecDeque<cqueue::Entry>,
+    /// Connections that wait for a send buffer, longest wait first.
+    starved: VecDeque<u32>,
+    /// Connections that may have one now.
+    granted: VecDeque<u32>,
+    /// Number of requests that will have another completion.
+    outstanding: usize,
+    /// Number of sends since the last submission.
+    sends: usize,
+    /// Number of sends that complete before the wait begins. Their completions must not end it.
+    immediate: usize,
+    /// Connections whose receive request has ended, with their generation.
+    ended: Vec<(u32, u16)>,
+    /// Number of waits.
+    turn: u64,
+}
+
+struct Parts {
+    // Dropped first.
+    ring: IoUring,
+    received: receive::Buffers,
+    sent: send::Buffers,
+}
+
+impl Ring {
+    /// Creates a ring for this many connections. It must be used on this thread only.
+    ///
+    /// # Errors
+    /// The error of the kernel: it is older than 6.1, or its settings or a container forbid `io_uring`.
+    pub fn new(connections: u32) -> io::Result<Self> {
+        let ring = IoUring::builder()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_coop_taskrun()
+            // Each connection may have a completed receive, a completed send, and a few more.
+            .setup_cqsize((4 * connections).max(2 * REQUESTS).next_power_of_two().min(32_768))
+            .setup_clamp()
+            .build(REQUESTS)?;
+        ring.submitter().register_files_sparse(connections.max(1))?;
+        let count = u16::try_from(connections).unwrap_or(BUFFERS_MAX);
+        let count = count.clamp(8, BUFFERS_MAX).next_power_of_two();
+        let received = receive::Buffers::register(&ring, count)?;
+        let sent = send::Buffers::new(count);
+        Ok(Self {
+            id: RINGS.fetch_add(1, Ordering::Relaxed),
+            parts: ManuallyDrop::new(Parts { ring, received, sent }),
+            slots: vec![Slot::default(); connections as usize],
+            completed: VecDeque::with_capacity(4 * connections as usize + 64),
+            starved: VecDeque::new(),
+            granted: VecDeque::new(),
+            outstanding: 0,
+            sends: 0,
+            immediate: 0,
+            ended: Vec::with_capacity(connections as usize),
+            turn: 1,
+        })
+    }
+
+    /// Attaches a connection, whose bytes are received from now on.
+    ///
+    /// # Errors
+    /// The error of the kernel; [`io::ErrorKind::InvalidInput`] if there is no such slot.
+    pub fn attach(&mut self, slot: u32, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        self.detach(slot)?;
+        let Some(entry) = self.slots.get_mut(slot as usize) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        entry.generation = entry.generation.wrapping_add(1);
+        entry.is_attached = true;
+        entry.is_sending = false;
+        self.submit_all()?;
+        self.parts.ring.submitter().register_files_update(slot, &[descriptor.as_raw_fd()])?;
+        self.receive(slot)
+    }
+
+    /// Detaches a connection. No event of it follows, and after the next wait, the kernel has no reference to its
+    /// socket.
+    ///
+    /// # Errors
+    /// The error of the kernel.
+    pub fn detach(&mut self, slot: u32) -> io::Result<()> {
+        let Some(entry) = self.slots.get_mut(slot as usize).filter(|entry| entry.is_attached)
+        else {
+            return Ok(());
+        };
+        entry.is_attached = false;
+        let generation = entry.generation;
+        let receive = Origin { kind: Kind::Receive, buffer: 0, generation, slot }.pack();
+        // Sends are canceled by the close of the socket.
+        let cancel = opcode::AsyncCancel2::new(CancelBuilder::user_data(receive)).build();
+        let other = Origin { kind: Kind::Other, buffer: 0, generation, slot };
+        self.push(cancel, other)?;
+        self.submit_all()?;
+        self.parts.ring.submitter().register_files_update(slot, &[-1]).map(|_| ())
+    }
+
+    /// Sends a message, or the beginning of it. Returns how many bytes were accepted: 0 if the previous message has
+    /// not been sent yet, or no memory is free. In any case, [`Event::Sent`] follows.
+    ///
+    /// # Errors
+    /// The error of the kernel; [`io::ErrorKind::NotConnected`] without a connection.
+    pub fn send(&mut self, slot: u32, message: &[u8]) -> io::Result<usize> {
+        let Some(entry) = self.slots.get_mut(slot as usize).filter(|entry| entry.is_attached)
+        else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        if entry.is_sending || message.is_empty() {
+            return Ok(0);
+        }
+        let generation = entry.generation;
+        let Some((buffer, length)) = self.parts.sent.take(message) else {
+            self.starved.push_back(slot);
+            return Ok(0);
+        };
+        entry.is_sending = true;
+        self.immediate += usize::from(length <= IMMEDIATE_BYTES);
+        self.submit_send(Origin { kind: Kind::Send, buffer, generation, slot })?;
+        Ok(length)
+    }
+
+    fn submit_send(&mut self, origin: Origin) -> io::Result<()> {
+        let (address, length) = self.parts.sent.unsent(origin.buffer);
+        let send = opcode::Send::new(Fixed(origin.slot), address, length).flags(SEND_FLAGS).build();
+        self.push(send, origin)?;
+        self.sends += 1;
+        if self.sends >= SENDS_MAX { self.submit() } else { Ok(()) }
+    }
+
+    /// Requests all bytes of a connection, each time that some arrive.
+    fn receive(&mut self, slot: u32) -> io::Result<()> {
+        let generation = self.slots.get(slot as usize).map_or(0, |entry| entry.generation);
+        let request = opcode::RecvMulti::new(Fixed(slot), receive::GROUP).build();
+        self.push(request, Origin { kind: Kind::Receive, buffer: 0, generation, slot })
+    }
+
+    /// Reports once when a descriptor is readable. It must stay open until then.
+    ///
+    /// # Errors
+    /// The error of the kernel.
+    pub fn watch(&mut self, descriptor: RawFd) -> io::Result<()> {
+        let request = opcode::PollAdd::new(Fd(descriptor), POLL_READABLE).build();
+        self.push(request, Origin { kind: Kind::Watch, buffer: 0, generation: 0, slot: 0 })
+    }
+
+    /// Renews the receive requests that have ended. The connections that had their share of the buffers in this turn
+    /// are the last ones, so that a large reply does not starve the others.
+    fn receive_again(&mut self) -> io::Result<()> {
+        let mut ended = std::mem::take(&mut self.ended);
+        let entry = |slot: u32| self.slots.get(slot as usize).copied().unwrap_or_default();
+        // Not replaced since then.
+        ended.retain(|&(slot, generation)| {
+            entry(slot).is_attached && entry(slot).generation == generation
+        });
+        ended.sort_by_key(|&(slot, _)| entry(slot).received_in);
+        for (slot, _) in ended.drain(..) {
+            self.receive(slot)?;
+        }
+        self.ended = ended;
+        Ok(())
+    }
+
+    fn push(&mut self, request: squeue::Entry, origin: Origin) -> io::Result<()> {
+        let request = request.user_data(origin.pack());
+        if self.parts.ring.submission().is_full() {
+            self.submit()?;
+        }
+        // SAFETY: a request refers to memory of the ring only, which outlives it, or to none.
+        let pushed = unsafe { self.parts.ring.submission().push(&request) };
+        pushed.map_err(|_| io::Error::from(io::ErrorKind::WouldBlock))?;
+        self.outstanding += 1;
+        Ok(())
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        self.sends = 0;
+        match self.parts.ring.submit() {
+            Ok(_) => Ok(()),
+            // Completions are waiting: they are taken in the next wait.
+            Err(error) if error.raw_os_error() == Some(16) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Submits all requests. A request that is left refers to a slot by its number, so that it would be executed on the
+    /// next connection of the slot.
+    fn submit_all(&mut self) -> io::Result<()> {
+        self.submit()?;
+        if self.parts.ring.submission().is_empty() {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::ResourceBusy.into())
+        }
+    }
+
+    /// Submits all requests, and waits until something happens or the time has passed. Without a timeout, waits for
+    /// an event.
+    ///
+    /// # Errors
+    /// The error of the kernel.
+    pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.receive_again()?;
+        self.sends = 0;
+        if !self.completed.is_empty() || !self.granted.is_empty() {
+            return self.submit();
+        }
+        self.turn += 1;
+        let immediate = std::mem::take(&mut self.immediate);
+        let timeout = timeout.or((immediate > 0).then_some(IMMEDIATE_TIMEOUT));
+        let waited = match timeout {
+            None => self.parts.ring.submit_and_wait(1),
+            Some(timeout) => {
+                let timespec = Timespec::from(timeout);
+                let arguments = SubmitArgs::new().timespec(&timespec);
+                self.parts.ring.submitter().submit_with_args(1 + immediate, &arguments)
+            }
+        };
+        self.completed.extend(self.parts.ring.completion());
+        match waited {
+            Ok(_) => Ok(()),
+            // The time has passed, a signal arrived, or completions must be taken first.
+            Err(error) if matches!(error.raw_os_error(), Some(62 | 4 | 16)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the next event; `None` if [`Self::wait`] must be called for more.
+    ///
+    /// # Errors
+    /// The error of the kernel.
+    pub fn next_event(&mut self) -> io::Result<Option<Event>> {
+        if let Some(slot) = self.granted.pop_front() {
+            return Ok(Some(Event::Sent(slot)));
+        }
+        while let Some(completion) = self.completed.pop_front() {
+            if let Some(event) = self.event(&completion)? {
+                return Ok(Some(event));
+            }
+        }
+        Ok(None)
+    }
+
+    fn event(&mut self, completion: &cqueue::Entry) -> io::Result<Option<Event>> {
+        let origin = Origin::unpack(completion.user_data());
+        let more = cqueue::more(completion.flags());
+        self.outstanding -= usize::from(!more);
+        let entry = self.slots.get(origin.slot as usize).copied().unwrap_or_default();
+        let is_current = entry.is_attached && entry.generation == origin.generation;
+        match origin.kind {
+            Kind::Watch => Ok(Some(Event::Readable)),
+            Kind::Other => Ok(None),
+            Kind::Send => self.end_send(origin, completion.result(), is_current),
+            Kind::Receive => Ok(self.end_receive(origin, completion, is_current)),
+        }
+    }
+
+    fn end_send(
+        &mut self,
+        origin: Origin,
+        result: i32,
+        is_current: bool,
+    ) -> io::Result<Option<Event>> {
+        // After an error, the bytes that the peer sent before are still to be received, and then the error or the
+        // end of the stream.
+        if let Ok(count) = u32::try_from(result)
+            && !self.parts.sent.sent(origin.buffer, count)
+            && is_current
+        {
+            return self.submit_send(origin).map(|()| None);
+        }
+        self.parts.sent.release(origin.buffer);
+        self.granted.extend(self.starved.pop_front());
+        if !is_current {
+            return Ok(None);
+        }
+        if let Some(entry) = self.slots.get_mut(origin.slot as usize) {
+            entry.is_sending = false;
+        }
+        Ok((result >= 0).then_some(Event::Sent(origin.slot)))
+    }
+
+    fn end_receive(
+        &mut self,
+        origin: Origin,
+        completion: &cqueue::Entry,
+        is_current: bool,
+    ) -> Option<Event> {
+        const NO_BUFFERS: i32 = -105;
+        let buffer = cqueue::buffer_select(completion.flags());
+        let result = completion.result();
+        let received = buffer
+            .map(|buffer| Received::new(self.id, buffer, usize::try_from(result).unwrap_or(0)));
+        if !is_current {
+            if let Some(received) = received {
+                self.release(received);
+            }
+            return None;
+        }
+        // The kernel has ended the request, for example because no buffer was free.
+        let has_ended = !cqueue::more(completion.flags());
+        if has_ended && (result > 0 || result == NO_BUFFERS) {
+            self.ended.push((origin.slot, origin.generation));
+        }
+        if let Some(received) = received {
+            if result > 0 {
+                if let Some(entry) = self.slots.get_mut(origin.slot as usize) {
+                    entry.received_in = self.turn;
+                }
+                return Some(Event::Received(origin.slot, received));
+            }
+            self.release(received);
+        }
+        match result {
+            0 => Some(Event::Closed(origin.slot)),
+            NO_BUFFERS => None,
+            error => Some(Event::Failed(origin.slot, io::Error::from_raw_os_error(-error))),
+        }
+    }
+
+    /// Returns received bytes.
+    ///
+    /// # Panics
+    /// If they belong to another ring.
+    #[must_use]
+    pub fn bytes(&self, received: &Received) -> &[u8] {
+        assert!(received.is_of(self.id), "bytes of another ring");
+        self.parts.received.bytes(received)
+    }
+
+    /// Makes the memory of received bytes available again.
+    ///
+    /// # Panics
+    /// If they belong to another ring.
+    pub fn release(&mut self, received: Received) {
+        assert!(received.is_of(self.id), "bytes of another ring");
+        self.parts.received.release(received);
+    }
+
+    /// Cancels all requests and waits for their completions. Returns whether all have completed.
+    fn cancel_all(&mut self) -> bool {
+        if self.submit().is_err() {
+            return false;
+        }
+        let timeout = Timespec::from(CANCEL_TIMEOUT);
+        let canceled =
+            self.parts.ring.submitter().register_sync_cancel(Some(timeout), CancelBuilder::any());
+        // ENOENT: no request was in flight.
+        if canceled.is_err_and(|error| error.raw_os_error() != Some(2)) {
+            return false;
+        }
+        for _ in 0..64 {
+            self.slots.iter_mut().for_each(|slot| slot.is_attached = false);
+            while let Ok(Some(_)) = self.next_event() {}
+            if self.outstanding == 0 {
+                return true;
+            }
+            if self.wait(Some(CANCEL_TIMEOUT)).is_err() || self.completed.is_empty() {
+                return false;
+            }
+        }
+        false
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        if self.cancel_all() {
+            // SAFETY: dropped once, and no request uses the memory any more.
+            unsafe { ManuallyDrop::drop(&mut self.parts) }
+        }
+    }
+}
+
+/// Checks whether a ring works here, by sending a byte to itself.
+///
+/// # Errors
+/// The error of the kernel: it is older than 6.1, or its settings or a container forbid `io_uring`.
+pub fn probe() -> io::Result<()> {
+    let (near, far) = std::os::unix::net::UnixStream::pair()?;
+    let mut ring = Ring::new(2)?;
+    for (slot, socket) in (0..).zip([&near, &far]) {
+        ring.attach(slot, std::os::fd::AsFd::as_fd(socket))?;
+    }
+    ring.send(0, b"x")?;
+    for _ in 0..8 {
+        ring.wait(Some(CANCEL_TIMEOUT))?;
+        while let Some(event) = ring.next_event()? {
+            match event {
+                Event::Received(1, received) if ring.bytes(&received) == b"x" => {
+                    ring.release(received);
+                    return Ok(());
+                }
+                Event::Failed(_, error) => return Err(error),
+                _ => {}
+            }
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::Unsupported, "a request was not answered"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! The statements of a session, with everything that is encoded in advance.
+
+use riops_wire::execution::Execution;
+use riops_wire::frontend::EncodeError;
+
+use super::statement::Statement;
+use crate::plan::Protocol;
+
+/// The text of a statement, split at its parameters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pieces {
+    /// Text, and the number of the parameter after it, from 0.
+    pieces: Vec<(String, usize)>,
+    tail: String,
+}
+
+impl Pieces {
+    /// In statements of riops every `$` begins a parameter.
+    fn of(sql: &str) -> Self {
+        let mut parts = sql.split('$');
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        let mut pieces = Vec::new();
+        for part in parts {
+            let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+            let (number, rest) = part.split_at(digits);
+            let number = number.parse::<usize>().unwrap_or(1).saturating_sub(1);
+            pieces.push((std::mem::replace(&mut text, rest.to_owned()), number));
+        }
+        Self { pieces, tail: text }
+    }
+
+    pub(super) fn write(&self, out: &mut String, mut literal: impl FnMut(usize, &mut String)) {
+        for (text, number) in &self.pieces {
+            out.push_str(text);
+            literal(*number, out);
+        }
+        out.push_str(&self.tail);
+    }
+}
+
+/// Returns the statement with its parameters replaced by these literals.
+#[must_use]
+pub fn with_literals(sql: &str, parameters: &[String]) -> String {
+    let mut text = String::new();
+    Pieces::of(sql).write(&mut text, |number, out| {
+        out.push_str(parameters.get(number).map_or("", String::as_str));
+    });
+    text
+}
+
+/// The statements of a session, prepared for encoding with one protocol.
+#[derive(Debug)]
+pub struct Statements {
+    protocol: Protocol,
+    list: Vec<Encoded>,
+}
+
+/// A statement with what is encoded in advance.
+#[derive(Debug)]
+pub(super) struct Encoded {
+    /// Its executions with the extended protocol.
+    pub(super) execution: Result<Execution, EncodeError>,
+    pub(super) statement: Statement,
+    /// Its text for the simple protocol.
+    pub(super) pieces: Pieces,
+}
+
+impl Statements {
+    /// Creates the list. Transactions refer to a statement by its position.
+    #[must_use]
+    pub fn new(protocol: Protocol, statements: Vec<Statement>) -> Self {
+        let list = statements
+            .into_iter()
+            .map(|statement| {
+                let pieces = Pieces::of(&statement.sql);
+                // The extended protocol executes the unnamed statement.
+                let name = if protocol == Protocol::Extended { "" } else { &statement.name };
+                let execution = Execution::new(name, statement.parameter_types.len());
+                Encoded { execution, statement, pieces }
+            })
+            .collect();
+        Self { protocol, list }
+    }
+
+    /// Returns the statement at this position.
+    pub(super) fn get(&self, position: usize) -> Option<&Encoded> {
+        self.list.get(position)
+    }
+
+    /// Returns the protocol that sends the statements.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// Returns the statements.
+    pub fn iter(&self) -> impl Iterator<Item = &Statement> {
+        self.list.iter().map(|encoded| &encoded.statement)
+    }
+}
