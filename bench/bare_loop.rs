@@ -29,7 +29,7 @@ const READ: &str =
 const KEYS: u64 = 1_000_000;
 const BIGINT: u32 = 20;
 /// Bind of the statement `s` with two parameters of 8 bytes, Execute and Sync. The values are at 18 and at 30.
-const MESSAGE: [u8; 57] = *b"B\0\0\0\x2c\0s\0\0\x01\0\x01\0\x02\0\0\0\x0800000000\0\0\0\x0811111111\0\x01\0\x01E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
+const MESSAGE: [u8; 57] = *b"B\0\0\0\x29\0s\0\0\x01\0\x01\0\x02\0\0\0\x0800000000\0\0\0\x0811111111\0\x01\0\x01E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
 const FIRST: usize = 18;
 const LAST: usize = 30;
 const BUFFERS: u16 = 256;

@@ -217,9 +217,7 @@ impl Ring {
         };
         entry.is_attached = false;
         let generation = entry.generation;
-        let receive = Origin { kind: Kind::Receive, buffer: 0, generation, slot }.pack();
-        // Sends are canceled by the close of the socket.
-        let cancel = opcode::AsyncCancel2::new(CancelBuilder::user_data(receive)).build();
+        let cancel = opcode::AsyncCancel2::new(CancelBuilder::fd(Fixed(slot)).all()).build();
         let other = Origin { kind: Kind::Other, buffer: 0, generation, slot };
         self.push(cancel, other)?;
         self.submit_all()?;

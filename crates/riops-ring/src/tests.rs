@@ -165,6 +165,25 @@ fn connections_without_a_send_buffer_are_told_when_one_is_free() {
 }
 
 #[test]
+fn a_connection_is_closed_although_a_send_waits_for_its_peer() {
+    let mut ring = Ring::new(1).unwrap();
+    let (near, mut far) = pair(&mut ring, 0);
+    // More than the socket buffers.
+    let message = vec![b'x'; 60_000];
+    for _ in 0..100 {
+        ring.send(0, &message).unwrap();
+        ring.wait(Some(Duration::ZERO)).unwrap();
+        while ring.next_event().unwrap().is_some() {}
+    }
+    assert_eq!(ring.send(0, &message).unwrap(), 0);
+    ring.detach(0).unwrap();
+    drop(near);
+    ring.wait(Some(Duration::ZERO)).unwrap();
+    // Ends only when the kernel holds no reference to the socket.
+    assert!(far.read_to_end(&mut Vec::new()).unwrap() < 100 * message.len());
+}
+
+#[test]
 fn reports_a_readable_descriptor_once_and_waits_no_longer_than_the_timeout() {
     use std::os::fd::AsRawFd;
     let mut ring = Ring::new(1).unwrap();

@@ -146,7 +146,7 @@ fn use_one_node(
 /// # Errors
 /// [`RunError::Unsuitable`] if the limit cannot be raised far enough.
 pub fn allow_sessions(sessions: u32, workers: u32) -> Result<(), RunError> {
-    let files = u64::from(sessions) + 4 * u64::from(workers) + OTHER_FILES;
+    let files = u64::from(sessions) + 5 * u64::from(workers) + OTHER_FILES;
     machine::raise_open_file_limit(files).map_err(|highest| {
         RunError::Unsuitable(format!(
             "{sessions} sessions require {files} open files, but the limit is {highest}: raise it with ulimit -n"
