@@ -58,7 +58,7 @@ pub enum Event {
     Closed(u32),
     /// The connection failed.
     Failed(u32, io::Error),
-    /// The next message is accepted, because the previous one has been sent.
+    /// A message that was not accepted will be accepted now.
     Sent(u32),
     /// The watched descriptor is readable. It must be watched again.
     Readable,
@@ -118,6 +118,8 @@ struct Slot {
     generation: u16,
     is_attached: bool,
     is_sending: bool,
+    /// Whether a message was not accepted because of the one that is being sent.
+    is_refused: bool,
     /// Number of the last turn in which bytes arrived.
     received_in: u64,
 }
@@ -199,7 +201,7 @@ impl Ring {
         };
         entry.generation = entry.generation.wrapping_add(1);
         entry.is_attached = true;
-        entry.is_sending = false;
+        (entry.is_sending, entry.is_refused) = (false, false);
         self.submit_all()?;
         self.parts.ring.submitter().register_files_update(slot, &[descriptor.as_raw_fd()])?;
         self.receive(slot)
@@ -225,7 +227,7 @@ impl Ring {
     }
 
     /// Sends a message, or the beginning of it. Returns how many bytes were accepted: 0 if the previous message has
-    /// not been sent yet, or no memory is free. In any case, [`Event::Sent`] follows.
+    /// not been sent yet, or no memory is free. [`Event::Sent`] follows then.
     ///
     /// # Errors
     /// The error of the kernel; [`io::ErrorKind::NotConnected`] without a connection.
@@ -235,6 +237,7 @@ impl Ring {
             return Err(io::ErrorKind::NotConnected.into());
         };
         if entry.is_sending || message.is_empty() {
+            entry.is_refused = true;
             return Ok(0);
         }
         let generation = entry.generation;
@@ -402,10 +405,12 @@ impl Ring {
         if !is_current {
             return Ok(None);
         }
-        if let Some(entry) = self.slots.get_mut(origin.slot as usize) {
-            entry.is_sending = false;
-        }
-        Ok((result >= 0).then_some(Event::Sent(origin.slot)))
+        let Some(entry) = self.slots.get_mut(origin.slot as usize) else {
+            return Ok(None);
+        };
+        entry.is_sending = false;
+        let is_refused = std::mem::take(&mut entry.is_refused);
+        Ok((result >= 0 && is_refused).then_some(Event::Sent(origin.slot)))
     }
 
     fn end_receive(
