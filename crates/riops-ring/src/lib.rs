@@ -299,7 +299,8 @@ impl Ring {
         }
         // SAFETY: a request refers to memory of the ring only, which outlives it, or to none.
         let pushed = unsafe { self.parts.ring.submission().push(&request) };
-        pushed.map_err(|_| io::Error::from(io::ErrorKind::WouldBlock))?;
+        // Not `WouldBlock`: no event would follow.
+        pushed.map_err(|_| io::Error::from(io::ErrorKind::ResourceBusy))?;
         self.outstanding += 1;
         Ok(())
     }

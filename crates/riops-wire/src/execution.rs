@@ -11,7 +11,7 @@ const RESULT_FORMATS_BYTES: usize = 4;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Execution {
     parameters: usize,
-    /// Bind up to the first value. Its length is still to be set.
+    /// Bind up to the first value. Its length is set for each execution.
     before_values: Vec<u8>,
 }
 
@@ -33,7 +33,8 @@ impl Execution {
         self.parameters
     }
 
-    /// Appends one execution. `values` appends each parameter with its length, as [`value()`](crate::frontend::value()) and [`array()`](crate::frontend::array()) do.
+    /// Appends one execution. `values` appends each parameter with its length, as
+    /// [`value()`](crate::frontend::value()) and [`array()`](crate::frontend::array()) do.
     ///
     /// # Errors
     /// Returns the errors of `values`; [`EncodeError::TooLong`] above 2 GiB. Nothing is appended then.
