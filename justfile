@@ -24,6 +24,11 @@ doc:
 deny:
     cargo deny check licenses bans
 
+# Compare riops with pgbench and sysbench: ratios, and a table for docs/performance.md
+bench-peers *options="--rounds 7 --seconds 5":
+    cargo build --release --bins --examples
+    bench/bench.py peers {{options}}
+
 # Compare riops with other tools (see bench/README.md)
 bench *cases="all":
     cargo build --release --bins --examples

@@ -2,8 +2,8 @@
 //! end of each reply. No clock, no counter but one, no error handling. A bound to measure against, not a design. It
 //! shares no code with the loop of riops; only its connections are opened by riops.
 //!
-//! Usage: `bare_loop epoll|io-uring URL SESSIONS WORKERS SECONDS`. Prints the number of transactions and the CPU time
-//! of the workers per transaction in microseconds.
+//! Usage: `bare_loop epoll|io-uring|blocking URL SESSIONS WORKERS SECONDS`, `blocking` with one session for each worker.
+//! Prints the number of transactions and the CPU time of the workers per transaction in microseconds.
 
 #![expect(unsafe_code, reason = "the requests of io_uring contain addresses")]
 #![expect(clippy::indexing_slicing, reason = "nothing that costs time")]
@@ -40,11 +40,16 @@ static STOP: AtomicBool = AtomicBool::new(false);
 fn main() -> Result<(), Error> {
     let words: Vec<String> = std::env::args().collect();
     let [_, driver, url, sessions, workers, seconds] = words.as_slice() else {
-        return Err("usage: bare_loop epoll|io-uring URL SESSIONS WORKERS SECONDS".into());
+        return Err("usage: bare_loop epoll|io-uring|blocking URL SESSIONS WORKERS SECONDS".into());
     };
     let info = ConnInfo::parse(url, |_| None)?;
     let (sessions, workers): (usize, usize) = (sessions.parse()?, workers.parse()?);
-    let by_ring = driver == "io-uring";
+    let run = match driver.as_str() {
+        "epoll" => on_epoll,
+        "io-uring" => on_ring,
+        "blocking" => one_blocking,
+        _ => return Err("no such driver".into()),
+    };
     let mut threads = Vec::new();
     for worker in 0..workers {
         let connections = (worker..sessions)
@@ -54,7 +59,7 @@ fn main() -> Result<(), Error> {
         threads.push(std::thread::spawn(move || -> Result<(u64, f64), Error> {
             let mut all: Vec<Session> = (1..).zip(&connections).map(Session::new).collect();
             let start = cpu_s();
-            let count = if by_ring { on_ring(&mut all)? } else { on_epoll(&mut all)? };
+            let count = run(&mut all)?;
             Ok((count, cpu_s() - start))
         }));
     }
@@ -188,6 +193,29 @@ fn on_epoll(all: &mut [Session]) -> Result<u64, Error> {
                 send(socket, &session.message, SendFlags::empty())?;
             }
         }
+    }
+    Ok(done)
+}
+
+/// One session whose receive waits.
+fn one_blocking(all: &mut [Session]) -> Result<u64, Error> {
+    let mut done = 0;
+    let mut buffer = [0; 16_384];
+    let [session] = all else {
+        return Err("one session for each worker is required".into());
+    };
+    let socket = borrowed(session.socket);
+    rustix::io::ioctl_fionbio(socket, false)?;
+    while !STOP.load(Ordering::Relaxed) {
+        session.encode();
+        send(socket, &session.message, SendFlags::empty())?;
+        loop {
+            let (count, _) = recv(socket, &mut buffer[..], RecvFlags::empty())?;
+            if session.feed(&buffer[..count])? {
+                break;
+            }
+        }
+        done += 1;
     }
     Ok(done)
 }

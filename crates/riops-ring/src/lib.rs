@@ -120,6 +120,8 @@ struct Slot {
     is_sending: bool,
     /// Whether a message was not accepted because of the one that is being sent.
     is_refused: bool,
+    /// Number of the turn in which the message that is being sent was expected to be sent at once; 0 for none.
+    immediate_in: u64,
     /// Number of the last turn in which bytes arrived.
     received_in: u64,
 }
@@ -238,6 +240,10 @@ impl Ring {
         };
         if entry.is_sending || message.is_empty() {
             entry.is_refused = true;
+            // The peer may wait for this message: the end of the previous one must wake the caller.
+            if std::mem::take(&mut entry.immediate_in) == self.turn {
+                self.immediate -= 1;
+            }
             return Ok(0);
         }
         let generation = entry.generation;
@@ -246,7 +252,9 @@ impl Ring {
             return Ok(0);
         };
         entry.is_sending = true;
-        self.immediate += usize::from(length <= IMMEDIATE_BYTES);
+        let is_immediate = length <= IMMEDIATE_BYTES;
+        entry.immediate_in = if is_immediate { self.turn } else { 0 };
+        self.immediate += usize::from(is_immediate);
         self.submit_send(Origin { kind: Kind::Send, buffer, generation, slot })?;
         Ok(length)
     }

@@ -44,6 +44,24 @@ fn pair(ring: &mut Ring, slot: u32) -> (UnixStream, UnixStream) {
 }
 
 #[test]
+fn a_refused_message_is_reported_although_the_peer_waits_for_it() {
+    let Some(mut ring) = ring(1) else { return };
+    let (_near, mut far) = pair(&mut ring, 0);
+    assert_eq!(ring.send(0, b"first").unwrap(), 5);
+    assert_eq!(ring.immediate, 1);
+    assert_eq!(ring.send(0, b"second").unwrap(), 0);
+    assert_eq!(ring.send(0, b"second").unwrap(), 0);
+    // The wait would otherwise end by its timeout only.
+    assert_eq!(ring.immediate, 0);
+    assert_eq!(events_until(&mut ring, |event| event.starts_with("Sent")), ["Sent(0)"]);
+    assert_eq!(ring.send(0, b"second").unwrap(), 6);
+    ring.wait(Some(Duration::ZERO)).unwrap();
+    let mut received = [0; 11];
+    far.read_exact(&mut received).unwrap();
+    assert_eq!(&received, b"firstsecond");
+}
+
+#[test]
 fn user_data_round_trips() {
     for kind in [Kind::Receive, Kind::Send, Kind::Watch, Kind::Other] {
         let origin = Origin { kind, buffer: 0xabc, generation: 0xfedc, slot: 0x8765_4321 };
