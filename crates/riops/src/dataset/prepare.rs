@@ -20,6 +20,11 @@ use crate::workload::Workload;
 use crate::workload::check::{Check, Ledger};
 use crate::workload::tables::{Dataset, Job, Table, Zero};
 
+/// With a table for each connection, parallel processes for each index would only compete.
+const ONE_PROCESS_PER_INDEX: &str = "set max_parallel_maintenance_workers = 0";
+/// The registry's last commit waits until the rows are on the device too.
+const COMMIT_WITHOUT_WAIT: &str = "set local synchronous_commit = off";
+
 /// The progress of a preparation, for a progress bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
@@ -227,7 +232,9 @@ impl Preparation<'_> {
         let loading = start.elapsed();
         (self.progress)(Progress::Finishing);
         let tables = (dataset.tables.len() as u64, self.connections);
-        self.in_parallel(tables, &[], |connection, number| {
+        let one_process = flavor == Flavor::PostgreSql && self.fills_connections(&dataset.tables);
+        let settings = one_process.then(|| ONE_PROCESS_PER_INDEX.to_owned());
+        self.in_parallel(tables, settings.as_slice(), |connection, number| {
             let table = usize::try_from(number).ok().and_then(|number| dataset.tables.get(number));
             for sql in table.into_iter().flat_map(|table| &table.finish) {
                 change(connection, sql)?;
@@ -289,15 +296,11 @@ impl Preparation<'_> {
     fn load(&self, tables: &[Table], settings: &[String]) -> Result<(), DatasetError> {
         let total: u64 = tables.iter().map(|table| table.rows).sum();
         let loaded = AtomicU64::new(0);
-        let jobs: u64 = tables.iter().map(|table| table.jobs).sum();
         (self.progress)(Progress::Loaded { rows: 0, total });
-        self.in_parallel((jobs, self.connections), settings, |connection, number| {
-            let Some((table, number)) = nth_job(tables, number) else {
-                return Ok(());
-            };
-            let rows = match (table.job)(number) {
+        let load = |connection: &mut Connection, job: Job, copy: Option<&String>| {
+            let rows = match job {
                 Job::Copy { sql, rows, mut source } => {
-                    connection.copy_in(&sql, |out| source(out))?;
+                    connection.copy_in(copy.unwrap_or(&sql), |out| source(out))?;
                     rows
                 }
                 Job::Sql { sql, rows } => {
@@ -309,7 +312,35 @@ impl Preparation<'_> {
             let rows = loaded.fetch_add(rows, Ordering::Relaxed) + rows;
             (self.progress)(Progress::Loaded { rows, total });
             Ok(())
+        };
+        if self.fills_connections(tables) && tables.iter().all(|table| table.frozen_copy.is_some())
+        {
+            let count = tables.len() as u64;
+            return self.in_parallel((count, self.connections), settings, |connection, number| {
+                let table = usize::try_from(number).ok().and_then(|number| tables.get(number));
+                if let Some(Table { name, jobs, job, frozen_copy, .. }) = table {
+                    connection
+                        .execute(&format!("begin; {COMMIT_WITHOUT_WAIT}; truncate {name}"))?;
+                    for number in 0..*jobs {
+                        load(connection, job(number), frozen_copy.as_ref())?;
+                    }
+                    connection.execute("commit")?;
+                }
+                Ok(())
+            });
+        }
+        let jobs: u64 = tables.iter().map(|table| table.jobs).sum();
+        self.in_parallel((jobs, self.connections), settings, |connection, number| {
+            let Some((table, number)) = nth_job(tables, number) else {
+                return Ok(());
+            };
+            load(connection, (table.job)(number), None)
         })
+    }
+
+    /// Returns whether there is a table for each connection.
+    fn fills_connections(&self, tables: &[Table]) -> bool {
+        tables.len() as u64 >= u64::from(self.connections)
     }
 
     /// Runs `work` once for each number below `count`, on parallel connections. The first error stops all
@@ -398,6 +429,7 @@ mod tests {
             create: Vec::new(),
             jobs,
             job: Box::new(|_| Job::Sql { sql: String::new(), rows: 0 }),
+            frozen_copy: None,
             finish: Vec::new(),
             zeros: Vec::new(),
             rows: 0,

@@ -156,6 +156,7 @@ impl LoadTable {
                 create: vec![self.create_sql()],
                 jobs: rows.div_ceil(PREPARE_BATCH),
                 job: Box::new(job),
+                frozen_copy: None,
                 finish: vec![self.finish_sql()],
                 zeros: Vec::new(),
                 rows,

@@ -20,6 +20,7 @@ pub(super) fn table(name: String, flavor: Flavor) -> Table {
         create: vec![fill(CREATE_TABLE, &[("table", &name), ("order", order)])],
         jobs: 0,
         job: Box::new(|_| Job::Sql { sql: String::new(), rows: 0 }),
+        frozen_copy: None,
         finish: Vec::new(),
         zeros: Vec::new(),
         rows: 0,

@@ -23,6 +23,7 @@ const CREATE_INDEX: &str = include_str!("../../../../../sql/oltp/create_index.sq
 const CREATE_INDEX_YUGABYTEDB: &str =
     include_str!("../../../../../sql/oltp/create_index.yugabytedb.sql");
 const COPY: &str = include_str!("../../../../../sql/oltp/copy.sql");
+const COPY_FROZEN: &str = include_str!("../../../../../sql/oltp/copy_frozen.sql");
 const COPY_YUGABYTEDB: &str = include_str!("../../../../../sql/oltp/copy.yugabytedb.sql");
 const NEXT_ID: &str = include_str!("../../../../../sql/oltp/next_id.sql");
 const SETTLE: &str = include_str!("../../../../../sql/oltp/settle.sql");
@@ -79,6 +80,7 @@ fn table(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Table {
         create: create_sql(dataset, flavor, number),
         jobs: rows.div_ceil(BATCH),
         job: Box::new(job),
+        frozen_copy: (flavor == Flavor::PostgreSql).then(|| fill(COPY_FROZEN, &[("table", &name)])),
         finish: finish_sql(dataset, flavor, number),
         zeros: Vec::new(),
         rows,

@@ -321,6 +321,7 @@ impl Workload for Rows {
                     create: on_flavor.create_sql(&name),
                     jobs: self.dataset.rows.div_ceil(self.dataset.batch),
                     job: load::jobs(&self.dataset, number, flavor),
+                    frozen_copy: None,
                     finish: on_flavor.finish_sql(&name),
                     zeros: one_row_each
                         .then(|| Zero {
