@@ -5,7 +5,9 @@ use std::path::Path;
 use riops::server::ConnInfo;
 use riops::store::StoreLocation;
 
-use crate::args::{Arguments, Command, EmbeddedOptions, Runs, Server, StoreOptions, TargetOptions};
+use crate::args::{
+    Arguments, Command, EmbeddedOptions, Runs, ScriptCommand, Server, StoreOptions, TargetOptions,
+};
 use crate::hints::{Given, quoted};
 
 /// Collects the options of a command.
@@ -49,6 +51,7 @@ pub(crate) fn given(arguments: &Arguments) -> Given {
         Command::Report(options) => (None, Some(&options.store)),
         Command::Serve(options) => (None, Some(&options.store)),
         Command::Doctor(options) => (Some(&options.target), Some(&options.store)),
+        Command::Script { command: ScriptCommand::Check(options) } => (Some(&options.target), None),
         Command::Generate { .. }
         | Command::Sysbench(_)
         | Command::YsqlBench(_)

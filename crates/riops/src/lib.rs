@@ -14,6 +14,8 @@ pub mod host;
 
 pub mod server;
 
+pub mod script;
+
 pub mod probe;
 
 pub mod workload;

@@ -13,6 +13,7 @@ mod portable;
 mod rows;
 pub(crate) mod run;
 mod runs;
+mod script;
 mod serve;
 mod shared;
 pub(crate) mod sweep;
@@ -36,6 +37,7 @@ pub(crate) use parsers::TYPED_ONLY;
 pub(crate) use portable::{Export, Import};
 pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload};
 pub(crate) use runs::{FilterOptions, ListOptions, ListOutput, RemoveOptions, TagOptions};
+pub(crate) use script::{CheckScript, ScriptCommand};
 pub(crate) use serve::Serve;
 pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload};
 pub(crate) use sweep::{Ab, ExperimentOptions, Sweep, SweptWorkload};
@@ -141,6 +143,11 @@ pub(crate) enum Command {
     Server {
         #[command(subcommand)]
         action: Server,
+    },
+    /// Check pgbench scripts
+    Script {
+        #[command(subcommand)]
+        command: ScriptCommand,
     },
     /// Accept the command line of sysbench: TEST prepare|run|cleanup|help, with sysbench's options
     Sysbench(Original),

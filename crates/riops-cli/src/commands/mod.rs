@@ -17,6 +17,7 @@ mod repeat;
 mod report;
 mod run;
 mod runs;
+mod script;
 mod serve;
 mod server;
 mod sweep;
@@ -63,6 +64,7 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
         Command::Report(options) => report::write(&options, &interrupt, ui),
         Command::Serve(options) => serve::serve(&options, &interrupt, ui),
         Command::Doctor(options) => doctor::doctor(&options, &interrupt, ui),
+        Command::Script { command } => script::run(&command, &interrupt, ui),
         Command::Server { action } => server::run(action, &interrupt, ui),
         // `main` handles these commands if they come first.
         Command::Sysbench(line) => Err(misplaced("sysbench", &line)),

@@ -25,10 +25,11 @@ use modules::Tree;
 use workspace::{read, rust_files};
 
 /// Root files of the crates, the library first.
-const ROOTS: [&str; 5] = [
+const ROOTS: [&str; 6] = [
     "crates/riops/src/lib.rs",
     "crates/riops-cli/src/main.rs",
     "crates/riops-ring/src/lib.rs",
+    "crates/riops-script/src/lib.rs",
     "crates/riops-wire/src/lib.rs",
     "crates/riops-testkit/src/lib.rs",
 ];

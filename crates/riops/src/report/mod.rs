@@ -25,6 +25,7 @@ mod proof;
 mod repeats;
 mod runs;
 mod scatter;
+mod script;
 mod sections;
 pub mod study;
 mod sysbench;
@@ -48,6 +49,7 @@ pub use page::{ComparisonView, html, markdown};
 pub use repeats::{repeat_line, repeats_text};
 pub use runs::{RunLine, run_lines, runs_csv, runs_json, runs_table};
 pub use scatter::scatter_png;
+pub use script::{script_statement, script_title};
 
 use crate::plan::{Plan, WorkPlan};
 use crate::record::Point;

@@ -1,0 +1,89 @@
+//! `riops script check`.
+
+use std::io::Read as _;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use riops::host::Interrupt;
+use riops::plan::Protocol;
+use riops::report;
+use riops::script::{self, Finding, Names, errors_together, parse};
+use riops::server::Connection;
+
+use crate::args::{CheckScript, ScriptCommand};
+use crate::failure::{NOT_VALID, UsageError};
+use crate::target::Target;
+use crate::ui::Ui;
+
+/// Variables that every client has.
+const PRESET: [&str; 4] = ["scale", "client_id", "random_seed", "default_seed"];
+
+pub(crate) fn run(command: &ScriptCommand, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    match command {
+        ScriptCommand::Check(options) => check(options, interrupt, ui),
+    }
+}
+
+/// Checks scripts: their text, and unless it is switched off, each statement with the server.
+fn check(options: &CheckScript, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let mut names = Names::default();
+    let defined: Vec<_> = PRESET
+        .into_iter()
+        .chain(options.define.iter().map(|(name, _)| name.as_str()))
+        .map(|name| names.slot(name))
+        .collect();
+    let mut scripts = Vec::new();
+    let mut errors = Vec::new();
+    for file in &options.files {
+        match parse(file, &read(file)?, &mut names) {
+            Ok(script) => scripts.push(script),
+            Err(found) => errors.extend(found),
+        }
+    }
+    if errors.is_empty() {
+        errors =
+            errors_together(&scripts, &names, &defined, options.protocol == Some(Protocol::Simple));
+    }
+    if !errors.is_empty() {
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        return Err(UsageError(texts.join("\n")).into());
+    }
+    if options.offline {
+        let texts: String = scripts.iter().map(report::script_title).collect();
+        crate::ui::print(&texts)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let target = Target::open(&options.target, interrupt, ui)?;
+    target.announce(ui);
+    let mut connection = Connection::open(&target.conninfo, interrupt)?;
+    let mut is_refused = false;
+    let mut text = String::new();
+    for script in &scripts {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&report::script_title(script));
+        for checked in script::check(&mut connection, script, &names)? {
+            is_refused |= matches!(checked.finding, Finding::Refused(_));
+            text.push_str(&report::script_statement(&checked));
+        }
+    }
+    drop(connection);
+    target.close()?;
+    crate::ui::print(&text)?;
+    Ok(if is_refused { ExitCode::from(NOT_VALID) } else { ExitCode::SUCCESS })
+}
+
+fn read(file: &str) -> Result<String> {
+    let mut bytes = Vec::new();
+    if file == "-" {
+        std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
+    } else {
+        bytes = std::fs::read(file).with_context(|| format!("cannot read {file}"))?;
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+        let line = valid.split(|byte| *byte == b'\n').count();
+        UsageError(format!("{file}:{line}: the script is not valid UTF-8")).into()
+    })
+}

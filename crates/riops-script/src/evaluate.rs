@@ -1,0 +1,361 @@
+//! Evaluation of expressions, with the results and the errors of pgbench.
+
+use std::cmp::Ordering;
+
+use crate::expression::Expression;
+use crate::function::Function;
+use crate::random::{self, Random};
+use crate::value::{TextError, Type, Value};
+use crate::variables::{Content, Names, Slot, Variables};
+
+/// Minimum parameter of a normal distribution.
+const GAUSSIAN_MIN: f64 = 2.0;
+/// Bounds of the parameter of a Zipfian distribution.
+const ZIPFIAN: std::ops::RangeInclusive<f64> = 1.001..=1000.0;
+
+/// Why an expression has no value.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum EvaluateError {
+    /// A variable has not been set.
+    #[error("the variable is not defined")]
+    Undefined(Slot),
+    /// The text of a variable is not a value.
+    #[error("the variable is not a number, boolean or null")]
+    Malformed(Slot),
+    /// The text of a variable is a longer integer.
+    #[error("the variable is out of range for a bigint")]
+    VariableOutOfRange(Slot),
+    /// A value of another type is required.
+    #[error("cannot coerce {0} to {1}")]
+    Coerce(Type, Type),
+    /// A double is no integer of 64 bits.
+    #[error("the double {0} is out of range for a bigint")]
+    DoubleOutOfRange(f64),
+    /// The result of an operation is no integer of 64 bits.
+    #[error("bigint out of range in {0}")]
+    OutOfRange(&'static str),
+    /// Division by the integer 0.
+    #[error("division by zero")]
+    DivisionByZero,
+    /// The lower bound is above the upper one.
+    #[error("the range of a random function is empty")]
+    EmptyRange,
+    /// The range has more than 2^63 integers.
+    #[error("the range of a random function is too large")]
+    RangeTooLarge,
+    /// A parameter of a random function is out of its range.
+    #[error("the parameter of {function}() must be {expected}, not {found}")]
+    Parameter {
+        /// Name of the function.
+        function: &'static str,
+        /// Its range.
+        expected: &'static str,
+        /// The value.
+        found: f64,
+    },
+    /// A permutation of no numbers.
+    #[error("the size of permute() must be above 0")]
+    PermuteSize,
+}
+
+impl EvaluateError {
+    /// Returns the message with the name of the variable, if it is about one.
+    #[must_use]
+    pub fn describe(&self, names: &Names) -> String {
+        match self {
+            Self::Undefined(slot) => {
+                format!("the variable \"{}\" is not defined", names.name(*slot))
+            }
+            Self::Malformed(slot) => {
+                format!("the variable \"{}\" is not a number, boolean or null", names.name(*slot))
+            }
+            Self::VariableOutOfRange(slot) => {
+                format!("the variable \"{}\" is out of range for a bigint", names.name(*slot))
+            }
+            _ => self.to_string(),
+        }
+    }
+}
+
+/// What an evaluation uses besides the expression.
+pub struct Context<'a> {
+    /// The variables of the client. Those read as values become values.
+    pub variables: &'a mut Variables,
+    /// The random numbers of the client.
+    pub random: &'a mut Random,
+    /// Receives the arguments of `debug()`.
+    pub debug: &'a mut dyn FnMut(Value),
+}
+
+impl Context<'_> {
+    /// Evaluates an expression.
+    ///
+    /// # Errors
+    /// [`EvaluateError`] if it has no value.
+    pub fn evaluate(&mut self, expression: &Expression) -> Result<Value, EvaluateError> {
+        match expression {
+            Expression::Constant(value) => Ok(*value),
+            Expression::Variable(slot) => self.variable(*slot),
+            Expression::Not(inner) => match self.evaluate(inner)? {
+                Value::Null => Ok(Value::Null),
+                value => boolean(value).map(|value| Value::Boolean(!value)),
+            },
+            Expression::And(sides) => self.logical(sides, false),
+            Expression::Or(sides) => self.logical(sides, true),
+            Expression::Is(inner, expected) => {
+                let value = self.evaluate(inner)?;
+                Ok(Value::Boolean(value == *expected))
+            }
+            Expression::Case(branches, otherwise) => {
+                for (condition, result) in branches {
+                    if self.evaluate(condition)?.is_true() {
+                        return self.evaluate(result);
+                    }
+                }
+                self.evaluate(otherwise)
+            }
+            Expression::Call(function, arguments) => self.call(*function, arguments),
+        }
+    }
+
+    fn variable(&mut self, slot: Slot) -> Result<Value, EvaluateError> {
+        let value = match self.variables.get(slot) {
+            Content::Undefined => return Err(EvaluateError::Undefined(slot)),
+            Content::Value(value) => return Ok(*value),
+            Content::Text(text) => {
+                let text = std::str::from_utf8(text).map_err(|_| EvaluateError::Malformed(slot))?;
+                Value::from_text(text).map_err(|error| match error {
+                    TextError::Malformed => EvaluateError::Malformed(slot),
+                    TextError::OutOfRange => EvaluateError::VariableOutOfRange(slot),
+                })?
+            }
+        };
+        Ok(value)
+    }
+
+    /// AND and OR: `decisive` is the left side that decides. A NULL on the left decides too, unlike in SQL.
+    fn logical(&mut self, sides: &[Expression; 2], decisive: bool) -> Result<Value, EvaluateError> {
+        let [left, right] = sides;
+        match self.evaluate(left)? {
+            Value::Null => return Ok(Value::Null),
+            value if boolean(value)? == decisive => return Ok(Value::Boolean(decisive)),
+            _ => {}
+        }
+        match self.evaluate(right)? {
+            Value::Null => Ok(Value::Null),
+            value => boolean(value).map(Value::Boolean),
+        }
+    }
+
+    fn call(
+        &mut self,
+        function: Function,
+        arguments: &[Expression],
+    ) -> Result<Value, EvaluateError> {
+        let mut values = [Value::Null; crate::function::ARGUMENTS_MAX];
+        let mut has_null = false;
+        for (value, argument) in values.iter_mut().zip(arguments) {
+            *value = self.evaluate(argument)?;
+            has_null |= *value == Value::Null;
+        }
+        let [first, second, third, ..] = values;
+        if has_null && function != Function::Debug {
+            return Ok(Value::Null);
+        }
+        let values = values.get(..arguments.len()).unwrap_or_default();
+        let any_double = values.iter().any(|value| value.kind() == Type::Double);
+        match function {
+            Function::Add | Function::Subtract | Function::Multiply | Function::Divide
+                if any_double =>
+            {
+                double_arithmetic(function, double(first)?, double(second)?)
+            }
+            Function::Add | Function::Subtract | Function::Multiply | Function::Divide => {
+                int_arithmetic(function, int(first)?, int(second)?)
+            }
+            Function::Equal | Function::NotEqual | Function::Less | Function::LessOrEqual => {
+                let ordering = if any_double {
+                    double(first)?.partial_cmp(&double(second)?)
+                } else {
+                    Some(int(first)?.cmp(&int(second)?))
+                };
+                Ok(Value::Boolean(compare(function, ordering)))
+            }
+            Function::Modulo => match (int(first)?, int(second)?) {
+                (_, 0) => Err(EvaluateError::DivisionByZero),
+                (value, divisor) => Ok(Value::Int(value.wrapping_rem(divisor))),
+            },
+            Function::BitAnd
+            | Function::BitOr
+            | Function::BitXor
+            | Function::ShiftLeft
+            | Function::ShiftRight => Ok(Value::Int(bits(function, int(first)?, int(second)?))),
+            Function::Abs if any_double => Ok(Value::Double(double(first)?.abs())),
+            Function::Abs => Ok(Value::Int(int(first)?.wrapping_abs())),
+            Function::Least | Function::Greatest => extreme(function, values, any_double),
+            Function::Int => int(first).map(Value::Int),
+            Function::Double => double(first).map(Value::Double),
+            Function::Sqrt => Ok(Value::Double(double(first)?.sqrt())),
+            Function::Ln => Ok(Value::Double(double(first)?.ln())),
+            Function::Exp => Ok(Value::Double(double(first)?.exp())),
+            Function::Pi => Ok(Value::Double(std::f64::consts::PI)),
+            Function::Power => Ok(Value::Double(double(first)?.powf(double(second)?))),
+            Function::HashMurmur2 => Ok(Value::Int(random::murmur2(int(first)?, int(second)?))),
+            Function::HashFnv1a => Ok(Value::Int(random::fnv1a(int(first)?, int(second)?))),
+            Function::Permute => permute(int(first)?, int(second)?, int(third)?),
+            Function::Random
+            | Function::RandomExponential
+            | Function::RandomGaussian
+            | Function::RandomZipfian => self.random(function, [first, second, third]),
+            Function::Debug => {
+                (self.debug)(first);
+                Ok(first)
+            }
+        }
+    }
+
+    fn random(
+        &mut self,
+        function: Function,
+        [low, high, parameter]: [Value; 3],
+    ) -> Result<Value, EvaluateError> {
+        let (low, high) = (int(low)?, int(high)?);
+        if low > high {
+            return Err(EvaluateError::EmptyRange);
+        }
+        if high.checked_sub(low).and_then(|range| range.checked_add(1)).is_none() {
+            return Err(EvaluateError::RangeTooLarge);
+        }
+        // Also refuses NaN.
+        let require = |is_valid: fn(f64) -> bool, function, expected| {
+            let found = double(parameter)?;
+            if is_valid(found) {
+                return Ok(found);
+            }
+            Err(EvaluateError::Parameter { function, expected, found })
+        };
+        Ok(Value::Int(match function {
+            Function::RandomExponential => {
+                let parameter = require(|found| found > 0.0, "random_exponential", "above 0")?;
+                self.random.exponential(low, high, parameter)
+            }
+            Function::RandomGaussian => {
+                let valid = |found| found >= GAUSSIAN_MIN;
+                let parameter = require(valid, "random_gaussian", "at least 2")?;
+                self.random.gaussian(low, high, parameter)
+            }
+            Function::RandomZipfian => {
+                let valid = |found| ZIPFIAN.contains(&found);
+                let parameter = require(valid, "random_zipfian", "between 1.001 and 1000")?;
+                self.random.zipfian(low, high, parameter)
+            }
+            _ => self.random.uniform(low, high),
+        }))
+    }
+}
+
+fn boolean(value: Value) -> Result<bool, EvaluateError> {
+    match value {
+        Value::Boolean(value) => Ok(value),
+        _ => Err(EvaluateError::Coerce(value.kind(), Type::Boolean)),
+    }
+}
+
+/// Converts to an integer; doubles are rounded, halves to even.
+fn int(value: Value) -> Result<i64, EvaluateError> {
+    match value {
+        Value::Int(value) => Ok(value),
+        Value::Double(value) => {
+            let rounded = value.round_ties_even();
+            // The next double above the largest integer is 2^63.
+            #[expect(clippy::cast_precision_loss, reason = "-2^63 is exact")]
+            let least = i64::MIN as f64;
+            if (least..-least).contains(&rounded) {
+                #[expect(clippy::cast_possible_truncation, reason = "within the range")]
+                return Ok(rounded as i64);
+            }
+            Err(EvaluateError::DoubleOutOfRange(value))
+        }
+        _ => Err(EvaluateError::Coerce(value.kind(), Type::Int)),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "as in pgbench")]
+fn double(value: Value) -> Result<f64, EvaluateError> {
+    match value {
+        Value::Double(value) => Ok(value),
+        Value::Int(value) => Ok(value as f64),
+        _ => Err(EvaluateError::Coerce(value.kind(), Type::Double)),
+    }
+}
+
+fn int_arithmetic(function: Function, left: i64, right: i64) -> Result<Value, EvaluateError> {
+    let (result, name) = match function {
+        Function::Add => (left.checked_add(right), "addition"),
+        Function::Subtract => (left.checked_sub(right), "subtraction"),
+        Function::Multiply => (left.checked_mul(right), "multiplication"),
+        _ if right == 0 => return Err(EvaluateError::DivisionByZero),
+        _ => (left.checked_div(right), "division"),
+    };
+    result.map(Value::Int).ok_or(EvaluateError::OutOfRange(name))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "as for integers")]
+fn double_arithmetic(function: Function, left: f64, right: f64) -> Result<Value, EvaluateError> {
+    Ok(Value::Double(match function {
+        Function::Add => left + right,
+        Function::Subtract => left - right,
+        Function::Multiply => left * right,
+        _ => left / right,
+    }))
+}
+
+/// Nothing is equal to NaN, or less.
+fn compare(function: Function, ordering: Option<Ordering>) -> bool {
+    match function {
+        Function::Equal => ordering.is_some_and(Ordering::is_eq),
+        Function::NotEqual => !ordering.is_some_and(Ordering::is_eq),
+        Function::Less => ordering.is_some_and(Ordering::is_lt),
+        _ => ordering.is_some_and(Ordering::is_le),
+    }
+}
+
+fn permute(value: i64, size: i64, seed: i64) -> Result<Value, EvaluateError> {
+    match u64::try_from(size) {
+        Ok(size) if size > 0 => Ok(Value::Int(random::permute(value, size, seed))),
+        _ => Err(EvaluateError::PermuteSize),
+    }
+}
+
+/// The number of places is taken modulo 64, as processors do.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "modulo 64")]
+fn bits(function: Function, left: i64, right: i64) -> i64 {
+    match function {
+        Function::BitAnd => left & right,
+        Function::BitOr => left | right,
+        Function::BitXor => left ^ right,
+        Function::ShiftLeft => left.wrapping_shl(right as u32),
+        _ => left.wrapping_shr(right as u32),
+    }
+}
+
+fn extreme(function: Function, values: &[Value], any_double: bool) -> Result<Value, EvaluateError> {
+    let is_least = function == Function::Least;
+    if any_double {
+        let mut all = values.iter().map(|value| double(*value));
+        let first = all.next().unwrap_or(Ok(0.0))?;
+        let result = all.try_fold(first, |best, value| {
+            let value = value?;
+            let is_better = if is_least { value < best } else { value > best };
+            Ok(if is_better { value } else { best })
+        });
+        return result.map(Value::Double);
+    }
+    let mut all = values.iter().map(|value| int(*value));
+    let first = all.next().unwrap_or(Ok(0))?;
+    let result = all.try_fold(first, |best, value| {
+        let value = value?;
+        Ok(if is_least { best.min(value) } else { best.max(value) })
+    });
+    result.map(Value::Int)
+}

@@ -1,0 +1,480 @@
+//! Tests of the whole language.
+
+use proptest::prelude::*;
+
+use super::evaluate::{Context, EvaluateError};
+use super::random::Random;
+use super::*;
+
+/// Parses a script that has no errors.
+fn parsed(text: &str) -> (Script, Names) {
+    let mut names = Names::default();
+    let script =
+        parse("a.sql", text, &mut names).unwrap_or_else(|errors| panic!("{text}: {errors:?}"));
+    (script, names)
+}
+
+/// Returns each error of a script as line, column and message.
+fn errors(text: &str) -> Vec<(usize, usize, String)> {
+    let errors = parse("a.sql", text, &mut Names::default()).err().unwrap_or_default();
+    errors.into_iter().map(|error| (error.line, error.column, error.message)).collect()
+}
+
+/// Evaluates an expression with the variables `i` 7, `d` 2.5, `t` TRUE, `n` NULL, `text` "0x10", `bad` "7up",
+/// `empty` "", and `default_seed` 5432.
+fn evaluated(expression: &str) -> Result<Value, EvaluateError> {
+    let (script, mut names) = parsed(&format!("\\set x {expression}"));
+    let slots: Vec<Slot> = ["i", "d", "t", "n", "text", "bad", "empty", "default_seed"]
+        .iter()
+        .map(|name| names.slot(name))
+        .collect();
+    let mut variables = Variables::new(&names);
+    variables.set(slots[0], Value::Int(7));
+    variables.set(slots[1], Value::Double(2.5));
+    variables.set(slots[2], Value::Boolean(true));
+    variables.set(slots[3], Value::Null);
+    variables.set_text(slots[4], b"0x10");
+    variables.set_text(slots[5], b"7up");
+    variables.set_text(slots[6], b"");
+    variables.set(slots[7], Value::Int(5432));
+    let Action::Set(_, expression) = &script.commands[0].action else { panic!("no \\set") };
+    let mut random = Random::new(Random::new(5432).bits());
+    Context { variables: &mut variables, random: &mut random, debug: &mut |_| {} }
+        .evaluate(expression)
+}
+
+#[test]
+fn operators_have_the_values_of_pgbench() {
+    let int = Value::Int;
+    let double = Value::Double;
+    let boolean = Value::Boolean;
+    for (expression, value) in [
+        ("1 + 2 * 3", int(7)),
+        ("(1 + 2) * 3", int(9)),
+        ("7 / 2 - 7 % 4", int(0)),
+        ("-7 / 2", int(-3)),
+        ("-7 % 3", int(-1)),
+        ("7.5 % 2", int(0)),
+        ("mod(9, 4)", int(1)),
+        ("1 / 2.0", double(0.5)),
+        ("1 / 0.0", double(f64::INFINITY)),
+        ("-9223372036854775808", int(i64::MIN)),
+        ("abs(-9223372036854775808)", int(i64::MIN)),
+        ("- - 3", int(3)),
+        ("2 - -3", int(5)),
+        ("~ 1 + 1", int(!2)),
+        ("~1 | 4", int(!1 | 4)),
+        ("2 * ~ 1 + 3", int(2 * !4)),
+        ("6 & 3 | 8 # 1", int((6 & 3 | 8) ^ 1)),
+        ("1 << 64", int(1)),
+        ("-8 >> 1", int(-4)),
+        ("1 << 2 + 1", int(8)),
+        ("1 < 2", boolean(true)),
+        ("1 > 2.5", boolean(false)),
+        ("2 >= 2 and 2 <= 2 and 2 <> 3 and 2 != 3 and 2 = 2.0", boolean(true)),
+        ("not 1 = 2", boolean(true)),
+        ("true or false and false", boolean(true)),
+        ("true or 1 / 0 = 1", boolean(true)),
+        ("false and 1 / 0 = 1", boolean(false)),
+        ("null and false", Value::Null),
+        ("null or true", Value::Null),
+        ("false or null", Value::Null),
+        ("not null", Value::Null),
+        ("not int(null)", Value::Null),
+        ("null and 1", Value::Null),
+        ("false and 1", boolean(false)),
+        ("1 is true", boolean(false)),
+        ("1 = 1 is true", boolean(true)),
+        ("null is null", boolean(true)),
+        (":n is not null", boolean(false)),
+        (":i notnull and :n isnull", boolean(true)),
+        ("1 < 2 is null isnull is not null and not 1 is null is true", boolean(true)),
+        ("1 + null", Value::Null),
+    ] {
+        assert_eq!(evaluated(expression), Ok(value), "{expression}");
+    }
+}
+
+#[test]
+fn functions_have_the_values_of_pgbench() {
+    let int = Value::Int;
+    let double = Value::Double;
+    for (expression, value) in [
+        ("case when 1 > 2 then 3 end", Value::Null),
+        ("case when null then 1 when 0 then 2 when 0.5 then 3 else 4 end", int(3)),
+        ("CASE WHEN FALSE THEN 1 / 0 ELSE 5 END", int(5)),
+        ("abs(-2.5)", double(2.5)),
+        ("least(3, 1, 2)", int(1)),
+        ("greatest(3, 1.5, 4)", double(4.0)),
+        ("least(1, null)", Value::Null),
+        ("int(2.5) * 10 + int(3.5)", int(24)),
+        ("int(-2.5)", int(-2)),
+        ("double(3)", double(3.0)),
+        ("sqrt(16)", double(4.0)),
+        ("power(2, 3)", double(8.0)),
+        ("ln(exp(1))", double(1.0)),
+        ("pi()", double(std::f64::consts::PI)),
+        ("debug(5)", int(5)),
+        (":i + :d", double(9.5)),
+        (":text", double(16.0)),
+        (".5 + 5. + 1e2", double(105.5)),
+        ("hash(10)", int(-5_817_877_081_768_721_676)),
+        ("hash_fnv1a(10, 5432)", int(-7_793_829_335_365_542_153)),
+        ("permute(9223372036854775796, 9223372036854775797)", int(520_382_784_483_822_430)),
+        ("random(10, 19) * 1000 + random_exponential(100, 199, 10)", int(17_104)),
+        // The right side of > is evaluated first.
+        ("case when random_exponential(100, 199, 10) > random(10, 19) then 1 end", int(1)),
+    ] {
+        assert_eq!(evaluated(expression), Ok(value), "{expression}");
+    }
+    assert!(matches!(evaluated("sqrt(-1)"), Ok(Value::Double(value)) if value.is_nan()));
+}
+
+#[test]
+fn an_expression_without_a_value_is_an_error() {
+    use EvaluateError as E;
+    for (expression, error) in [
+        ("9223372036854775807 + 1", E::OutOfRange("addition")),
+        ("-9223372036854775808 - 1", E::OutOfRange("subtraction")),
+        ("4611686018427387904 * 2", E::OutOfRange("multiplication")),
+        ("-9223372036854775808 / -1", E::OutOfRange("division")),
+        ("- (-9223372036854775808)", E::OutOfRange("subtraction")),
+        ("1 / 0", E::DivisionByZero),
+        ("1 % 0", E::DivisionByZero),
+        ("int(1e19)", E::DoubleOutOfRange(1e19)),
+        ("int(9223372036854775807.0)", E::DoubleOutOfRange(9_223_372_036_854_775_807.0)),
+        (":t + 1", E::Coerce(Type::Boolean, Type::Int)),
+        (":t + 1.5", E::Coerce(Type::Boolean, Type::Double)),
+        (":t = :t", E::Coerce(Type::Boolean, Type::Int)),
+        ("not :i", E::Coerce(Type::Int, Type::Boolean)),
+        (":t and :d", E::Coerce(Type::Double, Type::Boolean)),
+        ("random(2, 1)", E::EmptyRange),
+        ("random(-1, 9223372036854775807)", E::RangeTooLarge),
+        ("random(0, 9223372036854775807)", E::RangeTooLarge),
+        ("permute(1, 0)", E::PermuteSize),
+    ] {
+        assert_eq!(evaluated(expression), Err(error), "{expression}");
+    }
+    for (expression, function) in [
+        ("random_exponential(1, 2, 0)", "random_exponential"),
+        ("random_gaussian(1, 2, 1.9)", "random_gaussian"),
+        ("random_zipfian(1, 2, 1)", "random_zipfian"),
+        ("random_exponential(1, 2, 0.0 / 0)", "random_exponential"),
+    ] {
+        let error = evaluated(expression);
+        assert!(
+            matches!(error, Err(E::Parameter { function: found, .. }) if found == function),
+            "{error:?}"
+        );
+    }
+    assert!(matches!(evaluated(":bad"), Err(E::Malformed(_))));
+    assert!(matches!(evaluated(":empty"), Err(E::Malformed(_))));
+    assert!(matches!(evaluated(":other"), Err(E::Undefined(_))));
+}
+
+#[test]
+fn a_command_may_have_blanks_before_its_name() {
+    let (script, names) = parsed("\\ set x 1\n\\\t if :x\n\\endif");
+    assert_eq!(script.commands.len(), 3);
+    assert!(matches!(script.commands[0].action, Action::Set(slot, _) if names.name(slot) == "x"));
+    let many = format!("\\set x 1{}", " + 1".repeat(200));
+    assert!(parse("s", &many, &mut Names::default()).is_ok());
+}
+
+#[test]
+fn a_script_is_a_list_of_commands() {
+    let (script, names) = parsed(
+        "-- a comment\n\\set aid random(1, \\\n  100 * :scale) \nBEGIN; update t set a = :aid\n  where b = ':aid'; \
+         select 1 \\; select 2 \\aset p_\nselect 3; \\gset\n\\sleep 5ms\n\\sleep :aid us\n\\sleep 2\n\
+         \\setshell x expr 1 + :aid ::b\n\\STARTPIPELINE\n\\syncpipeline\n\\endpipeline\nend",
+    );
+    let titles: Vec<_> =
+        script.commands.iter().map(|command| (command.line, command.title.as_str())).collect();
+    assert_eq!(
+        titles,
+        [
+            (2, "\\set aid random(1, \\"),
+            (4, "BEGIN;"),
+            (4, "update t set a = :aid"),
+            (5, "select 1 ; select 2"),
+            (6, "select 3;"),
+            (7, "\\sleep 5ms"),
+            (8, "\\sleep :aid us"),
+            (9, "\\sleep 2"),
+            (10, "\\setshell x expr 1 + :aid ::b"),
+            (11, "\\STARTPIPELINE"),
+            (12, "\\syncpipeline"),
+            (13, "\\endpipeline"),
+            (14, "end"),
+        ]
+    );
+    let actions: Vec<_> = script.commands.into_iter().map(|command| command.action).collect();
+    let Action::Sql(update) = &actions[2] else { panic!() };
+    assert_eq!(
+        update.references.iter().map(|each| each.is_quoted).collect::<Vec<_>>(),
+        [false, true]
+    );
+    assert!(
+        matches!(&actions[3], Action::Sql(Statement { statements: 2, rows: Rows::Each(prefix), .. }) if prefix == "p_")
+    );
+    assert!(
+        matches!(&actions[4], Action::Sql(Statement { rows: Rows::Last(prefix), .. }) if prefix.is_empty())
+    );
+    assert_eq!(actions[5], Action::Sleep(Operand::Int(5), Unit::Milliseconds));
+    assert_eq!(
+        actions[6],
+        Action::Sleep(Operand::Variable(names.find("aid").unwrap()), Unit::Microseconds)
+    );
+    let word = |text: &str| Word::Text(text.to_owned());
+    let aid = Word::Variable(names.find("aid").unwrap());
+    let words = vec![word("expr"), word("1"), word("+"), aid, word(":b")];
+    assert_eq!(actions[8], Action::SetShell(names.find("x").unwrap(), words));
+}
+
+#[test]
+fn variables_are_replaced_for_each_protocol() {
+    let (script, names) =
+        parsed("select :a, ':a', :b::int, x[1:2], :::a, :a, ':missing', $$:a$$ -- :a\n, :missing;");
+    let Action::Sql(statement) = &script.commands[0].action else { panic!() };
+    let mut variables = Variables::new(&names);
+    variables.set(names.find("a").unwrap(), Value::Int(-1));
+    variables.set_text(names.find("b").unwrap(), b"it's");
+    let mut out = Vec::new();
+    statement.append_simple(&variables, &mut out);
+    assert_eq!(
+        String::from_utf8(out).unwrap(),
+        "select -1, '-1', it's::int, x[1:2], :::a, -1, ':missing', $$-1$$ -- -1\n, :missing;"
+    );
+    assert_eq!(
+        statement.extended(),
+        "select $1, ':a', $2::int, x[1:2], :::a, $3, ':missing', $$:a$$ -- :a\n, $4;"
+    );
+    let parameters: Vec<_> = statement.parameters().map(|each| names.name(each.slot)).collect();
+    assert_eq!(parameters, ["a", "b", "a", "missing"]);
+}
+
+#[test]
+fn conditions_know_where_to_continue() {
+    let (script, _) =
+        parsed("\\if :a\n1;\n\\elif :b\n\\if :c\n2;\n\\endif\n\\else\n3;\n\\endif\n4;");
+    let targets: Vec<_> = script
+        .commands
+        .iter()
+        .map(|command| match command.action {
+            Action::If { otherwise, .. } => ("if", otherwise, 0),
+            Action::ElseIf { otherwise, end, .. } => ("elif", otherwise, end),
+            Action::Else { end } => ("else", 0, end),
+            Action::EndIf => ("endif", 0, 0),
+            _ => ("", 0, 0),
+        })
+        .collect();
+    assert_eq!(
+        targets,
+        [
+            ("if", 2, 0),
+            ("", 0, 0),
+            ("elif", 7, 8),
+            ("if", 5, 0),
+            ("", 0, 0),
+            ("endif", 0, 0),
+            ("else", 0, 8),
+            ("", 0, 0),
+            ("endif", 0, 0),
+            ("", 0, 0),
+        ]
+    );
+}
+
+#[test]
+fn all_errors_are_reported_with_their_positions() {
+    let found = errors(
+        "\\set x 1 +\n\\set y foo(1)\nselect 1; \\nope\n\\else\n\\if true\n\\else 1\n\\elif true\n\\set 1a 2\n\
+         \\sleep 1.5\n\\sleep 1 h\n\\gset",
+    );
+    let expected = [
+        (1, 11, "the expression is not complete"),
+        (2, 8, "unknown function \"foo\""),
+        (3, 11, "unknown command \\nope"),
+        (4, 1, "\\else without \\if"),
+        (5, 1, "\\if without \\endif"),
+        (6, 7, "unexpected \"1\" after \\else"),
+        (7, 1, "\\elif after \\else"),
+        (8, 6, "invalid name of a variable: \"1a\""),
+        (9, 9, "unknown unit \".5\": expected us, ms or s"),
+        (10, 10, "unknown unit \"h\": expected us, ms or s"),
+        (11, 1, "\\gset must follow an SQL command"),
+    ];
+    assert_eq!(found, expected.map(|(line, column, message)| (line, column, message.to_owned())));
+}
+
+#[test]
+fn each_mistake_is_found() {
+    let chain = format!("\\set x 1{}", "+1".repeat(1000));
+    let nested = format!("\\set x {}1", "(".repeat(300));
+    for (script, line, column, message) in [
+        ("", 1, 1, "the script has no command"),
+        ("-- nothing", 1, 1, "the script has no command"),
+        ("select 'a;\n1", 1, 8, "the string is not closed"),
+        ("select (1;\nselect 2;", 1, 8, "the parenthesis is not closed"),
+        ("\\set", 1, 5, "\\set needs the name of a variable"),
+        ("\\set x", 1, 7, "the expression is not complete"),
+        ("\\set x 1 2", 1, 10, "unexpected \"2\" in the expression"),
+        ("\\set x 9223372036854775808", 1, 8, "an integer has at most 64 bits"),
+        ("\\set x 99999999999999999999", 1, 8, "an integer has at most 64 bits"),
+        ("\\set x 1e999", 1, 8, "the number is out of range for a double"),
+        ("\\set x 1 < 2 < 3", 1, 14, "comparisons cannot be chained"),
+        ("\\set x 1;", 1, 9, "unexpected ';' in the expression"),
+        ("\\set x : + 1", 1, 8, "\":\" without the name of a variable"),
+        ("\\set x 1 and true", 1, 10, "cannot use a value of type int as a boolean"),
+        ("\\set x 1 + true", 1, 10, "cannot use a boolean as a number"),
+        ("\\set x not 1.5", 1, 8, "cannot use a value of type double as a boolean"),
+        ("\\set x -(1 = 2)", 1, 8, "cannot use a boolean as a number"),
+        ("\\set x abs(true)", 1, 12, "cannot use a boolean as a number"),
+        ("\\set x abs()", 1, 8, "abs() has 1 argument, not 0"),
+        ("\\set x least()", 1, 8, "least() has 1 to 16 arguments, not 0"),
+        ("\\set x HASH(1, 2, 3)", 1, 8, "hash() has 1 to 2 arguments, not 3"),
+        ("\\set x permute(1)", 1, 8, "permute() has 2 to 3 arguments, not 1"),
+        ("\\set x pi(1)", 1, 8, "pi() has 0 arguments, not 1"),
+        ("\\set x random(1)", 1, 8, "random() has 2 arguments, not 1"),
+        ("\\set x abs", 1, 11, "the expression is not complete"),
+        ("\\set x case end", 1, 13, "unexpected \"end\" in the expression"),
+        ("\\set x case when 1 then 2", 1, 26, "the expression is not complete"),
+        ("\\set x 1 is 2", 1, 13, "unexpected \"2\" in the expression"),
+        ("\\set x 'a'", 1, 8, "unexpected '\\'' in the expression"),
+        (&chain, 1, 2008, "more than 1000 operators and operands"),
+        (&nested, 1, 208, "more than 200 nested expressions"),
+    ] {
+        assert_error(script, (line, column, message));
+    }
+}
+
+fn assert_error(script: &str, expected: (usize, usize, &str)) {
+    let text: String = script.chars().take(60).collect();
+    let found = errors(script);
+    assert_eq!(found.len(), 1, "{text}: {found:?}");
+    assert_eq!((found[0].0, found[0].1, found[0].2.as_str()), expected, "{text}");
+}
+
+#[test]
+fn each_mistake_in_a_command_is_found() {
+    let words = format!("\\shell a {}", "b ".repeat(256));
+    for (script, line, column, message) in [
+        ("\\if\n\\endif", 1, 4, "the expression is not complete"),
+        ("\\endif", 1, 1, "\\endif without \\if"),
+        ("\\elif true", 1, 1, "\\elif without \\if"),
+        ("\\if true\n\\else\n\\else\n\\endif", 3, 1, "\\else after \\else"),
+        ("\\if true\n\\endif true", 2, 8, "unexpected \"true\" after \\endif"),
+        ("select 1 \\gset a b", 1, 18, "unexpected \"b\" after \\gset"),
+        ("select 1 \\gset a \n\\gset", 2, 1, "\\gset must follow an SQL command"),
+        ("select 1 \\aset 1", 1, 16, "invalid prefix of variables: \"1\""),
+        ("\\sleep", 1, 7, "\\sleep needs a time"),
+        ("\\sleep :1", 1, 8, "invalid name of a variable: \"1\""),
+        ("\\sleep 1ms ms", 1, 12, "the time has a unit already"),
+        ("\\sleep 9223372036854775807 s", 1, 8, "the time is too long"),
+        ("\\sleep x", 1, 8, "invalid time \"x\": expected an integer"),
+        ("\\shell", 1, 7, "\\shell needs a command"),
+        ("\\shell a :x.log", 1, 10, "invalid name of a variable: \"x.log\""),
+        ("\\ nope", 1, 1, "unknown command \\nope"),
+        ("select (1 \\sleep 1", 1, 8, "the parenthesis is not closed"),
+        ("select :{?x};", 1, 8, "\":{?name}\" is not supported: pgbench replaces it by FALSE"),
+        ("\\if true\nselect 'a", 2, 8, "the string is not closed"),
+        ("\\set x 1e-400", 1, 8, "the number is out of range for a double"),
+        ("\\set x -09223372036854775808", 1, 9, "an integer has at most 64 bits"),
+        ("\\setshell x", 1, 12, "\\setshell needs a command"),
+        ("\\startpipeline x", 1, 16, "unexpected \"x\" after \\startpipeline"),
+        (&words, 1, 518, "a command has at most 255 words"),
+    ] {
+        assert_error(script, (line, column, message));
+    }
+}
+
+#[test]
+fn variables_that_nothing_defines_are_found() {
+    let mut names = Names::default();
+    let given = names.slot("given");
+    let texts = [
+        "\\set a :given + :b\nselect :a, :c, ':d', :e::int;\n\\sleep :f\n\\shell echo :g",
+        "select 1 as c \\gset c\n\\set b 1",
+    ];
+    let scripts = texts.map(|text| parse("s", text, &mut names).unwrap());
+    let found = |scripts: &[Script], is_simple| {
+        let errors = errors_together(scripts, &names, &[given], is_simple).into_iter();
+        errors.map(|error| (error.line, error.column, error.message)).collect::<Vec<_>>()
+    };
+    let missing =
+        |line, column, name| (line, column, format!("the variable \"{name}\" is not defined"));
+    assert_eq!(
+        found(&scripts, false),
+        [missing(2, 22, "e"), missing(3, 8, "f"), missing(4, 13, "g")]
+    );
+    assert_eq!(found(&scripts, true), [missing(3, 8, "f"), missing(4, 13, "g")]);
+    assert_eq!(found(&scripts[..1], true)[0], missing(1, 17, "b"));
+    assert_eq!(found(&scripts[1..], false), []);
+}
+
+#[test]
+fn a_statement_has_at_most_255_parameters() {
+    let mut names = Names::default();
+    let slot = names.slot("a");
+    let text = format!("\n select {} ':a';", ":a,".repeat(256));
+    let script = [parse("s", &text, &mut names).unwrap()];
+    let errors = errors_together(&script, &names, &[slot], false);
+    assert_eq!((errors[0].line, errors[0].column, errors.len()), (2, 2, 1));
+    assert_eq!(errors[0].source.chars().count(), 160);
+    assert_eq!(errors_together(&script, &names, &[slot], true), []);
+}
+
+#[test]
+fn a_long_line_with_many_errors_is_no_problem() {
+    let mut names = Names::default();
+    let script = parse("s", &"select :a;".repeat(100_000), &mut names).unwrap();
+    let errors = errors_together(&[script], &names, &[], false);
+    assert_eq!(errors.len(), 20);
+    assert_eq!((errors[1].line, errors[1].column), (1, 18));
+}
+
+#[test]
+fn an_error_shows_its_line_with_a_caret() {
+    let error =
+        parse("dir/a.sql", "select 1;\n\t\\set é foo(1)\r\n", &mut Names::default()).unwrap_err();
+    assert_eq!(
+        error[0].to_string(),
+        "dir/a.sql:2:9: unknown function \"foo\"\n  \t\\set é foo(1)\n  \t       ^"
+    );
+}
+
+#[test]
+fn a_backslash_in_sql_only_ends_the_command() {
+    let (script, _) = parsed("select 1 \\\n + 2;");
+    let titles: Vec<_> = script.commands.iter().map(|command| command.title.as_str()).collect();
+    assert_eq!(titles, ["select 1", "+ 2;"]);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_parsed_or_refused(text in "\\PC{0,200}") {
+        let _ = parse("a", &text, &mut Names::default());
+    }
+
+    #[test]
+    fn any_pieces_of_scripts_are_parsed_or_refused(
+        pieces in prop::collection::vec(
+            prop::sample::select(vec![
+                "\\", "set", "\\set x ", "\\if ", "\\elif ", "\\else", "\\endif", "\n", "\r\n", " ", ";", ":", "::", ":a",
+                "'", "\"", "$", "$a$", "/*", "*/", "--", "(", ")", "E'", "begin", "end", "create function", "\\gset",
+                "\\aset p", "\\sleep ", "5ms", "\\;", "\\:", "1", "9223372036854775808", "1.5e3", "random(", ",", "and",
+                "not", "is", "null", "case when", "then", "<", "-", "~", "é", "\0", "\\shell ", "\\startpipeline",
+            ]),
+            0..40,
+        ),
+    ) {
+        let text = pieces.concat();
+        if let Err(errors) = parse("a", &text, &mut Names::default()) {
+            prop_assert!(!errors.is_empty());
+            for error in errors {
+                prop_assert!(error.caret <= error.source.chars().count() + 1, "{error}");
+                prop_assert!(error.line >= 1 && error.caret < error.column, "{error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The text of `riops script check`.
+
+use crate::script::{CheckedStatement, Finding, Script};
+
+/// Returns the line about a whole script.
+#[must_use]
+pub fn script_title(script: &Script) -> String {
+    let commands = script.commands.len();
+    let plural = if commands == 1 { "" } else { "s" };
+    format!(
+        "{}: {commands} command{plural}, {} of them SQL\n",
+        script.name,
+        script.statements().count()
+    )
+}
+
+/// Returns the lines about one statement.
+#[must_use]
+pub fn script_statement(checked: &CheckedStatement) -> String {
+    let mut lines = vec![String::new(), format!("line {}", checked.line)];
+    lines.extend(checked.sql.lines().map(|line| format!("  {line}")));
+    let parameters = (1..).zip(&checked.parameters);
+    lines.extend(parameters.map(|(number, parameter)| {
+        format!("    ${number} = :{}  {}", parameter.variable, parameter.kind).trim_end().to_owned()
+    }));
+    match &checked.finding {
+        Finding::Plan(plan) => lines.extend(plan.iter().map(|line| format!("    {line}"))),
+        Finding::NoPlan => lines.push("    no plan".to_owned()),
+        Finding::Several(count) => lines
+            .push(format!("    not checked: {count} statements at once need the simple protocol")),
+        Finding::Refused(error) => lines.push(format!("    refused: {error}")),
+    }
+    let text = lines.join("\n") + "\n";
+    // Control characters would change the terminal.
+    let is_shown = |character: char| !character.is_control() || matches!(character, '\n' | '\t');
+    text.chars().map(|each| if is_shown(each) { each } else { '\u{fffd}' }).collect()
+}
