@@ -526,8 +526,8 @@ def pipeline(server, report, arguments):
 
 
 def interval(ratios):
-    """The ranks of the sorted ratios between which the median lies with at least 95 %, from the binomial
-    distribution; all ratios if there are fewer than six."""
+    """The two ratios between which the median lies with at least 95 %, from the binomial distribution of their ranks;
+    the smallest and the largest if there are fewer than six."""
     count = len(ratios)
     outside, rank = 0.5**count, 0
     while 2 * (outside + math.comb(count, rank + 1) * 0.5**count) <= 0.05:

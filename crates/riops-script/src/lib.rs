@@ -18,9 +18,7 @@ mod variables;
 pub use diagnostic::Diagnostic;
 pub use function::Function;
 pub use parse::parse;
-pub use script::{
-    Action, Command, Operand, Reference, Rows, Script, Statement, Unit, Word, errors_together,
-};
+pub use script::{Action, Command, Operand, Reference, Rows, Scope, Script, Statement, Unit, Word};
 pub use value::{TextError, Type, Value};
 pub use variables::{Content, Names, Slot, Variables, is_name};
 

@@ -41,43 +41,68 @@ pub(crate) struct Use {
 
 /// Maximum number of parameters of a statement, as in pgbench.
 const PARAMETERS_MAX: usize = 255;
+/// Variables that every client has.
+const PRESET: [&str; 4] = ["scale", "client_id", "random_seed", "default_seed"];
 
-/// Returns the errors that depend on all scripts and on the protocol, up to a maximum for each script: statements with
-/// too many parameters, and each place that reads a variable that nothing defines, neither the caller, nor a command of
-/// any of the scripts. Columns of `\gset` and `\aset` may define every variable with their prefix.
-#[must_use]
-pub fn errors_together(
-    scripts: &[Script],
-    names: &Names,
-    defined: &[Slot],
+/// The variables that scripts have in common, and the protocol.
+pub struct Scope<'a> {
+    names: &'a Names,
+    defined: HashSet<Slot>,
+    /// Prefixes of `\gset` and `\aset`, whose columns may define every variable that begins with one.
+    prefixes: Vec<&'a str>,
     is_simple: bool,
-) -> Vec<Diagnostic> {
-    let mut known: HashSet<Slot> = defined.iter().copied().collect();
-    let mut prefixes: Vec<&str> = Vec::new();
-    for command in scripts.iter().flat_map(|script| &script.commands) {
-        match &command.action {
-            Action::Set(slot, _) | Action::SetShell(slot, _) => drop(known.insert(*slot)),
-            Action::Sql(Statement { rows: Rows::Last(prefix) | Rows::Each(prefix), .. }) => {
-                prefixes.push(prefix);
+}
+
+impl<'a> Scope<'a> {
+    /// Creates the scope of these scripts, with the variables that the user has defined.
+    #[must_use]
+    pub fn new(scripts: &'a [Script], names: &'a Names, given: &[Slot], is_simple: bool) -> Self {
+        let preset = PRESET.iter().filter_map(|name| names.find(name));
+        let mut defined: HashSet<Slot> = preset.chain(given.iter().copied()).collect();
+        let mut prefixes: Vec<&str> = Vec::new();
+        for command in scripts.iter().flat_map(|script| &script.commands) {
+            match &command.action {
+                Action::Set(slot, _) | Action::SetShell(slot, _) => drop(defined.insert(*slot)),
+                Action::Sql(Statement {
+                    rows: Rows::Last(prefix) | Rows::Each(prefix), ..
+                }) => prefixes.push(prefix),
+                _ => {}
             }
-            _ => {}
         }
+        Self { names, defined, prefixes, is_simple }
     }
-    let is_defined = |slot: Slot| {
-        known.contains(&slot) || prefixes.iter().any(|prefix| names.name(slot).starts_with(prefix))
-    };
-    let errors_of = |script: &Script| -> Vec<Diagnostic> {
+
+    fn is_defined(&self, slot: Slot) -> bool {
+        let is_column = |prefix: &&str| self.names.name(slot).starts_with(prefix);
+        self.defined.contains(&slot) || self.prefixes.iter().any(is_column)
+    }
+
+    /// Returns the variables of a statement that are parameters. An undefined one is none with the simple protocol,
+    /// which leaves it in the text: it may be a part of an array's bounds.
+    pub fn parameters(&self, statement: &'a Statement) -> impl Iterator<Item = &'a Reference> {
+        let is_one =
+            |each: &&Reference| !each.is_quoted && (!self.is_simple || self.is_defined(each.slot));
+        statement.references.iter().filter(is_one)
+    }
+
+    /// Returns the errors of a script that depend on the scope, up to a maximum: statements with too many parameters,
+    /// and each place that reads a variable that nothing defines.
+    #[must_use]
+    pub fn errors(&self, script: &Script) -> Vec<Diagnostic> {
         let source = Source::new(&script.name, &script.text);
-        let uses = script.uses.iter();
-        let undefined = uses
-            .filter(|each| !(is_defined(each.slot) || is_simple && each.is_parameter))
+        let undefined = script
+            .uses
+            .iter()
+            .filter(|each| !(self.is_defined(each.slot) || self.is_simple && each.is_parameter))
             .map(|each| {
-                let text = format!("the variable \"{}\" is not defined", names.name(each.slot));
-                Problem::new(each.at, text)
+                let name = self.names.name(each.slot);
+                Problem::new(each.at, format!("the variable \"{name}\" is not defined"))
             });
-        let too_wide = script
-            .statements()
-            .filter(|(_, statement)| !is_simple && statement.parameters().count() > PARAMETERS_MAX);
+        let is_too_wide = |statement: &Statement| {
+            let parameters = statement.references.iter().filter(|each| !each.is_quoted);
+            !self.is_simple && parameters.count() > PARAMETERS_MAX
+        };
+        let too_wide = script.statements().filter(|(_, statement)| is_too_wide(statement));
         let too_wide = too_wide.map(|(_, statement)| {
             let text = format!("a statement has at most {PARAMETERS_MAX} variables");
             Problem::new(statement.start, text)
@@ -85,8 +110,7 @@ pub fn errors_together(
         let mut problems: Vec<Problem> = undefined.chain(too_wide).take(DIAGNOSTICS_MAX).collect();
         problems.sort_by_key(|problem| problem.at);
         problems.into_iter().map(|problem| source.diagnostic(problem)).collect()
-    };
-    scripts.iter().flat_map(errors_of).collect()
+    }
 }
 
 /// A command of a script.
@@ -241,12 +265,12 @@ impl Statement {
         out.extend_from_slice(text.get(copied..).unwrap_or_default());
     }
 
-    /// Returns the text for the extended protocol, with a parameter for each variable outside of quotes.
+    /// Returns the text with parameters instead of these variables.
     #[must_use]
-    pub fn extended(&self) -> String {
+    pub fn with_parameters<'a>(&self, parameters: impl Iterator<Item = &'a Reference>) -> String {
         let mut sql = String::with_capacity(self.text.len());
         let mut copied = 0;
-        for (number, Reference { start, end, .. }) in (1..).zip(self.parameters()) {
+        for (number, Reference { start, end, .. }) in (1..).zip(parameters) {
             sql.push_str(self.text.get(copied..*start).unwrap_or_default());
             // Writing to a String cannot fail.
             let _ = write!(sql, "${number}");
@@ -254,10 +278,5 @@ impl Statement {
         }
         sql.push_str(self.text.get(copied..).unwrap_or_default());
         sql
-    }
-
-    /// Returns the variables that are parameters with the extended protocol.
-    pub fn parameters(&self) -> impl Iterator<Item = &Reference> {
-        self.references.iter().filter(|reference| !reference.is_quoted)
     }
 }

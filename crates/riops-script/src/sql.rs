@@ -103,7 +103,7 @@ struct Scanner<'a> {
     /// Positions of the open parentheses.
     parentheses: Vec<usize>,
     body: Body,
-    /// Position in the text after the last `\;` or `\:`.
+    /// Position in the text after the last `\;`.
     last_statement: usize,
 }
 
@@ -137,13 +137,13 @@ impl Scanner<'_> {
                     }
                 }
                 [b'\\', escaped @ (b';' | b':'), ..] => {
-                    if *escaped == b';' {
-                        self.sql.statements += 1;
-                        self.body.next_statement();
-                    }
                     self.copy();
                     self.sql.removed.push(self.sql.text.len());
-                    self.last_statement = self.sql.text.len() + 1;
+                    if *escaped == b';' {
+                        self.sql.statements += 1;
+                        self.last_statement = self.sql.text.len() + 1;
+                        self.body.next_statement();
+                    }
                     self.copied += 1;
                     self.at += 2;
                 }
@@ -432,6 +432,7 @@ mod tests {
             .collect();
         assert_eq!(colons, [(true, 7), (true, 14), (false, 18)]);
         assert_eq!(sql.statements, 2);
+        assert_eq!(read(r"a\; b\:;", 0).unwrap().0.unwrap().statements, 2);
         for script in [r"a\;", r"a\; ;", r"a\;;"] {
             assert_eq!(read(script, 0).unwrap().0.unwrap().statements, 1, "{script}");
         }

@@ -245,12 +245,24 @@ fn variables_are_replaced_for_each_protocol() {
         String::from_utf8(out).unwrap(),
         "select -1, '-1', it's::int, x[1:2], :::a, -1, ':missing', $$-1$$ -- -1\n, :missing;"
     );
-    assert_eq!(
-        statement.extended(),
-        "select $1, ':a', $2::int, x[1:2], :::a, $3, ':missing', $$:a$$ -- :a\n, $4;"
-    );
-    let parameters: Vec<_> = statement.parameters().map(|each| names.name(each.slot)).collect();
-    assert_eq!(parameters, ["a", "b", "a", "missing"]);
+    let given = ["a", "b"].map(|name| names.find(name).unwrap());
+    for (is_simple, text, parameters) in [
+        (
+            false,
+            "select $1, ':a', $2::int, x[1:2], :::a, $3, ':missing', $$:a$$ -- :a\n, $4;",
+            vec!["a", "b", "a", "missing"],
+        ),
+        (
+            true,
+            "select $1, ':a', $2::int, x[1:2], :::a, $3, ':missing', $$:a$$ -- :a\n, :missing;",
+            vec!["a", "b", "a"],
+        ),
+    ] {
+        let scope = Scope::new(std::slice::from_ref(&script), &names, &given, is_simple);
+        assert_eq!(statement.with_parameters(scope.parameters(statement)), text);
+        let found = scope.parameters(statement).map(|each| names.name(each.slot));
+        assert_eq!(found.collect::<Vec<_>>(), parameters);
+    }
 }
 
 #[test]
@@ -398,7 +410,8 @@ fn variables_that_nothing_defines_are_found() {
     ];
     let scripts = texts.map(|text| parse("s", text, &mut names).unwrap());
     let found = |scripts: &[Script], is_simple| {
-        let errors = errors_together(scripts, &names, &[given], is_simple).into_iter();
+        let scope = Scope::new(scripts, &names, &[given], is_simple);
+        let errors = scripts.iter().flat_map(|script| scope.errors(script));
         errors.map(|error| (error.line, error.column, error.message)).collect::<Vec<_>>()
     };
     let missing =
@@ -418,17 +431,17 @@ fn a_statement_has_at_most_255_parameters() {
     let slot = names.slot("a");
     let text = format!("\n select {} ':a';", ":a,".repeat(256));
     let script = [parse("s", &text, &mut names).unwrap()];
-    let errors = errors_together(&script, &names, &[slot], false);
+    let errors = Scope::new(&script, &names, &[slot], false).errors(&script[0]);
     assert_eq!((errors[0].line, errors[0].column, errors.len()), (2, 2, 1));
     assert_eq!(errors[0].source.chars().count(), 160);
-    assert_eq!(errors_together(&script, &names, &[slot], true), []);
+    assert_eq!(Scope::new(&script, &names, &[slot], true).errors(&script[0]), []);
 }
 
 #[test]
 fn a_long_line_with_many_errors_is_no_problem() {
     let mut names = Names::default();
-    let script = parse("s", &"select :a;".repeat(100_000), &mut names).unwrap();
-    let errors = errors_together(&[script], &names, &[], false);
+    let script = [parse("s", &"select :a;".repeat(100_000), &mut names).unwrap()];
+    let errors = Scope::new(&script, &names, &[], false).errors(&script[0]);
     assert_eq!(errors.len(), 20);
     assert_eq!((errors[1].line, errors[1].column), (1, 18));
 }

@@ -7,16 +7,13 @@ use anyhow::{Context, Result};
 use riops::host::Interrupt;
 use riops::plan::Protocol;
 use riops::report;
-use riops::script::{self, Finding, Names, errors_together, parse};
+use riops::script::{self, Finding, Names, Scope, parse};
 use riops::server::Connection;
 
 use crate::args::{CheckScript, ScriptCommand};
 use crate::failure::{NOT_VALID, UsageError};
 use crate::target::Target;
 use crate::ui::Ui;
-
-/// Variables that every client has.
-const PRESET: [&str; 4] = ["scale", "client_id", "random_seed", "default_seed"];
 
 pub(crate) fn run(command: &ScriptCommand, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     match command {
@@ -27,11 +24,7 @@ pub(crate) fn run(command: &ScriptCommand, interrupt: &Interrupt, ui: Ui) -> Res
 /// Checks scripts: their text, and unless it is switched off, each statement with the server.
 fn check(options: &CheckScript, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let mut names = Names::default();
-    let defined: Vec<_> = PRESET
-        .into_iter()
-        .chain(options.define.iter().map(|(name, _)| name.as_str()))
-        .map(|name| names.slot(name))
-        .collect();
+    let given: Vec<_> = options.define.iter().map(|(name, _)| names.slot(name)).collect();
     let mut scripts = Vec::new();
     let mut errors = Vec::new();
     for file in &options.files {
@@ -40,9 +33,10 @@ fn check(options: &CheckScript, interrupt: &Interrupt, ui: Ui) -> Result<ExitCod
             Err(found) => errors.extend(found),
         }
     }
+    let is_simple = options.protocol == Some(Protocol::Simple);
+    let scope = Scope::new(&scripts, &names, &given, is_simple);
     if errors.is_empty() {
-        errors =
-            errors_together(&scripts, &names, &defined, options.protocol == Some(Protocol::Simple));
+        errors = scripts.iter().flat_map(|script| scope.errors(script)).collect();
     }
     if !errors.is_empty() {
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
@@ -63,7 +57,7 @@ fn check(options: &CheckScript, interrupt: &Interrupt, ui: Ui) -> Result<ExitCod
             text.push('\n');
         }
         text.push_str(&report::script_title(script));
-        for checked in script::check(&mut connection, script, &names)? {
+        for checked in script::check(&mut connection, script, &names, &scope)? {
             is_refused |= matches!(checked.finding, Finding::Refused(_));
             text.push_str(&report::script_statement(&checked));
         }

@@ -144,6 +144,12 @@ fn check_shows_statements_with_types_and_plans() {
          not checked: 2 statements at once need the simple protocol\n\
          \nline 6\n  end;\n    no plan\n"
     );
+    let slice =
+        written("slice", "select x[1:n], :given::int from (select array[1, 2] as x, 1 as n) as t;");
+    let line = format!("script check {slice} -M simple --define given=1");
+    let checked = database.riops(&line).expect(0);
+    assert!(checked.stdout.contains("x[1:n], $1::int"), "{}", checked.stdout);
+    assert!(checked.stdout.contains("    $1 = :given  integer\n"), "{}", checked.stdout);
     let refused = written("refused", "select * from missing where a = :client_id;");
     let checked = database.riops(&format!("script check {file} {refused} -D name=x")).expect(3);
     assert!(

@@ -1,15 +1,14 @@
 //! The statements of pgbench scripts as a server sees them: types of their parameters, and plans.
 
 use riops_script::Statement;
-pub use riops_script::{Diagnostic, Names, Script, errors_together, is_name, parse};
+pub use riops_script::{Diagnostic, Names, Scope, Script, is_name, parse};
 
 use crate::server::{Connection, ConnectionError};
 
 /// Name of the prepared statement.
 const NAME: &str = "riops_check";
 const PARAMETER_TYPES: &str = include_str!("../../../../sql/script/parameter_types.sql");
-/// The plan for any values of the parameters, whose values are not known here.
-const GENERIC_PLAN: &str = "set plan_cache_mode = force_generic_plan";
+const GENERIC_PLAN: &str = include_str!("../../../../sql/script/generic_plan.sql");
 
 /// A parameter of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,29 +53,31 @@ pub fn check(
     connection: &mut Connection,
     script: &Script,
     names: &Names,
+    scope: &Scope<'_>,
 ) -> Result<Vec<CheckedStatement>, ConnectionError> {
     connection.execute(GENERIC_PLAN)?;
     let mut checked = Vec::new();
     for (line, statement) in script.statements() {
-        checked.push(check_one(connection, line, statement, names)?);
+        let parameters: Vec<_> = scope.parameters(statement).collect();
+        let variables = parameters.iter().map(|each| names.name(each.slot).to_owned());
+        let checked_statement = CheckedStatement {
+            line,
+            sql: statement.with_parameters(parameters.iter().copied()),
+            parameters: variables
+                .map(|variable| Parameter { variable, kind: String::new() })
+                .collect(),
+            finding: Finding::Several(statement.statements),
+        };
+        checked.push(check_one(connection, checked_statement, statement)?);
     }
     Ok(checked)
 }
 
 fn check_one(
     connection: &mut Connection,
-    line: usize,
+    mut checked: CheckedStatement,
     statement: &Statement,
-    names: &Names,
 ) -> Result<CheckedStatement, ConnectionError> {
-    let sql = statement.extended();
-    let variables = statement.parameters().map(|each| names.name(each.slot).to_owned());
-    let mut checked = CheckedStatement {
-        line,
-        parameters: variables.map(|variable| Parameter { variable, kind: String::new() }).collect(),
-        finding: Finding::Several(statement.statements),
-        sql,
-    };
     if statement.statements > 1 {
         return Ok(checked);
     }
