@@ -1,11 +1,12 @@
-//! Writes a result to a file, completely or not at all.
+//! Writes a result to a file, completely or not at all, and reads scripts.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use crate::failure::UsageError;
 use crate::ui::Ui;
 
 /// Writes a text to a file, or to standard output for `-`. A file is replaced at once by a rename, so that
@@ -54,6 +55,21 @@ fn replace(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
 fn beside(target: &Path) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     target.with_file_name(format!(".{name}.{}.tmp", std::process::id()))
+}
+
+/// Reads a script; `-` is standard input.
+pub(crate) fn read_script(file: &str) -> Result<String> {
+    let mut bytes = Vec::new();
+    if file == "-" {
+        std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
+    } else {
+        bytes = std::fs::read(file).with_context(|| format!("cannot read {file}"))?;
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+        let line = valid.split(|byte| *byte == b'\n').count();
+        UsageError(format!("{file}:{line}: the script is not valid UTF-8")).into()
+    })
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ pub(crate) fn is_name_byte(byte: u8, is_first: bool) -> bool {
 }
 
 /// What a variable holds.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub enum Content {
     /// It has not been set.
     #[default]
@@ -84,6 +84,24 @@ pub enum Content {
     Value(Value),
     /// A text from outside of the script, such as a column of a row. An expression reads it as a value.
     Text(Vec<u8>),
+}
+
+impl Clone for Content {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Undefined => Self::Undefined,
+            Self::Value(value) => Self::Value(*value),
+            Self::Text(text) => Self::Text(text.clone()),
+        }
+    }
+
+    fn clone_from(&mut self, source: &Self) {
+        match (self, source) {
+            // The memory is used again.
+            (Self::Text(old), Self::Text(text)) => old.clone_from(text),
+            (old, source) => *old = source.clone(),
+        }
+    }
 }
 
 /// The variables of a client.

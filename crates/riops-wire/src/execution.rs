@@ -1,30 +1,59 @@
 //! Executions of a prepared statement: Bind and Execute, encoded in advance except for the values.
 
-use crate::frontend::{EncodeError, bind};
+use crate::frontend::{EncodeError, Format, bind};
 
 /// What follows the parameter values of an execution: binary results, then Execute without a row limit.
 const AFTER_VALUES: [u8; 14] = [0, 1, 0, 1, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
+/// The same with results as text.
+const AFTER_TEXTS: [u8; 14] = [0, 1, 0, 0, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
+/// The same with a Describe, whose reply has the names of the columns.
+const AFTER_DESCRIBED_TEXTS: [u8; 21] =
+    [0, 1, 0, 0, b'D', 0, 0, 0, 6, b'P', 0, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
 /// Length of the part of it that belongs to Bind.
 const RESULT_FORMATS_BYTES: usize = 4;
 
-/// Bind and Execute of a statement with binary parameters and results, encoded once except for the values.
+/// Bind and Execute of a statement, encoded once except for the values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Execution {
     parameters: usize,
     /// Bind up to the first value. Its length is set for each execution.
     before_values: Vec<u8>,
+    after_values: &'static [u8],
 }
 
 impl Execution {
-    /// Encodes the executions of a prepared statement.
+    /// Encodes the executions of a prepared statement with binary parameters and results.
     ///
     /// # Errors
     /// Returns [`EncodeError`] for a zero byte in the name or more than 65535 parameters.
     pub fn new(statement: &str, parameters: usize) -> Result<Self, EncodeError> {
+        Self::with_format(statement, parameters, Format::Binary, &AFTER_VALUES)
+    }
+
+    /// Encodes the executions of a prepared statement with parameters and results as text. With `described`, the names
+    /// of the columns precede the rows.
+    ///
+    /// # Errors
+    /// Returns [`EncodeError`] for a zero byte in the name or more than 65535 parameters.
+    pub fn with_texts(
+        statement: &str,
+        parameters: usize,
+        described: bool,
+    ) -> Result<Self, EncodeError> {
+        let after: &[u8] = if described { &AFTER_DESCRIBED_TEXTS } else { &AFTER_TEXTS };
+        Self::with_format(statement, parameters, Format::Text, after)
+    }
+
+    fn with_format(
+        statement: &str,
+        parameters: usize,
+        format: Format,
+        after_values: &'static [u8],
+    ) -> Result<Self, EncodeError> {
         let mut before_values = Vec::new();
-        bind(&mut before_values, statement, parameters, |_| Ok(()))?;
+        bind(&mut before_values, statement, parameters, format, |_| Ok(()))?;
         before_values.truncate(before_values.len() - RESULT_FORMATS_BYTES);
-        Ok(Self { parameters, before_values })
+        Ok(Self { parameters, before_values, after_values })
     }
 
     /// Returns the number of parameters.
@@ -59,7 +88,7 @@ impl Execution {
         if let Some(field) = out.get_mut(start + 1..start + 5) {
             field.copy_from_slice(&bytes);
         }
-        out.extend_from_slice(&AFTER_VALUES);
+        out.extend_from_slice(self.after_values);
         Ok(())
     }
 }
@@ -67,7 +96,7 @@ impl Execution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frontend::{Message, value};
+    use crate::frontend::{Message, Object, value};
 
     #[test]
     fn encodes_the_same_bytes_as_the_messages() {
@@ -77,12 +106,36 @@ mod tests {
                 value(out, Some(b"abc"))?;
                 value(out, None)
             };
-            bind(&mut expected, name, 2, write).unwrap();
+            bind(&mut expected, name, 2, Format::Binary, write).unwrap();
             Message::Execute { portal: "", rows_max: 0 }.encode(&mut expected).unwrap();
             let mut found = vec![7];
             let execution = Execution::new(name, 2).unwrap();
             execution.encode(&mut found, write).unwrap();
             assert_eq!((found, execution.parameters()), (expected, 2));
+        }
+    }
+
+    #[test]
+    fn texts_have_their_format_and_are_described_on_request() {
+        for described in [false, true] {
+            let mut expected = Vec::new();
+            let (parameters, format) = (vec![Some(b"7".as_slice())], Format::Text);
+            let bind = Message::Bind {
+                portal: "",
+                statement: "a",
+                parameter_format: format,
+                parameters,
+                result_format: format,
+            };
+            bind.encode(&mut expected).unwrap();
+            if described {
+                Message::Describe(Object::Portal, "").encode(&mut expected).unwrap();
+            }
+            Message::Execute { portal: "", rows_max: 0 }.encode(&mut expected).unwrap();
+            let mut found = Vec::new();
+            let execution = Execution::with_texts("a", 1, described).unwrap();
+            execution.encode(&mut found, |out| value(out, Some(b"7"))).unwrap();
+            assert_eq!(found, expected);
         }
     }
 

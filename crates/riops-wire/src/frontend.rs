@@ -4,26 +4,12 @@
 //! and for round-trip tests.
 
 use crate::cursor::{Cursor, CursorError};
+pub use crate::encode_error::EncodeError;
 use crate::frame::Frame;
+pub use crate::value::{array, text_value, value};
 
 /// Protocol version that riops requests: 3.0, which every PostgreSQL-compatible server supports.
 pub const PROTOCOL_VERSION: i32 = 0x0003_0000;
-
-/// Failure to encode a message.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum EncodeError {
-    /// The protocol terminates strings with a zero byte, so a string cannot contain one.
-    #[error("cannot send a string with a zero byte: {0:?}")]
-    ZeroByte(String),
-    /// A list or a message exceeds the range of the protocol's counts.
-    #[error("cannot send {what} with {count} elements: exceeds the protocol's limit")]
-    TooLong {
-        /// Kind of object that is too long.
-        what: &'static str,
-        /// Number of elements or bytes.
-        count: usize,
-    },
-}
 
 /// Format of values: text, or the binary form of their type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,22 +179,6 @@ pub(crate) fn count(
     Ok(())
 }
 
-/// Appends a value with its length; `None` is NULL.
-///
-/// # Errors
-/// Returns [`EncodeError::TooLong`] above 2 GiB.
-pub fn value(out: &mut Vec<u8>, value: Option<&[u8]>) -> Result<(), EncodeError> {
-    let Some(value) = value else {
-        out.extend_from_slice(&(-1i32).to_be_bytes());
-        return Ok(());
-    };
-    let length = i32::try_from(value.len())
-        .map_err(|_| EncodeError::TooLong { what: "a value", count: value.len() })?;
-    out.extend_from_slice(&length.to_be_bytes());
-    out.extend_from_slice(value);
-    Ok(())
-}
-
 /// Appends Bind for a prepared statement with only `bigint` parameters and results in binary format:
 /// the statement shape of the hot loop, without building a list.
 ///
@@ -219,13 +189,13 @@ pub fn bind_bigints(
     statement: &str,
     parameters: &[i64],
 ) -> Result<(), EncodeError> {
-    bind(out, statement, parameters.len(), |out| {
+    bind(out, statement, parameters.len(), Format::Binary, |out| {
         parameters.iter().try_for_each(|parameter| value(out, Some(&parameter.to_be_bytes())))
     })
 }
 
-/// Appends Bind for a prepared statement with `parameters` binary parameters and results in binary
-/// format. `values` appends each parameter with its length, as [`value()`] and [`array()`] do.
+/// Appends Bind for a prepared statement with `parameters` parameters and results in one format. `values` appends
+/// each parameter with its length, as [`value()`] and [`array()`] do.
 ///
 /// # Errors
 /// Returns the errors of `values`; [`EncodeError`] for a zero byte in a name or more than 65535 parameters.
@@ -233,49 +203,39 @@ pub fn bind(
     out: &mut Vec<u8>,
     statement: &str,
     parameters: usize,
+    format: Format,
     values: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
 ) -> Result<(), EncodeError> {
     message(out, b'B', |out| {
         text(out, "")?;
         text(out, statement)?;
-        formats(out, Format::Binary);
+        formats(out, format);
         count(out, "parameters", parameters)?;
         values(out)?;
-        formats(out, Format::Binary);
+        formats(out, format);
+        Ok(())
+    })
+}
+
+/// Appends a simple query; `sql` appends its bytes.
+///
+/// # Errors
+/// Returns [`EncodeError::ZeroByte`] for a text with a zero byte, and [`EncodeError::TooLong`] above 2 GiB.
+pub fn query(out: &mut Vec<u8>, sql: impl FnOnce(&mut Vec<u8>)) -> Result<(), EncodeError> {
+    message(out, b'Q', |out| {
+        let start = out.len();
+        sql(out);
+        let written = out.get(start..).unwrap_or_default();
+        if written.contains(&0) {
+            return Err(EncodeError::ZeroByte(String::from_utf8_lossy(written).into_owned()));
+        }
+        out.push(0);
         Ok(())
     })
 }
 
 /// Sync, encoded.
 pub const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
-
-/// Appends a one-dimensional array in binary format, with its length. `elements` appends `count`
-/// elements of the type `element_type`, each with its length.
-///
-/// # Errors
-/// Returns the errors of `elements`; [`EncodeError::TooLong`] above 2 GiB.
-pub fn array(
-    out: &mut Vec<u8>,
-    element_type: u32,
-    count: usize,
-    elements: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
-) -> Result<(), EncodeError> {
-    let too_long = |count| EncodeError::TooLong { what: "an array", count };
-    let length = i32::try_from(count).map_err(|_| too_long(count))?;
-    let start = out.len();
-    // The length of a value does not include itself.
-    out.extend_from_slice(&[0; 4]);
-    for field in [1, 0, element_type.cast_signed(), length, 1] {
-        out.extend_from_slice(&field.to_be_bytes());
-    }
-    elements(out)?;
-    let bytes = out.len() - start - 4;
-    let bytes = i32::try_from(bytes).map_err(|_| too_long(bytes))?;
-    if let Some(field) = out.get_mut(start..start + 4) {
-        field.copy_from_slice(&bytes.to_be_bytes());
-    }
-    Ok(())
-}
 
 /// Appends one format code for all values.
 fn formats(out: &mut Vec<u8>, format: Format) {

@@ -6,11 +6,14 @@
 
 use std::collections::VecDeque;
 
-use crate::backend::{Fields, Message, Row, TransactionStatus};
+use crate::backend::{Columns, Fields, Message, Row, TransactionStatus};
 use crate::reply::Reply;
 
 /// Maximum number of batches in flight. More would only hide the server's latency from the caller.
 pub const BATCHES_MAX: usize = 64;
+
+/// Stands for an unknown number of statements in a batch: a query whose text the client has not parsed.
+pub const ANY_STATEMENTS: u32 = u32::MAX;
 
 /// Meaning of a server message for the requests in flight.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +43,11 @@ pub enum Event<'a> {
     Ready(TransactionStatus),
     /// An asynchronous message: a notice, a changed setting, or a notification.
     Asynchronous,
-    /// A reply without a result: to Parse, Bind, Describe, Close, or COPY.
+    /// The columns of the result that follows, or of a described statement.
+    Columns(Columns<'a>),
+    /// The server waits for the data of a COPY FROM STDIN.
+    CopyIn,
+    /// A reply without a result: to Parse, Bind, Describe, Close, or COPY TO STDOUT.
     Step,
 }
 
@@ -125,7 +132,7 @@ impl Pipeline {
                 is_open
             }
             Reply::Ready(_) => {
-                if is_open {
+                if is_open && sent != ANY_STATEMENTS {
                     return false;
                 }
                 self.end_batch();
@@ -166,13 +173,13 @@ impl Pipeline {
             Message::NoticeResponse(_)
             | Message::ParameterStatus { .. }
             | Message::NotificationResponse => Ok(Event::Asynchronous),
+            Message::RowDescription(columns) if !self.is_idle() => Ok(Event::Columns(*columns)),
+            Message::CopyInResponse(_) if !self.is_idle() => Ok(Event::CopyIn),
             Message::BindComplete
             | Message::ParseComplete
             | Message::CloseComplete
             | Message::NoData
             | Message::ParameterDescription(_)
-            | Message::RowDescription(_)
-            | Message::CopyInResponse(_)
             | Message::CopyOutResponse(_)
             | Message::CopyData(_)
             | Message::CopyDone
@@ -200,7 +207,7 @@ impl Pipeline {
 
     fn ready<'a>(&mut self, status: TransactionStatus) -> Result<Event<'a>, PipelineError> {
         let sent = self.current.ok_or(PipelineError::Unexpected("a ReadyForQuery"))?;
-        if !self.failed && self.answered < sent {
+        if !self.failed && self.answered < sent && sent != ANY_STATEMENTS {
             return Err(PipelineError::Missing { answered: self.answered, sent });
         }
         self.end_batch();
@@ -283,6 +290,18 @@ mod tests {
         assert!(pipeline.receive(&Message::CommandComplete("SELECT 1")).is_err());
         pipeline.sent(1).unwrap();
         assert_eq!(pipeline.receive(&READY), Err(PipelineError::Missing { answered: 0, sent: 1 }));
+    }
+
+    #[test]
+    fn a_batch_of_unknown_length_ends_with_any_number_of_replies() {
+        for answered in 0..3 {
+            let mut pipeline = Pipeline::new();
+            pipeline.sent(ANY_STATEMENTS).unwrap();
+            for _ in 0..answered {
+                assert!(pipeline.accept(&Reply::Complete("SELECT 1")));
+            }
+            assert!(pipeline.accept(&Reply::Ready(TransactionStatus::Idle)) && pipeline.is_idle());
+        }
     }
 
     #[test]

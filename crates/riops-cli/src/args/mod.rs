@@ -187,6 +187,7 @@ workloads! {
         #[command(visible_alias = "point")]
         Load(load::PrepareLoad),
         Oltp(oltp::PrepareOltp),
+        Script(script::PrepareScript),
     }
 }
 
@@ -198,6 +199,7 @@ workloads! {
         Oltp(oltp::RunOltp),
         Cbc(cbc::RunCbc),
         Ping(ping::RunPing),
+        Script(script::RunScript),
     }
 }
 
@@ -215,6 +217,8 @@ workloads! {
         Cbc(sweep::SweepOf<cbc::RunCbc>),
         /// Round trips
         Ping(sweep::SweepOf<ping::RunPing>),
+        /// pgbench scripts
+        Script(sweep::SweepOf<script::RunScript>),
     }
 }
 
@@ -258,6 +262,8 @@ pub(crate) enum Verify {
     Load(VerifyOptions),
     /// Check row count, column lengths and, if no row was deleted, the sum of k
     Oltp(VerifyOptions),
+    /// Check row counts, and the sums of balances against the history
+    Script(VerifyOptions),
 }
 
 impl Verify {
@@ -267,6 +273,7 @@ impl Verify {
             Self::Rows(options) => ("rows", options),
             Self::Load(options) => ("load", options),
             Self::Oltp(options) => ("oltp", options),
+            Self::Script(options) => ("script", options),
         }
     }
 }
@@ -288,6 +295,8 @@ pub(crate) enum Cleanup {
     Load(TargetOptions),
     /// Drop the tables of the workload oltp
     Oltp(TargetOptions),
+    /// Drop the tables of pgbench that riops created
+    Script(TargetOptions),
     /// Drop the table of the workload cbc, and its database
     Cbc(TargetOptions),
 }
@@ -299,6 +308,7 @@ impl Cleanup {
             Self::Rows(target) => ("rows", target),
             Self::Load(target) => ("load", target),
             Self::Oltp(target) => ("oltp", target),
+            Self::Script(target) => ("script", target),
             Self::Cbc(target) => ("cbc", target),
         }
     }

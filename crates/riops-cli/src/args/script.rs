@@ -1,11 +1,20 @@
-//! Options of `riops script`.
+//! Options of `riops script`, and of the workload `script`.
 
-use clap::{Args, Subcommand};
-use riops::plan::Protocol;
+use anyhow::Result;
+use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Subcommand};
+use riops::plan::script::{Builtin, PartitionMethod, ScriptDataset, ScriptRun, ScriptSource};
+use riops::plan::{Parameters, Plan, Protocol};
+use riops::run::Prepare;
 use riops::script::is_name;
+use riops::units::Count;
+use serde_json::Value;
 
-use super::parsers::{choice, or_named};
+use super::parsers::{choice, or_default, or_named};
+use super::run::{GraphOptions, LoopOptions, ResultOptions, RunOptions, RunWorkload};
+use super::shared::{PrepareFirst, PrepareOptions, PrepareWorkload, given};
 use super::target::TargetOptions;
+use crate::failure::UsageError;
+use crate::file::read_script;
 
 /// Parses the definition of a variable. As in pgbench, its text cannot be empty.
 fn definition(text: &str) -> Result<(String, String), String> {
@@ -45,4 +54,247 @@ pub(crate) struct CheckScript {
     pub(crate) offline: bool,
     #[command(flatten)]
     pub(crate) target: TargetOptions,
+}
+
+/// The scripts of a run, in the order of the command line.
+#[derive(Debug, Clone)]
+struct ScriptList(Vec<Chosen>);
+
+/// A script as named on the command line.
+#[derive(Debug, Clone)]
+enum Chosen {
+    File(String, u32),
+    Builtin(Builtin, u32),
+}
+
+/// Splits the weight from a name: an integer after the last `@`.
+fn weighted(text: &str) -> Result<(String, u32), String> {
+    let Some((name, weight)) = text.rsplit_once('@') else {
+        return Ok((text.to_owned(), 1));
+    };
+    match weight.parse::<u32>() {
+        Ok(weight) if i32::try_from(weight).is_ok() => Ok((name.to_owned(), weight)),
+        _ => Err(format!(
+            "\"{weight}\" is not a weight: expected an integer after the last @ (a file with @ in its name needs one: {text}@1)"
+        )),
+    }
+}
+
+fn weighted_builtin(text: &str) -> Result<(Builtin, u32), String> {
+    let (name, weight) = weighted(text)?;
+    Ok((name.parse().map_err(|error: riops::plan::PlanError| error.to_string())?, weight))
+}
+
+impl FromArgMatches for ScriptList {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut all: Vec<(usize, Chosen)> = Vec::new();
+        let files = matches.get_many::<(String, u32)>("file").into_iter().flatten();
+        let builtins = matches.get_many::<(Builtin, u32)>("builtin").into_iter().flatten();
+        all.extend(
+            matches
+                .indices_of("file")
+                .into_iter()
+                .flatten()
+                .zip(files.map(|(name, weight)| Chosen::File(name.clone(), *weight))),
+        );
+        all.extend(
+            matches
+                .indices_of("builtin")
+                .into_iter()
+                .flatten()
+                .zip(builtins.map(|(builtin, weight)| Chosen::Builtin(*builtin, *weight))),
+        );
+        all.sort_by_key(|(index, _)| *index);
+        Ok(Self(all.into_iter().map(|(_, chosen)| chosen).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for ScriptList {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        let heading = "Workload";
+        command
+            .arg(
+                Arg::new("file")
+                    .short('f')
+                    .long("file")
+                    .value_name("FILE[@WEIGHT]")
+                    .help_heading(heading)
+                    .action(ArgAction::Append)
+                    .value_parser(weighted)
+                    .help("Script; - for standard input (repeatable)"),
+            )
+            .arg(
+                Arg::new("builtin")
+                    .short('b')
+                    .long("builtin")
+                    .value_name("NAME[@WEIGHT]")
+                    .help_heading(heading)
+                    .action(ArgAction::Append)
+                    .value_parser(weighted_builtin)
+                    .help("Script of pgbench: tpcb-like, simple-update or select-only (repeatable) [default: tpcb-like]"),
+            )
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl ScriptList {
+    /// Returns the scripts with their texts.
+    fn sources(&self) -> Result<Vec<ScriptSource>> {
+        if self.0.is_empty() {
+            return Ok(ScriptRun::default().scripts);
+        }
+        let source = |chosen: &Chosen| match chosen {
+            Chosen::Builtin(builtin, weight) => Ok(ScriptSource::of_builtin(*builtin, *weight)),
+            Chosen::File(name, weight) => Ok(ScriptSource {
+                name: name.clone(),
+                weight: *weight,
+                text: Some(read_script(name)?),
+            }),
+        };
+        self.0.iter().map(source).collect()
+    }
+}
+
+/// Run pgbench scripts
+#[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
+pub(crate) struct RunScript {
+    #[command(flatten)]
+    scripts: ScriptList,
+    /// Define a variable (repeatable)
+    #[arg(short = 'D', long, value_name = "NAME=VALUE", help_heading = "Workload", value_parser = definition)]
+    define: Vec<(String, String)>,
+    /// Allow \shell and \setshell, which execute commands on this machine
+    #[arg(long, help_heading = "Workload")]
+    allow_shell: bool,
+    /// Mark the run invalid if the plan of a statement changes during the run
+    #[arg(long, help_heading = "Workload")]
+    strict_plans: bool,
+    #[command(flatten)]
+    run: RunOptions,
+    #[command(flatten)]
+    drive: LoopOptions,
+    #[command(flatten)]
+    prepare: PrepareFirst,
+    #[command(flatten)]
+    tables: ScriptTableOptions,
+    #[command(flatten)]
+    target: TargetOptions,
+}
+
+impl RunWorkload for RunScript {
+    fn plan(&self) -> Result<Plan> {
+        let scripts = self.scripts.sources()?;
+        let has_tables = scripts.iter().any(|script| script.text.is_none());
+        let dataset = self.tables.given();
+        if let (false, Some(name)) = (has_tables, dataset.keys().next()) {
+            let text = format!(
+                "--{name} is the one of the tables of built-in scripts: for a script from a file, use --define {name}=VALUE"
+            );
+            return Err(UsageError(text).into());
+        }
+        let work = ScriptRun {
+            scripts,
+            define: self.define.iter().cloned().collect(),
+            allow_shell: self.allow_shell,
+            strict_plans: self.strict_plans,
+        };
+        Ok(Plan {
+            dataset,
+            prepare: self.prepare.policy(),
+            ..self.run.looped(&self.drive, work.into())?
+        })
+    }
+
+    fn result_options(&self) -> &ResultOptions {
+        &self.run.keep
+    }
+
+    fn graph_options(&self) -> Option<&GraphOptions> {
+        Some(&self.run.graph_options)
+    }
+
+    fn target(&self) -> &TargetOptions {
+        &self.target
+    }
+}
+
+/// The tables of pgbench that a run requires
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Dataset")]
+pub(crate) struct ScriptTableOptions {
+    #[arg(short, long, value_name = "N", help = or_default("Number of branches, each with 10 tellers and 100,000 accounts", ScriptDataset::default().scale))]
+    scale: Option<Count>,
+    #[arg(long, value_name = "NAME", help = or_default("Schema of the tables", ScriptDataset::default().schema))]
+    schema: Option<String>,
+}
+
+impl ScriptTableOptions {
+    fn given(&self) -> Parameters {
+        given([
+            ("scale", self.scale.map(|scale| scale.0.into())),
+            ("schema", self.schema.clone().map(Value::from)),
+        ])
+    }
+}
+
+/// Create pgbench's tables
+#[derive(Debug, Args)]
+#[command(allow_negative_numbers = true, next_help_heading = "Dataset")]
+pub(crate) struct PrepareScript {
+    #[command(flatten)]
+    tables: ScriptTableOptions,
+    #[arg(long, value_name = "N", help = or_default("Partitions of the accounts; 0 for none", ScriptDataset::default().partitions))]
+    partitions: Option<u32>,
+    #[arg(
+        long,
+        value_name = "METHOD",
+        value_parser = choice::<PartitionMethod>(&["range", "hash"]),
+        help = or_named("How the accounts are partitioned", PartitionMethod::default())
+    )]
+    partition_method: Option<PartitionMethod>,
+    /// Create foreign keys
+    #[arg(long)]
+    foreign_keys: bool,
+    /// Create unlogged tables
+    #[arg(long)]
+    unlogged_tables: bool,
+    #[arg(short = 'F', long, value_name = "PERCENT", help = or_default("Fill factor of branches, tellers and accounts", ScriptDataset::default().fillfactor))]
+    fillfactor: Option<u32>,
+    /// Tablespace of the tables
+    #[arg(long, value_name = "NAME")]
+    tablespace: Option<String>,
+    /// Tablespace of the indexes
+    #[arg(long, value_name = "NAME")]
+    index_tablespace: Option<String>,
+    #[command(flatten)]
+    prepare: PrepareOptions,
+}
+
+impl PrepareWorkload for PrepareScript {
+    fn order(&self) -> Result<Prepare> {
+        let mut requested = self.tables.given();
+        requested.extend(given([
+            ("partitions", self.partitions.map(Value::from)),
+            ("partition_method", self.partition_method.map(|method| method.as_str().into())),
+            ("foreign_keys", Some(self.foreign_keys.into())),
+            ("unlogged_tables", Some(self.unlogged_tables.into())),
+            ("fillfactor", self.fillfactor.map(Value::from)),
+            ("tablespace", self.tablespace.clone().map(Value::from)),
+            ("index_tablespace", self.index_tablespace.clone().map(Value::from)),
+        ]));
+        self.prepare.order(&ScriptDataset::default().into(), requested, &[])
+    }
+
+    fn options(&self) -> &PrepareOptions {
+        &self.prepare
+    }
 }

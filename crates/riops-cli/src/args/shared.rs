@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::parsers::or_default;
 use super::target::TargetOptions;
+use crate::failure::UsageError;
 
 /// Returns the parameters that were given.
 pub(crate) fn given<const N: usize>(parameters: [(&str, Option<Value>); N]) -> Parameters {
@@ -166,8 +167,14 @@ impl PrepareOptions {
         mut requested: Parameters,
         optional: &[(&str, bool)],
     ) -> Result<Prepare> {
-        let seed = self.seed.or_random()?;
-        requested.insert("seed".to_owned(), seed.into());
+        if default.parameters().get("seed").is_some() {
+            requested.insert("seed".to_owned(), self.seed.or_random()?.into());
+        } else if self.seed.given().is_some() {
+            let name = default.spec().name();
+            let text =
+                format!("--seed has no meaning for the dataset {name}: its rows are not random");
+            return Err(UsageError(text).into());
+        }
         let dataset = default.with(&requested)?;
         dataset.spec().validate()?;
         let compared = dataset.parameters();

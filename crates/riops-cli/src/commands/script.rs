@@ -1,9 +1,8 @@
 //! `riops script check`.
 
-use std::io::Read as _;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use riops::host::Interrupt;
 use riops::plan::Protocol;
 use riops::report;
@@ -12,6 +11,7 @@ use riops::server::Connection;
 
 use crate::args::{CheckScript, ScriptCommand};
 use crate::failure::{NOT_VALID, UsageError};
+use crate::file::read_script;
 use crate::target::Target;
 use crate::ui::Ui;
 
@@ -28,7 +28,7 @@ fn check(options: &CheckScript, interrupt: &Interrupt, ui: Ui) -> Result<ExitCod
     let mut scripts = Vec::new();
     let mut errors = Vec::new();
     for file in &options.files {
-        match parse(file, &read(file)?, &mut names) {
+        match parse(file, &read_script(file)?, &mut names) {
             Ok(script) => scripts.push(script),
             Err(found) => errors.extend(found),
         }
@@ -66,18 +66,4 @@ fn check(options: &CheckScript, interrupt: &Interrupt, ui: Ui) -> Result<ExitCod
     target.close()?;
     crate::ui::print(&text)?;
     Ok(if is_refused { ExitCode::from(NOT_VALID) } else { ExitCode::SUCCESS })
-}
-
-fn read(file: &str) -> Result<String> {
-    let mut bytes = Vec::new();
-    if file == "-" {
-        std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
-    } else {
-        bytes = std::fs::read(file).with_context(|| format!("cannot read {file}"))?;
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let valid = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
-        let line = valid.split(|byte| *byte == b'\n').count();
-        UsageError(format!("{file}:{line}: the script is not valid UTF-8")).into()
-    })
 }

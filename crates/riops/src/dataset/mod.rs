@@ -13,6 +13,7 @@ mod holders;
 mod ledger;
 mod leftovers;
 mod lock;
+pub mod pgbench;
 pub mod prepare;
 mod registry;
 mod rights;

@@ -241,6 +241,9 @@ impl Preparation<'_> {
             }
             Ok(())
         })?;
+        for sql in &dataset.finish {
+            change(registry.connection(), sql)?;
+        }
         (self.progress)(Progress::Checking);
         for Zero { what, sql } in dataset.tables.iter().flat_map(|table| &table.zeros) {
             let found = registry.connection().query_value(sql)?.unwrap_or_default();

@@ -357,7 +357,10 @@ impl<'a> Registry<'a> {
         self.in_transaction(|connection| {
             for table in &tables {
                 drop_leftover_views(connection, table)?;
-                connection.execute(&format!("drop table {table}"))?;
+            }
+            // Together, because they may refer to each other.
+            if !tables.is_empty() {
+                connection.execute(&format!("drop table {}", tables.join(", ")))?;
             }
             forget(connection, workload)
         })?;

@@ -88,9 +88,10 @@ pub fn calibrate(
     };
     let stage = Stage {
         name: "null".to_owned(),
-        operations: vec!["read"],
+        operations: vec!["read".into()],
         changes: vec![false],
         sessions: (0..sessions).map(session).collect(),
+        commands: Vec::new(),
         explain_by_name: true,
         exact: false,
         retried: Vec::new(),

@@ -30,6 +30,8 @@ pub(super) struct InFlight {
     pub(super) rolled_back: bool,
     has_completed: bool,
     pub(super) tx: Transaction,
+    /// Time at which the current turn of an interactive transaction began.
+    pub(super) turn_started: Nanos,
 }
 
 impl InFlight {
@@ -48,6 +50,7 @@ impl InFlight {
             rolled_back: false,
             has_completed: false,
             tx,
+            turn_started: Nanos(0),
         }
     }
 
@@ -80,6 +83,18 @@ impl InFlight {
         self.tx.rewind();
     }
 
+    /// Does not count time that it did not spend on the server.
+    pub(super) fn exclude(&mut self, time: Nanos) {
+        for start in [&mut self.intended, &mut self.started, &mut self.attempt_started] {
+            *start = start.after(time);
+        }
+    }
+
+    /// Returns the bytes to send now: those of the current step, or of all steps of a turn.
+    pub(super) fn to_send(&self) -> &[u8] {
+        if self.tx.is_interactive() { self.tx.bytes() } else { self.tx.step(self.step).0 }
+    }
+
     /// Continues with the next step.
     pub(super) fn complete_step(&mut self) {
         self.step += 1;
@@ -109,6 +124,9 @@ impl InFlight {
     pub(super) fn may_be_committed(&self) -> bool {
         if self.rolled_back {
             return false;
+        }
+        if self.tx.is_interactive() {
+            return self.tx.may_commit();
         }
         if self.tx.is_autocommit() {
             return self.tx.step_effects(self.step).is_some();

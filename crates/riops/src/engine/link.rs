@@ -12,6 +12,7 @@ use riops_wire::pipeline::{Event, Pipeline};
 use riops_wire::reply::Reply;
 
 use super::session_error::SessionError;
+use crate::plan::Protocol;
 use crate::server::Stream;
 
 /// Result of one read from the socket.
@@ -96,6 +97,17 @@ impl Link {
     /// Appends a simple query to the send buffer.
     pub(super) fn query(&mut self, sql: &str) -> Result<(), EncodeError> {
         frontend::Message::Query(sql).encode(&mut self.out)
+    }
+
+    /// Ends a COPY FROM STDIN with an error: a script has no data for it. The server has ignored the Sync that followed its
+    /// start.
+    pub(super) fn refuse_copy(&mut self, protocol: Protocol) -> Result<(), Box<SessionError>> {
+        let reason = frontend::Message::CopyFail("a script has no data for COPY FROM STDIN");
+        reason.encode(&mut self.out).map_err(|error| SessionError::protocol(&error))?;
+        if protocol != Protocol::Simple {
+            self.out.extend_from_slice(&frontend::SYNC);
+        }
+        Ok(())
     }
 
     /// Writes bytes, and keeps those that are not accepted in the send buffer, which is empty.

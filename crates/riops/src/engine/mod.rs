@@ -8,6 +8,7 @@ mod backend;
 mod calibrate;
 mod call;
 mod clock;
+mod continued;
 mod driver;
 mod error;
 mod findings;
@@ -81,7 +82,8 @@ pub fn run_stage(
     probe: &mut Probe<'_>,
     observer: &mut dyn Observer,
 ) -> Result<StageResult, EngineError> {
-    let Stage { name, operations, changes, sessions, explain_by_name, exact, retried } = stage;
+    let Stage { name, operations, changes, sessions, explain_by_name, exact, retried, commands } =
+        stage;
     let total_sessions = sessions.len();
     let in_server = sessions.iter().any(|session| matches!(session.work, Work::Server(_)));
     // One thread for each call.
@@ -101,6 +103,7 @@ pub fn run_stage(
         accesses,
         changes,
         operations: operations.len(),
+        commands: commands.len(),
         total_sessions,
         plan: plan.clone(),
         interval: plan.interval().into(),
@@ -124,7 +127,7 @@ pub fn run_stage(
     require_access_paths(&before, &shared.accesses)?;
     observer.connected(total_sessions);
     let monitor = start_node_monitor(nodes, &run.handles, &shutdown)?;
-    let result = run.measure(name, operations, before, probe, observer)?;
+    let result = run.measure(name, (operations, commands), before, probe, observer)?;
     shutdown.request();
     if let Some(monitor) = monitor {
         monitor.join().map_err(|_| EngineError::WorkerLost)?;

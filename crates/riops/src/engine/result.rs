@@ -1,5 +1,7 @@
 //! The result of a stage: the merged reports of its workers.
 
+use std::borrow::Cow;
+
 use super::error::EngineError;
 use super::findings::{self, AccessFinding, UncheckedPlan, note_unchecked};
 use super::limit::Limit;
@@ -7,10 +9,13 @@ use super::server_clock::larger_step_s;
 use super::session::SessionError;
 use super::tally::SessionTally;
 use super::worker::{Acknowledged, Starts, WarmupInFlight, WorkerReport};
-use crate::metrics::{Heatmap, Outage, Point, Recorder, SampleSet, Samples, outage, rates};
+use crate::metrics::{
+    Heatmap, HistogramError, Outage, Point, Recorder, SampleSet, Samples, outage, rates,
+};
 use crate::plan::Threshold;
 use crate::server::nodes::Node;
 use crate::units::Nanos;
+use crate::workload::ScriptCommand;
 use crate::workload::unknown::Unknown;
 
 /// Result of a stage.
@@ -19,7 +24,9 @@ pub struct StageResult {
     /// Name of the stage.
     pub name: String,
     /// Names of the operations, in the order of the recorder.
-    pub operations: Vec<&'static str>,
+    pub operations: Vec<Cow<'static, str>>,
+    /// Commands of scripts, in the order of the recorder.
+    pub commands: Vec<ScriptCommand>,
     /// Length of the measurement, in seconds.
     pub seconds: f64,
     /// Counts and histograms of all workers.
@@ -91,6 +98,7 @@ pub(super) fn merge_reports(
     let mut result = StageResult {
         name: String::new(),
         operations: Vec::new(),
+        commands: Vec::new(),
         seconds: end.since(limit.measure_start()).as_seconds(),
         recorder: first.recorder,
         acknowledged: first.acknowledged,
@@ -116,31 +124,37 @@ pub(super) fn merge_reports(
         node_outages: Vec::new(),
     };
     for report in reports {
-        result.recorder.merge(&report.recorder)?;
-        for (mine, theirs) in result.acknowledged.iter_mut().zip(&report.acknowledged) {
-            mine.merge(theirs);
-        }
-        result.unknown.extend(report.unknown);
-        result.wrong_replies += report.wrong_replies;
-        findings::merge(&mut result.findings, report.findings);
-        for unchecked in report.unchecked {
-            note_unchecked(&mut result.unchecked, unchecked);
-        }
-        result.clock_step_s = larger_step_s(result.clock_step_s, report.clock_step_s);
-        result.warmup_in_flight.merge(report.warmup_in_flight);
-        result.sessions.extend(report.sessions);
-        result.drained += report.drained;
-        result.drained_lost += report.drained_lost;
-        result.drained_max = result.drained_max.max(report.drained_max);
-        result.worker_cpu_s.push(report.cpu_s);
-        if let (Some(mine), Some(theirs)) = (&mut result.starts, report.starts) {
-            mine.merge(theirs);
-        }
-        result.failure = result.failure.or(report.failure);
+        merge_report(&mut result, report)?;
     }
     result.sessions.sort_by_key(|session| session.number);
     result.samples = (!samples.is_empty()).then(|| Samples::merge(samples, result.seconds));
     Ok(result)
+}
+
+/// Adds the report of another worker.
+fn merge_report(result: &mut StageResult, report: WorkerReport) -> Result<(), HistogramError> {
+    result.recorder.merge(&report.recorder)?;
+    for (mine, theirs) in result.acknowledged.iter_mut().zip(&report.acknowledged) {
+        mine.merge(theirs);
+    }
+    result.unknown.extend(report.unknown);
+    result.wrong_replies += report.wrong_replies;
+    findings::merge(&mut result.findings, report.findings);
+    for unchecked in report.unchecked {
+        note_unchecked(&mut result.unchecked, unchecked);
+    }
+    result.clock_step_s = larger_step_s(result.clock_step_s, report.clock_step_s);
+    result.warmup_in_flight.merge(report.warmup_in_flight);
+    result.sessions.extend(report.sessions);
+    result.drained += report.drained;
+    result.drained_lost += report.drained_lost;
+    result.drained_max = result.drained_max.max(report.drained_max);
+    result.worker_cpu_s.push(report.cpu_s);
+    if let (Some(mine), Some(theirs)) = (&mut result.starts, report.starts) {
+        mine.merge(theirs);
+    }
+    result.failure = result.failure.take().or(report.failure);
+    Ok(())
 }
 
 /// Adds the outages to the error entries and to the nodes: how long no transaction succeeded, and how long

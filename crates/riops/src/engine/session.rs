@@ -2,15 +2,18 @@
 //!
 //! It uses the wire protocol and the workload's generator. It must not depend on the poller or the schedule.
 
+mod turns;
+
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use riops_wire::backend::{Row, ServerError, TransactionStatus};
-use riops_wire::pipeline::Event;
+use riops_wire::backend::{Columns, Row, ServerError, TransactionStatus};
+use riops_wire::pipeline::{ANY_STATEMENTS, Event};
 use riops_wire::reply::Reply;
 
 use super::backend::Backend;
+use super::continued::Begun;
 use super::findings::Moment;
 use super::in_flight::InFlight;
 use super::link::{Filled, Link, Outlet};
@@ -42,6 +45,8 @@ pub(super) enum Activity {
 pub(super) enum Ended {
     /// A transaction that succeeded.
     Transaction(Box<InFlight>),
+    /// The current turn of an interactive transaction.
+    Turn(Box<InFlight>),
     /// A plan check, with its number and finding.
     Check(usize, Box<Finding>),
     /// A transaction that failed.
@@ -96,6 +101,8 @@ pub(super) struct Session {
     pub(super) is_on_ring: bool,
     /// Time of the next plan check.
     pub(super) next_check: Option<Moment>,
+    /// Whether an interactive transaction has left a transaction block open.
+    in_block: bool,
     link: Option<Link>,
     /// Counted work by operation.
     pub(super) tallies: Vec<Tally>,
@@ -106,6 +113,8 @@ pub(super) struct Session {
     pub(super) flavor: Flavor,
     /// The backend with its start time, if the workload terminates sessions.
     pub(super) backend: Option<Backend>,
+    /// An interactive transaction that waits for its time or for the shell.
+    paused: Option<Box<InFlight>>,
 }
 
 /// What the rows and completions of a reply belong to.
@@ -127,6 +136,12 @@ impl Answers {
             self.generator.reply(&flight.tx, &reply, &mut flight.outcome);
         } else if let Some(Ok(Some(line))) = row.values().next() {
             self.plan.push(line);
+        }
+    }
+
+    fn columns(&mut self, columns: Columns<'_>) {
+        if let Some(flight) = self.in_flight.first_mut() {
+            self.generator.columns(&flight.tx, &columns);
         }
     }
 
@@ -202,6 +217,8 @@ impl Session {
             flavor: Flavor::PostgreSql,
             moving_home: false,
             unread: false,
+            in_block: false,
+            paused: None,
         };
         session.attach(opened);
         session
@@ -215,6 +232,8 @@ impl Session {
         self.backend = backend;
         self.link = Some(Link::new(stream, received));
         self.since_connect = 0;
+        self.in_block = false;
+        self.answers.generator.connected();
         self.failed = None;
         self.answers.rolled_back = None;
         self.activity = Activity::Work;
@@ -261,24 +280,24 @@ impl Session {
         !self.spare.is_empty()
     }
 
-    /// Returns whether no transaction is in flight or waits for its retry.
+    /// Returns whether no transaction is in flight, waits for its retry or is paused.
     pub(super) fn is_idle(&self) -> bool {
-        self.answers.in_flight.is_empty() && self.postponed == 0
+        self.answers.in_flight.is_empty() && self.postponed == 0 && self.paused.is_none()
     }
 
-    /// Begins the next transaction, to be sent by [`Self::flush`]; returns false if the generator has no more.
+    /// Begins the next transaction, to be sent by [`Self::flush`].
     pub(super) fn begin(
         &mut self,
         intended: Nanos,
         now: Nanos,
         claimed: bool,
-    ) -> Result<bool, SessionError> {
+    ) -> Result<Begun, SessionError> {
         let Some(mut flight) = self.spare.pop() else {
-            return Ok(true);
+            return Ok(Begun::Sent);
         };
         if !self.answers.generator.next(&mut flight.tx) {
             self.spare.push(flight);
-            return Ok(false);
+            return Ok(Begun::NoMore);
         }
         if let Some(error) = flight.tx.error() {
             return Err(SessionError::protocol(error));
@@ -286,7 +305,11 @@ impl Session {
         flight.start(self.started, intended, now, claimed);
         self.started += 1;
         self.since_connect += 1;
-        self.queue(flight, now).map(|()| true)
+        if flight.tx.is_interactive() {
+            flight.start_attempt(now);
+            return self.proceed(flight, now, None).map(Begun::Interactive);
+        }
+        self.queue(flight, now).map(|()| Begun::Sent)
     }
 
     /// Starts an attempt of a transaction. A retry sends the same bytes again from the first step, or from the
@@ -306,9 +329,14 @@ impl Session {
         let Some((link, flight)) = self.link.as_mut().zip(self.answers.in_flight.last()) else {
             return Err(SessionError::Closed(None));
         };
-        let (_, statements) = flight.tx.step(flight.step);
         self.unsent += 1;
-        link.pipeline.sent(statements).map_err(|error| SessionError::protocol(&error))
+        let sent = if flight.tx.is_interactive() {
+            (0..flight.tx.steps())
+                .try_for_each(|step| link.pipeline.sent(flight.tx.statements_of(step)))
+        } else {
+            link.pipeline.sent(flight.tx.step(flight.step).1)
+        };
+        sent.map_err(|error| SessionError::protocol(&error))
     }
 
     /// Appends everything that must be sent to the send buffer.
@@ -318,18 +346,18 @@ impl Session {
         };
         let sent = self.answers.in_flight.len().saturating_sub(std::mem::take(&mut self.unsent));
         for flight in self.answers.in_flight.iter().skip(sent) {
-            link.out.extend_from_slice(flight.tx.step(flight.step).0);
+            link.out.extend_from_slice(flight.to_send());
         }
     }
 
-    /// Appends a simple query to the send buffer.
+    /// Appends a simple query, of any number of statements, to the send buffer.
     fn send_query(&mut self, sql: &str) -> Result<(), SessionError> {
         self.fill_send_buffer();
         let Some(link) = &mut self.link else {
             return Err(SessionError::Closed(None));
         };
         link.query(sql).map_err(|error| SessionError::protocol(&error))?;
-        link.pipeline.sent(1).map_err(|error| SessionError::protocol(&error))
+        link.pipeline.sent(ANY_STATEMENTS).map_err(|error| SessionError::protocol(&error))
     }
 
     /// Stores the memory of a completed transaction for reuse.
@@ -357,7 +385,7 @@ impl Session {
         let mut written = Ok(());
         if let (1, Some(flight)) = (self.unsent, self.answers.in_flight.last()) {
             self.unsent = 0;
-            let (bytes, _) = flight.tx.step(flight.step);
+            let bytes = flight.to_send();
             if link.out.is_empty() {
                 written = link.write(bytes, &mut outlet);
             } else {
@@ -462,7 +490,8 @@ impl Session {
             match event {
                 Event::Row { row, .. } => self.answers.row(row),
                 Event::Failed { fields, .. } => {
-                    self.failed = Some(Box::new(ServerError::from_fields(fields)));
+                    // Of several errors in a turn, the first counts.
+                    self.failed.get_or_insert_with(|| Box::new(ServerError::from_fields(fields)));
                 }
                 Event::Ready(status) => {
                     if let Some(ended) = self.finish(status)? {
@@ -470,6 +499,13 @@ impl Session {
                     }
                 }
                 Event::Complete { tag, .. } => self.answers.completion(tag),
+                Event::Columns(columns) => self.answers.columns(columns),
+                Event::CopyIn => {
+                    let flight = self.answers.in_flight.first_mut();
+                    if let Some(flight) = flight.filter(|flight| flight.tx.is_interactive()) {
+                        link.refuse_copy(flight.tx.protocol())?;
+                    }
+                }
                 Event::Asynchronous | Event::Step => {}
             }
         }
@@ -483,6 +519,7 @@ impl Session {
                 let text = format!("rollback failed: {refused}");
                 return Err(SessionError::Protocol(text).into());
             }
+            self.in_block = status != TransactionStatus::Idle;
             let flight = self.answers.in_flight.pop();
             return Ok(flight.map(|mut flight| {
                 flight.rolled_back = true;
@@ -490,6 +527,18 @@ impl Session {
             }));
         }
         if let Some(flight) = self.answers.in_flight.first_mut() {
+            if flight.tx.is_interactive() {
+                self.in_block = status != TransactionStatus::Idle;
+                if flight.step + 1 < flight.tx.steps() {
+                    flight.step += 1;
+                    // The server continues after the Sync; the turn has failed.
+                    self.failed = failed;
+                    return Ok(None);
+                }
+                if failed.is_none() {
+                    return Ok(self.answers.in_flight.pop().map(Ended::Turn));
+                }
+            }
             match failed {
                 Some(error) if status != TransactionStatus::Idle => {
                     self.answers.rolled_back = Some(error);

@@ -52,6 +52,8 @@ pub(super) struct Shared {
     pub(super) accesses: Vec<Access>,
     pub(super) changes: Vec<bool>,
     pub(super) operations: usize,
+    /// Number of commands of scripts.
+    pub(super) commands: usize,
     pub(super) total_sessions: usize,
     pub(super) plan: Plan,
     /// How the workers wait for their sockets.

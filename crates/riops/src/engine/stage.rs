@@ -3,6 +3,7 @@
 //! It shows the progress and builds the result. It must not run transactions, and `supervisor` does
 //! everything that must happen on time.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use crate::host::Interrupt;
 use crate::metrics::{TimeSeries, Timeline};
 use crate::plan::{Plan, Schedule};
 use crate::probe::Probe;
+use crate::workload::ScriptCommand;
 
 /// A stage whose workers have been started.
 pub(super) struct StageRun<'a> {
@@ -51,7 +53,7 @@ impl StageRun<'_> {
     pub(super) fn measure(
         self,
         name: String,
-        operations: Vec<&'static str>,
+        (operations, commands): (Vec<Cow<'static, str>>, Vec<ScriptCommand>),
         before: Vec<AccessFinding>,
         probe: &mut Probe<'_>,
         observer: &mut dyn Observer,
@@ -90,6 +92,7 @@ impl StageRun<'_> {
         let mut result = merge_reports(reports, &limit, canceled)?;
         result.name = name;
         result.operations = operations;
+        result.commands = commands;
         result.interrupted = interrupted;
         let TimeSeries { points, closed, heatmap } = timeline.finish(result.seconds);
         for point in points.iter().rev().take(closed).rev() {

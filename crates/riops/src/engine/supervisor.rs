@@ -228,7 +228,9 @@ impl<'a> Supervisor<'a> {
         let (total, seconds) = self.result.timeline.total()?;
         let figures = Figures::so_far(total, seconds);
         let is_breached = |threshold: &&Threshold| {
-            figures.get(threshold.metric).is_some_and(|found| threshold.is_clearly_breached(found))
+            // Parts are known only at the end.
+            let found = figures.get(threshold.metric).filter(|_| threshold.part.is_none());
+            found.is_some_and(|found| threshold.is_clearly_breached(found))
         };
         self.stage.plan.thresholds.iter().find(is_breached).cloned()
     }

@@ -14,7 +14,7 @@ use super::schedule::{Arrivals, Share};
 use super::session::Session;
 use super::shared::{Go, Shared, Signal, WorkerHandle};
 use super::worker::{IntervalLink, ReconnectLink, Rules, WAKE, Worker, WorkerEvent, WorkerSetup};
-use crate::metrics::{HistogramError, IntervalPart, Recorder, Samples};
+use crate::metrics::{Commands, HistogramError, IntervalPart, Recorder, Samples};
 use crate::plan::{Driver, Schedule};
 use crate::server::ConnectionError;
 use crate::workload::keys::{Purpose, stream};
@@ -175,6 +175,7 @@ fn recorder(shared: &Shared) -> Result<Recorder, HistogramError> {
     let open_loop = shared.plan.schedule != Schedule::Closed;
     let mut recorder = Recorder::new(shared.operations, open_loop)?;
     recorder.count_nodes(shared.nodes.max_nodes())?;
+    recorder.commands = Commands::new(shared.commands);
     Ok(recorder)
 }
 

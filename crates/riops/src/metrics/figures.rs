@@ -4,7 +4,7 @@ use super::counters::{Counter, Counters};
 use super::histogram::Histogram;
 use super::interval::IntervalPart;
 use super::recorder::Recorder;
-use crate::plan::{Metric, Quantity, TimeKind};
+use crate::plan::{Metric, TimeKind};
 
 /// Counters and latencies of a stage up to a point in time.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +69,7 @@ impl<'a> Figures<'a> {
                     TimeKind::Response => self.response,
                     TimeKind::Either => self.response.or(Some(self.service)),
                 };
-                histogram.and_then(|histogram| latency(histogram, quantity))
+                histogram.and_then(|histogram| histogram.figure(quantity))
             }
             Metric::RowsPerS => per_s(Counter::Rows),
             Metric::TransactionsPerS => per_s(Counter::Transactions),
@@ -86,15 +86,6 @@ impl<'a> Figures<'a> {
             Metric::Unknown => count(&[Counter::Unknown]).filter(|_| self.is_final),
         }
     }
-}
-
-fn latency(histogram: &Histogram, quantity: Quantity) -> Option<f64> {
-    let summary = histogram.summary()?;
-    Some(match quantity {
-        Quantity::Quantile(quantile) => histogram.quantile(quantile).as_micros(),
-        Quantity::Mean => summary.mean,
-        Quantity::Max => summary.max,
-    })
 }
 
 #[cfg(test)]

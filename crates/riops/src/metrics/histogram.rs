@@ -6,6 +6,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use serde::Serialize;
 
+use crate::plan::Quantity;
 use crate::units::Nanos;
 
 /// Longest distinguishable latency, in nanoseconds: one hour. Longer latencies are recorded as one
@@ -135,6 +136,17 @@ impl Histogram {
     #[must_use]
     pub fn quantile(&self, quantile: f64) -> Nanos {
         Nanos(self.hdr.value_at_quantile(quantile)).max(self.min).min(self.max())
+    }
+
+    /// Returns a statistic in microseconds; `None` without any latency.
+    #[must_use]
+    pub fn figure(&self, quantity: Quantity) -> Option<f64> {
+        let summary = self.summary()?;
+        Some(match quantity {
+            Quantity::Quantile(quantile) => self.quantile(quantile).as_micros(),
+            Quantity::Mean => summary.mean,
+            Quantity::Max => summary.max,
+        })
     }
 
     /// Returns the sum of all latencies, in seconds.

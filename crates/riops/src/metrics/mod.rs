@@ -1,6 +1,7 @@
 //! Counters and latencies: each worker records its own, and they are merged at the end of an interval
 //! or a stage. Pure: no I/O, no clock.
 
+mod commands;
 mod counters;
 mod errors;
 mod figures;
@@ -17,6 +18,7 @@ mod steadiness;
 mod timeline;
 mod warm_up;
 
+pub use commands::{CommandTotals, Commands};
 pub use counters::{Counter, Counters};
 pub use errors::{ErrorCounts, ErrorEntry};
 pub use figures::Figures;

@@ -2,6 +2,7 @@
 
 use riops_wire::sqlstate::SqlState;
 
+use super::commands::Commands;
 use super::counters::{Counter, Counters};
 use super::errors::ErrorCounts;
 use super::histogram::{Histogram, HistogramError};
@@ -123,6 +124,8 @@ pub struct Recorder {
     pub error_times: ErrorTimes,
     /// Sampled transactions, if requested.
     pub samples: Option<Samples>,
+    /// Commands of scripts.
+    pub commands: Commands,
 }
 
 impl Recorder {
@@ -155,6 +158,7 @@ impl Recorder {
             gaps: Gaps::default(),
             error_times: ErrorTimes::default(),
             samples: None,
+            commands: Commands::default(),
         })
     }
 
@@ -330,6 +334,7 @@ impl Recorder {
     /// Returns [`HistogramError::Unusable`] if the histograms have different bounds.
     pub fn merge(&mut self, other: &Self) -> Result<(), HistogramError> {
         self.errors.merge(&other.errors);
+        self.commands.merge(&other.commands)?;
         self.counters.merge(&other.counters);
         self.attempts.merge(&other.attempts)?;
         for (mine, theirs) in self.nodes.iter_mut().zip(&other.nodes) {

@@ -16,6 +16,7 @@ pub mod point;
 mod policy;
 pub mod rows;
 mod run;
+pub mod script;
 mod spec;
 mod spread;
 mod threshold;
@@ -35,7 +36,8 @@ pub use policy::{
 };
 pub use rows::{BLOCK_FILLER, Layout, LoopSide, Order, RowsDataset, RowsRun, UpdateShare};
 pub use run::{Plan, SERIES_POINTS_MAX};
+pub use script::{Builtin, ScriptDataset, ScriptRun, ScriptSource};
 pub use spec::{Common, DatasetSpec, Mix, Spec, StageFacts};
 pub use spread::Spread;
-pub use threshold::{Metric, Quantity, Threshold, TimeKind};
+pub use threshold::{Metric, Part, Quantity, Threshold, TimeKind};
 pub use work::{DatasetPlan, Member, Parameters, WorkPlan};

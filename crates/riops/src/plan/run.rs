@@ -276,7 +276,9 @@ impl Plan {
     pub fn prepared(&self) -> Result<Option<DatasetPlan>, PlanError> {
         let default = self.work.spec().dataset().and_then(DatasetPlan::default_of);
         let mut given = self.dataset.clone();
-        given.entry("seed").or_insert_with(|| self.seed.into());
+        if default.as_ref().is_some_and(|dataset| dataset.parameters().get("seed").is_some()) {
+            given.entry("seed").or_insert_with(|| self.seed.into());
+        }
         default.map(|dataset| dataset.with(&given)).transpose()
     }
 
@@ -438,6 +440,9 @@ impl Plan {
             return refuse(format!(
                 "--threshold '{late}' requires --latency-limit: without it no transaction is late"
             ));
+        }
+        for part in self.thresholds.iter().filter_map(|threshold| threshold.part.as_ref()) {
+            self.work.spec().validate_part(part)?;
         }
         match self.thresholds.iter().find(|threshold| threshold.requires_rate()) {
             Some(threshold) if self.schedule == Schedule::Closed => refuse(format!(

@@ -6,6 +6,7 @@ use serde_json::map::Entry;
 use super::error::{PlanError, refuse};
 use super::keys::Distribution;
 use super::policy::{Caches, ErrorPolicy, LatencyLimit, OnError, Protocol, Schedule, Stop};
+use super::threshold::Part;
 
 /// The settings that all workloads share, so that a workload can reject those it does not support.
 #[derive(Debug, Clone, Copy)]
@@ -87,6 +88,14 @@ pub trait Spec {
     /// # Errors
     /// [`PlanError`] with the option, its value and the allowed values.
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError>;
+
+    /// Checks that a threshold can be judged for a part of the result.
+    ///
+    /// # Errors
+    /// [`PlanError`] if the part does not exist.
+    fn validate_part(&self, _part: &Part) -> Result<(), PlanError> {
+        refuse("thresholds of scripts and commands require run script".to_owned())
+    }
 
     /// Returns the name of its dataset in the registry, or `None` if it needs no prepared dataset.
     fn dataset(&self) -> Option<&'static str>;
@@ -187,6 +196,16 @@ pub trait Spec {
 
     /// Whether it relies on session-level locks and settings from the first statement on.
     fn needs_dedicated_sessions(&self) -> bool {
+        false
+    }
+
+    /// Whether other programs may change the tables between two runs: the contents before a run are then its baseline.
+    fn shares_its_tables(&self) -> bool {
+        false
+    }
+
+    /// Whether the run remains valid if an access path changes.
+    fn tolerates_changed_plans(&self) -> bool {
         false
     }
 

@@ -61,6 +61,31 @@ enum Comparison {
     Equal,
 }
 
+/// The part of a result that a threshold judges: a script, or one of its commands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Name of the script, or its number from 1; absent for the only one.
+    pub script: Option<String>,
+    /// Number of the command in the script, from 1; absent for whole transactions.
+    pub command: Option<usize>,
+}
+
+impl Part {
+    /// Returns the position of the script among these names.
+    #[must_use]
+    pub fn position<'a>(&self, names: impl ExactSizeIterator<Item = &'a str>) -> Option<usize> {
+        let count = names.len();
+        let Some(script) = &self.script else {
+            return (count == 1).then_some(0);
+        };
+        let number = script.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        names
+            .enumerate()
+            .find_map(|(position, name)| (name == script).then_some(position))
+            .or(number.filter(|number| *number < count))
+    }
+}
+
 /// A threshold for a result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -68,6 +93,8 @@ pub struct Threshold {
     text: String,
     /// Metric that is compared.
     pub metric: Metric,
+    /// The part that is judged; absent for the whole result.
+    pub part: Option<Part>,
     comparison: Comparison,
     /// Limit: in microseconds for latencies, otherwise in the unit of the metric.
     value: f64,
@@ -78,7 +105,7 @@ pub struct Threshold {
 pub enum ThresholdError {
     /// The syntax is invalid.
     #[error(
-        "invalid threshold \"{0}\": expected a metric ([service.|response.]p50 … p99.9, mean, max; riops, tps, errors, error_percent, late, waiting, retries, reconnects, unknown), one of < <= > >= =, and a number, with the unit us, ms or s for a latency"
+        "invalid threshold \"{0}\": expected a metric ([service.|response.]p50 … p99.9, mean, max; riops, tps, errors, error_percent, late, waiting, retries, reconnects, unknown; of a script: p99{{script=NAME}}, p99{{command=N}}), one of < <= > >= =, and a number, with the unit us, ms or s for a latency"
     )]
     Syntax(String),
     /// A latency without a unit.
@@ -136,8 +163,13 @@ impl FromStr for Threshold {
 }
 
 fn parse(text: &str) -> Option<Threshold> {
-    let start = text.find(['<', '>', '='])?;
-    let (name, rest) = text.split_at(start);
+    let (part, name, rest) = if let Some((name, rest)) = text.split_once('{') {
+        let (part, rest) = rest.split_once('}')?;
+        (Some(self::part(part)?), name, rest.trim_start())
+    } else {
+        let (name, rest) = text.split_at(text.find(['<', '>', '='])?);
+        (None, name, rest)
+    };
     let end = rest.find(|c: char| !matches!(c, '<' | '>' | '=')).unwrap_or(rest.len());
     let (comparison, value) = rest.split_at(end);
     let comparison = match comparison {
@@ -149,11 +181,32 @@ fn parse(text: &str) -> Option<Threshold> {
         _ => return None,
     };
     let metric = metric(name.trim())?;
+    let is_of_parts = matches!(metric, Metric::Time(..) | Metric::Errors | Metric::Retries);
+    if part.is_some() && !is_of_parts {
+        return None;
+    }
     let value = match metric {
         Metric::Time(..) => microseconds(value.trim())?,
         _ => number(value.trim())?,
     };
-    Some(Threshold { text: text.trim().to_owned(), metric, comparison, value })
+    Some(Threshold { text: text.trim().to_owned(), metric, part, comparison, value })
+}
+
+/// Parses `script=NAME,command=N`.
+fn part(text: &str) -> Option<Part> {
+    let mut part = Part::default();
+    for pair in text.split(',') {
+        match pair.split_once('=')? {
+            (name, value) if name.trim() == "script" && part.script.is_none() => {
+                part.script = Some(value.trim().to_owned());
+            }
+            (name, value) if name.trim() == "command" && part.command.is_none() => {
+                part.command = Some(value.trim().parse().ok()?);
+            }
+            _ => return None,
+        }
+    }
+    Some(part)
 }
 
 fn metric(name: &str) -> Option<Metric> {
@@ -267,6 +320,23 @@ mod tests {
         assert_eq!(metric("response.p50<1s"), quantile(TimeKind::Response, 0.5));
         assert_eq!(metric("service.max<1s"), Metric::Time(TimeKind::Service, Quantity::Max));
         assert_eq!(metric("tps>1"), Metric::TransactionsPerS);
+    }
+
+    #[test]
+    fn thresholds_of_scripts_and_commands_name_them() {
+        let part = |text: &str| text.parse::<Threshold>().unwrap().part;
+        let expected = Part { script: None, command: Some(3) };
+        assert_eq!((part("p99{command=3}<5ms"), part("p99<5ms")), (Some(expected), None));
+        let both = part("errors{script=a.sql, command=1} = 0").unwrap();
+        assert_eq!((both.script.as_deref(), both.command), (Some("a.sql"), Some(1)));
+        let names = ["b.sql", "a.sql"];
+        assert_eq!(both.position(names.into_iter()), Some(1));
+        let second = part("p99{script=2}<1s").unwrap();
+        assert_eq!(second.position(names.into_iter()), Some(1));
+        assert_eq!(Part::default().position(names.into_iter()), None);
+        for text in ["tps{command=1}>5", "p99{}<1s", "p99{command=x}<1s", "p99{table=1}<1s"] {
+            assert!(text.parse::<Threshold>().is_err(), "{text}");
+        }
     }
 
     #[test]

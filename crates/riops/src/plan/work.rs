@@ -28,6 +28,7 @@ macro_rules! with_works {
                 Oltp(OltpRun)
                 Cbc(CbcRun)
                 Ping(crate::plan::ping::PingRun)
+                Script(crate::plan::script::ScriptRun)
                 Imported(crate::plan::imported::ImportedRun)
             ]
             $($rest)*
@@ -44,6 +45,7 @@ macro_rules! with_datasets {
                 Load(LoadDataset)
                 Oltp(OltpDataset)
                 Cbc(CbcDataset)
+                Script(crate::plan::script::ScriptDataset)
             ]
             $($rest)*
         }

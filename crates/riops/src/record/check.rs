@@ -85,11 +85,13 @@ pub enum WarningKind {
     SharedDataset,
     /// No transaction succeeded for a part of the measurement.
     Outage,
+    /// The plan of a statement changed during the run.
+    PlanChange,
 }
 
 impl WarningKind {
     /// All kinds.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Stalls,
         Self::ForeignCpu,
         Self::StolenCpu,
@@ -97,6 +99,7 @@ impl WarningKind {
         Self::ForeignIo,
         Self::SharedDataset,
         Self::Outage,
+        Self::PlanChange,
     ];
 
     /// Returns the spelling in JSON.
@@ -110,13 +113,14 @@ impl WarningKind {
             Self::ForeignIo => "foreign_io",
             Self::SharedDataset => "shared_dataset",
             Self::Outage => "outage",
+            Self::PlanChange => "plan_change",
         }
     }
 
     /// Whether a load that belongs neither to riops nor to the server disturbed the run.
     #[must_use]
     pub fn is_disturbance(self) -> bool {
-        !matches!(self, Self::Stalls | Self::Outage)
+        !matches!(self, Self::Stalls | Self::Outage | Self::PlanChange)
     }
 }
 

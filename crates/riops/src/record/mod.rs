@@ -11,6 +11,7 @@ mod build;
 mod check;
 mod client;
 mod cluster;
+mod command;
 mod condition;
 mod convert;
 mod counts;
@@ -44,6 +45,7 @@ pub use build::{Ending, Measured, MeasuredStatement, Part, RunContext, build};
 pub use check::{Check, ThresholdRecord, Verdict, Warning, WarningKind};
 pub use client::{ClientCpu, ClientLimit, ClientRecord};
 pub use cluster::{NodeRecord, NodeUse, OutageRecord};
+pub use command::CommandRecord;
 pub use condition::{ConditionRecord, FreshCondition};
 pub use counts::{DrainedRecord, ErrorEntry, Outcomes, Queries, UnknownOutcomes, WarmupRecord};
 pub use database::{

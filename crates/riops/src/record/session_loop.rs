@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::cluster::NodeRecord;
+use super::command::CommandRecord;
 use super::counts::{DrainedRecord, ErrorEntry, Outcomes, Queries, WarmupRecord};
 use super::database::LockWaits;
 use super::heatmap::HeatmapRecord;
@@ -99,6 +100,9 @@ pub struct LoopRecord {
     pub connect_us: Option<LatencySummary>,
     /// Results by kind of transaction.
     pub operations: Vec<OperationRecord>,
+    /// Results of each command of the scripts, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<CommandRecord>,
     /// The requested and the executed share of an operation; only with a mix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mix: Option<MixRecord>,

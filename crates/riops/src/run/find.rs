@@ -3,6 +3,7 @@
 use super::active::ActiveRun;
 use super::error::{Context as _, RunError};
 use super::prepare::{Prepare, prepare};
+use crate::dataset::pgbench;
 use crate::dataset::prepare::same_parameters;
 use crate::dataset::sysbench::{adopt_where_needed, hint};
 use crate::dataset::{DatasetError, Entry, Registry, State};
@@ -71,16 +72,16 @@ fn with_largest(mut error: DatasetError, dataset: &DatasetPlan) -> DatasetError 
     error
 }
 
-/// Registers tables that sysbench prepared, if the plan refers to them.
+/// Registers tables that sysbench or pgbench prepared, if the plan refers to them.
 fn adopt(active: &mut ActiveRun<'_>) -> Result<(), RunError> {
     let Some(dataset) = active.plan.prepared()? else {
         return Ok(());
     };
     let observer = &mut *active.observer;
     let given = &active.plan.dataset;
-    adopt_where_needed(&dataset, given, &active.server, active.interrupt, &mut |text| {
-        observer.notice(text);
-    })?;
+    let mut notice = |text: &str| observer.notice(text);
+    adopt_where_needed(&dataset, given, &active.server, active.interrupt, &mut notice)?;
+    pgbench::adopt_where_needed(&dataset, given, &active.server, active.interrupt, &mut notice)?;
     Ok(())
 }
 

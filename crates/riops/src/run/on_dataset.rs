@@ -7,14 +7,16 @@ use super::find::{self, Found};
 use super::resolve::next_xid;
 use super::settle::{Settlement, settle, settle_open_runs};
 use super::stage::LoopStage;
-use crate::dataset::{Changes, Condition, DatasetError, Holders, Registry};
+use crate::dataset::{Changes, Condition, DatasetError, Entry, Holders, Registry, verify};
 use crate::host::Interrupt;
 use crate::plan::{Spec, WorkPlan};
 use crate::record::{DatasetRecord, Ending, Part};
-use crate::server::{Connection, Flavor};
-use crate::workload::access::Access;
+use crate::server::{Connection, ConnectionError, Flavor};
+use crate::workload::access::{Access, explain_prepared, outline_of};
 use crate::workload::check::Check;
-use crate::workload::{Build, BuildFor};
+use crate::workload::{Build, BuildFor, Trial, TrialResult};
+
+const GENERIC_PLAN: &str = include_str!("../../../../sql/script/generic_plan.sql");
 
 /// A run whose stages are loops of sessions.
 pub(super) struct OnDataset<T> {
@@ -94,6 +96,11 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
                 let mut connection = active.connect()?;
                 workload.set_preflight_results(&find::query_integers(&mut connection, &queries)?);
             }
+            let trials = workload.trials();
+            if !trials.is_empty() {
+                let results = try_statements(&mut active.connect()?, &trials)?;
+                workload.set_trial_results(results);
+            }
             self.stages.push(LoopStage { workload, work: run.into() });
         }
         Ok(())
@@ -143,6 +150,16 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
                 active.observer.notice("an earlier run did not report its changes: they are unknown, and the current contents become the new baseline");
             }
         }
+        // Adopted tables have just been examined.
+        let is_examined = entry.is_adopted();
+        if spec.shares_its_tables() && locks_are_reliable && active.plan.verify && !is_examined {
+            let mut registry = Registry::new(&mut active.control, name);
+            if let Some(stage) = self.stages.first()
+                && rebase(&mut registry, stage, entry)?
+            {
+                active.observer.notice("other programs have changed the tables since the last run: the current contents become the new baseline");
+            }
+        }
         let mut registry = Registry::new(&mut active.control, name);
         registry
             .begin_run(&active.id.to_string(), &entry.id)
@@ -150,6 +167,52 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         self.first_xid = next_xid(active.environment.facts.flavor, &mut active.control);
         Ok(())
     }
+}
+
+/// Makes the current contents the baseline if they are not those that the last run left.
+fn rebase(
+    registry: &mut Registry<'_>,
+    stage: &LoopStage,
+    entry: &mut Entry,
+) -> Result<bool, RunError> {
+    let checks = verify(registry, stage.workload.as_ref(), entry)?;
+    if checks.iter().all(|check| check.held) {
+        return Ok(false);
+    }
+    Ok(registry.reset_baseline(entry, &stage.workload.contents_sql())?)
+}
+
+/// Prepares statements without executing them, and returns their plans.
+fn try_statements(
+    connection: &mut Connection,
+    trials: &[Trial],
+) -> Result<Vec<TrialResult>, ConnectionError> {
+    let has_generic_plans = !connection.query(GENERIC_PLAN)?.is_empty();
+    trials.iter().map(|trial| try_statement(connection, trial, has_generic_plans)).collect()
+}
+
+fn try_statement(
+    connection: &mut Connection,
+    Trial { statement, arguments }: &Trial,
+    has_generic_plans: bool,
+) -> Result<TrialResult, ConnectionError> {
+    match connection.prepare(&statement.name, &statement.sql, &statement.parameter_types) {
+        Ok(()) => {}
+        Err(ConnectionError::Server(_)) => return Ok(TrialResult::Refused),
+        Err(error) => return Err(error),
+    }
+    if !has_generic_plans {
+        return Ok(TrialResult::Accepted);
+    }
+    let explain = explain_prepared(&statement.name, arguments);
+    Ok(match connection.query(&explain) {
+        Ok(lines) => {
+            let json: String = lines.into_iter().flatten().flatten().collect();
+            outline_of(&json).map_or(TrialResult::Accepted, TrialResult::Planned)
+        }
+        Err(ConnectionError::Server(_)) => TrialResult::Accepted,
+        Err(error) => return Err(error),
+    })
 }
 
 impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {

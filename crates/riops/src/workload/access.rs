@@ -68,6 +68,11 @@ pub enum AccessPath {
         /// One index of each table.
         indexes: [String; 2],
     },
+    /// As before the run.
+    AsBefore {
+        /// The plan for any values of the parameters, one node per line.
+        outline: String,
+    },
     /// Rows are inserted without reading a table.
     Insert {
         /// Name of the table.
@@ -86,6 +91,7 @@ impl fmt::Display for AccessPath {
                 write!(formatter, "Delete on {table}, {kind} using {index}")
             }
             Self::SeqScan { .. } => write!(formatter, "{kind} on {table}"),
+            Self::AsBefore { outline } => formatter.write_str(outline),
             Self::ByIndex { .. } => {
                 write!(formatter, "Index Scan or Bitmap Heap Scan using {index} on {table}")
             }
@@ -128,6 +134,7 @@ impl AccessPath {
             }
             Self::IndexOnlyScan { table, index, .. } => ("Index Only Scan", table, index),
             Self::Insert { table } => ("", table, ""),
+            Self::AsBefore { .. } => ("", "", ""),
         }
     }
 }
@@ -174,6 +181,9 @@ pub struct Finding {
     pub storage: Option<StorageRequests>,
 }
 
+/// Selects the plan for any values of the parameters.
+const GENERIC: &str = "set plan_cache_mode = force_generic_plan";
+
 /// Maximum depth of a plan, greater than that of any statement of riops. Plans are untrusted input.
 const DEPTH_MAX: usize = 32;
 
@@ -197,14 +207,17 @@ impl Access {
             (AccessPath::IndexOnlyScan { .. }, _) => "analyze, timing off, summary off, ",
             _ => "",
         };
-        let statement = if by_name && self.arguments.is_empty() {
-            format!("execute \"{}\"", self.statement)
-        } else if by_name {
-            format!("execute \"{}\"({})", self.statement, self.arguments.join(", "))
+        let statement = if by_name {
+            execute_sql(&self.statement, &self.arguments)
         } else {
             with_literals(&self.sql, &self.arguments)
         };
-        format!("explain ({analyze}format json, costs off) {statement}")
+        let explain = format!("explain ({analyze}format json, costs off) {statement}");
+        if matches!(self.expected, AccessPath::AsBefore { .. }) {
+            format!("{GENERIC}; {explain}; reset plan_cache_mode")
+        } else {
+            explain
+        }
     }
 
     /// Compares the result of [`Self::explain_sql`] with the expected access path.
@@ -218,7 +231,11 @@ impl Access {
         let mut nodes = Vec::new();
         collect(root, 0, &mut nodes);
         let outline = outline(root);
-        Finding { held: self.matches(&nodes), outline, storage: self.storage(&document) }
+        let held = match &self.expected {
+            AccessPath::AsBefore { outline: before } => *before == outline,
+            _ => self.matches(&nodes),
+        };
+        Finding { held, outline, storage: self.storage(&document) }
     }
 
     /// Returns the totals that DIST adds to the plan. DIST omits zeros.
@@ -312,6 +329,28 @@ impl Access {
             && change.text("Relation Name") == table
             && result.kind() == "Result"
     }
+}
+
+/// Returns the statement that executes a prepared statement.
+fn execute_sql(name: &str, arguments: &[String]) -> String {
+    let arguments = match arguments {
+        [] => String::new(),
+        arguments => format!("({})", arguments.join(", ")),
+    };
+    format!("execute \"{name}\"{arguments}")
+}
+
+/// Returns the EXPLAIN statement for a prepared statement with these values, as SQL literals.
+#[must_use]
+pub fn explain_prepared(name: &str, arguments: &[String]) -> String {
+    format!("explain (format json, costs off) {}", execute_sql(name, arguments))
+}
+
+/// Returns the plan in the result of EXPLAIN (FORMAT JSON), one node per line; `None` if the statement has no plan.
+#[must_use]
+pub fn outline_of(json: &str) -> Option<String> {
+    let document: Value = serde_json::from_str(json).ok()?;
+    Some(outline(document.get(0)?.get("Plan")?))
 }
 
 /// Formats a plan of EXPLAIN (FORMAT JSON), one node per line.

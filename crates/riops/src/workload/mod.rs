@@ -16,18 +16,22 @@ pub mod ping;
 pub mod point;
 pub mod routines;
 pub mod rows;
+pub mod script;
 mod statement;
 mod statements;
 pub mod tables;
 pub mod texts;
 pub mod transaction;
+pub mod turn;
 pub mod unknown;
 pub mod values;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 pub use statement::Statement;
 
+use riops_wire::backend::Columns;
 use riops_wire::sqlstate::SqlState;
 
 pub use build::{Build, BuildFor, Describe, on};
@@ -41,6 +45,7 @@ use effects::TableEffects;
 use routines::Routines;
 use tables::Dataset;
 use transaction::{Outcome, Reply, Transaction};
+use turn::{ShellOutput, Turn};
 
 /// One benchmark: the tables it creates, the statements it runs, and the checks of the data.
 pub trait Workload {
@@ -95,6 +100,14 @@ pub trait Workload {
 
     /// Stores the results of [`Self::preflight_queries`], in the same order.
     fn set_preflight_results(&mut self, _answers: &[i128]) {}
+
+    /// Returns statements to prepare before the run, without executing them.
+    fn trials(&self) -> Vec<Trial> {
+        Vec::new()
+    }
+
+    /// Stores the results of [`Self::trials`], in the same order.
+    fn set_trial_results(&mut self, _results: Vec<TrialResult>) {}
 
     /// Returns statements to execute before a stage, which bring the tables into the state that the access
     /// paths require.
@@ -156,6 +169,26 @@ pub trait Workload {
     ) -> Option<Vec<Check>> {
         None
     }
+}
+
+/// A statement that is prepared before a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trial {
+    /// The statement.
+    pub statement: Statement,
+    /// A value for each parameter, as SQL literals.
+    pub arguments: Vec<String>,
+}
+
+/// What the server says about a [`Trial`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TrialResult {
+    /// Its plan for any values, one node per line.
+    Planned(String),
+    /// It has no plan, or the server cannot show the plan for any values.
+    Accepted,
+    /// It cannot be prepared now.
+    Refused,
 }
 
 /// The column by which transactions choose rows. Its values in each table are consecutive.
@@ -288,7 +321,7 @@ pub struct Stage {
     /// Name in the record.
     pub name: String,
     /// Kinds of transactions, which are measured separately.
-    pub operations: Vec<&'static str>,
+    pub operations: Vec<Cow<'static, str>>,
     /// Whether each operation changes rows: if the connection is lost, its outcome is unknown.
     pub changes: Vec<bool>,
     /// Sessions of the stage.
@@ -300,6 +333,21 @@ pub struct Stage {
     /// Errors after which a transaction is retried, in addition to serialization failures, deadlocks and
     /// the corresponding errors of YugabyteDB.
     pub retried: Vec<SqlState>,
+    /// Commands of scripts, which are measured separately.
+    pub commands: Vec<ScriptCommand>,
+}
+
+/// A command of a script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptCommand {
+    /// The operation of its script, from 0.
+    pub operation: usize,
+    /// Number in its script, from 1.
+    pub number: usize,
+    /// Its first line.
+    pub title: String,
+    /// Whether it takes time that is measured: a statement, or a wait.
+    pub is_measured: bool,
 }
 
 /// The stream of transactions of one session. Pure: no I/O, no clock, no allocation in steady state.
@@ -315,6 +363,26 @@ pub trait Generator: Send {
 
     /// Processes the command tag of a completed statement of `tx`, such as `UPDATE 1`.
     fn complete(&mut self, _tx: &Transaction, _tag: &str, _outcome: &mut Outcome) {}
+
+    /// Processes the columns of the rows that follow, if the transaction is interactive.
+    fn columns(&mut self, _tx: &Transaction, _columns: &Columns<'_>) {}
+
+    /// Returns what an interactive transaction does next: at its beginning, after all replies to the last turn, and
+    /// after a wait, with the output of the shell. `in_block` states whether a transaction block is open.
+    fn proceed(
+        &mut self,
+        _tx: &mut Transaction,
+        _in_block: bool,
+        _output: Option<&ShellOutput>,
+    ) -> Turn {
+        Turn::End
+    }
+
+    /// Returns to the beginning of an interactive transaction, for a new attempt.
+    fn restart(&mut self, _tx: &mut Transaction) {}
+
+    /// Starts on a new connection.
+    fn connected(&mut self) {}
 }
 
 /// Replaces `{name}` in the text of an SQL file by its value and removes comment lines.

@@ -68,6 +68,8 @@ pub struct Dataset {
     pub settings: Vec<String>,
     /// Tables of the dataset.
     pub tables: Vec<Table>,
+    /// Statements to execute when all tables are finished, one after the other.
+    pub finish: Vec<String>,
     /// Estimated size of the tables.
     pub footprint: Footprint,
 }

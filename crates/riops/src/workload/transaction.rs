@@ -1,6 +1,8 @@
 //! One unit of work of a session: encodes it for the protocol of the run and decodes its reply. Pure, and
 //! without allocation in steady state.
 
+mod interactive;
+
 use std::sync::Arc;
 
 use riops_wire::backend::Row;
@@ -43,8 +45,14 @@ pub struct Transaction {
     autocommit: bool,
     /// Whether the effects may be smaller than expected.
     may_miss_rows: bool,
+    /// Whether its steps depend on replies: the transaction has the steps of one turn, which are sent together.
+    interactive: bool,
+    /// Whether the current turn of an interactive transaction may commit.
+    may_commit: bool,
     /// Whether `extras` has anything.
     has_extras: bool,
+    /// Number of the command of an interactive transaction that sent the current turn, over all scripts.
+    command: usize,
     extras: Extras,
 }
 
@@ -98,7 +106,10 @@ impl Transaction {
             open_effects: false,
             autocommit: false,
             may_miss_rows: false,
+            interactive: false,
+            may_commit: false,
             has_extras: false,
+            command: 0,
             extras: Extras::default(),
         }
     }
@@ -115,6 +126,7 @@ impl Transaction {
         self.open_effects = false;
         self.autocommit = false;
         self.may_miss_rows = false;
+        self.interactive = false;
         if std::mem::take(&mut self.has_extras) {
             self.extras.clear();
         }

@@ -21,6 +21,7 @@ mod cuts;
 mod faults;
 mod large_replies;
 mod open_loop;
+mod scripts;
 mod supervision;
 mod virtual_time;
 mod yugabytedb;
@@ -67,8 +68,9 @@ fn stage(sessions: u32, updates: bool) -> Stage {
     };
     Stage {
         name: "test".to_owned(),
-        operations: vec!["read", "update"],
+        operations: vec!["read".into(), "update".into()],
         changes: vec![false, true],
+        commands: Vec::new(),
         explain_by_name: true,
         exact: false,
         retried: Vec::new(),

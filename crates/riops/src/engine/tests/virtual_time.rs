@@ -21,7 +21,7 @@ use crate::workload::transaction::Statements;
 
 /// A clock that advances by one microsecond with every read.
 #[derive(Clone)]
-struct StepClock(Arc<AtomicU64>);
+pub(super) struct StepClock(pub(super) Arc<AtomicU64>);
 
 impl Clock for StepClock {
     fn now(&self) -> Nanos {

@@ -120,6 +120,9 @@ impl<C: Clock> Worker<C> {
         if (stop || self.limit.is_measured(now)) && !self.limit.has_failed() {
             let attempt = now.since(flight.attempt_started);
             self.report.recorder.failed_attempt(attempt);
+            if flight.tx.is_interactive() {
+                self.report.recorder.commands.failed(flight.tx.command(), error.sqlstate, retry);
+            }
             self.note_error(number, (error.sqlstate, &error.to_string()), retry, attempt, now);
         }
         if retry {
@@ -215,7 +218,7 @@ impl<C: Clock> Worker<C> {
         let due = now.after(Nanos(self.rng.random_range(backoff / 2..=backoff + backoff / 2)));
         if let Some(session) = self.sessions.get_mut(number) {
             session.postponed += 1;
-            self.postponed.push(Postponed { due, number, flight });
+            self.postponed.push(Postponed { due, number, flight: Some(flight) });
         }
         self.advance(number, now);
     }
@@ -226,6 +229,10 @@ impl<C: Clock> Worker<C> {
             let Some(Postponed { number, flight, .. }) = self.postponed.pop() else {
                 return;
             };
+            let Some(flight) = flight else {
+                self.wake(number, now, None);
+                continue;
+            };
             let Some(session) = self.sessions.get_mut(number) else {
                 continue;
             };
@@ -233,11 +240,17 @@ impl<C: Clock> Worker<C> {
                 // Checked again later: the session has no connection yet.
                 Activity::Connect => {
                     let due = now.after(BACKOFF_MAX);
-                    self.postponed.push(Postponed { due, number, flight });
+                    self.postponed.push(Postponed { due, number, flight: Some(flight) });
                 }
                 Activity::Ended => self.count_lost(number, &flight, false, now),
                 Activity::Work | Activity::Check(_) => {
                     session.postponed -= 1;
+                    if flight.tx.is_interactive() {
+                        let repeated = session.repeat(flight, now);
+                        self.continued(number, repeated, now);
+                        self.flush_session(number);
+                        continue;
+                    }
                     match session.queue(flight, now) {
                         Ok(()) => self.flush_session(number),
                         Err(error) => self.connection_lost(number, error),
@@ -248,7 +261,13 @@ impl<C: Clock> Worker<C> {
     }
 
     /// Counts a transaction that failed or, with `unknown`, may still have been committed.
-    fn count_lost(&mut self, number: usize, flight: &InFlight, unknown: bool, now: Nanos) {
+    pub(super) fn count_lost(
+        &mut self,
+        number: usize,
+        flight: &InFlight,
+        unknown: bool,
+        now: Nanos,
+    ) {
         let operation = flight.tx.operation();
         let unknown = unknown && flight.may_be_committed();
         let mut done = TableEffects::default();
@@ -343,6 +362,7 @@ impl<C: Clock> Worker<C> {
         // The server has already rejected the first one, so its outcome is known.
         let rejected = session.take_rejected();
         let lost = session.detach();
+        let paused = session.take_paused();
         if let Some(error) = &rejected
             && self.limit.is_measured(now)
         {
@@ -352,6 +372,14 @@ impl<C: Clock> Worker<C> {
             let answered = position == 0 && rejected.is_some();
             let unknown = !answered && self.changes.get(flight.tx.operation()) == Some(&true);
             self.count_lost(number, &flight, unknown, now);
+            if let Some(session) = self.sessions.get_mut(number) {
+                session.recycle(flight);
+            }
+        }
+        // Everything that it has sent is answered.
+        if let Some(flight) = paused {
+            self.postponed.retain(|each| each.number != number || each.flight.is_some());
+            self.count_lost(number, &flight, false, now);
             if let Some(session) = self.sessions.get_mut(number) {
                 session.recycle(flight);
             }
@@ -448,8 +476,8 @@ impl<C: Clock> Worker<C> {
         let (dropped, kept): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|postponed| postponed.number == number);
         self.postponed = kept.into();
-        for postponed in dropped {
-            self.count_lost(number, &postponed.flight, false, now);
+        for flight in dropped.into_iter().filter_map(|postponed| postponed.flight) {
+            self.count_lost(number, &flight, false, now);
         }
     }
 

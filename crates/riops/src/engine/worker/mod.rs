@@ -3,12 +3,15 @@
 //! Workers must not share mutable state, except for the limit of the stage. In steady state a transaction
 //! costs one write, one read, its share of one poll, one clock read and no allocation.
 
+mod deferred;
 mod end;
 mod finish;
 mod postponed;
 mod report;
 mod ring;
+mod shell;
 mod start;
+mod turns;
 mod unread;
 
 use std::collections::{BinaryHeap, VecDeque};
@@ -34,11 +37,13 @@ use crate::plan::{ErrorPolicy, LatencyLimit, Plan};
 use crate::probe::cpu;
 use crate::server::Nodes;
 use crate::units::Nanos;
+use deferred::Deferred;
 use postponed::Postponed;
 pub(super) use report::WorkerReport;
 pub use report::{Acknowledged, Starts, WarmupInFlight};
 use riops_wire::frame::READ_BYTES_MAX;
 use riops_wire::sqlstate::SqlState;
+use shell::Shell;
 
 /// Token of a wake-up by another thread. Sessions have the tokens from 0.
 pub(super) const WAKE: Token = Token(usize::MAX);
@@ -186,7 +191,10 @@ pub(super) struct Worker<C> {
     unread: VecDeque<usize>,
     /// Memory that the sessions read into. Replies are decoded in it, so that it remains in the cache.
     buffer: Vec<u8>,
-    /// Transactions that wait for their retry.
+    /// What interactive transactions have put off to the next turn of the loop.
+    deferred: VecDeque<Deferred>,
+    shell: Shell,
+    /// Transactions that wait for their retry or sleep.
     postponed: BinaryHeap<Postponed>,
     active: usize,
     /// Number of sessions whose last transaction has not ended.
@@ -230,6 +238,8 @@ impl<C: Clock> Worker<C> {
             parked: VecDeque::with_capacity(sessions.len()),
             unread: VecDeque::with_capacity(sessions.len()),
             buffer: vec![0; READ_BYTES_MAX],
+            deferred: VecDeque::new(),
+            shell: Shell::new(Arc::clone(&reconnect.waker)),
             postponed: BinaryHeap::new(),
             active: sessions.len(),
             unfinished: sessions.len(),
@@ -296,6 +306,8 @@ impl<C: Clock> Worker<C> {
         self.attach_reopened(now);
         self.rebalance_sessions(now);
         self.resend_due(now);
+        self.serve_shell(now);
+        self.serve_deferred(self.deferred.len(), now);
         self.start_due(now);
         let unread = self.unread.len();
         for event in events {
@@ -448,6 +460,7 @@ impl<C: Clock> Worker<C> {
                 self.count_success(number, flight, now);
                 self.advance(number, now);
             }
+            Ended::Turn(flight) => self.turn_ended(number, flight, now),
             Ended::Check(check, finding) => {
                 self.note_finding(number, check, *finding);
                 self.check(number, check + 1, now);

@@ -1,16 +1,17 @@
-//! Transactions that wait for their retry, ordered by due time.
+//! Transactions that wait for their retry or sleep, ordered by due time.
 
 use std::cmp::Ordering;
 
 use super::super::in_flight::InFlight;
 use crate::units::Nanos;
 
-/// A transaction that waits for its retry.
+/// A transaction that waits.
 #[derive(Debug)]
 pub(super) struct Postponed {
     pub(super) due: Nanos,
     pub(super) number: usize,
-    pub(super) flight: Box<InFlight>,
+    /// The transaction to retry; `None` for the one that the session has paused.
+    pub(super) flight: Option<Box<InFlight>>,
 }
 
 impl PartialEq for Postponed {

@@ -26,7 +26,7 @@ impl<C: Clock> Worker<C> {
         if poll_is_ready {
             self.poll.poll(events, Some(Duration::ZERO))?;
         }
-        let timeout = if poll_is_ready || !self.unread.is_empty() {
+        let timeout = if poll_is_ready || self.has_more_to_do() {
             Some(Duration::ZERO)
         } else {
             self.next_alarm().map(|at| at.since(self.clock.now()).into())

@@ -1,5 +1,6 @@
 //! Scheduling of idle sessions: the next transaction, a plan check, a new connection, or the end.
 
+use super::super::continued::Begun;
 use super::super::findings::Moment;
 use super::super::limit::Permission;
 use super::super::session::{Activity, SessionError};
@@ -63,25 +64,22 @@ impl<C: Clock> Worker<C> {
             }
             match self.next_start(now) {
                 Next::Start { intended, claimed } => {
-                    if !self.begin(number, intended, now, claimed) {
-                        return self.finish_when_idle(number, now);
+                    let Some(session) = self.sessions.get_mut(number) else {
+                        return;
+                    };
+                    match session.begin(intended, now, claimed) {
+                        Ok(Begun::Sent) => {}
+                        Ok(Begun::NoMore) => return self.finish_when_idle(number, now),
+                        Ok(Begun::Interactive(continued)) => {
+                            return self.begun(number, continued, now);
+                        }
+                        Err(error) => self.fail(number, error, now),
                     }
                 }
                 Next::Wait => return self.park(number),
                 Next::End => return self.finish_when_idle(number, now),
             }
         }
-    }
-
-    /// Begins the session's next transaction; returns false if its generator has no more.
-    fn begin(&mut self, number: usize, intended: Nanos, now: Nanos, claimed: bool) -> bool {
-        let Some(session) = self.sessions.get_mut(number) else {
-            return false;
-        };
-        session.begin(intended, now, claimed).unwrap_or_else(|error| {
-            self.fail(number, error, now);
-            true
-        })
     }
 
     fn park(&mut self, number: usize) {

@@ -13,10 +13,15 @@ use super::{Clock, Worker};
 impl<C: Clock> Worker<C> {
     /// Returns how long the next poll may wait; `None` until an event or the timer.
     pub(super) fn poll_timeout(&self, alarm: &mut Alarm) -> io::Result<Option<Duration>> {
-        if !self.unread.is_empty() {
+        if self.has_more_to_do() {
             return Ok(Some(Duration::ZERO));
         }
         self.next_alarm().map_or(Ok(None), |at| alarm.wait_until(at, self.clock.now()))
+    }
+
+    /// Returns whether the next turn of the loop has work without any event.
+    pub(super) fn has_more_to_do(&self) -> bool {
+        !self.unread.is_empty() || !self.deferred.is_empty()
     }
 
     /// Puts a session at the end of the list.

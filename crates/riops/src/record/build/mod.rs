@@ -2,6 +2,7 @@
 
 mod accesses;
 mod client;
+mod commands;
 mod io;
 mod latencies;
 mod mix;

@@ -57,7 +57,7 @@ pub(super) fn operations(
         .map(|((name, totals), (acknowledged, &blocks_per_transaction))| {
             Ok(OperationRecord {
                 blocks_per_transaction,
-                name: (*name).to_owned(),
+                name: name.clone().into_owned(),
                 transactions: totals.counters.get(Counter::Transactions),
                 rows: totals.counters.get(Counter::Rows),
                 acknowledged_transactions: acknowledged.transactions,

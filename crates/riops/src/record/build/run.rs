@@ -139,7 +139,14 @@ impl Builder<'_> {
         if stage.transactions == 0 && !spec.allows_no_transactions() {
             add("no transaction ended within the measurement".to_owned());
         }
-        path_reasons(&accesses).into_iter().for_each(&mut add);
+        let changed = path_reasons(&accesses);
+        if spec.tolerates_changed_plans() {
+            let warning =
+                |text| Warning { kind: WarningKind::PlanChange, stage: name.clone(), text };
+            self.warnings.extend(changed.into_iter().map(warning));
+        } else {
+            changed.into_iter().for_each(&mut add);
+        }
         if let Some(reason) = clock_step(&stage) {
             add(reason);
         }

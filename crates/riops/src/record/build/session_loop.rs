@@ -1,6 +1,7 @@
 //! Builds the stage record of a session loop.
 
 use super::client::{ClientUse, client_cpu};
+use super::commands::commands;
 use super::io;
 use super::latencies::{merged, summary};
 use super::mix::mix_of;
@@ -139,6 +140,7 @@ fn session_loop(
         mix: mix.and_then(|mix| mix_of(&mix, &operations, sessions)),
         steadiness: steadiness_of(&result.series),
         operations,
+        commands: commands(&result)?,
         errors: recorder.errors().entries().iter().cloned().map(Into::into).collect(),
         unknown_commits: result.acknowledged.iter().map(|each| each.transactions_unknown).sum(),
         drained: drained(&result),

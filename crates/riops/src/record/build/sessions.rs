@@ -21,7 +21,7 @@ pub(super) fn session_details(result: &StageResult) -> Vec<SessionRecord> {
             .iter()
             .zip(&session.operations)
             .map(|(name, tally)| SessionOperation {
-                name: (*name).to_owned(),
+                name: name.clone().into_owned(),
                 transactions: tally.transactions,
                 rows: tally.rows,
                 max_us: tally.longest.as_micros(),

@@ -2,8 +2,8 @@
 
 use super::latencies::merged;
 use crate::engine::StageResult;
-use crate::metrics::{Figures, HistogramError};
-use crate::plan::{Plan, Threshold};
+use crate::metrics::{Counter, Figures, Histogram, HistogramError};
+use crate::plan::{Metric, Part, Plan, Threshold, TimeKind};
 use crate::record::check::ThresholdRecord;
 
 /// Returns each threshold with its measured value.
@@ -21,7 +21,10 @@ pub(super) fn thresholds_of(
         ..Figures::of_stage(&result.recorder, result.seconds, &service, response)
     };
     let judge = |threshold: &Threshold| {
-        let found = figures.get(threshold.metric);
+        let found = match &threshold.part {
+            None => figures.get(threshold.metric),
+            Some(part) => figure_of_part(result, threshold.metric, part),
+        };
         let ended_run = result.breached.as_ref() == Some(threshold);
         ThresholdRecord {
             stage: stage.map(str::to_owned),
@@ -33,4 +36,33 @@ pub(super) fn thresholds_of(
         }
     };
     Ok(plan.thresholds.iter().map(judge).collect())
+}
+
+/// Returns the value of a metric for a script or one of its commands.
+fn figure_of_part(result: &StageResult, metric: Metric, part: &Part) -> Option<f64> {
+    let script = part.position(result.operations.iter().map(AsRef::as_ref))?;
+    let Some(number) = part.command else {
+        let totals = result.recorder.operations().get(script)?;
+        return match metric {
+            Metric::Time(kind, quantity) => {
+                let response = totals.response.as_ref().filter(|_| kind != TimeKind::Service);
+                response.unwrap_or(&totals.service).figure(quantity)
+            }
+            Metric::Errors => Some(totals.counters.get(Counter::Failed) as f64),
+            _ => None,
+        };
+    };
+    let is_it = |command: &crate::workload::ScriptCommand| {
+        command.operation == script && command.number == number
+    };
+    let command = result.commands.iter().position(is_it)?;
+    let totals = result.recorder.commands.all().get(command)?;
+    match metric {
+        Metric::Time(_, quantity) => {
+            totals.service.as_deref().and_then(|times: &Histogram| times.figure(quantity))
+        }
+        Metric::Errors => Some(totals.failures as f64),
+        Metric::Retries => Some(totals.retries as f64),
+        _ => None,
+    }
 }

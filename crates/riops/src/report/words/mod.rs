@@ -8,6 +8,7 @@ mod oltp;
 mod ping;
 mod point;
 mod rows;
+mod script;
 
 use super::block::Block;
 use super::format::{number_of, percent};

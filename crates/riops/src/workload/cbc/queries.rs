@@ -87,9 +87,10 @@ impl Query {
         };
         Stage {
             name: format!("{} -c {}", self.script(), plan.sessions),
-            operations: vec!["select"],
+            operations: vec!["select".into()],
             changes: vec![false],
             sessions: (0..plan.sessions).map(session).collect(),
+            commands: Vec::new(),
             explain_by_name: plan.protocol == Protocol::Prepared,
             exact: false,
             retried: Vec::new(),

@@ -329,8 +329,9 @@ impl Workload for Load {
         let first = Arc::new(AtomicU64::new(0));
         vec![Stage {
             name: format!("{NAME}, {}", self.run.method.as_str()),
-            operations: vec![self.run.method.as_str()],
+            operations: vec![self.run.method.as_str().into()],
             changes: vec![true],
+            commands: Vec::new(),
             explain_by_name: plan.protocol == Protocol::Prepared,
             exact: true,
             retried: Vec::new(),

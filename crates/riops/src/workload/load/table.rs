@@ -150,6 +150,7 @@ impl LoadTable {
             parameters: serde_json::to_value(&self.dataset).unwrap_or_default(),
             footprint: self.footprint(),
             probes: Vec::new(),
+            finish: Vec::new(),
             settings: settings.into_iter().collect(),
             tables: vec![Table {
                 name: self.full_name(),

@@ -273,8 +273,9 @@ impl Workload for Oltp {
         let retried = self.run.replaces().then(|| SqlState::parse(UNIQUE_VIOLATION));
         vec![Stage {
             name: format!("{NAME}, {}", self.run.test),
-            operations: vec![self.run.test.as_str()],
+            operations: vec![self.run.test.as_str().into()],
             changes: vec![self.run.writes() > 0],
+            commands: Vec::new(),
             explain_by_name: plan.protocol == Protocol::Prepared,
             exact: false,
             retried: retried.into_iter().collect(),

@@ -51,6 +51,7 @@ pub(super) fn filled(dataset: &OltpDataset, flavor: Flavor) -> Dataset {
         parameters: serde_json::to_value(&dataset).unwrap_or_default(),
         probes: Vec::new(),
         settings: Vec::new(),
+        finish: Vec::new(),
         footprint: footprint.times(dataset.tables.into()),
         tables,
     }

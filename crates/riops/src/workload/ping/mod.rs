@@ -50,9 +50,10 @@ impl Workload for Ping {
         let statement = self.0.statement.as_str();
         vec![Stage {
             name: format!("ping, {statement}"),
-            operations: vec![statement],
+            operations: vec![statement.into()],
             changes: vec![false],
             sessions: (0..plan.sessions).map(session).collect(),
+            commands: Vec::new(),
             explain_by_name: plan.protocol == Protocol::Prepared,
             exact: false,
             retried: Vec::new(),

@@ -201,8 +201,9 @@ impl Workload for Point {
     fn stages(&self, plan: &Plan) -> Vec<Stage> {
         vec![Stage {
             name: NAME.to_owned(),
-            operations: vec!["select", "update"],
+            operations: vec!["select".into(), "update".into()],
             changes: vec![false, true],
+            commands: Vec::new(),
             explain_by_name: plan.protocol == Protocol::Prepared,
             exact: false,
             retried: Vec::new(),

@@ -342,7 +342,8 @@ impl Workload for Rows {
             .into_iter()
             .collect();
         let probes = load::probes(&self.dataset);
-        Dataset { parameters, probes, settings, tables, footprint: self.footprint() }
+        let (finish, footprint) = (Vec::new(), self.footprint());
+        Dataset { parameters, probes, settings, tables, finish, footprint }
     }
 
     fn routines(&self) -> Option<Routines> {
@@ -408,8 +409,9 @@ impl Workload for Rows {
     fn stages(&self, plan: &Plan) -> Vec<Stage> {
         vec![Stage {
             name: self.stage_name(plan),
-            operations: vec!["read", "update"],
+            operations: vec!["read".into(), "update".into()],
             changes: vec![false, true],
+            commands: Vec::new(),
             explain_by_name: plan.protocol == Protocol::Prepared,
             exact: false,
             retried: Vec::new(),

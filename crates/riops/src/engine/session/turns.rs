@@ -1,0 +1,70 @@
+//! Interactive transactions of a session, turn by turn.
+
+use super::{Session, SessionError};
+use crate::engine::continued::Continued;
+use crate::engine::in_flight::InFlight;
+use crate::units::Nanos;
+use crate::workload::turn::{ShellOutput, Turn};
+
+impl Session {
+    /// Continues an interactive transaction, after its beginning, a turn or a pause.
+    pub(in crate::engine) fn proceed(
+        &mut self,
+        mut flight: Box<InFlight>,
+        now: Nanos,
+        output: Option<&ShellOutput>,
+    ) -> Result<Continued, SessionError> {
+        match self.answers.generator.proceed(&mut flight.tx, self.in_block, output) {
+            Turn::Send => {
+                if let Some(error) = flight.tx.error() {
+                    return Err(SessionError::protocol(error));
+                }
+                flight.step = 0;
+                flight.turn_started = now;
+                self.answers.in_flight.push(flight);
+                self.send_step()?;
+                Ok(Continued::Sent)
+            }
+            Turn::Sleep(time) => {
+                flight.turn_started = now;
+                self.paused = Some(flight);
+                Ok(Continued::Sleeping(time))
+            }
+            Turn::Shell(command) => {
+                flight.turn_started = now;
+                let number = flight.number;
+                self.paused = Some(flight);
+                Ok(Continued::InShell(number, command))
+            }
+            Turn::End => Ok(Continued::Ended(flight)),
+            Turn::Fail(error) if self.in_block => {
+                self.answers.in_flight.push(flight);
+                self.answers.rolled_back = Some(error);
+                self.send_query("rollback")?;
+                Ok(Continued::Sent)
+            }
+            Turn::Fail(error) => Ok(Continued::Failed(flight, error)),
+        }
+    }
+
+    /// Starts another attempt of an interactive transaction.
+    pub(in crate::engine) fn repeat(
+        &mut self,
+        mut flight: Box<InFlight>,
+        now: Nanos,
+    ) -> Result<Continued, SessionError> {
+        flight.start_attempt(now);
+        self.answers.generator.restart(&mut flight.tx);
+        self.proceed(flight, now, None)
+    }
+
+    /// Returns the number of the transaction that is paused.
+    pub(in crate::engine) fn paused_transaction(&self) -> Option<u64> {
+        self.paused.as_ref().map(|flight| flight.number)
+    }
+
+    /// Takes the transaction that is paused.
+    pub(in crate::engine) fn take_paused(&mut self) -> Option<Box<InFlight>> {
+        self.paused.take()
+    }
+}

@@ -1,0 +1,135 @@
+//! Measurements of the single commands of scripts.
+
+use riops_wire::sqlstate::SqlState;
+
+use super::histogram::{Histogram, HistogramError};
+use crate::units::Nanos;
+
+/// Number of commands up to which their histograms have the precision of operations.
+const PRECISE_MAX: usize = 64;
+/// Maximum number of distinct SQLSTATEs of a command; further ones are added to the last.
+const SQLSTATES_MAX: usize = 16;
+
+/// Measurements of one command.
+#[derive(Debug, Clone, Default)]
+pub struct CommandTotals {
+    /// Times from the send to the end of the reply; `None` if it was never executed.
+    pub service: Option<Box<Histogram>>,
+    /// Number of failed executions.
+    pub failures: u64,
+    /// Number of them after which the transaction was retried.
+    pub retries: u64,
+    /// Number of failed executions by SQLSTATE.
+    pub errors: Vec<(SqlState, u64)>,
+}
+
+impl CommandTotals {
+    fn add_errors(&mut self, sqlstate: SqlState, count: u64) {
+        let known = self.errors.iter().position(|(known, _)| *known == sqlstate);
+        let full = (self.errors.len() == SQLSTATES_MAX).then_some(SQLSTATES_MAX - 1);
+        match known.or(full).and_then(|position| self.errors.get_mut(position)) {
+            Some(entry) => entry.1 += count,
+            None => self.errors.push((sqlstate, count)),
+        }
+    }
+}
+
+/// Measurements of all commands of the scripts of a stage, by their number.
+#[derive(Debug, Clone, Default)]
+pub struct Commands(Vec<CommandTotals>);
+
+impl Commands {
+    /// Creates counters for this many commands. Each allocates its histogram at its first execution.
+    #[must_use]
+    pub fn new(count: usize) -> Self {
+        Self(vec![CommandTotals::default(); count])
+    }
+
+    /// Counts a successful execution.
+    pub fn record(&mut self, command: usize, took: Nanos) {
+        let precise = self.0.len() <= PRECISE_MAX;
+        let Some(totals) = self.0.get_mut(command) else {
+            return;
+        };
+        if totals.service.is_none() {
+            let new = if precise { Histogram::new() } else { Histogram::for_interval() };
+            // The bounds are valid.
+            totals.service = new.ok().map(Box::new);
+        }
+        if let Some(service) = &mut totals.service {
+            service.record(took);
+        }
+    }
+
+    /// Counts a failed execution.
+    pub fn failed(&mut self, command: usize, sqlstate: SqlState, retried: bool) {
+        if let Some(totals) = self.0.get_mut(command) {
+            totals.failures += 1;
+            totals.retries += u64::from(retried);
+            totals.add_errors(sqlstate, 1);
+        }
+    }
+
+    /// Adds the measurements of another worker.
+    ///
+    /// # Errors
+    /// Returns [`HistogramError::Unusable`] if the histograms have different bounds.
+    pub fn merge(&mut self, other: &Self) -> Result<(), HistogramError> {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), CommandTotals::default());
+        }
+        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+            mine.failures += theirs.failures;
+            mine.retries += theirs.retries;
+            theirs.errors.iter().for_each(|(sqlstate, count)| mine.add_errors(*sqlstate, *count));
+            match (&mut mine.service, &theirs.service) {
+                (Some(mine), Some(theirs)) => mine.merge(theirs)?,
+                (mine @ None, theirs) => mine.clone_from(theirs),
+                (Some(_), None) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the measurements in the order of the commands.
+    #[must_use]
+    pub fn all(&self) -> &[CommandTotals] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adds_the_measurements_of_two_workers() {
+        let (mut one, mut other) = (Commands::new(2), Commands::new(2));
+        one.record(0, Nanos(1_000));
+        other.record(0, Nanos(3_000));
+        other.record(1, Nanos(5_000));
+        other.record(7, Nanos(5_000));
+        one.failed(1, SqlState::DEADLOCK_DETECTED, true);
+        other.failed(1, SqlState::DEADLOCK_DETECTED, false);
+        one.merge(&other).unwrap();
+        let counts: Vec<_> = one
+            .all()
+            .iter()
+            .map(|each| (each.service.as_ref().map(|times| times.count()), each.failures))
+            .collect();
+        assert_eq!(counts, [(Some(2), 0), (Some(1), 2)]);
+        assert_eq!(one.all()[1].errors, [(SqlState::DEADLOCK_DETECTED, 2)]);
+        assert_eq!(one.all()[1].retries, 1);
+    }
+
+    #[test]
+    fn the_number_of_sqlstates_is_limited() {
+        let mut commands = Commands::new(1);
+        for number in 0..50 {
+            commands.failed(0, SqlState::parse(&format!("{number:05}")), false);
+        }
+        let errors = &commands.all()[0].errors;
+        assert_eq!(errors.len(), SQLSTATES_MAX);
+        assert_eq!(errors.iter().map(|(_, count)| count).sum::<u64>(), 50);
+    }
+}

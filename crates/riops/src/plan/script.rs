@@ -1,0 +1,513 @@
+//! The parameters of the workload `script`: pgbench scripts, and the tables of pgbench.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use riops_script::{Action, Diagnostic, Names, Scope, Script, parse};
+use serde::{Deserialize, Serialize};
+
+use super::error::{PlanError, at_least_one, refuse};
+use super::oltp::is_plain_name;
+use super::policy::{Protocol, Stop};
+use super::spec::{Common, DatasetSpec, Spec};
+use super::threshold::Part;
+
+/// Name of the workload and of its dataset.
+const NAME: &str = "script";
+/// Maximum scale: the ids of the accounts are of 64 bits, and there are 100,000 for each.
+const SCALE_MAX: u64 = 1_000_000;
+/// Maximum number of scripts, as in pgbench.
+const SCRIPTS_MAX: usize = 128;
+/// Maximum number of partitions.
+const PARTITIONS_MAX: u32 = 10_000;
+/// Maximum number of batches in a pipeline: the protocol crate allows one more.
+const BATCHES_MAX: usize = riops_wire::pipeline::BATCHES_MAX - 1;
+
+/// A script that is built into pgbench.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Builtin {
+    /// Three updates, a select and an insert, which resemble TPC-B.
+    TpcbLike,
+    /// The same without the updates of tellers and branches.
+    SimpleUpdate,
+    /// The select only.
+    SelectOnly,
+}
+
+impl Builtin {
+    /// All of them, in the order of pgbench.
+    pub const ALL: [Self; 3] = [Self::TpcbLike, Self::SimpleUpdate, Self::SelectOnly];
+
+    /// Returns the name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TpcbLike => "tpcb-like",
+            Self::SimpleUpdate => "simple-update",
+            Self::SelectOnly => "select-only",
+        }
+    }
+
+    /// Returns its description in the reports of pgbench.
+    #[must_use]
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::TpcbLike => "<builtin: TPC-B (sort of)>",
+            Self::SimpleUpdate => "<builtin: simple update>",
+            Self::SelectOnly => "<builtin: select only>",
+        }
+    }
+
+    /// Returns its text.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::TpcbLike => include_str!("../../../../sql/script/tpcb_like.pgbench"),
+            Self::SimpleUpdate => include_str!("../../../../sql/script/simple_update.pgbench"),
+            Self::SelectOnly => include_str!("../../../../sql/script/select_only.pgbench"),
+        }
+    }
+
+    /// Whether it changes rows.
+    #[must_use]
+    pub fn writes(self) -> bool {
+        self != Self::SelectOnly
+    }
+}
+
+impl FromStr for Builtin {
+    type Err = PlanError;
+
+    /// Finds a script by the beginning of its name.
+    fn from_str(name: &str) -> Result<Self, PlanError> {
+        let mut found = Self::ALL.into_iter().filter(|each| each.name().starts_with(name));
+        match (found.next(), found.next()) {
+            (Some(only), None) => Ok(only),
+            (None, _) => {
+                refuse(format!("no built-in script has the name \"{name}\": expected {EXPECTED}"))
+            }
+            _ => refuse(format!(
+                "several built-in scripts begin with \"{name}\": expected {EXPECTED}"
+            )),
+        }
+    }
+}
+
+const EXPECTED: &str = "tpcb-like, simple-update or select-only";
+
+/// A script with its weight.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScriptSource {
+    /// Name: that of the file, or of a built-in script.
+    pub name: String,
+    /// Its share of the transactions is its weight divided by the sum of all weights.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub weight: u32,
+    /// Its text; absent for a built-in script.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
+fn is_one(weight: &u32) -> bool {
+    *weight == 1
+}
+
+impl ScriptSource {
+    /// Returns a built-in script.
+    #[must_use]
+    pub fn of_builtin(builtin: Builtin, weight: u32) -> Self {
+        Self { name: builtin.name().to_owned(), weight, text: None }
+    }
+
+    /// Returns the built-in script that it is.
+    ///
+    /// # Errors
+    /// [`PlanError`] if it has no text and is unknown.
+    pub fn builtin(&self) -> Result<Option<Builtin>, PlanError> {
+        if self.text.is_some() { Ok(None) } else { self.name.parse().map(Some) }
+    }
+}
+
+/// The parameters of `run script`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ScriptRun {
+    /// The scripts.
+    pub scripts: Vec<ScriptSource>,
+    /// Variables with their texts.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub define: BTreeMap<String, String>,
+    /// Whether `\shell` and `\setshell` are allowed.
+    #[serde(skip_serializing_if = "is_false")]
+    pub allow_shell: bool,
+    /// Whether a plan that changes during the run makes it invalid.
+    #[serde(skip_serializing_if = "is_false")]
+    pub strict_plans: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+impl Default for ScriptRun {
+    fn default() -> Self {
+        Self {
+            scripts: vec![ScriptSource::of_builtin(Builtin::TpcbLike, 1)],
+            define: BTreeMap::new(),
+            allow_shell: false,
+            strict_plans: false,
+        }
+    }
+}
+
+/// Parsed scripts, with the names of their variables.
+#[derive(Debug, Clone)]
+pub struct Parsed {
+    /// The scripts, in the order of the plan.
+    pub scripts: Vec<Script>,
+    /// The names of all variables.
+    pub names: Names,
+}
+
+impl ScriptRun {
+    /// Parses the scripts.
+    ///
+    /// # Errors
+    /// [`PlanError`] with all errors, each with file, line and column.
+    pub fn parsed(&self, protocol: Protocol) -> Result<Parsed, PlanError> {
+        let mut names = Names::default();
+        let given: Vec<_> = self.define.keys().map(|name| names.slot(name)).collect();
+        let (mut scripts, mut errors) = (Vec::new(), Vec::new());
+        for source in &self.scripts {
+            let builtin = source.builtin()?;
+            let text = source.text.as_deref().or(builtin.map(Builtin::text)).unwrap_or_default();
+            match parse(&source.name, text, &mut names) {
+                Ok(script) => scripts.push(script),
+                Err(found) => errors.extend(found),
+            }
+        }
+        let is_simple = protocol == Protocol::Simple;
+        let scope = Scope::new(&scripts, &names, &given, is_simple);
+        if errors.is_empty() {
+            errors = scripts.iter().flat_map(|script| scope.errors(script)).collect();
+        }
+        if errors.is_empty() {
+            for script in &scripts {
+                self.refuse_unsupported(script, protocol)?;
+            }
+            return Ok(Parsed { scripts, names });
+        }
+        let texts: Vec<String> = errors.iter().map(Diagnostic::to_string).collect();
+        refuse(texts.join("\n"))
+    }
+
+    /// Refuses commands that would fail whenever they are executed.
+    fn refuse_unsupported(&self, script: &Script, protocol: Protocol) -> Result<(), PlanError> {
+        let is_simple = protocol == Protocol::Simple;
+        let mut batches = 0;
+        for command in &script.commands {
+            let reason = match &command.action {
+                Action::Shell(_) | Action::SetShell(..) if !self.allow_shell => {
+                    "commands of the shell require --allow-shell".to_owned()
+                }
+                Action::StartPipeline if is_simple => {
+                    "pipelines require --protocol prepared or extended".to_owned()
+                }
+                Action::Sql(statement) if statement.statements > 1 && !is_simple => {
+                    "several statements in one command require --protocol simple".to_owned()
+                }
+                Action::StartPipeline => {
+                    batches = 1;
+                    continue;
+                }
+                Action::SyncPipeline => {
+                    batches += 1;
+                    if batches <= BATCHES_MAX {
+                        continue;
+                    }
+                    format!("a pipeline can have at most {BATCHES_MAX} parts")
+                }
+                _ => continue,
+            };
+            return refuse(format!("{}:{}: {reason}", script.name, command.line));
+        }
+        Ok(())
+    }
+
+    /// Returns the built-in scripts among its scripts.
+    pub fn builtins(&self) -> impl Iterator<Item = Builtin> {
+        self.scripts.iter().filter_map(|source| source.builtin().ok().flatten())
+    }
+
+    fn validate_alone(&self, protocol: Protocol) -> Result<(), PlanError> {
+        if self.scripts.is_empty() || self.scripts.len() > SCRIPTS_MAX {
+            return refuse(format!("a run has 1 to {SCRIPTS_MAX} scripts"));
+        }
+        let weights: u64 = self.scripts.iter().map(|script| u64::from(script.weight)).sum();
+        if weights == 0 {
+            return refuse("the weights of all scripts are 0".to_owned());
+        }
+        if let Some(name) = self.define.keys().find(|name| !riops_script::is_name(name)) {
+            return refuse(format!("--define: \"{name}\" is not a name of a variable"));
+        }
+        self.parsed(protocol).map(|_| ())
+    }
+}
+
+impl Spec for ScriptRun {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
+        if common.pipeline != 1 {
+            return refuse(
+                "--pipeline is not supported by script: use \\startpipeline in the script"
+                    .to_owned(),
+            );
+        }
+        if matches!(common.stop, Stop::Rows(_)) {
+            return refuse(
+                "--total-rows is not supported by script: the rows of a transaction are not known before"
+                    .to_owned(),
+            );
+        }
+        self.validate_alone(common.protocol)
+    }
+
+    fn validate_part(&self, part: &Part) -> Result<(), PlanError> {
+        let names = self.scripts.iter().map(|script| script.name.as_str());
+        let Some(script) = part.position(names) else {
+            return refuse(match &part.script {
+                Some(script) => format!("a threshold is for the script \"{script}\", which the run does not have"),
+                None => "a threshold for a command of several scripts must name the script: p99{script=1,command=2}".to_owned(),
+            });
+        };
+        // Statements have the same numbers with every protocol.
+        let parsed = self.parsed(Protocol::Prepared).or_else(|_| self.parsed(Protocol::Simple))?;
+        let count = parsed.scripts.get(script).map_or(0, |script| script.commands.len());
+        match part.command {
+            Some(command) if command == 0 || command > count => refuse(format!(
+                "a threshold is for command {command}, but the script has {count} commands"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn title(&self) -> String {
+        let names: Vec<&str> = self.scripts.iter().map(|script| script.name.as_str()).collect();
+        format!("{NAME} {}", names.join(", "))
+    }
+
+    fn dataset(&self) -> Option<&'static str> {
+        self.builtins().next().map(|_| NAME)
+    }
+
+    fn writes(&self) -> bool {
+        self.builtins().any(Builtin::writes)
+    }
+
+    fn counts_effects(&self) -> bool {
+        true
+    }
+
+    fn shares_its_tables(&self) -> bool {
+        true
+    }
+
+    fn tolerates_changed_plans(&self) -> bool {
+        !self.strict_plans
+    }
+
+    fn wrong_replies(&self) -> &'static str {
+        "no row, although each statement of a built-in script finds one"
+    }
+}
+
+/// How the accounts are partitioned.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartitionMethod {
+    /// By ranges of ids.
+    #[default]
+    Range,
+    /// By a hash of the id.
+    Hash,
+}
+
+impl PartitionMethod {
+    /// Returns the name on the command line.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Range => "range",
+            Self::Hash => "hash",
+        }
+    }
+}
+
+/// The parameters of the dataset of `prepare script`: the tables of pgbench.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ScriptDataset {
+    /// Schema of the tables.
+    pub schema: String,
+    /// Number of branches, with 10 tellers and 100,000 accounts each.
+    pub scale: u64,
+    /// Number of partitions of the accounts; 0: not partitioned.
+    pub partitions: u32,
+    /// How they are partitioned.
+    pub partition_method: PartitionMethod,
+    /// Whether the tables have foreign keys.
+    pub foreign_keys: bool,
+    /// Whether the tables are unlogged.
+    pub unlogged_tables: bool,
+    /// Fill factor of branches, tellers and accounts, in percent.
+    pub fillfactor: u32,
+    /// Tablespace of the tables; absent: the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tablespace: Option<String>,
+    /// Tablespace of the indexes; absent: the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index_tablespace: Option<String>,
+    /// Whether the tables were not created by riops. Such tables are never dropped.
+    pub adopted: bool,
+}
+
+impl Default for ScriptDataset {
+    fn default() -> Self {
+        Self {
+            schema: "public".to_owned(),
+            scale: 1,
+            partitions: 0,
+            partition_method: PartitionMethod::Range,
+            foreign_keys: false,
+            unlogged_tables: false,
+            fillfactor: 100,
+            tablespace: None,
+            index_tablespace: None,
+            adopted: false,
+        }
+    }
+}
+
+impl DatasetSpec for ScriptDataset {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn validate(&self) -> Result<(), PlanError> {
+        if !is_plain_name(&self.schema) {
+            return refuse(format!(
+                "--schema must consist of lowercase letters, digits and underscores, not \"{}\"",
+                self.schema
+            ));
+        }
+        at_least_one("--scale", self.scale)?;
+        if self.scale > SCALE_MAX {
+            return refuse(format!("--scale {} exceeds the maximum of {SCALE_MAX}", self.scale));
+        }
+        if !(10..=100).contains(&self.fillfactor) {
+            return refuse(format!(
+                "--fillfactor must be between 10 and 100, not {}",
+                self.fillfactor
+            ));
+        }
+        if self.partitions > PARTITIONS_MAX {
+            return refuse(format!(
+                "--partitions {} exceeds the maximum of {PARTITIONS_MAX}",
+                self.partitions
+            ));
+        }
+        if self.partitions == 0 && self.partition_method != PartitionMethod::default() {
+            return refuse("--partition-method requires --partitions".to_owned());
+        }
+        Ok(())
+    }
+
+    fn provenance(&self) -> &'static [&'static str] {
+        &["adopted"]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plan;
+
+    fn of(text: &str) -> ScriptRun {
+        let script =
+            ScriptSource { name: "a.sql".to_owned(), weight: 1, text: Some(text.to_owned()) };
+        ScriptRun { scripts: vec![script], ..ScriptRun::default() }
+    }
+
+    fn refusal(run: &ScriptRun, protocol: Protocol) -> String {
+        let plan = Plan { work: run.clone().into(), protocol, ..Plan::default() };
+        plan.validate().map_or_else(|error| error.to_string(), |()| String::new())
+    }
+
+    #[test]
+    fn built_in_scripts_are_found_by_the_beginning_of_their_name() {
+        assert_eq!("t".parse(), Ok(Builtin::TpcbLike));
+        assert_eq!("select-only".parse(), Ok(Builtin::SelectOnly));
+        assert!("s".parse::<Builtin>().unwrap_err().to_string().contains("several"));
+        assert!("x".parse::<Builtin>().unwrap_err().to_string().contains("tpcb-like"));
+    }
+
+    #[test]
+    fn the_built_in_scripts_are_valid_with_every_protocol() {
+        for builtin in Builtin::ALL {
+            let scripts = vec![ScriptSource::of_builtin(builtin, 1)];
+            let run = ScriptRun { scripts, ..ScriptRun::default() };
+            for protocol in [Protocol::Prepared, Protocol::Extended, Protocol::Simple] {
+                assert_eq!(refusal(&run, protocol), "");
+            }
+            assert_eq!((run.dataset(), run.writes()), (Some("script"), builtin.writes()));
+        }
+    }
+
+    #[test]
+    fn refuses_what_would_fail_whenever_it_is_executed() {
+        let prepared = Protocol::Prepared;
+        for (text, protocol, expected) in [
+            ("select :x;", prepared, "a.sql:1:8: the variable \"x\" is not defined"),
+            ("\\shell ls", prepared, "a.sql:1: commands of the shell require --allow-shell"),
+            ("select 1\\; select 2;", prepared, "require --protocol simple"),
+            ("\\startpipeline\nselect 1;\n\\endpipeline", Protocol::Simple, "pipelines require"),
+            ("\\set x 1 +", prepared, "a.sql:1:"),
+        ] {
+            let found = refusal(&of(text), protocol);
+            assert!(found.contains(expected), "{text}: {found}");
+        }
+        assert_eq!(refusal(&of("select 1\\; select 2;"), Protocol::Simple), "");
+        let mut run = of("select :x;");
+        run.define.insert("x".to_owned(), "1".to_owned());
+        assert_eq!((refusal(&run, prepared).as_str(), run.dataset()), ("", None));
+        run.scripts.clear();
+        assert!(refusal(&run, prepared).contains("1 to 128 scripts"));
+    }
+
+    #[test]
+    fn refuses_invalid_datasets_with_the_name_of_the_option() {
+        type Change = fn(&mut ScriptDataset);
+        let cases: [(Change, &str); 5] = [
+            (|dataset| dataset.scale = 0, "--scale"),
+            (|dataset| dataset.fillfactor = 5, "--fillfactor"),
+            (|dataset| dataset.partitions = 20_000, "--partitions"),
+            (|dataset| dataset.partition_method = PartitionMethod::Hash, "--partition-method"),
+            (|dataset| dataset.schema = "A".to_owned(), "--schema"),
+        ];
+        for (change, option) in cases {
+            let mut dataset = ScriptDataset::default();
+            assert_eq!(dataset.validate(), Ok(()));
+            change(&mut dataset);
+            assert!(dataset.validate().unwrap_err().to_string().contains(option));
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! `script`: the scripts of pgbench, and its tables.
+
+mod client;
+mod program;
+mod table;
+mod values;
+
+use std::sync::Arc;
+
+use riops_script::random::Random;
+use riops_script::{Value, Variables};
+
+use super::access::{Access, AccessPath};
+use super::check::{Check, Ledger};
+use super::tables::Dataset;
+use super::{
+    ALL_STATEMENTS, Build, BuildFor, Describe, SessionPlan, Stage, Trial, TrialResult, Work,
+    Workload, fill,
+};
+use crate::plan::script::{ScriptDataset, ScriptRun};
+use crate::plan::{Plan, PlanError, Protocol};
+use crate::server::Flavor;
+use client::Client;
+use program::{Encoded, Program};
+pub use table::ACCOUNTS_EACH;
+
+/// Name of the workload and of its dataset.
+pub const NAME: &str = "script";
+
+const FOUND: &str = include_str!("../../../../../sql/script/found.sql");
+
+/// Sessions with the same number on their worker draw from streams that differ by this seed.
+const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Returns the query for the tables of pgbench in a schema: how many have its columns, how many have a comment, the fill
+/// factor, number and kind of partitions of the accounts, whether any is unlogged, and the number of foreign keys of the
+/// history.
+#[must_use]
+pub fn found_sql(schema: &str) -> String {
+    fill(FOUND, &[("schema", schema)])
+}
+
+/// Returns the query for the number of branches, which is the scale.
+#[must_use]
+pub fn scale_sql(schema: &str) -> String {
+    format!("select count(*) from {schema}.pgbench_branches")
+}
+
+/// The workload with its parameters.
+struct ScriptWorkload {
+    run: ScriptRun,
+    program: Program,
+    dataset: Option<ScriptDataset>,
+    /// The scale, if a script uses it.
+    scale: Option<i64>,
+    /// Whether the scale is still to be read from the tables.
+    wants_scale: bool,
+    flavor: Flavor,
+    /// The plan of each statement before the run, if it has one.
+    plans: Vec<Option<String>>,
+}
+
+impl ScriptWorkload {
+    fn new(
+        run: &ScriptRun,
+        dataset: Option<ScriptDataset>,
+        (flavor, protocol): (Flavor, Protocol),
+    ) -> Result<Self, PlanError> {
+        let program = Program::new(run, protocol)?;
+        let scale = dataset.as_ref().and_then(|dataset| i64::try_from(dataset.scale).ok());
+        let wants_scale =
+            program.uses_scale && scale.is_none() && !run.define.contains_key("scale");
+        let run = run.clone();
+        Ok(Self { run, program, dataset, scale, wants_scale, flavor, plans: Vec::new() })
+    }
+
+    /// The schema of the tables.
+    fn schema(&self) -> &str {
+        self.dataset.as_ref().map_or("public", |dataset| dataset.schema.as_str())
+    }
+
+    /// Returns the variables of a client at its start.
+    fn variables(&self, client: u32, seed: u64, default_seed: i64) -> Variables {
+        let names = &self.program.names;
+        let mut variables = Variables::new(names);
+        let preset = [
+            ("scale", self.scale.unwrap_or(1)),
+            ("client_id", client.into()),
+            ("random_seed", seed.cast_signed()),
+            ("default_seed", default_seed),
+        ];
+        for (name, value) in preset {
+            if let Some(slot) = names.find(name) {
+                variables.set(slot, Value::Int(value));
+            }
+        }
+        for (name, text) in &self.run.define {
+            if let Some(slot) = names.find(name) {
+                variables.set_text(slot, text.as_bytes());
+            }
+        }
+        variables
+    }
+
+    fn settings(&self, session: u32) -> Vec<String> {
+        let mut settings = Vec::new();
+        // Tables in the schema public are found without it, as by pgbench.
+        if self.schema() != "public" {
+            settings.push(format!("set search_path = {}, public", self.schema()));
+        }
+        // The plans of statements that the sessions do not prepare are those of a copy.
+        if session == 0 && self.program.protocol != Protocol::Prepared {
+            let copies = self.planned().map(|(statement, _)| {
+                format!("prepare \"{}\" as {}\n", statement.name, statement.sql)
+            });
+            settings.extend(copies);
+        }
+        settings
+    }
+
+    /// Returns the statements with a plan.
+    fn planned(&self) -> impl Iterator<Item = (&Encoded, &String)> {
+        let plans = self.program.all().zip(&self.plans);
+        plans.filter_map(|(statement, plan)| Some((statement, plan.as_ref()?)))
+    }
+}
+
+/// Returns a value for each parameter of a statement.
+fn nulls(statement: &Encoded) -> Vec<String> {
+    vec!["null".to_owned(); statement.parameters.len()]
+}
+
+impl Build for ScriptRun {
+    fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
+        let dataset: Option<&ScriptDataset> = match found.dataset {
+            Some(_) => Some(found.dataset()?),
+            None => None,
+        };
+        let workload = ScriptWorkload::new(self, dataset.cloned(), (found.flavor, found.protocol))?;
+        Ok(Box::new(workload))
+    }
+}
+
+impl Describe for ScriptDataset {
+    fn describe(&self) -> Option<Box<dyn Workload>> {
+        let context = (Flavor::PostgreSql, Protocol::Prepared);
+        let workload = ScriptWorkload::new(&ScriptRun::default(), Some(self.clone()), context);
+        workload.ok().map(|workload| Box::new(workload) as Box<dyn Workload>)
+    }
+}
+
+impl Workload for ScriptWorkload {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn table_names(&self) -> Vec<String> {
+        let name = |table: &&str| format!("{}.{table}", self.schema());
+        self.dataset.iter().flat_map(|_| table::TABLES.iter().map(name)).collect()
+    }
+
+    fn is_adopted(&self) -> bool {
+        self.dataset.as_ref().is_some_and(|dataset| dataset.adopted)
+    }
+
+    fn unsupported(&self, flavor: Flavor) -> Option<&'static str> {
+        let dataset = self.dataset.as_ref().filter(|_| flavor == Flavor::YugabyteDb)?;
+        [
+            (dataset.unlogged_tables, "--unlogged-tables"),
+            (dataset.fillfactor != 100, "--fillfactor"),
+        ]
+        .into_iter()
+        .find_map(|(used, option)| used.then_some(option))
+    }
+
+    fn dataset(&self, flavor: Flavor) -> Dataset {
+        self.dataset
+            .as_ref()
+            .map_or_else(Dataset::default, |dataset| table::filled(dataset, flavor))
+    }
+
+    fn preflight_queries(&self) -> Vec<String> {
+        if self.wants_scale { vec![scale_sql(self.schema())] } else { Vec::new() }
+    }
+
+    fn set_preflight_results(&mut self, answers: &[i128]) {
+        self.scale = answers.first().and_then(|scale| i64::try_from(*scale).ok());
+    }
+
+    fn trials(&self) -> Vec<Trial> {
+        let trial =
+            |encoded: &Encoded| Trial { statement: encoded.statement(), arguments: nulls(encoded) };
+        self.program.all().map(trial).collect()
+    }
+
+    fn set_trial_results(&mut self, results: Vec<TrialResult>) {
+        let prepares = self.program.protocol == Protocol::Prepared;
+        for (statement, result) in self.program.all_mut().zip(&results) {
+            statement.is_prepared_first = prepares && *result != TrialResult::Refused;
+        }
+        self.plans = results
+            .into_iter()
+            .map(|result| match result {
+                TrialResult::Planned(plan) => Some(plan),
+                TrialResult::Accepted | TrialResult::Refused => None,
+            })
+            .collect();
+    }
+
+    fn accesses(&self) -> Vec<Access> {
+        let access = |(statement, outline): (&Encoded, &String)| Access {
+            statement: statement.name.clone(),
+            sql: statement.sql.clone(),
+            arguments: nulls(statement),
+            rows: 0,
+            expected: AccessPath::AsBefore { outline: outline.clone() },
+            flavor: self.flavor,
+            parallel_allowed: true,
+        };
+        self.planned().map(access).collect()
+    }
+
+    fn stages(&self, plan: &Plan) -> Vec<Stage> {
+        let program = &self.program;
+        let mut base = Random::new(plan.seed);
+        let clients: Vec<Random> = (0..plan.sessions).map(|_| Random::new(base.bits())).collect();
+        let default_seed = if self.run.define.contains_key("default_seed") {
+            0
+        } else {
+            base.bits().cast_signed()
+        };
+        let choices: Vec<u64> = (0..plan.workers)
+            .map(|_| {
+                let choice = base.bits();
+                // Those of the starts and of the sampled log.
+                base.bits();
+                base.bits();
+                choice
+            })
+            .collect();
+        let choice = |session: u32| {
+            let (worker, round) = (session % plan.workers.max(1), session / plan.workers.max(1));
+            let seed = choices.get(worker as usize).copied().unwrap_or_default();
+            Random::new(seed.wrapping_add(GOLDEN_GAMMA.wrapping_mul(round.into())))
+        };
+        let shared = Arc::new(program.clone());
+        let session = |(session, random): (u32, Random)| {
+            let variables = self.variables(session, plan.seed, default_seed);
+            let client = Client::new(Arc::clone(&shared), variables, (random, choice(session)));
+            let statements = program.all().filter(|each| each.is_prepared_first);
+            let names = program.all().map(Encoded::statement);
+            SessionPlan {
+                settings: self.settings(session),
+                statements: if program.protocol == Protocol::Prepared {
+                    statements.map(Encoded::statement).collect()
+                } else if session == 0 {
+                    names.collect()
+                } else {
+                    Vec::new()
+                },
+                // The plans of one session are those of all.
+                watched: if session == 0 { ALL_STATEMENTS } else { 0..0 },
+                work: Work::Client(Box::new(client)),
+            }
+        };
+        vec![Stage {
+            name: NAME.to_owned(),
+            operations: self.run.scripts.iter().map(|script| script.name.clone().into()).collect(),
+            changes: program.scripts.iter().map(|script| script.changes).collect(),
+            sessions: (0..).zip(clients).map(session).collect(),
+            explain_by_name: true,
+            exact: false,
+            retried: Vec::new(),
+            commands: program.commands(),
+        }]
+    }
+
+    fn contents_sql(&self) -> Vec<String> {
+        self.dataset.as_ref().map_or_else(Vec::new, table::contents_sql)
+    }
+
+    fn checks(
+        &self,
+        contents: &[Vec<i128>],
+        baseline: &[Vec<i128>],
+        ledger: &Ledger,
+    ) -> Vec<Check> {
+        table::checks(contents, baseline, ledger)
+    }
+}

@@ -1,0 +1,242 @@
+//! Scripts compiled for a run: statements encoded except for the values of their variables.
+
+use riops_script::{Action, Names, Rows, Script, Slot, Statement as Sql};
+use riops_wire::execution::Execution;
+use riops_wire::frontend::EncodeError;
+use riops_wire::pipeline::ANY_STATEMENTS;
+
+use crate::plan::script::{Builtin, Parsed};
+use crate::plan::{PlanError, Protocol, ScriptRun};
+use crate::workload::{ScriptCommand, Statement};
+
+/// The scripts of a run. All sessions share them.
+#[derive(Debug, Clone)]
+pub(super) struct Program {
+    pub(super) scripts: Vec<CompiledScript>,
+    pub(super) names: Names,
+    /// Upper bounds of the numbers that choose each script, in ascending order.
+    pub(super) bounds: Vec<u64>,
+    pub(super) protocol: Protocol,
+    /// Number of statements of all scripts.
+    pub(super) statements: usize,
+    /// Whether a script uses the variable `scale`.
+    pub(super) uses_scale: bool,
+}
+
+/// A script and its statements.
+#[derive(Debug, Clone)]
+pub(super) struct CompiledScript {
+    pub(super) script: Script,
+    pub(super) builtin: Option<Builtin>,
+    /// The statement of each command that has one.
+    pub(super) encoded: Vec<Option<Encoded>>,
+    /// Number of its first command, over all scripts.
+    pub(super) first_command: usize,
+    /// Whether any statement changes something.
+    pub(super) changes: bool,
+}
+
+/// A statement with what is encoded in advance.
+#[derive(Debug, Clone)]
+pub(super) struct Encoded {
+    /// Number over all scripts, from 0.
+    pub(super) number: usize,
+    /// Name of the prepared statement, as in pgbench.
+    pub(super) name: String,
+    /// Its text with parameters.
+    pub(super) sql: String,
+    pub(super) parameters: Vec<Slot>,
+    pub(super) execution: Result<Execution, EncodeError>,
+    /// Number of replies to expect.
+    pub(super) replies: u32,
+    /// Whether it commits an open transaction block.
+    pub(super) ends_block: bool,
+    pub(super) changes: bool,
+    /// Whether each session prepares it when it connects. Others are prepared at their first execution, because they
+    /// depend on the statements before.
+    pub(super) is_prepared_first: bool,
+}
+
+/// Statements that change no rows. Those that begin with SELECT may call functions that do.
+const READING: [&str; 22] = [
+    "",
+    "abort",
+    "begin",
+    "close",
+    "commit",
+    "declare",
+    "discard",
+    "end",
+    "explain",
+    "fetch",
+    "listen",
+    "move",
+    "release",
+    "reset",
+    "rollback",
+    "savepoint",
+    "select",
+    "set",
+    "show",
+    "start",
+    "table",
+    "values",
+];
+
+/// Returns the first word of a statement, in lower case.
+fn first_word(sql: &str) -> String {
+    let mut rest = sql.trim_start();
+    while let Some(comment) = rest.strip_prefix("/*") {
+        rest = comment.split_once("*/").map_or("", |(_, rest)| rest).trim_start();
+    }
+    let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+    rest.get(..end).unwrap_or_default().to_ascii_lowercase()
+}
+
+impl Encoded {
+    fn new(
+        number: usize,
+        sql: &Sql,
+        parameters: &[&riops_script::Reference],
+        protocol: Protocol,
+    ) -> Self {
+        let name = format!("P_{number}");
+        let wire_name = if protocol == Protocol::Prepared { name.as_str() } else { "" };
+        let is_described = sql.rows != Rows::Discard;
+        let several = sql.statements != 1;
+        let word = first_word(&sql.text);
+        Self {
+            number,
+            execution: Execution::with_texts(wire_name, parameters.len(), is_described),
+            sql: sql.with_parameters(parameters.iter().copied()),
+            parameters: parameters.iter().map(|reference| reference.slot).collect(),
+            replies: if protocol == Protocol::Simple { ANY_STATEMENTS } else { 1 },
+            ends_block: several || matches!(word.as_str(), "commit" | "end" | "prepare"),
+            changes: several || !READING.contains(&word.as_str()),
+            is_prepared_first: false,
+            name,
+        }
+    }
+}
+
+impl Program {
+    /// Compiles the scripts of a run.
+    pub(super) fn new(run: &ScriptRun, protocol: Protocol) -> Result<Self, PlanError> {
+        let Parsed { scripts, mut names } = run.parsed(protocol)?;
+        let uses_scale = names.find("scale").is_some();
+        for name in ["scale", "client_id", "random_seed", "default_seed"] {
+            names.slot(name);
+        }
+        let given: Vec<Slot> = run.define.keys().filter_map(|name| names.find(name)).collect();
+        let is_simple = protocol == Protocol::Simple;
+        let (mut statements, mut commands) = (0, 0);
+        let mut compiled = Vec::new();
+        let scope = riops_script::Scope::new(&scripts, &names, &given, is_simple);
+        for (script, source) in scripts.iter().zip(&run.scripts) {
+            let mut encode = |action: &Action| match action {
+                Action::Sql(sql) => {
+                    let parameters: Vec<_> = scope.parameters(sql).collect();
+                    let encoded = Encoded::new(statements, sql, &parameters, protocol);
+                    statements += 1;
+                    Some(encoded)
+                }
+                _ => None,
+            };
+            let encoded: Vec<_> =
+                script.commands.iter().map(|command| encode(&command.action)).collect();
+            let first_command = commands;
+            commands += encoded.len();
+            compiled.push(CompiledScript {
+                script: script.clone(),
+                builtin: source.builtin()?,
+                changes: encoded.iter().flatten().any(|each| each.changes),
+                encoded,
+                first_command,
+            });
+        }
+        let mut bound = 0;
+        let bounds = run.scripts.iter().map(|source| {
+            bound += u64::from(source.weight);
+            bound
+        });
+        let bounds = bounds.collect();
+        Ok(Self { scripts: compiled, names, bounds, protocol, statements, uses_scale })
+    }
+
+    /// Returns all statements, in order.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Encoded> {
+        self.scripts.iter().flat_map(|script| script.encoded.iter().flatten())
+    }
+
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Encoded> {
+        self.scripts.iter_mut().flat_map(|script| script.encoded.iter_mut().flatten())
+    }
+
+    /// Returns the commands, in order.
+    pub(super) fn commands(&self) -> Vec<ScriptCommand> {
+        let of_script = |(operation, script): (usize, &CompiledScript)| {
+            let mut in_pipeline = false;
+            let command = |(number, command): (usize, &riops_script::Command)| {
+                match command.action {
+                    Action::StartPipeline => in_pipeline = true,
+                    Action::EndPipeline => in_pipeline = false,
+                    _ => {}
+                }
+                let is_measured = match command.action {
+                    // Those of a pipeline are measured at its end.
+                    Action::Sql(_) => !in_pipeline,
+                    Action::EndPipeline
+                    | Action::Sleep(..)
+                    | Action::Shell(_)
+                    | Action::SetShell(..) => true,
+                    _ => false,
+                };
+                ScriptCommand { operation, number, title: command.title.clone(), is_measured }
+            };
+            (1..).zip(&script.script.commands).map(command).collect::<Vec<_>>()
+        };
+        self.scripts.iter().enumerate().flat_map(of_script).collect()
+    }
+}
+
+impl Encoded {
+    /// Returns the statement as sessions prepare it. The server infers the types of its parameters.
+    pub(super) fn statement(&self) -> Statement {
+        let (name, sql) = (self.name.clone(), self.sql.clone());
+        Statement { name, sql, parameter_types: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_classified_by_their_first_word() {
+        for (sql, word) in
+            [("Select 1", "select"), (" /* a */ UPDATE t", "update"), ("", ""), ("/* a", "")]
+        {
+            assert_eq!(first_word(sql), word);
+        }
+        let program = Program::new(&ScriptRun::default(), Protocol::Prepared).unwrap();
+        let facts: Vec<_> = program
+            .all()
+            .map(|each| (each.name.as_str(), each.changes, each.ends_block, each.parameters.len()))
+            .collect();
+        let expected = [
+            ("P_0", false, false, 0),
+            ("P_1", true, false, 2),
+            ("P_2", false, false, 1),
+            ("P_3", true, false, 2),
+            ("P_4", true, false, 2),
+            ("P_5", true, false, 4),
+            ("P_6", false, true, 0),
+        ];
+        assert_eq!(facts, expected);
+        let commands = program.commands();
+        assert_eq!(
+            (commands.len(), commands.iter().filter(|each| each.is_measured).count()),
+            (11, 7)
+        );
+    }
+}

@@ -1,0 +1,375 @@
+//! The tables of pgbench: how they are created and filled, and their expected contents.
+
+use riops_wire::copy;
+
+use super::client::DELTA_OFFSET;
+use crate::plan::script::{PartitionMethod, ScriptDataset};
+use crate::server::Flavor;
+use crate::workload::check::{Bounds, Check, Ledger};
+use crate::workload::effects::Effects;
+use crate::workload::fill;
+use crate::workload::tables::{CopySource, Dataset, Footprint, Job, Table};
+
+const HISTORY: &str = include_str!("../../../../../sql/script/history.sql");
+const TELLERS: &str = include_str!("../../../../../sql/script/tellers.sql");
+const ACCOUNTS: &str = include_str!("../../../../../sql/script/accounts.sql");
+const PARTITION: &str = include_str!("../../../../../sql/script/partition.sql");
+const BRANCHES: &str = include_str!("../../../../../sql/script/branches.sql");
+const PRIMARY_KEY: &str = include_str!("../../../../../sql/script/primary_key.sql");
+const FOREIGN_KEYS: &str = include_str!("../../../../../sql/script/foreign_keys.sql");
+const CONTENTS: &str = include_str!("../../../../../sql/script/contents.sql");
+const SETTLE: &str = include_str!("../../../../../sql/oltp/settle.sql");
+const SETTLE_YUGABYTEDB: &str = include_str!("../../../../../sql/oltp/settle.yugabytedb.sql");
+
+/// Names of the tables, in the order in which pgbench creates them.
+pub(super) const TABLES: [&str; 4] =
+    ["pgbench_history", "pgbench_tellers", "pgbench_accounts", "pgbench_branches"];
+/// Columns that are summed, in the same order.
+const NUMBERS: [&str; 4] = ["delta", "tbalance", "abalance", "bbalance"];
+/// Accounts and tellers of a branch.
+pub const ACCOUNTS_EACH: u64 = 100_000;
+const TELLERS_EACH: u64 = 10;
+/// From this scale on, the key of the accounts is a `bigint`, as in pgbench.
+const BIGINT_SCALE: u64 = 20_000;
+/// Rows per transaction of the load.
+const BATCH: u64 = 200_000;
+/// Size of a piece of COPY data, in bytes.
+const PIECE_BYTES: usize = 64 * 1024;
+/// Bytes of the columns of an account: three integers, and a text of fixed length after its length.
+const ACCOUNT_BYTES: u64 = 4 + 4 + 4 + 85;
+
+/// Returns the tables and the jobs that fill them in parallel.
+pub(super) fn filled(dataset: &ScriptDataset, flavor: Flavor) -> Dataset {
+    let rows = dataset.scale * ACCOUNTS_EACH;
+    let footprint = Footprint::of_table(rows, ACCOUNT_BYTES, 1);
+    let finish = if dataset.foreign_keys {
+        fill(FOREIGN_KEYS, &[("schema", &dataset.schema)])
+            .split(';')
+            .map(|sql| sql.trim().to_owned())
+            .collect()
+    } else {
+        Vec::new()
+    };
+    Dataset {
+        parameters: serde_json::to_value(dataset).unwrap_or_default(),
+        probes: Vec::new(),
+        settings: Vec::new(),
+        tables: (0..TABLES.len()).map(|number| table(dataset, flavor, number)).collect(),
+        finish,
+        footprint: Footprint {
+            tables_bytes: footprint.tables_bytes * 100 / u64::from(dataset.fillfactor.max(1)),
+            ..footprint
+        },
+    }
+}
+
+/// Kinds of the integers of a row.
+#[derive(Debug, Clone, Copy)]
+enum Integer {
+    Int(u64),
+    Bigint(u64),
+}
+
+fn table(dataset: &ScriptDataset, flavor: Flavor, number: usize) -> Table {
+    let name = TABLES.get(number).copied().unwrap_or_default();
+    let full_name = format!("{}.{name}", dataset.schema);
+    let bigint = dataset.scale >= BIGINT_SCALE;
+    let (rows, columns): (u64, &str) = match name {
+        "pgbench_tellers" => (dataset.scale * TELLERS_EACH, "tid, bid, tbalance"),
+        "pgbench_accounts" => (dataset.scale * ACCOUNTS_EACH, "aid, bid, abalance, filler"),
+        "pgbench_branches" => (dataset.scale, "bid, bbalance"),
+        _ => (0, ""),
+    };
+    let of_branch = if name == "pgbench_accounts" { ACCOUNTS_EACH } else { TELLERS_EACH };
+    let row = move |id: u64, out: &mut Vec<u8>| match name {
+        "pgbench_branches" => write_row(out, &[Integer::Int(id), Integer::Int(0)], false),
+        "pgbench_tellers" => {
+            let branch = Integer::Int((id - 1) / of_branch + 1);
+            write_row(out, &[Integer::Int(id), branch, Integer::Int(0)], false);
+        }
+        _ => {
+            let key = if bigint { Integer::Bigint(id) } else { Integer::Int(id) };
+            let branch = Integer::Int((id - 1) / of_branch + 1);
+            write_row(out, &[key, branch, Integer::Int(0)], true);
+        }
+    };
+    let sql = format!("copy {full_name} ({columns}) from stdin (format binary)");
+    let job = move |job: u64| {
+        let first = job * BATCH + 1;
+        let end = (rows + 1).min(first + BATCH);
+        Job::Copy { sql: sql.clone(), rows: end - first, source: source(first..end, row) }
+    };
+    Table {
+        create: create_sql(dataset, flavor, name),
+        jobs: rows.div_ceil(BATCH),
+        job: Box::new(job),
+        frozen_copy: None,
+        finish: finish_sql(dataset, flavor, name),
+        zeros: Vec::new(),
+        rows,
+        name: full_name,
+    }
+}
+
+/// Returns the column of the primary key.
+fn key_of(table: &str) -> Option<&'static str> {
+    match table {
+        "pgbench_tellers" => Some("tid"),
+        "pgbench_accounts" => Some("aid"),
+        "pgbench_branches" => Some("bid"),
+        _ => None,
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Returns the statements that create an empty table.
+fn create_sql(dataset: &ScriptDataset, flavor: Flavor, table: &str) -> Vec<String> {
+    let is_partitioned = table == "pgbench_accounts" && dataset.partitions > 0;
+    let unlogged = if dataset.unlogged_tables { "unlogged " } else { "" };
+    let method = dataset.partition_method.as_str();
+    let partitions = format!("\n  partition by {method} (aid)");
+    let fillfactor = format!("\n  with (fillfactor = {})", dataset.fillfactor);
+    let tablespace = dataset
+        .tablespace
+        .as_ref()
+        .map_or_else(String::new, |tablespace| format!("\n  tablespace {}", quoted(tablespace)));
+    let on_postgresql = flavor == Flavor::PostgreSql;
+    let aid = if dataset.scale >= BIGINT_SCALE { "bigint" } else { "int" };
+    let values = [
+        // A partitioned table cannot be unlogged.
+        ("unlogged", if is_partitioned { "" } else { unlogged }),
+        ("schema", &dataset.schema),
+        ("aid", aid),
+        ("partitions", if is_partitioned { &partitions } else { "" }),
+        ("fillfactor", if is_partitioned || !on_postgresql { "" } else { &fillfactor }),
+        ("tablespace", &tablespace),
+    ];
+    let template = match table {
+        "pgbench_history" => HISTORY,
+        "pgbench_tellers" => TELLERS,
+        "pgbench_accounts" => ACCOUNTS,
+        _ => BRANCHES,
+    };
+    let mut sql = vec![fill(template, &values)];
+    if is_partitioned {
+        sql.extend((1..=dataset.partitions).map(|number| {
+            let values = [
+                ("unlogged", unlogged),
+                ("schema", &dataset.schema),
+                ("number", &number.to_string()),
+                ("values", &bounds_of(dataset, number)),
+                ("fillfactor", &fillfactor),
+                ("tablespace", &tablespace),
+            ];
+            fill(PARTITION, &values)
+        }));
+    }
+    // YugabyteDB stores the rows in the order of the primary key.
+    if let (Some(key), false) = (key_of(table), on_postgresql) {
+        sql.push(primary_key(dataset, table, key));
+    }
+    sql
+}
+
+/// Returns the keys of a partition, numbered from 1.
+fn bounds_of(dataset: &ScriptDataset, number: u32) -> String {
+    let count = dataset.partitions;
+    if dataset.partition_method == PartitionMethod::Hash {
+        return format!("with (modulus {count}, remainder {})", number - 1);
+    }
+    let each = (dataset.scale * ACCOUNTS_EACH).div_ceil(count.into());
+    let bound = |number: u32| match number {
+        0 => "minvalue".to_owned(),
+        last if last == count => "maxvalue".to_owned(),
+        _ => (u64::from(number) * each + 1).to_string(),
+    };
+    format!("from ({}) to ({})", bound(number - 1), bound(number))
+}
+
+fn primary_key(dataset: &ScriptDataset, table: &str, key: &str) -> String {
+    let tablespace = dataset.index_tablespace.as_ref().map_or_else(String::new, |tablespace| {
+        format!(" using index tablespace {}", quoted(tablespace))
+    });
+    let values = [
+        ("schema", dataset.schema.as_str()),
+        ("table", table),
+        ("key", key),
+        ("tablespace", &tablespace),
+    ];
+    fill(PRIMARY_KEY, &values)
+}
+
+/// Returns the statements to execute after the load.
+fn finish_sql(dataset: &ScriptDataset, flavor: Flavor, table: &str) -> Vec<String> {
+    let on_postgresql = flavor == Flavor::PostgreSql;
+    let key = key_of(table).filter(|_| on_postgresql);
+    let mut sql: Vec<String> =
+        key.into_iter().map(|key| primary_key(dataset, table, key)).collect();
+    let settle = if on_postgresql { SETTLE } else { SETTLE_YUGABYTEDB };
+    sql.push(fill(settle, &[("table", &format!("{}.{table}", dataset.schema))]));
+    sql
+}
+
+fn write_row(out: &mut Vec<u8>, integers: &[Integer], has_filler: bool) {
+    let columns = integers.len() + usize::from(has_filler);
+    copy::binary_row(out, i16::try_from(columns).unwrap_or(i16::MAX));
+    for integer in integers {
+        match *integer {
+            Integer::Int(number) => {
+                out.extend_from_slice(&4i32.to_be_bytes());
+                out.extend_from_slice(&u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes());
+            }
+            Integer::Bigint(number) => {
+                out.extend_from_slice(&8i32.to_be_bytes());
+                out.extend_from_slice(&number.to_be_bytes());
+            }
+        }
+    }
+    if has_filler {
+        // The server pads it with blanks.
+        out.extend_from_slice(&0i32.to_be_bytes());
+    }
+}
+
+/// Returns the source of the binary COPY data of these rows.
+fn source(ids: std::ops::Range<u64>, row: impl Fn(u64, &mut Vec<u8>) + 'static) -> CopySource {
+    let mut next = ids.start;
+    Box::new(move |out| {
+        let full = out.len() + PIECE_BYTES;
+        if next == ids.start {
+            copy::binary_header(out);
+        }
+        while next < ids.end && out.len() < full {
+            row(next, out);
+            next += 1;
+        }
+        if next == ids.end {
+            copy::binary_trailer(out);
+        }
+        next < ids.end
+    })
+}
+
+/// Returns the queries for the number of rows and the sum of the balances of each table.
+pub(super) fn contents_sql(dataset: &ScriptDataset) -> Vec<String> {
+    let sql = |(table, number): (&&str, &&str)| {
+        let values = [("schema", dataset.schema.as_str()), ("table", table), ("number", number)];
+        fill(CONTENTS, &values)
+    };
+    TABLES.iter().zip(&NUMBERS).map(sql).collect()
+}
+
+/// The contents of the four tables.
+struct Contents {
+    rows: [i128; 4],
+    sums: [i128; 4],
+}
+
+impl Contents {
+    fn of(results: &[Vec<i128>]) -> Self {
+        let mut contents = Self { rows: [0; 4], sums: [0; 4] };
+        let all = contents.rows.iter_mut().zip(&mut contents.sums).zip(results);
+        for ((rows, sum), result) in all {
+            if let [found, total] = *result.as_slice() {
+                (*rows, *sum) = (found, total);
+            }
+        }
+        contents
+    }
+}
+
+/// Compares the results of [`contents_sql`] with the transactions acknowledged since `baseline`.
+pub(super) fn checks(
+    contents: &[Vec<i128>],
+    baseline: &[Vec<i128>],
+    ledger: &Ledger,
+) -> Vec<Check> {
+    let (found, before) = (Contents::of(contents), Contents::of(baseline));
+    let (both, unknown) = (ledger.effects.of(1), ledger.effects_unknown.of(1));
+    let (all, all_unknown) = (ledger.effects.total(), ledger.effects_unknown.total());
+    // The sum of the differences, and by how much it may differ.
+    let sum = |effects: Effects| {
+        i128::from(effects.added) - i128::from(effects.inserted) * i128::from(DELTA_OFFSET)
+    };
+    let range = |unknown: Effects| i128::from(unknown.inserted) * i128::from(DELTA_OFFSET);
+    let bounds = |expected: i128, fewer: i128, more: i128| {
+        Bounds::new(expected, fewer, more, ledger.open_runs).without_least_if_open()
+    };
+    let mut checks = Vec::new();
+    let each = TABLES.iter().zip(before.rows.iter().zip(&found.rows));
+    for (table, (before, found)) in each {
+        let name = format!("rows of {table}");
+        if *table == "pgbench_history" {
+            let (expected, more) = (before + i128::from(all.inserted), all_unknown.inserted);
+            checks.push(Check::between(name, bounds(expected, 0, more.into()), *found));
+        } else {
+            checks.push(Check::exact(name, *before, *found));
+        }
+    }
+    let sums = TABLES.iter().zip(NUMBERS).zip(before.sums.iter().zip(&found.sums));
+    for ((table, number), (before, found)) in sums {
+        let is_in_both = matches!(*table, "pgbench_history" | "pgbench_accounts");
+        let (done, unknown) = if is_in_both { (all, all_unknown) } else { (both, unknown) };
+        let range = range(unknown);
+        let name = format!("sum of {number} in {table}");
+        checks.push(Check::between(name, bounds(before + sum(done), range, range), *found));
+    }
+    // True after each transaction, whether its outcome is known or not.
+    let [history, _, accounts, _] = found.sums;
+    let [history_before, _, accounts_before, _] = before.sums;
+    checks.push(Check::exact(
+        "sum of abalance without the sum of delta".to_owned(),
+        accounts_before - history_before,
+        accounts - history,
+    ));
+    checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_cover_all_keys() {
+        let dataset = ScriptDataset { partitions: 3, ..ScriptDataset::default() };
+        let bounds: Vec<_> = (1..=3).map(|number| bounds_of(&dataset, number)).collect();
+        assert_eq!(
+            bounds,
+            ["from (minvalue) to (33335)", "from (33335) to (66669)", "from (66669) to (maxvalue)"]
+        );
+        let hash = ScriptDataset { partition_method: PartitionMethod::Hash, ..dataset };
+        assert_eq!(bounds_of(&hash, 3), "with (modulus 3, remainder 2)");
+    }
+
+    #[test]
+    fn sums_and_history_are_those_of_the_acknowledged_transactions() {
+        let baseline = [vec![2, 7], vec![10, 3], vec![100_000, 9], vec![1, 3]];
+        let mut ledger = Ledger::default();
+        let done = |inserted: i64, delta: i64| {
+            let added = (inserted * DELTA_OFFSET + delta).unsigned_abs();
+            Effects { inserted: inserted.unsigned_abs(), added, ..Effects::default() }
+        };
+        ledger.effects.add_to(1, done(3, -40));
+        ledger.effects.add_to(2, done(1, 15));
+        let found = [vec![6, -18], vec![10, -37], vec![100_000, -16], vec![1, -37]];
+        let held = |found: &[Vec<i128>], ledger: &Ledger| {
+            checks(found, &baseline, ledger).into_iter().filter(|check| !check.held).count()
+        };
+        assert_eq!((checks(&found, &baseline, &ledger).len(), held(&found, &ledger)), (9, 0));
+        // A lost transaction of four changes: the history, its sum, and the three balances.
+        let mut lost = found.clone();
+        (lost[0][0], lost[0][1], lost[2][1]) = (5, -33, -31);
+        assert_eq!(held(&lost, &ledger), 3);
+        ledger.effects_unknown.add_to(1, done(1, 0));
+        let mut applied = found.clone();
+        (applied[0][0], applied[0][1], applied[2][1]) = (7, -8, -6);
+        (applied[1][1], applied[3][1]) = (-27, -27);
+        assert_eq!(held(&applied, &ledger), 0);
+        // A part of a transaction is never there.
+        applied[2][1] = -16;
+        assert_eq!(held(&applied, &ledger), 1);
+    }
+}

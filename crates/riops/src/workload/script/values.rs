@@ -1,0 +1,41 @@
+//! Values of scripts outside of expressions.
+
+use std::io::Write as _;
+
+use riops_script::Value;
+use riops_script::evaluate::EvaluateError;
+
+/// Prints a value as `debug()` of pgbench does.
+pub(super) fn print_debug((script, command): (usize, usize), value: Value) {
+    let kind = match value {
+        Value::Null => "",
+        Value::Boolean(_) => "boolean ",
+        Value::Int(_) => "int ",
+        Value::Double(_) => "double ",
+    };
+    let value = if value == Value::Null { "null".to_owned() } else { value.to_string() };
+    // A closed standard error does not end the run.
+    let _ = writeln!(std::io::stderr(), "debug(script={script},command={command}): {kind}{value}");
+}
+
+/// Returns the integer with which a text begins, or 0.
+pub(super) fn leading_integer(text: &[u8]) -> i64 {
+    let text = text.trim_ascii_start();
+    let sign = usize::from(text.first().is_some_and(|first| matches!(first, b'-' | b'+')));
+    let digits = text.iter().skip(sign).take_while(|byte| byte.is_ascii_digit()).count();
+    let number = text.get(..sign + digits).and_then(|number| std::str::from_utf8(number).ok());
+    number.and_then(|number| number.trim_start_matches('+').parse().ok()).unwrap_or(0)
+}
+
+/// Returns the SQLSTATE that the server has for the same error.
+pub(super) fn sqlstate_of(error: &EvaluateError) -> &'static str {
+    match error {
+        EvaluateError::DivisionByZero => "22012",
+        EvaluateError::OutOfRange(_)
+        | EvaluateError::DoubleOutOfRange(_)
+        | EvaluateError::VariableOutOfRange(_) => "22003",
+        EvaluateError::Coerce(..) => "42804",
+        EvaluateError::Malformed(_) => "22P02",
+        _ => "22023",
+    }
+}

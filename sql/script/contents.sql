@@ -1,0 +1,1 @@
+select count(*), coalesce(sum({number}), 0) from {schema}.{table}

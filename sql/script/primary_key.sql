@@ -1,0 +1,1 @@
+alter table {schema}.{table} add primary key ({key}){tablespace}
