@@ -51,11 +51,15 @@ pub(crate) fn given(arguments: &Arguments) -> Given {
         Command::Report(options) => (None, Some(&options.store)),
         Command::Serve(options) => (None, Some(&options.store)),
         Command::Doctor(options) => (Some(&options.target), Some(&options.store)),
-        Command::Script { command: ScriptCommand::Check(options) } => (Some(&options.target), None),
+        Command::Script { command } => match command {
+            ScriptCommand::Check(options) => (Some(&options.target), None),
+            ScriptCommand::Initialize(options) => (Some(&options.target), None),
+        },
         Command::Generate { .. }
         | Command::Sysbench(_)
         | Command::YsqlBench(_)
-        | Command::Pgio(_) => (None, None),
+        | Command::Pgio(_)
+        | Command::Pgbench(_) => (None, None),
         Command::Server { action } => {
             let embedded = of_action(action).map(embedded_text).unwrap_or_default();
             return Given { embedded, ..Given::default() };

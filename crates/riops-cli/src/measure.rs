@@ -110,7 +110,16 @@ impl engine::Observer for Streamed<'_> {
 
     fn point(&mut self, point: &Point) {
         let point = point.clone().into();
-        self.print(|stream| stream.interval(&point, self.plan, self.intervals));
+        let Some(stream) = self.stream else {
+            return;
+        };
+        let text = stream.interval(&point, self.plan, self.intervals);
+        if stream.has_intervals_on_standard_error() {
+            crate::ui::print_error(&text);
+        } else {
+            // The end of the report tells of an output that cannot be written.
+            let _ = crate::ui::print(&text);
+        }
     }
 }
 

@@ -86,6 +86,11 @@ pub(crate) fn json_line(line: &str) {
 
 /// Prints an error of clap, which breaks its lines itself.
 pub(crate) fn error_of_clap(text: &str) {
+    print_error(text);
+}
+
+/// Prints a text to standard error as it is, also with --quiet.
+pub(crate) fn print_error(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 

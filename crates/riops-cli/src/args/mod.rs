@@ -37,7 +37,7 @@ pub(crate) use parsers::TYPED_ONLY;
 pub(crate) use portable::{Export, Import};
 pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload};
 pub(crate) use runs::{FilterOptions, ListOptions, ListOutput, RemoveOptions, TagOptions};
-pub(crate) use script::{CheckScript, ScriptCommand};
+pub(crate) use script::{CheckScript, InitializeScript, ScriptCommand};
 pub(crate) use serve::Serve;
 pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload};
 pub(crate) use sweep::{Ab, ExperimentOptions, Sweep, SweptWorkload};
@@ -144,7 +144,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: Server,
     },
-    /// Check pgbench scripts
+    /// Check pgbench scripts, or create pgbench's tables step by step
     Script {
         #[command(subcommand)]
         command: ScriptCommand,
@@ -155,6 +155,8 @@ pub(crate) enum Command {
     YsqlBench(Original),
     /// Accept the commands of PGIO's scripts, with its pgio.conf: setup, run
     Pgio(Original),
+    /// Accept the command line of pgbench, with its options and reports
+    Pgbench(Original),
 }
 
 /// The command line of another tool. `main` reads it as the tool does, without clap.

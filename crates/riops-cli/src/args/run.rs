@@ -299,7 +299,7 @@ pub(crate) struct LoopOptions {
     #[arg(
         long,
         value_name = "WHAT",
-        value_parser = choice::<OnError>(&["stop", "continue"]),
+        value_parser = choice::<OnError>(&["stop", "continue", "end-session"]),
         help = or_named("After an error that is not retried: stop the run, or count it and continue", OnError::default())
     )]
     on_error: Option<OnError>,
@@ -357,6 +357,7 @@ pub(super) fn output_of(workload: &str, output: Arg) -> Arg {
         ("sysbench", "; sysbench: its report"),
         ("ysql-bench", "; ysql-bench: its report"),
         ("cbc", "; cbc: lines for its collector"),
+        ("pgbench", "; pgbench: its report"),
     ];
     let own = meaning.into_iter().filter(|(name, _)| names.contains(name));
     let own: String = own.map(|(_, text)| text).collect();

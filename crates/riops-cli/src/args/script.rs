@@ -2,11 +2,15 @@
 
 use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Subcommand};
-use riops::plan::script::{Builtin, PartitionMethod, ScriptDataset, ScriptRun, ScriptSource};
-use riops::plan::{Parameters, Plan, Protocol};
+use riops::plan::script::{
+    Builtin, PartitionMethod, PgbenchReport, ScriptDataset, ScriptRun, ScriptSource,
+    TransactionLog, VacuumFirst,
+};
+use riops::plan::{DatasetPlan, Parameters, Plan, Protocol, Stop};
 use riops::run::Prepare;
 use riops::script::is_name;
 use riops::units::Count;
+use riops::workload::script::InitStep;
 use serde_json::Value;
 
 use super::parsers::{choice, or_default, or_named};
@@ -30,6 +34,7 @@ fn definition(text: &str) -> Result<(String, String), String> {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ScriptCommand {
     Check(CheckScript),
+    Initialize(Box<InitializeScript>),
 }
 
 /// Find the errors of pgbench scripts, and show their statements with parameter types and plans
@@ -178,6 +183,23 @@ pub(crate) struct RunScript {
     /// Mark the run invalid if the plan of a statement changes during the run
     #[arg(long, help_heading = "Workload")]
     strict_plans: bool,
+    /// Stop each session after N transactions; with --warmup 0
+    #[arg(
+        long,
+        value_name = "N",
+        help_heading = "Workload",
+        conflicts_with = "stop",
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
+    transactions_per_session: Option<u64>,
+    /// Before the run, vacuum branches and tellers and empty the history, as pgbench does; with =all also vacuum the
+    /// accounts
+    #[arg(long, value_name = "WHAT", help_heading = "Dataset", num_args = 0..=1, require_equals = true, default_missing_value = "short", value_parser = choice::<VacuumFirst>(&["short", "all"]))]
+    vacuum_first: Option<VacuumFirst>,
+    #[command(flatten)]
+    log: LogOptions,
+    #[command(flatten)]
+    report: ReportOptions,
     #[command(flatten)]
     run: RunOptions,
     #[command(flatten)]
@@ -206,12 +228,17 @@ impl RunWorkload for RunScript {
             define: self.define.iter().cloned().collect(),
             allow_shell: self.allow_shell,
             strict_plans: self.strict_plans,
+            transactions_per_session: self.transactions_per_session,
+            vacuum: self.vacuum_first.unwrap_or_default(),
+            log: self.log.log(),
+            report: self.report.report(&self.run.keep.output.output)?,
         };
-        Ok(Plan {
-            dataset,
-            prepare: self.prepare.policy(),
-            ..self.run.looped(&self.drive, work.into())?
-        })
+        let plan = self.run.looped(&self.drive, work.into())?;
+        let stop = match self.transactions_per_session {
+            Some(each) => Stop::Transactions(each.saturating_mul(plan.sessions.into())),
+            None => plan.stop,
+        };
+        Ok(Plan { dataset, prepare: self.prepare.policy(), stop, ..plan })
     }
 
     fn result_options(&self) -> &ResultOptions {
@@ -224,6 +251,68 @@ impl RunWorkload for RunScript {
 
     fn target(&self) -> &TargetOptions {
         &self.target
+    }
+}
+
+/// The log of single transactions
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+struct LogOptions {
+    /// Write a line for each transaction to files PREFIX.PID…, as pgbench does
+    #[arg(long, value_name = "PREFIX")]
+    log: Option<String>,
+    /// With --log: share of the transactions that are logged [default: 1]
+    #[arg(long, value_name = "SHARE", requires = "log")]
+    sampling_rate: Option<f64>,
+    /// With --log: write the sums of intervals of this many seconds instead of transactions
+    #[arg(long, value_name = "SECONDS", requires = "log", conflicts_with = "sampling_rate", value_parser = clap::value_parser!(u32).range(1..))]
+    aggregate_interval: Option<u32>,
+}
+
+impl LogOptions {
+    fn log(&self) -> Option<TransactionLog> {
+        self.log.clone().map(|prefix| TransactionLog {
+            prefix,
+            sampling_rate: self.sampling_rate.unwrap_or(1.0),
+            aggregate_s: self.aggregate_interval,
+        })
+    }
+}
+
+/// pgbench's report
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of pgbench")]
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+struct ReportOptions {
+    /// With --output pgbench: print the latency of each command
+    #[arg(short, long)]
+    report_per_command: bool,
+    /// With --output pgbench or --log: count failures by their type
+    #[arg(long)]
+    failures_detailed: bool,
+    /// With --output pgbench: print a line for each --interval to standard error
+    #[arg(short = 'P', long)]
+    progress: bool,
+    /// With --progress: print the time since 1970
+    #[arg(long, requires = "progress")]
+    progress_timestamp: bool,
+}
+
+impl ReportOptions {
+    fn report(&self, output: &str) -> Result<PgbenchReport> {
+        let only_there =
+            [(self.report_per_command, "--report-per-command"), (self.progress, "--progress")];
+        if let (true, Some((_, option))) =
+            (output != "pgbench", only_there.iter().find(|(given, _)| *given))
+        {
+            return Err(UsageError(format!("{option} requires --output pgbench")).into());
+        }
+        Ok(PgbenchReport {
+            per_command: self.report_per_command,
+            failures_detailed: self.failures_detailed,
+            progress: self.progress,
+            progress_timestamp: self.progress_timestamp,
+        })
     }
 }
 
@@ -246,12 +335,10 @@ impl ScriptTableOptions {
     }
 }
 
-/// Create pgbench's tables
+/// How pgbench's tables are created
 #[derive(Debug, Args)]
-#[command(allow_negative_numbers = true, next_help_heading = "Dataset")]
-pub(crate) struct PrepareScript {
-    #[command(flatten)]
-    tables: ScriptTableOptions,
+#[command(next_help_heading = "Dataset")]
+struct CreateOptions {
     #[arg(long, value_name = "N", help = or_default("Partitions of the accounts; 0 for none", ScriptDataset::default().partitions))]
     partitions: Option<u32>,
     #[arg(
@@ -261,9 +348,6 @@ pub(crate) struct PrepareScript {
         help = or_named("How the accounts are partitioned", PartitionMethod::default())
     )]
     partition_method: Option<PartitionMethod>,
-    /// Create foreign keys
-    #[arg(long)]
-    foreign_keys: bool,
     /// Create unlogged tables
     #[arg(long)]
     unlogged_tables: bool,
@@ -275,22 +359,79 @@ pub(crate) struct PrepareScript {
     /// Tablespace of the indexes
     #[arg(long, value_name = "NAME")]
     index_tablespace: Option<String>,
+}
+
+impl CreateOptions {
+    fn given(&self) -> Parameters {
+        given([
+            ("partitions", self.partitions.map(Value::from)),
+            ("partition_method", self.partition_method.map(|method| method.as_str().into())),
+            ("unlogged_tables", Some(self.unlogged_tables.into())),
+            ("fillfactor", self.fillfactor.map(Value::from)),
+            ("tablespace", self.tablespace.clone().map(Value::from)),
+            ("index_tablespace", self.index_tablespace.clone().map(Value::from)),
+        ])
+    }
+}
+
+/// Create pgbench's tables
+#[derive(Debug, Args)]
+#[command(allow_negative_numbers = true, next_help_heading = "Dataset")]
+pub(crate) struct PrepareScript {
+    #[command(flatten)]
+    tables: ScriptTableOptions,
+    #[command(flatten)]
+    create: CreateOptions,
+    /// Create foreign keys
+    #[arg(long)]
+    foreign_keys: bool,
     #[command(flatten)]
     prepare: PrepareOptions,
+}
+
+/// Execute the steps of pgbench -i: they drop and create pgbench's tables, also those that riops did not create
+#[derive(Debug, Args)]
+#[command(allow_negative_numbers = true, next_help_heading = "Dataset")]
+pub(crate) struct InitializeScript {
+    /// Steps: drop, create tables, generate rows in the client (g) or in the server (G), vacuum, primary keys, foreign keys
+    #[arg(long, value_name = "[dtgGvpf]+", default_value = "dtgvp", value_parser = init_steps)]
+    pub(crate) steps: Steps,
+    #[arg(short, long, value_name = "N", help = or_default("Number of branches, each with 10 tellers and 100,000 accounts", ScriptDataset::default().scale))]
+    scale: Option<Count>,
+    #[command(flatten)]
+    create: CreateOptions,
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
+}
+
+/// Steps in the order of their letters.
+#[derive(Debug, Clone)]
+pub(crate) struct Steps(pub(crate) Vec<InitStep>);
+
+fn init_steps(text: &str) -> Result<Steps, String> {
+    let step = |letter| {
+        InitStep::of(letter)
+            .ok_or_else(|| format!("unknown step \"{letter}\": expected letters of dtgGvpf"))
+    };
+    text.chars().map(step).collect::<Result<Vec<_>, _>>().map(Steps)
+}
+
+impl InitializeScript {
+    /// The tables.
+    pub(crate) fn dataset(&self) -> Result<ScriptDataset> {
+        let mut requested = self.create.given();
+        requested.extend(given([("scale", self.scale.map(|scale| scale.0.into()))]));
+        let dataset = DatasetPlan::from(ScriptDataset::default()).with(&requested)?;
+        dataset.spec().validate()?;
+        Ok(dataset.get().cloned().unwrap_or_default())
+    }
 }
 
 impl PrepareWorkload for PrepareScript {
     fn order(&self) -> Result<Prepare> {
         let mut requested = self.tables.given();
-        requested.extend(given([
-            ("partitions", self.partitions.map(Value::from)),
-            ("partition_method", self.partition_method.map(|method| method.as_str().into())),
-            ("foreign_keys", Some(self.foreign_keys.into())),
-            ("unlogged_tables", Some(self.unlogged_tables.into())),
-            ("fillfactor", self.fillfactor.map(Value::from)),
-            ("tablespace", self.tablespace.clone().map(Value::from)),
-            ("index_tablespace", self.index_tablespace.clone().map(Value::from)),
-        ]));
+        requested.extend(self.create.given());
+        requested.insert("foreign_keys".to_owned(), self.foreign_keys.into());
         self.prepare.order(&ScriptDataset::default().into(), requested, &[])
     }
 

@@ -70,6 +70,7 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
         Command::Sysbench(line) => Err(misplaced("sysbench", &line)),
         Command::YsqlBench(line) => Err(misplaced("ysql-bench", &line)),
         Command::Pgio(line) => Err(misplaced("pgio", &line)),
+        Command::Pgbench(line) => Err(misplaced("pgbench", &line)),
     }
 }
 

@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::host::Interrupt;
+use riops::dataset::Initialization;
+use riops::host::{Interrupt, machine};
 use riops::plan::Protocol;
 use riops::report;
 use riops::script::{self, Finding, Names, Scope, parse};
 use riops::server::Connection;
 
-use crate::args::{CheckScript, ScriptCommand};
+use crate::args::{CheckScript, InitializeScript, ScriptCommand};
 use crate::failure::{NOT_VALID, UsageError};
 use crate::file::read_script;
 use crate::target::Target;
@@ -18,7 +19,26 @@ use crate::ui::Ui;
 pub(crate) fn run(command: &ScriptCommand, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     match command {
         ScriptCommand::Check(options) => check(options, interrupt, ui),
+        ScriptCommand::Initialize(options) => initialize(options, interrupt, ui),
     }
+}
+
+/// Creates the tables of pgbench step by step. As in pgbench, the last line is a message, not a result.
+fn initialize(options: &InitializeScript, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+    let dataset = options.dataset()?;
+    let target = Target::open(&options.target, interrupt, ui)?;
+    let connections = u32::try_from(machine::cpus()).unwrap_or(1);
+    let steps = &options.steps.0;
+    let initialization =
+        Initialization { target: &target.conninfo, dataset, steps, connections, interrupt };
+    let durations = initialization.run(&mut |text| ui.notice(text))?;
+    target.close()?;
+    let total: f64 = durations.iter().map(|(_, took)| took.as_secs_f64()).sum();
+    let steps =
+        durations.iter().map(|(step, took)| format!("{} {:.2} s", step.name(), took.as_secs_f64()));
+    let steps: Vec<String> = steps.collect();
+    ui.notice(&format!("done in {total:.2} s ({}).", steps.join(", ")));
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Checks scripts: their text, and unless it is switched off, each statement with the server.

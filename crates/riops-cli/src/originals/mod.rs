@@ -1,5 +1,7 @@
 //! The command lines of the tools that riops replaces. Each is translated into commands of riops.
 
+mod pgbench;
+mod pgbench_options;
 mod pgio;
 mod sysbench;
 mod sysbench_options;
@@ -21,10 +23,12 @@ pub(crate) enum Tool {
     Sysbench,
     YsqlBench,
     Pgio,
+    Pgbench,
 }
 
 /// The names under which riops is the tool, and the arguments that a name implies.
-const NAMES: [(&str, &str, &[&str]); 6] = [
+const NAMES: [(&str, &str, &[&str]); 7] = [
+    ("pgbench", "pgbench", &[]),
     ("sysbench", "sysbench", &[]),
     ("ysql-bench", "ysql-bench", &[]),
     ("ysql_bench", "ysql-bench", &[]),
@@ -52,13 +56,13 @@ pub(crate) fn of(arguments: &[OsString]) -> Option<(Tool, &[OsString])> {
         "sysbench" => Tool::Sysbench,
         "ysql-bench" => Tool::YsqlBench,
         "pgio" => Tool::Pgio,
+        "pgbench" => Tool::Pgbench,
         _ => return None,
     };
     Some((tool, own))
 }
 
-/// Translates the arguments and executes the commands with `execute`, up to the first that fails. All failures have the exit code
-/// 1, as in the tools.
+/// Translates the arguments and executes the commands with `execute`, up to the first that fails.
 pub(crate) fn run(
     (tool, arguments): (Tool, &[OsString]),
     ui: Ui,
@@ -78,6 +82,7 @@ pub(crate) fn run(
         Tool::Sysbench => sysbench::translate(&arguments, &outside),
         Tool::YsqlBench => ysql_bench::translate(&arguments, &outside),
         Tool::Pgio => pgio::translate(&arguments, &outside),
+        Tool::Pgbench => pgbench::translate(&arguments, &outside),
     };
     let Translation { meaning, notices } = match translated {
         Ok(translation) => translation,
@@ -90,11 +95,18 @@ pub(crate) fn run(
         ui.notice(&notice);
     }
     match meaning {
+        Meaning::Message(text) => {
+            crate::ui::print_error(&text);
+            ExitCode::SUCCESS
+        }
         Meaning::Text(text) => match crate::ui::print(&text) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::from(FAILED),
         },
-        Meaning::Commands(commands) => execute_all(commands, execute),
+        Meaning::Commands(commands) => {
+            let code = execute_all(commands, execute);
+            if tool == Tool::Pgbench { pgbench::exit_code(code) } else { merged(code) }
+        }
     }
 }
 
@@ -105,14 +117,19 @@ fn execute_all(
     for command in commands {
         let words = std::iter::once("riops".to_owned()).chain(command).map(OsString::from);
         let code = execute(words.collect());
-        if code == ExitCode::from(INTERRUPTED) {
-            return code;
-        }
         if code != ExitCode::SUCCESS {
-            return ExitCode::from(FAILED);
+            return code;
         }
     }
     ExitCode::SUCCESS
+}
+
+/// All failures have the exit code 1, as in the tools.
+fn merged(code: ExitCode) -> ExitCode {
+    if code == ExitCode::SUCCESS || code == ExitCode::from(INTERRUPTED) {
+        return code;
+    }
+    ExitCode::from(FAILED)
 }
 
 /// If the arguments contain a password, executes riops again without it, with the password in the environment.
@@ -121,6 +138,7 @@ fn hide_password(tool: Tool, arguments: &[String]) {
         Tool::Sysbench => sysbench::password(arguments),
         Tool::YsqlBench => ysql_bench::url_with_password(arguments),
         Tool::Pgio => None,
+        Tool::Pgbench => pgbench::connection_with_password(arguments),
     };
     if let Some(Secret { variable, value, positions, replacement }) = found {
         let all: Vec<OsString> = std::env::args_os().collect();

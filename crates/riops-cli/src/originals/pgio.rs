@@ -54,7 +54,7 @@ mod tests {
         let outside = Outside { variable: &|_| None, read: &read };
         match translate(&arguments, &outside)?.meaning {
             Meaning::Commands(commands) => Ok(commands.concat().join(" ")),
-            Meaning::Text(text) => Ok(text),
+            Meaning::Text(text) | Meaning::Message(text) => Ok(text),
         }
     }
 

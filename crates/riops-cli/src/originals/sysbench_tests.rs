@@ -9,7 +9,7 @@ fn translated(line: &str) -> Result<(String, Vec<String>), Refused> {
     let translation = translate(&arguments, &Outside { variable: &|_| None, read: &read })?;
     let text = match translation.meaning {
         Meaning::Commands(commands) => commands.concat().join("\n"),
-        Meaning::Text(text) => text,
+        Meaning::Text(text) | Meaning::Message(text) => text,
     };
     Ok((text, translation.notices))
 }

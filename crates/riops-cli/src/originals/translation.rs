@@ -7,6 +7,8 @@ pub(super) enum Meaning {
     Commands(Vec<Vec<String>>),
     /// A text for standard output.
     Text(String),
+    /// A text for standard error.
+    Message(String),
 }
 
 /// A meaning, with notices about options that have none.

@@ -225,7 +225,7 @@ mod tests {
                 let lines: Vec<_> = commands.iter().map(|words| words.join(" ")).collect();
                 Ok(lines.join("\n"))
             }
-            Meaning::Text(text) => Ok(text),
+            Meaning::Text(text) | Meaning::Message(text) => Ok(text),
         }
     }
 

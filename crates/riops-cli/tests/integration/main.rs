@@ -34,6 +34,7 @@ mod oltp;
 mod originals;
 mod part;
 mod password;
+mod pgbench;
 mod pgio;
 mod ping;
 mod point;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::catalog::change;
 use super::error::DatasetError;
 use super::lock::OnWait;
+use super::parallel::{Parallel, in_parallel};
 use super::registry::{Entry, Registry, State, row_of_numbers};
 use super::space::Place;
 use crate::host::Interrupt;
@@ -354,42 +355,8 @@ impl Preparation<'_> {
         settings: &[String],
         work: impl Fn(&mut Connection, u64) -> Result<(), ConnectionError> + Sync,
     ) -> Result<(), DatasetError> {
-        let next = AtomicU64::new(0);
-        let failure = Mutex::new(None);
-        let connections = u64::from(connections).min(count).max(1);
-        let one = || -> Result<(), ConnectionError> {
-            let mut connection = Connection::open(self.target, self.interrupt)?;
-            for setting in settings {
-                connection.execute(setting)?;
-            }
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= count {
-                    return Ok(());
-                }
-                if self.interrupt.requested() {
-                    return Err(ConnectionError::Interrupted);
-                }
-                work(&mut connection, number)?;
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 0..connections {
-                scope.spawn(|| {
-                    if let Err(error) = one() {
-                        // Assign no further jobs.
-                        next.store(count, Ordering::Relaxed);
-                        if let Ok(mut failure) = failure.lock() {
-                            failure.get_or_insert(error);
-                        }
-                    }
-                });
-            }
-        });
-        match failure.into_inner() {
-            Ok(Some(error)) => Err(error.into()),
-            _ => Ok(()),
-        }
+        let (target, interrupt) = (self.target, self.interrupt);
+        in_parallel(&Parallel { target, interrupt, count, connections, settings }, work)
     }
 }
 

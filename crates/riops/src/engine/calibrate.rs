@@ -92,6 +92,7 @@ pub fn calibrate(
         changes: vec![false],
         sessions: (0..sessions).map(session).collect(),
         commands: Vec::new(),
+        streams: Vec::new(),
         explain_by_name: true,
         exact: false,
         retried: Vec::new(),

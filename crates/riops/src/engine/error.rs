@@ -29,6 +29,9 @@ pub enum EngineError {
     /// The operating system could not create a thread or a poller.
     #[error("cannot start a worker thread: {0}")]
     Worker(#[from] std::io::Error),
+    /// The log of single transactions could not be created.
+    #[error("cannot create the log of transactions: {0}")]
+    Log(std::io::Error),
     /// The driver `io_uring` was requested and cannot be used.
     #[error("cannot use io_uring: {0}; run without --driver io-uring to use epoll")]
     NoRing(&'static str),
@@ -61,6 +64,8 @@ pub(super) enum StartError {
     Clock(u64, ConnectionError),
     /// The ring of its worker could not be created.
     Ring(std::io::Error),
+    /// The log of its worker could not be created.
+    Log(std::io::Error),
 }
 
 impl StartError {
@@ -75,6 +80,7 @@ impl StartError {
                 EngineError::Clock { session: from_one(number), sessions, source: Box::new(source) }
             }
             Self::Ring(error) => EngineError::Worker(error),
+            Self::Log(error) => EngineError::Log(error),
         }
     }
 }

@@ -15,6 +15,9 @@ mod findings;
 mod in_flight;
 mod limit;
 mod link;
+mod log;
+mod log_entry;
+mod log_sums;
 mod null_server;
 mod observer;
 mod once;
@@ -48,7 +51,7 @@ pub use once::{OnceResult, run_once};
 pub use result::StageResult;
 pub use session::SessionError;
 pub use tally::{SessionTally, Tally};
-pub use worker::{Acknowledged, Starts, WarmupInFlight};
+pub use worker::{Acknowledged, EndedSession, Starts, WarmupInFlight};
 
 use crate::host::Interrupt;
 use crate::plan::Plan;
@@ -74,7 +77,7 @@ const CALL_HEAD_START_EACH: Duration = Duration::from_millis(5);
 /// # Errors
 /// Returns [`EngineError`] if the stage failed before it produced a result.
 pub fn run_stage(
-    stage: Stage,
+    mut stage: Stage,
     accesses: Vec<Access>,
     plan: &Plan,
     nodes: &Nodes,
@@ -82,8 +85,7 @@ pub fn run_stage(
     probe: &mut Probe<'_>,
     observer: &mut dyn Observer,
 ) -> Result<StageResult, EngineError> {
-    let Stage { name, operations, changes, sessions, explain_by_name, exact, retried, commands } =
-        stage;
+    let sessions = std::mem::take(&mut stage.sessions);
     let total_sessions = sessions.len();
     let in_server = sessions.iter().any(|session| matches!(session.work, Work::Server(_)));
     // One thread for each call.
@@ -96,14 +98,15 @@ pub fn run_stage(
     let shared = Arc::new(Shared {
         driver,
         connectors: Connectors::new(nodes, &shutdown, plan.seed),
-        explain_by_name,
-        exact,
-        retried,
+        explain_by_name: stage.explain_by_name,
+        exact: stage.exact,
+        retried: stage.retried,
         nodes: nodes.clone(),
         accesses,
-        changes,
-        operations: operations.len(),
-        commands: commands.len(),
+        changes: stage.changes,
+        operations: stage.operations.len(),
+        commands: stage.commands.len(),
+        streams: stage.streams,
         total_sessions,
         plan: plan.clone(),
         interval: plan.interval().into(),
@@ -121,13 +124,16 @@ pub fn run_stage(
     let mut run =
         StageRun { plan, shared: &shared, handles, received, interrupt, head_start: HEAD_START };
     let before = run.await_connected()?;
+    let connecting = shared.clock.now();
     if in_server {
         run.head_start = CALL_HEAD_START + CALL_HEAD_START_EACH * shared.plan.sessions;
     }
     require_access_paths(&before, &shared.accesses)?;
     observer.connected(total_sessions);
     let monitor = start_node_monitor(nodes, &run.handles, &shutdown)?;
-    let result = run.measure(name, (operations, commands), before, probe, observer)?;
+    let names = (stage.operations, stage.commands);
+    let mut result = run.measure(stage.name, names, before, probe, observer)?;
+    result.connecting = connecting;
     shutdown.request();
     if let Some(monitor) = monitor {
         monitor.join().map_err(|_| EngineError::WorkerLost)?;

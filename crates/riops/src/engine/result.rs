@@ -8,7 +8,7 @@ use super::limit::Limit;
 use super::server_clock::larger_step_s;
 use super::session::SessionError;
 use super::tally::SessionTally;
-use super::worker::{Acknowledged, Starts, WarmupInFlight, WorkerReport};
+use super::worker::{Acknowledged, EndedSession, Starts, WarmupInFlight, WorkerReport};
 use crate::metrics::{
     Heatmap, HistogramError, Outage, Point, Recorder, SampleSet, Samples, outage, rates,
 };
@@ -69,6 +69,10 @@ pub struct StageResult {
     pub failure: Option<SessionError>,
     /// Whether the user interrupted the stage.
     pub interrupted: bool,
+    /// Sessions that an error has ended, up to a maximum.
+    pub ended_sessions: Vec<EndedSession>,
+    /// Time in which all sessions connected.
+    pub connecting: Nanos,
     /// Samples of individual transactions, if they were recorded.
     pub samples: Option<SampleSet>,
     /// Nodes, indexed by their numbers.
@@ -118,6 +122,8 @@ pub(super) fn merge_reports(
         series: Vec::new(),
         heatmap: None,
         failure: first.failure,
+        ended_sessions: first.ended,
+        connecting: Nanos(0),
         interrupted: false,
         samples: None,
         nodes: Vec::new(),
@@ -153,6 +159,7 @@ fn merge_report(result: &mut StageResult, report: WorkerReport) -> Result<(), Hi
     if let (Some(mine), Some(theirs)) = (&mut result.starts, report.starts) {
         mine.merge(theirs);
     }
+    result.ended_sessions.extend(report.ended);
     result.failure = result.failure.take().or(report.failure);
     Ok(())
 }

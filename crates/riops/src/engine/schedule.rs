@@ -6,6 +6,7 @@
 use rand::RngExt;
 use rand_distr::Exp1;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use riops_script::random::Random;
 
 use crate::plan::Schedule;
 use crate::units::Nanos;
@@ -54,14 +55,22 @@ enum Source {
     Poisson {
         /// Mean time between two starts of this worker, in nanoseconds.
         mean: f64,
-        rng: Xoshiro256PlusPlus,
+        rng: Gaps,
         /// Copy of the same random stream, advanced to the current time to count the due starts.
-        ahead: Xoshiro256PlusPlus,
+        ahead: Gaps,
         ahead_next: Nanos,
         /// Number of starts that were due at the last call.
         due: u64,
         taken: u64,
     },
+}
+
+/// The random stream of the times between starts.
+#[derive(Debug, Clone)]
+pub(super) enum Gaps {
+    Own(Xoshiro256PlusPlus),
+    /// That of pgbench, in whole microseconds.
+    Pgbench(Random),
 }
 
 impl Arrivals {
@@ -73,7 +82,7 @@ impl Arrivals {
         share: Share,
         start: Nanos,
         anchor: Nanos,
-        rng: Xoshiro256PlusPlus,
+        rng: Gaps,
     ) -> Option<Self> {
         let mut arrivals = match schedule {
             Schedule::Closed => return None,
@@ -184,7 +193,14 @@ fn own(share: Share, due: u64) -> u64 {
 }
 
 /// Returns a random, exponentially distributed time to the next start of a Poisson process.
-fn distance(mean: f64, rng: &mut Xoshiro256PlusPlus) -> Nanos {
+fn distance(mean: f64, rng: &mut Gaps) -> Nanos {
+    let rng = match rng {
+        Gaps::Own(rng) => rng,
+        Gaps::Pgbench(random) => {
+            let microseconds = random.poisson_gap_us(mean / 1e3);
+            return Nanos(u64::try_from(microseconds).unwrap_or(0) * 1_000);
+        }
+    };
     let factor: f64 = rng.sample(Exp1);
     #[expect(
         clippy::cast_possible_truncation,
@@ -203,7 +219,7 @@ mod tests {
 
     fn arrivals(schedule: Schedule, share: Share, anchor: Nanos) -> Arrivals {
         let rng = stream(7, Purpose::Arrivals, u64::from(share.worker));
-        Arrivals::new(schedule, share, START, anchor, rng).unwrap()
+        Arrivals::new(schedule, share, START, anchor, Gaps::Own(rng)).unwrap()
     }
 
     /// Returns the starts of all workers before `end`, in order.
@@ -241,7 +257,7 @@ mod tests {
     fn closed_loop_has_no_arrivals() {
         let share = Share { worker: 0, workers: 1, sessions: 1 };
         let rng = stream(7, Purpose::Arrivals, 0);
-        assert!(Arrivals::new(Schedule::Closed, share, START, START, rng).is_none());
+        assert!(Arrivals::new(Schedule::Closed, share, START, START, Gaps::Own(rng)).is_none());
     }
 
     #[test]

@@ -280,6 +280,16 @@ impl Session {
         !self.spare.is_empty()
     }
 
+    /// Returns whether the generator may have another transaction.
+    pub(super) fn has_next(&self) -> bool {
+        self.answers.generator.has_next()
+    }
+
+    /// Counts the next transaction as started without executing it.
+    pub(super) fn skip(&mut self) {
+        self.answers.generator.skip();
+    }
+
     /// Returns whether no transaction is in flight, waits for its retry or is paused.
     pub(super) fn is_idle(&self) -> bool {
         self.answers.in_flight.is_empty() && self.postponed == 0 && self.paused.is_none()

@@ -54,6 +54,8 @@ pub(super) struct Shared {
     pub(super) operations: usize,
     /// Number of commands of scripts.
     pub(super) commands: usize,
+    /// Seeds of pgbench's random numbers for each worker, if they are used.
+    pub(super) streams: Vec<[u64; 2]>,
     pub(super) total_sessions: usize,
     pub(super) plan: Plan,
     /// How the workers wait for their sockets.

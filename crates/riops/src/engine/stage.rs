@@ -92,6 +92,10 @@ impl StageRun<'_> {
         let mut result = merge_reports(reports, &limit, canceled)?;
         result.name = name;
         result.operations = operations;
+        for ended in &mut result.ended_sessions {
+            ended.command = ended.command.and_then(|command| Some(commands.get(command)?.number));
+        }
+        result.ended_sessions.sort_by_key(|ended| ended.session);
         result.commands = commands;
         result.interrupted = interrupted;
         let TimeSeries { points, closed, heatmap } = timeline.finish(result.seconds);

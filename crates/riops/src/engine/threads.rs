@@ -5,17 +5,20 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel, sync_channel};
 
 use riops_ring::Ring;
+use riops_script::random::Random;
 
 use super::clock::Clock;
 use super::error::{EngineError, StartError};
 use super::findings::{self, AccessFinding};
+use super::log::Log;
+use super::log_entry::LogColumns;
 use super::opening;
-use super::schedule::{Arrivals, Share};
+use super::schedule::{Arrivals, Gaps, Share};
 use super::session::Session;
 use super::shared::{Go, Shared, Signal, WorkerHandle};
 use super::worker::{IntervalLink, ReconnectLink, Rules, WAKE, Worker, WorkerEvent, WorkerSetup};
 use crate::metrics::{Commands, HistogramError, IntervalPart, Recorder, Samples};
-use crate::plan::{Driver, Schedule};
+use crate::plan::{Driver, Schedule, ScriptRun};
 use crate::server::ConnectionError;
 use crate::workload::keys::{Purpose, stream};
 use crate::workload::transaction::Statements;
@@ -90,11 +93,13 @@ fn work(assignment: Assignment, shared: &Shared) {
     let Ok(mut recorder) = recorder(shared) else {
         return;
     };
-    let ring = match ring(shared.driver, sessions.len()) {
-        Ok(ring) => ring,
+    let log = open_log(shared, worker, sessions.len()).map_err(StartError::Log);
+    let ring = ring(shared.driver, sessions.len()).map_err(StartError::Ring);
+    let (ring, log) = match ring.and_then(|ring| Ok((ring, log?))) {
+        Ok(opened) => opened,
         Err(error) => {
             guard.reported = true;
-            return send(WorkerEvent::Ready(Err(StartError::Ring(error))));
+            return send(WorkerEvent::Ready(Err(error)));
         }
     };
     send(WorkerEvent::Ready(Ok(findings)));
@@ -102,14 +107,12 @@ fn work(assignment: Assignment, shared: &Shared) {
         guard.reported = true;
         return sessions.iter_mut().for_each(Session::end);
     };
-    recorder.samples = shared
-        .plan
-        .keep_samples
-        .then(|| Samples::new(share.workers as usize, limit.measure_start()));
+    let keeps_samples = shared.plan.keep_samples;
+    recorder.samples =
+        keeps_samples.then(|| Samples::new(share.workers as usize, limit.measure_start()));
     // All workers start at the same time, no matter when each received the signal.
     std::thread::sleep(start.since(shared.clock.now()).into());
     let (reply, reopened) = channel();
-    let random = |purpose| stream(shared.plan.seed, purpose, worker as u64);
     let setup = WorkerSetup {
         share,
         clock: shared.clock,
@@ -118,7 +121,7 @@ fn work(assignment: Assignment, shared: &Shared) {
             share,
             start,
             limit.measure_start(),
-            random(Purpose::Arrivals),
+            gaps(shared, worker),
         ),
         limit,
         poll,
@@ -136,11 +139,20 @@ fn work(assignment: Assignment, shared: &Shared) {
             unsent: VecDeque::new(),
         },
         reconnect: ReconnectLink { connectors: shared.connectors.clone(), reply, reopened, waker },
-        rng: random(Purpose::Backoff),
+        rng: stream(shared.plan.seed, Purpose::Backoff, worker as u64),
+        log,
     };
     let report = Worker::new(setup).run();
     guard.reported = true;
     send(WorkerEvent::Ended(Box::new(report)));
+}
+
+/// Returns the random stream of the times between the starts of a worker.
+fn gaps(shared: &Shared, worker: usize) -> Gaps {
+    match shared.streams.get(worker) {
+        Some([starts, _]) => Gaps::Pgbench(Random::new(*starts)),
+        None => Gaps::Own(stream(shared.plan.seed, Purpose::Arrivals, worker as u64)),
+    }
 }
 
 /// Opens the sessions of a worker and collects the findings of their plan checks. An error includes the
@@ -168,6 +180,25 @@ fn ring(driver: Driver, sessions: usize) -> std::io::Result<Option<Box<Ring>>> {
         return Ok(None);
     }
     Ring::new(u32::try_from(sessions).unwrap_or(u32::MAX)).map(|ring| Some(Box::new(ring)))
+}
+
+/// Creates the log of a worker, if the plan has one.
+fn open_log(shared: &Shared, worker: usize, sessions: usize) -> std::io::Result<Option<Box<Log>>> {
+    let Some(run) = shared.plan.work.get::<ScriptRun>() else {
+        return Ok(None);
+    };
+    let Some(log) = &run.log else {
+        return Ok(None);
+    };
+    let columns = LogColumns {
+        lag: shared.plan.schedule != Schedule::Closed,
+        retries: shared.plan.errors.max_retries > 0,
+        skipped: shared.plan.latency_limit.is_some_and(|limit| limit.skip),
+        failures: run.report.failures_detailed,
+    };
+    let seed = shared.streams.get(worker).map(|[_, log]| *log);
+    let now = shared.clock.now();
+    Log::create(log, columns, (worker, sessions), seed, now).map(|log| Some(Box::new(log)))
 }
 
 /// Creates the counters of a worker and allocates all their memory.

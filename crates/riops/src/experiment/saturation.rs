@@ -262,6 +262,7 @@ mod tests {
             let intended = (10.0 * per_s).round() as u64;
             stage.throughput.transactions_per_s = per_s.min(capacity_per_s);
             stage.session_loop.schedule = Some(ScheduleRecord {
+                lag_max_us: None,
                 intended,
                 sent: intended - waiting,
                 skipped: 0,

@@ -39,6 +39,8 @@ counters! {
     Errors,
     /// Retries of transactions.
     Retries,
+    /// Transactions with at least one retry, regardless of their outcome.
+    Retried,
     /// Lost connections that were replaced.
     Reconnects,
 }

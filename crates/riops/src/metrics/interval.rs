@@ -104,6 +104,11 @@ impl IntervalPart {
             response_p50_us: at(response, 0.50),
             response_p99_us: at(response, 0.99),
             response_max_us: max(response),
+            mean_stdev_us: self.latencies().summary().map(|summary| (summary.mean, summary.stdev)),
+            lag_us: response
+                .zip(service)
+                .and_then(|(response, service)| Some((response.summary()?, service.summary()?)))
+                .map(|(response, service)| response.mean - service.mean),
             ..Point::default()
         };
         point.count(&self.counters);

@@ -25,6 +25,8 @@ pub struct Point {
     pub skipped: u64,
     /// Retries of transactions.
     pub retries: u64,
+    /// Transactions with at least one retry.
+    pub retried: u64,
     /// Overdue starts at the end of the interval; only with a target rate.
     pub backlog: Option<u64>,
     /// Sessions with a transaction in flight at the end of the interval; only with a target rate.
@@ -50,6 +52,11 @@ pub struct Point {
     pub response_p99_us: Option<f64>,
     /// Longest response time, in microseconds.
     pub response_max_us: Option<f64>,
+    /// Mean and standard deviation in microseconds: of the response time with a target rate, otherwise of the service
+    /// time.
+    pub mean_stdev_us: Option<(f64, f64)>,
+    /// Mean delay of the starts in microseconds; only with a target rate.
+    pub lag_us: Option<f64>,
     /// The sum of the intervals since the previous checkpoint, if this interval ends at one.
     pub checkpoint: Option<Box<Checkpoint>>,
 }
@@ -79,6 +86,7 @@ impl Point {
                 Counter::Errors => &mut self.errors,
                 Counter::Retries => &mut self.retries,
                 Counter::Reconnects => &mut self.reconnects,
+                Counter::Retried => &mut self.retried,
                 Counter::Statements => continue,
             };
             *number += counters.get(counter);

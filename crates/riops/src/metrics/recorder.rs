@@ -68,6 +68,8 @@ pub struct Measured {
     pub queries: Queries,
     /// Whether the response time exceeds the limit.
     pub late: bool,
+    /// Whether it was retried.
+    pub retried: bool,
     /// End of the transaction.
     pub now: Nanos,
 }
@@ -122,6 +124,8 @@ pub struct Recorder {
     pub gaps: Gaps,
     /// Times of errors, by SQLSTATE.
     pub error_times: ErrorTimes,
+    /// Longest delay of a start.
+    pub lag_max: Nanos,
     /// Sampled transactions, if requested.
     pub samples: Option<Samples>,
     /// Commands of scripts.
@@ -157,6 +161,7 @@ impl Recorder {
             poll_stalls: Histogram::for_interval()?,
             gaps: Gaps::default(),
             error_times: ErrorTimes::default(),
+            lag_max: Nanos(0),
             samples: None,
             commands: Commands::default(),
         })
@@ -243,10 +248,12 @@ impl Recorder {
             (Counter::Rows, measured.rows),
             (Counter::Statements, measured.statements.into()),
             (Counter::Late, measured.late.into()),
+            (Counter::Retried, measured.retried.into()),
         ];
         self.count(origin, counts);
         self.count(origin, measured.queries.counts());
         self.gaps.success(now);
+        self.lag_max = self.lag_max.max(Nanos(response.0.saturating_sub(service.0)));
         if let Some(totals) = self.nodes.get_mut(node) {
             totals.success(service, now);
         }
@@ -341,6 +348,7 @@ impl Recorder {
             mine.merge(theirs)?;
         }
         self.connects.merge(&other.connects)?;
+        self.lag_max = self.lag_max.max(other.lag_max);
         self.poll_stalls.merge(&other.poll_stalls)?;
         if let (Some(mine), Some(theirs)) = (&mut self.start_lag, &other.start_lag) {
             mine.merge(theirs)?;
@@ -398,6 +406,7 @@ mod tests {
             statements: 1,
             queries: Queries { read: 1, ..Queries::default() },
             late: false,
+            retried: false,
             now: Nanos(0),
         }
     }
@@ -443,6 +452,7 @@ mod tests {
                 Counter::Skipped => point.skipped,
                 Counter::Errors => point.errors,
                 Counter::Retries => point.retries,
+                Counter::Retried => point.retried,
                 Counter::Reconnects => point.reconnects,
                 // Not part of the time series.
                 Counter::Statements => 6,

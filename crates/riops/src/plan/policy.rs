@@ -123,6 +123,10 @@ pub enum OnError {
     Stop,
     /// The transaction is counted as failed, and the session continues with the next one.
     Continue,
+    /// The transaction is counted as failed, and its session ends; the others continue. After the failure of the last
+    /// retry, the session continues too.
+    #[serde(rename = "end-session")]
+    EndSession,
 }
 
 /// The handling of errors.

@@ -417,7 +417,8 @@ impl Plan {
                 "--latency-limit must be greater than 0 and at most 1h, not {limit_s} s"
             ));
         }
-        if skip && !matches!(self.stop, Stop::DurationS(_)) {
+        let each_session = self.work.spec().limits_each_session();
+        if skip && !matches!(self.stop, Stop::DurationS(_)) && !each_session {
             return refuse(
                 "--skip-late requires --duration: skipped transactions do not count toward a number of transactions or rows"
                     .to_owned(),

@@ -6,20 +6,17 @@ use std::str::FromStr;
 use riops_script::{Action, Diagnostic, Names, Scope, Script, parse};
 use serde::{Deserialize, Serialize};
 
-use super::error::{PlanError, at_least_one, refuse};
-use super::oltp::is_plain_name;
+use super::error::{PlanError, refuse};
+pub use super::pgbench::{PgbenchReport, TransactionLog, VacuumFirst};
 use super::policy::{Protocol, Stop};
-use super::spec::{Common, DatasetSpec, Spec};
+pub use super::script_dataset::{PartitionMethod, ScriptDataset};
+use super::spec::{Common, Spec};
 use super::threshold::Part;
 
 /// Name of the workload and of its dataset.
 const NAME: &str = "script";
-/// Maximum scale: the ids of the accounts are of 64 bits, and there are 100,000 for each.
-const SCALE_MAX: u64 = 1_000_000;
 /// Maximum number of scripts, as in pgbench.
 const SCRIPTS_MAX: usize = 128;
-/// Maximum number of partitions.
-const PARTITIONS_MAX: u32 = 10_000;
 /// Maximum number of batches in a pipeline: the protocol crate allows one more.
 const BATCHES_MAX: usize = riops_wire::pipeline::BATCHES_MAX - 1;
 
@@ -148,6 +145,18 @@ pub struct ScriptRun {
     /// Whether a plan that changes during the run makes it invalid.
     #[serde(skip_serializing_if = "is_false")]
     pub strict_plans: bool,
+    /// Number of transactions of each session; absent for any number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transactions_per_session: Option<u64>,
+    /// What is done to the tables before the run.
+    #[serde(skip_serializing_if = "VacuumFirst::is_none")]
+    pub vacuum: VacuumFirst,
+    /// The log of single transactions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<TransactionLog>,
+    /// What `--output pgbench` prints besides the report.
+    #[serde(skip_serializing_if = "PgbenchReport::is_default")]
+    pub report: PgbenchReport,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
@@ -162,6 +171,10 @@ impl Default for ScriptRun {
             define: BTreeMap::new(),
             allow_shell: false,
             strict_plans: false,
+            transactions_per_session: None,
+            vacuum: VacuumFirst::None,
+            log: None,
+            report: PgbenchReport::default(),
         }
     }
 }
@@ -278,6 +291,20 @@ impl Spec for ScriptRun {
                     .to_owned(),
             );
         }
+        if self.transactions_per_session.is_some() && common.warmup_s > 0.0 {
+            return refuse("--transactions-per-session requires --warmup 0".to_owned());
+        }
+        if let Some(log) = &self.log {
+            if !(log.sampling_rate > 0.0 && log.sampling_rate <= 1.0) {
+                return refuse(format!(
+                    "--sampling-rate must be above 0 and at most 1, not {}",
+                    log.sampling_rate
+                ));
+            }
+            if log.prefix.is_empty() {
+                return refuse("--log requires a beginning of names".to_owned());
+            }
+        }
         self.validate_alone(common.protocol)
     }
 
@@ -321,118 +348,16 @@ impl Spec for ScriptRun {
         true
     }
 
+    fn limits_each_session(&self) -> bool {
+        self.transactions_per_session.is_some()
+    }
+
     fn tolerates_changed_plans(&self) -> bool {
         !self.strict_plans
     }
 
     fn wrong_replies(&self) -> &'static str {
         "no row, although each statement of a built-in script finds one"
-    }
-}
-
-/// How the accounts are partitioned.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PartitionMethod {
-    /// By ranges of ids.
-    #[default]
-    Range,
-    /// By a hash of the id.
-    Hash,
-}
-
-impl PartitionMethod {
-    /// Returns the name on the command line.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Range => "range",
-            Self::Hash => "hash",
-        }
-    }
-}
-
-/// The parameters of the dataset of `prepare script`: the tables of pgbench.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ScriptDataset {
-    /// Schema of the tables.
-    pub schema: String,
-    /// Number of branches, with 10 tellers and 100,000 accounts each.
-    pub scale: u64,
-    /// Number of partitions of the accounts; 0: not partitioned.
-    pub partitions: u32,
-    /// How they are partitioned.
-    pub partition_method: PartitionMethod,
-    /// Whether the tables have foreign keys.
-    pub foreign_keys: bool,
-    /// Whether the tables are unlogged.
-    pub unlogged_tables: bool,
-    /// Fill factor of branches, tellers and accounts, in percent.
-    pub fillfactor: u32,
-    /// Tablespace of the tables; absent: the default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tablespace: Option<String>,
-    /// Tablespace of the indexes; absent: the default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub index_tablespace: Option<String>,
-    /// Whether the tables were not created by riops. Such tables are never dropped.
-    pub adopted: bool,
-}
-
-impl Default for ScriptDataset {
-    fn default() -> Self {
-        Self {
-            schema: "public".to_owned(),
-            scale: 1,
-            partitions: 0,
-            partition_method: PartitionMethod::Range,
-            foreign_keys: false,
-            unlogged_tables: false,
-            fillfactor: 100,
-            tablespace: None,
-            index_tablespace: None,
-            adopted: false,
-        }
-    }
-}
-
-impl DatasetSpec for ScriptDataset {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn validate(&self) -> Result<(), PlanError> {
-        if !is_plain_name(&self.schema) {
-            return refuse(format!(
-                "--schema must consist of lowercase letters, digits and underscores, not \"{}\"",
-                self.schema
-            ));
-        }
-        at_least_one("--scale", self.scale)?;
-        if self.scale > SCALE_MAX {
-            return refuse(format!("--scale {} exceeds the maximum of {SCALE_MAX}", self.scale));
-        }
-        if !(10..=100).contains(&self.fillfactor) {
-            return refuse(format!(
-                "--fillfactor must be between 10 and 100, not {}",
-                self.fillfactor
-            ));
-        }
-        if self.partitions > PARTITIONS_MAX {
-            return refuse(format!(
-                "--partitions {} exceeds the maximum of {PARTITIONS_MAX}",
-                self.partitions
-            ));
-        }
-        if self.partitions == 0 && self.partition_method != PartitionMethod::default() {
-            return refuse("--partition-method requires --partitions".to_owned());
-        }
-        Ok(())
-    }
-
-    fn provenance(&self) -> &'static [&'static str] {
-        &["adopted"]
     }
 }
 
@@ -491,23 +416,5 @@ mod tests {
         assert_eq!((refusal(&run, prepared).as_str(), run.dataset()), ("", None));
         run.scripts.clear();
         assert!(refusal(&run, prepared).contains("1 to 128 scripts"));
-    }
-
-    #[test]
-    fn refuses_invalid_datasets_with_the_name_of_the_option() {
-        type Change = fn(&mut ScriptDataset);
-        let cases: [(Change, &str); 5] = [
-            (|dataset| dataset.scale = 0, "--scale"),
-            (|dataset| dataset.fillfactor = 5, "--fillfactor"),
-            (|dataset| dataset.partitions = 20_000, "--partitions"),
-            (|dataset| dataset.partition_method = PartitionMethod::Hash, "--partition-method"),
-            (|dataset| dataset.schema = "A".to_owned(), "--schema"),
-        ];
-        for (change, option) in cases {
-            let mut dataset = ScriptDataset::default();
-            assert_eq!(dataset.validate(), Ok(()));
-            change(&mut dataset);
-            assert!(dataset.validate().unwrap_err().to_string().contains(option));
-        }
     }
 }

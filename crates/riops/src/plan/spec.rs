@@ -204,6 +204,11 @@ pub trait Spec {
         false
     }
 
+    /// Whether each session ends after a number of transactions, to which skipped ones belong.
+    fn limits_each_session(&self) -> bool {
+        false
+    }
+
     /// Whether the run remains valid if an access path changes.
     fn tolerates_changed_plans(&self) -> bool {
         false

@@ -76,7 +76,7 @@ pub use samples::{SamplePoint, SampleSet};
 pub use schedule::{LateRecord, ScheduleRecord};
 pub use series::{Checkpoint, Point};
 pub use session::{Execution, Fairness, SessionOperation, SessionRecord};
-pub use session_loop::LoopRecord;
+pub use session_loop::{EndedSessionRecord, LoopRecord};
 pub use stage::{StageRecord, Throughput, counters_cover};
 pub use statement::{StatementBuffers, StatementPlan, StatementRecord, VacuumRates};
 pub use steadiness::SteadinessRecord;

@@ -77,6 +77,11 @@ pub fn effects_by_table(recorded: &[TableEffects], total: Effects) -> EffectsByT
     all
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// The transactions of one kind.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct OperationRecord {
@@ -111,6 +116,9 @@ pub struct OperationRecord {
     /// Transactions that failed within the measurement.
     #[serde(default)]
     pub failed: u64,
+    /// Transactions with at least one retry, regardless of their outcome.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retried: u64,
     /// Transactions within the measurement whose outcome is unknown.
     #[serde(default)]
     pub unknown: u64,

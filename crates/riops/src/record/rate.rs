@@ -78,6 +78,7 @@ mod tests {
         let mut stage = StageRecord::default();
         let intended = 10_000;
         stage.session_loop.schedule = Some(ScheduleRecord {
+            lag_max_us: None,
             intended,
             sent: intended - waiting - skipped,
             skipped,

@@ -31,6 +31,9 @@ pub struct ScheduleRecord {
     /// Starts of the warm-up that still waited for a free session when the measurement started.
     #[serde(default)]
     pub backlog_at_start: u64,
+    /// Longest time between the intended and the actual start, in microseconds, including waits for a free session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lag_max_us: Option<f64>,
     /// Scheduling delay of the client when a session was free, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_lag_us: Option<LatencySummary>,

@@ -68,6 +68,15 @@ pub struct Point {
     /// Maximum response time, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_max_us: Option<f64>,
+    /// Transactions with at least one retry; only while the run is in progress.
+    #[serde(skip)]
+    pub retried: u64,
+    /// Mean and standard deviation of the latency in microseconds; only while the run is in progress.
+    #[serde(skip)]
+    pub mean_stdev_us: Option<(f64, f64)>,
+    /// Mean delay of the starts in microseconds; only with a rate and while the run is in progress.
+    #[serde(skip)]
+    pub lag_us: Option<f64>,
     /// The intervals since the previous checkpoint, if the interval ends at one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Box<Checkpoint>>,
@@ -113,6 +122,9 @@ impl From<metrics::Point> for Point {
             response_p50_us,
             response_p99_us,
             response_max_us,
+            retried,
+            mean_stdev_us,
+            lag_us,
             checkpoint,
         } = measured;
         Self {
@@ -137,6 +149,9 @@ impl From<metrics::Point> for Point {
             response_p50_us,
             response_p99_us,
             response_max_us,
+            retried,
+            mean_stdev_us,
+            lag_us,
             checkpoint: checkpoint.map(|each| Box::new((*each).into())),
         }
     }

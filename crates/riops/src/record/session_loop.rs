@@ -17,6 +17,26 @@ use super::series::Point;
 use super::session::{Execution, Fairness, SessionRecord};
 use super::steadiness::SteadinessRecord;
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// A session that an error has ended, with `--on-error end-session`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EndedSessionRecord {
+    /// Number of the session, from 0.
+    pub session: u64,
+    /// Number of its script in the plan, from 1.
+    pub script: usize,
+    /// Number of the command in the script, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<usize>,
+    /// Message of the error.
+    pub message: String,
+}
+
 /// Results of sessions that repeat transactions. All fields are empty for a statement that ran once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -56,6 +76,15 @@ pub struct LoopRecord {
     pub outcomes: Option<Outcomes>,
     /// Transactions that were retried after an error.
     pub retries: u64,
+    /// Transactions with at least one retry, regardless of their outcome.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub retried: u64,
+    /// Time in which all sessions connected before the first transaction, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connecting_s: Option<f64>,
+    /// Sessions that an error has ended; at most 1,000.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ended_sessions: Vec<EndedSessionRecord>,
     /// Broken connections that were replaced.
     pub reconnects: u64,
     /// Statements of the transactions that ended within the measurement, by kind.

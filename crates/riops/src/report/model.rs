@@ -329,6 +329,7 @@ mod tests {
                 idle(record);
                 let intended = 12_000;
                 record.stages[0].session_loop.schedule = Some(ScheduleRecord {
+                    lag_max_us: None,
                     intended,
                     sent: intended - waiting,
                     skipped: 0,

@@ -29,6 +29,8 @@ pub(super) struct OnDataset<T> {
     unreported: bool,
     /// Other sessions that held a lock on the dataset.
     other_users: Holders,
+    /// Whether riops has changed the tables itself before the run.
+    is_maintained: bool,
     /// First transaction id that was assigned after the run began.
     first_xid: Option<u32>,
 }
@@ -50,6 +52,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             guard: None,
             unreported: false,
             other_users: Holders::default(),
+            is_maintained: false,
             first_xid: None,
         }
     }
@@ -106,6 +109,23 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         Ok(())
     }
 
+    /// Executes what the workload wants to be done to the tables before the run.
+    fn maintain(&mut self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
+        let sql: Vec<_> =
+            self.stages.iter().flat_map(|stage| stage.workload.maintenance_sql()).collect();
+        for sql in &sql {
+            match active.control.execute(sql) {
+                Ok(()) => {}
+                Err(ConnectionError::Server(error)) => {
+                    active.observer.notice(&format!("warning: `{sql}` failed: {}", error.message));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.is_maintained = !sql.is_empty();
+        Ok(())
+    }
+
     /// Checks the tables of the dataset, and creates the routines that the workload needs.
     fn set_up(&mut self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
         let dedicated_sessions = !active.environment.is_transaction_pooled();
@@ -151,11 +171,12 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             }
         }
         // Adopted tables have just been examined.
-        let is_examined = entry.is_adopted();
+        let is_examined = entry.is_adopted() && !self.is_maintained;
         if spec.shares_its_tables() && locks_are_reliable && active.plan.verify && !is_examined {
             let mut registry = Registry::new(&mut active.control, name);
             if let Some(stage) = self.stages.first()
                 && rebase(&mut registry, stage, entry)?
+                && !self.is_maintained
             {
                 active.observer.notice("other programs have changed the tables since the last run: the current contents become the new baseline");
             }
@@ -221,6 +242,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {
             self.find(name, active)?;
         }
         self.build_stages(active)?;
+        self.maintain(active)?;
         self.set_up(active)?;
         self.open_ledger(active)?;
         Ok(self.stages.len())

@@ -101,6 +101,11 @@ pub trait Workload {
     /// Stores the results of [`Self::preflight_queries`], in the same order.
     fn set_preflight_results(&mut self, _answers: &[i128]) {}
 
+    /// Returns statements to execute before the run. Their errors are reported and ignored.
+    fn maintenance_sql(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Returns statements to prepare before the run, without executing them.
     fn trials(&self) -> Vec<Trial> {
         Vec::new()
@@ -335,6 +340,9 @@ pub struct Stage {
     pub retried: Vec<SqlState>,
     /// Commands of scripts, which are measured separately.
     pub commands: Vec<ScriptCommand>,
+    /// Seeds of pgbench's random numbers for each worker: for the starts, and for the sampled log. Empty for the random
+    /// numbers of riops.
+    pub streams: Vec<[u64; 2]>,
 }
 
 /// A command of a script.
@@ -354,6 +362,14 @@ pub struct ScriptCommand {
 pub trait Generator: Send {
     /// Encodes the statements of the next transaction. Returns false if there are no more transactions.
     fn next(&mut self, tx: &mut Transaction) -> bool;
+
+    /// Returns whether a transaction may follow. A generator that returns true may still have none.
+    fn has_next(&self) -> bool {
+        true
+    }
+
+    /// Counts a transaction whose start was skipped, if the number of transactions is limited.
+    fn skip(&mut self) {}
 
     /// Appends the next piece of the data of a COPY ([`Transaction::next_row`]).
     fn piece(&mut self, _tx: &mut Transaction, _out: &mut Vec<u8>) {}

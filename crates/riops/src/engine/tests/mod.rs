@@ -71,6 +71,7 @@ fn stage(sessions: u32, updates: bool) -> Stage {
         operations: vec!["read".into(), "update".into()],
         changes: vec![false, true],
         commands: Vec::new(),
+        streams: Vec::new(),
         explain_by_name: true,
         exact: false,
         retried: Vec::new(),

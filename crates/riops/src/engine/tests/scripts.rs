@@ -151,11 +151,11 @@ fn a_retry_has_the_variables_and_random_numbers_of_the_first_attempt() {
 
 #[test]
 fn transactions_without_a_statement_end_and_let_others_go_on() {
-    let plan = plan(Stop::Transactions(500), 3, 2);
+    let plan = plan(Stop::Transactions(500), 3, 1);
     let (sent, result) = queries("\\set n 1\n", &plan, |_| false);
     let result = result.unwrap();
     assert_eq!((transactions(&result), sent.len()), (500, 0));
-    assert!(result.sessions.iter().all(|session| session.transactions() > 50));
+    assert!(result.sessions.iter().all(|session| session.transactions() > 150));
     let (_, result) = queries("\\sleep 1 us\n\\setshell x echo 7\nselect :x;\n", &plan, |_| false);
     assert_eq!(transactions(&result.unwrap()), 500);
 }

@@ -7,7 +7,7 @@ use riops_wire::backend;
 
 use super::super::limit::Limit;
 use super::super::opening::{self, Recipe};
-use super::super::schedule::{Arrivals, Share};
+use super::super::schedule::{Arrivals, Gaps, Share};
 use super::super::session::Session;
 use super::super::worker::{
     IntervalLink, ReconnectLink, Rules, WAKE, Worker, WorkerEvent, WorkerReport, WorkerSetup,
@@ -103,7 +103,13 @@ pub(super) fn worker<C: Clock>(
             .then(|| Box::new(riops_ring::Ring::new(share.sessions).unwrap())),
         sessions,
         share,
-        arrivals: Arrivals::new(setting.schedule, share, Nanos(0), setting.measure_start, rng()),
+        arrivals: Arrivals::new(
+            setting.schedule,
+            share,
+            Nanos(0),
+            setting.measure_start,
+            Gaps::Own(rng()),
+        ),
         rules: Rules::of(&Plan::default(), false, Vec::new()),
         nodes: target.clone(),
         recorder: Recorder::new(2, setting.schedule != Schedule::Closed).unwrap(),
@@ -122,6 +128,7 @@ pub(super) fn worker<C: Clock>(
             waker,
         },
         rng: rng(),
+        log: None,
     };
     (Worker::new(setup), received)
 }

@@ -7,9 +7,11 @@ use rand::RngExt;
 
 use super::super::findings::merge;
 use super::super::in_flight::InFlight;
+use super::super::log_entry::{LogEntry, LoggedOutcome};
 use super::super::opening::{ConnectRequest, Reopened};
 use super::super::session::{Activity, SessionError};
 use super::postponed::Postponed;
+use super::report::{ENDED_MAX, EndedSession};
 use super::{Clock, Worker, cpu};
 use crate::metrics::{Counter, Failure, Measured, Origin};
 use crate::plan::OnError;
@@ -68,9 +70,15 @@ impl<C: Clock> Worker<C> {
                 statements: flight.tx.statements(),
                 queries: flight.queries,
                 late: response > self.rules.late_after,
+                retried: flight.retries > 0,
                 now,
             };
             self.report.recorder.transaction(measured);
+            if let Some(log) = &mut self.log {
+                let session = self.share.number(number as u64);
+                let outcome = LoggedOutcome::Succeeded(response);
+                log.add(number, LogEntry::of(&flight, session, outcome, now));
+            }
             if let Some(samples) = &mut self.report.recorder.samples {
                 // Without a rate, response time equals service time.
                 let session = self.share.number(number as u64);
@@ -130,14 +138,44 @@ impl<C: Clock> Worker<C> {
             return self.postpone(number, flight, now);
         }
         self.count_lost(number, &flight, unknown, now);
+        if self.limit.is_measured(now) {
+            self.log_failure(number, &flight, error.sqlstate, now);
+        }
+        let operation = flight.tx.operation();
+        let command = flight.tx.is_interactive().then(|| flight.tx.command());
         if let Some(session) = self.sessions.get_mut(number) {
             session.recycle(flight);
         }
         if stop {
             self.fail(number, SessionError::Server(error), now);
+        } else if self.rules.errors.on_error == OnError::EndSession && !retryable {
+            self.end_session(number, operation, command, &error, now);
         } else {
             self.advance(number, now);
         }
+    }
+
+    /// Ends a session after an error, but not the measurement.
+    fn end_session(
+        &mut self,
+        number: usize,
+        operation: usize,
+        command: Option<usize>,
+        error: &ServerError,
+        now: Nanos,
+    ) {
+        if self.report.ended.len() < ENDED_MAX {
+            let session = self.share.number(number as u64);
+            let message = error.to_string();
+            self.report.ended.push(EndedSession { session, operation, command, message });
+        }
+        self.lose_in_flight(number, now);
+        self.note_finished(number);
+        if let Some(session) = self.sessions.get_mut(number) {
+            session.end();
+        }
+        self.active -= 1;
+        self.drop_postponed(number, now);
     }
 
     /// Returns whether a failed transaction may have been committed: the server does not know the outcome
@@ -296,7 +334,8 @@ impl<C: Clock> Worker<C> {
         // transaction fails would never end.
         if self.limit.counts(flight.claimed, now, flight.tx.expected_rows()) {
             let origin = Origin::operation(operation);
-            self.report.recorder.count(origin, [(lost, 1)]);
+            let retried = u64::from(flight.retries > 0);
+            self.report.recorder.count(origin, [(lost, 1), (Counter::Retried, retried)]);
             self.report.recorder.count(origin, flight.queries.counts());
             self.report.last_end = self.report.last_end.max(now);
             if self.ending {

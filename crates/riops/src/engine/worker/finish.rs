@@ -8,6 +8,7 @@ use crate::units::Nanos;
 impl<C: Clock> Worker<C> {
     pub(super) fn finish(mut self) -> WorkerReport {
         self.note_time(self.clock.now());
+        self.close_log();
         self.report.recorder.finish();
         self.report.unsent = std::mem::take(&mut self.link.unsent);
         let cpu_end_s = self.cpu_at_end_s.unwrap_or_else(cpu::thread_seconds);

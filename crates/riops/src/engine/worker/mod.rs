@@ -6,6 +6,7 @@
 mod deferred;
 mod end;
 mod finish;
+mod logged;
 mod postponed;
 mod report;
 mod ring;
@@ -29,6 +30,7 @@ use super::error::StartError;
 use super::findings::{AccessFinding, UncheckedPlan, note, note_unchecked};
 use super::limit::Limit;
 use super::link::{Outlet, slot};
+use super::log::Log;
 use super::opening::{Connectors, Reopened};
 use super::schedule::{Arrivals, Share};
 use super::session::{Activity, Ended, Flushed, Session, SessionError};
@@ -40,7 +42,7 @@ use crate::units::Nanos;
 use deferred::Deferred;
 use postponed::Postponed;
 pub(super) use report::WorkerReport;
-pub use report::{Acknowledged, Starts, WarmupInFlight};
+pub use report::{Acknowledged, EndedSession, Starts, WarmupInFlight};
 use riops_wire::frame::READ_BYTES_MAX;
 use riops_wire::sqlstate::SqlState;
 use shell::Shell;
@@ -163,6 +165,7 @@ pub(super) struct WorkerSetup<C> {
     pub(super) link: IntervalLink,
     pub(super) reconnect: ReconnectLink,
     pub(super) rng: Xoshiro256PlusPlus,
+    pub(super) log: Option<Box<Log>>,
 }
 
 pub(super) struct Worker<C> {
@@ -212,6 +215,8 @@ pub(super) struct Worker<C> {
     due_before: u64,
     /// Those of them that were waiting for a free session when the measurement started.
     backlog_before: u64,
+    /// The log of single transactions, if there is one.
+    log: Option<Box<Log>>,
     report: WorkerReport,
 }
 
@@ -232,6 +237,7 @@ impl<C: Clock> Worker<C> {
             link,
             reconnect,
             rng,
+            log,
         } = setup;
         Self {
             interval_end: limit.measure_start().after(link.length),
@@ -268,6 +274,7 @@ impl<C: Clock> Worker<C> {
             busy_at_end: 0,
             due_before: 0,
             backlog_before: 0,
+            log,
         }
     }
 

@@ -80,6 +80,22 @@ impl Starts {
     }
 }
 
+/// Maximum number of sessions whose error is reported.
+pub(in crate::engine) const ENDED_MAX: usize = 1_000;
+
+/// A session that an error has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedSession {
+    /// Number of the session in the stage.
+    pub session: u64,
+    /// Operation of its last transaction.
+    pub operation: usize,
+    /// Number of the command in its script, from 1; `None` without a script.
+    pub command: Option<usize>,
+    /// Message of the error.
+    pub message: String,
+}
+
 #[derive(Debug)]
 pub(in crate::engine) struct WorkerReport {
     pub(in crate::engine) recorder: Recorder,
@@ -100,6 +116,8 @@ pub(in crate::engine) struct WorkerReport {
     /// Number of intended starts within the measurement that were taken.
     pub(super) starts_taken: u64,
     pub(in crate::engine) failure: Option<SessionError>,
+    /// Sessions that an error has ended, up to a maximum; the commands are still numbered over all scripts.
+    pub(in crate::engine) ended: Vec<EndedSession>,
     /// Completed intervals that could not be sent because the channel was full, oldest first.
     pub(in crate::engine) unsent: VecDeque<Box<IntervalPart>>,
     pub(in crate::engine) warmup_in_flight: WarmupInFlight,
@@ -131,6 +149,7 @@ impl WorkerReport {
             starts: None,
             starts_taken: 0,
             failure: None,
+            ended: Vec::new(),
             unsent: VecDeque::new(),
             warmup_in_flight: WarmupInFlight::default(),
             unchecked: Vec::new(),

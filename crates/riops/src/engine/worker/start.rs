@@ -3,7 +3,7 @@
 use super::super::continued::Begun;
 use super::super::findings::Moment;
 use super::super::limit::Permission;
-use super::super::session::{Activity, SessionError};
+use super::super::session::{Activity, Session, SessionError};
 use super::{Clock, Worker, WorkerEvent};
 use crate::metrics::{Counter, Origin};
 use crate::units::Nanos;
@@ -62,7 +62,10 @@ impl<C: Clock> Worker<C> {
             if !ended && !session.has_free_slot() {
                 return;
             }
-            match self.next_start(now) {
+            if !session.has_next() {
+                return self.finish_when_idle(number, now);
+            }
+            match self.next_start(number, now) {
                 Next::Start { intended, claimed } => {
                     let Some(session) = self.sessions.get_mut(number) else {
                         return;
@@ -92,7 +95,7 @@ impl<C: Clock> Worker<C> {
     }
 
     /// Returns the next start: immediately in the closed loop, otherwise when the next arrival is due.
-    fn next_start(&mut self, now: Nanos) -> Next {
+    fn next_start(&mut self, number: usize, now: Nanos) -> Next {
         loop {
             let intended = match &self.arrivals {
                 None => now,
@@ -108,9 +111,22 @@ impl<C: Clock> Worker<C> {
                 && now.since(intended) > self.rules.late_after
             {
                 arrivals.take();
+                let mut measured = measured;
+                if self.limit.stops_by_count() {
+                    // A skipped start is one of the transactions of its session.
+                    let Permission::Start { claimed } = self.limit.permit(now) else {
+                        return Next::End;
+                    };
+                    measured = self.limit.counts(claimed, now, 0);
+                    self.skip_transaction(number);
+                }
                 self.report.starts_taken += u64::from(measured);
                 if measured {
                     self.report.recorder.count(Origin::default(), [(Counter::Skipped, 1)]);
+                    self.log_skipped(number, now);
+                }
+                if !self.sessions.get(number).is_some_and(Session::has_next) {
+                    return Next::End;
                 }
                 continue;
             }
@@ -124,6 +140,12 @@ impl<C: Clock> Worker<C> {
                 self.report.starts_taken += u64::from(counted);
             }
             return Next::Start { intended, claimed };
+        }
+    }
+
+    fn skip_transaction(&mut self, number: usize) {
+        if let Some(session) = self.sessions.get_mut(number) {
+            session.skip();
         }
     }
 

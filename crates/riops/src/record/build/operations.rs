@@ -68,6 +68,7 @@ pub(super) fn operations(
                 tables: by_table(&acknowledged.effects),
                 unknown_tables: by_table(&acknowledged.effects_unknown),
                 failed: totals.counters.get(Counter::Failed),
+                retried: totals.counters.get(Counter::Retried),
                 unknown: totals.counters.get(Counter::Unknown),
                 response_us: totals.response.as_ref().and_then(summary),
                 service_us: summary(&totals.service),

@@ -133,6 +133,14 @@ impl Builder<'_> {
             let (loaded, planned) = (units::count(stage.rows), units::count(rows));
             add(format!("{loaded} of {planned} rows were loaded"));
         }
+        if let (ended @ 1.., Some(first)) =
+            (stage.session_loop.ended_sessions.len(), stage.session_loop.ended_sessions.first())
+        {
+            add(format!(
+                "an error ended {ended} of the sessions, the first with: {}",
+                first.message
+            ));
+        }
         if stage.ended_in_an_outage() {
             add("the server was not available at the end of the measurement".to_owned());
         }

@@ -11,15 +11,15 @@ use super::parts::Measured;
 use super::sessions::{execution, fairness, session_details};
 use super::stage::{throughput, with_counters};
 use super::steadiness::steadiness_of;
-use crate::engine::{SessionTally, StageResult};
-use crate::metrics::{Counter, Histogram, HistogramError, Queries};
+use crate::engine::{EndedSession, SessionTally, StageResult};
+use crate::metrics::{Counter, Counters, Histogram, HistogramError, Queries};
 use crate::plan::{Mix, Plan, StageFacts};
 use crate::probe::MachineUse;
 use crate::record::client::ClientRecord;
 use crate::record::counts::{DrainedRecord, WarmupRecord};
 use crate::record::database::LockWaits;
 use crate::record::schedule::{LateRecord, ScheduleRecord};
-use crate::record::session_loop::LoopRecord;
+use crate::record::session_loop::{EndedSessionRecord, LoopRecord};
 use crate::record::stage::StageRecord;
 
 pub(super) fn stage(
@@ -113,6 +113,9 @@ fn session_loop(
         response_histogram: (response.count() > 0).then(|| response.to_base64()).transpose()?,
         outcomes: Some(outcomes),
         retries,
+        retried: counters.get(Counter::Retried),
+        connecting_s: Some(result.connecting.as_seconds()).filter(|_| !facts.in_server),
+        ended_sessions: result.ended_sessions.iter().map(ended_session).collect(),
         reconnects: counters.get(Counter::Reconnects),
         queries: Queries::from(&counters).into(),
         attempt_us: (retries > 0).then(|| summary(&recorder.attempts)).flatten(),
@@ -125,11 +128,7 @@ fn session_loop(
         lock_waits: lock_waits(usage),
         imbalance: imbalance_of(&nodes),
         nodes,
-        late: plan.latency_limit.map(|limit| LateRecord {
-            limit_us: limit.limit_s * 1e6,
-            transactions: counters.get(Counter::Late),
-            skipped: counters.get(Counter::Skipped),
-        }),
+        late: late(plan, &counters),
         schedule: schedule(&result),
         warmup_in_flight: (result.warmup_in_flight.transactions > 0).then(|| WarmupRecord {
             transactions: result.warmup_in_flight.transactions,
@@ -149,6 +148,24 @@ fn session_loop(
         samples: result.samples.map(Into::into),
         latency_heatmap: result.heatmap.map(Into::into),
         series: result.series.into_iter().map(Into::into).collect(),
+    })
+}
+
+fn ended_session(ended: &EndedSession) -> EndedSessionRecord {
+    let EndedSession { session, operation, command, message } = ended;
+    EndedSessionRecord {
+        session: *session,
+        script: operation + 1,
+        command: *command,
+        message: message.clone(),
+    }
+}
+
+fn late(plan: &Plan, counters: &Counters) -> Option<LateRecord> {
+    plan.latency_limit.map(|limit| LateRecord {
+        limit_us: limit.limit_s * 1e6,
+        transactions: counters.get(Counter::Late),
+        skipped: counters.get(Counter::Skipped),
     })
 }
 
@@ -176,6 +193,7 @@ fn schedule(result: &StageResult) -> Option<ScheduleRecord> {
         waiting: starts.waiting,
         oldest_wait_us: starts.oldest_wait.as_micros(),
         backlog_at_start: starts.backlog_before,
+        lag_max_us: Some(result.recorder.lag_max.as_micros()),
         start_lag_us: result.recorder.start_lag.as_ref().and_then(summary),
     })
 }

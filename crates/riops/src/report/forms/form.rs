@@ -86,6 +86,11 @@ pub trait Stream: Sync {
     /// What is printed when all sessions are connected.
     fn connected(&self) -> &'static str;
 
+    /// Whether the intervals are printed to standard error.
+    fn has_intervals_on_standard_error(&self) -> bool {
+        false
+    }
+
     /// What is printed at the end of an interval.
     fn interval(&self, point: &Point, plan: &Plan, intervals: bool) -> String;
 

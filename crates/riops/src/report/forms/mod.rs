@@ -3,6 +3,7 @@
 mod cbc;
 mod form;
 mod json;
+mod pgbench;
 mod pgio;
 mod sysbench;
 mod text;
@@ -15,8 +16,15 @@ pub use text::run_text;
 pub(super) use text::{rate_verdicts, thresholds, verdict};
 
 /// All forms; the first is the default.
-pub const FORMS: [&dyn Form; 6] =
-    [&text::Text, &json::Json, &pgio::Pgio, &sysbench::Sysbench, &ysql_bench::YsqlBench, &cbc::Cbc];
+pub const FORMS: [&dyn Form; 7] = [
+    &text::Text,
+    &json::Json,
+    &pgio::Pgio,
+    &sysbench::Sysbench,
+    &ysql_bench::YsqlBench,
+    &cbc::Cbc,
+    &pgbench::Pgbench,
+];
 
 /// Returns the names of the forms for runs with this plan.
 #[must_use]

@@ -318,6 +318,7 @@ fn load_run(study: &Study, task: Task) -> Record {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive")]
         let (intended, waiting) = ((rate * 10.0) as u64, ((rate - per_s).max(0.0) * 10.0) as u64);
         each.schedule = Some(ScheduleRecord {
+            lag_max_us: None,
             intended,
             sent: intended - waiting,
             skipped: 0,

@@ -91,6 +91,7 @@ impl Query {
             changes: vec![false],
             sessions: (0..plan.sessions).map(session).collect(),
             commands: Vec::new(),
+            streams: Vec::new(),
             explain_by_name: plan.protocol == Protocol::Prepared,
             exact: false,
             retried: Vec::new(),

@@ -332,6 +332,7 @@ impl Workload for Load {
             operations: vec![self.run.method.as_str().into()],
             changes: vec![true],
             commands: Vec::new(),
+            streams: Vec::new(),
             explain_by_name: plan.protocol == Protocol::Prepared,
             exact: true,
             retried: Vec::new(),

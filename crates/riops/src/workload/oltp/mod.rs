@@ -276,6 +276,7 @@ impl Workload for Oltp {
             operations: vec![self.run.test.as_str().into()],
             changes: vec![self.run.writes() > 0],
             commands: Vec::new(),
+            streams: Vec::new(),
             explain_by_name: plan.protocol == Protocol::Prepared,
             exact: false,
             retried: retried.into_iter().collect(),

@@ -54,6 +54,7 @@ impl Workload for Ping {
             changes: vec![false],
             sessions: (0..plan.sessions).map(session).collect(),
             commands: Vec::new(),
+            streams: Vec::new(),
             explain_by_name: plan.protocol == Protocol::Prepared,
             exact: false,
             retried: Vec::new(),

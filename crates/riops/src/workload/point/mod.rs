@@ -204,6 +204,7 @@ impl Workload for Point {
             operations: vec!["select".into(), "update".into()],
             changes: vec![false, true],
             commands: Vec::new(),
+            streams: Vec::new(),
             explain_by_name: plan.protocol == Protocol::Prepared,
             exact: false,
             retried: Vec::new(),

@@ -412,6 +412,7 @@ impl Workload for Rows {
             operations: vec!["read".into(), "update".into()],
             changes: vec![false, true],
             commands: Vec::new(),
+            streams: Vec::new(),
             explain_by_name: plan.protocol == Protocol::Prepared,
             exact: false,
             retried: Vec::new(),

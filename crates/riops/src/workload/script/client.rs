@@ -83,6 +83,8 @@ struct State {
     received: Received,
     /// Slot of the random difference of a built-in script.
     delta: Option<Slot>,
+    /// Number of transactions that it may still start; `None` for any number.
+    transactions_left: Option<u64>,
 }
 
 impl Client {
@@ -90,6 +92,7 @@ impl Client {
         program: Arc<Program>,
         variables: Variables,
         (random, choice): (Random, Random),
+        transactions: Option<u64>,
     ) -> Self {
         let state = State {
             delta: program.names.find("delta"),
@@ -103,6 +106,7 @@ impl Client {
             in_pipeline: false,
             preparing: Vec::new(),
             received: Received::default(),
+            transactions_left: transactions,
         };
         Self { program, state }
     }
@@ -473,7 +477,18 @@ impl Program {
 }
 
 impl Generator for Client {
+    fn has_next(&self) -> bool {
+        self.state.transactions_left != Some(0)
+    }
+
+    fn skip(&mut self) {
+        if let Some(left) = &mut self.state.transactions_left {
+            *left = left.saturating_sub(1);
+        }
+    }
+
     fn next(&mut self, tx: &mut Transaction) -> bool {
+        self.skip();
         let Self { program, state } = self;
         state.forget_prepared();
         state.script = state.choose(program);

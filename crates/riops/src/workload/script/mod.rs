@@ -1,6 +1,7 @@
 //! `script`: the scripts of pgbench, and its tables.
 
 mod client;
+mod initialize;
 mod program;
 mod table;
 mod values;
@@ -17,10 +18,11 @@ use super::{
     ALL_STATEMENTS, Build, BuildFor, Describe, SessionPlan, Stage, Trial, TrialResult, Work,
     Workload, fill,
 };
-use crate::plan::script::{ScriptDataset, ScriptRun};
+use crate::plan::script::{ScriptDataset, ScriptRun, VacuumFirst};
 use crate::plan::{Plan, PlanError, Protocol};
 use crate::server::Flavor;
 use client::Client;
+pub use initialize::{InitStep, InitWork, init_work};
 use program::{Encoded, Program};
 pub use table::ACCOUNTS_EACH;
 
@@ -187,6 +189,24 @@ impl Workload for ScriptWorkload {
         self.scale = answers.first().and_then(|scale| i64::try_from(*scale).ok());
     }
 
+    fn maintenance_sql(&self) -> Vec<String> {
+        let table = |name: &str| match self.schema() {
+            // As pgbench: wherever the search path finds it.
+            "public" => name.to_owned(),
+            schema => format!("{schema}.{name}"),
+        };
+        let mut sql = Vec::new();
+        if self.run.vacuum != VacuumFirst::None {
+            sql.push(format!("vacuum {}", table("pgbench_branches")));
+            sql.push(format!("vacuum {}", table("pgbench_tellers")));
+            sql.push(format!("truncate {}", table("pgbench_history")));
+        }
+        if self.run.vacuum == VacuumFirst::All {
+            sql.push(format!("vacuum analyze {}", table("pgbench_accounts")));
+        }
+        sql
+    }
+
     fn trials(&self) -> Vec<Trial> {
         let trial =
             |encoded: &Encoded| Trial { statement: encoded.statement(), arguments: nulls(encoded) };
@@ -229,24 +249,20 @@ impl Workload for ScriptWorkload {
         } else {
             base.bits().cast_signed()
         };
-        let choices: Vec<u64> = (0..plan.workers)
-            .map(|_| {
-                let choice = base.bits();
-                // Those of the starts and of the sampled log.
-                base.bits();
-                base.bits();
-                choice
-            })
-            .collect();
+        // Those of the choice of scripts, of the starts and of the sampled log.
+        let seeds: Vec<[u64; 3]> =
+            (0..plan.workers).map(|_| [base.bits(), base.bits(), base.bits()]).collect();
         let choice = |session: u32| {
             let (worker, round) = (session % plan.workers.max(1), session / plan.workers.max(1));
-            let seed = choices.get(worker as usize).copied().unwrap_or_default();
+            let [seed, ..] = seeds.get(worker as usize).copied().unwrap_or_default();
             Random::new(seed.wrapping_add(GOLDEN_GAMMA.wrapping_mul(round.into())))
         };
         let shared = Arc::new(program.clone());
         let session = |(session, random): (u32, Random)| {
             let variables = self.variables(session, plan.seed, default_seed);
-            let client = Client::new(Arc::clone(&shared), variables, (random, choice(session)));
+            let streams = (random, choice(session));
+            let transactions = self.run.transactions_per_session;
+            let client = Client::new(Arc::clone(&shared), variables, streams, transactions);
             let statements = program.all().filter(|each| each.is_prepared_first);
             let names = program.all().map(Encoded::statement);
             SessionPlan {
@@ -272,6 +288,7 @@ impl Workload for ScriptWorkload {
             exact: false,
             retried: Vec::new(),
             commands: program.commands(),
+            streams: seeds.iter().map(|[_, starts, log]| [*starts, *log]).collect(),
         }]
     }
 

@@ -42,14 +42,7 @@ const ACCOUNT_BYTES: u64 = 4 + 4 + 4 + 85;
 pub(super) fn filled(dataset: &ScriptDataset, flavor: Flavor) -> Dataset {
     let rows = dataset.scale * ACCOUNTS_EACH;
     let footprint = Footprint::of_table(rows, ACCOUNT_BYTES, 1);
-    let finish = if dataset.foreign_keys {
-        fill(FOREIGN_KEYS, &[("schema", &dataset.schema)])
-            .split(';')
-            .map(|sql| sql.trim().to_owned())
-            .collect()
-    } else {
-        Vec::new()
-    };
+    let finish = if dataset.foreign_keys { foreign_keys(dataset) } else { Vec::new() };
     Dataset {
         parameters: serde_json::to_value(dataset).unwrap_or_default(),
         probes: Vec::new(),
@@ -61,6 +54,12 @@ pub(super) fn filled(dataset: &ScriptDataset, flavor: Flavor) -> Dataset {
             ..footprint
         },
     }
+}
+
+/// Returns the statements that create the foreign keys.
+pub(super) fn foreign_keys(dataset: &ScriptDataset) -> Vec<String> {
+    let all = fill(FOREIGN_KEYS, &[("schema", &dataset.schema)]);
+    all.split(';').map(|sql| sql.trim().to_owned()).collect()
 }
 
 /// Kinds of the integers of a row.
@@ -112,7 +111,7 @@ fn table(dataset: &ScriptDataset, flavor: Flavor, number: usize) -> Table {
 }
 
 /// Returns the column of the primary key.
-fn key_of(table: &str) -> Option<&'static str> {
+pub(super) fn key_of(table: &str) -> Option<&'static str> {
     match table {
         "pgbench_tellers" => Some("tid"),
         "pgbench_accounts" => Some("aid"),
@@ -126,7 +125,7 @@ fn quoted(name: &str) -> String {
 }
 
 /// Returns the statements that create an empty table.
-fn create_sql(dataset: &ScriptDataset, flavor: Flavor, table: &str) -> Vec<String> {
+pub(super) fn create_sql(dataset: &ScriptDataset, flavor: Flavor, table: &str) -> Vec<String> {
     let is_partitioned = table == "pgbench_accounts" && dataset.partitions > 0;
     let unlogged = if dataset.unlogged_tables { "unlogged " } else { "" };
     let method = dataset.partition_method.as_str();
@@ -189,7 +188,7 @@ fn bounds_of(dataset: &ScriptDataset, number: u32) -> String {
     format!("from ({}) to ({})", bound(number - 1), bound(number))
 }
 
-fn primary_key(dataset: &ScriptDataset, table: &str, key: &str) -> String {
+pub(super) fn primary_key(dataset: &ScriptDataset, table: &str, key: &str) -> String {
     let tablespace = dataset.index_tablespace.as_ref().map_or_else(String::new, |tablespace| {
         format!(" using index tablespace {}", quoted(tablespace))
     });

@@ -1,0 +1,59 @@
+//! What a run of scripts does only because pgbench does it.
+
+use serde::{Deserialize, Serialize};
+
+/// What is done to the tables of pgbench before a run, as pgbench does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VacuumFirst {
+    /// Nothing.
+    #[default]
+    None,
+    /// Branches and tellers are vacuumed, and the history is emptied.
+    Short,
+    /// The same, and the accounts are vacuumed and analyzed.
+    All,
+}
+
+impl VacuumFirst {
+    /// Whether nothing is done.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+}
+
+/// A log of single transactions, in files as pgbench writes them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TransactionLog {
+    /// Beginning of the names of the files.
+    pub prefix: String,
+    /// Share of the transactions that are logged, above 0 and at most 1.
+    pub sampling_rate: f64,
+    /// Length of the intervals whose sums are logged instead of transactions, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aggregate_s: Option<u32>,
+}
+
+/// What pgbench's report contains on request.
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of pgbench")]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PgbenchReport {
+    /// Whether it has the latency of each command.
+    pub per_command: bool,
+    /// Whether failures are counted by their type, also in the log.
+    pub failures_detailed: bool,
+    /// Whether it has lines about the progress.
+    pub progress: bool,
+    /// Whether these have the time since 1970.
+    pub progress_timestamp: bool,
+}
+
+impl PgbenchReport {
+    /// Whether nothing was requested.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}

@@ -1,0 +1,143 @@
+//! The parameters of the tables of pgbench.
+
+use serde::{Deserialize, Serialize};
+
+use super::error::{PlanError, at_least_one, refuse};
+use super::oltp::is_plain_name;
+use super::spec::DatasetSpec;
+
+/// Name of the dataset.
+const NAME: &str = "script";
+/// Maximum scale: the ids of the accounts are of 64 bits, and there are 100,000 for each.
+const SCALE_MAX: u64 = 1_000_000;
+/// Maximum number of partitions.
+const PARTITIONS_MAX: u32 = 10_000;
+
+/// How the accounts are partitioned.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartitionMethod {
+    /// By ranges of ids.
+    #[default]
+    Range,
+    /// By a hash of the id.
+    Hash,
+}
+
+impl PartitionMethod {
+    /// Returns the name on the command line.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Range => "range",
+            Self::Hash => "hash",
+        }
+    }
+}
+
+/// The parameters of the dataset of `prepare script`: the tables of pgbench.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ScriptDataset {
+    /// Schema of the tables.
+    pub schema: String,
+    /// Number of branches, with 10 tellers and 100,000 accounts each.
+    pub scale: u64,
+    /// Number of partitions of the accounts; 0: not partitioned.
+    pub partitions: u32,
+    /// How they are partitioned.
+    pub partition_method: PartitionMethod,
+    /// Whether the tables have foreign keys.
+    pub foreign_keys: bool,
+    /// Whether the tables are unlogged.
+    pub unlogged_tables: bool,
+    /// Fill factor of branches, tellers and accounts, in percent.
+    pub fillfactor: u32,
+    /// Tablespace of the tables; absent: the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tablespace: Option<String>,
+    /// Tablespace of the indexes; absent: the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index_tablespace: Option<String>,
+    /// Whether the tables were not created by riops. Such tables are never dropped.
+    pub adopted: bool,
+}
+
+impl Default for ScriptDataset {
+    fn default() -> Self {
+        Self {
+            schema: "public".to_owned(),
+            scale: 1,
+            partitions: 0,
+            partition_method: PartitionMethod::Range,
+            foreign_keys: false,
+            unlogged_tables: false,
+            fillfactor: 100,
+            tablespace: None,
+            index_tablespace: None,
+            adopted: false,
+        }
+    }
+}
+
+impl DatasetSpec for ScriptDataset {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn validate(&self) -> Result<(), PlanError> {
+        if !is_plain_name(&self.schema) {
+            return refuse(format!(
+                "--schema must consist of lowercase letters, digits and underscores, not \"{}\"",
+                self.schema
+            ));
+        }
+        at_least_one("--scale", self.scale)?;
+        if self.scale > SCALE_MAX {
+            return refuse(format!("--scale {} exceeds the maximum of {SCALE_MAX}", self.scale));
+        }
+        if !(10..=100).contains(&self.fillfactor) {
+            return refuse(format!(
+                "--fillfactor must be between 10 and 100, not {}",
+                self.fillfactor
+            ));
+        }
+        if self.partitions > PARTITIONS_MAX {
+            return refuse(format!(
+                "--partitions {} exceeds the maximum of {PARTITIONS_MAX}",
+                self.partitions
+            ));
+        }
+        if self.partitions == 0 && self.partition_method != PartitionMethod::default() {
+            return refuse("--partition-method requires --partitions".to_owned());
+        }
+        Ok(())
+    }
+
+    fn provenance(&self) -> &'static [&'static str] {
+        &["adopted"]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_invalid_datasets_with_the_name_of_the_option() {
+        type Change = fn(&mut ScriptDataset);
+        let cases: [(Change, &str); 5] = [
+            (|dataset| dataset.scale = 0, "--scale"),
+            (|dataset| dataset.fillfactor = 5, "--fillfactor"),
+            (|dataset| dataset.partitions = 20_000, "--partitions"),
+            (|dataset| dataset.partition_method = PartitionMethod::Hash, "--partition-method"),
+            (|dataset| dataset.schema = "A".to_owned(), "--schema"),
+        ];
+        for (change, option) in cases {
+            let mut dataset = ScriptDataset::default();
+            assert_eq!(dataset.validate(), Ok(()));
+            change(&mut dataset);
+            assert!(dataset.validate().unwrap_err().to_string().contains(option));
+        }
+    }
+}
