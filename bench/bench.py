@@ -23,6 +23,8 @@ Cases:
               insert against the same bytes encoded in advance, unnest against insert
   point       point selects with 8 and 32 sessions, unix socket, against pgbench
   pipeline    transactions of ten point selects whose statements are sent at once, against pgbench's pipeline
+  script      pgbench's built-in scripts on tables of --scale, 32 sessions, unix socket, against pgbench; and creating
+              these tables, against pgbench -i with rows from the client and from the server
   oltp        the transactions of sysbench over TCP, against sysbench: the mix of the scaling study and the
               defaults of sysbench with 8 and 32 sessions, point selects; preparing 4 × 100,000 rows;
               and one run of both with skewed keys
@@ -30,7 +32,7 @@ Cases:
               with \\timing, alternating; the device rates against iostat -x; the cost of the probes
   store       riops runs list on a store of --runs runs: a SQLite file, and a PostgreSQL database
   peers       the cases against pgbench and sysbench, and those of the client's own CPU: socket, tcp, batch1000,
-              point, pipeline, oltp, bulk, floor, few, workers, overhead, instructions
+              point, pipeline, script, oltp, bulk, floor, few, workers, overhead, instructions
   all         all cases
 
 Requires the release binaries (cargo build --release --bins --examples) and the programs of the cases, and says
@@ -525,6 +527,51 @@ def pipeline(server, report, arguments):
     call(RIOPS, "cleanup", "oltp", "-d", server.socket)
 
 
+def script(server, report, arguments):
+    """The same scripts on the same tables. riops also checks rows, plans and the latency of each command."""
+    scale = str(arguments.scale)
+
+    def ours(name):
+        command = [RIOPS, "run", "script", "-d", server.socket, "-b", name, "-c", "32", "-j", "2"]
+        command += ["-t", f"{arguments.seconds}s", "--warmup", "0s", "--no-verify", "--no-store", "--quiet", "--output", "json"]
+        text, cpu, _ = timed(command)
+        record = json.loads(text)
+        assert record["verdict"]["valid"], record["verdict"]
+        stage = record["stages"][0]
+        return cpu * 1e6 / stage["operations"][0]["acknowledged_transactions"], stage["throughput"]["transactions_per_s"]
+
+    def theirs(name):
+        command = ["pgbench", "-n", "-M", "prepared", "-b", name, "-c", "32", "-j", "2", "-T", str(arguments.seconds)]
+        text, cpu, _ = timed([*command, server.socket])
+        done = int(re.search(r"actually processed: (\d+)", text).group(1))
+        return cpu * 1e6 / done, float(re.search(r"tps = ([0-9.]+) \(without", text).group(1))
+
+    def prepare():
+        return timed([RIOPS, "prepare", "script", "-d", server.socket, "--scale", scale, "--recreate", "--quiet"])[2]
+
+    def initialize(steps):
+        wall = timed(["pgbench", "-i", "-q", "-I", steps, "-s", scale, server.socket])[2]
+        call("pgbench", "-i", "-I", "d", server.socket)
+        return wall
+
+    call("pgbench", "-i", "-I", "d", server.socket)
+    for steps, name in [("dtgvp", "client"), ("dtGvp", "server")]:
+        def drop_and_prepare():
+            wall = prepare()
+            call(RIOPS, "cleanup", "script", "-d", server.socket)
+            return wall
+
+        walls = in_turns(arguments.rounds, drop_and_prepare, lambda: initialize(steps))
+        report.line(f"tables of scale {scale}, rows from the {name}: s", *walls, 0.5, True)
+    prepare()
+    for name, cpu_target in [("select-only", 0.65), ("tpcb-like", 0.75)]:
+        results = in_turns(arguments.rounds, lambda: ours(name), lambda: theirs(name))
+        for position, what, target in [(0, "CPU µs/transaction", cpu_target), (1, "transactions/s", 1.0)]:
+            values = [(run[position] for run in runs) for runs in results]
+            report.line(f"{name}, 32 sessions: {what}", *values, target, position == 0)
+    call(RIOPS, "cleanup", "script", "-d", server.socket)
+
+
 def interval(ratios):
     """The two ratios between which the median lies with at least 95 %, from the binomial distribution of their ranks;
     the smallest and the largest if there are fewer than six."""
@@ -881,10 +928,10 @@ def store(server, report, arguments):
     call(*admin, f"drop database {database}")
 
 
-PEERS = {"socket", "tcp", "batch1000", "point", "pipeline", "oltp", "bulk", "floor", "few", "workers", "overhead", "instructions"}
+PEERS = {"socket", "tcp", "batch1000", "point", "pipeline", "script", "oltp", "bulk", "floor", "few", "workers", "overhead", "instructions"}
 # Programs that are not built by cargo, with their Debian packages, and the cases that run them.
 PROGRAMS = {
-    ("pgbench", "postgresql-contrib"): {"socket", "tcp", "batch1000", "point", "pipeline"},
+    ("pgbench", "postgresql-contrib"): {"socket", "tcp", "batch1000", "point", "pipeline", "script"},
     ("psql", "postgresql-client"): {"load", "stall", "many", "ybio", "cbc", "store"},
     ("sysbench", "sysbench"): {"oltp"},
     ("valgrind", "valgrind"): {"instructions"},
@@ -908,8 +955,9 @@ def require_programs(wanted):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("case", nargs="+", choices=["socket", "tcp", "batch1000", "load", "floor", "few", "workers", "overhead", "instructions", "stall", "many", "loops", "ybio", "bulk", "point", "pipeline", "oltp", "cbc", "store", "peers", "all"])
+    parser.add_argument("case", nargs="+", choices=["socket", "tcp", "batch1000", "load", "floor", "few", "workers", "overhead", "instructions", "stall", "many", "loops", "ybio", "bulk", "point", "pipeline", "script", "oltp", "cbc", "store", "peers", "all"])
     parser.add_argument("--size", default="1", help="size for cbc, in GB")
+    parser.add_argument("--scale", type=int, default=50, help="scale of the tables for script")
     parser.add_argument("--runs", type=int, default=10_000, help="stored runs for store")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=10)
@@ -928,7 +976,7 @@ def main():
             batch1000(server, report, arguments)
         if wanted & {"load", "all"}:
             load(server, report, arguments)
-        for name, case in [("floor", floor), ("few", few), ("workers", workers), ("overhead", overhead), ("instructions", instructions), ("stall", stall), ("many", many), ("loops", loops), ("ybio", ybio), ("bulk", bulk), ("point", point), ("pipeline", pipeline), ("oltp", oltp), ("cbc", cbc), ("store", store)]:
+        for name, case in [("floor", floor), ("few", few), ("workers", workers), ("overhead", overhead), ("instructions", instructions), ("stall", stall), ("many", many), ("loops", loops), ("ybio", ybio), ("bulk", bulk), ("point", point), ("pipeline", pipeline), ("script", script), ("oltp", oltp), ("cbc", cbc), ("store", store)]:
             if wanted & {name, "all"}:
                 case(server, report, arguments)
     report.table()

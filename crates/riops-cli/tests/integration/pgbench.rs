@@ -5,6 +5,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+
 use crate::fixture::{self, CommandOutput, Database, database, folder, program};
 
 /// A database that both programs use, in turns.
@@ -488,4 +492,72 @@ fn conflicting_transactions_are_retried_with_the_same_values() {
     // A retry returns to the value before the transaction; with pgbench it counts every try.
     let each = "select count(*), count(distinct n), min(n), max(n) from seen";
     assert_eq!(both.rows(each), ["200|50|1|50"]);
+}
+
+/// Scripts of random commands, which write the values of their variables into the table `seen`.
+fn random_scripts() -> impl Strategy<Value = String> {
+    let variable = || prop::sample::select(vec!["a", "b", "c"]);
+    let expression = prop_oneof![
+        (0i64..50).prop_map(|n| n.to_string()),
+        variable().prop_map(|name| format!(":{name} + 1")),
+        (variable(), variable()).prop_map(|(one, other)| format!(":{one} * :{other} % 97")),
+        (1i64..40).prop_map(|n| format!("random(1, {n})")),
+        (1i64..40, variable()).prop_map(|(n, name)| format!("hash(:{name}) % {n}")),
+        variable().prop_map(|name| format!("case when :{name} > 20 then 1 else :{name} end")),
+    ];
+    let condition = (variable(), prop::sample::select(vec!["<", ">=", "=", "<>"]), 0i64..30)
+        .prop_map(|(name, operator, n)| format!(":{name} {operator} {n}"));
+    let command = prop_oneof![
+        4 => (variable(), expression).prop_map(|(name, value)| format!("\\set {name} {value}\n")),
+        3 => variable().prop_map(|name| format!("insert into seen values ('{name}=:{name}');\n")),
+        2 => (variable(), variable())
+            .prop_map(|(to, from)| format!("select :{from} + 1 as {to} \\gset\n")),
+        1 => variable().prop_map(|to| format!("select 3 as {to} \\; select 5 as x_{to} \\aset\n")),
+        1 => (variable(), 0i64..3).prop_map(|(to, rows)| {
+            format!("select n * 2 as {to} from generate_series(1, {rows}) as n \\aset\n")
+        }),
+        1 => Just("begin;\ninsert into seen values ('block :a');\nend;\n".to_owned()),
+        1 => Just("begin;\ninsert into seen values ('undone :a');\nrollback;\n".to_owned()),
+    ];
+    let block = command.prop_recursive(3, 24, 6, move |inner| {
+        let several = || prop::collection::vec(inner.clone(), 1..4).prop_map(|all| all.concat());
+        prop_oneof![
+            2 => several(),
+            2 => (condition.clone(), several())
+                .prop_map(|(when, then)| format!("\\if {when}\n{then}\\endif\n")),
+            2 => (condition.clone(), several(), several()).prop_map(|(when, then, otherwise)| {
+                format!("\\if {when}\n{then}\\else\n{otherwise}\\endif\n")
+            }),
+            1 => (condition.clone(), condition.clone(), several(), several()).prop_map(
+                |(when, or, then, otherwise)| {
+                    format!("\\if {when}\n{then}\\elif {or}\n{otherwise}\\endif\n")
+                }
+            ),
+        ]
+    });
+    prop::collection::vec(block, 3..8)
+        .prop_map(|all| all.concat() + "insert into seen values ('end :a :b :c :client_id');\n")
+}
+
+#[test]
+fn random_scripts_write_what_they_write_with_pgbench() {
+    let Some(both) = Both::new("pgbench_random") else {
+        return;
+    };
+    both.sql("create table seen (t text)");
+    let mut runner = TestRunner::deterministic();
+    for _ in 0..60 {
+        let text = random_scripts().new_tree(&mut runner).unwrap().current();
+        let file = both.script(&text);
+        let line = format!("-n -t 4 --random-seed=11 -D a=1 -D b=2 -D c=3 -f {file}");
+        let mut found = Vec::new();
+        for is_original in [true, false] {
+            both.sql("truncate seen");
+            let run = if is_original { both.original(&line) } else { both.riops(&line) };
+            assert_eq!(run.code, Some(0), "{text}\n{}", run.stderr);
+            found.push(both.rows("select t from seen order by ctid"));
+        }
+        assert_eq!(found[0], found[1], "{text}");
+        assert!(found[0].len() >= 4, "{text}");
+    }
 }

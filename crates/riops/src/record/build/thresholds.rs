@@ -2,7 +2,7 @@
 
 use super::latencies::merged;
 use crate::engine::StageResult;
-use crate::metrics::{Counter, Figures, Histogram, HistogramError};
+use crate::metrics::{Figures, HistogramError};
 use crate::plan::{Metric, Part, Plan, Threshold, TimeKind};
 use crate::record::check::ThresholdRecord;
 
@@ -41,28 +41,19 @@ pub(super) fn thresholds_of(
 /// Returns the value of a metric for a script or one of its commands.
 fn figure_of_part(result: &StageResult, metric: Metric, part: &Part) -> Option<f64> {
     let script = part.position(result.operations.iter().map(AsRef::as_ref))?;
-    let Some(number) = part.command else {
-        let totals = result.recorder.operations().get(script)?;
-        return match metric {
-            Metric::Time(kind, quantity) => {
-                let response = totals.response.as_ref().filter(|_| kind != TimeKind::Service);
-                response.unwrap_or(&totals.service).figure(quantity)
-            }
-            Metric::Errors => Some(totals.counters.get(Counter::Failed) as f64),
-            _ => None,
-        };
-    };
-    let is_it = |command: &crate::workload::ScriptCommand| {
-        command.operation == script && command.number == number
-    };
-    let command = result.commands.iter().position(is_it)?;
-    let totals = result.recorder.commands.all().get(command)?;
+    let all = result.commands.iter().zip(result.recorder.commands.all());
+    let mut own = all.filter(|(command, _)| {
+        command.operation == script && part.command.is_none_or(|number| command.number == number)
+    });
     match metric {
-        Metric::Time(_, quantity) => {
-            totals.service.as_deref().and_then(|times: &Histogram| times.figure(quantity))
+        Metric::Time(kind, quantity) if part.command.is_none() => {
+            let totals = result.recorder.operations().get(script)?;
+            let response = totals.response.as_ref().filter(|_| kind != TimeKind::Service);
+            response.unwrap_or(&totals.service).figure(quantity)
         }
-        Metric::Errors => Some(totals.failures as f64),
-        Metric::Retries => Some(totals.retries as f64),
+        Metric::Time(_, quantity) => own.next()?.1.service.as_deref()?.figure(quantity),
+        Metric::Errors => Some(own.map(|(_, totals)| totals.failures).sum::<u64>() as f64),
+        Metric::Retries => Some(own.map(|(_, totals)| totals.retries).sum::<u64>() as f64),
         _ => None,
     }
 }

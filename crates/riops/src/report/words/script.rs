@@ -3,10 +3,11 @@
 use super::super::block::Block;
 use super::super::format::{count, duration_us, number_of, percent};
 use super::super::model::Summary;
+use super::super::page::table::{Cell, Table, stages};
 use super::super::sections::next::{Commands, Hint};
 use super::{DatasetWords, Words};
 use crate::plan::script::{Builtin, PartitionMethod, ScriptDataset, ScriptRun};
-use crate::record::{CommandRecord, Record};
+use crate::record::{CommandRecord, LatencySummary, Record};
 
 /// Maximum number of commands in the text; the record has all.
 const COMMANDS_MAX: usize = 40;
@@ -78,10 +79,40 @@ impl Words for ScriptRun {
         }
     }
 
+    fn tables(&self, record: &Record) -> Vec<Table> {
+        let commands = record.stages.iter().flat_map(|stage| &stage.session_loop.commands);
+        let rows: Vec<_> =
+            commands.filter(|command| command.is_measured).map(command_row).collect();
+        let head =
+            ["script", "number", "command", "executions", "failures", "p50", "p99", "mean", "max"];
+        let table = Table::new("Commands", head, 3, rows)
+            .with_note("Latency from the send to the end of the reply.");
+        vec![stages(record), table]
+    }
+
     fn variants(&self, commands: &Commands<'_>) -> Vec<Hint> {
         let is_default = self.builtins().eq([Builtin::TpcbLike]);
         if is_default { vec![commands.same("-b select-only", "reads only")] } else { Vec::new() }
     }
+}
+
+/// A command as a row of a table.
+fn command_row(command: &CommandRecord) -> Vec<Cell> {
+    let latency = |pick: fn(&LatencySummary) -> f64| {
+        let us = command.service_us.as_ref().map(pick);
+        Cell::number(us.map_or_else(|| "–".to_owned(), duration_us))
+    };
+    vec![
+        Cell::word(command.script.to_string()),
+        Cell::word(command.number.to_string()),
+        Cell::word(command.title.clone()),
+        Cell::number(count(command.service_us.as_ref().map_or(0, |us| us.count))),
+        Cell::number(count(command.failures)),
+        latency(|us| us.p50),
+        latency(|us| us.p99),
+        latency(|us| us.mean),
+        latency(|us| us.max),
+    ]
 }
 
 /// A command with its latency and its failures.
