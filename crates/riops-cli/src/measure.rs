@@ -168,6 +168,9 @@ fn print_with(
         .with_histogram(graph_options.histogram())
         .with_options(server, store);
     crate::ui::print(&print(form, record, &extras)?)?;
+    for error in form.errors(record) {
+        crate::ui::error(&error);
+    }
     if !form.has_verdict() {
         for reason in &record.verdict.reasons {
             crate::ui::error(&format!("NOT VALID: {reason}"));
@@ -177,6 +180,14 @@ fn print_with(
         }
     }
     Ok(())
+}
+
+/// The exit code of a run that is printed in a form.
+pub(crate) fn exit_code_in(form: &dyn Form, record: &Record) -> u8 {
+    match exit_code(record) {
+        FAILED if form.is_measured(record) => NOT_VALID,
+        code => code,
+    }
 }
 
 /// The exit code of a run.

@@ -296,12 +296,18 @@ struct ReportOptions {
     /// With --progress: print the time since 1970
     #[arg(long, requires = "progress")]
     progress_timestamp: bool,
+    /// With --output pgbench: accept a run without a successful transaction
+    #[arg(long)]
+    allow_no_success: bool,
 }
 
 impl ReportOptions {
     fn report(&self, output: &str) -> Result<PgbenchReport> {
-        let only_there =
-            [(self.report_per_command, "--report-per-command"), (self.progress, "--progress")];
+        let only_there = [
+            (self.report_per_command, "--report-per-command"),
+            (self.progress, "--progress"),
+            (self.allow_no_success, "--allow-no-success"),
+        ];
         if let (true, Some((_, option))) =
             (output != "pgbench", only_there.iter().find(|(given, _)| *given))
         {
@@ -312,6 +318,7 @@ impl ReportOptions {
             failures_detailed: self.failures_detailed,
             progress: self.progress,
             progress_timestamp: self.progress_timestamp,
+            allows_no_success: self.allow_no_success,
         })
     }
 }

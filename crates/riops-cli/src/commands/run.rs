@@ -15,7 +15,7 @@ use crate::args::run::{GraphOptions, ResultOptions};
 use crate::args::{self, PlanOptions, TargetOptions};
 use crate::failure::UsageError;
 use crate::live::Live;
-use crate::measure::{Runner, as_in_form, exit_code};
+use crate::measure::{Runner, as_in_form, exit_code_in};
 use crate::stored_runs::StoredRuns;
 use crate::target::Target;
 use crate::ui::Ui;
@@ -131,7 +131,7 @@ fn perform(
     let drawn = graph.map_or(Ok(()), |graph| graph.draw(&record, ui));
     target.close()?;
     published?;
-    let code = ExitCode::from(exit_code(&record));
+    let code = ExitCode::from(exit_code_in(form, &record));
     match drawn {
         Err(error) if code == ExitCode::SUCCESS => Err(error),
         drawn => {

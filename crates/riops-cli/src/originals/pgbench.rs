@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use riops::plan::script::Builtin;
 
 use super::pgbench_options::CommandLine;
@@ -29,7 +30,7 @@ const ONLY_INITIALIZATION: [&str; 9] = [
     "unlogged_tables",
 ];
 /// Options that cannot be combined with it.
-const ONLY_RUN: [&str; 25] = [
+const ONLY_RUN: [&str; 26] = [
     "builtin",
     "file",
     "skip_some_updates",
@@ -55,6 +56,7 @@ const ONLY_RUN: [&str; 25] = [
     "max_tries",
     "random_seed",
     "sampling_rate",
+    "verbose_errors",
 ];
 
 /// Returns the exit code of pgbench: 2 if a client was aborted or the results are not valid, otherwise 1.
@@ -62,7 +64,7 @@ pub(super) fn exit_code(code: ExitCode) -> ExitCode {
     if code == ExitCode::SUCCESS || code == ExitCode::from(INTERRUPTED) {
         code
     } else if code == ExitCode::from(NOT_VALID) {
-        crate::ui::error("run was aborted; the above results are incomplete");
+        crate::ui::error("Run was aborted; the above results are incomplete.");
         ExitCode::from(2)
     } else {
         ExitCode::from(FAILED)
@@ -71,25 +73,33 @@ pub(super) fn exit_code(code: ExitCode) -> ExitCode {
 
 /// Returns the connection string among the arguments if it may contain a password.
 pub(super) fn connection_with_password(arguments: &[String]) -> Option<Secret> {
-    let has_password = |text: &str| {
+    let has_password = |text: &String| {
         text.contains("password=")
             || text.split_once("://").is_some_and(|(_, rest)| {
                 rest.split_once('@').is_some_and(|(user, _)| user.contains(':'))
             })
     };
-    let at = arguments.iter().position(|argument| has_password(argument))?;
-    let argument = arguments.get(at)?;
-    let value = argument
-        .strip_prefix("--dbname=")
-        .or_else(|| argument.strip_prefix("-d").filter(|rest| !rest.is_empty()))
-        .unwrap_or(argument)
-        .to_owned();
+    // Without a valid command line, nothing is executed that others could see.
+    let (line, _) = parsed(arguments).ok()?;
+    let value = line.dbname.filter(has_password).or(line.database.filter(has_password))?;
+    let is_it = |argument: &String| {
+        let glued = ["--dbname=", "-d"].iter().find_map(|option| argument.strip_prefix(option));
+        *argument == value || glued == Some(value.as_str())
+    };
+    let at = arguments.iter().position(is_it)?;
     let before = at.checked_sub(1).and_then(|before| Some((before, arguments.get(before)?)));
     let positions = match before {
         Some((before, option)) if option == "-d" || option == "--dbname" => vec![before, at],
         _ => vec![at],
     };
     Some(Secret { variable: CONNECTION, value, positions, replacement: None })
+}
+
+/// Parses a command line.
+fn parsed(arguments: &[String]) -> Result<(CommandLine, ArgMatches), clap::Error> {
+    let typed = std::iter::once("pgbench").chain(arguments.iter().map(String::as_str));
+    let matches = <CommandLine as CommandFactory>::command().try_get_matches_from(typed)?;
+    Ok((CommandLine::from_arg_matches(&matches)?, matches))
 }
 
 fn said(text: String) -> Translation {
@@ -105,11 +115,7 @@ pub(super) fn translate(
     arguments: &[String],
     outside: &Outside<'_>,
 ) -> Result<Translation, Refused> {
-    let typed = std::iter::once("pgbench").chain(arguments.iter().map(String::as_str));
-    let parsed = <CommandLine as CommandFactory>::command()
-        .try_get_matches_from(typed)
-        .and_then(|matches| Ok((CommandLine::from_arg_matches(&matches)?, matches)));
-    let (line, matches) = match parsed {
+    let (line, matches) = match parsed(arguments) {
         Ok(parsed) => parsed,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
             return Ok(said(error.render().to_string()));
@@ -134,9 +140,13 @@ pub(super) fn translate(
         return Ok(noted(format!("-- {name}: {description}\n{}\n", found.text().trim_end())));
     }
     line.check(&matches)?;
-    let words =
-        if line.initialize { line.initialization(outside) } else { line.run(&matches, outside)? };
-    Ok(Translation { meaning: Meaning::Commands(vec![words]), notices: Vec::new() })
+    let mut notices = Vec::new();
+    let words = if line.initialize {
+        line.initialization(outside)
+    } else {
+        line.run(&matches, outside, &mut notices)?
+    };
+    Ok(Translation { meaning: Meaning::Commands(vec![words]), notices })
 }
 
 impl CommandLine {
@@ -159,6 +169,9 @@ impl CommandLine {
             && (each > all || all % each != 0)
         {
             return refuse("the duration must be a multiple of the aggregation interval");
+        }
+        if self.init_steps.as_deref().is_some_and(|steps| steps.trim().is_empty()) {
+            return refuse("no initialization steps specified");
         }
         let steps = self.init_steps.as_deref().unwrap_or_default();
         match steps.chars().find(|step| !"dtgGvpf ".contains(*step)) {
@@ -219,18 +232,20 @@ impl CommandLine {
         let hidden = (outside.variable)(CONNECTION);
         let named = self.dbname.as_ref().or(self.database.as_ref()).or(hidden.as_ref());
         let options = [("host", &self.host), ("port", &self.port), ("user", &self.username)];
-        let options = options.iter().filter_map(|(name, value)| Some((*name, value.as_ref()?)));
+        let options: Vec<(&str, &String)> =
+            options.iter().filter_map(|(name, value)| Some((*name, value.as_ref()?))).collect();
         let mut parts: Vec<String> =
-            options.map(|(name, value)| format!("{name}={}", quoted(value))).collect();
+            options.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
         match named {
             Some(uri) if uri.contains("://") => {
-                let query: Vec<_> = parts.iter().map(|part| part.replace('\'', "")).collect();
+                let pair = |(name, value): &(&str, &String)| {
+                    format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC))
+                };
+                let query: Vec<String> = options.iter().map(pair).collect();
                 let separator = if uri.contains('?') { '&' } else { '?' };
-                let query = query.join("&");
-                return Some(if query.is_empty() {
-                    uri.clone()
-                } else {
-                    format!("{uri}{separator}{query}")
+                return Some(match query.as_slice() {
+                    [] => uri.clone(),
+                    query => format!("{uri}{separator}{}", query.join("&")),
                 });
             }
             Some(conninfo) if conninfo.contains('=') => parts.push(conninfo.clone()),
@@ -271,12 +286,17 @@ impl CommandLine {
         words
     }
 
-    fn run(&self, matches: &ArgMatches, outside: &Outside<'_>) -> Result<Vec<String>, Refused> {
+    fn run(
+        &self,
+        matches: &ArgMatches,
+        outside: &Outside<'_>,
+        notices: &mut Vec<String>,
+    ) -> Result<Vec<String>, Refused> {
         let mut words: Vec<String> =
-            ["--quiet", "run", "script", "--output=pgbench", "--warmup=0s"]
+            ["--quiet", "run", "script", "--output=pgbench", "--warmup=0s", "--no-verify"]
                 .map(str::to_owned)
                 .into();
-        words.push("--no-verify".to_owned());
+        words.push("--allow-no-success".to_owned());
         words.extend(self.connection(outside).map(|connection| format!("--database={connection}")));
         words.extend(self.scripts(matches));
         words.push(format!("--sessions={}", self.client));
@@ -306,17 +326,30 @@ impl CommandLine {
         if !self.no_vacuum {
             words.push(format!("--vacuum-first={}", if self.vacuum_all { "all" } else { "short" }));
         }
-        let seed = self.random_seed.clone().or_else(|| (outside.variable)(SEED));
-        match seed.as_deref() {
-            None | Some("time" | "rand") => {}
-            Some(seed) if seed.parse::<u64>().is_ok() => words.push(format!("--seed={seed}")),
-            Some(seed) => {
-                return refuse(&format!(
-                    "unrecognized random seed option \"{seed}\": expecting an unsigned integer, \"time\" or \"rand\""
-                ));
-            }
+        if self.scale.is_some() && !self.is_without_builtin() {
+            notices
+                .push("scale option ignored, using count from pgbench_branches table".to_owned());
+        }
+        if let Some(seed) = self.seed(outside)? {
+            notices.push(format!("setting random seed to {seed}"));
+            words.push(format!("--seed={seed}"));
         }
         Ok(words)
+    }
+
+    /// The seed that was asked for; `None` for one that riops chooses.
+    fn seed(&self, outside: &Outside<'_>) -> Result<Option<u64>, Refused> {
+        let Some(seed) = self.random_seed.clone().or_else(|| (outside.variable)(SEED)) else {
+            return Ok(None);
+        };
+        match seed.as_str() {
+            "time" | "rand" => riops::host::random_seed().map(Some).map_err(|e| e.to_string()),
+            seed => seed.parse().map(Some).map_err(|_| {
+                format!(
+                    "unrecognized random seed option \"{seed}\": expecting an unsigned integer, \"time\" or \"rand\""
+                )
+            }),
+        }
     }
 
     fn limits(&self, words: &mut Vec<String>) {
@@ -403,7 +436,7 @@ mod tests {
     fn a_run_has_the_defaults_of_pgbench() {
         assert_eq!(
             translated("").unwrap(),
-            "--quiet run script --output=pgbench --warmup=0s --no-verify --sessions=1 --workers=1 --protocol=simple --transactions-per-session=10 --max-retries=0 --on-error=end-session --vacuum-first=short"
+            "--quiet run script --output=pgbench --warmup=0s --no-verify --allow-no-success --sessions=1 --workers=1 --protocol=simple --transactions-per-session=10 --max-retries=0 --on-error=end-session --vacuum-first=short"
         );
         let line = translated("-S -c 8 -j 4 -T 60 -M prepared -P 5 -r -n bench").unwrap();
         for word in [
@@ -444,6 +477,35 @@ mod tests {
         assert_eq!(database("-p 5 host=db").as_deref(), Some("port=5 host=db"));
         let uri = database("-U me postgres://db/x").unwrap();
         assert_eq!(uri, "postgres://db/x?user=me");
+        let uri = database("-U a&b postgres://db/x?port=1").unwrap();
+        assert_eq!(uri, "postgres://db/x?port=1&user=a%26b");
+    }
+
+    #[test]
+    fn only_a_connection_string_can_have_a_password() {
+        let found = |line: &str| {
+            let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            connection_with_password(&arguments).map(|secret| (secret.value, secret.positions))
+        };
+        let secret =
+            |value: &str, positions: &[usize]| Some((value.to_owned(), positions.to_vec()));
+        assert_eq!(found("-n -d password=x -S"), secret("password=x", &[1, 2]));
+        assert_eq!(found("-dpassword=x -S"), secret("password=x", &[0]));
+        assert_eq!(found("-S postgres://a:b@db/x"), secret("postgres://a:b@db/x", &[1]));
+        assert_eq!(found("-D password=x -f a.sql"), None);
+    }
+
+    #[test]
+    fn announces_a_given_seed_and_an_ignored_scale() {
+        let notices = |line: &str| {
+            let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let outside = Outside { variable: &|_| None, read: &|_| Err(String::new()) };
+            translate(&arguments, &outside).unwrap().notices
+        };
+        assert_eq!(notices("-n"), Vec::<String>::new());
+        assert_eq!(notices("-f a.sql -s 5 --random-seed=7"), ["setting random seed to 7"]);
+        assert!(notices("-S -s 5")[0].starts_with("scale option ignored"));
+        assert!(notices("--random-seed rand")[0].starts_with("setting random seed to "));
     }
 
     #[test]
@@ -473,6 +535,8 @@ mod tests {
             "--show-script=x",
             "-L 0",
             "--log-prefix=a",
+            "-i -I=",
+            "-i --verbose-errors",
         ] {
             assert!(translated(line).is_err(), "{line}");
         }

@@ -35,6 +35,7 @@ mod originals;
 mod part;
 mod password;
 mod pgbench;
+mod pgbench_groups;
 mod pgio;
 mod ping;
 mod point;

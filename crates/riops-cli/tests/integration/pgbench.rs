@@ -12,24 +12,24 @@ use proptest::test_runner::TestRunner;
 use crate::fixture::{self, CommandOutput, Database, database, folder, program};
 
 /// A database that both programs use, in turns.
-struct Both {
-    database: Database,
+pub(crate) struct Both {
+    pub(crate) database: Database,
     original: PathBuf,
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
 }
 
 impl Both {
     /// Returns `None` if pgbench is not installed.
-    fn new(name: &str) -> Option<Self> {
+    pub(crate) fn new(name: &str) -> Option<Self> {
         let original = program("pgbench")?;
         Some(Self { database: database(name), original, folder: folder(name) })
     }
 
-    fn sql(&self, sql: &str) {
+    pub(crate) fn sql(&self, sql: &str) {
         self.database.connect().execute(sql).unwrap();
     }
 
-    fn rows(&self, sql: &str) -> Vec<String> {
+    pub(crate) fn rows(&self, sql: &str) -> Vec<String> {
         let rows = self.database.connect().query(sql).unwrap();
         rows.into_iter()
             .map(|row| {
@@ -39,22 +39,23 @@ impl Both {
             .collect()
     }
 
-    fn script(&self, text: &str) -> String {
+    pub(crate) fn script(&self, text: &str) -> String {
         let file = self.folder.join("script.sql");
         std::fs::write(&file, text).unwrap();
         file.to_str().unwrap().to_owned()
     }
 
     /// Runs pgbench.
-    fn original(&self, line: &str) -> CommandOutput {
+    pub(crate) fn original(&self, line: &str) -> CommandOutput {
         let mut command = Command::new(&self.original);
         command.args(line.split_whitespace()).current_dir(&self.folder);
         CommandOutput::of(command.arg(&self.database.url))
     }
 
     /// Runs `riops pgbench` with the same arguments.
-    fn riops(&self, line: &str) -> CommandOutput {
+    pub(crate) fn riops(&self, line: &str) -> CommandOutput {
         let mut command = fixture::command(&format!("pgbench {line}"));
+        command.env("RIOPS_STORE", &self.database.store);
         CommandOutput::of(command.arg(&self.database.url).current_dir(&self.folder))
     }
 }
@@ -281,7 +282,7 @@ fn command_lines_are_refused_as_by_pgbench() {
 }
 
 /// Returns the lines of a report with `#` for each number.
-fn shapes(report: &str) -> Vec<String> {
+pub(crate) fn shapes(report: &str) -> Vec<String> {
     let shape = |line: &str| {
         let mut shape = line.replace(|c: char| c.is_ascii_digit(), "#");
         while shape.contains("##") {
@@ -336,7 +337,7 @@ fn reports_and_progress_have_the_lines_of_pgbench() {
 }
 
 /// Returns the names and the contents of the logs with this prefix, and removes them.
-fn logs(folder: &Path, prefix: &str) -> Vec<(String, String)> {
+pub(crate) fn logs(folder: &Path, prefix: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -83,6 +83,10 @@ impl Registry<'_> {
 
     /// Returns what [`Self::note_fresh`] stored.
     fn fresh(&mut self) -> Result<Option<Extent>, DatasetError> {
+        // Tables of other programs are used without a registry too.
+        if !self.exists()? {
+            return Ok(None);
+        }
         let workload = self.workload();
         // Older versions of riops created the table without this column.
         let rows = self.connection().query_with(

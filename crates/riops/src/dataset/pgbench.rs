@@ -1,8 +1,8 @@
-//! Adoption of tables that pgbench made: finds, examines and registers them, so that runs on them can be verified.
-//! Adopted tables are never dropped.
+//! Tables that pgbench made. Runs that are verified adopt them: they are examined, registered and never dropped. Other runs
+//! use them as they are, and write nothing but what the scripts do.
 
 use super::error::DatasetError;
-use super::registry::Registry;
+use super::registry::{Entry, Registry, State};
 use crate::host::Interrupt;
 use crate::plan::script::{PartitionMethod, ScriptDataset};
 use crate::plan::{DatasetPlan, Parameters};
@@ -14,6 +14,40 @@ use crate::workload::script::{ACCOUNTS_EACH, NAME, found_sql, scale_sql};
 
 /// Number of tables of pgbench.
 const TABLES: u32 = 4;
+
+/// Returns the tables in the schema of `wanted`, without registering or reading them, also those of riops. `None` if they
+/// are not complete. The id is that of the accounts: it changes when they are created again.
+///
+/// # Errors
+/// [`DatasetError::Unadoptable`] if their scale is not the `given` one.
+pub fn as_they_are(
+    wanted: &DatasetPlan,
+    given: &Parameters,
+    connection: &mut Connection,
+) -> Result<Option<Entry>, DatasetError> {
+    let Some(wanted) = wanted.get::<ScriptDataset>() else {
+        return Ok(None);
+    };
+    let rows = connection.query(&found_sql(&wanted.schema))?;
+    let Some((row, found)) = rows.first().and_then(|row| Some((row, examined(row, wanted)?)))
+    else {
+        return Ok(None);
+    };
+    if is_made_by_riops(row) {
+        let entry = Registry::new(connection, NAME).entry()?;
+        if entry.is_none_or(|entry| entry.state != State::Complete) {
+            return Ok(None);
+        }
+    }
+    let scale = scale_of(connection, &wanted.schema, given)?;
+    let accounts = row.get(IDENTITY).and_then(|id| id.as_deref()).unwrap_or_default();
+    Ok(Some(Entry {
+        id: format!("pgbench_accounts {accounts}"),
+        state: State::Complete,
+        parameters: DatasetPlan::from(ScriptDataset { scale, ..found }).parameters(),
+        baseline: Vec::new(),
+    }))
+}
 
 /// Registers the tables in the schema of `wanted` if riops did not create them. They are examined before every run,
 /// because other programs may have changed them.
@@ -32,25 +66,16 @@ pub fn adopt_where_needed(
     };
     let mut connection = Connection::open(&server.conninfo, interrupt)?;
     let rows = connection.query(&found_sql(&wanted.schema))?;
-    let Some(found) = rows.first().and_then(|row| examined(row, wanted)) else {
+    let foreign = rows.first().filter(|row| !is_made_by_riops(row));
+    let Some(found) = foreign.and_then(|row| examined(row, wanted)) else {
         return Ok(());
     };
     // The lock below is a session-level lock.
     server.require_dedicated_sessions(interrupt)?;
     let mut registry = Registry::new(&mut connection, NAME);
     registry.lock(true, notice)?;
-    let scale = registry.connection().query_value(&scale_sql(&wanted.schema))?;
-    let scale: u64 = scale.and_then(|text| text.parse().ok()).unwrap_or(0);
-    if scale == 0 {
-        return refuse(format!("table \"{}.pgbench_branches\" is empty", wanted.schema));
-    }
+    let scale = scale_of(registry.connection(), &wanted.schema, given)?;
     let dataset = ScriptDataset { scale, ..found };
-    if let Some(asked) = given.get("scale").filter(|asked| asked.as_u64() != Some(scale)) {
-        return refuse(format!(
-            "the tables of pgbench in schema \"{}\" have scale {scale}, not {asked}",
-            wanted.schema
-        ));
-    }
     let plan = DatasetPlan::from(dataset);
     let workload = workload::on(&plan).map_err(|error| DatasetError::Damaged(error.to_string()))?;
     let baseline = registry.contents(&workload.contents_sql())?;
@@ -73,12 +98,39 @@ fn refuse<T>(text: String) -> Result<T, DatasetError> {
     Err(DatasetError::Unadoptable(text))
 }
 
-/// Returns the parameters of the tables that the query found, except for the scale; `None` if there are no tables of
-/// pgbench, or riops created them.
+/// Returns the scale of the tables.
+fn scale_of(
+    connection: &mut Connection,
+    schema: &str,
+    given: &Parameters,
+) -> Result<u64, DatasetError> {
+    let scale = connection.query_value(&scale_sql(schema))?;
+    let scale: u64 = scale.and_then(|text| text.parse().ok()).unwrap_or(0);
+    if scale == 0 {
+        return refuse(format!("table \"{schema}.pgbench_branches\" is empty"));
+    }
+    match given.get("scale").filter(|asked| asked.as_u64() != Some(scale)) {
+        Some(asked) => refuse(format!(
+            "the tables of pgbench in schema \"{schema}\" have scale {scale}, not {asked}"
+        )),
+        None => Ok(scale),
+    }
+}
+
+/// Column of [`found_sql`] with the identity of the accounts.
+const IDENTITY: usize = 7;
+
+/// Whether riops created any of the tables that the query found.
+fn is_made_by_riops(row: &TextRow) -> bool {
+    row.get(1).and_then(|count| count.as_deref()) != Some("0")
+}
+
+/// Returns the parameters of the tables that the query found, except for the scale; `None` if they are not all tables of
+/// pgbench.
 fn examined(row: &TextRow, wanted: &ScriptDataset) -> Option<ScriptDataset> {
     let text = |column: usize| row.get(column).cloned().flatten();
     let number = |column: usize| text(column)?.parse::<u32>().ok();
-    if number(0)? != TABLES || number(1)? > 0 {
+    if number(0)? != TABLES {
         return None;
     }
     let method = match text(4).as_deref() {

@@ -323,6 +323,22 @@ impl<'a> Registry<'a> {
         Ok(())
     }
 
+    /// Forgets the baseline, because the tables will change without being counted. Until the next baseline, the contents
+    /// cannot be verified. Has no effect without a registry, or without the right to change it.
+    ///
+    /// # Errors
+    /// [`DatasetError`] if the connection is lost.
+    pub fn forget_baseline(&mut self) -> Result<(), DatasetError> {
+        if !self.exists()? {
+            return Ok(());
+        }
+        let sql = "update riops.dataset set baseline = null where workload = $1";
+        match self.connection.query_with(sql, &[Some(self.workload)]) {
+            Ok(_) | Err(ConnectionError::Server(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Drops the tables of the dataset and its entry. Returns the names of the dropped tables.
     ///
     /// # Errors

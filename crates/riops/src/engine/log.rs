@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,12 +16,14 @@ use crate::units::Nanos;
 
 /// Number of entries that are passed to the thread at once.
 const BATCH: usize = 512;
+/// Maximum number of such batches that wait for the thread. Then the worker waits: a log is complete.
+const BATCHES_MAX: usize = 2048;
 
 /// The log of a worker.
 #[derive(Debug)]
 pub(super) struct Log {
     batch: Vec<LogEntry>,
-    sender: Option<Sender<Vec<LogEntry>>>,
+    sender: Option<SyncSender<Vec<LogEntry>>>,
     writer: Option<JoinHandle<std::io::Result<()>>>,
     /// Random numbers that select the logged transactions, and their share.
     sampling: Option<(Random, f64)>,
@@ -43,12 +45,14 @@ impl Log {
             0 => format!("{}.{process}", log.prefix),
             _ => format!("{}.{process}.{worker}", log.prefix),
         };
-        let file = BufWriter::new(File::create(name)?);
+        let file = File::create(&name)
+            .map_err(|error| std::io::Error::new(error.kind(), format!("{name}: {error}")))?;
+        let file = BufWriter::new(file);
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let zero_us =
             i128::try_from(since_1970.as_micros()).unwrap_or(0) - i128::from(now.0 / 1_000);
         let sums = log.aggregate_s.map(|seconds| Sums::new(seconds, zero_us, now));
-        let (sender, entries) = channel();
+        let (sender, entries) = sync_channel(BATCHES_MAX);
         let writing = Writing { file, columns, zero_us, sums };
         let writer = std::thread::Builder::new()
             .name("riops-log".to_owned())

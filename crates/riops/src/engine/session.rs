@@ -285,9 +285,9 @@ impl Session {
         self.answers.generator.has_next()
     }
 
-    /// Counts the next transaction as started without executing it.
-    pub(super) fn skip(&mut self) {
-        self.answers.generator.skip();
+    /// Counts the next transaction as started without executing it. Returns its operation, if it is known.
+    pub(super) fn skip(&mut self) -> Option<usize> {
+        self.answers.generator.skip()
     }
 
     /// Returns whether no transaction is in flight, waits for its retry or is paused.

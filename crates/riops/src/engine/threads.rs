@@ -18,7 +18,7 @@ use super::session::Session;
 use super::shared::{Go, Shared, Signal, WorkerHandle};
 use super::worker::{IntervalLink, ReconnectLink, Rules, WAKE, Worker, WorkerEvent, WorkerSetup};
 use crate::metrics::{Commands, HistogramError, IntervalPart, Recorder, Samples};
-use crate::plan::{Driver, Schedule, ScriptRun};
+use crate::plan::{Driver, Schedule};
 use crate::server::ConnectionError;
 use crate::workload::keys::{Purpose, stream};
 use crate::workload::transaction::Statements;
@@ -184,17 +184,14 @@ fn ring(driver: Driver, sessions: usize) -> std::io::Result<Option<Box<Ring>>> {
 
 /// Creates the log of a worker, if the plan has one.
 fn open_log(shared: &Shared, worker: usize, sessions: usize) -> std::io::Result<Option<Box<Log>>> {
-    let Some(run) = shared.plan.work.get::<ScriptRun>() else {
-        return Ok(None);
-    };
-    let Some(log) = &run.log else {
+    let Some((log, failures)) = shared.plan.work.spec().transaction_log() else {
         return Ok(None);
     };
     let columns = LogColumns {
         lag: shared.plan.schedule != Schedule::Closed,
         retries: shared.plan.errors.max_retries > 0,
         skipped: shared.plan.latency_limit.is_some_and(|limit| limit.skip),
-        failures: run.report.failures_detailed,
+        failures,
     };
     let seed = shared.streams.get(worker).map(|[_, log]| *log);
     let now = shared.clock.now();

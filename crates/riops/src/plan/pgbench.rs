@@ -48,6 +48,8 @@ pub struct PgbenchReport {
     pub progress: bool,
     /// Whether these have the time since 1970.
     pub progress_timestamp: bool,
+    /// Whether a run without a successful transaction is complete.
+    pub allows_no_success: bool,
 }
 
 impl PgbenchReport {

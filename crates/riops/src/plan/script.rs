@@ -348,6 +348,18 @@ impl Spec for ScriptRun {
         true
     }
 
+    fn allows_no_transactions(&self) -> bool {
+        self.report.allows_no_success
+    }
+
+    fn transaction_log(&self) -> Option<(&TransactionLog, bool)> {
+        self.log.as_ref().map(|log| (log, self.report.failures_detailed))
+    }
+
+    fn has_uncounted_changes(&self) -> bool {
+        self.scripts.iter().any(|script| script.text.is_some())
+    }
+
     fn limits_each_session(&self) -> bool {
         self.transactions_per_session.is_some()
     }

@@ -53,11 +53,9 @@ pub struct ScriptDataset {
     pub unlogged_tables: bool,
     /// Fill factor of branches, tellers and accounts, in percent.
     pub fillfactor: u32,
-    /// Tablespace of the tables; absent: the default.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Tablespace of the tables; null: the default.
     pub tablespace: Option<String>,
-    /// Tablespace of the indexes; absent: the default.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Tablespace of the indexes; null: the default.
     pub index_tablespace: Option<String>,
     /// Whether the tables were not created by riops. Such tables are never dropped.
     pub adopted: bool,

@@ -5,6 +5,7 @@ use serde_json::map::Entry;
 
 use super::error::{PlanError, refuse};
 use super::keys::Distribution;
+use super::pgbench::TransactionLog;
 use super::policy::{Caches, ErrorPolicy, LatencyLimit, OnError, Protocol, Schedule, Stop};
 use super::threshold::Part;
 
@@ -201,6 +202,16 @@ pub trait Spec {
 
     /// Whether other programs may change the tables between two runs: the contents before a run are then its baseline.
     fn shares_its_tables(&self) -> bool {
+        false
+    }
+
+    /// Returns the log of single transactions, if there is one, and whether it has the types of failures.
+    fn transaction_log(&self) -> Option<(&TransactionLog, bool)> {
+        None
+    }
+
+    /// Whether its transactions may change the tables in ways that are not counted. The data cannot be verified then.
+    fn has_uncounted_changes(&self) -> bool {
         false
     }
 

@@ -85,6 +85,9 @@ fn is_zero(number: &u64) -> bool {
 /// The transactions of one kind.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct OperationRecord {
+    /// Number of the kind among all of its stage, from 1; 0 in earlier records.
+    #[serde(default)]
+    pub number: usize,
     /// Name of the kind.
     pub name: String,
     /// Transactions that ended within the measurement.
@@ -122,6 +125,9 @@ pub struct OperationRecord {
     /// Transactions within the measurement whose outcome is unknown.
     #[serde(default)]
     pub unknown: u64,
+    /// Starts that were skipped, if the kind of a transaction is chosen before its start.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped: u64,
     /// Response times in microseconds; only with a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_us: Option<LatencySummary>,

@@ -14,6 +14,8 @@ use crate::workload::Workload;
 /// The dataset of a run.
 pub(super) struct Found {
     pub(super) entry: Entry,
+    /// Whether it is registered: changes are counted in the ledger, and can be verified.
+    pub(super) is_registered: bool,
     pub(super) dataset: DatasetPlan,
     /// The part of it that the run uses, which may be the whole.
     pub(super) used: DatasetPlan,
@@ -26,6 +28,9 @@ pub(super) fn find(
     active: &mut ActiveRun<'_>,
     guard: Option<&mut Connection>,
 ) -> Result<Found, RunError> {
+    if let Some(found) = as_it_is(name, active)? {
+        return Ok(found);
+    }
     adopt(active)?;
     let mut registry = Registry::new(&mut active.control, name);
     let entry = registry.entry()?;
@@ -45,7 +50,31 @@ pub(super) fn find(
         .ok_or(DatasetError::Incomplete(name))?;
     let dataset = plan_of(name, &entry)?;
     let used = use_part(&mut active.plan, &entry, &dataset)?;
-    Ok(Found { entry, dataset, used })
+    Ok(Found { entry, is_registered: true, dataset, used })
+}
+
+/// Returns tables that other programs share, without registering them, if the run will not verify them.
+fn as_it_is(name: &'static str, active: &mut ActiveRun<'_>) -> Result<Option<Found>, RunError> {
+    let spec = active.plan.work.spec();
+    let (shared, uncounted) = (spec.shares_its_tables(), spec.has_uncounted_changes());
+    if !shared || active.plan.verify && !uncounted {
+        return Ok(None);
+    }
+    let Some(wanted) = active.plan.prepared()? else {
+        return Ok(None);
+    };
+    let given = &active.plan.dataset;
+    let Some(entry) = pgbench::as_they_are(&wanted, given, &mut active.control)? else {
+        return Ok(None);
+    };
+    if active.plan.verify {
+        active.observer.notice(
+            "the data are not verified: scripts from files may change the tables of the built-in ones",
+        );
+    }
+    let dataset = plan_of(name, &entry)?;
+    let used = use_part(&mut active.plan, &entry, &dataset)?;
+    Ok(Some(Found { entry, is_registered: false, dataset, used }))
 }
 
 /// Returns the part of a dataset that a plan uses. The dataset must match the plan.

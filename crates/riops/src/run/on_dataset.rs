@@ -101,8 +101,11 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             }
             let trials = workload.trials();
             if !trials.is_empty() {
-                let results = try_statements(&mut active.connect()?, &trials)?;
-                workload.set_trial_results(results);
+                let mut connection = active.connect()?;
+                for sql in workload.trial_settings() {
+                    connection.execute(&sql)?;
+                }
+                workload.set_trial_results(try_statements(&mut connection, &trials)?);
             }
             self.stages.push(LoopStage { workload, work: run.into() });
         }
@@ -123,6 +126,12 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             }
         }
         self.is_maintained = !sql.is_empty();
+        let changes = self.is_maintained || active.plan.work.spec().writes();
+        if let (Some(dataset), true) = (&self.dataset, changes)
+            && !dataset.found.is_registered
+        {
+            Registry::new(&mut active.control, dataset.name).forget_baseline()?;
+        }
         Ok(())
     }
 
@@ -133,16 +142,15 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             return Ok(());
         };
         let mut registry = Registry::new(&mut active.control, dataset.name);
-        registry.require(&first.workload.table_names(), first.workload.is_adopted())?;
+        let is_foreign = first.workload.is_adopted() || !dataset.found.is_registered;
+        registry.require(&first.workload.table_names(), is_foreign)?;
         if active.environment.facts.flavor == Flavor::PostgreSql {
             dataset.condition = Some(registry.condition(first.workload.as_ref())?);
         }
-        find::note_changes(
-            &mut registry,
-            dataset.name,
-            first.workload.as_ref(),
-            dedicated_sessions,
-        )?;
+        if dataset.found.is_registered {
+            let workload = first.workload.as_ref();
+            find::note_changes(&mut registry, dataset.name, workload, dedicated_sessions)?;
+        }
         for routines in self.stages.iter().filter_map(|stage| stage.workload.routines()) {
             registry
                 .install(&routines)
@@ -157,7 +165,10 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         let (Some(dataset), true) = (&mut self.dataset, spec.writes()) else {
             return Ok(());
         };
-        let OwnDataset { name, found: Found { entry, .. }, .. } = dataset;
+        let OwnDataset { name, found: Found { entry, is_registered, .. }, .. } = dataset;
+        if !*is_registered {
+            return Ok(());
+        }
         let mut registry = Registry::new(&mut active.control, name);
         settle_open_runs(&mut registry, entry, active.observer.history())?;
         // Advisory locks reveal other runs in progress. YugabyteDB may not support them.
@@ -272,7 +283,8 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {
         let Some(dataset) = &self.dataset else {
             return;
         };
-        if nothing_measured && !self.unreported && active.plan.work.spec().writes() {
+        let is_counted = active.plan.work.spec().writes() && dataset.found.is_registered;
+        if nothing_measured && !self.unreported && is_counted {
             // A new connection, because the control connection may have been interrupted.
             let _ =
                 Connection::open(&active.server.conninfo, &Interrupt::new()).map(|mut fresh| {
@@ -291,7 +303,8 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {
         self.note_other_users(active);
         let mut checks = Vec::new();
         // A stage without a report leaves the ledger entry open.
-        if let (Some(dataset), false) = (&self.dataset, self.unreported) {
+        let registered = self.dataset.as_ref().filter(|dataset| dataset.found.is_registered);
+        if let (Some(dataset), false) = (registered, self.unreported) {
             let settlement = Settlement {
                 dataset: dataset.name,
                 entry: &dataset.found.entry,

@@ -194,11 +194,12 @@ impl Access {
     #[must_use]
     pub fn explain_sql(&self, by_name: bool) -> String {
         let analyze = match (&self.expected, self.flavor) {
-            // ANALYZE would change rows.
+            // ANALYZE would change rows. What the statements of scripts do is not known.
             (
                 AccessPath::UpdateByIndex { .. }
                 | AccessPath::DeleteByIndex { .. }
-                | AccessPath::Insert { .. },
+                | AccessPath::Insert { .. }
+                | AccessPath::AsBefore { .. },
                 _,
             ) => "",
             // Only DIST shows the requests to the storage.

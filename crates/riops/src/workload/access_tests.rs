@@ -133,6 +133,24 @@ fn reads_the_storage_requests_of_yugabytedb() {
 }
 
 #[test]
+fn statements_of_scripts_are_never_executed_by_explain() {
+    for flavor in [Flavor::PostgreSql, Flavor::YugabyteDb] {
+        let access = Access {
+            statement: "P_0".to_owned(),
+            sql: "insert into t values ($1)".to_owned(),
+            arguments: vec!["null".to_owned()],
+            rows: 0,
+            expected: AccessPath::AsBefore { outline: String::new() },
+            flavor,
+            parallel_allowed: true,
+        };
+        for by_name in [true, false] {
+            assert!(!access.explain_sql(by_name).contains("analyze"), "{flavor:?}");
+        }
+    }
+}
+
+#[test]
 fn explains_the_prepared_statement_or_its_text() {
     assert_eq!(
         index_scan().explain_sql(true),

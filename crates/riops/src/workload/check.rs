@@ -113,6 +113,18 @@ impl Check {
         }
     }
 
+    /// Returns a check of something that cannot be verified.
+    #[must_use]
+    pub fn unknown(name: &str, why: &str) -> Self {
+        Self {
+            expected: format!("unknown ({why})"),
+            found: "not compared".to_owned(),
+            name: name.to_owned(),
+            unknown: true,
+            ..Self::default()
+        }
+    }
+
     /// Checks for an exact number.
     #[must_use]
     pub fn exact(name: String, expected: i128, found: i128) -> Self {

@@ -111,6 +111,11 @@ pub trait Workload {
         Vec::new()
     }
 
+    /// Returns statements to execute before [`Self::trials`], on the same connection.
+    fn trial_settings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Stores the results of [`Self::trials`], in the same order.
     fn set_trial_results(&mut self, _results: Vec<TrialResult>) {}
 
@@ -185,7 +190,7 @@ pub struct Trial {
     pub arguments: Vec<String>,
 }
 
-/// What the server says about a [`Trial`].
+/// The result of a [`Trial`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TrialResult {
     /// Its plan for any values, one node per line.
@@ -368,8 +373,11 @@ pub trait Generator: Send {
         true
     }
 
-    /// Counts a transaction whose start was skipped, if the number of transactions is limited.
-    fn skip(&mut self) {}
+    /// Counts a transaction whose start was skipped, if the number of transactions is limited. Returns its operation, if it
+    /// was chosen before the start.
+    fn skip(&mut self) -> Option<usize> {
+        None
+    }
 
     /// Appends the next piece of the data of a COPY ([`Transaction::next_row`]).
     fn piece(&mut self, _tx: &mut Transaction, _out: &mut Vec<u8>) {}

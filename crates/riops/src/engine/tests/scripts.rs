@@ -182,6 +182,50 @@ fn errors_of_the_script_are_errors_of_its_transactions() {
 }
 
 #[test]
+fn errors_belong_to_their_command() {
+    let errors = ErrorPolicy { on_error: OnError::Continue, ..ErrorPolicy::default() };
+    let plan = Plan { errors, ..plan(Stop::Transactions(4), 1, 1) };
+    for (text, failures) in [
+        ("select 1;\n\\set x 1 / 0\nselect 2;\n", vec![0, 4, 0]),
+        ("\\set x 1 / 0\nselect 2;\n", vec![4, 0]),
+        ("select 1;\n\\if 1 / 0 = 1\nselect 2;\n\\endif\n", vec![0, 4, 0, 0]),
+        ("select 2;\n\\shell exit 3\n", vec![0, 4]),
+        ("select 1 as a \\gset\n\\sleep :b us\n", vec![0, 4]),
+        ("select 1 as m \\gset\nselect 1;\n\\shell :other\n", vec![0, 0, 4]),
+    ] {
+        let (_, result) = queries(text, &plan, |_| false);
+        let result = result.unwrap();
+        let found: Vec<_> =
+            result.recorder.commands.all().iter().map(|each| each.failures).collect();
+        assert_eq!((found, counted(&result, Counter::Failed)), (failures, 4), "{text}");
+    }
+}
+
+#[test]
+fn a_parameter_without_a_value_is_an_error() {
+    let errors = ErrorPolicy { on_error: OnError::Continue, ..ErrorPolicy::default() };
+    let plan = Plan { errors, ..plan(Stop::Transactions(4), 1, 1) };
+    let server = FakeServer::start(|_, request| reply(request)).unwrap();
+    // The column is not the one of the reply.
+    let text = "select 1 as m \\gset\nselect :other;\n";
+    let result = run_script(text, &plan, server.folder()).unwrap();
+    let entry = &result.recorder.errors().entries()[0];
+    assert_eq!((entry.sqlstate.as_str(), entry.count), ("42704", 4));
+    assert!(entry.sample.contains("the variable \"other\" is not defined"), "{}", entry.sample);
+}
+
+#[test]
+fn after_the_end_of_the_measurement_no_transaction_is_repeated() {
+    let errors = ErrorPolicy { max_retries: u32::MAX, ..ErrorPolicy::default() };
+    let plan = Plan { errors, ..plan(Stop::DurationS(0.3), 2, 1) };
+    let (_, result) = queries("select 1;\n", &plan, |_| true);
+    let result = result.unwrap();
+    assert!(result.failure.is_none(), "{:?}", result.failure);
+    assert_eq!((transactions(&result), counted(&result, Counter::Failed)), (0, 0));
+    assert!(counted(&result, Counter::Retries) > 0);
+}
+
+#[test]
 fn in_steady_state_a_script_allocates_nothing() {
     for protocol in [Protocol::Prepared, Protocol::Simple, Protocol::Extended] {
         let allocations = |count| {

@@ -113,12 +113,16 @@ impl<C: Clock> Worker<C> {
             || self.is_failed_request(number, &error);
         // Retrying a change that may have been committed could apply it twice.
         let unknown = self.is_outcome_unknown(number, &flight, &error);
-        let retry = retryable && !unknown && flight.retries < self.rules.errors.max_retries;
+        // After the end of the measurement, only a transaction that counts toward it is repeated.
+        let may_repeat = flight.claimed || now < self.limit.end();
+        let is_left = flight.retries < self.rules.errors.max_retries;
+        let retry = retryable && !unknown && is_left && may_repeat;
+        let may_stop = may_repeat || !retryable;
         // An unknown outcome that is no other error ends the run no more than a lost connection does.
         let stop = if retryable && unknown {
             self.rules.exact
         } else {
-            !retry && self.rules.errors.on_error == OnError::Stop
+            !retry && may_stop && self.rules.errors.on_error == OnError::Stop
         };
         // A retried insert whose rows exist already would fail again, so the statement is skipped.
         if flight.tx.is_autocommit() && self.rules.retried.contains(&error.sqlstate) {

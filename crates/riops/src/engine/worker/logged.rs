@@ -29,13 +29,13 @@ impl<C: Clock> Worker<C> {
     }
 
     /// Logs a start that was skipped.
-    pub(super) fn log_skipped(&mut self, number: usize, now: Nanos) {
+    pub(super) fn log_skipped(&mut self, number: usize, operation: Option<usize>, now: Nanos) {
         let session = self.share.number(number as u64);
         if let Some(log) = &mut self.log {
             let entry = LogEntry {
                 session,
                 transaction: 0,
-                operation: 0,
+                operation: operation.unwrap_or(0),
                 outcome: LoggedOutcome::Skipped,
                 lag: Nanos(0),
                 retries: 0,

@@ -1,5 +1,6 @@
 //! Commands of the shell, on separate threads: they would block the sessions of a worker.
 
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -57,7 +58,10 @@ impl Shell {
     }
 }
 
-/// Executes a command and returns the first line of its output.
+/// Maximum length of the line of a command that is read.
+const LINE_BYTES_MAX: u64 = 1024;
+
+/// Executes a command and returns the first line of its output, of which at most [`LINE_BYTES_MAX`] are read.
 fn output_of(command: &ShellCommand) -> ShellOutput {
     let mut shell = Command::new("/bin/sh");
     shell.arg("-c").arg(&command.text).stdin(Stdio::null());
@@ -68,11 +72,34 @@ fn output_of(command: &ShellCommand) -> ShellOutput {
             Err(error) => Err(error.to_string()),
         };
     }
-    match shell.stderr(Stdio::inherit()).output() {
-        Ok(output) => {
-            let text = String::from_utf8_lossy(&output.stdout);
-            Ok(text.lines().next().unwrap_or_default().to_owned())
-        }
-        Err(error) => Err(error.to_string()),
+    first_line(&mut shell).map_err(|error| error.to_string())
+}
+
+fn first_line(shell: &mut Command) -> std::io::Result<String> {
+    let mut child = shell.stdout(Stdio::piped()).spawn()?;
+    let mut line = Vec::new();
+    if let Some(output) = child.stdout.take() {
+        // Closed afterwards: a command that writes more is ended by the kernel.
+        BufReader::new(output).take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+    }
+    child.wait()?;
+    Ok(String::from_utf8_lossy(line.trim_ascii_end()).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn returns_the_first_line_of_a_command_that_never_stops_writing() {
+        let output = |text: &str, wants_output: bool| {
+            output_of(&ShellCommand { text: text.to_owned(), wants_output })
+        };
+        assert_eq!(output("yes 1", true).as_deref(), Ok("1"));
+        assert_eq!(output("echo 2; echo 3; exit 4", true).as_deref(), Ok("2"));
+        assert_eq!(output("true", true).as_deref(), Ok(""));
+        let endless = output("tr '\\0' 5 < /dev/zero", true).unwrap();
+        assert_eq!(endless.len() as u64, LINE_BYTES_MAX);
+        assert_eq!(output("exit 3", false).unwrap_err(), "exit status: 3");
     }
 }

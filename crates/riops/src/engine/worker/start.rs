@@ -118,12 +118,13 @@ impl<C: Clock> Worker<C> {
                         return Next::End;
                     };
                     measured = self.limit.counts(claimed, now, 0);
-                    self.skip_transaction(number);
                 }
+                let operation = self.sessions.get_mut(number).and_then(Session::skip);
                 self.report.starts_taken += u64::from(measured);
                 if measured {
-                    self.report.recorder.count(Origin::default(), [(Counter::Skipped, 1)]);
-                    self.log_skipped(number, now);
+                    let origin = Origin { operation, node: None };
+                    self.report.recorder.count(origin, [(Counter::Skipped, 1)]);
+                    self.log_skipped(number, operation, now);
                 }
                 if !self.sessions.get(number).is_some_and(Session::has_next) {
                     return Next::End;
@@ -140,12 +141,6 @@ impl<C: Clock> Worker<C> {
                 self.report.starts_taken += u64::from(counted);
             }
             return Next::Start { intended, claimed };
-        }
-    }
-
-    fn skip_transaction(&mut self, number: usize) {
-        if let Some(session) = self.sessions.get_mut(number) {
-            session.skip();
         }
     }
 

@@ -115,7 +115,11 @@ impl<C: Clock> Worker<C> {
                         self.transaction_failed(number, flight, error, now);
                         self.flush_session(number);
                     } else {
+                        // Its connection is being replaced.
                         self.count_lost(number, &flight, false, now);
+                        if let Some(session) = self.sessions.get_mut(number) {
+                            session.recycle(flight);
+                        }
                     }
                 }
                 None => return,

@@ -47,15 +47,18 @@ pub(super) fn operations(
         .iter()
         .zip(result.recorder.operations())
         .zip(result.acknowledged.iter().zip(blocks))
-        .filter(|((_, totals), (acknowledged, _))| {
+        .zip(1..)
+        .filter(|(((_, totals), (acknowledged, _)), _)| {
             totals.counters.get(Counter::Transactions)
                 + totals.counters.get(Counter::Failed)
+                + totals.counters.get(Counter::Skipped)
                 + acknowledged.transactions
                 + acknowledged.transactions_unknown
                 > 0
         })
-        .map(|((name, totals), (acknowledged, &blocks_per_transaction))| {
+        .map(|(((name, totals), (acknowledged, &blocks_per_transaction)), number)| {
             Ok(OperationRecord {
+                number,
                 blocks_per_transaction,
                 name: name.clone().into_owned(),
                 transactions: totals.counters.get(Counter::Transactions),
@@ -70,6 +73,7 @@ pub(super) fn operations(
                 failed: totals.counters.get(Counter::Failed),
                 retried: totals.counters.get(Counter::Retried),
                 unknown: totals.counters.get(Counter::Unknown),
+                skipped: totals.counters.get(Counter::Skipped),
                 response_us: totals.response.as_ref().and_then(summary),
                 service_us: summary(&totals.service),
                 histogram: Some(totals.service.to_base64()?),

@@ -141,10 +141,12 @@ impl Builder<'_> {
                 first.message
             ));
         }
-        if stage.ended_in_an_outage() {
+        let without_success = stage.transactions == 0;
+        let accepts_none = spec.allows_no_transactions();
+        if stage.ended_in_an_outage() && !(without_success && accepts_none) {
             add("the server was not available at the end of the measurement".to_owned());
         }
-        if stage.transactions == 0 && !spec.allows_no_transactions() {
+        if without_success && !accepts_none {
             add("no transaction ended within the measurement".to_owned());
         }
         let changed = path_reasons(&accesses);

@@ -108,6 +108,16 @@ pub trait Form: Sync {
         true
     }
 
+    /// Whether the run of a record that has failed counts as measured, but not valid: its exit code is 3 then, not 1.
+    fn is_measured(&self, _record: &Record) -> bool {
+        false
+    }
+
+    /// Errors to print to standard error, besides the reasons of an invalid run.
+    fn errors(&self, _record: &Record) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether it shows if the run is valid. Otherwise the caller must print that beside it.
     fn has_verdict(&self) -> bool {
         true

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use super::form::{Extras, Form, FormError, Stream};
 use crate::plan::script::{Builtin, PartitionMethod, ScriptDataset, ScriptRun, ScriptSource};
 use crate::plan::{Plan, Protocol, Stop};
-use crate::record::{CommandRecord, LatencySummary, OperationRecord, Point, Record, StageRecord};
+use crate::record::{
+    CommandRecord, EndedSessionRecord, LatencySummary, OperationRecord, Point, Record, StageRecord,
+};
 
 /// Version of pgbench whose format it is.
 const VERSION: &str = "18";
@@ -26,6 +28,26 @@ impl Form for Pgbench {
 
     fn has_verdict(&self) -> bool {
         false
+    }
+
+    fn is_measured(&self, record: &Record) -> bool {
+        let run = record.plan.work.get::<ScriptRun>();
+        run.is_some_and(|run| run.report.allows_no_success) && !record.stages.is_empty()
+    }
+
+    fn errors(&self, record: &Record) -> Vec<String> {
+        let Some(stage) = record.stages.first() else {
+            return Vec::new();
+        };
+        let line = |ended: &EndedSessionRecord| {
+            let (session, script) = (ended.session, ended.script.saturating_sub(1));
+            let command = ended.command.map_or(0, |command| command.saturating_sub(1));
+            format!(
+                "client {session} script {script} aborted in command {command} query 0: {}",
+                ended.message
+            )
+        };
+        stage.session_loop.ended_sessions.iter().map(line).collect()
     }
 
     fn stream(&self) -> Option<&'static dyn Stream> {
@@ -142,10 +164,7 @@ impl Report<'_> {
             return text;
         }
         text += &self.failures(&counts, "");
-        if counts.succeeded + counts.skipped > 0 {
-            text += &self.rest(&counts);
-        }
-        text
+        text + &self.rest(&counts)
     }
 
     fn header(&self) -> String {
@@ -237,16 +256,20 @@ impl Report<'_> {
         text
     }
 
+    /// Starts that were skipped, after `prefix`.
+    fn skipped(&self, counts: &Counts, prefix: &str) -> String {
+        if self.plan().schedule.per_s().is_none() || self.plan().latency_limit.is_none() {
+            return String::new();
+        }
+        let (number, share) = (counts.skipped, percent(counts.skipped, counts.ended()));
+        format!("{prefix}number of transactions skipped: {number} ({share:.3}%)\n")
+    }
+
     fn rest(&self, counts: &Counts) -> String {
         let mut text = String::new();
         let (plan, stage) = (self.plan(), &self.stage.session_loop);
-        let has_rate = plan.schedule.per_s().is_some();
         if let Some(late) = stage.late {
-            if has_rate {
-                let share = percent(counts.skipped, counts.ended());
-                let number = counts.skipped;
-                let _ = writeln!(text, "number of transactions skipped: {number} ({share:.3}%)");
-            }
+            text += &self.skipped(counts, "");
             let (number, of) = (late.transactions, counts.succeeded);
             let _ = writeln!(
                 text,
@@ -291,8 +314,8 @@ impl Report<'_> {
             let mut text = format!("SQL script {number}: {}\n", description(source));
             let share = percent(source.weight.into(), sum);
             let _ = writeln!(text, " - weight: {} (targets {share:.1}% of total)", source.weight);
-            let found = self.stage.session_loop.operations.iter();
-            let found = found.clone().find(|operation| operation.name == source.name);
+            let mut found = self.stage.session_loop.operations.iter();
+            let found = found.find(|operation| operation.number == number);
             text += &self.script(number, found, counts);
             text
         };
@@ -321,7 +344,7 @@ impl Report<'_> {
             deadlock: of("40P01"),
             retried: operation.retried,
             retries,
-            skipped: 0,
+            skipped: operation.skipped,
         };
         let ended = own.ended();
         let share = percent(ended, counts.ended());
@@ -334,6 +357,7 @@ impl Report<'_> {
                 own.succeeded
             );
             text += &self.failures(&own, " - ");
+            text += &self.skipped(&own, " - ");
             text +=
                 &latency(" - ", operation.response_us.as_ref().or(operation.service_us.as_ref()));
         }

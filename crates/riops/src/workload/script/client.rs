@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
-use riops_script::evaluate::{Context, EvaluateError};
+use riops_script::evaluate::Context;
 use riops_script::expression::Expression;
 use riops_script::random::Random;
 use riops_script::{
-    Action, Content, Operand, Rows, Slot, Statement as Sql, Unit, Value, Variables, Word, is_name,
+    Action, Content, Operand, Rows, Slot, Statement as Sql, Unit, Value, Variables, Word,
 };
 use riops_wire::backend::{Columns, ServerError};
 use riops_wire::frontend::{self, Object};
 use riops_wire::sqlstate::SqlState;
 
+use super::error::ScriptError;
 use super::program::{CompiledScript, Encoded, Program};
-use super::values::{leading_integer, print_debug, sqlstate_of};
+use super::received::Received;
+use super::values::{leading_integer, print_debug};
 use crate::plan::Protocol;
 use crate::plan::script::Builtin;
 use crate::units::Nanos;
@@ -42,20 +44,6 @@ struct Saved {
     variables: Variables,
 }
 
-/// Rows for `\gset` and `\aset`.
-#[derive(Debug, Default)]
-struct Received {
-    /// The variable of each column, if a script uses it.
-    columns: Vec<Option<Slot>>,
-    /// Values of the last row.
-    values: Vec<(Slot, Option<Vec<u8>>)>,
-    /// Number of rows of the current statement, and of the last one that has completed.
-    rows: u64,
-    last_rows: u64,
-    /// The column whose name is not that of a variable.
-    invalid: Option<String>,
-}
-
 /// A client.
 #[derive(Debug)]
 pub(super) struct Client {
@@ -73,6 +61,8 @@ struct State {
     variables: Variables,
     saved: Saved,
     script: usize,
+    /// The script of the next transaction, if it is chosen already: a skipped start does not choose again.
+    chosen: Option<usize>,
     /// Number of the next command.
     at: usize,
     /// Whether a pipeline is open.
@@ -102,6 +92,7 @@ impl Client {
             random,
             variables,
             script: 0,
+            chosen: None,
             at: 0,
             in_pipeline: false,
             preparing: Vec::new(),
@@ -124,47 +115,48 @@ impl State {
         }
     }
 
-    /// Ends the turn that was answered: checks what the rows set.
-    fn end_turn(&mut self, script: &CompiledScript) -> Result<(), (&'static str, String)> {
-        for number in self.preparing.drain(..) {
-            if let Some(prepared) = self.prepared.get_mut(number) {
-                *prepared = Prepared::Yes;
+    /// Ends the turn that was answered: its rows set variables.
+    fn end_turn(&mut self, script: &CompiledScript) -> Result<(), ScriptError> {
+        // Those of an open pipeline are not sent yet.
+        if !self.in_pipeline {
+            for number in self.preparing.drain(..) {
+                if let Some(prepared) = self.prepared.get_mut(number) {
+                    *prepared = Prepared::Yes;
+                }
             }
         }
         let before = self.at.checked_sub(1).and_then(|at| script.script.commands.get(at));
-        let Some(Action::Sql(Sql { rows, .. })) = before.map(|command| &command.action) else {
-            return Ok(());
-        };
-        if *rows == Rows::Discard {
-            return Ok(());
-        }
-        if let Some(column) = self.received.invalid.take() {
-            return Err(("42602", format!("the column \"{column}\" is not a name of a variable")));
-        }
-        if matches!(rows, Rows::Last(_)) && self.received.last_rows != 1 {
-            let found = self.received.last_rows;
-            return Err(("21000", format!("\\gset requires one row, not {found}")));
-        }
-        self.set_received();
-        Ok(())
-    }
-
-    fn set_received(&mut self) {
-        for (slot, value) in self.received.values.drain(..) {
-            match value {
-                Some(text) => self.variables.set_text(slot, &text),
-                None => self.variables.set(slot, Value::Null),
-            }
+        match before.map(|command| &command.action) {
+            Some(Action::Sql(Sql { rows, .. })) => self.received.end(rows, &mut self.variables),
+            _ => Ok(()),
         }
     }
 
-    fn evaluate(&mut self, expression: &Expression) -> Result<Value, EvaluateError> {
+    fn evaluate(
+        &mut self,
+        program: &Program,
+        expression: &Expression,
+    ) -> Result<Value, ScriptError> {
         let (script, command) = (self.script, self.at);
         let mut debug = |value: Value| {
             print_debug((script, command), value);
         };
         let (variables, random) = (&mut self.variables, &mut self.random);
-        Context { variables, random, debug: &mut debug }.evaluate(expression)
+        let value = Context { variables, random, debug: &mut debug }.evaluate(expression);
+        value.map_err(|error| ScriptError::of(&error, &program.names))
+    }
+
+    /// Returns an error if a variable has no value: it is a column of `\gset` or `\aset` that was not received.
+    fn require(
+        &self,
+        program: &Program,
+        mut slots: impl Iterator<Item = Slot>,
+    ) -> Result<(), ScriptError> {
+        let is_undefined = |slot: &Slot| matches!(self.variables.get(*slot), Content::Undefined);
+        match slots.find(is_undefined) {
+            Some(slot) => Err(ScriptError::Undefined(program.names.name(slot).to_owned())),
+            None => Ok(()),
+        }
     }
 
     /// Appends a statement to the current turn.
@@ -202,7 +194,7 @@ impl State {
             execution.encode(out, |out| {
                 encoded.parameters.iter().try_for_each(|slot| {
                     frontend::text_value(out, |out| match variables.get(*slot) {
-                        Content::Undefined | Content::Value(Value::Null) => false,
+                        Content::Value(Value::Null) => false,
                         _ => variables.append_to(*slot, out),
                     })
                 })
@@ -218,120 +210,147 @@ impl State {
         while let Some(command) = script.script.commands.get(self.at) {
             let at = self.at;
             self.at += 1;
-            let waits = match &command.action {
-                Action::Sql(sql) => {
-                    let Some(Some(encoded)) = script.encoded.get(at) else {
-                        continue;
-                    };
-                    let place = (program, script, at);
-                    self.send(tx, place, (sql, encoded), in_block)
-                }
-                Action::Set(slot, expression) => match self.evaluate(expression) {
-                    Ok(value) => {
-                        self.variables.set(*slot, value);
-                        None
-                    }
-                    Err(error) => Some(self.refuse(program, &error)),
-                },
-                Action::Sleep(operand, unit) => Some(self.sleep(tx, script, *operand, *unit)),
-                Action::Shell(words) | Action::SetShell(_, words) => {
-                    if self.in_pipeline {
-                        tx.set_command(script.first_command + at);
-                    } else {
-                        tx.begin_turn(script.first_command + at, false);
-                    }
-                    let wants_output = matches!(command.action, Action::SetShell(..));
-                    let text = self.command(words);
-                    Some(Turn::Shell(Box::new(ShellCommand { text, wants_output })))
-                }
-                Action::StartPipeline => {
-                    self.start_pipeline(program, tx, script.first_command + at)
-                }
-                Action::SyncPipeline | Action::EndPipeline if !self.in_pipeline => {
-                    Some(self.fail(program, "the session is not in pipeline mode"))
-                }
-                Action::SyncPipeline => {
-                    tx.end_batch();
-                    None
-                }
-                Action::EndPipeline => {
-                    self.in_pipeline = false;
+            match self.execute(program, tx, (script, at, &command.action), in_block) {
+                Ok(None) => {}
+                Ok(Some(turn)) => return turn,
+                Err(error) => {
+                    // The error belongs to this command, not to the one that sent the last turn.
                     tx.set_command(script.first_command + at);
-                    tx.end_batch();
-                    Some(Turn::Send)
+                    return Turn::Fail(self.failure(program, &error));
                 }
-                branch => self.branch(script, branch).map(|error| self.refuse(program, &error)),
-            };
-            if let Some(turn) = waits {
-                return turn;
             }
         }
+        let open = if self.in_pipeline {
+            "the script ended with an open pipeline"
+        } else if in_block {
+            "the script ended within a transaction block"
+        } else {
+            return Turn::End;
+        };
+        Turn::Fail(self.failure(program, &ScriptError::State(open)))
+    }
+
+    /// Executes one command. Returns what it waits for, if it does.
+    fn execute(
+        &mut self,
+        program: &Program,
+        tx: &mut Transaction,
+        (script, at, action): (&CompiledScript, usize, &Action),
+        in_block: bool,
+    ) -> Result<Option<Turn>, ScriptError> {
+        let command = script.first_command + at;
+        match action {
+            Action::Sql(sql) => match script.encoded.get(at) {
+                Some(Some(encoded)) => {
+                    self.send(tx, (program, script, command), (sql, encoded), in_block)
+                }
+                _ => Ok(None),
+            },
+            Action::Set(slot, expression) => {
+                let value = self.evaluate(program, expression)?;
+                self.variables.set(*slot, value);
+                Ok(None)
+            }
+            Action::Sleep(operand, unit) => {
+                self.begin_wait(tx, command);
+                self.sleep(program, *operand, *unit).map(Some)
+            }
+            Action::Shell(words) | Action::SetShell(_, words) => {
+                self.begin_wait(tx, command);
+                let wants_output = matches!(action, Action::SetShell(..));
+                let text = self.shell_command(program, words)?;
+                Ok(Some(Turn::Shell(Box::new(ShellCommand { text, wants_output }))))
+            }
+            Action::StartPipeline => self.start_pipeline(tx, command),
+            Action::SyncPipeline | Action::EndPipeline if !self.in_pipeline => {
+                Err(ScriptError::State("the session is not in pipeline mode"))
+            }
+            Action::SyncPipeline => {
+                tx.end_batch();
+                Ok(None)
+            }
+            Action::EndPipeline => {
+                self.in_pipeline = false;
+                tx.set_command(command);
+                tx.end_batch();
+                Ok(Some(Turn::Send))
+            }
+            branch => self.branch(program, script, branch),
+        }
+    }
+
+    /// Begins a turn that sends nothing, unless a pipeline is open: its statements are sent later.
+    fn begin_wait(&self, tx: &mut Transaction, command: usize) {
         if self.in_pipeline {
-            return self.fail(program, "the script ended with an open pipeline");
+            tx.set_command(command);
+        } else {
+            tx.begin_turn(command, false);
         }
-        if in_block {
-            return self.fail(program, "the script ended within a transaction block");
-        }
-        Turn::End
     }
 
     /// Sends a statement, or adds it to the open pipeline.
     fn send(
         &mut self,
         tx: &mut Transaction,
-        (program, script, at): (&Program, &CompiledScript, usize),
+        (program, script, command): (&Program, &CompiledScript, usize),
         (sql, encoded): (&Sql, &Encoded),
         in_block: bool,
-    ) -> Option<Turn> {
+    ) -> Result<Option<Turn>, ScriptError> {
+        if program.protocol != Protocol::Simple {
+            self.require(program, encoded.parameters.iter().copied())?;
+        }
         if self.in_pipeline {
             if sql.rows != Rows::Discard {
-                return Some(self.fail(program, "\\gset and \\aset are not allowed in a pipeline"));
+                return Err(ScriptError::State("\\gset and \\aset are not allowed in a pipeline"));
             }
             self.append(tx, program.protocol, (sql, encoded));
-            return None;
+            return Ok(None);
         }
         let may_commit = if in_block { encoded.ends_block } else { encoded.changes };
-        tx.begin_turn(script.first_command + at, may_commit && script.changes);
+        tx.begin_turn(command, may_commit && script.changes);
         self.append(tx, program.protocol, (sql, encoded));
         tx.end_batch();
-        self.received.rows = 0;
-        self.received.values.clear();
+        if sql.rows != Rows::Discard {
+            self.received.begin();
+        }
         if let (true, Some(builtin)) = (encoded.ends_block, script.builtin) {
             tx.changes(self.effects(builtin));
         }
-        Some(Turn::Send)
+        Ok(Some(Turn::Send))
     }
 
     /// Everything up to the end of a pipeline is one turn, in which an implicit transaction may commit.
     fn start_pipeline(
         &mut self,
-        program: &Program,
         tx: &mut Transaction,
         command: usize,
-    ) -> Option<Turn> {
+    ) -> Result<Option<Turn>, ScriptError> {
         if std::mem::replace(&mut self.in_pipeline, true) {
-            return Some(self.fail(program, "the session is already in pipeline mode"));
+            return Err(ScriptError::State("the session is already in pipeline mode"));
         }
         tx.begin_turn(command, true);
-        None
+        Ok(None)
     }
 
     /// Executes a command of a conditional.
-    fn branch(&mut self, script: &CompiledScript, action: &Action) -> Option<EvaluateError> {
+    fn branch(
+        &mut self,
+        program: &Program,
+        script: &CompiledScript,
+        action: &Action,
+    ) -> Result<Option<Turn>, ScriptError> {
         let (mut condition, mut otherwise) = match action {
             Action::If { condition, otherwise } => (condition, *otherwise),
             // The branch before it has ended.
             Action::ElseIf { end, .. } | Action::Else { end } => {
                 self.at = *end;
-                return None;
+                return Ok(None);
             }
-            _ => return None,
+            _ => return Ok(None),
         };
         loop {
-            match self.evaluate(condition) {
-                Ok(value) if value.is_true() => return None,
-                Ok(_) => {}
-                Err(error) => return Some(error),
+            if self.evaluate(program, condition)?.is_true() {
+                return Ok(None);
             }
             self.at = otherwise;
             match script.script.commands.get(otherwise).map(|command| &command.action) {
@@ -339,41 +358,33 @@ impl State {
                     self.at = otherwise + 1;
                     (condition, otherwise) = (next, *after);
                 }
-                _ => return None,
+                _ => return Ok(None),
             }
         }
     }
 
-    fn sleep(
-        &mut self,
-        tx: &mut Transaction,
-        script: &CompiledScript,
-        operand: Operand,
-        unit: Unit,
-    ) -> Turn {
-        let command = script.first_command + self.at - 1;
-        if self.in_pipeline {
-            tx.set_command(command);
-        } else {
-            tx.begin_turn(command, false);
-        }
+    fn sleep(&self, program: &Program, operand: Operand, unit: Unit) -> Result<Turn, ScriptError> {
         let amount = match operand {
             Operand::Int(amount) => amount,
-            Operand::Variable(slot) => match self.variables.get(slot) {
-                Content::Value(Value::Int(amount)) => *amount,
-                Content::Text(text) => leading_integer(text),
-                _ => {
-                    let mut text = Vec::new();
-                    self.variables.append_to(slot, &mut text);
-                    leading_integer(&text)
+            Operand::Variable(slot) => {
+                self.require(program, std::iter::once(slot))?;
+                match self.variables.get(slot) {
+                    Content::Value(Value::Int(amount)) => *amount,
+                    Content::Text(text) => leading_integer(text),
+                    _ => {
+                        let mut text = Vec::new();
+                        self.variables.append_to(slot, &mut text);
+                        leading_integer(&text)
+                    }
                 }
-            },
+            }
         };
         let microseconds = amount.saturating_mul(unit.microseconds());
-        Turn::Sleep(Nanos(u64::try_from(microseconds).unwrap_or(0).saturating_mul(1_000)))
+        let time = Nanos(u64::try_from(microseconds).unwrap_or(0).saturating_mul(1_000));
+        Ok(Turn::Sleep(time))
     }
 
-    fn command(&self, words: &[Word]) -> String {
+    fn shell_command(&self, program: &Program, words: &[Word]) -> Result<String, ScriptError> {
         let mut text = Vec::new();
         for (number, word) in words.iter().enumerate() {
             if number > 0 {
@@ -381,30 +392,29 @@ impl State {
             }
             match word {
                 Word::Text(word) => text.extend_from_slice(word.as_bytes()),
-                Word::Variable(slot) => drop(self.variables.append_to(*slot, &mut text)),
+                Word::Variable(slot) => {
+                    self.require(program, std::iter::once(*slot))?;
+                    self.variables.append_to(*slot, &mut text);
+                }
             }
         }
-        String::from_utf8_lossy(&text).into_owned()
+        Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
     /// Uses the output of a command of the shell.
-    fn end_command(&mut self, program: &Program, output: &ShellOutput) -> Option<Turn> {
-        let script = program.scripts.get(self.script)?;
-        let command = script.script.commands.get(self.at.checked_sub(1)?)?;
-        match (output, &command.action) {
-            (Err(error), _) => {
-                let error = format!("the command failed: {error}");
-                Some(Turn::Fail(self.failure(program, "38000", &error)))
+    fn end_command(&mut self, program: &Program, output: &ShellOutput) -> Result<(), ScriptError> {
+        let script = program.scripts.get(self.script);
+        let before = self.at.checked_sub(1);
+        let command = script.zip(before).and_then(|(script, at)| script.script.commands.get(at));
+        match (output, command.map(|command| &command.action)) {
+            (Err(error), _) => Err(ScriptError::Shell(error.clone())),
+            (Ok(text), Some(Action::SetShell(slot, _))) => {
+                let number = text.trim().parse();
+                let number = number.map_err(|_| ScriptError::NotAnInteger(text.clone()))?;
+                self.variables.set(*slot, Value::Int(number));
+                Ok(())
             }
-            (Ok(text), Action::SetShell(slot, _)) => {
-                if let Ok(value) = text.trim().parse() {
-                    self.variables.set(*slot, Value::Int(value));
-                    return None;
-                }
-                let error = format!("\\setshell requires an integer, not \"{text}\"");
-                Some(Turn::Fail(self.failure(program, "22P02", &error)))
-            }
-            _ => None,
+            _ => Ok(()),
         }
     }
 
@@ -421,17 +431,9 @@ impl State {
         )
     }
 
-    fn refuse(&self, program: &Program, error: &EvaluateError) -> Turn {
-        Turn::Fail(self.failure(program, sqlstate_of(error), &error.describe(&program.names)))
-    }
-
-    fn fail(&self, program: &Program, message: &str) -> Turn {
-        Turn::Fail(self.failure(program, "55000", message))
-    }
-
     /// Returns an error of the script, with its position.
     #[expect(clippy::unnecessary_box_returns, reason = "errors are boxed everywhere")]
-    fn failure(&self, program: &Program, sqlstate: &str, message: &str) -> Box<ServerError> {
+    fn failure(&self, program: &Program, error: &ScriptError) -> Box<ServerError> {
         let script = program.scripts.get(self.script).map(|script| &script.script);
         let place = script.map_or_else(String::new, |script| {
             let at = self.at.saturating_sub(1);
@@ -440,8 +442,8 @@ impl State {
         });
         Box::new(ServerError {
             severity: "ERROR".to_owned(),
-            sqlstate: SqlState::parse(sqlstate),
-            message: format!("{place}{message}"),
+            sqlstate: SqlState::parse(error.sqlstate()),
+            message: format!("{place}{error}"),
             detail: None,
             hint: None,
             others: Vec::new(),
@@ -481,17 +483,22 @@ impl Generator for Client {
         self.state.transactions_left != Some(0)
     }
 
-    fn skip(&mut self) {
-        if let Some(left) = &mut self.state.transactions_left {
+    fn skip(&mut self) -> Option<usize> {
+        let Self { program, state } = self;
+        if let Some(left) = &mut state.transactions_left {
             *left = left.saturating_sub(1);
         }
+        if state.chosen.is_none() {
+            state.chosen = Some(state.choose(program));
+        }
+        state.chosen
     }
 
     fn next(&mut self, tx: &mut Transaction) -> bool {
         self.skip();
-        let Self { program, state } = self;
+        let Self { state, .. } = self;
         state.forget_prepared();
-        state.script = state.choose(program);
+        state.script = state.chosen.take().unwrap_or(0);
         state.saved.random = Some(state.random.clone());
         state.saved.variables.copy_from(&state.variables);
         state.at = 0;
@@ -506,31 +513,15 @@ impl Generator for Client {
         if answered.is_none_or(|(_, sql)| sql.rows == Rows::Discard) {
             return;
         }
-        let received = &mut state.received;
-        received.rows += 1;
-        received.values.clear();
-        for (slot, value) in received.columns.iter().zip(reply.texts()) {
-            if let Some(slot) = slot {
-                received.values.push((*slot, value.map(<[u8]>::to_vec)));
-            }
-        }
+        state.received.row(reply);
     }
 
     fn columns(&mut self, tx: &Transaction, columns: &Columns<'_>) {
         let Self { program, state: State { script, received, .. } } = self;
-        let Some((_, Sql { rows: Rows::Last(prefix) | Rows::Each(prefix), .. })) =
+        if let Some((_, Sql { rows: Rows::Last(prefix) | Rows::Each(prefix), .. })) =
             program.answered(*script, tx)
-        else {
-            return;
-        };
-        received.columns.clear();
-        received.values.clear();
-        for column in columns.names() {
-            let name = format!("{prefix}{column}");
-            received.columns.push(program.names.find(&name));
-            if !is_name(&name) {
-                received.invalid.get_or_insert(name);
-            }
+        {
+            received.columns(prefix, columns.names(), &program.names);
         }
     }
 
@@ -549,13 +540,7 @@ impl Generator for Client {
             }
             return;
         }
-        match sql.rows {
-            Rows::Discard => {}
-            Rows::Last(_) => {
-                state.received.last_rows = std::mem::take(&mut state.received.rows);
-            }
-            Rows::Each(_) => state.set_received(),
-        }
+        state.received.complete(&sql.rows, &mut state.variables);
     }
 
     fn proceed(
@@ -565,16 +550,16 @@ impl Generator for Client {
         output: Option<&ShellOutput>,
     ) -> Turn {
         let Self { program, state } = self;
-        if let Some(failed) = output.and_then(|output| state.end_command(program, output)) {
-            return failed;
-        }
-        if state.at > 0
-            && let Some(script) = program.scripts.get(state.script)
-            && let Err((sqlstate, message)) = state.end_turn(script)
+        let mut ended = output.map_or(Ok(()), |output| state.end_command(program, output));
+        if let (Some(script), true, true) =
+            (program.scripts.get(state.script), state.at > 0, ended.is_ok())
         {
-            return Turn::Fail(state.failure(program, sqlstate, &message));
+            ended = state.end_turn(script);
         }
-        state.advance(program, tx, in_block)
+        match ended {
+            Ok(()) => state.advance(program, tx, in_block),
+            Err(error) => Turn::Fail(state.failure(program, &error)),
+        }
     }
 
     fn restart(&mut self, tx: &mut Transaction) {

@@ -1,11 +1,14 @@
 //! `script`: the scripts of pgbench, and its tables.
 
 mod client;
+mod error;
 mod initialize;
 mod program;
+mod received;
 mod table;
 mod values;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use riops_script::random::Random;
@@ -34,9 +37,9 @@ const FOUND: &str = include_str!("../../../../../sql/script/found.sql");
 /// Sessions with the same number on their worker draw from streams that differ by this seed.
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Returns the query for the tables of pgbench in a schema: how many have its columns, how many have a comment, the fill
-/// factor, number and kind of partitions of the accounts, whether any is unlogged, and the number of foreign keys of the
-/// history.
+/// Returns the query for the tables of pgbench in a schema: how many have its columns, how many were created by riops, the
+/// fill factor, number and kind of partitions of the accounts, whether any is unlogged, the number of foreign keys of the
+/// history, and the identity of the accounts.
 #[must_use]
 pub fn found_sql(schema: &str) -> String {
     fill(FOUND, &[("schema", schema)])
@@ -105,11 +108,7 @@ impl ScriptWorkload {
     }
 
     fn settings(&self, session: u32) -> Vec<String> {
-        let mut settings = Vec::new();
-        // Tables in the schema public are found without it, as by pgbench.
-        if self.schema() != "public" {
-            settings.push(format!("set search_path = {}, public", self.schema()));
-        }
+        let mut settings = self.trial_settings();
         // The plans of statements that the sessions do not prepare are those of a copy.
         if session == 0 && self.program.protocol != Protocol::Prepared {
             let copies = self.planned().map(|(statement, _)| {
@@ -118,6 +117,17 @@ impl ScriptWorkload {
             settings.extend(copies);
         }
         settings
+    }
+
+    /// Returns the names of the scripts. Of several with the same name, the later ones have their number too.
+    fn operations(&self) -> Vec<Cow<'static, str>> {
+        let mut names: Vec<Cow<'static, str>> = Vec::new();
+        for (number, script) in (1..).zip(&self.run.scripts) {
+            let is_taken = names.iter().any(|name| *name == script.name);
+            let suffix = if is_taken { format!(" #{number}") } else { String::new() };
+            names.push(format!("{}{suffix}", script.name).into());
+        }
+        names
     }
 
     /// Returns the statements with a plan.
@@ -213,6 +223,13 @@ impl Workload for ScriptWorkload {
         self.program.all().map(trial).collect()
     }
 
+    fn trial_settings(&self) -> Vec<String> {
+        // Tables in the schema public are found without it, as by pgbench.
+        let path = (self.schema() != "public")
+            .then(|| format!("set search_path = {}, public", self.schema()));
+        path.into_iter().collect()
+    }
+
     fn set_trial_results(&mut self, results: Vec<TrialResult>) {
         let prepares = self.program.protocol == Protocol::Prepared;
         for (statement, result) in self.program.all_mut().zip(&results) {
@@ -281,7 +298,7 @@ impl Workload for ScriptWorkload {
         };
         vec![Stage {
             name: NAME.to_owned(),
-            operations: self.run.scripts.iter().map(|script| script.name.clone().into()).collect(),
+            operations: self.operations(),
             changes: program.scripts.iter().map(|script| script.changes).collect(),
             sessions: (0..).zip(clients).map(session).collect(),
             explain_by_name: true,

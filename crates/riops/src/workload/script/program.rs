@@ -58,7 +58,7 @@ pub(super) struct Encoded {
 }
 
 /// Statements that change no rows. Those that begin with SELECT may call functions that do.
-const READING: [&str; 22] = [
+const READING: [&str; 21] = [
     "",
     "abort",
     "begin",
@@ -67,7 +67,6 @@ const READING: [&str; 22] = [
     "declare",
     "discard",
     "end",
-    "explain",
     "fetch",
     "listen",
     "move",
@@ -83,14 +82,56 @@ const READING: [&str; 22] = [
     "values",
 ];
 
-/// Returns the first word of a statement, in lower case.
+/// Returns the first word of a statement, in lower case, after its comments. EXPLAIN may execute the statement after it,
+/// whose word is returned then.
 fn first_word(sql: &str) -> String {
-    let mut rest = sql.trim_start();
-    while let Some(comment) = rest.strip_prefix("/*") {
-        rest = comment.split_once("*/").map_or("", |(_, rest)| rest).trim_start();
+    let mut rest = without_comments(sql);
+    loop {
+        let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+        let word = rest.get(..end).unwrap_or_default().to_ascii_lowercase();
+        if !matches!(word.as_str(), "explain" | "analyze" | "verbose") {
+            return word;
+        }
+        rest = without_comments(rest.get(end..).unwrap_or_default());
+        if let Some(options) = rest.strip_prefix('(') {
+            rest = options.split_once(')').map_or("", |(_, rest)| without_comments(rest));
+        }
     }
-    let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
-    rest.get(..end).unwrap_or_default().to_ascii_lowercase()
+}
+
+/// Returns a statement from its first character that is no blank and no comment.
+fn without_comments(sql: &str) -> &str {
+    let mut rest = sql.trim_start();
+    loop {
+        rest = if let Some(comment) = rest.strip_prefix("--") {
+            comment.split_once('\n').map_or("", |(_, rest)| rest)
+        } else if rest.starts_with("/*") {
+            after_comment(rest)
+        } else {
+            return rest;
+        }
+        .trim_start();
+    }
+}
+
+/// Returns what follows a comment, in which others may be nested.
+fn after_comment(sql: &str) -> &str {
+    let (mut depth, mut at) = (0, 0);
+    while let Some(pair) = sql.as_bytes().get(at..at + 2) {
+        match pair {
+            b"/*" => depth += 1,
+            b"*/" => depth -= 1,
+            _ => {
+                at += 1;
+                continue;
+            }
+        }
+        at += 2;
+        if depth == 0 {
+            return sql.get(at..).unwrap_or_default();
+        }
+    }
+    ""
 }
 
 impl Encoded {
@@ -217,6 +258,15 @@ mod tests {
             [("Select 1", "select"), (" /* a */ UPDATE t", "update"), ("", ""), ("/* a", "")]
         {
             assert_eq!(first_word(sql), word);
+        }
+        for sql in [
+            "/* a */ -- b\nupdate t",
+            "/* /* é */ */ update t",
+            "explain update t",
+            "explain analyze verbose /* a */ update t",
+            "explain (analyze, buffers) update t",
+        ] {
+            assert_eq!(first_word(sql), "update", "{sql}");
         }
         let program = Program::new(&ScriptRun::default(), Protocol::Prepared).unwrap();
         let facts: Vec<_> = program

@@ -3,7 +3,6 @@
 use std::io::Write as _;
 
 use riops_script::Value;
-use riops_script::evaluate::EvaluateError;
 
 /// Prints a value as `debug()` of pgbench does.
 pub(super) fn print_debug((script, command): (usize, usize), value: Value) {
@@ -25,17 +24,4 @@ pub(super) fn leading_integer(text: &[u8]) -> i64 {
     let digits = text.iter().skip(sign).take_while(|byte| byte.is_ascii_digit()).count();
     let number = text.get(..sign + digits).and_then(|number| std::str::from_utf8(number).ok());
     number.and_then(|number| number.trim_start_matches('+').parse().ok()).unwrap_or(0)
-}
-
-/// Returns the SQLSTATE that the server has for the same error.
-pub(super) fn sqlstate_of(error: &EvaluateError) -> &'static str {
-    match error {
-        EvaluateError::DivisionByZero => "22012",
-        EvaluateError::OutOfRange(_)
-        | EvaluateError::DoubleOutOfRange(_)
-        | EvaluateError::VariableOutOfRange(_) => "22003",
-        EvaluateError::Coerce(..) => "42804",
-        EvaluateError::Malformed(_) => "22P02",
-        _ => "22023",
-    }
 }

@@ -1,0 +1,62 @@
+//! Errors of a script that are found while it is executed.
+
+use riops_script::evaluate::EvaluateError;
+
+/// An error of a script. Each has the SQLSTATE that the server has for the same error.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ScriptError {
+    /// An expression has no value.
+    #[error("{text}")]
+    Evaluation {
+        /// SQLSTATE.
+        sqlstate: &'static str,
+        /// What failed.
+        text: String,
+    },
+    /// A command is not allowed in the state of the session.
+    #[error("{0}")]
+    State(&'static str),
+    /// A variable has no value.
+    #[error("the variable \"{0}\" is not defined")]
+    Undefined(String),
+    /// A column of `\gset` or `\aset` cannot be a variable.
+    #[error("the column \"{0}\" is not a name of a variable")]
+    Column(String),
+    /// `\gset` got another number of rows.
+    #[error("\\gset requires one row, not {0}")]
+    Rows(u64),
+    /// A command of the shell failed.
+    #[error("the command failed: {0}")]
+    Shell(String),
+    /// The output of a command of the shell is not an integer.
+    #[error("\\setshell requires an integer, not \"{0}\"")]
+    NotAnInteger(String),
+}
+
+impl ScriptError {
+    /// Returns the error of an expression, described with the names of its variables.
+    pub(super) fn of(error: &EvaluateError, names: &riops_script::Names) -> Self {
+        let sqlstate = match error {
+            EvaluateError::DivisionByZero => "22012",
+            EvaluateError::OutOfRange(_)
+            | EvaluateError::DoubleOutOfRange(_)
+            | EvaluateError::VariableOutOfRange(_) => "22003",
+            EvaluateError::Coerce(..) => "42804",
+            EvaluateError::Malformed(_) => "22P02",
+            _ => "22023",
+        };
+        Self::Evaluation { sqlstate, text: error.describe(names) }
+    }
+
+    pub(super) fn sqlstate(&self) -> &'static str {
+        match self {
+            Self::Evaluation { sqlstate, .. } => sqlstate,
+            Self::State(_) => "55000",
+            Self::Undefined(_) => "42704",
+            Self::Column(_) => "42602",
+            Self::Rows(_) => "21000",
+            Self::Shell(_) => "38000",
+            Self::NotAnInteger(_) => "22P02",
+        }
+    }
+}
