@@ -15,6 +15,7 @@ Cases:
   overhead    all measurements (open loop, histograms, series, probes), against the closed loop of riops
   instructions
               instructions of a transaction outside of the kernel, counted by callgrind
+  parse       the time to parse a script of 10,000 lines
   stall       open loop at half of the rate of the closed loop, with the server stopped for one second
   many        1,000 sessions on 2 workers with a rate, through PgBouncer
   loops       the loop in the server against the loop in the client, by batch size
@@ -231,15 +232,40 @@ def overhead(server, report, arguments):
 def instructions(server, report, arguments):
     """Instructions of riops outside of the kernel, as callgrind counts them: the difference of two runs."""
 
-    def executed(transactions):
-        command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", RIOPS, "run", "rows"]
-        command += ["-d", server.socket, "--batch", "1", "-c", "16", "-j", "1", "--driver", "epoll"]
+    def executed(transactions, *words):
+        command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", RIOPS, "run", *words]
+        command += ["-d", server.socket, "-c", "16", "-j", "1", "--driver", "epoll", "--no-verify"]
         command += ["--transactions", str(transactions), "--warmup", "0", "--output", "json", "--no-store", "--quiet"]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         return int(re.search(r"Collected : (\d+)", done.stderr).group(1))
 
-    each = (executed(30_000) - executed(10_000)) / 20_000
-    report.below("instructions of a transaction", each, INSTRUCTIONS_MAX)
+    def each(few, many, *words):
+        return (executed(many, *words) - executed(few, *words)) / (many - few)
+
+    found = each(10_000, 30_000, "rows", "--batch", "1")
+    report.below("instructions of a read", found, INSTRUCTIONS_MAX)
+    call(RIOPS, "prepare", "script", "-d", server.socket, "--recreate", "--quiet")
+    found = each(1_000, 4_000, "script", "-b", "tpcb-like")
+    report.below("instructions of a transaction of tpcb-like", found, SCRIPT_INSTRUCTIONS_MAX)
+    call(RIOPS, "cleanup", "script", "-d", server.socket)
+
+
+def parse(_, report, arguments):
+    """The time to parse and check a script of 10,000 lines, without that of starting the program."""
+
+    def script(lines):
+        some = ["\\set a random(1, 100000 * 3) + :b", "select abalance from pgbench_accounts where aid = :a;", "\\if :a > 5", "\\endif"]
+        return "\\set b 1\n" + "".join(some[number % 4] + "\n" for number in range(lines))
+
+    with tempfile.TemporaryDirectory() as folder:
+        walls = {}
+        for lines in (0, 10_000):
+            path = os.path.join(folder, f"{lines}.sql")
+            with open(path, "w") as file:
+                file.write(script(lines))
+            command = [RIOPS, "script", "check", "--offline", path]
+            walls[lines] = statistics.median(timed(command)[2] for _ in range(max(arguments.rounds, 7)))
+    report.below("a script of 10,000 lines: seconds", walls[10_000] - walls[0], 0.05)
 
 
 def stall(server, report, arguments):
@@ -846,8 +872,9 @@ def many_sessions(server, report, arguments, name, url, cpu_targets):
         report.line(f"{each}: transactions/s", *rate, 1.05, False)
 
 
-# 10% more than at the last change.
+# About 10% more than at the last change.
 INSTRUCTIONS_MAX = 2500
+SCRIPT_INSTRUCTIONS_MAX = 18_000
 # Client CPU against pgbench, by driver and number of sessions.
 SOCKET = {("epoll", 8): 0.74, ("io-uring", 8): 0.72, ("epoll", 32): 0.65, ("io-uring", 32): 0.60}
 TCP = {("epoll", 8): 0.85, ("io-uring", 8): 0.75, ("epoll", 32): 0.58, ("io-uring", 32): 0.54}
@@ -928,7 +955,7 @@ def store(server, report, arguments):
     call(*admin, f"drop database {database}")
 
 
-PEERS = {"socket", "tcp", "batch1000", "point", "pipeline", "script", "oltp", "bulk", "floor", "few", "workers", "overhead", "instructions"}
+PEERS = {"socket", "tcp", "batch1000", "point", "pipeline", "script", "oltp", "bulk", "floor", "few", "workers", "overhead", "instructions", "parse"}
 # Programs that are not built by cargo, with their Debian packages, and the cases that run them.
 PROGRAMS = {
     ("pgbench", "postgresql-contrib"): {"socket", "tcp", "batch1000", "point", "pipeline", "script"},
@@ -947,7 +974,8 @@ def require_programs(wanted):
         for (program, package), cases in PROGRAMS.items()
         if wanted & (cases | {"all"}) and shutil.which(program) is None
     ]
-    examples = [path for path in (RIOPS, BARE, BARE_LOAD, FILL_STORE) if not os.path.exists(path)]
+    examples = [(BARE, {"floor", "few"}), (BARE_LOAD, {"bulk"}), (FILL_STORE, {"store"}), (RIOPS, wanted)]
+    examples = [path for path, cases in examples if wanted & (cases | {"all"}) and not os.path.exists(path)]
     missing += [f"{path} (cargo build --release --bins --examples)" for path in examples]
     if missing:
         sys.exit("missing:\n  " + "\n  ".join(missing))
@@ -955,7 +983,7 @@ def require_programs(wanted):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("case", nargs="+", choices=["socket", "tcp", "batch1000", "load", "floor", "few", "workers", "overhead", "instructions", "stall", "many", "loops", "ybio", "bulk", "point", "pipeline", "script", "oltp", "cbc", "store", "peers", "all"])
+    parser.add_argument("case", nargs="+", choices=["socket", "tcp", "batch1000", "load", "floor", "few", "workers", "overhead", "instructions", "parse", "stall", "many", "loops", "ybio", "bulk", "point", "pipeline", "script", "oltp", "cbc", "store", "peers", "all"])
     parser.add_argument("--size", default="1", help="size for cbc, in GB")
     parser.add_argument("--scale", type=int, default=50, help="scale of the tables for script")
     parser.add_argument("--runs", type=int, default=10_000, help="stored runs for store")
@@ -976,7 +1004,7 @@ def main():
             batch1000(server, report, arguments)
         if wanted & {"load", "all"}:
             load(server, report, arguments)
-        for name, case in [("floor", floor), ("few", few), ("workers", workers), ("overhead", overhead), ("instructions", instructions), ("stall", stall), ("many", many), ("loops", loops), ("ybio", ybio), ("bulk", bulk), ("point", point), ("pipeline", pipeline), ("script", script), ("oltp", oltp), ("cbc", cbc), ("store", store)]:
+        for name, case in [("floor", floor), ("few", few), ("workers", workers), ("overhead", overhead), ("instructions", instructions), ("parse", parse), ("stall", stall), ("many", many), ("loops", loops), ("ybio", ybio), ("bulk", bulk), ("point", point), ("pipeline", pipeline), ("script", script), ("oltp", oltp), ("cbc", cbc), ("store", store)]:
             if wanted & {name, "all"}:
                 case(server, report, arguments)
     report.table()

@@ -152,18 +152,41 @@ impl Context<'_> {
         function: Function,
         arguments: &[Expression],
     ) -> Result<Value, EvaluateError> {
-        let mut values = [Value::Null; crate::function::ARGUMENTS_MAX];
-        let mut has_null = false;
+        // Nearly all functions have at most three.
+        if arguments.len() <= 3 {
+            return self.apply(function, arguments, [Value::Null; 3]);
+        }
+        self.apply(function, arguments, [Value::Null; crate::function::ARGUMENTS_MAX])
+    }
+
+    /// Evaluates the arguments into `values`, which has room for them, and applies the function.
+    fn apply<const COUNT: usize>(
+        &mut self,
+        function: Function,
+        arguments: &[Expression],
+        mut values: [Value; COUNT],
+    ) -> Result<Value, EvaluateError> {
+        let (mut has_null, mut any_double) = (false, false);
         for (value, argument) in values.iter_mut().zip(arguments) {
             *value = self.evaluate(argument)?;
             has_null |= *value == Value::Null;
+            any_double |= matches!(value, Value::Double(_));
         }
-        let [first, second, third, ..] = values;
         if has_null && function != Function::Debug {
             return Ok(Value::Null);
         }
         let values = values.get(..arguments.len()).unwrap_or_default();
-        let any_double = values.iter().any(|value| value.kind() == Type::Double);
+        let argument = |position: usize| values.get(position).copied().unwrap_or(Value::Null);
+        self.value_of(function, values, [argument(0), argument(1), argument(2)], any_double)
+    }
+
+    fn value_of(
+        &mut self,
+        function: Function,
+        values: &[Value],
+        [first, second, third]: [Value; 3],
+        any_double: bool,
+    ) -> Result<Value, EvaluateError> {
         match function {
             Function::Add | Function::Subtract | Function::Multiply | Function::Divide
                 if any_double =>

@@ -1,6 +1,6 @@
 //! Values of expressions, and their text.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// Digits of a double in a statement.
 const DIGITS: i32 = 15;
@@ -103,9 +103,12 @@ impl Value {
 
     /// Appends the text that stands for it in a statement.
     pub fn append_to(self, out: &mut Vec<u8>) {
-        use std::io::Write as _;
+        if let Self::Int(value) = self {
+            out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+            return;
+        }
         // Writing to a Vec cannot fail.
-        let _ = write!(out, "{self}");
+        let _ = std::io::Write::write_fmt(out, format_args!("{self}"));
     }
 }
 
@@ -172,24 +175,49 @@ fn write_double(f: &mut fmt::Formatter<'_>, value: f64) -> fmt::Result {
         return f.write_str(if value > 0.0 { "Infinity" } else { "-Infinity" });
     }
     // Digit, point and 14 digits: the exponent after rounding decides about the form.
-    let scientific = format!("{value:.14e}");
-    let Some((mantissa, exponent)) = scientific.split_once('e') else {
-        return f.write_str(&scientific);
+    let mut scientific = Digits::default();
+    write!(scientific, "{value:.14e}")?;
+    let Some((mantissa, exponent)) = scientific.text().split_once('e') else {
+        return f.write_str(scientific.text());
     };
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    let without_zeros = |text: &str| -> String {
-        if text.contains('.') {
-            text.trim_end_matches('0').trim_end_matches('.').to_owned()
-        } else {
-            text.to_owned()
-        }
-    };
     if (-4..DIGITS).contains(&exponent) {
         let decimals = usize::try_from(DIGITS - 1 - exponent).unwrap_or(0);
-        return f.write_str(&without_zeros(&format!("{value:.decimals$}")));
+        let mut plain = Digits::default();
+        write!(plain, "{value:.decimals$}")?;
+        return f.write_str(without_zeros(plain.text()));
     }
     let sign = if exponent < 0 { '-' } else { '+' };
     write!(f, "{}e{sign}{:02}", without_zeros(mantissa), exponent.abs())
+}
+
+/// Returns a number without the zeros at the end of its decimals.
+fn without_zeros(text: &str) -> &str {
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
+}
+
+/// The text of a double, of at most sign, point, exponent and some twenty digits. A statement is encoded without allocation.
+#[derive(Default)]
+struct Digits {
+    bytes: [u8; 32],
+    length: usize,
+}
+
+impl Digits {
+    fn text(&self) -> &str {
+        let bytes = self.bytes.get(..self.length).unwrap_or_default();
+        std::str::from_utf8(bytes).unwrap_or_default()
+    }
+}
+
+impl fmt::Write for Digits {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.length + text.len();
+        let free = self.bytes.get_mut(self.length..end).ok_or(fmt::Error)?;
+        free.copy_from_slice(text.as_bytes());
+        self.length = end;
+        Ok(())
+    }
 }
 
 #[cfg(test)]

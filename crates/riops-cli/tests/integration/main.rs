@@ -46,6 +46,7 @@ mod response;
 mod rights;
 mod rows;
 mod script;
+mod script_run;
 mod serve;
 mod server;
 mod server_loop;

@@ -26,6 +26,18 @@ const ONE_PROCESS_PER_INDEX: &str = "set max_parallel_maintenance_workers = 0";
 /// The registry's last commit waits until the rows are on the device too.
 const COMMIT_WITHOUT_WAIT: &str = "set local synchronous_commit = off";
 
+/// Number of connections up to which one connection loads a single table as fast: its rows are frozen and in the order of
+/// their keys, which saves the vacuum half of its work and the index its sort. Measured with 5,000,000 rows on 2 cores.
+const FROZEN_CONNECTIONS: u32 = 2;
+
+/// Writes all dirty pages, if the role may do that.
+fn checkpoint(connection: &mut Connection) -> Result<(), ConnectionError> {
+    match connection.execute("checkpoint") {
+        Ok(()) | Err(ConnectionError::Server(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// The progress of a preparation, for a progress bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
@@ -232,10 +244,16 @@ impl Preparation<'_> {
         self.load(&dataset.tables, &dataset.settings)?;
         let loading = start.elapsed();
         (self.progress)(Progress::Finishing);
-        let tables = (dataset.tables.len() as u64, self.connections);
-        let one_process = flavor == Flavor::PostgreSql && self.fills_connections(&dataset.tables);
+        let one_process = flavor == Flavor::PostgreSql && self.is_balanced(&dataset.tables);
         let settings = one_process.then(|| ONE_PROCESS_PER_INDEX.to_owned());
-        self.in_parallel(tables, settings.as_slice(), |connection, number| {
+        // The pages of frozen rows do not change any more: they are written while the indexes are built.
+        let early = u64::from(flavor == Flavor::PostgreSql && self.loads_frozen(&dataset.tables));
+        let connections = self.connections.saturating_add(u32::from(early > 0));
+        let jobs = (dataset.tables.len() as u64 + early, connections);
+        self.in_parallel(jobs, settings.as_slice(), |connection, number| {
+            let Some(number) = number.checked_sub(early) else {
+                return checkpoint(connection);
+            };
             let table = usize::try_from(number).ok().and_then(|number| dataset.tables.get(number));
             for sql in table.into_iter().flat_map(|table| &table.finish) {
                 change(connection, sql)?;
@@ -278,11 +296,7 @@ impl Preparation<'_> {
         self.in_parallel((jobs, connections), &[], |connection, number| {
             let number = usize::try_from(number).unwrap_or(usize::MAX);
             let Some(query) = number.checked_sub(1) else {
-                return match connection.execute("checkpoint") {
-                    // CHECKPOINT requires a privilege that the role may lack.
-                    Ok(()) | Err(ConnectionError::Server(_)) => Ok(()),
-                    Err(error) => Err(error),
-                };
+                return checkpoint(connection);
             };
             if let Some((sql, reply)) = queries.get(query).zip(replies.get(query)) {
                 let rows = connection.query(sql)?;
@@ -294,6 +308,12 @@ impl Preparation<'_> {
             row_of_numbers(&reply.into_inner().unwrap_or_else(PoisonError::into_inner).concat())
         };
         replies.into_iter().map(numbers).collect()
+    }
+
+    /// Whether each table is loaded in one transaction, which leaves its rows frozen.
+    fn loads_frozen(&self, tables: &[Table]) -> bool {
+        let is_fast = self.is_balanced(tables) || self.connections <= FROZEN_CONNECTIONS;
+        is_fast && tables.iter().all(|table| table.frozen_copy.is_some())
     }
 
     /// Runs the load jobs of all tables on parallel connections.
@@ -317,8 +337,7 @@ impl Preparation<'_> {
             (self.progress)(Progress::Loaded { rows, total });
             Ok(())
         };
-        if self.fills_connections(tables) && tables.iter().all(|table| table.frozen_copy.is_some())
-        {
+        if self.loads_frozen(tables) {
             let count = tables.len() as u64;
             return self.in_parallel((count, self.connections), settings, |connection, number| {
                 let table = usize::try_from(number).ok().and_then(|number| tables.get(number));
@@ -342,9 +361,11 @@ impl Preparation<'_> {
         })
     }
 
-    /// Returns whether there is a table for each connection.
-    fn fills_connections(&self, tables: &[Table]) -> bool {
-        tables.len() as u64 >= u64::from(self.connections)
+    /// Returns whether the tables keep all connections busy if each connection loads whole tables.
+    fn is_balanced(&self, tables: &[Table]) -> bool {
+        let largest = tables.iter().map(|table| table.rows).max().unwrap_or(0);
+        let total: u64 = tables.iter().map(|table| table.rows).sum();
+        total >= largest.saturating_mul(self.connections.into())
     }
 
     /// Runs `work` once for each number below `count`, on parallel connections. The first error stops all

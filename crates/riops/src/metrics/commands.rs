@@ -34,21 +34,43 @@ impl CommandTotals {
     }
 }
 
+/// Number of executions after which they are added to the histograms: between two of them, the server uses the same caches.
+const PENDING_MAX: usize = 256;
+
 /// Measurements of all commands of the scripts of a stage, by their number.
 #[derive(Debug, Clone, Default)]
-pub struct Commands(Vec<CommandTotals>);
+pub struct Commands {
+    totals: Vec<CommandTotals>,
+    /// Executions that are not added yet, oldest first.
+    pending: Vec<(usize, Nanos)>,
+}
 
 impl Commands {
     /// Creates counters for this many commands. Each allocates its histogram at its first execution.
     #[must_use]
     pub fn new(count: usize) -> Self {
-        Self(vec![CommandTotals::default(); count])
+        let pending = if count == 0 { 0 } else { PENDING_MAX };
+        Self { totals: vec![CommandTotals::default(); count], pending: Vec::with_capacity(pending) }
     }
 
-    /// Counts a successful execution.
+    /// Counts a successful execution. Complete after [`Self::finish`].
     pub fn record(&mut self, command: usize, took: Nanos) {
-        let precise = self.0.len() <= PRECISE_MAX;
-        let Some(totals) = self.0.get_mut(command) else {
+        self.pending.push((command, took));
+        if self.pending.len() >= PENDING_MAX {
+            self.finish();
+        }
+    }
+
+    /// Adds everything that is still to be counted.
+    pub fn finish(&mut self) {
+        let mut pending = std::mem::take(&mut self.pending);
+        pending.drain(..).for_each(|(command, took)| self.add(command, took));
+        self.pending = pending;
+    }
+
+    fn add(&mut self, command: usize, took: Nanos) {
+        let precise = self.totals.len() <= PRECISE_MAX;
+        let Some(totals) = self.totals.get_mut(command) else {
             return;
         };
         if totals.service.is_none() {
@@ -63,7 +85,7 @@ impl Commands {
 
     /// Counts a failed execution.
     pub fn failed(&mut self, command: usize, sqlstate: SqlState, retried: bool) {
-        if let Some(totals) = self.0.get_mut(command) {
+        if let Some(totals) = self.totals.get_mut(command) {
             totals.failures += 1;
             totals.retries += u64::from(retried);
             totals.add_errors(sqlstate, 1);
@@ -75,10 +97,10 @@ impl Commands {
     /// # Errors
     /// Returns [`HistogramError::Unusable`] if the histograms have different bounds.
     pub fn merge(&mut self, other: &Self) -> Result<(), HistogramError> {
-        if self.0.len() < other.0.len() {
-            self.0.resize(other.0.len(), CommandTotals::default());
+        if self.totals.len() < other.totals.len() {
+            self.totals.resize(other.totals.len(), CommandTotals::default());
         }
-        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+        for (mine, theirs) in self.totals.iter_mut().zip(&other.totals) {
             mine.failures += theirs.failures;
             mine.retries += theirs.retries;
             theirs.errors.iter().for_each(|(sqlstate, count)| mine.add_errors(*sqlstate, *count));
@@ -94,7 +116,7 @@ impl Commands {
     /// Returns the measurements in the order of the commands.
     #[must_use]
     pub fn all(&self) -> &[CommandTotals] {
-        &self.0
+        &self.totals
     }
 }
 
@@ -111,6 +133,8 @@ mod tests {
         other.record(7, Nanos(5_000));
         one.failed(1, SqlState::DEADLOCK_DETECTED, true);
         other.failed(1, SqlState::DEADLOCK_DETECTED, false);
+        one.finish();
+        other.finish();
         one.merge(&other).unwrap();
         let counts: Vec<_> = one
             .all()

@@ -231,6 +231,7 @@ impl Recorder {
     /// Adds everything that is still to be counted.
     pub fn finish(&mut self) {
         self.add_pending();
+        self.commands.finish();
         self.separate_attempts();
     }
 

@@ -36,6 +36,9 @@ pub(super) fn find(
     let entry = registry.entry()?;
     if entry.as_ref().is_none_or(|entry| entry.state != State::Complete) {
         prepare_missing(name, entry, active)?;
+        if let Some(found) = as_it_is(name, active)? {
+            return Ok(found);
+        }
     }
     let mut registry = Registry::new(&mut active.control, name);
     let mut on_wait = |text: &str| active.observer.notice(text);

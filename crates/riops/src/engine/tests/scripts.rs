@@ -234,8 +234,11 @@ fn in_steady_state_a_script_allocates_nothing() {
             let server = FakeServer::start(|_, request| reply(request)).unwrap();
             let nodes = Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test"));
             let plan = Plan { protocol, ..plan(setting.stop, 1, 1) };
-            let text = "\\set n random_zipfian(1, 100, 1.1)\n\\if :n > 50\nselect :n;\n\\else\nupdate t set a = :n;\n\\endif\nselect :n + 0.5, true;\n";
-            let session = script(text, &plan).sessions.remove(0);
+            let mut text = "\\set n random_zipfian(1, 100, 1.1)\n\\set d :n * 0.37\n\\if :n > 50\nselect :n;\n\\else\nupdate t set a = :n, b = :d;\n\\endif\nselect :n + 0.5, true;\nselect :n as m \\gset\nselect :m as m \\aset\n\\sleep 1 us\n".to_owned();
+            if protocol != Protocol::Simple {
+                text += "\\startpipeline\nselect :m;\nselect :d;\n\\endpipeline\n";
+            }
+            let session = script(&text, &plan).sessions.remove(0);
             let Work::Client(client) = session.work else { panic!("the loop runs in the server") };
             let (worker, _events) =
                 worker(&nodes, StepClock(Arc::default()), &setting, vec![client]);

@@ -161,5 +161,15 @@ impl Generator for LoadGenerator {
 
 /// Returns the number of affected rows, the last word of a command tag.
 pub(in crate::workload) fn rows_in_tag(tag: &str) -> u64 {
-    tag.rsplit(' ').next().and_then(|rows| rows.parse().ok()).unwrap_or(0)
+    // Of a number that is not too long, from its last digit.
+    let (mut rows, mut unit) = (0u64, 1u64);
+    for byte in tag.bytes().rev() {
+        match byte {
+            b'0'..=b'9' => rows = rows.saturating_add(u64::from(byte - b'0').saturating_mul(unit)),
+            b' ' => return rows,
+            _ => return 0,
+        }
+        unit = unit.saturating_mul(10);
+    }
+    0
 }

@@ -10,8 +10,11 @@ use crate::workload::transaction::Reply;
 pub(super) struct Received {
     /// The variable of each column, if a script uses it.
     columns: Vec<Option<Slot>>,
-    /// Values of the last row.
-    values: Vec<(Slot, Option<Vec<u8>>)>,
+    /// Values of the last row: where each ends in `bytes`, or NULL.
+    values: Vec<(Slot, Option<usize>)>,
+    bytes: Vec<u8>,
+    /// Memory for a name.
+    name: String,
     /// Number of rows of the current statement.
     rows: u64,
     /// A column of the current statement whose name is not that of a variable.
@@ -30,6 +33,7 @@ impl Received {
 
     fn begin_statement(&mut self) {
         self.values.clear();
+        self.bytes.clear();
         self.rows = 0;
         self.unnamed = None;
     }
@@ -44,10 +48,12 @@ impl Received {
         self.columns.clear();
         self.unnamed = None;
         for column in columns {
-            let name = format!("{prefix}{column}");
-            self.columns.push(names.find(&name));
-            if self.unnamed.is_none() && !is_name(&name) {
-                self.unnamed = Some(name);
+            self.name.clear();
+            self.name.push_str(prefix);
+            self.name.push_str(column);
+            self.columns.push(names.find(&self.name));
+            if self.unnamed.is_none() && !is_name(&self.name) {
+                self.unnamed = Some(self.name.clone());
             }
         }
     }
@@ -56,9 +62,11 @@ impl Received {
     pub(super) fn row(&mut self, reply: &Reply<'_>) {
         self.rows += 1;
         self.values.clear();
+        self.bytes.clear();
         for (slot, value) in self.columns.iter().zip(reply.texts()) {
             if let Some(slot) = slot {
-                self.values.push((*slot, value.map(<[u8]>::to_vec)));
+                self.bytes.extend_from_slice(value.unwrap_or_default());
+                self.values.push((*slot, value.map(|_| self.bytes.len())));
             }
         }
     }
@@ -105,9 +113,13 @@ impl Received {
     }
 
     fn set(&mut self, variables: &mut Variables) {
-        for (slot, value) in self.values.drain(..) {
-            match value {
-                Some(text) => variables.set_text(slot, &text),
+        let mut start = 0;
+        for (slot, end) in self.values.drain(..) {
+            match end {
+                Some(end) => {
+                    variables.set_text(slot, self.bytes.get(start..end).unwrap_or_default());
+                    start = end;
+                }
                 None => variables.set(slot, Value::Null),
             }
         }

@@ -92,7 +92,11 @@ fn table(dataset: &ScriptDataset, flavor: Flavor, number: usize) -> Table {
             write_row(out, &[key, branch, Integer::Int(0)], true);
         }
     };
-    let sql = format!("copy {full_name} ({columns}) from stdin (format binary)");
+    let copy = format!("copy {full_name} ({columns}) from stdin (format binary");
+    let sql = format!("{copy})");
+    // A partitioned table cannot be loaded frozen.
+    let is_partitioned = name == "pgbench_accounts" && dataset.partitions > 0;
+    let may_freeze = flavor == Flavor::PostgreSql && !is_partitioned;
     let job = move |job: u64| {
         let first = job * BATCH + 1;
         let end = (rows + 1).min(first + BATCH);
@@ -102,7 +106,7 @@ fn table(dataset: &ScriptDataset, flavor: Flavor, number: usize) -> Table {
         create: create_sql(dataset, flavor, name),
         jobs: rows.div_ceil(BATCH),
         job: Box::new(job),
-        frozen_copy: None,
+        frozen_copy: may_freeze.then(|| format!("{copy}, freeze)")),
         finish: finish_sql(dataset, flavor, name),
         zeros: Vec::new(),
         rows,
