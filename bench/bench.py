@@ -230,14 +230,23 @@ def overhead(server, report, arguments):
 
 
 def instructions(server, report, arguments):
-    """Instructions of riops outside of the kernel, as callgrind counts them: the difference of two runs."""
+    """Instructions of the worker outside of the kernel, as callgrind counts them: the difference of two runs."""
 
     def executed(transactions, *words):
-        command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", RIOPS, "run", *words]
-        command += ["-d", server.socket, "-c", "16", "-j", "1", "--driver", "epoll", "--no-verify"]
-        command += ["--transactions", str(transactions), "--warmup", "0", "--output", "json", "--no-store", "--quiet"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        return int(re.search(r"Collected : (\d+)", done.stderr).group(1))
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "out")
+            command = ["valgrind", "--tool=callgrind", "--separate-threads=yes", f"--callgrind-out-file={out}", RIOPS, "run"]
+            command += [*words, "-d", server.socket, "-c", "16", "-j", "1", "--driver", "epoll", "--no-verify"]
+            command += ["--transactions", str(transactions), "--warmup", "0", "--output", "json", "--no-store", "--quiet"]
+            subprocess.run(command, capture_output=True, text=True, check=True)
+            threads = []
+            for name in os.listdir(folder):
+                with open(os.path.join(folder, name)) as file:
+                    found = re.search(r"^(?:summary|totals): (\d+)", file.read(), re.MULTILINE)
+                # The first thread only starts and ends the run. Of the others, the worker executes the most.
+                if found and name != "out-01":
+                    threads.append(int(found.group(1)))
+            return max(threads)
 
     def each(few, many, *words):
         return (executed(many, *words) - executed(few, *words)) / (many - few)

@@ -30,7 +30,6 @@ mod title;
 mod ui;
 mod unstored;
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
 use hints::Given;
@@ -40,16 +39,17 @@ use ui::Ui;
 fn main() -> ExitCode {
     let arguments = originals::named(std::env::args_os().collect());
     if let Some(original) = originals::of(&arguments) {
-        return originals::run(original, Ui::new(false, leaked(Given::default())), execute);
+        let translated = |words| execute(&CommandLine::scan(args::command(), words));
+        return originals::run(original, Ui::new(false, leaked(Given::default())), translated);
     }
-    title::hide_password(&CommandLine::scan(args::command(), arguments.clone()));
-    execute(arguments)
+    let line = CommandLine::scan(args::command(), arguments);
+    title::hide_password(&line);
+    execute(&line)
 }
 
 /// Executes a command line.
-fn execute(arguments: Vec<OsString>) -> ExitCode {
-    let line = CommandLine::scan(args::command(), arguments);
-    let arguments = match settings::parse(&line) {
+fn execute(line: &CommandLine) -> ExitCode {
+    let arguments = match settings::parse(line) {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };

@@ -24,22 +24,20 @@ const OPTIONS: [(&str, &str, MayContainSecret); 4] = [
 /// process, with the string in the environment, which only the same user can read. Returns if the command
 /// line contains no password, or if the execution failed.
 pub(crate) fn hide_password(line: &CommandLine) {
-    let mut rest = line.arguments().to_vec();
+    let mut shorter: Option<CommandLine> = None;
     let mut hidden = Vec::new();
     for (name, variable, may_contain_password) in OPTIONS {
-        let line = CommandLine::scan(crate::args::command(), rest.clone());
-        if let Some((value, without)) = without_option(&line, name)
+        if let Some((value, without)) = without_option(shorter.as_ref().unwrap_or(line), name)
             // A text that is not UTF-8 may contain a password.
             && value.to_str().is_none_or(may_contain_password)
         {
             hidden.push((variable, value));
-            rest = without;
+            shorter = Some(CommandLine::scan(crate::args::command(), without));
         }
     }
-    if hidden.is_empty() {
-        return;
+    if let Some(shorter) = shorter {
+        execute_again(shorter.arguments(), hidden);
     }
-    execute_again(&rest, hidden);
 }
 
 /// Executes riops again in the same process, with other arguments and some environment variables. Returns if the

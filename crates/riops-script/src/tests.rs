@@ -470,6 +470,41 @@ proptest! {
     }
 
     #[test]
+    fn any_bytes_are_parsed_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let _ = parse("a", &String::from_utf8_lossy(&bytes), &mut Names::default());
+    }
+
+    #[test]
+    fn any_expression_has_a_value_or_an_error(
+        pieces in prop::collection::vec(
+            prop::sample::select(vec![
+                "1", "-1", "0", "9223372036854775807", "-9223372036854775808", "1.5", "1e300", "null", "true", ":a", ":b",
+                "+", "-", "*", "/", "%", "<<", ">>", "&", "|", "#", "~", "=", "<", "and", "or", "not", "is null", "(", ")",
+                ",", "abs(", "int(", "random(", "random_zipfian(", "random_gaussian(", "permute(", "mod(", "least(",
+                "hash(", "pow(", "sqrt(", "ln(", "exp(", "case when", "then", "else", "end",
+            ]),
+            1..14,
+        ),
+    ) {
+        let mut names = Names::default();
+        let (a, b) = (names.slot("a"), names.slot("b"));
+        let text = format!("\\set x {}\n", pieces.join(" "));
+        let Ok(script) = parse("a", &text, &mut names) else {
+            return Ok(());
+        };
+        let mut variables = Variables::new(&names);
+        variables.set(a, Value::Int(i64::MIN));
+        variables.set_text(b, b" 7");
+        let mut random = Random::new(5);
+        for command in &script.commands {
+            if let Action::Set(_, expression) = &command.action {
+                let (variables, random) = (&mut variables, &mut random);
+                let _ = Context { variables, random, debug: &mut |_| {} }.evaluate(expression);
+            }
+        }
+    }
+
+    #[test]
     fn any_pieces_of_scripts_are_parsed_or_refused(
         pieces in prop::collection::vec(
             prop::sample::select(vec![

@@ -22,6 +22,7 @@ mod warm;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use riops::plan::WorkPlan;
@@ -67,8 +68,14 @@ pub(crate) struct Arguments {
     pub(crate) cell_words: Vec<OsString>,
 }
 
-/// Returns the command line of riops. Derived, except for the output forms: each workload lists its own.
+/// Returns the command line of riops. Deriving it takes milliseconds, so it is done once.
 pub(crate) fn command() -> clap::Command {
+    static COMMAND: LazyLock<clap::Command> = LazyLock::new(derived_command);
+    COMMAND.clone()
+}
+
+/// The command line, derived except for the output forms: each workload lists its own.
+fn derived_command() -> clap::Command {
     WorkPlan::executable_names().into_iter().fold(Arguments::command(), |command, workload| {
         let command = command.mut_subcommand("run", |run| {
             run.mut_subcommand(workload.clone(), |inner| {
