@@ -254,8 +254,8 @@ def instructions(server, report, arguments):
     found = each(10_000, 30_000, "rows", "--batch", "1")
     report.below("instructions of a read", found, INSTRUCTIONS_MAX)
     call(RIOPS, "prepare", "script", "-d", server.socket, "--recreate", "--quiet")
-    found = each(1_000, 4_000, "script", "-b", "tpcb-like")
-    report.below("instructions of a transaction of tpcb-like", found, SCRIPT_INSTRUCTIONS_MAX)
+    found = each(1_000, 6_000, "script", "-b", "simple-update")
+    report.below("instructions of a transaction of simple-update", found, SCRIPT_INSTRUCTIONS_MAX)
     call(RIOPS, "cleanup", "script", "-d", server.socket)
 
 
@@ -883,7 +883,7 @@ def many_sessions(server, report, arguments, name, url, cpu_targets):
 
 # About 10% more than at the last change.
 INSTRUCTIONS_MAX = 2500
-SCRIPT_INSTRUCTIONS_MAX = 18_000
+SCRIPT_INSTRUCTIONS_MAX = 15_000
 # Client CPU against pgbench, by driver and number of sessions.
 SOCKET = {("epoll", 8): 0.74, ("io-uring", 8): 0.72, ("epoll", 32): 0.65, ("io-uring", 32): 0.60}
 TCP = {("epoll", 8): 0.85, ("io-uring", 8): 0.75, ("epoll", 32): 0.58, ("io-uring", 32): 0.54}
