@@ -168,12 +168,10 @@ fn print_with(
         .with_histogram(graph_options.histogram())
         .with_options(server, store);
     crate::ui::print(&print(form, record, &extras)?)?;
-    for error in form.errors(record) {
-        crate::ui::error(&error);
-    }
     if !form.has_verdict() {
-        for reason in &record.verdict.reasons {
-            crate::ui::error(&format!("NOT VALID: {reason}"));
+        let reasons = || record.verdict.reasons.iter().map(|reason| format!("NOT VALID: {reason}"));
+        for error in form.errors(record).unwrap_or_else(|| reasons().collect()) {
+            crate::ui::error(&error);
         }
         for found in record.thresholds.iter().filter(|found| !found.held) {
             crate::ui::error(&format!("threshold breached: {}", found.threshold));

@@ -9,7 +9,8 @@ use clap::{Arg, ArgAction, Command};
 const PREFIX: &str = "RIOPS_";
 
 /// Variables with this prefix that set no option. The tests and the comparison with other tools use them.
-const OTHER_VARIABLES: [&str; 3] = ["RIOPS_BINARY", "RIOPS_TEST_ALL", "RIOPS_WRITE_SCRIPTS"];
+const OTHER_VARIABLES: [&str; 4] =
+    ["RIOPS_BINARY", "RIOPS_TEST_ALL", "RIOPS_WRITE_SCRIPTS", crate::originals::PGBENCH_CONNECTION];
 
 /// The long names of all options, and the options of each alias.
 #[derive(Debug, Default)]

@@ -12,6 +12,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+pub(crate) use pgbench::CONNECTION as PGBENCH_CONNECTION;
 use translation::{Meaning, Outside, Secret, Translation};
 
 use crate::failure::{FAILED, INTERRUPTED};

@@ -15,7 +15,7 @@ use crate::failure::{FAILED, INTERRUPTED, NOT_VALID};
 /// The variable with the random seed.
 const SEED: &str = "PGBENCH_RANDOM_SEED";
 /// The variable with a connection string that contains a password, which is not shown among the arguments.
-const CONNECTION: &str = "RIOPS_PGBENCH_CONNECTION";
+pub(crate) const CONNECTION: &str = "RIOPS_PGBENCH_CONNECTION";
 
 /// Options that require `-i`.
 const ONLY_INITIALIZATION: [&str; 9] = [
@@ -64,7 +64,6 @@ pub(super) fn exit_code(code: ExitCode) -> ExitCode {
     if code == ExitCode::SUCCESS || code == ExitCode::from(INTERRUPTED) {
         code
     } else if code == ExitCode::from(NOT_VALID) {
-        crate::ui::error("Run was aborted; the above results are incomplete.");
         ExitCode::from(2)
     } else {
         ExitCode::from(FAILED)

@@ -11,7 +11,8 @@ use clap::{ArgAction, Parser};
     disable_help_flag = true,
     disable_version_flag = true,
     allow_negative_numbers = true,
-    args_override_self = true
+    args_override_self = true,
+    infer_long_args = true
 )]
 pub(super) struct CommandLine {
     /// Create the tables
@@ -49,7 +50,7 @@ pub(super) struct CommandLine {
     #[arg(short, long, value_name = "NAME[@W]", help_heading = "Scripts", action = ArgAction::Append)]
     pub(super) builtin: Vec<String>,
     /// Script with its weight
-    #[arg(short, long, value_name = "FILENAME[@W]", help_heading = "Scripts", action = ArgAction::Append)]
+    #[arg(short, long, value_name = "FILENAME[@W]", help_heading = "Scripts", action = ArgAction::Append, allow_hyphen_values = true)]
     pub(super) file: Vec<String>,
     /// The same as -b simple-update
     #[arg(short = 'N', long, help_heading = "Scripts", action = ArgAction::Count)]

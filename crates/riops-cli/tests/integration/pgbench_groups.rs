@@ -64,9 +64,12 @@ fn only_the_scripts_change_the_database() {
     both.database.riops("verify script").expect(0);
     both.riops("-S -t 5").expect(0);
     let verified = both.database.riops("verify script");
-    assert!(verified.stdout.contains("have changed the tables"), "{}", verified.stdout);
+    assert!(verified.stdout.contains("not known, because runs that"), "{}", verified.stdout);
     both.database.riops("run script --transactions 20 --warmup 0s").expect(0);
     both.database.riops("verify script").expect(0);
+    // The registry of riops is not required, wherever the tables come from.
+    both.sql("grant select on all tables in schema public to pgbench_reader");
+    both.riops("-n -S -t 5 -U pgbench_reader").expect(0);
     // Scripts from files may change the tables too, also those that the run has just prepared.
     let file = both.script("update pgbench_accounts set abalance = abalance + 1 where aid = 1;\n");
     let line = format!("run script -b tpcb-like -f {file} --transactions 20 --warmup 0s");
@@ -405,6 +408,37 @@ fn tables_and_indexes_are_in_their_tablespaces() {
     both.original("-i -I d").expect(0);
     connection.execute("drop tablespace pgbench_one").unwrap();
     connection.execute("drop tablespace pgbench_two").unwrap();
+}
+
+#[test]
+fn connections_and_tables_are_found_as_by_pgbench() {
+    let Some(both) = Both::new("pgbench_connections") else {
+        return;
+    };
+    both.sql(
+        "create schema elsewhere; alter database pgbench_connections set search_path = elsewhere",
+    );
+    let url = crate::fixture::tcp_url("pgbench_connections");
+    let run = |line: &str, last: &str| {
+        let mut command = crate::fixture::command(&format!("pgbench {line}"));
+        command.env("RIOPS_STORE", &both.database.store);
+        CommandOutput::of(command.arg(last).current_dir(&both.folder))
+    };
+    // With a password, in the forms of libpq.
+    run("-i -q", &url).expect(0);
+    run("-n -S -t 5 -d", &url).expect(0);
+    run("-n --trans=5 --cl=2", &url).expect(0);
+    assert_eq!(both.rows("select count(*) from elsewhere.pgbench_branches"), ["1"]);
+    // A script that drops what the plan check has prepared, and lost connections.
+    for protocol in ["simple", "extended"] {
+        let file = both.script("select 1;\ndeallocate all;\n");
+        let run = both.riops(&format!("-n -t 5 -M {protocol} -f {file}")).expect(0);
+        assert!(run.stdout.contains("actually processed: 5/5"), "{}", run.stdout);
+    }
+    let file = both.script("select pg_terminate_backend(pg_backend_pid());\n");
+    let lost = both.riops(&format!("-n -t 3 -f {file}")).expect(0);
+    assert!(lost.stdout.contains("failed transactions: 3 (100.000%)"), "{}", lost.stdout);
+    lost.stderr_contains("terminating connection due to administrator command");
 }
 
 #[test]

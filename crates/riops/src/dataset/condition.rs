@@ -89,11 +89,9 @@ impl Registry<'_> {
         }
         let workload = self.workload();
         // Older versions of riops created the table without this column.
-        let rows = self.connection().query_with(
-            "select to_jsonb(dataset) ->> 'fresh' from riops.dataset as dataset where workload = $1",
-            &[Some(workload)],
-        )?;
-        let text = rows.into_iter().flatten().flatten().next();
+        let sql = "select to_jsonb(dataset) ->> 'fresh' from riops.dataset as dataset where workload = $1";
+        let rows = refusal_as_none(self.connection().query_with(sql, &[Some(workload)]))?;
+        let text = rows.into_iter().flatten().flatten().flatten().next();
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 }

@@ -7,11 +7,15 @@ use crate::host::Interrupt;
 use crate::plan::script::{PartitionMethod, ScriptDataset};
 use crate::plan::{DatasetPlan, Parameters};
 use crate::server::connection::TextRow;
-use crate::server::{Connection, Server};
+use crate::server::{Connection, ConnectionError, Server};
 use crate::units::count;
 use crate::workload;
 use crate::workload::script::{ACCOUNTS_EACH, NAME, found_sql, scale_sql};
 
+/// The schema of the accounts that the search path finds.
+const FOUND_IN: &str =
+    "select n.nspname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where c.oid = to_regclass('pgbench_accounts')";
 /// Number of tables of pgbench.
 const TABLES: u32 = 4;
 
@@ -25,18 +29,27 @@ pub fn as_they_are(
     given: &Parameters,
     connection: &mut Connection,
 ) -> Result<Option<Entry>, DatasetError> {
-    let Some(wanted) = wanted.get::<ScriptDataset>() else {
+    let Some(mut wanted) = wanted.get::<ScriptDataset>().cloned() else {
         return Ok(None);
     };
+    // Without an explicit schema, wherever the search path finds them.
+    if !given.contains_key("schema")
+        && let Some(schema) = connection.query_value(FOUND_IN)?
+    {
+        wanted.schema = schema;
+    }
     let rows = connection.query(&found_sql(&wanted.schema))?;
-    let Some((row, found)) = rows.first().and_then(|row| Some((row, examined(row, wanted)?)))
-    else {
+    let found = rows.first().and_then(|row| Some((row, examined(row, &wanted)?)));
+    let Some((row, found)) = found else {
         return Ok(None);
     };
     if is_made_by_riops(row) {
-        let entry = Registry::new(connection, NAME).entry()?;
-        if entry.is_none_or(|entry| entry.state != State::Complete) {
-            return Ok(None);
+        match Registry::new(connection, NAME).entry() {
+            Ok(Some(entry)) if entry.state == State::Complete => {}
+            // The role may use the tables, but not the registry.
+            Err(DatasetError::Connection(ConnectionError::Server(_))) => {}
+            Ok(_) => return Ok(None),
+            Err(error) => return Err(error),
         }
     }
     let scale = scale_of(connection, &wanted.schema, given)?;

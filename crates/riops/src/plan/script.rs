@@ -227,7 +227,7 @@ impl ScriptRun {
         for command in &script.commands {
             let reason = match &command.action {
                 Action::Shell(_) | Action::SetShell(..) if !self.allow_shell => {
-                    "commands of the shell require --allow-shell".to_owned()
+                    "shell commands require --allow-shell".to_owned()
                 }
                 Action::StartPipeline if is_simple => {
                     "pipelines require --protocol prepared or extended".to_owned()
@@ -414,7 +414,7 @@ mod tests {
         let prepared = Protocol::Prepared;
         for (text, protocol, expected) in [
             ("select :x;", prepared, "a.sql:1:8: the variable \"x\" is not defined"),
-            ("\\shell ls", prepared, "a.sql:1: commands of the shell require --allow-shell"),
+            ("\\shell ls", prepared, "a.sql:1: shell commands require --allow-shell"),
             ("select 1\\; select 2;", prepared, "require --protocol simple"),
             ("\\startpipeline\nselect 1;\n\\endpipeline", Protocol::Simple, "pipelines require"),
             ("\\set x 1 +", prepared, "a.sql:1:"),

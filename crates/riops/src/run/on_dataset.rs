@@ -189,7 +189,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
                 && rebase(&mut registry, stage, entry)?
                 && !self.is_maintained
             {
-                active.observer.notice("other programs have changed the tables since the last run: the current contents become the new baseline");
+                active.observer.notice("the tables have changed since the last verified run: the current contents become the new baseline");
             }
         }
         let mut registry = Registry::new(&mut active.control, name);

@@ -117,8 +117,8 @@ impl Check {
     #[must_use]
     pub fn unknown(name: &str, why: &str) -> Self {
         Self {
-            expected: format!("unknown ({why})"),
-            found: "not compared".to_owned(),
+            expected: format!("not known, because {why}"),
+            found: "nothing that could be compared".to_owned(),
             name: name.to_owned(),
             unknown: true,
             ..Self::default()

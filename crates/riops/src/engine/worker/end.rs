@@ -17,6 +17,7 @@ use crate::metrics::{Counter, Failure, Measured, Origin};
 use crate::plan::OnError;
 use crate::server::ConnectionError;
 use crate::units::Nanos;
+use crate::workload::access::AccessPath;
 use crate::workload::effects::TableEffects;
 use crate::workload::unknown::{Origin as Started, UNKNOWN_MAX, Unknown};
 use riops_wire::backend::ServerError;
@@ -227,7 +228,10 @@ impl<C: Clock> Worker<C> {
         self.note_error(number, (error.sqlstate, &error.to_string()), false, Nanos(0), now);
         self.note_unchecked(number, check, format!("EXPLAIN failed: {error}"));
         let retryable = error.is_retryable() || self.is_failed_request(number, &error);
-        if retryable || self.rules.errors.on_error == OnError::Continue {
+        // A script may deallocate the statement.
+        let is_gone = error.sqlstate == SqlState::INVALID_STATEMENT_NAME
+            && self.expects_any_plan(number, check);
+        if retryable || is_gone || self.rules.errors.on_error == OnError::Continue {
             self.check(number, check + 1, now);
         } else {
             let statement = self
@@ -237,6 +241,13 @@ impl<C: Clock> Worker<C> {
                 .map_or_else(String::new, |(access, _)| access.statement.clone());
             self.fail(number, SessionError::Explain { statement, error }, now);
         }
+    }
+
+    /// Whether a check compares a plan only with the one before the run.
+    fn expects_any_plan(&self, number: usize, check: usize) -> bool {
+        let session = self.sessions.get(number);
+        let access = session.and_then(|session| session.recipe.checks.get(check));
+        access.is_some_and(|(access, _)| matches!(access.expected, AccessPath::AsBefore { .. }))
     }
 
     /// Counts an error on the session's node.

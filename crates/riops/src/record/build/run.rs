@@ -143,7 +143,9 @@ impl Builder<'_> {
         }
         let without_success = stage.transactions == 0;
         let accepts_none = spec.allows_no_transactions();
-        if stage.ended_in_an_outage() && !(without_success && accepts_none) {
+        let has_lost_connections = stage.session_loop.reconnects > 0;
+        let is_down = !without_success || has_lost_connections && !accepts_none;
+        if stage.ended_in_an_outage() && is_down {
             add("the server was not available at the end of the measurement".to_owned());
         }
         if without_success && !accepts_none {

@@ -113,9 +113,9 @@ pub trait Form: Sync {
         false
     }
 
-    /// Errors to print to standard error, besides the reasons of an invalid run.
-    fn errors(&self, _record: &Record) -> Vec<String> {
-        Vec::new()
+    /// Errors to print to standard error, if they are not just the reasons of an invalid run.
+    fn errors(&self, _record: &Record) -> Option<Vec<String>> {
+        None
     }
 
     /// Whether it shows if the run is valid. Otherwise the caller must print that beside it.

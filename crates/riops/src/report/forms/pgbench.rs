@@ -7,6 +7,7 @@ use crate::plan::script::{Builtin, PartitionMethod, ScriptDataset, ScriptRun, Sc
 use crate::plan::{Plan, Protocol, Stop};
 use crate::record::{
     CommandRecord, EndedSessionRecord, LatencySummary, OperationRecord, Point, Record, StageRecord,
+    Status,
 };
 
 /// Version of pgbench whose format it is.
@@ -35,19 +36,28 @@ impl Form for Pgbench {
         run.is_some_and(|run| run.report.allows_no_success) && !record.stages.is_empty()
     }
 
-    fn errors(&self, record: &Record) -> Vec<String> {
-        let Some(stage) = record.stages.first() else {
-            return Vec::new();
+    fn errors(&self, record: &Record) -> Option<Vec<String>> {
+        let run = record.plan.work.get::<ScriptRun>()?;
+        let stage = &record.stages.first()?.session_loop;
+        let mut lines: Vec<String> = stage.ended_sessions.iter().map(aborted).collect();
+        let is_aborted = !lines.is_empty() || record.status == Status::Failed;
+        // The first reason repeats the error of the first client.
+        let reasons = record.verdict.reasons.iter().skip(usize::from(!lines.is_empty()));
+        if lines.is_empty() && run.report.allows_no_success {
+            // Lost connections abort no client, but must not stay unnoticed.
+            let lost = stage.errors.iter().filter(|error| !is_retried(&error.sqlstate));
+            lines.extend(lost.map(|error| {
+                format!("{} × {} (SQLSTATE {})", error.count, error.sample, error.sqlstate)
+            }));
+        }
+        lines.extend(reasons.map(|reason| format!("NOT VALID: {reason}")));
+        let how = match record.status {
+            Status::Interrupted => "interrupted",
+            _ if is_aborted => "aborted",
+            _ => return Some(lines),
         };
-        let line = |ended: &EndedSessionRecord| {
-            let (session, script) = (ended.session, ended.script.saturating_sub(1));
-            let command = ended.command.map_or(0, |command| command.saturating_sub(1));
-            format!(
-                "client {session} script {script} aborted in command {command} query 0: {}",
-                ended.message
-            )
-        };
-        stage.session_loop.ended_sessions.iter().map(line).collect()
+        lines.push(format!("Run was {how}; the above results are incomplete."));
+        Some(lines)
     }
 
     fn stream(&self) -> Option<&'static dyn Stream> {
@@ -91,6 +101,19 @@ impl Stream for Pgbench {
         };
         Report { record, run, stage }.text()
     }
+}
+
+/// Returns the line about a client that an error has ended.
+fn aborted(ended: &EndedSessionRecord) -> String {
+    let EndedSessionRecord { session, script, command, message } = ended;
+    let script = script.saturating_sub(1);
+    let command = command.map_or(0, |command| command.saturating_sub(1));
+    format!("client {session} script {script} aborted in command {command} query 0: {message}")
+}
+
+/// Whether pgbench retries a transaction after this error.
+fn is_retried(sqlstate: &str) -> bool {
+    matches!(sqlstate, "40001" | "40P01")
 }
 
 fn ms(us: f64) -> f64 {

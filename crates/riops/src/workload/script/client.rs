@@ -67,6 +67,8 @@ struct State {
     at: usize,
     /// Whether a pipeline is open.
     in_pipeline: bool,
+    /// Whether each connection begins with the statements that can be prepared then.
+    prepares_first: bool,
     prepared: Vec<Prepared>,
     /// Statements that the current turn prepares.
     preparing: Vec<usize>,
@@ -83,6 +85,7 @@ impl Client {
         variables: Variables,
         (random, choice): (Random, Random),
         transactions: Option<u64>,
+        prepares_first: bool,
     ) -> Self {
         let state = State {
             delta: program.names.find("delta"),
@@ -95,6 +98,7 @@ impl Client {
             chosen: None,
             at: 0,
             in_pipeline: false,
+            prepares_first,
             preparing: Vec::new(),
             received: Received::default(),
             transactions_left: transactions,
@@ -578,7 +582,8 @@ impl Generator for Client {
         let Self { program, state } = self;
         state.preparing.clear();
         for (prepared, statement) in state.prepared.iter_mut().zip(program.all()) {
-            *prepared = if statement.is_prepared_first { Prepared::Yes } else { Prepared::No };
+            let is_prepared = state.prepares_first && statement.is_prepared_first;
+            *prepared = if is_prepared { Prepared::Yes } else { Prepared::No };
         }
     }
 }

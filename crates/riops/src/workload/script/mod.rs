@@ -279,18 +279,17 @@ impl Workload for ScriptWorkload {
             let variables = self.variables(session, plan.seed, default_seed);
             let streams = (random, choice(session));
             let transactions = self.run.transactions_per_session;
-            let client = Client::new(Arc::clone(&shared), variables, streams, transactions);
-            let statements = program.all().filter(|each| each.is_prepared_first);
-            let names = program.all().map(Encoded::statement);
+            // A short-lived connection prepares what it executes. The first session also checks the plans.
+            let prepares_first = plan.reconnect_every.is_none() || session == 0;
+            let shared = Arc::clone(&shared);
+            let client = Client::new(shared, variables, streams, transactions, prepares_first);
+            let is_needed = |each: &&Encoded| match program.protocol {
+                Protocol::Prepared => prepares_first && each.is_prepared_first,
+                _ => session == 0,
+            };
             SessionPlan {
                 settings: self.settings(session),
-                statements: if program.protocol == Protocol::Prepared {
-                    statements.map(Encoded::statement).collect()
-                } else if session == 0 {
-                    names.collect()
-                } else {
-                    Vec::new()
-                },
+                statements: program.all().filter(is_needed).map(Encoded::statement).collect(),
                 // The plans of one session are those of all.
                 watched: if session == 0 { ALL_STATEMENTS } else { 0..0 },
                 work: Work::Client(Box::new(client)),

@@ -291,8 +291,8 @@ pub(super) fn checks(
     ledger: &Ledger,
 ) -> Vec<Check> {
     if baseline.is_empty() {
-        let why = "runs without verification, or with other scripts, have changed the tables; the next verified run begins with their contents";
-        return vec![Check::unknown("contents of the tables", why)];
+        let why = "runs that are not verified have changed the tables, and the next verified run takes their contents as the baseline";
+        return vec![Check::unknown("balances and history", why)];
     }
     let (found, before) = (Contents::of(contents), Contents::of(baseline));
     let (both, unknown) = (ledger.effects.of(1), ledger.effects_unknown.of(1));
