@@ -323,17 +323,18 @@ impl<'a> Registry<'a> {
         Ok(())
     }
 
-    /// Forgets the baseline, because the tables will change without being counted. Until the next baseline, the contents
-    /// cannot be verified. Has no effect without a registry, or without the right to change it.
+    /// Forgets the baseline of the tables in a schema, because they will change without being counted. Until the next
+    /// baseline, the contents cannot be verified. Has no effect without a registry, or without the right to change it.
     ///
     /// # Errors
     /// [`DatasetError`] if the connection is lost.
-    pub fn forget_baseline(&mut self) -> Result<(), DatasetError> {
+    pub fn forget_baseline(&mut self, schema: &str) -> Result<(), DatasetError> {
         if !self.exists()? {
             return Ok(());
         }
-        let sql = "update riops.dataset set baseline = null where workload = $1";
-        match self.connection.query_with(sql, &[Some(self.workload)]) {
+        let sql = "update riops.dataset set baseline = null
+                    where workload = $1 and parameters::json ->> 'schema' = $2";
+        match self.connection.query_with(sql, &[Some(self.workload), Some(schema)]) {
             Ok(_) | Err(ConnectionError::Server(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }

@@ -130,7 +130,9 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         if let (Some(dataset), true) = (&self.dataset, changes)
             && !dataset.found.is_registered
         {
-            Registry::new(&mut active.control, dataset.name).forget_baseline()?;
+            let schema = dataset.found.entry.parameters.get("schema");
+            let schema = schema.and_then(|schema| schema.as_str()).unwrap_or_default();
+            Registry::new(&mut active.control, dataset.name).forget_baseline(schema)?;
         }
         Ok(())
     }
