@@ -81,14 +81,17 @@ pub(super) fn connection_with_password(arguments: &[String]) -> Option<Secret> {
     // Without a valid command line, nothing is executed that others could see.
     let (line, _) = parsed(arguments).ok()?;
     let value = line.dbname.filter(has_password).or(line.database.filter(has_password))?;
+    // Long options may be shortened.
+    let is_long = |option: &str| option.len() > 2 && "--dbname".starts_with(option);
     let is_it = |argument: &String| {
-        let glued = ["--dbname=", "-d"].iter().find_map(|option| argument.strip_prefix(option));
+        let long = argument.split_once('=').filter(|(option, _)| is_long(option));
+        let glued = long.map(|(_, rest)| rest).or(argument.strip_prefix("-d"));
         *argument == value || glued == Some(value.as_str())
     };
     let at = arguments.iter().position(is_it)?;
     let before = at.checked_sub(1).and_then(|before| Some((before, arguments.get(before)?)));
     let positions = match before {
-        Some((before, option)) if option == "-d" || option == "--dbname" => vec![before, at],
+        Some((before, option)) if option == "-d" || is_long(option) => vec![before, at],
         _ => vec![at],
     };
     Some(Secret { variable: CONNECTION, value, positions, replacement: None })
@@ -490,6 +493,8 @@ mod tests {
             |value: &str, positions: &[usize]| Some((value.to_owned(), positions.to_vec()));
         assert_eq!(found("-n -d password=x -S"), secret("password=x", &[1, 2]));
         assert_eq!(found("-dpassword=x -S"), secret("password=x", &[0]));
+        assert_eq!(found("--dbn=password=x -S"), secret("password=x", &[0]));
+        assert_eq!(found("-S --dbname password=x"), secret("password=x", &[1, 2]));
         assert_eq!(found("-S postgres://a:b@db/x"), secret("postgres://a:b@db/x", &[1]));
         assert_eq!(found("-D password=x -f a.sql"), None);
     }

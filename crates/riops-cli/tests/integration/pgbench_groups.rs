@@ -380,10 +380,6 @@ fn tables_and_indexes_are_in_their_tablespaces() {
     let Some(both) = Both::new("pgbench_tablespaces") else {
         return;
     };
-    both.database
-        .connect()
-        .query("select set_config('allow_in_place_tablespaces', 'on', false)")
-        .unwrap();
     let mut connection = both.database.connect();
     connection.execute("set allow_in_place_tablespaces = on").unwrap();
     for name in ["pgbench_one", "pgbench_two"] {
