@@ -347,10 +347,16 @@ fn prewarm_reads_the_tables_into_the_caches() {
     let cached = |connection: &mut riops::server::Connection, name: &str| -> u64 {
         connection.query_value(&buffers.replace("{}", name)).unwrap().unwrap().parse().unwrap()
     };
-    connection
-        .execute("select pg_buffercache_evict_relation(c.oid) from pg_class c where relname ~ '^(sbtest|k_)'")
-        .unwrap();
-    assert_eq!(cached(connection, "^(sbtest|k_)"), 0);
+    // A block that another process has in use at this moment remains. Autovacuum would read them again.
+    for table in ["sbtest1", "sbtest2"] {
+        connection.execute(&format!("alter table {table} set (autovacuum_enabled = off)")).unwrap();
+    }
+    let evict = "select pg_buffercache_evict_relation(c.oid) from pg_class c where relname ~ '^(sbtest|k_)'";
+    let evicted = (0..1_000).any(|_| {
+        connection.execute(evict).unwrap();
+        cached(connection, "^(sbtest|k_)") == 0
+    });
+    assert!(evicted, "{} blocks remain", cached(connection, "^(sbtest|k_)"));
     let text = both.riops(&format!("{} prewarm", tables.replace("=2", "=1"))).expect(0).stdout;
     assert!(text.starts_with("1 table with all indexes: shared buffers: "), "{text}");
     assert!(cached(connection, "^(sbtest1|k_1)") > 20);
