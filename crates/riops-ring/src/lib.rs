@@ -117,11 +117,10 @@ struct Slot {
     /// Incremented with each connection.
     generation: u16,
     is_attached: bool,
-    is_sending: bool,
+    /// The buffer of the message that is being sent.
+    sending: Option<u16>,
     /// Whether a message was not accepted because of the one that is being sent.
     is_refused: bool,
-    /// Number of the turn in which the message that is being sent was expected to be sent at once; 0 for none.
-    immediate_in: u64,
     /// Number of the last turn in which bytes arrived.
     received_in: u64,
 }
@@ -133,8 +132,6 @@ pub struct Ring {
     /// `ManuallyDrop`, because the memory must not be freed while the kernel uses it.
     parts: ManuallyDrop<Parts>,
     slots: Vec<Slot>,
-    /// Completions that are not handled yet, oldest first.
-    completed: VecDeque<cqueue::Entry>,
     /// Connections that wait for a send buffer, longest wait first.
     starved: VecDeque<u32>,
     /// Connections that may have one now.
@@ -143,7 +140,7 @@ pub struct Ring {
     outstanding: usize,
     /// Number of sends since the last submission.
     sends: usize,
-    /// Number of sends that complete before the wait begins. Their completions must not end it.
+    /// Number of sends that complete before the wait begins and are not handled yet. Their completions must not end it.
     immediate: usize,
     /// Connections whose receive request has ended, with their generation.
     ended: Vec<(u32, u16)>,
@@ -181,7 +178,6 @@ impl Ring {
             id: RINGS.fetch_add(1, Ordering::Relaxed),
             parts: ManuallyDrop::new(Parts { ring, received, sent }),
             slots: vec![Slot::default(); connections as usize],
-            completed: VecDeque::with_capacity(4 * connections as usize + 64),
             starved: VecDeque::new(),
             granted: VecDeque::new(),
             outstanding: 0,
@@ -203,7 +199,7 @@ impl Ring {
         };
         entry.generation = entry.generation.wrapping_add(1);
         entry.is_attached = true;
-        (entry.is_sending, entry.is_refused) = (false, false);
+        (entry.sending, entry.is_refused) = (None, false);
         self.submit_all()?;
         self.parts.ring.submitter().register_files_update(slot, &[descriptor.as_raw_fd()])?;
         self.receive(slot)
@@ -238,12 +234,14 @@ impl Ring {
         else {
             return Err(io::ErrorKind::NotConnected.into());
         };
-        if entry.is_sending || message.is_empty() {
+        if message.is_empty() {
+            entry.is_refused = true;
+            return Ok(0);
+        }
+        if let Some(buffer) = entry.sending {
             entry.is_refused = true;
             // The peer may wait for this message: the end of the previous one must wake the caller.
-            if std::mem::take(&mut entry.immediate_in) == self.turn {
-                self.immediate -= 1;
-            }
+            self.immediate -= usize::from(self.parts.sent.take_expected(buffer, self.turn));
             return Ok(0);
         }
         let generation = entry.generation;
@@ -251,10 +249,11 @@ impl Ring {
             self.starved.push_back(slot);
             return Ok(0);
         };
-        entry.is_sending = true;
-        let is_immediate = length <= IMMEDIATE_BYTES;
-        entry.immediate_in = if is_immediate { self.turn } else { 0 };
-        self.immediate += usize::from(is_immediate);
+        entry.sending = Some(buffer);
+        if length <= IMMEDIATE_BYTES {
+            self.parts.sent.expect(buffer, self.turn);
+            self.immediate += 1;
+        }
         self.submit_send(Origin { kind: Kind::Send, buffer, generation, slot })?;
         Ok(length)
     }
@@ -286,6 +285,9 @@ impl Ring {
     /// Renews the receive requests that have ended. The connections that had their share of the buffers in this turn
     /// are the last ones, so that a large reply does not starve the others.
     fn receive_again(&mut self) -> io::Result<()> {
+        if self.ended.is_empty() {
+            return Ok(());
+        }
         let mut ended = std::mem::take(&mut self.ended);
         let entry = |slot: u32| self.slots.get(slot as usize).copied().unwrap_or_default();
         // Not replaced since then.
@@ -302,11 +304,13 @@ impl Ring {
 
     fn push(&mut self, request: squeue::Entry, origin: Origin) -> io::Result<()> {
         let request = request.user_data(origin.pack());
-        if self.parts.ring.submission().is_full() {
-            self.submit()?;
-        }
         // SAFETY: a request refers to memory of the ring only, which outlives it, or to none.
-        let pushed = unsafe { self.parts.ring.submission().push(&request) };
+        let mut pushed = unsafe { self.parts.ring.submission().push(&request) };
+        if pushed.is_err() {
+            self.submit()?;
+            // SAFETY: the same.
+            pushed = unsafe { self.parts.ring.submission().push(&request) };
+        }
         // Not `WouldBlock`: no event would follow.
         pushed.map_err(|_| io::Error::from(io::ErrorKind::ResourceBusy))?;
         self.outstanding += 1;
@@ -342,27 +346,35 @@ impl Ring {
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.receive_again()?;
         self.sends = 0;
-        if !self.completed.is_empty() || !self.granted.is_empty() {
+        if !self.granted.is_empty() {
             return self.submit();
         }
-        self.turn += 1;
-        let immediate = std::mem::take(&mut self.immediate);
-        let timeout = timeout.or((immediate > 0).then_some(IMMEDIATE_TIMEOUT));
-        let waited = match timeout {
-            None => self.parts.ring.submit_and_wait(1),
-            Some(timeout) => {
-                let timespec = Timespec::from(timeout);
-                let arguments = SubmitArgs::new().timespec(&timespec);
-                self.parts.ring.submitter().submit_with_args(1 + immediate, &arguments)
+        let waited = if self.has_completed() {
+            // Does not wait, but lets the kernel continue what is in progress.
+            self.parts.ring.submit_and_wait(1)
+        } else {
+            self.turn += 1;
+            let immediate = std::mem::take(&mut self.immediate);
+            match timeout.or((immediate > 0).then_some(IMMEDIATE_TIMEOUT)) {
+                None => self.parts.ring.submit_and_wait(1),
+                Some(timeout) => {
+                    let timespec = Timespec::from(timeout);
+                    let arguments = SubmitArgs::new().timespec(&timespec);
+                    self.parts.ring.submitter().submit_with_args(1 + immediate, &arguments)
+                }
             }
         };
-        self.completed.extend(self.parts.ring.completion());
         match waited {
             Ok(_) => Ok(()),
             // The time has passed, a signal arrived, or completions must be taken first.
             Err(error) if matches!(error.raw_os_error(), Some(62 | 4 | 16)) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns whether completions are to be handled.
+    fn has_completed(&mut self) -> bool {
+        !self.parts.ring.completion().is_empty()
     }
 
     /// Returns the next event; `None` if [`Self::wait`] must be called for more.
@@ -373,71 +385,72 @@ impl Ring {
         if let Some(slot) = self.granted.pop_front() {
             return Ok(Some(Event::Sent(slot)));
         }
-        while let Some(completion) = self.completed.pop_front() {
+        loop {
+            let completed = self.parts.ring.completion().next();
+            let Some(completion) = completed else {
+                return Ok(None);
+            };
             if let Some(event) = self.event(&completion)? {
                 return Ok(Some(event));
             }
         }
-        Ok(None)
     }
 
     fn event(&mut self, completion: &cqueue::Entry) -> io::Result<Option<Event>> {
         let origin = Origin::unpack(completion.user_data());
         let more = cqueue::more(completion.flags());
         self.outstanding -= usize::from(!more);
-        let entry = self.slots.get(origin.slot as usize).copied().unwrap_or_default();
-        let is_current = entry.is_attached && entry.generation == origin.generation;
         match origin.kind {
+            Kind::Receive => Ok(self.end_receive(origin, completion)),
+            Kind::Send => self.end_send(origin, completion.result()),
             Kind::Watch => Ok(Some(Event::Readable)),
             Kind::Other => Ok(None),
-            Kind::Send => self.end_send(origin, completion.result(), is_current),
-            Kind::Receive => Ok(self.end_receive(origin, completion, is_current)),
         }
     }
 
-    fn end_send(
-        &mut self,
-        origin: Origin,
-        result: i32,
-        is_current: bool,
-    ) -> io::Result<Option<Event>> {
+    /// Returns the slot of a request; `None` if its connection has been replaced.
+    fn current(&mut self, origin: Origin) -> Option<&mut Slot> {
+        let entry = self.slots.get_mut(origin.slot as usize)?;
+        (entry.is_attached && entry.generation == origin.generation).then_some(entry)
+    }
+
+    fn end_send(&mut self, origin: Origin, result: i32) -> io::Result<Option<Event>> {
         // After an error, the bytes that the peer sent before are still to be received, and then the error or the
         // end of the stream.
         if let Ok(count) = u32::try_from(result)
             && !self.parts.sent.sent(origin.buffer, count)
-            && is_current
+            && self.current(origin).is_some()
         {
             return self.submit_send(origin).map(|()| None);
         }
+        self.immediate -= usize::from(self.parts.sent.take_expected(origin.buffer, self.turn));
         self.parts.sent.release(origin.buffer);
-        self.granted.extend(self.starved.pop_front());
-        if !is_current {
-            return Ok(None);
+        if let Some(slot) = self.starved.pop_front() {
+            self.granted.push_back(slot);
         }
-        let Some(entry) = self.slots.get_mut(origin.slot as usize) else {
+        let Some(entry) = self.current(origin) else {
             return Ok(None);
         };
-        entry.is_sending = false;
+        entry.sending = None;
         let is_refused = std::mem::take(&mut entry.is_refused);
         Ok((result >= 0 && is_refused).then_some(Event::Sent(origin.slot)))
     }
 
-    fn end_receive(
-        &mut self,
-        origin: Origin,
-        completion: &cqueue::Entry,
-        is_current: bool,
-    ) -> Option<Event> {
+    fn end_receive(&mut self, origin: Origin, completion: &cqueue::Entry) -> Option<Event> {
         const NO_BUFFERS: i32 = -105;
         let buffer = cqueue::buffer_select(completion.flags());
         let result = completion.result();
         let received = buffer
             .map(|buffer| Received::new(self.id, buffer, usize::try_from(result).unwrap_or(0)));
-        if !is_current {
+        let turn = self.turn;
+        let Some(entry) = self.current(origin) else {
             if let Some(received) = received {
                 self.release(received);
             }
             return None;
+        };
+        if result > 0 {
+            entry.received_in = turn;
         }
         // The kernel has ended the request, for example because no buffer was free.
         let has_ended = !cqueue::more(completion.flags());
@@ -446,9 +459,6 @@ impl Ring {
         }
         if let Some(received) = received {
             if result > 0 {
-                if let Some(entry) = self.slots.get_mut(origin.slot as usize) {
-                    entry.received_in = self.turn;
-                }
                 return Some(Event::Received(origin.slot, received));
             }
             self.release(received);
@@ -497,7 +507,7 @@ impl Ring {
             if self.outstanding == 0 {
                 return true;
             }
-            if self.wait(Some(CANCEL_TIMEOUT)).is_err() || self.completed.is_empty() {
+            if self.wait(Some(CANCEL_TIMEOUT)).is_err() || !self.has_completed() {
                 return false;
             }
         }

@@ -12,8 +12,16 @@ const STRIDE: usize = BYTES + 3 * 64;
 pub(crate) struct Buffers {
     bytes: Memory,
     free: Vec<u16>,
-    /// The bytes of each buffer that are still to be sent.
-    unsent: Vec<(u32, u32)>,
+    unsent: Vec<Unsent>,
+}
+
+/// The bytes of a buffer that are still to be sent.
+#[derive(Debug, Clone, Copy, Default)]
+struct Unsent {
+    from: u32,
+    to: u32,
+    /// Number of the turn in which the send is expected to complete before the next wait; 0 for none.
+    expected_in: u64,
 }
 
 impl Buffers {
@@ -21,7 +29,7 @@ impl Buffers {
         Self {
             bytes: Memory::new(usize::from(count) * STRIDE),
             free: (0..count).rev().collect(),
-            unsent: vec![(0, 0); usize::from(count)],
+            unsent: vec![Unsent::default(); usize::from(count)],
         }
     }
 
@@ -35,14 +43,16 @@ impl Buffers {
         // a free buffer.
         unsafe { std::ptr::copy_nonoverlapping(message.as_ptr(), target, length) };
         if let Some(unsent) = self.unsent.get_mut(usize::from(buffer)) {
-            *unsent = (0, u32::try_from(length).unwrap_or(u32::MAX));
+            let to = u32::try_from(length).unwrap_or(u32::MAX);
+            *unsent = Unsent { from: 0, to, expected_in: 0 };
         }
         Some((buffer, length))
     }
 
     /// Returns the address and the number of the bytes that are still to be sent.
     pub(crate) fn unsent(&self, buffer: u16) -> (*const u8, u32) {
-        let (from, to) = self.unsent.get(usize::from(buffer)).copied().unwrap_or_default();
+        let Unsent { from, to, .. } =
+            self.unsent.get(usize::from(buffer)).copied().unwrap_or_default();
         let length = to - from;
         let offset = usize::from(buffer) * STRIDE + from as usize;
         (self.bytes.at(offset, length as usize).cast_const(), length)
@@ -50,11 +60,24 @@ impl Buffers {
 
     /// Records that the kernel has sent `count` bytes. Returns whether it has sent all.
     pub(crate) fn sent(&mut self, buffer: u16, count: u32) -> bool {
-        let Some((from, to)) = self.unsent.get_mut(usize::from(buffer)) else {
+        let Some(unsent) = self.unsent.get_mut(usize::from(buffer)) else {
             return true;
         };
-        *from = from.saturating_add(count).min(*to);
-        from == to
+        unsent.from = unsent.from.saturating_add(count).min(unsent.to);
+        unsent.from == unsent.to
+    }
+
+    /// Records that the send is expected to complete before the wait after this turn.
+    pub(crate) fn expect(&mut self, buffer: u16, turn: u64) {
+        if let Some(unsent) = self.unsent.get_mut(usize::from(buffer)) {
+            unsent.expected_in = turn;
+        }
+    }
+
+    /// Returns whether the send was expected in this turn, and expects it no longer.
+    pub(crate) fn take_expected(&mut self, buffer: u16, turn: u64) -> bool {
+        let unsent = self.unsent.get_mut(usize::from(buffer));
+        unsent.is_some_and(|unsent| std::mem::take(&mut unsent.expected_in) == turn)
     }
 
     pub(crate) fn release(&mut self, buffer: u16) {
