@@ -93,26 +93,64 @@ impl Context<'_> {
     /// # Errors
     /// [`EvaluateError`] if it has no value.
     pub fn evaluate(&mut self, expression: &Expression) -> Result<Value, EvaluateError> {
+        let before = self.random.clone();
+        if let Some(value) = self.integer(expression) {
+            return Ok(Value::Int(value));
+        }
+        *self.random = before;
+        self.value(expression)
+    }
+
+    /// Returns the value of an expression of integers, as most are in benchmarks, without the general case: other types,
+    /// other functions, and errors. Returns `None` for these, after it may have used random numbers.
+    fn integer(&mut self, expression: &Expression) -> Option<i64> {
+        match expression {
+            Expression::Constant(Value::Int(value)) => Some(*value),
+            Expression::Variable(slot) => match self.variables.get(*slot) {
+                Content::Value(Value::Int(value)) => Some(*value),
+                _ => None,
+            },
+            Expression::Call(function, arguments) => {
+                let [first, second] = arguments.as_slice() else {
+                    return None;
+                };
+                let (first, second) = (self.integer(first)?, self.integer(second)?);
+                match function {
+                    Function::Add => first.checked_add(second),
+                    Function::Subtract => first.checked_sub(second),
+                    Function::Multiply => first.checked_mul(second),
+                    Function::Random => {
+                        second.checked_sub(first)?.checked_add(1)?;
+                        (first <= second).then(|| self.random.uniform(first, second))
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn value(&mut self, expression: &Expression) -> Result<Value, EvaluateError> {
         match expression {
             Expression::Constant(value) => Ok(*value),
             Expression::Variable(slot) => self.variable(*slot),
-            Expression::Not(inner) => match self.evaluate(inner)? {
+            Expression::Not(inner) => match self.value(inner)? {
                 Value::Null => Ok(Value::Null),
                 value => boolean(value).map(|value| Value::Boolean(!value)),
             },
             Expression::And(sides) => self.logical(sides, false),
             Expression::Or(sides) => self.logical(sides, true),
             Expression::Is(inner, expected) => {
-                let value = self.evaluate(inner)?;
+                let value = self.value(inner)?;
                 Ok(Value::Boolean(value == *expected))
             }
             Expression::Case(branches, otherwise) => {
                 for (condition, result) in branches {
-                    if self.evaluate(condition)?.is_true() {
-                        return self.evaluate(result);
+                    if self.value(condition)?.is_true() {
+                        return self.value(result);
                     }
                 }
-                self.evaluate(otherwise)
+                self.value(otherwise)
             }
             Expression::Call(function, arguments) => self.call(*function, arguments),
         }
@@ -136,12 +174,12 @@ impl Context<'_> {
     /// AND and OR: `decisive` is the left side that decides. A NULL on the left decides too, unlike in SQL.
     fn logical(&mut self, sides: &[Expression; 2], decisive: bool) -> Result<Value, EvaluateError> {
         let [left, right] = sides;
-        match self.evaluate(left)? {
+        match self.value(left)? {
             Value::Null => return Ok(Value::Null),
             value if boolean(value)? == decisive => return Ok(Value::Boolean(decisive)),
             _ => {}
         }
-        match self.evaluate(right)? {
+        match self.value(right)? {
             Value::Null => Ok(Value::Null),
             value => boolean(value).map(Value::Boolean),
         }
@@ -168,7 +206,7 @@ impl Context<'_> {
     ) -> Result<Value, EvaluateError> {
         let (mut has_null, mut any_double) = (false, false);
         for (value, argument) in values.iter_mut().zip(arguments) {
-            *value = self.evaluate(argument)?;
+            *value = self.value(argument)?;
             has_null |= *value == Value::Null;
             any_double |= matches!(value, Value::Double(_));
         }

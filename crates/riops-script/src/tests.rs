@@ -463,7 +463,40 @@ fn a_backslash_in_sql_only_ends_the_command() {
     assert_eq!(titles, ["select 1", "+ 2;"]);
 }
 
+fn arithmetic() -> impl Strategy<Value = String> {
+    let leaf =
+        prop::sample::select(vec!["1", "7", "9223372036854775807", ":a", ":b", "1.5", "null"]);
+    leaf.prop_map(str::to_owned).prop_recursive(4, 24, 2, |inner| {
+        let operation = prop::sample::select(vec!["+", "-", "*", "/", "<", "random"]);
+        (operation, inner.clone(), inner).prop_map(|(operation, first, second)| match operation {
+            "random" => format!("random({first}, {second})"),
+            _ => format!("({first} {operation} {second})"),
+        })
+    })
+}
+
 proptest! {
+    #[test]
+    fn expressions_of_integers_have_the_value_of_the_general_case(text in arithmetic()) {
+        let mut names = Names::default();
+        let (a, b) = (names.slot("a"), names.slot("b"));
+        let Ok(script) = parse("a", &format!("\\set x {text}\n"), &mut names) else {
+            return Ok(());
+        };
+        let Action::Set(_, expression) = &script.commands[0].action else { panic!("no \\set") };
+        let mut variables = Variables::new(&names);
+        variables.set(a, Value::Int(-3));
+        variables.set_text(b, b"12");
+        let mut random = [Random::new(5), Random::new(5)];
+        let [first, second] = &mut random;
+        let variables = &mut variables;
+        let found = Context { variables, random: first, debug: &mut |_| {} }.evaluate(expression);
+        let general = Context { variables, random: second, debug: &mut |_| {} }.value(expression);
+        // NaN is not equal to itself.
+        prop_assert_eq!(format!("{found:?}"), format!("{general:?}"));
+        prop_assert_eq!(&random[0], &random[1]);
+    }
+
     #[test]
     fn any_text_is_parsed_or_refused(text in "\\PC{0,200}") {
         let _ = parse("a", &text, &mut Names::default());

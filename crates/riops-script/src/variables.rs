@@ -97,6 +97,7 @@ impl Clone for Content {
 
     fn clone_from(&mut self, source: &Self) {
         match (self, source) {
+            (Self::Value(old), Self::Value(value)) => *old = *value,
             // The memory is used again.
             (Self::Text(old), Self::Text(text)) => old.clone_from(text),
             (old, source) => *old = source.clone(),

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use rustix::time::{ClockId, clock_gettime};
+
 use crate::units::Nanos;
 
 /// A monotonic clock. All clones have the same origin.
@@ -13,24 +15,37 @@ pub trait Clock: Clone + Send + 'static {
 /// The operating system's monotonic clock.
 #[derive(Debug, Clone, Copy)]
 pub struct MonotonicClock {
-    origin: Instant,
+    started: Instant,
+    /// The same time, as the system counts it. Reading that is cheaper than subtracting two instants.
+    origin_ns: u64,
 }
 
 impl MonotonicClock {
     /// Starts a clock at zero.
     #[must_use]
     pub fn start() -> Self {
-        Self { origin: Instant::now() }
+        Self { started: Instant::now(), origin_ns: system_ns() }
     }
 
     /// Returns the instant at which the clock was zero.
     pub(super) fn started(self) -> Instant {
-        self.origin
+        self.started
     }
 }
 
+/// Returns the time of the system's monotonic clock.
+fn system_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    // Since the start of the machine: neither is negative.
+    time.tv_sec
+        .cast_unsigned()
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(time.tv_nsec.cast_unsigned())
+}
+
 impl Clock for MonotonicClock {
+    #[inline]
     fn now(&self) -> Nanos {
-        self.origin.elapsed().into()
+        Nanos(system_ns().wrapping_sub(self.origin_ns))
     }
 }

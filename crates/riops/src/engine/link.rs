@@ -157,6 +157,11 @@ impl Link {
         }))
     }
 
+    /// Returns whether the beginning of a message waits for its rest.
+    pub(super) fn has_beginning(&self) -> bool {
+        !self.received.is_empty()
+    }
+
     /// Decodes the next message if it answers a statement and is complete in `data`.
     #[inline]
     pub(super) fn next_reply<'d>(&mut self, data: &mut &'d [u8]) -> Option<Reply<'d>> {

@@ -494,6 +494,9 @@ impl Session {
                 }
                 continue;
             }
+            if data.is_empty() && !link.has_beginning() {
+                return Ok(None);
+            }
             let Some(event) = link.next_event(data)? else {
                 return Ok(None);
             };

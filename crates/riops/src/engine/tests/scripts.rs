@@ -20,7 +20,10 @@ update t set a = :m;
 select 2;
 \\endif
 end;
-\\startpipeline
+select :m as m \\aset
+";
+/// What the simple protocol does not have.
+const PIPELINE: &str = "\\startpipeline
 insert into t values (:m);
 \\syncpipeline
 select 3;
@@ -67,7 +70,8 @@ fn run_through(fault: Fault, plan: &Plan) -> (Result<StageResult, EngineError>, 
     let server = FakeServer::start(|_, request| reply(request)).unwrap();
     let only_first = move |session| if session == 0 { fault } else { Fault::None };
     let proxy = Proxy::start(server.folder(), only_first).unwrap();
-    (run_script(COMMANDS, plan, proxy.folder()), proxy.forwarded())
+    let pipeline = if plan.protocol == Protocol::Simple { "" } else { PIPELINE };
+    (run_script(&format!("{COMMANDS}{pipeline}"), plan, proxy.folder()), proxy.forwarded())
 }
 
 fn assert_accounted(result: Result<StageResult, EngineError>, transactions: u64, fault: Fault) {
@@ -88,19 +92,17 @@ fn assert_accounted(result: Result<StageResult, EngineError>, transactions: u64,
 
 #[test]
 fn each_transaction_of_a_script_has_one_outcome_after_a_cut_at_any_byte() {
-    let plan = plan(Stop::Transactions(3), 1, 1);
-    let (whole, (to_server, to_client)) = run_through(Fault::None, &plan);
-    assert_accounted(whole, 3, Fault::None);
-    assert!(to_server > 400 && to_client > 500, "{to_server} {to_client}");
-    for byte in 0..=to_client {
-        let fault = Fault::CutToClient(byte);
-        assert_accounted(run_through(fault, &plan).0, 3, fault);
+    for protocol in [Protocol::Prepared, Protocol::Simple] {
+        let plan = Plan { protocol, ..plan(Stop::Transactions(3), 1, 1) };
+        let (whole, (to_server, to_client)) = run_through(Fault::None, &plan);
+        assert_accounted(whole, 3, Fault::None);
+        assert!(to_server > 300 && to_client > 500, "{protocol:?}: {to_server} {to_client}");
+        let to_client = (0..=to_client).map(Fault::CutToClient);
+        let to_server = (0..=to_server).map(Fault::CutToServer);
+        for fault in to_client.chain(to_server).chain([Fault::Drip]) {
+            assert_accounted(run_through(fault, &plan).0, 3, fault);
+        }
     }
-    for byte in 0..=to_server {
-        let fault = Fault::CutToServer(byte);
-        assert_accounted(run_through(fault, &plan).0, 3, fault);
-    }
-    assert_accounted(run_through(Fault::Drip, &plan).0, 3, Fault::Drip);
 }
 
 /// Returns the queries that a script sends with the simple protocol, with the result. `fails` decides by the number of

@@ -67,6 +67,8 @@ struct State {
     at: usize,
     /// Whether a pipeline is open.
     in_pipeline: bool,
+    /// Whether the rows of the command that was sent last set variables.
+    reads_rows: bool,
     /// Whether each connection begins with the statements that can be prepared then.
     prepares_first: bool,
     prepared: Vec<Prepared>,
@@ -98,6 +100,7 @@ impl Client {
             chosen: None,
             at: 0,
             in_pipeline: false,
+            reads_rows: false,
             prepares_first,
             preparing: Vec::new(),
             received: Received::default(),
@@ -122,12 +125,15 @@ impl State {
     /// Ends the turn that was answered: its rows set variables.
     fn end_turn(&mut self, script: &CompiledScript) -> Result<(), ScriptError> {
         // Those of an open pipeline are not sent yet.
-        if !self.in_pipeline {
+        if !self.in_pipeline && !self.preparing.is_empty() {
             for number in self.preparing.drain(..) {
                 if let Some(prepared) = self.prepared.get_mut(number) {
                     *prepared = Prepared::Yes;
                 }
             }
+        }
+        if !self.reads_rows {
+            return Ok(());
         }
         let before = self.at.checked_sub(1).and_then(|at| script.script.commands.get(at));
         match before.map(|command| &command.action) {
@@ -207,10 +213,13 @@ impl State {
     }
 
     /// Executes the commands up to the next that waits.
-    fn advance(&mut self, program: &Program, tx: &mut Transaction, in_block: bool) -> Turn {
-        let Some(script) = program.scripts.get(self.script) else {
-            return Turn::End;
-        };
+    fn advance(
+        &mut self,
+        program: &Program,
+        script: &CompiledScript,
+        tx: &mut Transaction,
+        in_block: bool,
+    ) -> Turn {
         while let Some(command) = script.script.commands.get(self.at) {
             let at = self.at;
             self.at += 1;
@@ -243,6 +252,7 @@ impl State {
         in_block: bool,
     ) -> Result<Option<Turn>, ScriptError> {
         let command = script.first_command + at;
+        self.reads_rows = false;
         match action {
             Action::Sql(sql) => match script.encoded.get(at) {
                 Some(Some(encoded)) => {
@@ -314,7 +324,8 @@ impl State {
         tx.begin_turn(command, may_commit && script.changes);
         self.append(tx, program.protocol, (sql, encoded));
         tx.end_batch();
-        if sql.rows != Rows::Discard {
+        self.reads_rows = sql.rows != Rows::Discard;
+        if self.reads_rows {
             self.received.begin();
         }
         if let (true, Some(builtin)) = (encoded.ends_block, script.builtin) {
@@ -472,11 +483,11 @@ pub(super) fn effects_table(builtin: Builtin) -> u32 {
 
 impl Program {
     /// Returns the statement of a script whose reply is read.
-    fn answered(&self, script: usize, tx: &Transaction) -> Option<(&CompiledScript, &Sql)> {
+    fn answered(&self, script: usize, tx: &Transaction) -> Option<&Sql> {
         let script = self.scripts.get(script)?;
         let command = tx.command().checked_sub(script.first_command)?;
         match &script.script.commands.get(command)?.action {
-            Action::Sql(sql) => Some((script, sql)),
+            Action::Sql(sql) => Some(sql),
             _ => None,
         }
     }
@@ -511,18 +522,15 @@ impl Generator for Client {
         true
     }
 
-    fn reply(&mut self, tx: &Transaction, reply: &Reply<'_>, _: &mut Outcome) {
-        let Self { program, state } = self;
-        let answered = program.answered(state.script, tx);
-        if answered.is_none_or(|(_, sql)| sql.rows == Rows::Discard) {
-            return;
+    fn reply(&mut self, _: &Transaction, reply: &Reply<'_>, _: &mut Outcome) {
+        if self.state.reads_rows {
+            self.state.received.row(reply);
         }
-        state.received.row(reply);
     }
 
     fn columns(&mut self, tx: &Transaction, columns: &Columns<'_>) {
         let Self { program, state: State { script, received, .. } } = self;
-        if let Some((_, Sql { rows: Rows::Last(prefix) | Rows::Each(prefix), .. })) =
+        if let Some(Sql { rows: Rows::Last(prefix) | Rows::Each(prefix), .. }) =
             program.answered(*script, tx)
         {
             received.columns(prefix, columns.names(), &program.names);
@@ -533,18 +541,17 @@ impl Generator for Client {
         let Self { program, state } = self;
         let rows = rows_in_tag(tag);
         outcome.rows += rows;
-        let Some((script, sql)) = program.answered(state.script, tx) else {
-            return;
-        };
-        if let Some(builtin) = script.builtin {
+        if let Some(builtin) = program.scripts.get(state.script).and_then(|script| script.builtin) {
             let finds_a_row = matches!(tag.as_bytes().first(), Some(b'U' | b'I' | b'S'));
             outcome.wrong |= finds_a_row && rows != 1;
             if tag.starts_with("INSERT") {
                 outcome.effects = state.effects(builtin);
             }
-            return;
+        } else if state.reads_rows
+            && let Some(sql) = program.answered(state.script, tx)
+        {
+            state.received.complete(&sql.rows, &mut state.variables);
         }
-        state.received.complete(&sql.rows, &mut state.variables);
     }
 
     fn proceed(
@@ -554,14 +561,15 @@ impl Generator for Client {
         output: Option<&ShellOutput>,
     ) -> Turn {
         let Self { program, state } = self;
+        let Some(script) = program.scripts.get(state.script) else {
+            return Turn::End;
+        };
         let mut ended = output.map_or(Ok(()), |output| state.end_command(program, output));
-        if let (Some(script), true, true) =
-            (program.scripts.get(state.script), state.at > 0, ended.is_ok())
-        {
+        if state.at > 0 && ended.is_ok() {
             ended = state.end_turn(script);
         }
         match ended {
-            Ok(()) => state.advance(program, tx, in_block),
+            Ok(()) => state.advance(program, script, tx, in_block),
             Err(error) => Turn::Fail(state.failure(program, &error)),
         }
     }
