@@ -23,7 +23,7 @@ fn paths(command: &Command, path: &[&str], found: &mut Vec<String>) {
 }
 
 fn help(path: &str) -> String {
-    let command = with_fallbacks(crate::args::command(), &BTreeMap::new(), &[]);
+    let command = with_fallbacks(crate::args::command().clone(), &BTreeMap::new(), &[]);
     let words = path.split(' ').chain(["--help"]);
     command.term_width(100).try_get_matches_from(words).unwrap_err().to_string()
 }
@@ -31,7 +31,7 @@ fn help(path: &str) -> String {
 #[test]
 fn the_help_of_every_command() {
     let mut commands = Vec::new();
-    paths(&crate::args::command(), &[], &mut commands);
+    paths(crate::args::command(), &[], &mut commands);
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(FOLDER);
     settings.set_prepend_module_to_snapshot(false);
@@ -58,7 +58,7 @@ fn the_help_of_every_command() {
 /// where an option has no meaning without another one.
 fn plan(workload: &str, options: &[&str]) -> Option<(Plan, Option<DatasetPlan>)> {
     let words = [&["riops", "run", workload], options].concat();
-    let matches = match crate::args::command().try_get_matches_from(words) {
+    let matches = match crate::args::command().clone().try_get_matches_from(words) {
         Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => return None,
         matches => matches.unwrap(),
     };
@@ -85,7 +85,7 @@ fn default(arg: &Arg) -> Option<String> {
 
 #[test]
 fn a_default_typed_means_what_it_means_untyped() {
-    let mut command = crate::args::command();
+    let mut command = crate::args::command().clone();
     command.build();
     let workloads = command.find_subcommand("run").unwrap().get_subcommands();
     let mut compared = 0;

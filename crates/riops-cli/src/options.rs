@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     fn check(name: &str) -> Result<(), String> {
-        OptionNames::of(&crate::args::command()).check_variables([OsStr::new(name)].into_iter())
+        OptionNames::of(crate::args::command()).check_variables([OsStr::new(name)].into_iter())
     }
 
     #[test]

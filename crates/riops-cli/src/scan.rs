@@ -36,12 +36,10 @@ pub(crate) struct TypedOption {
 
 impl CommandLine {
     /// Scans the arguments. The first one is the name of the program.
-    pub(crate) fn scan(mut command: Command, arguments: Vec<OsString>) -> Self {
-        // Adds --help and the global options to every subcommand.
-        command.build();
+    pub(crate) fn scan(arguments: Vec<OsString>) -> Self {
         let raw = RawArgs::new(&arguments);
         let mut scanner = Scanner {
-            command: &command,
+            command: crate::args::built(),
             pending: None,
             positionals_filled: 0,
             is_escaped: false,

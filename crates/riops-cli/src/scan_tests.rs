@@ -9,7 +9,7 @@ use super::*;
 
 fn scan(line: &str) -> CommandLine {
     let words = line.split(' ').map(OsString::from).collect();
-    CommandLine::scan(crate::args::command(), words)
+    CommandLine::scan(words)
 }
 
 /// Returns the options of a line as `name=value` or `name`, with the index of their argument.
@@ -131,9 +131,7 @@ fn options_use_only_clap_features_that_the_scan_supports() {
             check(subcommand);
         }
     }
-    let mut command = crate::args::command();
-    command.build();
-    check(&command);
+    check(crate::args::built());
 }
 
 /// Returns the command with all value parsers disabled, so that clap rejects only lines that it cannot split.
@@ -176,9 +174,9 @@ fn found_by_scan(line: &CommandLine) -> Found {
 }
 
 fn assert_agrees_with_clap(arguments: Vec<OsString>) -> Result<(), TestCaseError> {
-    let command = any_values(crate::args::command());
+    let command = any_values(crate::args::command().clone());
     let typed = arguments.clone();
-    let line = CommandLine::scan(command.clone(), arguments);
+    let line = CommandLine::scan(arguments);
     prop_assert_eq!(typed.len(), line.arguments().len());
     let parsed = command.clone().try_get_matches_from(line.arguments());
     let found = match parsed.as_ref().map_err(clap::Error::kind) {
@@ -251,7 +249,7 @@ fn value() -> impl Strategy<Value = String> {
 
 /// Command lines with `--config` before the subcommands and options of the command after them.
 fn command_line() -> impl Strategy<Value = Vec<OsString>> {
-    let mut command = crate::args::command();
+    let mut command = crate::args::command().clone();
     command.build();
     let mut commands = Vec::new();
     leaves(&command, &[], &mut commands);

@@ -29,9 +29,9 @@ use crate::sysbench_env;
 /// The exit code, after the error, the help or the version was printed.
 pub(crate) fn parse(line: &CommandLine) -> Result<Arguments, ExitCode> {
     let root = crate::args::command();
-    let form = error_form(line, &root, &Values::new());
+    let form = error_form(line, root, &Values::new());
     let (values, notices) = read_values(line).map_err(|error| form.usage(&error))?;
-    let form = error_form(line, &root, &values);
+    let form = error_form(line, root, &values);
     match matched(line, &values) {
         Ok(arguments) => Ok(Arguments { notices, error_form: form, ..arguments }),
         Err(Unparsed::Clap(error)) => Err(rejected(&error, form)),
@@ -44,7 +44,7 @@ pub(crate) fn parse(line: &CommandLine) -> Result<Arguments, ExitCode> {
 /// # Errors
 /// The text of the error.
 pub(crate) fn parse_words(words: &[OsString]) -> Result<Arguments, String> {
-    let line = CommandLine::scan(crate::args::command(), words.to_vec());
+    let line = CommandLine::scan(words.to_vec());
     let (values, _) = read_values(&line)?;
     matched(&line, &values).map_err(|error| match error {
         Unparsed::Clap(error) => {
@@ -67,7 +67,7 @@ enum Unparsed {
 
 /// Returns the values of the environment of sysbench and of the file of `--config`, and notices about the file.
 fn read_values(line: &CommandLine) -> Result<(Values, Vec<String>), String> {
-    let names = OptionNames::of(&crate::args::command());
+    let names = OptionNames::of(crate::args::command());
     let (mut values, notices) = match config_path(line) {
         Some(path) => read_known(Path::new(&path), purpose(line), &names)?,
         None => (Values::new(), Vec::new()),
@@ -84,7 +84,7 @@ fn read_values(line: &CommandLine) -> Result<(Values, Vec<String>), String> {
 
 fn matched(line: &CommandLine, values: &Values) -> Result<Arguments, Unparsed> {
     let root = crate::args::command();
-    let names = OptionNames::of(&root);
+    let names = OptionNames::of(root);
     let is_typed = |option: &&&str| line.uses(option).next().is_some();
     let replaced: Vec<&str> = [STOPS, SEEDS]
         .into_iter()
@@ -92,7 +92,7 @@ fn matched(line: &CommandLine, values: &Values) -> Result<Arguments, Unparsed> {
         .flatten()
         .copied()
         .collect();
-    let command = with_fallbacks(root, values, &replaced);
+    let command = with_fallbacks(root.clone(), values, &replaced);
     let command = if line.asks_for_short_help() { shortened(command) } else { command };
     let matched = command
         .try_get_matches_from(line.arguments())
@@ -160,10 +160,9 @@ fn with_own_suggestion(mut error: clap::Error, line: &CommandLine) -> clap::Erro
     }
     error.remove(ContextKind::SuggestedArg);
     error.remove(ContextKind::Suggested);
-    let mut root = crate::args::command();
-    root.build();
-    let command = line.subcommands().iter().try_fold(&root, |at, name| at.find_subcommand(name));
-    let command = command.unwrap_or(&root);
+    let root = crate::args::built();
+    let command = line.subcommands().iter().try_fold(root, |at, name| at.find_subcommand(name));
+    let command = command.unwrap_or(root);
     let own = OptionNames::of_one(command);
     // clap's own usage line contains the option that it suggests.
     let usage = command.clone().render_usage();
@@ -171,7 +170,7 @@ fn with_own_suggestion(mut error: clap::Error, line: &CommandLine) -> clap::Erro
     if let [nearest, ..] = own.nearest(&name).as_slice() {
         let suggested = ContextValue::String(format!("--{nearest}"));
         error.insert(ContextKind::SuggestedArg, suggested);
-    } else if let Some(text) = commands_with(&root, &name) {
+    } else if let Some(text) = commands_with(root, &name) {
         let text = format!("'--{name}' is an option of {text}");
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![text.into()]));
     }
@@ -206,9 +205,8 @@ fn require_no_misplaced_option(matches: &ArgMatches) -> Result<(), clap::Error> 
     let Some((workload, _)) = run.subcommand() else {
         return Ok(());
     };
-    let mut command = crate::args::command();
-    command.build();
-    let options = command.find_subcommand(name).into_iter().flat_map(Command::get_arguments);
+    let options =
+        crate::args::built().find_subcommand(name).into_iter().flat_map(Command::get_arguments);
     let typed = |arg: &&Arg| {
         let id = arg.get_id().as_str();
         !arg.is_global_set()
@@ -218,11 +216,11 @@ fn require_no_misplaced_option(matches: &ArgMatches) -> Result<(), clap::Error> 
     let misplaced = options.filter(typed).find_map(Arg::get_long).map(str::to_owned);
     match misplaced {
         None => Ok(()),
-        Some(option) if option == "plan" => Err(command.error(
+        Some(option) if option == "plan" => Err(crate::args::built().clone().error(
             ErrorKind::ArgumentConflict,
             format!("--plan contains the workload; omit {workload}"),
         )),
-        Some(option) => Err(command.error(
+        Some(option) => Err(crate::args::built().clone().error(
             ErrorKind::ArgumentConflict,
             format!("--{option} must follow the workload: riops {name} {workload} --{option}"),
         )),
@@ -365,12 +363,12 @@ mod tests {
 
     fn parse(arguments: &[&str]) -> Result<Arguments, ExitCode> {
         let arguments = arguments.iter().map(OsString::from).collect();
-        super::parse(&CommandLine::scan(crate::args::command(), arguments))
+        super::parse(&CommandLine::scan(arguments))
     }
 
     #[test]
     fn the_command_line_passes_the_checks_of_clap() {
-        with_fallbacks(crate::args::command(), &BTreeMap::new(), &[]).debug_assert();
+        with_fallbacks(crate::args::command().clone(), &BTreeMap::new(), &[]).debug_assert();
     }
 
     #[test]
@@ -469,8 +467,9 @@ mod tests {
     /// Returns the error of a command line as it is printed.
     fn error_of(words: &[&str]) -> String {
         let arguments = words.iter().map(OsString::from).collect();
-        let line = CommandLine::scan(crate::args::command(), arguments);
-        let error = crate::args::command().try_get_matches_from(line.arguments()).unwrap_err();
+        let line = CommandLine::scan(arguments);
+        let error =
+            crate::args::command().clone().try_get_matches_from(line.arguments()).unwrap_err();
         with_own_suggestion(error, &line).to_string()
     }
 

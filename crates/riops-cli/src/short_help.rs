@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn a_short_help_shows_at_most_ten_options_of_its_command() {
         for (path, shown) in SHORT {
-            let mut command = crate::args::command();
+            let mut command = crate::args::command().clone();
             for name in path.split(' ') {
                 command = command.find_subcommand(name).unwrap().clone();
             }
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn the_short_help_of_run_rows() {
         let words = ["riops", "run", "rows", "-h"];
-        let command = shortened(crate::args::command()).term_width(80);
+        let command = shortened(crate::args::command().clone()).term_width(80);
         insta::assert_snapshot!(command.try_get_matches_from(words).unwrap_err().to_string());
     }
 }

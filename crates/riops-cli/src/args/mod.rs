@@ -68,10 +68,20 @@ pub(crate) struct Arguments {
     pub(crate) cell_words: Vec<OsString>,
 }
 
-/// Returns the command line of riops. Deriving it takes milliseconds, so it is done once.
-pub(crate) fn command() -> clap::Command {
+/// Returns the command line of riops. Deriving and cloning it take milliseconds, so it is done once.
+pub(crate) fn command() -> &'static clap::Command {
     static COMMAND: LazyLock<clap::Command> = LazyLock::new(derived_command);
-    COMMAND.clone()
+    &COMMAND
+}
+
+/// Returns the command line with `--help` and the global options in every subcommand.
+pub(crate) fn built() -> &'static clap::Command {
+    static BUILT: LazyLock<clap::Command> = LazyLock::new(|| {
+        let mut command = command().clone();
+        command.build();
+        command
+    });
+    &BUILT
 }
 
 /// The command line, derived except for the output forms: each workload lists its own.

@@ -21,10 +21,8 @@ use crate::settings;
 /// # Errors
 /// If there is no such workload.
 pub(crate) fn command_of(workload: &str) -> Result<Command> {
-    let mut root = args::command();
-    root.build();
     let name = workload.split_whitespace().next().unwrap_or_default();
-    let run = root.find_subcommand("run");
+    let run = args::built().find_subcommand("run");
     run.and_then(|run| run.find_subcommand(name)).cloned().ok_or_else(|| {
         let names = riops::plan::WorkPlan::executable_names().join(", ");
         UsageError(format!("unknown workload \"{workload}\"; the workloads are {names}")).into()
