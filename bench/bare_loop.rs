@@ -1,9 +1,10 @@
-//! The floor of a client: a closed loop that does nothing but send the reads of `riops run rows --batch 1` and find the
-//! end of each reply. No clock, no counter but one, no error handling. A bound to measure against, not a design. It
-//! shares no code with the loop of riops; only its connections are opened by riops.
+//! The floor of a client: a closed loop that does nothing but send the statements of a transaction and find the end of
+//! each reply. No clock, no counter but one, no error handling. A bound to measure against, not a design. It shares no
+//! code with the loop of riops; only its connections are opened by riops.
 //!
-//! Usage: `bare_loop epoll|io-uring|blocking URL SESSIONS WORKERS SECONDS`, `blocking` with one session for each worker.
-//! Prints the number of transactions and the CPU time of the workers per transaction in microseconds.
+//! Usage: `bare_loop epoll|io-uring|blocking URL SESSIONS WORKERS SECONDS rows|tpcb-like`, `blocking` with one session
+//! for each worker. `rows` has the reads of `riops run rows --batch 1`, `tpcb-like` the transactions of pgbench on tables
+//! of scale 50. Prints the number of transactions and the CPU time of the workers per transaction in microseconds.
 
 #![expect(unsafe_code, reason = "the requests of io_uring contain addresses")]
 #![expect(clippy::indexing_slicing, reason = "nothing that costs time")]
@@ -24,14 +25,56 @@ use rustix::time::{ClockId, clock_gettime};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-const READ: &str =
-    "select count(*), max(scratch) from riops.rows_0001 where mykey between $1 and $2";
-const KEYS: u64 = 1_000_000;
-const BIGINT: u32 = 20;
-/// Bind of the statement `s` with two parameters of 8 bytes, Execute and Sync. The values are at 18 and at 30.
-const MESSAGE: [u8; 57] = *b"B\0\0\0\x29\0s\0\0\x01\0\x01\0\x02\0\0\0\x0800000000\0\0\0\x0811111111\0\x01\0\x01E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
-const FIRST: usize = 18;
-const LAST: usize = 30;
+/// A number of a transaction: its position and its digits.
+type Parameter = (usize, usize);
+
+/// What the sessions repeat.
+struct Workload {
+    settings: &'static [&'static str],
+    /// The numbers of a transaction are drawn from 1 to these.
+    maxima: [u64; 4],
+    /// The statements of a transaction with their parameters, which are sent as text.
+    statements: &'static [(&'static str, &'static [Parameter])],
+}
+
+const ROWS: Workload = Workload {
+    settings: &[
+        "enable_seqscan = off",
+        "enable_bitmapscan = off",
+        "enable_indexonlyscan = off",
+        "max_parallel_workers_per_gather = 0",
+        "jit = off",
+        "plan_cache_mode = force_generic_plan",
+    ],
+    maxima: [1_000_000, 1, 1, 1],
+    statements: &[(
+        "select count(*), max(scratch) from riops.rows_0001 where mykey between $1 and $2",
+        &[ID, ID],
+    )],
+};
+const ID: Parameter = (0, 7);
+
+const TPCB_LIKE: Workload = Workload {
+    settings: &[],
+    maxima: [5_000_000, 500, 50, 5_000],
+    statements: &[
+        ("BEGIN", &[]),
+        ("UPDATE pgbench_accounts SET abalance = abalance + $1 WHERE aid = $2", &[DELTA, ID]),
+        ("SELECT abalance FROM pgbench_accounts WHERE aid = $1", &[ID]),
+        ("UPDATE pgbench_tellers SET tbalance = tbalance + $1 WHERE tid = $2", &[DELTA, TELLER]),
+        ("UPDATE pgbench_branches SET bbalance = bbalance + $1 WHERE bid = $2", &[DELTA, BRANCH]),
+        (
+            "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime)
+            VALUES ($1, $2, $3, $4, CURRENT_TIMESTAMP)",
+            &[TELLER, BRANCH, ID, DELTA],
+        ),
+        ("END", &[]),
+    ],
+};
+const TELLER: Parameter = (1, 3);
+const BRANCH: Parameter = (2, 2);
+const DELTA: Parameter = (3, 4);
+
 const BUFFERS: u16 = 256;
 const BUFFER_BYTES: usize = 2048;
 
@@ -39,8 +82,13 @@ static STOP: AtomicBool = AtomicBool::new(false);
 
 fn main() -> Result<(), Error> {
     let words: Vec<String> = std::env::args().collect();
-    let [_, driver, url, sessions, workers, seconds] = words.as_slice() else {
-        return Err("usage: bare_loop epoll|io-uring|blocking URL SESSIONS WORKERS SECONDS".into());
+    let [_, driver, url, sessions, workers, seconds, workload] = words.as_slice() else {
+        return Err("the arguments are in the first lines of bench/bare_loop.rs".into());
+    };
+    let workload: &'static Workload = match workload.as_str() {
+        "rows" => &ROWS,
+        "tpcb-like" => &TPCB_LIKE,
+        _ => return Err("no such workload".into()),
     };
     let info = ConnInfo::parse(url, |_| None)?;
     let (sessions, workers): (usize, usize) = (sessions.parse()?, workers.parse()?);
@@ -54,10 +102,12 @@ fn main() -> Result<(), Error> {
     for worker in 0..workers {
         let connections = (worker..sessions)
             .step_by(workers)
-            .map(|_| connect(&info))
+            .map(|_| connect(&info, workload))
             .collect::<Result<Vec<_>, Error>>()?;
         threads.push(std::thread::spawn(move || -> Result<(u64, f64), Error> {
-            let mut all: Vec<Session> = (1..).zip(&connections).map(Session::new).collect();
+            let session = |(seed, stream)| Session::new(workload, seed, stream);
+            let mut all =
+                (1..).zip(&connections).map(session).collect::<Result<Vec<Session>, Error>>()?;
             let start = cpu_s();
             let count = run(&mut all)?;
             Ok((count, cpu_s() - start))
@@ -84,50 +134,93 @@ fn cpu_s() -> f64 {
     seconds
 }
 
-fn connect(info: &ConnInfo) -> Result<Stream, Error> {
+fn connect(info: &ConnInfo, workload: &Workload) -> Result<Stream, Error> {
     let mut connection = Connection::open(info, &Interrupt::new())?;
-    for setting in [
-        "enable_seqscan = off",
-        "enable_bitmapscan = off",
-        "enable_indexonlyscan = off",
-        "max_parallel_workers_per_gather = 0",
-        "jit = off",
-        "plan_cache_mode = force_generic_plan",
-    ] {
+    for setting in workload.settings {
         connection.execute(&format!("set {setting}"))?;
     }
-    connection.prepare("s", READ, &[BIGINT, BIGINT])?;
+    for (number, (statement, _)) in workload.statements.iter().enumerate() {
+        connection.prepare(&number.to_string(), statement, &[])?;
+    }
     let (stream, _) = connection.into_parts();
     stream.set_nonblocking(true)?;
     Ok(stream)
 }
 
+/// Bind of a prepared statement with parameters as text, Execute and Sync. Returns where the parameters are.
+fn message(statement: usize, parameters: &[Parameter]) -> Result<(Vec<u8>, Vec<usize>), Error> {
+    let mut bind = format!("\0{statement}\0\0\0").into_bytes();
+    bind.extend(u16::try_from(parameters.len())?.to_be_bytes());
+    let mut positions = Vec::new();
+    for &(_, digits) in parameters {
+        bind.extend(u32::try_from(digits)?.to_be_bytes());
+        positions.push(5 + bind.len());
+        bind.resize(bind.len() + digits, b'0');
+    }
+    bind.extend(*b"\0\0");
+    let mut message = vec![b'B'];
+    message.extend(u32::try_from(4 + bind.len())?.to_be_bytes());
+    message.append(&mut bind);
+    message.extend(*b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04");
+    Ok((message, positions))
+}
+
 struct Session {
     socket: RawFd,
     random: u64,
+    workload: &'static Workload,
+    /// The messages of the statements, with the positions of their parameters.
+    messages: Vec<(Vec<u8>, Vec<usize>)>,
+    /// The statement that is being executed.
+    current: usize,
+    numbers: [u64; 4],
     /// Bytes of the current message that are still to come, and its beginning.
     left: u32,
     header: [u8; 5],
     in_header: usize,
-    message: [u8; 57],
 }
 
 impl Session {
-    fn new((seed, stream): (u64, &Stream)) -> Self {
-        let (left, header, in_header) = (0, [0; 5], 0);
-        let socket = stream.as_raw_fd();
-        Self { socket, random: seed, left, header, in_header, message: MESSAGE }
+    fn new(workload: &'static Workload, seed: u64, stream: &Stream) -> Result<Self, Error> {
+        let messages = (0..)
+            .zip(workload.statements)
+            .map(|(number, (_, parameters))| message(number, parameters))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            socket: stream.as_raw_fd(),
+            random: seed,
+            workload,
+            messages,
+            current: workload.statements.len() - 1,
+            numbers: [0; 4],
+            left: 0,
+            header: [0; 5],
+            in_header: 0,
+        })
     }
 
-    /// Writes the next message.
-    fn encode(&mut self) {
-        // Xorshift (Marsaglia, 2003).
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        let key = (self.random % KEYS + 1).to_be_bytes();
-        self.message[FIRST..FIRST + 8].copy_from_slice(&key);
-        self.message[LAST..LAST + 8].copy_from_slice(&key);
+    /// Returns the message of the next statement, and whether it is the first one of a transaction.
+    fn next(&mut self) -> (&[u8], bool) {
+        self.current = (self.current + 1) % self.messages.len();
+        if self.current == 0 {
+            for (number, maximum) in self.numbers.iter_mut().zip(self.workload.maxima) {
+                // Xorshift (Marsaglia, 2003).
+                self.random ^= self.random << 13;
+                self.random ^= self.random >> 7;
+                self.random ^= self.random << 17;
+                *number = self.random % maximum + 1;
+            }
+        }
+        let (message, positions) = &mut self.messages[self.current];
+        let (_, parameters) = self.workload.statements[self.current];
+        for (&position, &(number, digits)) in positions.iter().zip(parameters) {
+            let mut rest = self.numbers[number];
+            for digit in message[position..position + digits].iter_mut().rev() {
+                *digit = b'0' + (rest % 10) as u8;
+                rest /= 10;
+            }
+        }
+        (message, self.current == 0)
     }
 
     /// Returns whether a ReadyForQuery ends within these bytes.
@@ -176,8 +269,8 @@ fn on_epoll(all: &mut [Session]) -> Result<u64, Error> {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
         let data = epoll::EventData::new_u64(number);
         epoll::add(&poller, borrowed(session.socket), data, flags)?;
-        session.encode();
-        send(borrowed(session.socket), &session.message, SendFlags::empty())?;
+        let socket = borrowed(session.socket);
+        send(socket, session.next().0, SendFlags::empty())?;
     }
     while !STOP.load(Ordering::Relaxed) {
         let (ready, _) = epoll::wait(&poller, &mut events, Some(&timeout))?;
@@ -188,9 +281,9 @@ fn on_epoll(all: &mut [Session]) -> Result<u64, Error> {
                 continue;
             };
             if session.feed(&buffer[..count])? {
-                done += 1;
-                session.encode();
-                send(socket, &session.message, SendFlags::empty())?;
+                let (message, is_first) = session.next();
+                done += u64::from(is_first);
+                send(socket, message, SendFlags::empty())?;
             }
         }
     }
@@ -207,15 +300,15 @@ fn one_blocking(all: &mut [Session]) -> Result<u64, Error> {
     let socket = borrowed(session.socket);
     rustix::io::ioctl_fionbio(socket, false)?;
     while !STOP.load(Ordering::Relaxed) {
-        session.encode();
-        send(socket, &session.message, SendFlags::empty())?;
+        let (message, is_first) = session.next();
+        done += u64::from(is_first);
+        send(socket, message, SendFlags::empty())?;
         loop {
             let (count, _) = recv(socket, &mut buffer[..], RecvFlags::empty())?;
             if session.feed(&buffer[..count])? {
                 break;
             }
         }
-        done += 1;
     }
     Ok(done)
 }
@@ -227,12 +320,13 @@ fn push(ring: &mut IoUring, request: &squeue::Entry) -> Result<(), Error> {
     Ok(unsafe { ring.submission().push(request) }?)
 }
 
-fn send_next(ring: &mut IoUring, all: &mut [Session], number: u32) -> Result<(), Error> {
-    let session = &mut all[number as usize];
-    session.encode();
-    let (address, length) = (session.message.as_ptr(), u32::try_from(session.message.len())?);
+/// Returns whether this begins a transaction.
+fn send_next(ring: &mut IoUring, all: &mut [Session], number: u32) -> Result<bool, Error> {
+    let (message, is_first) = all[number as usize].next();
+    let (address, length) = (message.as_ptr(), u32::try_from(message.len())?);
     let send = opcode::Send::new(Fixed(number), address, length).build();
-    push(ring, &send.flags(squeue::Flags::SKIP_SUCCESS).user_data(SENT))
+    push(ring, &send.flags(squeue::Flags::SKIP_SUCCESS).user_data(SENT))?;
+    Ok(is_first)
 }
 
 fn receive(ring: &mut IoUring, number: u32) -> Result<(), Error> {
@@ -297,8 +391,7 @@ fn on_ring(all: &mut [Session]) -> Result<u64, Error> {
                 let is_ready = all[number as usize].feed(data)?;
                 give(buffer);
                 if is_ready {
-                    done += 1;
-                    send_next(&mut ring, all, number)?;
+                    done += u64::from(send_next(&mut ring, all, number)?);
                 }
             }
             if !cqueue::more(completion.flags()) {
