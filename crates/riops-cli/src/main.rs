@@ -39,10 +39,10 @@ use ui::Ui;
 fn main() -> ExitCode {
     let arguments = originals::named(std::env::args_os().collect());
     if let Some(original) = originals::of(&arguments) {
-        let translated = |words| execute(&CommandLine::scan(words));
+        let translated = |words| execute(&CommandLine::scan(args::built(), words));
         return originals::run(original, Ui::new(false, leaked(Given::default())), translated);
     }
-    let line = CommandLine::scan(arguments);
+    let line = CommandLine::scan(args::built(), arguments);
     title::hide_password(&line);
     execute(&line)
 }

@@ -35,11 +35,12 @@ pub(crate) struct TypedOption {
 }
 
 impl CommandLine {
-    /// Scans the arguments. The first one is the name of the program.
-    pub(crate) fn scan(arguments: Vec<OsString>) -> Self {
+    /// Scans the arguments. The first one is the name of the program. The command is built: it has `--help` and the global
+    /// options in every subcommand.
+    pub(crate) fn scan(command: &Command, arguments: Vec<OsString>) -> Self {
         let raw = RawArgs::new(&arguments);
         let mut scanner = Scanner {
-            command: crate::args::built(),
+            command,
             pending: None,
             positionals_filled: 0,
             is_escaped: false,

@@ -9,7 +9,7 @@ use super::*;
 
 fn scan(line: &str) -> CommandLine {
     let words = line.split(' ').map(OsString::from).collect();
-    CommandLine::scan(words)
+    CommandLine::scan(crate::args::built(), words)
 }
 
 /// Returns the options of a line as `name=value` or `name`, with the index of their argument.
@@ -176,7 +176,7 @@ fn found_by_scan(line: &CommandLine) -> Found {
 fn assert_agrees_with_clap(arguments: Vec<OsString>) -> Result<(), TestCaseError> {
     let command = any_values(crate::args::command().clone());
     let typed = arguments.clone();
-    let line = CommandLine::scan(arguments);
+    let line = CommandLine::scan(crate::args::built(), arguments);
     prop_assert_eq!(typed.len(), line.arguments().len());
     let parsed = command.clone().try_get_matches_from(line.arguments());
     let found = match parsed.as_ref().map_err(clap::Error::kind) {

@@ -44,7 +44,7 @@ pub(crate) fn parse(line: &CommandLine) -> Result<Arguments, ExitCode> {
 /// # Errors
 /// The text of the error.
 pub(crate) fn parse_words(words: &[OsString]) -> Result<Arguments, String> {
-    let line = CommandLine::scan(words.to_vec());
+    let line = CommandLine::scan(crate::args::built(), words.to_vec());
     let (values, _) = read_values(&line)?;
     matched(&line, &values).map_err(|error| match error {
         Unparsed::Clap(error) => {
@@ -363,7 +363,7 @@ mod tests {
 
     fn parse(arguments: &[&str]) -> Result<Arguments, ExitCode> {
         let arguments = arguments.iter().map(OsString::from).collect();
-        super::parse(&CommandLine::scan(arguments))
+        super::parse(&CommandLine::scan(crate::args::built(), arguments))
     }
 
     #[test]
@@ -467,7 +467,7 @@ mod tests {
     /// Returns the error of a command line as it is printed.
     fn error_of(words: &[&str]) -> String {
         let arguments = words.iter().map(OsString::from).collect();
-        let line = CommandLine::scan(arguments);
+        let line = CommandLine::scan(crate::args::built(), arguments);
         let error =
             crate::args::command().clone().try_get_matches_from(line.arguments()).unwrap_err();
         with_own_suggestion(error, &line).to_string()

@@ -32,7 +32,7 @@ pub(crate) fn hide_password(line: &CommandLine) {
             && value.to_str().is_none_or(may_contain_password)
         {
             hidden.push((variable, value));
-            shorter = Some(CommandLine::scan(without));
+            shorter = Some(CommandLine::scan(crate::args::built(), without));
         }
     }
     if let Some(shorter) = shorter {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     fn split(line: &str) -> Option<(OsString, Vec<OsString>)> {
-        without_option(&CommandLine::scan(words(line)), "database")
+        without_option(&CommandLine::scan(crate::args::built(), words(line)), "database")
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
             assert!(!store_may_contain_password(shown), "{shown}");
         }
         let line = words("riops runs list --store x=1 --limit 3");
-        let line = CommandLine::scan(line);
+        let line = CommandLine::scan(crate::args::built(), line);
         let (store, rest) = without_option(&line, "store").unwrap();
         assert_eq!(store, "x=1");
         assert_eq!(rest, words("riops runs list --limit 3"));
@@ -150,7 +150,7 @@ mod tests {
             assert_eq!(may_be_secret("anything"), name.ends_with("token"), "{name}");
         }
         let line = words("riops serve --store s --token=0123456789abcdef --allow-edit");
-        let line = CommandLine::scan(line);
+        let line = CommandLine::scan(crate::args::built(), line);
         let (token, rest) = without_option(&line, "token").unwrap();
         assert_eq!(token, "0123456789abcdef");
         assert_eq!(rest, words("riops serve --store s --allow-edit"));

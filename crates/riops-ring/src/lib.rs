@@ -372,7 +372,7 @@ impl Ring {
         }
     }
 
-    /// Returns whether completions are to be handled.
+    /// Returns whether completions have not been handled yet.
     fn has_completed(&mut self) -> bool {
         !self.parts.ring.completion().is_empty()
     }

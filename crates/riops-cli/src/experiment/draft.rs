@@ -182,7 +182,7 @@ impl Draft {
     fn has_workers(&self) -> bool {
         let of_axes = self.axes.iter().flat_map(|axis| &axis.values).flat_map(|(_, words)| words);
         let words = self.words.iter().chain(of_axes).cloned().collect();
-        let line = CommandLine::scan(words);
+        let line = CommandLine::scan(crate::args::built(), words);
         line.uses("workers").next().is_some() || std::env::var_os(variable("workers")).is_some()
     }
 
