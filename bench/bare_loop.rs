@@ -2,9 +2,9 @@
 //! each reply. No clock, no counter but one, no error handling. A bound to measure against, not a design. It shares no
 //! code with the loop of riops; only its connections are opened by riops.
 //!
-//! Usage: `bare_loop epoll|io-uring|blocking URL SESSIONS WORKERS SECONDS rows|tpcb-like`, `blocking` with one session
-//! for each worker. `rows` has the reads of `riops run rows --batch 1`, `tpcb-like` the transactions of pgbench on tables
-//! of scale 50. Prints the number of transactions and the CPU time of the workers per transaction in microseconds.
+//! Usage: `bare_loop epoll|io-uring|blocking URL SESSIONS WORKERS SECONDS rows|select-only|tpcb-like`, `blocking` with one
+//! session for each worker. `rows` has the reads of `riops run rows --batch 1`, the others are scripts of pgbench on
+//! tables of scale 50. Prints the number of transactions and the CPU time of the workers per transaction in microseconds.
 
 #![expect(unsafe_code, reason = "the requests of io_uring contain addresses")]
 #![expect(clippy::indexing_slicing, reason = "nothing that costs time")]
@@ -54,6 +54,12 @@ const ROWS: Workload = Workload {
 };
 const ID: Parameter = (0, 7);
 
+const SELECT_ONLY: Workload = Workload {
+    settings: &[],
+    maxima: [5_000_000, 1, 1, 1],
+    statements: &[("SELECT abalance FROM pgbench_accounts WHERE aid = $1", &[ID])],
+};
+
 const TPCB_LIKE: Workload = Workload {
     settings: &[],
     maxima: [5_000_000, 500, 50, 5_000],
@@ -87,6 +93,7 @@ fn main() -> Result<(), Error> {
     };
     let workload: &'static Workload = match workload.as_str() {
         "rows" => &ROWS,
+        "select-only" => &SELECT_ONLY,
         "tpcb-like" => &TPCB_LIKE,
         _ => return Err("no such workload".into()),
     };

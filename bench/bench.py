@@ -582,8 +582,8 @@ def script(server, report, arguments):
         done = int(re.search(r"actually processed: (\d+)", text).group(1))
         return cpu * 1e6 / done, float(re.search(r"tps = ([0-9.]+) \(without", text).group(1))
 
-    def bare_tpcb_like(workers):
-        command = [BARE, "io-uring", server.socket, "32", workers, str(arguments.seconds), "tpcb-like"]
+    def bare_script(name, workers):
+        command = [BARE, "io-uring", server.socket, "32", workers, str(arguments.seconds), name]
         text, cpu, _ = timed(command)
         return cpu * 1e6 / int(text.split()[0])
 
@@ -611,10 +611,12 @@ def script(server, report, arguments):
             for position, what, target in [(0, "CPU µs/transaction", cpu_target), (1, "transactions/s", 1.0)]:
                 values = [(run[position] for run in runs) for runs in results]
                 report.line(f"{name}, 32 sessions, {workers} worker(s): {what}", *values, target, position == 0)
+    # The bare loop knows the numbers of rows of this scale.
     if arguments.scale == 50:
-        for workers in ("2", "1"):
-            floor = in_turns(arguments.rounds, lambda: bare_tpcb_like(workers), lambda: theirs("tpcb-like", workers)[0])
-            report.line(f"tpcb-like in a bare loop, {workers} worker(s): CPU µs/transaction", *floor, None, True)
+        for name in ("select-only", "tpcb-like"):
+            for workers in ("2", "1"):
+                bare = in_turns(arguments.rounds, lambda: bare_script(name, workers), lambda: theirs(name, workers)[0])
+                report.line(f"{name} in a bare loop, {workers} worker(s): CPU µs/transaction", *bare, None, True)
     call(RIOPS, "cleanup", "script", "-d", server.socket)
 
 
