@@ -25,15 +25,17 @@ use rustix::time::{ClockId, clock_gettime};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// A number of a transaction: its position and its digits.
+/// A number of a transaction: its position, and its length in bytes.
 type Parameter = (usize, usize);
 
 /// What the sessions repeat.
 struct Workload {
     settings: &'static [&'static str],
+    /// Whether parameters and results have the binary format, as in `riops run rows`, or are text, as in scripts.
+    is_binary: bool,
     /// The numbers of a transaction are drawn from 1 to these.
-    maxima: [u64; 4],
-    /// The statements of a transaction with their parameters, which are sent as text.
+    maxima: &'static [u64],
+    /// The statements of a transaction with their parameters.
     statements: &'static [(&'static str, &'static [Parameter])],
 }
 
@@ -46,23 +48,26 @@ const ROWS: Workload = Workload {
         "jit = off",
         "plan_cache_mode = force_generic_plan",
     ],
-    maxima: [1_000_000, 1, 1, 1],
+    is_binary: true,
+    maxima: &[1_000_000],
     statements: &[(
         "select count(*), max(scratch) from riops.rows_0001 where mykey between $1 and $2",
-        &[ID, ID],
+        &[KEY, KEY],
     )],
 };
-const ID: Parameter = (0, 7);
+const KEY: Parameter = (0, 8);
 
 const SELECT_ONLY: Workload = Workload {
     settings: &[],
-    maxima: [5_000_000, 1, 1, 1],
+    is_binary: false,
+    maxima: &[5_000_000],
     statements: &[("SELECT abalance FROM pgbench_accounts WHERE aid = $1", &[ID])],
 };
 
 const TPCB_LIKE: Workload = Workload {
     settings: &[],
-    maxima: [5_000_000, 500, 50, 5_000],
+    is_binary: false,
+    maxima: &[5_000_000, 500, 50, 5_000],
     statements: &[
         ("BEGIN", &[]),
         ("UPDATE pgbench_accounts SET abalance = abalance + $1 WHERE aid = $2", &[DELTA, ID]),
@@ -77,6 +82,7 @@ const TPCB_LIKE: Workload = Workload {
         ("END", &[]),
     ],
 };
+const ID: Parameter = (0, 7);
 const TELLER: Parameter = (1, 3);
 const BRANCH: Parameter = (2, 2);
 const DELTA: Parameter = (3, 4);
@@ -154,17 +160,23 @@ fn connect(info: &ConnInfo, workload: &Workload) -> Result<Stream, Error> {
     Ok(stream)
 }
 
-/// Bind of a prepared statement with parameters as text, Execute and Sync. Returns where the parameters are.
-fn message(statement: usize, parameters: &[Parameter]) -> Result<(Vec<u8>, Vec<usize>), Error> {
-    let mut bind = format!("\0{statement}\0\0\0").into_bytes();
+/// Bind of a prepared statement, Execute and Sync. Returns where the parameters are.
+fn message(
+    statement: usize,
+    parameters: &[Parameter],
+    is_binary: bool,
+) -> Result<(Vec<u8>, Vec<usize>), Error> {
+    let formats: &[u8] = if is_binary { b"\0\x01\0\x01" } else { b"\0\0" };
+    let mut bind = format!("\0{statement}\0").into_bytes();
+    bind.extend(formats);
     bind.extend(u16::try_from(parameters.len())?.to_be_bytes());
     let mut positions = Vec::new();
-    for &(_, digits) in parameters {
-        bind.extend(u32::try_from(digits)?.to_be_bytes());
+    for &(_, length) in parameters {
+        bind.extend(u32::try_from(length)?.to_be_bytes());
         positions.push(5 + bind.len());
-        bind.resize(bind.len() + digits, b'0');
+        bind.resize(bind.len() + length, b'0');
     }
-    bind.extend(*b"\0\0");
+    bind.extend(formats);
     let mut message = vec![b'B'];
     message.extend(u32::try_from(4 + bind.len())?.to_be_bytes());
     message.append(&mut bind);
@@ -191,7 +203,7 @@ impl Session {
     fn new(workload: &'static Workload, seed: u64, stream: &Stream) -> Result<Self, Error> {
         let messages = (0..)
             .zip(workload.statements)
-            .map(|(number, (_, parameters))| message(number, parameters))
+            .map(|(number, (_, parameters))| message(number, parameters, workload.is_binary))
             .collect::<Result<_, _>>()?;
         Ok(Self {
             socket: stream.as_raw_fd(),
@@ -220,9 +232,14 @@ impl Session {
         }
         let (message, positions) = &mut self.messages[self.current];
         let (_, parameters) = self.workload.statements[self.current];
-        for (&position, &(number, digits)) in positions.iter().zip(parameters) {
+        for (&position, &(number, length)) in positions.iter().zip(parameters) {
             let mut rest = self.numbers[number];
-            for digit in message[position..position + digits].iter_mut().rev() {
+            let value = &mut message[position..position + length];
+            if self.workload.is_binary {
+                value.copy_from_slice(&rest.to_be_bytes());
+                continue;
+            }
+            for digit in value.iter_mut().rev() {
                 *digit = b'0' + (rest % 10) as u8;
                 rest /= 10;
             }

@@ -304,13 +304,11 @@ impl Ring {
 
     fn push(&mut self, request: squeue::Entry, origin: Origin) -> io::Result<()> {
         let request = request.user_data(origin.pack());
-        // SAFETY: a request refers to memory of the ring only, which outlives it, or to none.
-        let mut pushed = unsafe { self.parts.ring.submission().push(&request) };
-        if pushed.is_err() {
+        if self.parts.ring.submission().is_full() {
             self.submit()?;
-            // SAFETY: the same.
-            pushed = unsafe { self.parts.ring.submission().push(&request) };
         }
+        // SAFETY: a request refers to memory of the ring only, which outlives it, or to none.
+        let pushed = unsafe { self.parts.ring.submission().push(&request) };
         // Not `WouldBlock`: no event would follow.
         pushed.map_err(|_| io::Error::from(io::ErrorKind::ResourceBusy))?;
         self.outstanding += 1;
@@ -372,7 +370,7 @@ impl Ring {
         }
     }
 
-    /// Returns whether completions have not been handled yet.
+    /// Returns whether a completion has not been handled yet.
     fn has_completed(&mut self) -> bool {
         !self.parts.ring.completion().is_empty()
     }

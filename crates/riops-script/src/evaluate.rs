@@ -130,6 +130,7 @@ impl Context<'_> {
         }
     }
 
+    /// Returns the value in the general case.
     pub(crate) fn value(&mut self, expression: &Expression) -> Result<Value, EvaluateError> {
         match expression {
             Expression::Constant(value) => Ok(*value),
