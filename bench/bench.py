@@ -155,13 +155,18 @@ def bare(driver, url, sessions, workers, seconds):
 
 
 def record_of(url, *options):
-    """Returns the record of a run and the CPU µs per transaction within the measurement. CPU time before
-    and after the measurement would distort short runs."""
+    """Returns the record of a run, which must be valid."""
     command = [RIOPS, "run", "rows", "-d", url, *options]
     text, _, _ = timed(command + ["--output", "json", "--no-store", "--quiet"])
     record = json.loads(text)
     assert record["verdict"]["valid"], record["verdict"]
-    return record, record["stages"][0]["client_cpu"]["us_per_transaction"]
+    return record
+
+
+def cpu_of(url, *options):
+    """Returns the CPU µs per transaction within the measurement of a run. CPU time before and after the
+    measurement would distort short runs."""
+    return record_of(url, *options)["stages"][0]["client_cpu"]["us_per_transaction"]
 
 
 def floor(server, report, arguments):
@@ -173,7 +178,7 @@ def floor(server, report, arguments):
                 options = [*common, "-c", str(sessions), "--driver", driver]
                 ours, theirs = in_turns(
                     arguments.rounds,
-                    lambda: record_of(url, *options)[1],
+                    lambda: cpu_of(url, *options),
                     lambda: bare(driver, url, sessions, 2, arguments.seconds),
                 )
                 report.line(f"floor, {name}, {sessions} sessions, {driver}: CPU µs/transaction", ours, theirs, 1.25, True)
@@ -223,8 +228,8 @@ def overhead(server, report, arguments):
     everything = ["--rate", "200000", "--interval", "100ms", "--latency-limit", "10ms"]
     ours, theirs = in_turns(
         arguments.rounds,
-        lambda: record_of(server.socket, *common, *everything)[1],
-        lambda: record_of(server.socket, *common)[1],
+        lambda: cpu_of(server.socket, *common, *everything),
+        lambda: cpu_of(server.socket, *common),
     )
     report.line("open loop, everything enabled: CPU µs/transaction", ours, theirs, 1.05, True)
 
@@ -252,7 +257,7 @@ def instructions(server, report, arguments):
         return (executed(driver, many, *words) - executed(driver, few, *words)) / (many - few)
 
     call(RIOPS, "prepare", "script", "-d", server.socket, "--recreate", "--quiet")
-    available = record_of(server.socket, "--transactions", "100", "--warmup", "0", "--driver", "auto")[0]["client"]["driver"]
+    available = record_of(server.socket, "--transactions", "100", "--warmup", "0", "--driver", "auto")["client"]["driver"]
     for driver, (read_max, script_max) in INSTRUCTIONS_MAX.items():
         if driver == "io-uring" and available != "io-uring":
             print("io-uring is not available here: its instructions are not counted")
@@ -285,7 +290,7 @@ def parse(_, report, arguments):
 def stall(server, report, arguments):
     """Stops all processes of the server for one second during an open loop."""
     common = ["--batch", "1", "-c", "8", "-j", "2", "--warmup", "1", "--interval", "100ms"]
-    closed, _ = record_of(server.socket, *common, "-t", "5")
+    closed = record_of(server.socket, *common, "-t", "5")
     rate = int(closed["stages"][0]["throughput"]["transactions_per_s"] / 2)
     pid = call("psql", "-qXAtc", "select pg_read_file('postmaster.pid', 0, 20)", server.socket)
     postmaster = int(pid.split()[0])
@@ -390,7 +395,7 @@ def loops(server, report, arguments):
             sides = "server,client" if number % 2 else "client,server"
             command = ["--loop", sides, "--batch", ",".join(map(str, BATCHES)), "-c", str(sessions)]
             command += ["-t", str(arguments.seconds), "--warmup", "1"]
-            record, _ = record_of(server.socket, *command)
+            record = record_of(server.socket, *command)
             for stage in record["stages"]:
                 rates = ours if stage["kind"] == "server_loop" else theirs
                 rates.setdefault(stage["batch"], []).append(stage["throughput"]["rows_per_s"])
