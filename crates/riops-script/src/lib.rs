@@ -8,6 +8,7 @@ pub mod evaluate;
 pub mod expression;
 mod function;
 mod parse;
+mod pipeline;
 pub mod random;
 mod script;
 mod sql;

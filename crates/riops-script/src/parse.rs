@@ -106,7 +106,7 @@ impl<'a> Parser<'a> {
     fn push(&mut self, at: usize, title: &str, action: Action) {
         let line = self.source.line(at);
         let title = title.lines().next().unwrap_or_default().trim_end().to_owned();
-        self.commands.push(Command { line, title, action });
+        self.commands.push(Command { start: at, line, title, action });
     }
 
     fn statement(&mut self, sql: Sql) {

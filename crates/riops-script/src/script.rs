@@ -116,6 +116,8 @@ impl<'a> Scope<'a> {
 /// A command of a script.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Command {
+    /// Position in the text.
+    pub(crate) start: usize,
     /// Line on which it begins, from 1.
     pub line: usize,
     /// Its first line, for reports.

@@ -7,7 +7,7 @@ use riops::dataset::Initialization;
 use riops::host::{Interrupt, machine};
 use riops::plan::Protocol;
 use riops::report;
-use riops::script::{self, Finding, Names, Scope, parse};
+use riops::script::{self, Finding, Names, Scope, Script, parse};
 use riops::server::Connection;
 
 use crate::args::{CheckScript, InitializeScript, ScriptCommand};
@@ -56,7 +56,9 @@ fn check(options: &CheckScript, interrupt: &Interrupt, ui: Ui) -> Result<ExitCod
     let is_simple = options.protocol == Some(Protocol::Simple);
     let scope = Scope::new(&scripts, &names, &given, is_simple);
     if errors.is_empty() {
-        errors = scripts.iter().flat_map(|script| scope.errors(script)).collect();
+        let of_script =
+            |script| scope.errors(script).into_iter().chain(Script::pipeline_errors(script));
+        errors = scripts.iter().flat_map(of_script).collect();
     }
     if !errors.is_empty() {
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
