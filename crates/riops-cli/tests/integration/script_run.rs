@@ -47,7 +47,7 @@ fn a_plan_that_changes_is_a_warning_or_makes_the_run_invalid() {
         let record = database.riops(&format!("{line} --output json")).expect(code).json();
         let verdict = &record["verdict"];
         let found = if code == 0 { &verdict["warnings"] } else { &verdict["reasons"] };
-        assert!(found.to_string().contains("access path of P_1"), "{verdict}");
+        assert!(found.to_string().contains("access path of command 2"), "{verdict}");
         assert!(record["accesses"].to_string().contains("Index Scan using big_a_idx"));
         assert_eq!(record["stages"][0]["transactions"], 200);
     }

@@ -41,7 +41,7 @@ pub(super) struct CompiledScript {
 pub(super) struct Encoded {
     /// Number over all scripts, from 0.
     pub(super) number: usize,
-    /// Name of the prepared statement, as in pgbench.
+    /// Name of the prepared statement, which messages show: its command, and of several scripts also its script.
     pub(super) name: String,
     /// Its text with parameters.
     pub(super) sql: String,
@@ -136,12 +136,11 @@ fn after_comment(sql: &str) -> &str {
 
 impl Encoded {
     fn new(
-        number: usize,
+        (name, number): (String, usize),
         sql: &Sql,
         parameters: &[&riops_script::Reference],
         protocol: Protocol,
     ) -> Self {
-        let name = format!("P_{number}");
         let wire_name = if protocol == Protocol::Prepared { name.as_str() } else { "" };
         let is_described = sql.rows != Rows::Discard;
         let several = sql.statements != 1;
@@ -173,18 +172,19 @@ impl Program {
         let (mut statements, mut commands) = (0, 0);
         let mut compiled = Vec::new();
         let scope = riops_script::Scope::new(&scripts, &names, &given, is_simple);
-        for (script, source) in scripts.iter().zip(&run.scripts) {
-            let mut encode = |action: &Action| match action {
-                Action::Sql(sql) => {
-                    let parameters: Vec<_> = scope.parameters(sql).collect();
-                    let encoded = Encoded::new(statements, sql, &parameters, protocol);
-                    statements += 1;
-                    Some(encoded)
-                }
-                _ => None,
+        for (script_number, (script, source)) in (1..).zip(scripts.iter().zip(&run.scripts)) {
+            let mut encode = |(number, command): (usize, &riops_script::Command)| {
+                let Action::Sql(sql) = &command.action else { return None };
+                let parameters: Vec<_> = scope.parameters(sql).collect();
+                let name = match scripts.len() {
+                    1 => format!("command {number}"),
+                    _ => format!("script {script_number} command {number}"),
+                };
+                let encoded = Encoded::new((name, statements), sql, &parameters, protocol);
+                statements += 1;
+                Some(encoded)
             };
-            let encoded: Vec<_> =
-                script.commands.iter().map(|command| encode(&command.action)).collect();
+            let encoded: Vec<_> = (1..).zip(&script.commands).map(&mut encode).collect();
             let first_command = commands;
             commands += encoded.len();
             compiled.push(CompiledScript {
@@ -274,13 +274,13 @@ mod tests {
             .map(|each| (each.name.as_str(), each.changes, each.ends_block, each.parameters.len()))
             .collect();
         let expected = [
-            ("P_0", false, false, 0),
-            ("P_1", true, false, 2),
-            ("P_2", false, false, 1),
-            ("P_3", true, false, 2),
-            ("P_4", true, false, 2),
-            ("P_5", true, false, 4),
-            ("P_6", false, true, 0),
+            ("command 5", false, false, 0),
+            ("command 6", true, false, 2),
+            ("command 7", false, false, 1),
+            ("command 8", true, false, 2),
+            ("command 9", true, false, 2),
+            ("command 10", true, false, 4),
+            ("command 11", false, true, 0),
         ];
         assert_eq!(facts, expected);
         let commands = program.commands();
