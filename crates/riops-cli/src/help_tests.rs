@@ -1,6 +1,6 @@
 //! What `--help` says: a snapshot of every command, and that its defaults are those of the plan.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use clap::error::ErrorKind;
@@ -8,7 +8,7 @@ use clap::{Arg, Command, FromArgMatches};
 use riops::plan::{DatasetPlan, Parameters, Plan};
 
 use crate::args::{self, Arguments};
-use crate::settings::with_fallbacks;
+use crate::settings::{Origin, with_environment};
 
 /// Where the snapshots are, beside this file.
 const FOLDER: &str = "snapshots/help";
@@ -23,7 +23,7 @@ fn paths(command: &Command, path: &[&str], found: &mut Vec<String>) {
 }
 
 fn help(path: &str) -> String {
-    let command = with_fallbacks(crate::args::command().clone(), &BTreeMap::new(), &[]);
+    let command = with_environment(crate::args::command().clone(), Origin::Typed);
     let words = path.split(' ').chain(["--help"]);
     command.term_width(100).try_get_matches_from(words).unwrap_err().to_string()
 }

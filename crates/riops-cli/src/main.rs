@@ -34,22 +34,24 @@ use std::process::ExitCode;
 
 use hints::Given;
 use scan::CommandLine;
+use settings::Origin;
 use ui::Ui;
 
 fn main() -> ExitCode {
     let arguments = originals::named(std::env::args_os().collect());
     if let Some(original) = originals::of(&arguments) {
-        let translated = |words| execute(&CommandLine::scan(args::built(), words));
+        let translated =
+            |words| execute(&CommandLine::scan(args::built(), words), Origin::Translated);
         return originals::run(original, Ui::new(false, leaked(Given::default())), translated);
     }
     let line = CommandLine::scan(args::built(), arguments);
     title::hide_password(&line);
-    execute(&line)
+    execute(&line, Origin::Typed)
 }
 
 /// Executes a command line.
-fn execute(line: &CommandLine) -> ExitCode {
-    let arguments = match settings::parse(line) {
+fn execute(line: &CommandLine, origin: Origin) -> ExitCode {
+    let arguments = match settings::parse(line, origin) {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };

@@ -23,16 +23,26 @@ use crate::scan::CommandLine;
 use crate::short_help::shortened;
 use crate::sysbench_env;
 
+/// Where a command line comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// From the user.
+    Typed,
+    /// From the command line of another tool, which describes the measurement completely. The environment only
+    /// selects where it takes place and where it is stored.
+    Translated,
+}
+
 /// Parses the command line with the environment and the file of `--config`.
 ///
 /// # Errors
 /// The exit code, after the error, the help or the version was printed.
-pub(crate) fn parse(line: &CommandLine) -> Result<Arguments, ExitCode> {
+pub(crate) fn parse(line: &CommandLine, origin: Origin) -> Result<Arguments, ExitCode> {
     let root = crate::args::command();
     let form = error_form(line, root, &Values::new());
-    let (values, notices) = read_values(line).map_err(|error| form.usage(&error))?;
+    let (values, notices) = read_values(line, origin).map_err(|error| form.usage(&error))?;
     let form = error_form(line, root, &values);
-    match matched(line, &values) {
+    match matched(line, &values, origin) {
         Ok(arguments) => Ok(Arguments { notices, error_form: form, ..arguments }),
         Err(Unparsed::Clap(error)) => Err(rejected(&error, form)),
         Err(Unparsed::Variable(error)) => Err(form.usage(&error)),
@@ -45,8 +55,8 @@ pub(crate) fn parse(line: &CommandLine) -> Result<Arguments, ExitCode> {
 /// The text of the error.
 pub(crate) fn parse_words(words: &[OsString]) -> Result<Arguments, String> {
     let line = CommandLine::scan(crate::args::built(), words.to_vec());
-    let (values, _) = read_values(&line)?;
-    matched(&line, &values).map_err(|error| match error {
+    let (values, _) = read_values(&line, Origin::Typed)?;
+    matched(&line, &values, Origin::Typed).map_err(|error| match error {
         Unparsed::Clap(error) => {
             let text = error.render().to_string();
             let text = text.strip_prefix(PREFIX).unwrap_or(&text);
@@ -66,14 +76,16 @@ enum Unparsed {
 }
 
 /// Returns the values of the environment of sysbench and of the file of `--config`, and notices about the file.
-fn read_values(line: &CommandLine) -> Result<(Values, Vec<String>), String> {
+fn read_values(line: &CommandLine, origin: Origin) -> Result<(Values, Vec<String>), String> {
     let names = OptionNames::of(crate::args::command());
-    let (mut values, notices) = match config_path(line) {
+    let (mut values, notices) = match config_path(line, origin) {
         Some(path) => read_known(Path::new(&path), purpose(line), &names)?,
         None => (Values::new(), Vec::new()),
     };
     // The image of sysbench also sets variables for options that riops does not have.
-    if let Some(command) = sysbench_env::command_of(line) {
+    if let Some(command) = sysbench_env::command_of(line)
+        && origin == Origin::Typed
+    {
         let unicode = |(name, value): (OsString, OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
@@ -82,7 +94,7 @@ fn read_values(line: &CommandLine) -> Result<(Values, Vec<String>), String> {
     Ok((values, notices))
 }
 
-fn matched(line: &CommandLine, values: &Values) -> Result<Arguments, Unparsed> {
+fn matched(line: &CommandLine, values: &Values, origin: Origin) -> Result<Arguments, Unparsed> {
     let root = crate::args::command();
     let names = OptionNames::of(root);
     let is_typed = |option: &&&str| line.uses(option).next().is_some();
@@ -92,7 +104,8 @@ fn matched(line: &CommandLine, values: &Values) -> Result<Arguments, Unparsed> {
         .flatten()
         .copied()
         .collect();
-    let command = with_fallbacks(root.clone(), values, &replaced);
+    let fallbacks = Fallbacks { values, replaced: &replaced, origin };
+    let command = fallbacks.added_to(root.clone());
     let command = if line.asks_for_short_help() { shortened(command) } else { command };
     let matched = command
         .try_get_matches_from(line.arguments())
@@ -245,9 +258,11 @@ fn purpose(line: &CommandLine) -> Purpose {
 }
 
 /// Returns the file of `--config`, from the command line or the environment.
-fn config_path(line: &CommandLine) -> Option<OsString> {
+fn config_path(line: &CommandLine, origin: Origin) -> Option<OsString> {
     let typed = line.uses("config").filter_map(|option| option.value.clone()).last();
-    typed.or_else(|| std::env::var_os(variable("config"))).filter(|path| !path.is_empty())
+    let from_environment =
+        || (origin == Origin::Typed).then(|| std::env::var_os(variable("config"))).flatten();
+    typed.or_else(from_environment).filter(|path| !path.is_empty())
 }
 
 /// Reads the options of a file, all of which must be known, and notices about it.
@@ -319,38 +334,65 @@ fn as_typed(value: &toml::Value) -> Option<Vec<String>> {
     }
 }
 
-/// Adds to every option with a long name its environment variable and its value from the file, except to the
-/// `replaced` ones.
-pub(crate) fn with_fallbacks(command: Command, values: &Values, replaced: &[&str]) -> Command {
-    let names: Vec<_> =
-        command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
-    let mut command = command.mut_args(|arg| with_fallback(arg, values, replaced));
-    for name in names {
-        command = command.mut_subcommand(name, |inner| with_fallbacks(inner, values, replaced));
-    }
-    command
+/// The options that the environment sets for a translated command line, by their headings and their names.
+const OF_TRANSLATED: (&[&str], &[&str]) = (
+    &["Server", "Embedded server", "Live figures", "Nodes"],
+    &["store", "no-store", "label", "tag", "driver", "metrics-port", "allow-shell", "quiet"],
+);
+
+/// Adds to every option with a long name its environment variable.
+#[cfg(test)]
+pub(crate) fn with_environment(command: Command, origin: Origin) -> Command {
+    Fallbacks { values: &Values::new(), replaced: &[], origin }.added_to(command)
 }
 
-fn with_fallback(arg: Arg, values: &Values, replaced: &[&str]) -> Arg {
-    let Some(long) = settable(&arg).map(str::to_owned) else {
-        return arg;
-    };
-    let is_typed_only = arg.get_help_heading().is_some_and(|heading| TYPED_ONLY.contains(&heading));
-    if is_typed_only || replaced.contains(&long.as_str()) {
-        return arg;
-    }
-    let mut arg = arg.env(variable(&long)).hide_env(true);
-    if matches!(arg.get_action(), ArgAction::SetTrue) {
-        // RIOPS_QUIET=1
-        arg = arg.value_parser(BoolishValueParser::new());
-    }
-    match values.get(&long) {
-        Some(from_file) => {
-            // clap does not show the defaults of flags.
-            let hide = arg.get_action().takes_values();
-            arg.default_values(from_file.clone()).hide_default_value(hide)
+/// The values of options that are not on the command line.
+#[derive(Clone, Copy)]
+struct Fallbacks<'a> {
+    /// Those from a file.
+    values: &'a Values,
+    /// Names of options that have none, because another one was typed.
+    replaced: &'a [&'a str],
+    origin: Origin,
+}
+
+impl Fallbacks<'_> {
+    /// Adds to every option with a long name its environment variable and its value from the file.
+    fn added_to(self, command: Command) -> Command {
+        let names: Vec<_> =
+            command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
+        let mut command = command.mut_args(|arg| self.added_to_option(arg));
+        for name in names {
+            command = command.mut_subcommand(name, |inner| self.added_to(inner));
         }
-        None => arg,
+        command
+    }
+
+    fn added_to_option(self, mut arg: Arg) -> Arg {
+        let Some(long) = settable(&arg).map(str::to_owned) else {
+            return arg;
+        };
+        let heading = arg.get_help_heading().unwrap_or_default();
+        if TYPED_ONLY.contains(&heading) || self.replaced.contains(&long.as_str()) {
+            return arg;
+        }
+        let (headings, names) = OF_TRANSLATED;
+        let is_anywhere = headings.contains(&heading) || names.contains(&long.as_str());
+        if self.origin == Origin::Typed || is_anywhere {
+            arg = arg.env(variable(&long)).hide_env(true);
+        }
+        if matches!(arg.get_action(), ArgAction::SetTrue) {
+            // RIOPS_QUIET=1
+            arg = arg.value_parser(BoolishValueParser::new());
+        }
+        match self.values.get(&long) {
+            Some(from_file) => {
+                // clap does not show the defaults of flags.
+                let hide = arg.get_action().takes_values();
+                arg.default_values(from_file.clone()).hide_default_value(hide)
+            }
+            None => arg,
+        }
     }
 }
 
@@ -363,12 +405,32 @@ mod tests {
 
     fn parse(arguments: &[&str]) -> Result<Arguments, ExitCode> {
         let arguments = arguments.iter().map(OsString::from).collect();
-        super::parse(&CommandLine::scan(crate::args::built(), arguments))
+        super::parse(&CommandLine::scan(crate::args::built(), arguments), Origin::Typed)
     }
 
     #[test]
     fn the_command_line_passes_the_checks_of_clap() {
-        with_fallbacks(crate::args::command().clone(), &BTreeMap::new(), &[]).debug_assert();
+        with_environment(crate::args::command().clone(), Origin::Typed).debug_assert();
+    }
+
+    #[test]
+    fn the_environment_does_not_change_the_measurement_of_another_tool() {
+        let variables = |origin| {
+            let root = with_environment(crate::args::command().clone(), origin);
+            let run = root.find_subcommand("run").and_then(|run| run.find_subcommand("script"));
+            let with_variable = |arg: &&Arg| arg.get_env().is_some();
+            let found =
+                run.unwrap().get_arguments().filter(with_variable).filter_map(Arg::get_long);
+            found.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let (typed, translated) = (variables(Origin::Typed), variables(Origin::Translated));
+        for option in ["database", "store", "label", "server-port", "metrics-listen"] {
+            assert!(translated.contains(&option.to_owned()), "{option}: {translated:?}");
+        }
+        for option in ["rate", "sessions", "reconnect", "schema", "log", "max-duration", "strict"] {
+            assert!(!translated.contains(&option.to_owned()), "{option}: {translated:?}");
+            assert!(typed.contains(&option.to_owned()), "{option}: {typed:?}");
+        }
     }
 
     #[test]

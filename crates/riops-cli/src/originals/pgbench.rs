@@ -17,6 +17,9 @@ const SEED: &str = "PGBENCH_RANDOM_SEED";
 /// The variable with a connection string that contains a password, which is not shown among the arguments.
 pub(crate) const CONNECTION: &str = "RIOPS_PGBENCH_CONNECTION";
 
+/// What the arguments contain instead of it.
+const HIDDEN: &str = "(hidden)";
+
 /// Options that require `-i`.
 const ONLY_INITIALIZATION: [&str; 9] = [
     "init_steps",
@@ -79,22 +82,21 @@ pub(super) fn connection_with_password(arguments: &[String]) -> Option<Secret> {
             })
     };
     // Without a valid command line, nothing is executed that others could see.
-    let (line, _) = parsed(arguments).ok()?;
-    let value = line.dbname.filter(has_password).or(line.database.filter(has_password))?;
-    // Long options may be shortened.
-    let is_long = |option: &str| option.len() > 2 && "--dbname".starts_with(option);
-    let is_it = |argument: &String| {
-        let long = argument.split_once('=').filter(|(option, _)| is_long(option));
-        let glued = long.map(|(_, rest)| rest).or(argument.strip_prefix("-d"));
-        *argument == value || glued == Some(value.as_str())
-    };
-    let at = arguments.iter().position(is_it)?;
-    let before = at.checked_sub(1).and_then(|before| Some((before, arguments.get(before)?)));
-    let positions = match before {
-        Some((before, option)) if option == "-d" || is_long(option) => vec![before, at],
-        _ => vec![at],
-    };
-    Some(Secret { variable: CONNECTION, value, positions, replacement: None })
+    let value = parsed(arguments).ok()?.0.named().cloned().filter(has_password)?;
+    // The option may be shortened or grouped with others: the right argument is the one that changes the connection.
+    arguments.iter().enumerate().find_map(|(position, argument)| {
+        let replacement = format!("{}{HIDDEN}", argument.strip_suffix(&value)?);
+        let mut changed = arguments.to_vec();
+        changed.get_mut(position)?.clone_from(&replacement);
+        let is_it =
+            parsed(&changed).is_ok_and(|(line, _)| line.named().is_some_and(|it| it == HIDDEN));
+        is_it.then(|| Secret {
+            variable: CONNECTION,
+            value: value.clone(),
+            positions: vec![position],
+            replacement: Some(replacement),
+        })
+    })
 }
 
 /// Parses a command line.
@@ -229,10 +231,15 @@ impl CommandLine {
         ]
     }
 
+    /// The name of the database, or the connection string.
+    fn named(&self) -> Option<&String> {
+        self.dbname.as_ref().or(self.database.as_ref())
+    }
+
     /// The connection string; `None` for the server that riops uses by default.
     fn connection(&self, outside: &Outside<'_>) -> Option<String> {
         let hidden = (outside.variable)(CONNECTION);
-        let named = self.dbname.as_ref().or(self.database.as_ref()).or(hidden.as_ref());
+        let named = self.named().filter(|named| *named != HIDDEN).or(hidden.as_ref());
         let options = [("host", &self.host), ("port", &self.port), ("user", &self.username)];
         let options: Vec<(&str, &String)> =
             options.iter().filter_map(|(name, value)| Some((*name, value.as_ref()?))).collect();
@@ -485,18 +492,30 @@ mod tests {
 
     #[test]
     fn only_a_connection_string_can_have_a_password() {
-        let found = |line: &str| {
-            let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            connection_with_password(&arguments).map(|secret| (secret.value, secret.positions))
+        let changed = |line: &str| {
+            let mut arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let secret = connection_with_password(&arguments)?;
+            let [position] = secret.positions[..] else { panic!("{line}") };
+            arguments[position] = secret.replacement.unwrap();
+            Some((secret.value, arguments.join(" ")))
         };
-        let secret =
-            |value: &str, positions: &[usize]| Some((value.to_owned(), positions.to_vec()));
-        assert_eq!(found("-n -d password=x -S"), secret("password=x", &[1, 2]));
-        assert_eq!(found("-dpassword=x -S"), secret("password=x", &[0]));
-        assert_eq!(found("--dbn=password=x -S"), secret("password=x", &[0]));
-        assert_eq!(found("-S --dbname password=x"), secret("password=x", &[1, 2]));
-        assert_eq!(found("-S postgres://a:b@db/x"), secret("postgres://a:b@db/x", &[1]));
-        assert_eq!(found("-D password=x -f a.sql"), None);
+        for (typed, shown) in [
+            ("-n -d password=x -S", "-n -d (hidden) -S"),
+            ("-dpassword=x -S", "-d(hidden) -S"),
+            ("-Snd password=x", "-Snd (hidden)"),
+            ("-Sndpassword=x", "-Snd(hidden)"),
+            ("-d=password=x", "-d=(hidden)"),
+            ("--dbn=password=x -S", "--dbn=(hidden) -S"),
+            ("-S --dbname password=x", "-S --dbname (hidden)"),
+            ("-D password=x password=x", "-D password=x (hidden)"),
+            ("-D a=password=x -dpassword=x", "-D a=password=x -d(hidden)"),
+        ] {
+            assert_eq!(changed(typed), Some(("password=x".to_owned(), shown.to_owned())));
+        }
+        let uri = "postgres://a:b@db/x";
+        let shown = Some((uri.to_owned(), "-S (hidden)".to_owned()));
+        assert_eq!(changed(&format!("-S {uri}")), shown);
+        assert_eq!(changed("-D password=x -f a.sql"), None);
     }
 
     #[test]

@@ -435,6 +435,16 @@ fn connections_and_tables_are_found_as_by_pgbench() {
     let lost = both.riops(&format!("-n -t 3 -f {file}")).expect(0);
     assert!(lost.stdout.contains("failed transactions: 3 (100.000%)"), "{}", lost.stdout);
     lost.stderr_contains("terminating connection due to administrator command");
+    // Variables of riops do not change what is measured.
+    let mut command = crate::fixture::command("pgbench -n -S -c 2 -t 5 -d");
+    command.env("RIOPS_SESSIONS", "3").env("RIOPS_RATE", "2").env("RIOPS_LABEL", "from outside");
+    command.env("RIOPS_CONFIG", both.folder.join("missing.toml"));
+    command.env("RIOPS_STORE", &both.database.store);
+    let run = CommandOutput::of(command.arg(&url)).expect(0);
+    assert!(run.stdout.contains("number of clients: 2\n"), "{}", run.stdout);
+    assert!(!run.stdout.contains("rate limit"), "{}", run.stdout);
+    let record = both.database.riops("runs show last --output json").expect(0).json();
+    assert_eq!(record["label"], "from outside");
 }
 
 #[test]
