@@ -9,7 +9,7 @@ use riops::plan::Plan;
 use riops::probe::sampler::{OnPoint, ProbePoint};
 use riops::record::Record;
 use riops::report;
-use riops::run::{History, Observer, OnLoaded};
+use riops::run::{History, Observer, OnLoaded, OnMessage};
 
 use crate::ui::{LoadProgress, RunProgress, StepProgress, Ui};
 
@@ -82,6 +82,10 @@ impl Observer for Screen<'_> {
 
     fn stage(&mut self, _: &str, plan: &Plan) {
         self.run = Some(RunProgress::new(self.ui, plan));
+    }
+
+    fn messages(&mut self) -> OnMessage {
+        Arc::new(|text| crate::ui::print_error(&format!("{text}\n")))
     }
 
     fn step(&mut self, name: &'static str, growth: Option<(u64, u64)>) -> OnPoint {

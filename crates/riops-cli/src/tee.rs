@@ -8,7 +8,7 @@ use riops::metrics::Point;
 use riops::plan::Plan;
 use riops::probe::sampler::{OnPoint, ProbePoint};
 use riops::record::{LiveStart, Record};
-use riops::run::{History, Observer, OnLoaded};
+use riops::run::{History, Observer, OnLoaded, OnMessage};
 
 /// Passes each event to two observers, one after the other. The history comes from the first one.
 pub(crate) struct Tee<'a>(pub(crate) &'a mut dyn Observer, pub(crate) &'a mut dyn Observer);
@@ -67,6 +67,14 @@ impl Observer for Tee<'_> {
     fn stage(&mut self, name: &str, plan: &Plan) {
         self.0.stage(name, plan);
         self.1.stage(name, plan);
+    }
+
+    fn messages(&mut self) -> OnMessage {
+        let (first, second) = (self.0.messages(), self.1.messages());
+        Arc::new(move |text| {
+            first(text);
+            second(text);
+        })
     }
 
     fn step(&mut self, name: &'static str, growth: Option<(u64, u64)>) -> OnPoint {

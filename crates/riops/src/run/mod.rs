@@ -20,6 +20,7 @@ mod steps;
 mod verify;
 mod warm;
 
+pub use crate::workload::OnMessage;
 pub use active::allow_sessions;
 pub use error::{ErrorKind, RunError};
 pub use observer::{History, NoHistory, Observer, OnLoaded};

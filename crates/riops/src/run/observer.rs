@@ -6,6 +6,7 @@ use crate::dataset::prepare::{Prepared, Progress};
 use crate::plan::Plan;
 use crate::probe::sampler::OnPoint;
 use crate::record::{DiskLimit, LiveStart, Record};
+use crate::workload::OnMessage;
 
 /// Callback for the progress of a preparation, called from several threads.
 pub type OnLoaded = Arc<dyn Fn(Progress) + Send + Sync>;
@@ -33,6 +34,11 @@ pub trait Observer: crate::engine::Observer {
 
     /// Called before the stage with this name, whose sessions repeat transactions according to `plan`.
     fn stage(&mut self, _name: &str, _plan: &Plan) {}
+
+    /// Called before a stage. Returns the callback for what its scripts show.
+    fn messages(&mut self) -> OnMessage {
+        Arc::new(|_| {})
+    }
 
     /// Called before a statement that is a separate stage. Returns the callback for its progress. `growth`
     /// is the size of the database before the statement and its expected growth, in bytes, if known.

@@ -11,7 +11,7 @@ use crate::probe::sampler::Sampler;
 use crate::probe::yugabytedb::ClusterProbe;
 use crate::record::Measured;
 use crate::server::{ConnectionError, Flavor};
-use crate::workload::{Stage, Workload};
+use crate::workload::{Stage, Work, Workload};
 
 /// A stage to be run.
 pub(super) struct LoopStage {
@@ -58,6 +58,12 @@ impl ActiveRun<'_> {
             });
         }
         let mut probe = probe.with_cluster(cluster).with_sampler(&mut sampler);
+        let on_message = self.observer.messages();
+        for session in &mut stage.sessions {
+            if let Work::Client(generator) = &mut session.work {
+                generator.show_with(&on_message);
+            }
+        }
         self.observer.stage(&stage.name, &self.plan);
         let result = run_stage(
             stage,

@@ -28,6 +28,7 @@ pub mod values;
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 pub use statement::Statement;
 
@@ -363,6 +364,9 @@ pub struct ScriptCommand {
     pub is_measured: bool,
 }
 
+/// Callback for a line that a script shows with `debug()`, called from several threads. The session waits for it.
+pub type OnMessage = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// The stream of transactions of one session. Pure: no I/O, no clock, no allocation in steady state.
 pub trait Generator: Send {
     /// Encodes the statements of the next transaction. Returns false if there are no more transactions.
@@ -407,6 +411,9 @@ pub trait Generator: Send {
 
     /// Starts on a new connection.
     fn connected(&mut self) {}
+
+    /// Sets the callback for what its scripts show.
+    fn show_with(&mut self, _on_message: &OnMessage) {}
 }
 
 /// Replaces `{name}` in the text of an SQL file by its value and removes comment lines.

@@ -15,15 +15,15 @@ use riops_wire::sqlstate::SqlState;
 use super::error::ScriptError;
 use super::program::{CompiledScript, Encoded, Program};
 use super::received::Received;
-use super::values::{leading_integer, print_debug};
+use super::values::{debug_text, leading_integer};
 use crate::plan::Protocol;
 use crate::plan::script::Builtin;
 use crate::units::Nanos;
-use crate::workload::Generator;
 use crate::workload::effects::{Effects, TableEffects};
 use crate::workload::load::rows_in_tag;
 use crate::workload::transaction::{Outcome, Reply, Transaction};
 use crate::workload::turn::{ShellCommand, ShellOutput, Turn};
+use crate::workload::{Generator, OnMessage};
 
 /// Added to the random difference of a transaction, so that the ledger contains no negative numbers.
 pub(super) const DELTA_OFFSET: i64 = 5_000;
@@ -45,7 +45,6 @@ struct Saved {
 }
 
 /// A client.
-#[derive(Debug)]
 pub(super) struct Client {
     /// Shared by all sessions, and therefore only read.
     program: Arc<Program>,
@@ -53,7 +52,6 @@ pub(super) struct Client {
 }
 
 /// What a client changes.
-#[derive(Debug)]
 struct State {
     /// Chooses the script of each transaction.
     choice: Random,
@@ -79,6 +77,7 @@ struct State {
     delta: Option<Slot>,
     /// Number of transactions that it may still start; `None` for any number.
     transactions_left: Option<u64>,
+    on_message: OnMessage,
 }
 
 impl Client {
@@ -105,6 +104,7 @@ impl Client {
             preparing: Vec::new(),
             received: Received::default(),
             transactions_left: transactions,
+            on_message: Arc::new(|_| {}),
         };
         Self { program, state }
     }
@@ -148,10 +148,8 @@ impl State {
         expression: &Expression,
     ) -> Result<Value, ScriptError> {
         let (script, command) = (self.script, self.at);
-        let mut debug = |value: Value| {
-            print_debug((script, command), value);
-        };
         let (variables, random) = (&mut self.variables, &mut self.random);
+        let mut debug = |value: Value| (self.on_message)(&debug_text((script, command), value));
         let value = Context { variables, random, debug: &mut debug }.evaluate(expression);
         value.map_err(|error| ScriptError::of(&error, &program.names))
     }
@@ -584,6 +582,10 @@ impl Generator for Client {
         state.at = 0;
         state.in_pipeline = false;
         tx.begin_interactive(state.script);
+    }
+
+    fn show_with(&mut self, on_message: &OnMessage) {
+        self.state.on_message = Arc::clone(on_message);
     }
 
     fn connected(&mut self) {

@@ -1,11 +1,9 @@
 //! Values of scripts outside of expressions.
 
-use std::io::Write as _;
-
 use riops_script::Value;
 
-/// Prints a value as `debug()` of pgbench does.
-pub(super) fn print_debug((script, command): (usize, usize), value: Value) {
+/// Returns what `debug()` of pgbench shows for a value.
+pub(super) fn debug_text((script, command): (usize, usize), value: Value) -> String {
     let kind = match value {
         Value::Null => "",
         Value::Boolean(_) => "boolean ",
@@ -13,8 +11,7 @@ pub(super) fn print_debug((script, command): (usize, usize), value: Value) {
         Value::Double(_) => "double ",
     };
     let value = if value == Value::Null { "null".to_owned() } else { value.to_string() };
-    // A closed standard error does not end the run.
-    let _ = writeln!(std::io::stderr(), "debug(script={script},command={command}): {kind}{value}");
+    format!("debug(script={script},command={command}): {kind}{value}")
 }
 
 /// Returns the integer with which a text begins, or 0.
