@@ -28,7 +28,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::host::Interrupt;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::args::{Arguments, Command, Generate, Original, Server};
@@ -82,21 +82,34 @@ fn misplaced(tool: &str, line: &Original) -> anyhow::Error {
         .into()
 }
 
-/// Handles Ctrl-C and SIGTERM: the first signal requests an orderly shutdown, the second one exits
-/// immediately. SIGHUP keeps its inherited disposition, so that nohup works.
+/// Handles Ctrl-C, SIGTERM, and SIGHUP unless nohup ignores it: the first signal requests an orderly shutdown, a second
+/// one exits immediately. A terminal that is closed may send SIGHUP twice.
 fn install_signal_handlers() -> Result<Interrupt> {
     let interrupt = Interrupt::new();
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    if !ignores_hangup() {
+        signals.add_signal(SIGHUP)?;
+    }
     let shared = interrupt.clone();
     std::thread::Builder::new().name("riops-signals".to_owned()).spawn(move || {
-        for _ in signals.forever() {
-            if shared.requested() {
+        for signal in signals.forever() {
+            if shared.requested() && signal != SIGHUP {
                 exit_immediately();
             }
             shared.request();
         }
     })?;
     Ok(interrupt)
+}
+
+/// Returns whether riops was started with SIGHUP ignored, or this cannot be found out.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // Bit 0 is that of signal 1.
+    ignored
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_none_or(|mask| mask & 1 == 1)
 }
 
 /// Exits without cleanup. The keeper then stops the embedded server.

@@ -1,4 +1,4 @@
-//! Interruption by the user: Ctrl-C or SIGTERM, as a flag that all long operations check.
+//! Interruption by the user: Ctrl-C, SIGTERM or SIGHUP, as a flag that all long operations check.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
