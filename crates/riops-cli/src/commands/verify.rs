@@ -14,7 +14,8 @@ use crate::stored;
 use crate::target::Target;
 use crate::ui::Ui;
 
-/// Checks the data and prints each check. The exit code is [`NOT_VALID`] if a check failed.
+/// Checks the data and prints each check. The exit code is [`NOT_VALID`] if a check failed or something cannot be
+/// verified.
 pub(crate) fn run(command: &Verify, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let (name, options) = command.named();
     let store = stored::open_if_present(&options.store, interrupt, ui)?;
@@ -26,6 +27,6 @@ pub(crate) fn run(command: &Verify, interrupt: &Interrupt, ui: Ui) -> Result<Exi
         .map_err(|error| target.with_grants(error, access))?;
     target.close()?;
     crate::ui::print(&crate::ui::wrapped(&report::checks_text(&checks)))?;
-    let all_passed = checks.iter().all(|check| check.held);
+    let all_passed = checks.iter().all(|check| check.held && !check.unknown);
     Ok(if all_passed { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID) })
 }

@@ -2,6 +2,7 @@
 //! and must not measure an incomplete dataset.
 
 use std::path::Path;
+use std::process::Command;
 
 use riops::host::Interrupt;
 use riops::server::Connection;
@@ -19,8 +20,7 @@ const LONG_RUN: &str =
     "run rows --batch 10 --update-percent 30 --duration 1h --warmup 0 --interval 100ms";
 
 pub(crate) fn kill(pid: u32, signal: &str) {
-    let killed =
-        std::process::Command::new("kill").args([signal, &pid.to_string()]).status().unwrap();
+    let killed = Command::new("kill").args([signal, &pid.to_string()]).status().unwrap();
     assert!(killed.success());
 }
 
@@ -115,10 +115,24 @@ fn recovers_if_riops_is_killed_during_a_run() {
     kill(child.id(), "-KILL");
     child.wait().unwrap();
     await_no_process(&home);
-    // The killed run did not report its updates. The verification states this and succeeds.
-    assert_works_again(&home, "run rows --batch 10 --duration 200ms --warmup 0 --interval 100ms");
-    let verified = CommandOutput::of(&mut on(&home, "verify rows")).expect(0);
+    // The killed run did not report its updates.
+    let verified = CommandOutput::of(&mut on(&home, "verify rows")).expect(3);
     assert!(verified.stdout.contains("a run did not report its changes"), "{}", verified.stdout);
+    // The next run with updates begins with the current contents. From then on, every loss is noticed.
+    let updates =
+        "run rows --update-percent 50 --batch 10 --duration 200ms --warmup 0 --interval 100ms";
+    CommandOutput::of(&mut on(&home, updates))
+        .expect(0)
+        .stderr_contains("the current contents become the new baseline");
+    let verified = CommandOutput::of(&mut on(&home, "verify rows")).expect(0);
+    assert!(!verified.stdout.contains("did not report"), "{}", verified.stdout);
+    CommandOutput::of(&mut on(&home, "server start")).expect(0);
+    let sql = "update riops.rows_0001 set scratch = scratch - 1 where mykey = 7";
+    CommandOutput::of(on(&home, "server psql -- -c").arg(sql)).expect(0);
+    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+    let verified = CommandOutput::of(&mut on(&home, "verify rows")).expect(3);
+    assert!(verified.stdout.contains("WRONG  increments of scratch"), "{}", verified.stdout);
+    assert_eq!(processes(&home), [0; 0]);
 }
 
 #[test]
@@ -170,7 +184,10 @@ fn recovers_if_riops_and_the_server_are_killed_during_a_run() {
     kill(postmaster(&home), "-KILL");
     kill(child.id(), "-KILL");
     child.wait().unwrap();
-    assert_works_again(&home, "run rows --batch 10 --duration 200ms --warmup 0 --interval 100ms");
+    assert_works_again(
+        &home,
+        "run rows --update-percent 30 --batch 10 --duration 200ms --warmup 0 --interval 100ms",
+    );
 }
 
 #[test]
@@ -189,11 +206,23 @@ fn the_server_stops_if_the_keeper_is_killed() {
 }
 
 #[test]
-fn ctrl_c_and_sigterm_end_a_run_and_store_its_record() {
-    for (name, signal) in [("interrupt-int", "-INT"), ("interrupt-term", "-TERM")] {
+fn signals_end_a_run_and_store_its_record() {
+    for (name, signal) in
+        [("interrupt-int", "-INT"), ("interrupt-term", "-TERM"), ("interrupt-hup", "-HUP")]
+    {
         let home = folder(name);
         CommandOutput::of(&mut on(&home, &format!("{SMALL} --duration 100ms"))).expect(0);
-        let child = until(&mut on(&home, LONG_RUN), " s  ");
+        let riops = on(&home, LONG_RUN);
+        // The tests themselves may have been started by nohup.
+        let mut run = Command::new("env");
+        run.arg("--default-signal=HUP").arg(riops.get_program()).args(riops.get_args());
+        for (name, value) in riops.get_envs() {
+            match value {
+                Some(value) => run.env(name, value),
+                None => run.env_remove(name),
+            };
+        }
+        let child = until(&mut run, " s  ");
         kill(child.id(), signal);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130));

@@ -80,6 +80,14 @@ fn only_the_scripts_change_the_database() {
     }
     both.database.riops("prepare script --recreate").expect(0);
     both.database.riops("run script --transactions 20 --warmup 0s").expect(0);
+    both.database.riops("verify script").expect(0);
+    both.database.riops(&format!("run script -f {file} --transactions 3 --warmup 0s")).expect(0);
+    let verified = both.database.riops("verify script").expect(3);
+    assert!(verified.stdout.contains("not known, because runs that"), "{}", verified.stdout);
+    both.database.riops("run script --transactions 20 --warmup 0s").expect(0);
+    let file = both.script("select abalance from pgbench_accounts where aid = 1;\n");
+    both.database.riops(&format!("run script -f {file} --transactions 3 --warmup 0s")).expect(0);
+    both.database.riops("verify script").expect(0);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use crate::host::Interrupt;
 use crate::server::ConnectionError;
 
 /// Timeout for a lock. The server ends the sessions of a killed riops, with their locks, within this time.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
-const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
+pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Receives a notice that names the sessions for which a lock has to wait.
 pub type OnWait<'a> = &'a mut dyn FnMut(&str);

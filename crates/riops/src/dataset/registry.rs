@@ -305,36 +305,25 @@ impl<'a> Registry<'a> {
     /// # Errors
     /// [`DatasetError::InUse`] if another session has replaced it meanwhile.
     pub fn complete(&mut self, id: &str, baseline: &[Vec<i128>]) -> Result<(), DatasetError> {
-        // As text, because the sum of a billion rows does not fit into a JSON number.
-        let baseline: Vec<Vec<String>> = baseline
-            .iter()
-            .map(|numbers| numbers.iter().map(ToString::to_string).collect())
-            .collect();
-        let json = Value::from(baseline).to_string();
-        let changed = self.connection.query_with(
-            "update riops.dataset set state = 'complete', baseline = $2, completed_at = now()
-              where workload = $1 and id = $3 returning 1",
-            &[Some(self.workload), Some(&json), Some(id)],
-        )?;
-        if changed.is_empty() {
+        if !set_complete(self.connection, self.workload, id, baseline)? {
             let holders = Holders::of_lock(self.connection, self.workload);
             return Err(DatasetError::InUse { workload: self.workload, holders });
         }
         Ok(())
     }
 
-    /// Forgets the baseline of the tables in a schema, because they will change without being counted. Until the next
+    /// Forgets the baseline of the tables in a schema, or in any, because they will change without being counted. Until the next
     /// baseline, the contents cannot be verified. Has no effect without a registry, or without the right to change it.
     ///
     /// # Errors
     /// [`DatasetError`] if the connection is lost.
-    pub fn forget_baseline(&mut self, schema: &str) -> Result<(), DatasetError> {
+    pub fn forget_baseline(&mut self, schema: Option<&str>) -> Result<(), DatasetError> {
         if !self.exists()? {
             return Ok(());
         }
         let sql = "update riops.dataset set baseline = null
-                    where workload = $1 and parameters::json ->> 'schema' = $2";
-        match self.connection.query_with(sql, &[Some(self.workload), Some(schema)]) {
+                    where workload = $1 and coalesce(parameters::json ->> 'schema' = $2, $2 is null)";
+        match self.connection.query_with(sql, &[Some(self.workload), schema]) {
             Ok(_) | Err(ConnectionError::Server(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -519,6 +508,26 @@ pub(super) fn forget(connection: &mut Connection, workload: &str) -> Result<(), 
     )?;
     connection.query_with("delete from riops.dataset where workload = $1", &[Some(workload)])?;
     Ok(())
+}
+
+/// Sets the baseline of this generation of the dataset, which is then complete. Returns false if another session has
+/// replaced it.
+pub(super) fn set_complete(
+    connection: &mut Connection,
+    workload: &str,
+    id: &str,
+    baseline: &[Vec<i128>],
+) -> Result<bool, ConnectionError> {
+    // As text, because the sum of a billion rows does not fit into a JSON number.
+    let baseline: Vec<Vec<String>> =
+        baseline.iter().map(|numbers| numbers.iter().map(ToString::to_string).collect()).collect();
+    let json = Value::from(baseline).to_string();
+    let changed = connection.query_with(
+        "update riops.dataset set state = 'complete', baseline = $2, completed_at = now()
+          where workload = $1 and id = $3 returning 1",
+        &[Some(workload), Some(&json), Some(id)],
+    )?;
+    Ok(!changed.is_empty())
 }
 
 /// Registers tables as being loaded.

@@ -430,7 +430,7 @@ impl Spec for OltpRun {
         Self::writes(self) > 0
     }
 
-    fn counts_effects(&self) -> bool {
+    fn adds_changes(&self) -> bool {
         true
     }
 

@@ -514,6 +514,10 @@ impl Spec for RowsRun {
         self.updates()
     }
 
+    fn adds_changes(&self) -> bool {
+        self.updates() && !self.index_only
+    }
+
     fn counts_changes_of(&self, operation: &str) -> bool {
         // An index-only update leaves no trace in the rows.
         operation == "update" && !self.index_only

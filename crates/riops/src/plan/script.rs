@@ -340,7 +340,7 @@ impl Spec for ScriptRun {
         self.builtins().any(Builtin::writes)
     }
 
-    fn counts_effects(&self) -> bool {
+    fn adds_changes(&self) -> bool {
         true
     }
 

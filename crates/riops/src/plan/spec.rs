@@ -178,9 +178,9 @@ pub trait Spec {
         false
     }
 
-    /// Whether the ledger counts the effects of changes. Sessions of such a workload may wait for each
-    /// other's locks.
-    fn counts_effects(&self) -> bool {
+    /// Whether its changes remain in the tables and are counted in the ledger. A run that did not report its changes
+    /// would then hide later losses.
+    fn adds_changes(&self) -> bool {
         false
     }
 

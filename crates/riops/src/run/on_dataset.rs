@@ -126,13 +126,24 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             }
         }
         self.is_maintained = !sql.is_empty();
-        let changes = self.is_maintained || active.plan.work.spec().writes();
-        if let (Some(dataset), true) = (&self.dataset, changes)
-            && !dataset.found.is_registered
-        {
-            let schema = dataset.found.entry.parameters.get("schema");
-            let schema = schema.and_then(|schema| schema.as_str()).unwrap_or_default();
-            Registry::new(&mut active.control, dataset.name).forget_baseline(schema)?;
+        self.forget_baseline(active)
+    }
+
+    /// Forgets the baseline of tables that the run may change without counting the changes.
+    fn forget_baseline(&self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
+        let uncounted = self.stages.iter().find(|stage| stage.workload.may_change_uncounted());
+        let changes = uncounted.is_some() || self.is_maintained || active.plan.work.spec().writes();
+        match (&self.dataset, uncounted) {
+            (Some(dataset), _) if changes && !dataset.found.is_registered => {
+                let schema = dataset.found.entry.parameters.get("schema");
+                let schema = schema.and_then(|schema| schema.as_str()).unwrap_or_default();
+                Registry::new(&mut active.control, dataset.name).forget_baseline(Some(schema))?;
+            }
+            // Which tables it changes is not known.
+            (None, Some(stage)) => {
+                Registry::new(&mut active.control, stage.workload.name()).forget_baseline(None)?;
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -176,11 +187,11 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         // Advisory locks reveal other runs in progress. YugabyteDB may not support them.
         let locks_are_reliable = active.environment.facts.flavor == Flavor::PostgreSql
             && !active.environment.is_transaction_pooled();
-        if spec.counts_effects() && locks_are_reliable && !registry.open_runs(&entry.id)?.is_empty()
+        if spec.adds_changes() && locks_are_reliable && registry.history(&entry.id)?.is_unbounded()
         {
             let first = self.stages.first().map(|stage| stage.workload.contents_sql());
             if registry.reset_baseline(entry, &first.unwrap_or_default())? {
-                active.observer.notice("an earlier run did not report its changes: they are unknown, and the current contents become the new baseline");
+                active.observer.notice("an earlier run did not report all its changes: they are unknown, and the current contents become the new baseline");
             }
         }
         // Adopted tables have just been examined.

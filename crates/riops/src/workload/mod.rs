@@ -120,6 +120,11 @@ pub trait Workload {
     /// Stores the results of [`Self::trials`], in the same order.
     fn set_trial_results(&mut self, _results: Vec<TrialResult>) {}
 
+    /// Whether its statements may change tables in ways that are not counted: those of scripts from files.
+    fn may_change_uncounted(&self) -> bool {
+        false
+    }
+
     /// Returns statements to execute before a stage, which bring the tables into the state that the access
     /// paths require.
     fn before_stage_sql(&self) -> Vec<String> {

@@ -175,6 +175,10 @@ impl Workload for ScriptWorkload {
         self.dataset.as_ref().is_some_and(|dataset| dataset.adopted)
     }
 
+    fn may_change_uncounted(&self) -> bool {
+        self.program.scripts.iter().any(|script| script.builtin.is_none() && script.changes)
+    }
+
     fn unsupported(&self, flavor: Flavor) -> Option<&'static str> {
         let dataset = self.dataset.as_ref().filter(|_| flavor == Flavor::YugabyteDb)?;
         [
