@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::plan::Stop;
+use crate::plan::{Schedule, Stop};
 use crate::units::Nanos;
 
 /// Maximum time for transactions in flight to finish after the end of the measurement.
@@ -29,6 +29,8 @@ pub(super) struct Limit {
     measure_start: Nanos,
     /// Latest end of a measurement that stops by count; `u64::MAX` if it has no maximum duration.
     latest_end: Nanos,
+    /// Earliest end of a measurement that stops by count: the last interval between two starts belongs to it.
+    earliest_end: Nanos,
     /// End of the measurement; `u64::MAX` if the run stops by count, has not reached it, and has no maximum duration.
     end: AtomicU64,
     /// Transactions claimed or rows completed, if the run stops by count.
@@ -54,11 +56,24 @@ impl Limit {
             stop,
             measure_start,
             latest_end: end,
+            earliest_end: measure_start,
             end: AtomicU64::new(end.0),
             done: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             aborted: AtomicU64::new(0),
             finished: AtomicUsize::new(0),
+        }
+    }
+
+    /// Sets the schedule of the starts. `n` evenly spaced starts take `n / rate`; without the interval after the last one,
+    /// the achieved rate would be above the requested one.
+    pub(super) fn with_schedule(self, schedule: Schedule) -> Self {
+        match (self.stop, schedule) {
+            (Stop::Transactions(count), Schedule::Constant { per_s }) => {
+                let length = Duration::try_from_secs_f64(count as f64 / per_s).unwrap_or_default();
+                Self { earliest_end: self.measure_start.after(length.into()), ..self }
+            }
+            _ => self,
         }
     }
 
@@ -84,7 +99,9 @@ impl Limit {
     /// Returns the end of the measurement, whose last counted transaction ended at `last_end`.
     pub(super) fn measured_end(&self, last_end: Nanos) -> Nanos {
         if self.ended_by_count() {
-            last_end
+            let is_complete = matches!(self.stop, Stop::Transactions(count) if self.done.load(Ordering::Relaxed) >= count);
+            let paced = is_complete && !self.has_failed();
+            if paced { last_end.max(self.earliest_end.min(self.latest_end)) } else { last_end }
         } else if self.stops_by_count() {
             // An interrupt ends it before, but not the transactions in flight.
             last_end.max(self.end())
@@ -252,6 +269,27 @@ mod tests {
         let reached = Limit::new(Stop::Transactions(1), Some(1e-6), START);
         assert_eq!(reached.permit(START), Permission::Start { claimed: true });
         assert_eq!(reached.measured_end(Nanos(1_100)), Nanos(1_100));
+    }
+
+    #[test]
+    fn the_interval_after_the_last_start_of_a_rate_belongs_to_the_measurement() {
+        let paced = |count, schedule| {
+            Limit::new(Stop::Transactions(count), None, START).with_schedule(schedule)
+        };
+        let constant = Schedule::Constant { per_s: 2e6 };
+        let limit = paced(2, constant);
+        assert_eq!(limit.permit(START), Permission::Start { claimed: true });
+        // Interrupted before the second start.
+        assert_eq!(limit.measured_end(Nanos(1_100)), Nanos(1_100));
+        assert_eq!(limit.permit(Nanos(1_500)), Permission::Start { claimed: true });
+        assert_eq!(limit.permit(Nanos(2_000)), Permission::End);
+        assert_eq!(limit.measured_end(Nanos(1_600)), Nanos(2_000));
+        assert_eq!(limit.measured_end(Nanos(2_300)), Nanos(2_300));
+        for schedule in [Schedule::Closed, Schedule::Poisson { per_s: 2e6 }] {
+            let limit = paced(1, schedule);
+            assert_eq!(limit.permit(START), Permission::Start { claimed: true });
+            assert_eq!(limit.measured_end(Nanos(1_100)), Nanos(1_100));
+        }
     }
 
     #[test]

@@ -60,7 +60,8 @@ impl StageRun<'_> {
     ) -> Result<StageResult, EngineError> {
         let start = self.shared.clock.now().after(self.head_start.into());
         let measure_start = start.after(self.plan.warmup().into());
-        let limit = Arc::new(Limit::new(self.plan.stop, self.plan.max_duration_s, measure_start));
+        let limit = Limit::new(self.plan.stop, self.plan.max_duration_s, measure_start);
+        let limit = Arc::new(limit.with_schedule(self.plan.schedule));
         for handle in &self.handles {
             handle
                 .go
