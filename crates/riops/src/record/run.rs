@@ -91,6 +91,12 @@ pub struct Record {
 }
 
 impl Record {
+    /// Returns whether loads that belong neither to riops nor to the server disturbed the run.
+    #[must_use]
+    pub fn is_disturbed(&self) -> bool {
+        self.verdict.warnings.iter().any(|warning| warning.kind.is_disturbance())
+    }
+
     /// Returns whether the result can be relied on. Use this instead of `verdict.valid`, which is false for
     /// imported runs.
     #[must_use]

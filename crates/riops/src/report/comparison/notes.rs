@@ -30,10 +30,7 @@ pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Ve
                 percent(comparison.effect)
             ));
         }
-        let disturbed = runs
-            .iter()
-            .filter(|run| run.verdict.warnings.iter().any(|warning| warning.kind.is_disturbance()));
-        match disturbed.count() {
+        match runs.iter().filter(|run| run.is_disturbed()).count() {
             0 => {}
             count => notes.push(format!("{count} of {} runs of {name} were disturbed", runs.len())),
         }

@@ -1,14 +1,18 @@
 //! What limits the conclusions of an experiment.
 
 use super::super::format::number_of;
-use super::model::{StudyKind, StudyView};
+use super::groups::Group;
+use super::model::{CellView, StudyKind, StudyView};
 use crate::stats::Outcome;
 
 /// From this number of comparisons on, one false difference is probable enough to be mentioned.
 const COMPARED_MANY: usize = 3;
 
+/// With more cells, the disturbed runs of each are not listed.
+const LISTED_MAX: usize = 3;
+
 /// Returns what limits the conclusions.
-pub(super) fn notes(view: &StudyView) -> Vec<String> {
+pub(super) fn notes(view: &StudyView, groups: &[Group<'_>]) -> Vec<String> {
     let mut notes = Vec::new();
     let done = view.runs.usable + view.runs.invalid + view.runs.failed;
     if let Some(planned) = view.planned_runs.filter(|&planned| done < planned) {
@@ -27,6 +31,7 @@ pub(super) fn notes(view: &StudyView) -> Vec<String> {
             "{compared} cells were compared with the baseline, each with an error probability of 5%: confirm a single small difference with riops ab"
         ));
     }
+    notes.extend(disturbed(view, groups));
     if single_runs(view) {
         notes.push(
             "one run of each cell: no intervals and no verdicts, because runs also differ by chance"
@@ -34,6 +39,24 @@ pub(super) fn notes(view: &StudyView) -> Vec<String> {
         );
     }
     notes
+}
+
+/// The number of disturbed runs, and in which cells they are.
+fn disturbed(view: &StudyView, groups: &[Group<'_>]) -> Option<String> {
+    let count =
+        |group: &Group<'_>| group.runs.iter().filter(|run| run.record.is_disturbed()).count();
+    let all: usize = groups.iter().map(|group| group.runs.len()).sum();
+    let disturbed: usize = groups.iter().map(count).sum();
+    let of_cell = |(cell, group): (&CellView, &Group<'_>)| {
+        format!("{}: {} of {}", cell.name, count(group), group.runs.len())
+    };
+    let cells: Vec<String> = match groups.len() {
+        2..=LISTED_MAX => view.cells.iter().zip(groups).map(of_cell).collect(),
+        _ => Vec::new(),
+    };
+    let list = if cells.is_empty() { String::new() } else { format!(" ({})", cells.join(", ")) };
+    (disturbed > 0)
+        .then(|| format!("{disturbed} of {} were disturbed{list}", number_of(all as u64, "run")))
 }
 
 /// The number of cells with a verdict, if one of them differs from the baseline.

@@ -231,11 +231,8 @@ fn summary(view: &StudyView, improvement: &Improvement) -> Table {
         head: head.into_iter().chain(rest).collect(),
         words: 1,
         rows: rows.collect(),
-        note: level.map(|level| {
-            format!(
-                "the intervals are those of the last look: {} instead of 95%",
-                percent(1.0 - level)
-            )
+        note: level.map(|level| percent(1.0 - level)).filter(|level| level != "95%").map(|level| {
+            format!("the intervals are those of the last look: {level} instead of 95%")
         }),
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::experiment::{Search, Study};
+use crate::record::{Warning, WarningKind};
 use crate::report::fill::columns;
 use crate::report::page::{Content, Delivery, Layout, PointStyle};
 use crate::stats::Outcome;
@@ -144,6 +145,22 @@ fn cells_that_miss_a_threshold_are_not_the_best() {
     assert_eq!((view.best, view.baseline), (Some(1), Some(0)));
     assert_eq!((view.runs.usable, view.runs.invalid, view.runs.failed), (8, 1, 3));
     assert_eq!(view.cells[3].group.reasons[0].runs, 3);
+}
+
+#[test]
+fn disturbed_runs_are_noted_with_their_cells() {
+    let mut study = example::nodes(2);
+    assert!(!view(&study).notes.iter().any(|note| note.contains("disturbed")));
+    let (kind, text) = (WarningKind::ForeignCpu, "other processes used the CPU".to_owned());
+    let warning = Warning { kind, stage: None, text };
+    let mut runs = study.finished.iter_mut().filter(|run| run.task.cell == 1);
+    let record = runs.next().unwrap().result.as_mut().unwrap();
+    record.verdict.warnings.push(warning);
+    let names: Vec<String> = view(&study).cells.iter().map(|cell| cell.name.clone()).collect();
+    let [one, two, three] = names.as_slice() else { panic!("{names:?}") };
+    let note =
+        format!("1 of 6 runs were disturbed ({one}: 0 of 2, {two}: 1 of 2, {three}: 0 of 2)");
+    assert!(view(&study).notes.contains(&note), "{:?}", view(&study).notes);
 }
 
 #[test]

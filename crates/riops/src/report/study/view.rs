@@ -82,7 +82,7 @@ pub fn view(study: &Study) -> StudyView {
         Goal::Saturation(settings) => super::saturation::add(&mut view, study, settings),
     }
     view.improvement = improvement(&view);
-    view.notes = notes(&view);
+    view.notes = notes(&view, &groups);
     view
 }
 

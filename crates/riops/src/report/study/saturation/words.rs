@@ -156,8 +156,18 @@ fn rate_text(saturation: &SaturationView, found: &Conclusion) -> String {
     let with = saturation.rate_sessions.map_or_else(String::new, |sessions| {
         format!(" with {}", number_of(sessions.into(), "session"))
     });
+    // Near the boundary, a rate is sustained in one run and not in the next.
+    let share = |per_s: f64| {
+        let result = found.rates.iter().find(|result| result.rate_per_s == per_s);
+        result.map_or_else(String::new, |result| {
+            format!(" in {} of {}", result.sustained, number_of(result.runs.into(), "run"))
+        })
+    };
     let text = match found.rate_per_s {
-        Some(per_s) => format!("{} TPS are sustained{with}{thresholds}{beyond}", rate(per_s)),
+        Some(per_s) => {
+            let share = share(per_s);
+            format!("{} TPS are sustained{with}{thresholds}{share}{beyond}", rate(per_s))
+        }
         None => format!("no rate was sustained{thresholds}{beyond}"),
     };
     if found.is_incomplete { format!("{text} (the search is not complete)") } else { text }
