@@ -90,7 +90,7 @@ impl Target {
             error.connection_error().is_some_and(ConnectionError::is_privilege_missing);
         let grants = if is_missing { self.missing_grants(access) } else { Vec::new() };
         let error = anyhow::Error::from(error);
-        if grants.is_empty() {
+        if !allows(&grants, &format!("{error:#}")) {
             return error;
         }
         let hint = format!("have a superuser or the owner run: {}", grants.join("; "));
@@ -117,6 +117,17 @@ impl Target {
             None => Ok(()),
         }
     }
+}
+
+/// Whether the grants contain the object of this error. It may be about another one, or about no object.
+fn allows(grants: &[String], error: &str) -> bool {
+    let Some((_, object)) = error.split_once("permission denied for ") else {
+        return false;
+    };
+    let object = object.split(" (SQLSTATE").next().unwrap_or(object);
+    let name = object.split_once(' ').map_or(object, |(_kind, name)| name).trim_matches('"');
+    let is_separator = |each: char| !(each.is_alphanumeric() || "_$".contains(each));
+    grants.iter().any(|grant| grant.split(is_separator).any(|word| word == name))
 }
 
 /// Returns the schema of the tables, if the dataset names one.

@@ -17,6 +17,10 @@ pub(super) fn list(options: &ListOptions, interrupt: &Interrupt, ui: Ui) -> Resu
     let sort = options.sort.unwrap_or_default();
     let filter = RunFilter { sort, limit: Some(options.limit), ..filter(&options.filter)? };
     let store = stored::open_if_present(&options.store, interrupt, ui)?;
+    if store.is_none() {
+        let location = stored::location(&options.store, interrupt, ui)?;
+        ui.notice(&format!("there is no store yet: {location}"));
+    }
     let runs = store.as_ref().map_or(Ok(Vec::new()), |store| store.list(&filter))?;
     let ids: Vec<_> = runs.iter().map(|run| run.id.clone()).collect();
     let stages = match &store {

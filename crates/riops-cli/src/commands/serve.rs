@@ -28,6 +28,9 @@ pub(crate) fn serve(options: &Serve, interrupt: &Interrupt, ui: Ui) -> Result<Ex
         live: source_of(&location, interrupt),
         location: location.to_string(),
     })?;
+    if matches!(store::open_existing(&location, interrupt), Ok(None)) {
+        ui.notice(&format!("there is no store yet: {location}"));
+    }
     ui.notice(&format!("runs of {location}; stop with Ctrl-C"));
     let url = dashboard.url();
     // A given token is known already, and would stay in the history of the terminal.

@@ -48,6 +48,21 @@ fn the_grants_of_the_hint_let_a_role_read_and_then_update() {
 }
 
 #[test]
+fn a_role_without_privileges_gets_no_grants_that_do_not_help() {
+    let database = database("rights_others");
+    database.riops("prepare rows --rows 1000").expect(0);
+    database.riops("prepare script").expect(0);
+    database.connect().execute("create role rights_outsider login").unwrap();
+    let refused =
+        as_role(&database, "rights_outsider", "run script -b select-only --no-verify").expect(1);
+    assert!(refused.stderr.contains("permission denied for table pgbench_"), "{}", refused.stderr);
+    assert!(!refused.stderr.contains("grant usage on schema riops"), "{}", refused.stderr);
+    // The examination of the server needs no dataset.
+    let examined = as_role(&database, "rights_outsider", "doctor").expect(0);
+    assert!(examined.stdout.contains("PostgreSQL"), "{}", examined.stdout);
+}
+
+#[test]
 fn a_role_that_must_not_connect_gets_that_grant() {
     let database = database("rights_connect");
     let mut admin = database.connect();

@@ -63,12 +63,22 @@ pub enum DatasetError {
          again with `riops prepare {0}`"
     )]
     Incomplete(&'static str),
-    /// A table of the dataset is missing or was replaced.
+    /// A table of the dataset is missing.
     #[error(
-        "table \"{table}\" is missing or was not created by riops: create the dataset again with \
-         `riops prepare {workload} --recreate`"
+        "table \"{table}\" is missing: create the dataset again with `riops prepare {workload} --recreate`"
     )]
     Gone {
+        /// Name of the workload.
+        workload: &'static str,
+        /// Name of the table.
+        table: String,
+    },
+    /// A table of the dataset was replaced by another one.
+    #[error(
+        "table \"{table}\" was replaced by one that riops did not create: rename or drop it, then create the dataset \
+         again with `riops prepare {workload} --recreate`"
+    )]
+    Replaced {
         /// Name of the workload.
         workload: &'static str,
         /// Name of the table.

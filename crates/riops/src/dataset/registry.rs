@@ -199,12 +199,14 @@ impl<'a> Registry<'a> {
     /// Checks that all tables of the dataset exist and, unless they are `adopted`, were created by riops.
     ///
     /// # Errors
-    /// [`DatasetError::Gone`] with the first table for which this does not hold.
+    /// [`DatasetError::Gone`] or [`DatasetError::Replaced`] with the first table for which this does not hold.
     pub fn require(&mut self, tables: &[String], adopted: bool) -> Result<(), DatasetError> {
         for table in tables {
-            let owned = self.owns(table)?;
-            if owned.is_none() || (owned == Some(false) && !adopted) {
-                return Err(DatasetError::Gone { workload: self.workload, table: table.clone() });
+            let (workload, table) = (self.workload, table.clone());
+            match self.owns(&table)? {
+                None => return Err(DatasetError::Gone { workload, table }),
+                Some(false) if !adopted => return Err(DatasetError::Replaced { workload, table }),
+                Some(_) => {}
             }
         }
         Ok(())
@@ -458,12 +460,16 @@ impl<'a> Registry<'a> {
     }
 
     /// Returns the size of the dataset relative to shared buffers and, if known, to the memory of the
-    /// server host. `None` if there is no complete dataset or its size cannot be queried.
+    /// server host. `None` if there is no complete dataset, or the role may not read the registry or the size.
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
     pub fn fit(&mut self, memory_bytes: Option<u64>) -> Result<Option<DatasetFit>, DatasetError> {
-        if self.entry()?.is_none_or(|entry| entry.state != State::Complete) {
+        let entry = match self.entry() {
+            Err(DatasetError::Connection(error)) if error.is_privilege_missing() => None,
+            entry => entry?,
+        };
+        if entry.is_none_or(|entry| entry.state != State::Complete) {
             return Ok(None);
         }
         let sql = "select sum(pg_total_relation_size(c.oid)), pg_size_bytes(current_setting('shared_buffers'))

@@ -41,6 +41,8 @@ pub(super) trait Words {
         let warmup = summary.record.plan.warmup();
         let after = if warmup.is_zero() {
             String::new()
+        } else if summary.stage.seconds <= 0.0 {
+            ", ended during the warm-up".to_owned()
         } else {
             format!(" after {:.1} s of warm-up", warmup.as_secs_f64())
         };

@@ -123,6 +123,7 @@ fn command_line(command: &CommandRecord, with_script: bool) -> (String, String) 
         title.push('…');
     }
     let mut text = match &command.service_us {
+        None if command.failures > 0 => "never succeeded".to_owned(),
         None => "not executed".to_owned(),
         Some(us) => format!(
             "p50 {} · p99 {} · mean {} · {} times",
