@@ -136,6 +136,28 @@ fn recovers_if_riops_is_killed_during_a_run() {
 }
 
 #[test]
+fn a_known_loss_stays_visible_after_a_killed_run() {
+    let home = folder("kill-run-loss");
+    let updates =
+        "run rows --update-percent 50 --batch 10 --duration 100ms --warmup 0 --interval 100ms";
+    CommandOutput::of(&mut on(&home, &format!("{updates} --rows 2000"))).expect(0);
+    let mut child = until(&mut on(&home, LONG_RUN), " s  ");
+    kill(child.id(), "-KILL");
+    child.wait().unwrap();
+    await_no_process(&home);
+    CommandOutput::of(&mut on(&home, "server start")).expect(0);
+    // More than the killed run can have added.
+    let sql = "update riops.rows_0001 set scratch = scratch - 1000000000 where mykey = 7";
+    CommandOutput::of(on(&home, "server psql -- -c").arg(sql)).expect(0);
+    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+    CommandOutput::of(&mut on(&home, updates))
+        .expect(3)
+        .stderr_contains("the tables have lost changes that were acknowledged");
+    let verified = CommandOutput::of(&mut on(&home, "verify rows")).expect(3);
+    assert!(verified.stdout.contains("WRONG  increments of scratch"), "{}", verified.stdout);
+}
+
+#[test]
 fn recovers_if_the_server_is_killed_during_a_run() {
     let home = folder("kill-server-run");
     CommandOutput::of(&mut on(&home, &format!("{SMALL} --duration 100ms"))).expect(0);

@@ -24,6 +24,7 @@ mod space;
 pub mod sysbench;
 mod verify;
 
+pub use adopted::Unreported;
 pub use cleanup::{Dropped, cleanup};
 pub use condition::{Condition, Extent};
 pub use error::DatasetError;

@@ -315,13 +315,16 @@ impl<'a> Registry<'a> {
     }
 
     /// Forgets the baseline of the tables in a schema, or in any, because they will change without being counted. Until the next
-    /// baseline, the contents cannot be verified. Has no effect without a registry, or without the right to change it.
+    /// baseline, the contents cannot be verified. Has no effect without a registry of riops, or without the right to
+    /// change it.
     ///
     /// # Errors
     /// [`DatasetError`] if the connection is lost.
     pub fn forget_baseline(&mut self, schema: Option<&str>) -> Result<(), DatasetError> {
-        if !self.exists()? {
-            return Ok(());
+        match self.exists() {
+            Ok(true) => {}
+            Ok(false) | Err(DatasetError::Foreign(_)) => return Ok(()),
+            Err(error) => return Err(error),
         }
         let sql = "update riops.dataset set baseline = null
                     where workload = $1 and coalesce(parameters::json ->> 'schema' = $2, $2 is null)";
@@ -530,7 +533,7 @@ pub(super) fn set_complete(
     let json = Value::from(baseline).to_string();
     let changed = connection.query_with(
         "update riops.dataset set state = 'complete', baseline = $2, completed_at = now()
-          where workload = $1 and id = $3 returning 1",
+              where workload = $1 and id = $3 returning 1",
         &[Some(workload), Some(&json), Some(id)],
     )?;
     Ok(!changed.is_empty())

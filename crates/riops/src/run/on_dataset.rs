@@ -7,7 +7,9 @@ use super::find::{self, Found};
 use super::resolve::next_xid;
 use super::settle::{Settlement, settle, settle_open_runs};
 use super::stage::LoopStage;
-use crate::dataset::{Changes, Condition, DatasetError, Entry, Holders, Registry, verify};
+use crate::dataset::{
+    Changes, Condition, DatasetError, Entry, Holders, Registry, Unreported, verify,
+};
 use crate::host::Interrupt;
 use crate::plan::{Spec, WorkPlan};
 use crate::record::{DatasetRecord, Ending, Part};
@@ -132,16 +134,16 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
     /// Forgets the baseline of tables that the run may change without counting the changes.
     fn forget_baseline(&self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
         let uncounted = self.stages.iter().find(|stage| stage.workload.may_change_uncounted());
-        let changes = uncounted.is_some() || self.is_maintained || active.plan.work.spec().writes();
+        let changes = self.is_maintained || active.plan.work.spec().writes();
         match (&self.dataset, uncounted) {
-            (Some(dataset), _) if changes && !dataset.found.is_registered => {
+            // Which tables it changes is not known.
+            (_, Some(stage)) => {
+                Registry::new(&mut active.control, stage.workload.name()).forget_baseline(None)?;
+            }
+            (Some(dataset), None) if changes && !dataset.found.is_registered => {
                 let schema = dataset.found.entry.parameters.get("schema");
                 let schema = schema.and_then(|schema| schema.as_str()).unwrap_or_default();
                 Registry::new(&mut active.control, dataset.name).forget_baseline(Some(schema))?;
-            }
-            // Which tables it changes is not known.
-            (None, Some(stage)) => {
-                Registry::new(&mut active.control, stage.workload.name()).forget_baseline(None)?;
             }
             _ => {}
         }
@@ -187,16 +189,28 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         // Advisory locks reveal other runs in progress. YugabyteDB may not support them.
         let locks_are_reliable = active.environment.facts.flavor == Flavor::PostgreSql
             && !active.environment.is_transaction_pooled();
-        if spec.adds_changes() && locks_are_reliable && registry.history(&entry.id)?.is_unbounded()
+        let verifies = locks_are_reliable && active.plan.verify;
+        if let Some(stage) = self.stages.first()
+            && spec.adds_changes()
+            && verifies
+            && registry.history(&entry.id)?.is_unbounded()
         {
-            let first = self.stages.first().map(|stage| stage.workload.contents_sql());
-            if registry.reset_baseline(entry, &first.unwrap_or_default())? {
-                active.observer.notice("an earlier run did not report all its changes: they are unknown, and the current contents become the new baseline");
+            let (workload, run) = (stage.workload.as_ref(), active.id.to_string());
+            let observer = &mut *active.observer;
+            let mut notice = |text: &str| observer.notice(text);
+            match registry.reset_unreported(entry, workload, &run, &mut notice)? {
+                Unreported::Reset => notice(
+                    "its changes are unknown, and the current contents become the new baseline",
+                ),
+                Unreported::Contradicted => notice(
+                    "warning: the tables have lost changes that were acknowledged: prepare the dataset again after finding out why",
+                ),
+                Unreported::InUse => {}
             }
         }
         // Adopted tables have just been examined.
         let is_examined = entry.is_adopted() && !self.is_maintained;
-        if spec.shares_its_tables() && locks_are_reliable && active.plan.verify && !is_examined {
+        if spec.shares_its_tables() && verifies && !is_examined {
             let mut registry = Registry::new(&mut active.control, name);
             if let Some(stage) = self.stages.first()
                 && rebase(&mut registry, stage, entry)?

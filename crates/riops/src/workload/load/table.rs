@@ -244,9 +244,14 @@ impl LoadTable {
                 "ranges of {} ids with texts that differ from those loaded",
                 self.part_rows()
             ),
-            expected: if most == 0 { "0".to_owned() } else { format!("0 to {most}") },
+            expected: match bounds.most {
+                None => format!("0 to {most}, because a run did not report its changes"),
+                Some(_) if most == 0 => "0".to_owned(),
+                Some(_) => format!("0 to {most}"),
+            },
             found: found.to_string(),
             held: found <= most,
+            unknown: bounds.most.is_none(),
             ..Check::default()
         };
         if let Some(first) = changed.first().filter(|_| !check.held) {
