@@ -334,10 +334,23 @@ fn as_typed(value: &toml::Value) -> Option<Vec<String>> {
     }
 }
 
-/// The options that the environment sets for a translated command line, by their headings and their names.
+/// The options that the environment sets for a translated command line, by their headings and their names: none of them
+/// changes what is measured.
 const OF_TRANSLATED: (&[&str], &[&str]) = (
     &["Server", "Embedded server", "Live figures", "Nodes"],
-    &["store", "no-store", "label", "tag", "driver", "metrics-port", "allow-shell", "quiet"],
+    &[
+        "store",
+        "no-store",
+        "label",
+        "tag",
+        "workers",
+        "driver",
+        "metrics-port",
+        "allow-shell",
+        "quiet",
+        "skip-space-check",
+        "thread-init-timeout",
+    ],
 );
 
 /// Adds to every option with a long name its environment variable.

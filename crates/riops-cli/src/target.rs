@@ -90,7 +90,7 @@ impl Target {
             error.connection_error().is_some_and(ConnectionError::is_privilege_missing);
         let grants = if is_missing { self.missing_grants(access) } else { Vec::new() };
         let error = anyhow::Error::from(error);
-        if !allows(&grants, &format!("{error:#}")) {
+        if !is_about(&format!("{error:#}"), &grants) {
             return error;
         }
         let hint = format!("have a superuser or the owner run: {}", grants.join("; "));
@@ -119,15 +119,28 @@ impl Target {
     }
 }
 
-/// Whether the grants contain the object of this error. It may be about another one, or about no object.
-fn allows(grants: &[String], error: &str) -> bool {
-    let Some((_, object)) = error.split_once("permission denied for ") else {
-        return false;
+/// Whether an error names an object of these grants. It may be about another object, or about none.
+fn is_about(error: &str, grants: &[String]) -> bool {
+    let is_name = |each: char| each.is_alphanumeric() || "_$".contains(each);
+    let names = |object: &str| {
+        let name = object.rsplit_once(['.', ' ']).map_or(object, |(_, name)| name);
+        let name = object
+            .strip_suffix('"')
+            .and_then(|rest| rest.rsplit_once('"'))
+            .map_or(name, |(_, name)| name);
+        error.match_indices(name).any(|(at, _)| {
+            let before = error.get(..at).unwrap_or_default();
+            let after = error.get(at + name.len()..).unwrap_or_default();
+            !before.ends_with(is_name) && !after.starts_with(is_name)
+        })
     };
-    let object = object.split(" (SQLSTATE").next().unwrap_or(object);
-    let name = object.split_once(' ').map_or(object, |(_kind, name)| name).trim_matches('"');
-    let is_separator = |each: char| !(each.is_alphanumeric() || "_$".contains(each));
-    grants.iter().any(|grant| grant.split(is_separator).any(|word| word == name))
+    // grant select on riops.dataset, riops.run to "some one"
+    let objects = |grant: &String| {
+        let (_, rest) = grant.split_once(" on ")?;
+        let (objects, _role) = rest.rsplit_once(" to ")?;
+        Some(objects.split(", ").any(names))
+    };
+    grants.iter().filter_map(objects).any(|found| found)
 }
 
 /// Returns the schema of the tables, if the dataset names one.
@@ -157,5 +170,28 @@ pub(crate) fn embedded_options(options: &EmbeddedOptions) -> Options {
         port: options.server_port,
         address: None,
         settings: options.server_set.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grants_are_about_an_error_if_they_contain_its_object() {
+        let grants = [
+            "grant connect on database \"bench-db\" to \"my user\"".to_owned(),
+            "grant usage on schema riops to me".to_owned(),
+            "grant select on riops.dataset, \"Other schema\".\"my table\" to me".to_owned(),
+        ];
+        for named in ["database \"bench-db\"", "schema riops", "table dataset", "table my table"] {
+            for text in ["permission denied for", "keine Berechtigung für"] {
+                assert!(is_about(&format!("{text} {named} (SQLSTATE 42501)"), &grants), "{named}");
+            }
+        }
+        for other in ["table pgbench_branches", "table dataset_2", "to create database", "user me"]
+        {
+            assert!(!is_about(&format!("permission denied for {other}"), &grants), "{other}");
+        }
     }
 }

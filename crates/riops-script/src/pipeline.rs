@@ -1,4 +1,4 @@
-//! Errors of pipelines that happen whichever branches of the script are taken.
+//! Errors of pipelines that happen on every path through the script that reaches the command.
 
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Problem, Source};
 use crate::script::{Action, Command, Rows, Script, Statement};
@@ -35,7 +35,7 @@ impl Jumps {
 }
 
 impl Script {
-    /// Returns the errors of its pipelines that happen on every path, up to a maximum: a pipeline that is started twice,
+    /// Returns the errors of its pipelines that happen on every path to the command, up to a maximum: a pipeline that is started twice,
     /// ended without a start, or never ended, and a command that cannot be part of it. pgbench and riops find them when
     /// they execute the script.
     #[must_use]

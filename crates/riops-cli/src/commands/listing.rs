@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use riops::host::Interrupt;
 use riops::report::{run_lines, runs_csv, runs_json, runs_table};
-use riops::store::RunFilter;
+use riops::store::{self, RunFilter};
 
 use crate::args::{FilterOptions, ListOptions, ListOutput};
 use crate::failure::UsageError;
@@ -16,9 +16,9 @@ use crate::ui::Ui;
 pub(super) fn list(options: &ListOptions, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let sort = options.sort.unwrap_or_default();
     let filter = RunFilter { sort, limit: Some(options.limit), ..filter(&options.filter)? };
-    let store = stored::open_if_present(&options.store, interrupt, ui)?;
+    let location = stored::location(&options.store, interrupt, ui)?;
+    let store = store::open_existing(&location, interrupt)?;
     if store.is_none() {
-        let location = stored::location(&options.store, interrupt, ui)?;
         ui.notice(&format!("there is no store yet: {location}"));
     }
     let runs = store.as_ref().map_or(Ok(Vec::new()), |store| store.list(&filter))?;

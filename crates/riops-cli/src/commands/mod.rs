@@ -83,7 +83,7 @@ fn misplaced(tool: &str, line: &Original) -> anyhow::Error {
 }
 
 /// Handles Ctrl-C, SIGTERM, and SIGHUP unless nohup ignores it: the first signal requests an orderly shutdown, a second
-/// one exits immediately. A terminal that is closed may send SIGHUP twice.
+/// one exits immediately. SIGHUP does not count: a terminal that is closed may send it twice, or before SIGTERM.
 fn install_signal_handlers() -> Result<Interrupt> {
     let interrupt = Interrupt::new();
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
@@ -92,9 +92,13 @@ fn install_signal_handlers() -> Result<Interrupt> {
     }
     let shared = interrupt.clone();
     std::thread::Builder::new().name("riops-signals".to_owned()).spawn(move || {
+        let mut asked = false;
         for signal in signals.forever() {
-            if shared.requested() && signal != SIGHUP {
-                exit_immediately();
+            if signal != SIGHUP {
+                if asked {
+                    exit_immediately();
+                }
+                asked = true;
             }
             shared.request();
         }
