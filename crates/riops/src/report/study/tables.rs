@@ -8,8 +8,13 @@ use super::cells::{
 };
 use super::figures::StudyFigure;
 use super::improvement::factor;
-use super::model::{Against, AxisEffect, CellView, Improvement, StudyKind, StudyView};
+use super::model::{
+    Against, AxisEffect, CellView, Improvement, ImprovementRow, StudyKind, StudyView,
+};
 use crate::stats::Direction;
+
+/// A change is explained if its ratio differs by more than this share from that of the two values beside it.
+const EXPLAINED_FROM: f64 = 0.01;
 
 /// Returns all tables in their order.
 pub(super) fn tables(view: &StudyView) -> Vec<Table> {
@@ -231,10 +236,26 @@ fn summary(view: &StudyView, improvement: &Improvement) -> Table {
         head: head.into_iter().chain(rest).collect(),
         words: 1,
         rows: rows.collect(),
-        note: level.map(|level| percent(1.0 - level)).filter(|level| level != "95%").map(|level| {
-            format!("the intervals are those of the last look: {level} instead of 95%")
-        }),
+        note: summary_note(improvement, level),
     }
+}
+
+/// What the rows do not show: the level of their intervals, and that a change is not that of the two values.
+fn summary_note(improvement: &Improvement, level: Option<f64>) -> Option<String> {
+    let level = level.map(|level| percent(1.0 - level)).filter(|level| level != "95%");
+    let level = level
+        .map(|level| format!("the intervals are those of the last look: {level} instead of 95%"));
+    let differs = |row: &ImprovementRow| {
+        let of_values = row.to / row.from;
+        row.against
+            .as_ref()
+            .is_some_and(|against| (against.ratio / of_values - 1.0).abs() > EXPLAINED_FROM)
+    };
+    let differs = improvement.rows.iter().any(differs).then(|| {
+        "the changes are those of the geometric means within blocks; with noisy runs, they differ from those of the values".to_owned()
+    });
+    let notes: Vec<String> = level.into_iter().chain(differs).collect();
+    (!notes.is_empty()).then(|| notes.join("; "))
 }
 
 /// The names of two cells: only the values that differ, without their axis if it is only one.

@@ -148,6 +148,16 @@ fn cells_that_miss_a_threshold_are_not_the_best() {
 }
 
 #[test]
+fn a_change_that_is_not_that_of_the_values_is_explained() {
+    let mut view = view(&example::ab(4, 1.1));
+    let note = "the changes are those of the geometric means within blocks";
+    let one_line = |view: &StudyView| text(view, 200).replace('\n', " ");
+    assert!(!one_line(&view).contains(note), "{}", one_line(&view));
+    view.improvement.as_mut().unwrap().rows[0].to *= 1.05;
+    assert!(one_line(&view).contains(note), "{}", one_line(&view));
+}
+
+#[test]
 fn disturbed_runs_are_noted_with_their_cells() {
     let mut study = example::nodes(2);
     assert!(!view(&study).notes.iter().any(|note| note.contains("disturbed")));
