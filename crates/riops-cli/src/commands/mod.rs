@@ -92,13 +92,13 @@ fn install_signal_handlers() -> Result<Interrupt> {
     }
     let shared = interrupt.clone();
     std::thread::Builder::new().name("riops-signals".to_owned()).spawn(move || {
-        let mut asked = false;
+        let mut is_second = false;
         for signal in signals.forever() {
             if signal != SIGHUP {
-                if asked {
+                if is_second {
                     exit_immediately();
                 }
-                asked = true;
+                is_second = true;
             }
             shared.request();
         }
@@ -106,7 +106,7 @@ fn install_signal_handlers() -> Result<Interrupt> {
     Ok(interrupt)
 }
 
-/// Returns whether riops was started with SIGHUP ignored, or this cannot be found out.
+/// Returns whether riops was started with SIGHUP ignored; true if this is unknown.
 fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -83,14 +83,14 @@ pub(super) fn connection_with_password(arguments: &[String]) -> Option<Secret> {
     };
     // Without a valid command line, nothing is executed that others could see.
     let value = parsed(arguments).ok()?.0.named().cloned().filter(has_password)?;
-    // The option may be shortened or grouped with others: the right argument is the one that changes the connection.
+    // The option may be shortened or grouped with others: the argument is the one whose change changes the connection.
     arguments.iter().enumerate().find_map(|(position, argument)| {
         let replacement = format!("{}{HIDDEN}", argument.strip_suffix(&value)?);
         let mut changed = arguments.to_vec();
         changed.get_mut(position)?.clone_from(&replacement);
-        let is_it =
-            parsed(&changed).is_ok_and(|(line, _)| line.named().is_some_and(|it| it == HIDDEN));
-        is_it.then(|| Secret {
+        let is_hidden =
+            parsed(&changed).is_ok_and(|(line, _)| line.named().is_some_and(|name| name == HIDDEN));
+        is_hidden.then(|| Secret {
             variable: CONNECTION,
             value: value.clone(),
             positions: vec![position],

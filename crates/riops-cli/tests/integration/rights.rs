@@ -48,7 +48,7 @@ fn the_grants_of_the_hint_let_a_role_read_and_then_update() {
 }
 
 #[test]
-fn a_role_without_privileges_gets_no_grants_that_do_not_help() {
+fn grants_without_the_refused_object_are_not_suggested() {
     let database = database("rights_others");
     database.riops("prepare rows --rows 1000").expect(0);
     database.riops("prepare script").expect(0);

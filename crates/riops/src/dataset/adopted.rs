@@ -125,7 +125,7 @@ impl Registry<'_> {
     }
 
     fn has_sessions_of_unreported(&mut self, dataset: &str) -> Result<bool, DatasetError> {
-        // The name of a session ends with the id of its run. The idle connections of a pooler keep the name of the last one.
+        // The name of a session ends with the id of its run. Idle connections of a pooler keep the name of the last one.
         let sessions = self.connection().query_with(
             "select 1 from pg_stat_activity as session, riops.run as run
               where run.dataset = $1 and (run.ended_at is null or run.rows_unknown >= $2::bigint)

@@ -314,9 +314,9 @@ impl<'a> Registry<'a> {
         Ok(())
     }
 
-    /// Forgets the baseline of the tables in a schema, or in any, because they will change without being counted. Until the next
-    /// baseline, the contents cannot be verified. Has no effect without a registry of riops, or without the right to
-    /// change it.
+    /// Forgets the baseline of the tables in a schema, or in any, because they will change without being counted. Until
+    /// the next baseline, the contents cannot be verified. Has no effect without a registry of riops, or without the
+    /// right to change it.
     ///
     /// # Errors
     /// [`DatasetError`] if the connection is lost.

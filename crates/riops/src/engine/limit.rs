@@ -99,9 +99,15 @@ impl Limit {
     /// Returns the end of the measurement, whose last counted transaction ended at `last_end`.
     pub(super) fn measured_end(&self, last_end: Nanos) -> Nanos {
         if self.ended_by_count() {
-            let is_complete = matches!(self.stop, Stop::Transactions(count) if self.done.load(Ordering::Relaxed) >= count);
-            let paced = is_complete && !self.has_failed();
-            if paced { last_end.max(self.earliest_end.min(self.latest_end)) } else { last_end }
+            let is_complete = match self.stop {
+                Stop::Transactions(count) => self.done.load(Ordering::Relaxed) >= count,
+                Stop::DurationS(_) | Stop::Rows(_) => false,
+            };
+            if is_complete && !self.has_failed() {
+                last_end.max(self.earliest_end.min(self.latest_end))
+            } else {
+                last_end
+            }
         } else if self.stops_by_count() {
             // An interrupt ends it before, but not the transactions in flight.
             last_end.max(self.end())

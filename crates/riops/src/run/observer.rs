@@ -35,7 +35,7 @@ pub trait Observer: crate::engine::Observer {
     /// Called before the stage with this name, whose sessions repeat transactions according to `plan`.
     fn stage(&mut self, _name: &str, _plan: &Plan) {}
 
-    /// Called before a stage. Returns the callback for what its scripts show.
+    /// Called before a stage. Returns the callback for the output of `debug()` in its scripts.
     fn messages(&mut self) -> OnMessage {
         Arc::new(|_| {})
     }

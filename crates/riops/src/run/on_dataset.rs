@@ -190,6 +190,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         let locks_are_reliable = active.environment.facts.flavor == Flavor::PostgreSql
             && !active.environment.is_transaction_pooled();
         let verifies = locks_are_reliable && active.plan.verify;
+        let mut unreported = None;
         if let Some(stage) = self.stages.first()
             && spec.adds_changes()
             && verifies
@@ -198,18 +199,22 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             let (workload, run) = (stage.workload.as_ref(), active.id.to_string());
             let observer = &mut *active.observer;
             let mut notice = |text: &str| observer.notice(text);
-            match registry.reset_unreported(entry, workload, &run, &mut notice)? {
+            let found = registry.reset_unreported(entry, workload, &run, &mut notice)?;
+            match found {
                 Unreported::Reset => notice(
                     "its changes are unknown, and the current contents become the new baseline",
                 ),
-                Unreported::Contradicted => notice(
-                    "warning: the tables have lost changes that were acknowledged: prepare the dataset again after finding out why",
+                // Other programs may have changed shared tables.
+                Unreported::Contradicted if !spec.shares_its_tables() => notice(
+                    "warning: acknowledged changes of earlier runs are missing in the tables: find the cause, then prepare the dataset again",
                 ),
-                Unreported::InUse => {}
+                Unreported::Contradicted | Unreported::InUse => {}
             }
+            unreported = Some(found);
         }
-        // Adopted tables have just been examined.
-        let is_examined = entry.is_adopted() && !self.is_maintained;
+        // Adopted tables have just been examined, and so have those of a run that did not report its changes.
+        let is_examined = entry.is_adopted() && !self.is_maintained
+            || matches!(unreported, Some(Unreported::Reset | Unreported::InUse));
         if spec.shares_its_tables() && verifies && !is_examined {
             let mut registry = Registry::new(&mut active.control, name);
             if let Some(stage) = self.stages.first()

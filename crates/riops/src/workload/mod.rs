@@ -369,7 +369,7 @@ pub struct ScriptCommand {
     pub is_measured: bool,
 }
 
-/// Callback for a line that a script shows with `debug()`, called from several threads. The session waits for it.
+/// Callback for a line of output of `debug()` in a script, called from several threads. The session waits for it.
 pub type OnMessage = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The stream of transactions of one session. Pure: no I/O, no clock, no allocation in steady state.
@@ -417,7 +417,7 @@ pub trait Generator: Send {
     /// Starts on a new connection.
     fn connected(&mut self) {}
 
-    /// Sets the callback for what its scripts show.
+    /// Sets the callback for the output of `debug()` in its scripts.
     fn show_with(&mut self, _on_message: &OnMessage) {}
 }
 

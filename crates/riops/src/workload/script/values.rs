@@ -2,7 +2,7 @@
 
 use riops_script::Value;
 
-/// Returns what `debug()` of pgbench shows for a value.
+/// Returns the line that `debug()` of pgbench prints for a value.
 pub(super) fn debug_text((script, command): (usize, usize), value: Value) -> String {
     let kind = match value {
         Value::Null => "",
