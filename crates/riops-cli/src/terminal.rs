@@ -5,9 +5,13 @@ use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
+use anyhow::Result;
 use riops::host::Interrupt;
 use riops::server::ConnectionError;
 use rustix::fs::OFlags;
+
+use crate::failure::UsageError;
+use crate::ui::Ui;
 
 /// The controlling terminal of the process.
 const TERMINAL: &str = "/dev/tty";
@@ -33,7 +37,7 @@ pub(crate) fn open() -> Option<File> {
 pub(crate) fn read_line(
     terminal: &mut File,
     interrupt: &Interrupt,
-) -> Result<Option<String>, ConnectionError> {
+) -> std::result::Result<Option<String>, ConnectionError> {
     let mut line = Vec::new();
     let mut buffer = [0; 256];
     while !line.contains(&b'\n') {
@@ -55,18 +59,23 @@ pub(crate) fn read_line(
     Ok(Some(line.trim_end_matches(['\r', '\n']).to_owned()))
 }
 
-/// Asks a question. Returns `None` if there is no terminal, otherwise whether the answer is yes.
+/// Returns whether something may be removed: asks the question, unless `yes` was given.
 ///
 /// # Errors
-/// [`ConnectionError::Interrupted`].
-pub(crate) fn confirm(
-    question: &str,
-    interrupt: &Interrupt,
-) -> Result<Option<bool>, ConnectionError> {
+/// [`UsageError`] if there is no terminal to ask on, or [`ConnectionError::Interrupted`].
+pub(crate) fn confirm(question: &str, yes: bool, interrupt: &Interrupt, ui: Ui) -> Result<bool> {
+    if yes {
+        return Ok(true);
+    }
     let Some(mut terminal) = open().filter(|_| can_ask()) else {
-        return Ok(None);
+        let text = "nothing removed: confirm with --yes, because standard input is not a terminal";
+        return Err(UsageError(text.to_owned()).into());
     };
     let _ = terminal.write_all(format!("{question} [y/N] ").as_bytes());
     let answer = read_line(&mut terminal, interrupt)?.unwrap_or_default();
-    Ok(Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")))
+    let is_confirmed = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
+    if !is_confirmed {
+        ui.notice("nothing removed");
+    }
+    Ok(is_confirmed)
 }

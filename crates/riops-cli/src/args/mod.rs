@@ -461,6 +461,9 @@ pub(crate) enum Server {
         /// Stop it even if another riops is using it
         #[arg(long)]
         force: bool,
+        /// Do not ask for confirmation
+        #[arg(short, long, help_heading = TYPED_ONLY[1])]
+        yes: bool,
     },
     /// Supervise the server; started by riops itself
     #[command(hide = true)]

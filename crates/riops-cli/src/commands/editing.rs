@@ -68,23 +68,13 @@ pub(super) fn remove(options: &RemoveOptions, interrupt: &Interrupt, ui: Ui) -> 
         1 => "1 run".to_owned(),
         count => format!("{count} runs"),
     };
-    if !options.yes {
-        if can_ask() {
-            let lines = run_lines(&runs, None, Sort::default());
-            crate::ui::print(&runs_table(&lines, crate::ui::output_columns()))?;
-        }
-        match confirm(&format!("Remove {number} from {}?", store.location()), interrupt)? {
-            Some(true) => {}
-            Some(false) => {
-                ui.notice("nothing removed");
-                return Ok(ExitCode::SUCCESS);
-            }
-            None => {
-                let text =
-                    "nothing removed: confirm with --yes, because standard input is not a terminal";
-                return Err(UsageError(text.to_owned()).into());
-            }
-        }
+    if !options.yes && can_ask() {
+        let lines = run_lines(&runs, None, Sort::default());
+        crate::ui::print(&runs_table(&lines, crate::ui::output_columns()))?;
+    }
+    let question = format!("Remove {number} from {}?", store.location());
+    if !confirm(&question, options.yes, interrupt, ui)? {
+        return Ok(ExitCode::SUCCESS);
     }
     for run in &runs {
         store.remove(&run.id)?;

@@ -7,11 +7,12 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 use riops::host::Interrupt;
-use riops::server::embedded::{self, EmbeddedError, State, Status};
+use riops::server::embedded::{self, EmbeddedError, Options, State, Status};
 
 use crate::args::{EmbeddedOptions, Server};
 use crate::failure::{FAILED, UsageError};
 use crate::target::{embedded as acquire, embedded_options};
+use crate::terminal::confirm;
 use crate::ui::{self, Ui};
 
 /// Executes the subcommand.
@@ -30,14 +31,8 @@ pub(crate) fn run(action: Server, interrupt: &Interrupt, ui: Ui) -> Result<ExitC
             Ok(ExitCode::SUCCESS)
         }
         Server::Psql { server, arguments } => psql(&running(&server)?, &arguments),
-        Server::Reset { server, force } => {
-            let existed = embedded::reset(&embedded_options(&server), force)?;
-            ui::print(if existed {
-                "stopped the server and removed its data\n"
-            } else {
-                "nothing to remove\n"
-            })?;
-            Ok(ExitCode::SUCCESS)
+        Server::Reset { server, force, yes } => {
+            reset(&embedded_options(&server), force, yes, interrupt, ui)
         }
         Server::Keep => keep(),
     }
@@ -61,6 +56,25 @@ fn start(options: &EmbeddedOptions, interrupt: &Interrupt, ui: Ui) -> Result<Exi
         state.url(),
         ui.given().embedded
     ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn reset(
+    options: &Options,
+    force: bool,
+    yes: bool,
+    interrupt: &Interrupt,
+    ui: Ui,
+) -> Result<ExitCode> {
+    let Some(data) = embedded::data_to_reset(options)? else {
+        ui::print("nothing to remove\n")?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let question = format!("Stop the server and remove all its data in {}?", data.display());
+    if confirm(&question, yes, interrupt, ui)? {
+        embedded::reset(options, force)?;
+        ui::print(&format!("stopped the server and removed its data in {}\n", data.display()))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -32,6 +32,7 @@ mod neighbors;
 mod nodes;
 mod oltp;
 mod originals;
+mod ownership;
 mod part;
 mod password;
 mod pgbench;

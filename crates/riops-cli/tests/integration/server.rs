@@ -66,7 +66,7 @@ fn start_url_status_stop_and_reset_manage_the_server() {
         "the server was not running\n"
     );
     assert!(home.join("data/PG_VERSION").exists());
-    CommandOutput::of(&mut on(&home, "server reset")).expect(0);
+    CommandOutput::of(&mut on(&home, "server reset --yes")).expect(0);
     assert!(!home.join("data").exists());
 }
 
@@ -200,7 +200,7 @@ fn stops_a_server_in_use_only_with_force() {
     CommandOutput::of(&mut on(&home, "server stop"))
         .expect(1)
         .stderr_contains("in use by another riops");
-    CommandOutput::of(&mut on(&home, "server reset"))
+    CommandOutput::of(&mut on(&home, "server reset --yes"))
         .expect(1)
         .stderr_contains("in use by another riops");
     assert!(!processes(&home).is_empty());
@@ -225,11 +225,21 @@ fn a_server_that_survives_is_not_reported_as_stopped() {
     }
     let home = folder("survives");
     CommandOutput::of(&mut on(&home, "server start")).expect(0);
-    for (path, mode) in [("", 0o777), ("users.lock", 0o666), ("state.json", 0o644)] {
+    let modes = [
+        ("", 0o777),
+        ("users.lock", 0o666),
+        ("state.json", 0o644),
+        ("riops-server.json", 0o644),
+        ("data", 0o755),
+        ("data/global", 0o755),
+        ("data/global/pg_control", 0o644),
+        ("data/postmaster.pid", 0o644),
+    ];
+    for (path, mode) in modes {
         let path = home.join(path);
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
-    for action in ["stop", "reset"] {
+    for action in ["stop", "reset --yes"] {
         let mut command = on(&home, &format!("server {action}"));
         CommandOutput::of(command.current_dir("/").uid(54_321).gid(54_321))
             .expect(1)

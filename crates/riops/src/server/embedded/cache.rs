@@ -2,8 +2,10 @@
 //! server's user, and not owned by any other user.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::Access;
 
 use super::account::Account;
 use super::error::{EmbeddedError, Result};
@@ -62,24 +64,29 @@ pub(super) fn cache(options: &Options, account: &Account) -> Result<PathBuf> {
 /// Creates `folder` and its parents if necessary. Fails if it is not accessible to the server's user
 /// or not writable.
 pub(super) fn ensure_usable(folder: &Path, account: &Account) -> Result<()> {
-    create_folder(folder)?;
+    create_folder(folder, account)?;
     if let Some(inaccessible) = account.first_inaccessible(folder) {
         return Err(EmbeddedError::NotTraversable {
             account: account.name.clone(),
             folder: inaccessible,
         });
     }
-    let probe = folder.join(format!(".write-test-{}", std::process::id()));
-    fs::write(&probe, b"").map_err(file("write to", folder))?;
-    fs::remove_file(&probe).map_err(file("write to", folder))
+    rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK)
+        .map_err(|error| file("write to", folder)(error.into()))
 }
 
-fn create_folder(folder: &Path) -> Result<()> {
+fn create_folder(folder: &Path, account: &Account) -> Result<()> {
     if folder.is_dir() {
         return check_owner(folder, &[]);
     }
-    fs::create_dir_all(folder).map_err(file("create directory", folder))?;
-    set_mode(folder, 0o755)
+    // Another user who runs the server must reach its files.
+    let mode = if account.switched { 0o755 } else { 0o700 };
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(mode)
+        .create(folder)
+        .map_err(file("create directory", folder))?;
+    set_mode(folder, mode)
 }
 
 /// Fails if another user created the directory. Anyone can create files in /tmp and /var/tmp, and

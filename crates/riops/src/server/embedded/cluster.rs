@@ -1,7 +1,7 @@
 //! Initializes and starts the server, also after a crash, until it accepts connections.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,12 +12,13 @@ use super::account::Account;
 use super::binaries::Binaries;
 use super::cache::set_mode;
 use super::error::{EmbeddedError, Result};
-use super::files::{file, remove_marker};
+use super::files::{file, ignore_not_found, remove_marker, write_private};
 use super::home::Home;
 use super::keeper::{self, KeeperSpec};
 use super::options::Options;
+use super::postmaster::PidFile;
 use super::state::{State, USER, loopback};
-use super::{places, postmaster, role};
+use super::{mark, places, postmaster, role};
 use crate::host::Interrupt;
 use crate::host::machine;
 use crate::server::connection::Connection;
@@ -41,7 +42,10 @@ pub(super) fn start(
     notify: &dyn Fn(&str),
 ) -> Result<State> {
     let data = home.data();
-    postmaster::stopped(postmaster::kill_leftovers(&data))?;
+    home.require_no_other_server()?;
+    if mark::is_own(home)? {
+        postmaster::stopped(postmaster::kill_leftovers(&data))?;
+    }
     // The marker was for the previous server.
     remove_marker(&home.path("persistent"))?;
     let previous = home.read_state();
@@ -51,6 +55,7 @@ pub(super) fn start(
         }
         _ => (USER.to_owned(), initialize(home, binaries, account, notify)?),
     };
+    mark::write(home, &data)?;
     postmaster::remove_stale_pid_file(&data);
     warn_if_tmpfs(&data, notify);
     let socket_dir = places::socket_folder(home, account)?;
@@ -64,6 +69,7 @@ pub(super) fn start(
         };
         let state = State {
             pid: 0,
+            started: None,
             port,
             address: options.address.clone().unwrap_or_else(loopback),
             socket_dir: socket_dir.clone(),
@@ -106,17 +112,11 @@ fn initialize(
 ) -> Result<String> {
     let data = home.data();
     if data.exists() {
-        return Err(EmbeddedError::NoServer(format!(
-            "data directory \"{}\" was not created by riops; choose another directory with --server-data",
-            data.display()
-        )));
+        return Err(EmbeddedError::Foreign(data));
     }
     notify(&format!("initializing the data directory {}", data.display()));
-    let fresh = home.path("data.new");
-    let password_file = home.path("password.new");
-    for leftover in [&fresh, &password_file] {
-        let _ = fs::remove_dir_all(leftover).or_else(|_| fs::remove_file(leftover));
-    }
+    let work = WorkDirectory::create(home)?;
+    let (fresh, password_file) = (work.0.join("data"), work.0.join("password"));
     fs::create_dir(&fresh).map_err(file("create directory", &fresh))?;
     set_mode(&fresh, 0o700)?;
     account.take_ownership(&fresh)?;
@@ -134,18 +134,19 @@ fn initialize(
         .stdin(Stdio::null())
         .output()
         .map_err(|error| cannot_run(&program, account, error))?;
-    let _ = fs::remove_file(&password_file);
     if !output.status.success() {
-        let _ = fs::remove_dir_all(&fresh);
         return Err(EmbeddedError::Program {
             program: "initdb",
             cause: output.status.to_string(),
             log: last_lines(&String::from_utf8_lossy(&output.stderr)),
         });
     }
+    // Before any other file, so that all files of riops are recognized after an interruption.
+    mark::write(home, &fresh)?;
     // Store the password before the rename: a complete data directory always has a known password.
     let state = State {
         pid: 0,
+        started: None,
         port: 0,
         address: loopback(),
         socket_dir: PathBuf::new(),
@@ -158,6 +159,38 @@ fn initialize(
     write_state(home, &state)?;
     fs::rename(&fresh, &data).map_err(file("rename to", &data))?;
     Ok(password)
+}
+
+/// The directory in which a data directory is initialized. It is removed on every exit path.
+struct WorkDirectory(PathBuf);
+
+impl WorkDirectory {
+    /// Creates it. One that a killed process left is removed: it is empty, or contains the marker.
+    fn create(home: &Home) -> Result<Self> {
+        let (folder, marker) =
+            (home.path("initdb.riops"), home.path("initdb.riops/created-by-riops"));
+        if marker.is_file() {
+            fs::remove_dir_all(&folder).map_err(file("remove", &folder))?;
+        }
+        match ignore_not_found(fs::remove_dir(&folder)) {
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {
+                return Err(EmbeddedError::Foreign(folder));
+            }
+            removed => removed.map_err(file("remove", &folder))?,
+        }
+        fs::create_dir(&folder).map_err(file("create directory", &folder))?;
+        // The server's user must reach the files in it.
+        set_mode(&folder, 0o755)?;
+        let created = Self(folder);
+        write_private(&marker, b"")?;
+        Ok(created)
+    }
+}
+
+impl Drop for WorkDirectory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 fn cannot_run(program: &Path, account: &Account, error: std::io::Error) -> EmbeddedError {
@@ -178,7 +211,8 @@ fn cannot_run(program: &Path, account: &Account, error: std::io::Error) -> Embed
 /// Starts the keeper process, which starts the server, and waits until the server is ready.
 fn launch(home: &Home, account: &Account, state: &State, keeper_program: &Path) -> Result<State> {
     let log = home.log();
-    keeper::new_log(&log).map_err(file("write", &log))?;
+    // Empty: the keeper and the server append.
+    write_private(&log, b"")?;
     account.take_ownership(&log)?;
     let spec = KeeperSpec {
         program: state.bin_dir.join("postgres"),
@@ -205,8 +239,8 @@ fn launch(home: &Home, account: &Account, state: &State, keeper_program: &Path) 
         BufReader::new(output).read_line(&mut answer).map_err(file("run", keeper_program))?;
     }
     match postmaster::pid_file(&home.data()) {
-        Some((pid, _)) if answer.trim() == keeper::READY => {
-            let state = State { pid, ..state.clone() };
+        Some(PidFile { pid, started, .. }) if answer.trim() == keeper::READY => {
+            let state = State { pid, started: Some(started), ..state.clone() };
             write_state(home, &state)?;
             Ok(state)
         }
@@ -327,7 +361,7 @@ fn enable_statement_statistics(state: &State, interrupt: &Interrupt) -> Result<(
     });
     if preloaded {
         let mut connection = Connection::open(&state.conninfo(), interrupt)?;
-        connection.execute("create extension if not exists pg_stat_statements")?;
+        connection.execute("create extension if not exists pg_stat_statements schema public")?;
     }
     Ok(())
 }
@@ -346,22 +380,7 @@ fn write_state(home: &Home, state: &State) -> Result<()> {
     let path = home.path("state.json");
     let json =
         serde_json::to_vec_pretty(state).map_err(|error| file("write", &path)(error.into()))?;
-    let fresh = home.path("state.json.new");
-    write_private(&fresh, &json)?;
-    fs::rename(&fresh, &path).map_err(file("write", &path))
-}
-
-/// Writes a file that only the owner can read.
-fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let _ = fs::remove_file(path);
-    fs::File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .and_then(|mut target| target.write_all(bytes))
-        .map_err(file("write", path))
+    write_private(&path, &json)
 }
 
 fn log_end(path: &Path) -> String {

@@ -73,6 +73,26 @@ pub enum EmbeddedError {
         /// The requested value.
         requested: String,
     },
+    /// A file or directory that riops would overwrite, stop or remove was not created by it.
+    #[error(
+        "\"{0}\" was not created by riops: choose another directory with --server-data, or move it away"
+    )]
+    Foreign(PathBuf),
+    /// The data directory is a copy, or of a riops that did not mark it.
+    #[error(
+        "data directory \"{0}\" is a copy, or of an earlier riops: start it once with `riops server start`, which binds it to this directory"
+    )]
+    Unbound(PathBuf),
+    /// A server that riops did not start uses the data directory.
+    #[error(
+        "process {pid} is a server on \"{data}\" that riops did not start: stop it with pg_ctl first"
+    )]
+    ForeignServer {
+        /// The data directory.
+        data: PathBuf,
+        /// Process id of the postmaster.
+        pid: i32,
+    },
     /// Another process uses the server.
     #[error(
         "the embedded server is in use by another riops process; wait for it to finish, or use --force"

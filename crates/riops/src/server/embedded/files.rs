@@ -1,10 +1,13 @@
 //! File operations whose errors name the operation and the file.
 
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 use super::error::{EmbeddedError, Result};
+use crate::host::Interrupt;
 
 /// Converts an I/O error into an error that names the operation and the path.
 pub(super) fn file<'a>(
@@ -14,13 +17,47 @@ pub(super) fn file<'a>(
     move |source| EmbeddedError::File { action, path: path.to_owned(), source }
 }
 
+/// How often a lock is tried, and an interrupt is noticed.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
 /// Returns whether the lock was acquired. A file system without lock support is an error.
 pub(super) fn try_lock(lock: &File, path: &Path) -> Result<bool> {
-    match lock.try_lock() {
+    acquired(lock.try_lock(), path)
+}
+
+/// The same for a shared lock.
+pub(super) fn try_lock_shared(lock: &File, path: &Path) -> Result<bool> {
+    acquired(lock.try_lock_shared(), path)
+}
+
+fn acquired(tried: std::result::Result<(), TryLockError>, path: &Path) -> Result<bool> {
+    match tried {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => Ok(false),
         Err(TryLockError::Error(source)) => Err(file("lock", path)(source)),
     }
+}
+
+/// Waits for a lock: a blocking wait would not end on a signal. Calls `on_wait` before the first wait.
+///
+/// # Errors
+/// [`EmbeddedError::Interrupted`], or the error of `try_lock`.
+pub(super) fn await_lock(
+    interrupt: &Interrupt,
+    try_lock: impl Fn() -> Result<bool>,
+    on_wait: &dyn Fn(),
+) -> Result<()> {
+    let mut is_waiting = false;
+    while !try_lock()? {
+        if interrupt.requested() {
+            return Err(EmbeddedError::Interrupted);
+        }
+        if !std::mem::replace(&mut is_waiting, true) {
+            on_wait();
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    Ok(())
 }
 
 /// Ignores the error of removing a file that does not exist.
@@ -33,4 +70,25 @@ pub(super) fn ignore_not_found(removed: io::Result<()>) -> io::Result<()> {
 
 pub(super) fn remove_marker(path: &Path) -> Result<()> {
     ignore_not_found(fs::remove_file(path)).map_err(file("remove", path))
+}
+
+/// Opens a lock file, and creates it if necessary.
+pub(super) fn open_lock(path: &Path) -> Result<File> {
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true).mode(0o600);
+    options.open(path).map_err(file("open", path))
+}
+
+/// Writes a file that only its owner can read, completely or not at all.
+pub(super) fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
+    let fresh = path.with_added_extension("new");
+    ignore_not_found(fs::remove_file(&fresh)).map_err(file("remove", &fresh))?;
+    File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&fresh)
+        .and_then(|mut target| target.write_all(bytes))
+        .and_then(|()| fs::rename(&fresh, path))
+        .map_err(file("write", path))
 }

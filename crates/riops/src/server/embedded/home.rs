@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::error::Result;
-use super::files::file;
+use super::error::{EmbeddedError, Result};
+use super::files::open_lock;
 use super::postmaster;
 use super::state::State;
 
@@ -38,13 +38,7 @@ impl Home {
     }
 
     pub(super) fn open_lock(&self, name: &str) -> Result<File> {
-        let path = self.path(name);
-        File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(file("open", &path))
+        open_lock(&self.path(name))
     }
 
     pub(super) fn read_state(&self) -> Option<State> {
@@ -54,7 +48,34 @@ impl Home {
     /// Returns the state of the server if it is running.
     pub(super) fn running(&self) -> Option<State> {
         let state = self.read_state()?;
-        postmaster::is_running(&self.data(), state.pid).then_some(state)
+        self.is_server_of(&state).then_some(state)
+    }
+
+    /// Whether the server that riops started is running: process ids are reused, also by a server that the user
+    /// started on this data directory.
+    fn is_server_of(&self, state: &State) -> bool {
+        let has_started = |started: &String| {
+            postmaster::pid_file(&self.data()).is_none_or(|found| found.started == *started)
+        };
+        postmaster::is_running(&self.data(), state.pid)
+            && state.started.as_ref().is_none_or(has_started)
+    }
+
+    /// Fails if a server that riops did not start is running on the data directory.
+    ///
+    /// # Errors
+    /// [`EmbeddedError::ForeignServer`].
+    pub(super) fn require_no_other_server(&self) -> Result<()> {
+        let Some((found, state)) = postmaster::pid_file(&self.data()).zip(self.read_state()) else {
+            return Ok(());
+        };
+        // Before it is initialized and between two starts, the state has no process.
+        if postmaster::is_running(&self.data(), found.pid)
+            && state.started.as_ref().is_some_and(|started| *started != found.started)
+        {
+            return Err(EmbeddedError::ForeignServer { data: self.data(), pid: found.pid });
+        }
+        Ok(())
     }
 
     pub(super) fn is_persistent(&self) -> bool {

@@ -6,7 +6,7 @@
 //! checkpoint if the last user exited normally, immediately if it was killed. If the keeper itself
 //! is killed, the kernel's parent-death signal stops the server.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,10 @@ pub fn run(input: &mut impl io::Read, output: &mut impl Write) -> io::Result<()>
             return Err(error);
         }
     };
-    while postmaster::pid_file(&data) != Some((pid_of(&server), true)) {
+    let pid = pid_of(&server);
+    let is_ready =
+        || postmaster::pid_file(&data).is_some_and(|found| found.pid == pid && found.ready);
+    while !is_ready() {
         if let Some(status) = server.try_wait()? {
             writeln!(output, "exited during startup ({status})")?;
             return Err(io::Error::other("the server exited during startup"));
@@ -62,7 +65,6 @@ pub fn run(input: &mut impl io::Read, output: &mut impl Write) -> io::Result<()>
     }
     // If the process that waits for this line has exited, the lock is free and the server is stopped.
     let _ = writeln!(output, "{READY}").and_then(|()| output.flush());
-    let pid = pid_of(&server);
     std::thread::spawn(move || stop_when_unused(&spec.home, pid));
     server.wait().map(drop)
 }
@@ -132,9 +134,4 @@ pub(super) fn command(program: &Path, account: &Account, home: &Path) -> Command
         });
     }
     command
-}
-
-/// Creates an empty log, to which the keeper and the server append.
-pub(super) fn new_log(path: &Path) -> io::Result<()> {
-    fs::write(path, b"")
 }

@@ -21,6 +21,7 @@ mod files;
 mod home;
 mod installed;
 mod keeper;
+mod mark;
 mod options;
 mod places;
 mod postmaster;
@@ -28,7 +29,7 @@ mod role;
 mod state;
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use account::Account;
 pub use error::EmbeddedError;
@@ -42,7 +43,9 @@ use super::conninfo::ConnInfo;
 use crate::host::Interrupt;
 use binaries::Binaries;
 use error::Result;
-use files::{file, ignore_not_found, remove_marker, try_lock};
+use files::{
+    await_lock, file, ignore_not_found, remove_marker, try_lock, try_lock_shared, write_private,
+};
 
 /// The embedded server in use by this process. Dropping it releases the server, and stops it
 /// cleanly if no other process uses it.
@@ -70,14 +73,14 @@ impl Embedded {
         let account = Account::choose(options.user.as_deref())?;
         let binaries = Binaries::find(options, &account, interrupt, notify)?;
         let home = places::home(options, &binaries, &account)?;
+        mark::require_usable(&home)?;
         let users = home.open_lock("users.lock")?;
-        // Blocks only while a keeper stops the server.
-        users.lock_shared().map_err(file("lock", &home.path("users.lock")))?;
+        // Waits only while a keeper stops the server.
+        await_lock(interrupt, || try_lock_shared(&users, &home.path("users.lock")), &|| {})?;
         let starting = home.open_lock("start.lock")?;
-        if !try_lock(&starting, &home.path("start.lock"))? {
+        await_lock(interrupt, || try_lock(&starting, &home.path("start.lock")), &|| {
             notify("waiting for another riops process to start the embedded server");
-            starting.lock().map_err(file("lock", &home.path("start.lock")))?;
-        }
+        })?;
         let account = match options.user {
             None => Account::owner_of(&home.data()).unwrap_or(account),
             Some(_) => account,
@@ -117,7 +120,7 @@ impl Embedded {
     /// [`EmbeddedError::File`] if the marker file cannot be written.
     pub fn make_persistent(&self) -> Result<()> {
         let path = self.home.path("persistent");
-        fs::write(&path, b"").map_err(file("write", &path))
+        write_private(&path, b"")
     }
 
     /// Releases the server. The last user stops it, unless it is persistent.
@@ -137,7 +140,7 @@ impl Embedded {
         }
         // From now on the server can be shut down cleanly, also by the keeper.
         let leaving = self.home.path("leaving");
-        fs::write(&leaving, b"").map_err(file("write", &leaving))?;
+        write_private(&leaving, b"")?;
         let lock_path = self.home.path("users.lock");
         users.unlock().map_err(file("unlock", &lock_path))?;
         if users.try_lock().is_ok() {
@@ -230,12 +233,13 @@ fn stop_home(home: &Home, force: bool) -> Result<(bool, Option<File>)> {
     if !alone && !force {
         return Err(EmbeddedError::InUse);
     }
+    home.require_no_other_server()?;
     remove_marker(&home.path("persistent"))?;
     let data = home.data();
     // `state.json` may be lost; the server's own file has the process as well.
     let running = home.running().map(|state| state.pid).or_else(|| {
-        let (pid, _) = postmaster::pid_file(&data)?;
-        postmaster::is_running(&data, pid).then_some(pid)
+        let found = postmaster::pid_file(&data)?;
+        postmaster::is_running(&data, found.pid).then_some(found.pid)
     });
     if let Some(pid) = running {
         postmaster::stopped(postmaster::stop(&data, pid, ShutdownMode::Fast))?;
@@ -243,21 +247,32 @@ fn stop_home(home: &Home, force: bool) -> Result<(bool, Option<File>)> {
     Ok((running.is_some(), alone.then_some(users)))
 }
 
-/// Stops the server and removes its data. Returns whether any data existed.
+/// Returns the data directory that [`reset`] would remove; `None` if there is none.
 ///
 /// # Errors
-/// [`EmbeddedError`] as in [`stop`]; the data are then kept. [`EmbeddedError::File`] if the data cannot be removed.
-pub fn reset(options: &Options, force: bool) -> Result<bool> {
+/// [`EmbeddedError::Foreign`] if riops did not initialize it.
+pub fn data_to_reset(options: &Options) -> Result<Option<PathBuf>> {
+    let account = Account::choose(options.user.as_deref())?;
+    let home = places::existing_home(options, &account)?;
+    if let Some(home) = &home {
+        mark::require_removable(home)?;
+    }
+    Ok(home.map(|home| home.data()).filter(|data| data.exists()))
+}
+
+/// Stops the server and removes its data.
+///
+/// # Errors
+/// [`EmbeddedError`] as in [`stop`] and [`data_to_reset`]; the data are then kept. [`EmbeddedError::File`] if the data
+/// cannot be removed.
+pub fn reset(options: &Options, force: bool) -> Result<()> {
     let account = Account::choose(options.user.as_deref())?;
     let Some(home) = places::existing_home(options, &account)? else {
-        return Ok(false);
+        return Ok(());
     };
+    mark::require_removable(&home)?;
     let (_, _lock) = stop_home(&home, force)?;
-    postmaster::stopped(postmaster::kill_leftovers(&home.data()))?;
     let data = home.data();
-    let existed = data.exists();
-    for folder in [data, home.path("data.new")] {
-        ignore_not_found(fs::remove_dir_all(&folder)).map_err(file("remove", &folder))?;
-    }
-    Ok(existed)
+    postmaster::stopped(postmaster::kill_leftovers(&data))?;
+    ignore_not_found(fs::remove_dir_all(&data)).map_err(file("remove", &data))
 }

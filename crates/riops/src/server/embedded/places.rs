@@ -9,6 +9,7 @@ use super::cache::{cache, cache_candidates, check_owner, ensure_usable, set_mode
 use super::error::{EmbeddedError, Result};
 use super::files::file;
 use super::home::Home;
+use super::mark;
 use super::options::Options;
 
 /// Maximum length of a socket path. With the terminating zero the limit is 108 bytes on Linux and
@@ -27,19 +28,23 @@ pub(super) fn home(options: &Options, binaries: &Binaries, account: &Account) ->
     Ok(Home { folder })
 }
 
-/// Returns the home directory of the server specified by `options`, if it exists.
+/// Returns the home directory of the server specified by `options`, if it contains a server.
+///
+/// # Errors
+/// [`EmbeddedError::Foreign`] or [`EmbeddedError::Unbound`] if riops did not create the server in it.
 pub(super) fn existing_home(options: &Options, account: &Account) -> Result<Option<Home>> {
     if let Some(folder) = &options.data {
         let folder = absolute(folder)?;
-        return Ok(folder.is_dir().then_some(Home { folder }));
+        let home = Home { folder };
+        return Ok(mark::has_server(&home)?.then_some(home));
     }
     let name = Binaries::home_name_of(options)?;
     let mut homes: Vec<Home> = cache_candidates(options)
         .into_iter()
         .filter(|cache| account.first_inaccessible(cache).is_none())
         .map(|cache| Home { folder: cache.join("server").join(&name) })
-        .filter(|home| home.folder.is_dir())
-        .collect();
+        .filter_map(|home| mark::has_server(&home).map(|found| found.then_some(home)).transpose())
+        .collect::<Result<_>>()?;
     // If several exist, prefer the one with a running server.
     let running = homes.iter().position(|home| home.running().is_some());
     Ok((!homes.is_empty()).then(|| homes.swap_remove(running.unwrap_or(0))))

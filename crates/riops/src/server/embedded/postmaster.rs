@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -31,9 +32,7 @@ const IMMEDIATE_TIMEOUT: Duration = Duration::from_secs(7);
 /// is this data directory.
 pub(super) fn is_running(data: &Path, pid: i32) -> bool {
     if !Path::new("/proc/self").exists() {
-        // Without /proc (not Linux) only the process id can be checked.
-        return Pid::from_raw(pid)
-            .is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok());
+        return is_postmaster_by_ps(data, pid);
     }
     let is_postgres =
         fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "postgres");
@@ -54,6 +53,15 @@ pub(super) fn is_running(data: &Path, pid: i32) -> bool {
         }
 }
 
+/// Returns whether the process is the server's postmaster, on systems without /proc.
+fn is_postmaster_by_ps(data: &Path, pid: i32) -> bool {
+    let ps = Command::new("ps").args(["-ww", "-o", "args=", "-p", &pid.to_string()]).output();
+    let line =
+        ps.map_or_else(|_| String::new(), |ps| String::from_utf8_lossy(&ps.stdout).into_owned());
+    let data = fs::canonicalize(data).unwrap_or_else(|_| data.to_owned());
+    line.contains("postgres") && line.contains(&format!(" -D {}", data.display()))
+}
+
 /// Returns whether the command line of the process contains the data directory.
 fn is_started_on(pid: i32, data: &Path) -> bool {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -67,15 +75,25 @@ fn parent(pid: i32) -> Option<i32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Returns the process id in `postmaster.pid` and whether the server accepts connections; `None` if
-/// the file does not exist.
-pub(super) fn pid_file(data: &Path) -> Option<(i32, bool)> {
+/// The contents of `postmaster.pid`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PidFile {
+    pub(super) pid: i32,
+    /// Start time of the postmaster, in seconds since 1970.
+    pub(super) started: String,
+    /// Whether the server accepts connections.
+    pub(super) ready: bool,
+}
+
+/// Reads `postmaster.pid`; `None` if it does not exist.
+pub(super) fn pid_file(data: &Path) -> Option<PidFile> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let mut lines = text.lines();
     let pid = lines.next()?.trim().parse().ok()?;
-    // Line 8 is the status: starting, stopping, ready, standby.
-    let ready = lines.nth(6).is_some_and(|status| matches!(status.trim(), "ready" | "standby"));
-    Some((pid, ready))
+    // Line 3 is the start time; line 8 the status: starting, stopping, ready, standby.
+    let started = lines.nth(1).unwrap_or_default().trim().to_owned();
+    let ready = lines.nth(4).is_some_and(|status| matches!(status.trim(), "ready" | "standby"));
+    Some(PidFile { pid, started, ready })
 }
 
 /// Stops the server in the given mode and waits until it has exited. Escalates to an immediate
@@ -87,7 +105,7 @@ pub(super) fn stop(data: &Path, pid: i32, mode: ShutdownMode) -> Vec<i32> {
         (Signal::QUIT, IMMEDIATE_TIMEOUT, true),
     ];
     for (signal, timeout, enabled) in steps {
-        if enabled && is_running(data, pid) && send(pid, signal) {
+        if enabled && send(data, pid, signal) {
             wait_until(timeout, || !is_running(data, pid));
         }
     }
@@ -107,7 +125,8 @@ pub(super) fn kill_leftovers(data: &Path) -> Vec<i32> {
             .filter(|&pid| is_running(data, pid))
             .collect()
     };
-    let killed: Vec<i32> = leftovers().into_iter().filter(|&pid| send(pid, Signal::KILL)).collect();
+    let killed: Vec<i32> =
+        leftovers().into_iter().filter(|&pid| send(data, pid, Signal::KILL)).collect();
     wait_until(IMMEDIATE_TIMEOUT, || !killed.iter().any(|&pid| is_running(data, pid)));
     leftovers()
 }
@@ -117,15 +136,35 @@ pub(super) fn stopped(survivors: Vec<i32>) -> Result<()> {
     if survivors.is_empty() { Ok(()) } else { Err(EmbeddedError::StillRunning(survivors)) }
 }
 
-/// Returns whether the signal was sent: not to a process of another user, or one that has exited.
-fn send(pid: i32, signal: Signal) -> bool {
-    Pid::from_raw(pid).is_some_and(|pid| kill_process(pid, signal).is_ok())
+/// Sends a signal to a process of this server. Returns whether it was sent: not to a process of another user, or one
+/// that has exited. The process is checked after its descriptor was opened, so that its id cannot be reused meanwhile.
+#[cfg(target_os = "linux")]
+fn send(data: &Path, pid: i32, signal: Signal) -> bool {
+    use rustix::io::Errno;
+    use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+    let Some(id) = Pid::from_raw(pid) else {
+        return false;
+    };
+    match pidfd_open(id, PidfdFlags::empty()) {
+        Ok(process) => is_running(data, pid) && pidfd_send_signal(process, signal).is_ok(),
+        // Before Linux 5.3, or forbidden by a profile of a container.
+        Err(Errno::NOSYS | Errno::PERM) => {
+            is_running(data, pid) && kill_process(id, signal).is_ok()
+        }
+        Err(_) => false,
+    }
+}
+
+/// Sends a signal to a process of this server. Returns whether it was sent.
+#[cfg(not(target_os = "linux"))]
+fn send(data: &Path, pid: i32, signal: Signal) -> bool {
+    is_running(data, pid) && Pid::from_raw(pid).is_some_and(|id| kill_process(id, signal).is_ok())
 }
 
 /// Removes `postmaster.pid` if the process in it does not belong to this server.
 pub(super) fn remove_stale_pid_file(data: &Path) {
-    if let Some((pid, _)) = pid_file(data)
-        && !is_running(data, pid)
+    if let Some(found) = pid_file(data)
+        && !is_running(data, found.pid)
     {
         let _ = fs::remove_file(data.join("postmaster.pid"));
     }
@@ -158,7 +197,9 @@ mod tests {
         let file = data.path().join("postmaster.pid");
         let me = std::process::id();
         fs::write(&file, format!("{me}\n/x\n1\n5432\n/tmp\n127.0.0.1\n1 2\nready   \n")).unwrap();
-        assert_eq!(pid_file(data.path()), Some((i32::try_from(me).unwrap(), true)));
+        let found =
+            PidFile { pid: i32::try_from(me).unwrap(), started: "1".to_owned(), ready: true };
+        assert_eq!(pid_file(data.path()), Some(found));
         remove_stale_pid_file(data.path());
         assert!(!file.exists());
         fs::write(&file, "").unwrap();

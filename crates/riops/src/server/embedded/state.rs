@@ -29,6 +29,9 @@ pub(super) fn loopback() -> String {
 pub struct State {
     /// Process id of the postmaster.
     pub pid: i32,
+    /// Start time of the postmaster, as in `postmaster.pid`. Absent in states of earlier releases.
+    #[serde(default)]
+    pub started: Option<String>,
     /// TCP port, also part of the socket's file name.
     pub port: u16,
     /// Address that the server listens on.
