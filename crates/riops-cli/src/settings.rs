@@ -243,6 +243,9 @@ fn require_no_misplaced_option(matches: &ArgMatches) -> Result<(), clap::Error> 
 /// The values of options, as they would be typed.
 type Values = BTreeMap<String, Vec<String>>;
 
+/// Options that permit what a file must not permit to itself.
+const PERMISSIONS: [&str; 2] = ["allow-shell", "trust"];
+
 /// The options that end a run. One on the command line replaces all of the environment and the file.
 const STOPS: &[&str] = &["duration", "transactions", "total-rows", "max-duration"];
 /// The same for the random seed.
@@ -272,6 +275,12 @@ fn read_known(
     names: &OptionNames,
 ) -> Result<(Values, Vec<String>), String> {
     let (values, notices) = read_file(path, purpose)?;
+    if let Some(name) = values.keys().find(|name| PERMISSIONS.contains(&name.as_str())) {
+        return Err(format!(
+            "configuration file {} cannot set \"{name}\": give this permission on the command line or in the environment",
+            path.display()
+        ));
+    }
     match values.keys().find(|name| !names.contains(name)) {
         Some(name) => {
             let path = path.display();

@@ -253,9 +253,19 @@ pub(crate) struct Run {
     pub(crate) again: PlanOptions,
 }
 
+/// Permission for what is only data
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct TrustOption {
+    /// Allow the shell commands, programs and output files that a plan, stored run or experiment names
+    #[arg(long)]
+    pub(crate) trust: bool,
+}
+
 /// How a stored plan is run
 #[derive(Debug, Args)]
 pub(crate) struct PlanOptions {
+    #[command(flatten)]
+    pub(crate) trust: TrustOption,
     #[command(flatten)]
     pub(crate) prepare: PrepareFirst,
     #[command(flatten)]

@@ -8,11 +8,11 @@ use clap::builder::PossibleValuesParser;
 use riops::experiment::{Order, Reset, Search};
 use riops::units::Span;
 
-use super::SweepWorkload;
 use super::compare::{Share, parse_share};
 use super::parsers::{choice, or_default, or_named, parse_pair};
 use super::run::RunWorkload;
 use super::target::{StoreOptions, TargetOptions};
+use super::{SweepWorkload, TrustOption};
 use crate::options::OptionNames;
 use crate::scan::CommandLine;
 
@@ -36,6 +36,8 @@ pub(crate) struct Sweep {
     /// List the stored experiments
     #[arg(long, conflicts_with_all = ["file", "resume"])]
     pub(crate) list: bool,
+    #[command(flatten)]
+    pub(crate) trust: TrustOption,
     #[command(flatten)]
     pub(crate) own: OwnOptions,
     #[command(flatten)]
@@ -271,6 +273,8 @@ pub(crate) struct Ab {
     /// Maximum number of blocks, each with two runs of both variants
     #[arg(long, value_name = "N", help_heading = "Experiment", default_value = "10", value_parser = clap::value_parser!(u32).range(4..=100))]
     pub(crate) blocks_max: u32,
+    #[command(flatten)]
+    pub(crate) trust: TrustOption,
     #[command(flatten)]
     pub(crate) resume: ResumeOptions,
     /// Replace an option of both files (repeatable)

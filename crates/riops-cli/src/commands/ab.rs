@@ -24,7 +24,7 @@ pub(crate) fn run(command: &Ab, interrupt: &Interrupt, ui: Ui) -> Result<ExitCod
         (Some(a), Some(b), None) => of_variants(command, a, b)?,
         (None, None, Some(_)) => {
             let time_limit = command.conditions.time_limit;
-            return conductor.resume(&command.resume, &command.target, time_limit);
+            return conductor.resume(&command.resume, command.trust, &command.target, time_limit);
         }
         _ => {
             let text = "specify the files of both variants, or --resume to continue";
@@ -41,14 +41,15 @@ pub(crate) fn run(command: &Ab, interrupt: &Interrupt, ui: Ui) -> Result<ExitCod
 
 /// The two cells of an experiment file.
 fn of_experiment(options: &Ab, file: &Path) -> Result<Draft> {
-    let mut draft = read(file, &options.set)?;
+    let mut draft = read(file, &options.set, options.trust)?;
     draft.words = replaced(draft.words, &words_of(&options.target));
     draft.apply_conditions(&options.conditions);
     Ok(draft)
 }
 
 fn of_variants(options: &Ab, a: &Path, b: &Path) -> Result<Draft> {
-    let ((workload, words_a), (workload_b, words_b)) = (read_variant(a)?, read_variant(b)?);
+    let (workload, words_a) = read_variant(a, options.trust)?;
+    let (workload_b, words_b) = read_variant(b, options.trust)?;
     if workload != workload_b {
         let text =
             format!("the variants have different workloads: \"{workload}\" and \"{workload_b}\"");

@@ -13,11 +13,13 @@ use riops::store::{self, ExperimentState, StoreError, StoredExperiment};
 use riops::units::Span;
 
 use crate::args::sweep::ResumeOptions;
-use crate::args::{StoreOptions, TargetOptions};
+use crate::args::{StoreOptions, TargetOptions, TrustOption};
 use crate::experiment::bench::Servers;
 use crate::experiment::draft::{Defined, Draft};
 use crate::experiment::results::{Results, exit_code};
-use crate::experiment::stored::{databases, require_passwords, runs_of};
+use crate::experiment::stored::{
+    databases, needs_trust, require_passwords, runs_of, trust_or_refuse,
+};
 use crate::failure::UsageError;
 use crate::stored;
 use crate::ui::Ui;
@@ -72,6 +74,7 @@ impl<'a> Conductor<'a> {
     pub(super) fn resume(
         &self,
         options: &ResumeOptions,
+        trust: TrustOption,
         target: &TargetOptions,
         time_limit: Option<Span>,
     ) -> Result<ExitCode> {
@@ -99,6 +102,7 @@ impl<'a> Conductor<'a> {
             stored.state.finished_at = None;
             records.retain(|record| record.status != Status::Failed);
         }
+        trust_or_refuse(&mut experiment, trust)?;
         let databases = databases(&mut experiment, target)?;
         let study = Study::load(experiment, records, failures);
         if self.results.options.dry_run {
@@ -143,7 +147,8 @@ impl<'a> Conductor<'a> {
         let failed = study.failures().len();
         let again = |option| {
             let command = study.experiment.goal.command();
-            format!("`riops {command} --resume {}{option}`", short_id(&id))
+            let trust = if needs_trust(&study.experiment).is_some() { " --trust" } else { "" };
+            format!("`riops {command} --resume {}{option}{trust}`", short_id(&id))
         };
         match end {
             End::Complete if failed > 0 && !is_search => self.ui.notice(&format!(

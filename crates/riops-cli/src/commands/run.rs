@@ -54,7 +54,10 @@ pub(crate) fn run_existing_plan(
     before: Option<&Record>,
     environment: (&Interrupt, Ui),
 ) -> Result<(ExitCode, Option<Record>)> {
-    let PlanOptions { prepare, keep, graph_options, target } = options;
+    let PlanOptions { trust, prepare, keep, graph_options, target } = options;
+    if trust.trust {
+        plan.work.trust();
+    }
     plan.keep_samples |= graph_options.graph.is_some();
     if prepare.policy() == PreparePolicy::IfMissing {
         plan.prepare = PreparePolicy::IfMissing;

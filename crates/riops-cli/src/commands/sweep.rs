@@ -49,10 +49,10 @@ pub(crate) fn run(
         }
         (None, Some(_)) => {
             let time_limit = command.experiment.conditions.time_limit;
-            conductor.resume(&command.resume, &command.target, time_limit)
+            conductor.resume(&command.resume, command.trust, &command.target, time_limit)
         }
         (Some(path), None) => {
-            let mut draft = file::read(path, &command.own.set)?;
+            let mut draft = file::read(path, &command.own.set, command.trust)?;
             draft.words = replaced(draft.words, &words_of(&command.target));
             draft.repeats = command.own.repeat.unwrap_or(draft.repeats);
             draft.seed = command.own.seed.or(draft.seed);

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::Result;
-use riops::experiment::{Between, Order, Reset, Search};
+use clap::Command;
+use riops::experiment::{Between, Order, Reset, Search, names_program_or_file};
 use riops::units::Span;
 use serde::Deserialize;
 use toml::Table;
@@ -12,7 +13,8 @@ use toml::Table;
 use super::axes::{TypedAxis, VARIANT};
 use super::draft::Draft;
 use super::ready;
-use super::words::{command_of, long_name, typed};
+use super::words::{command_of, long_name, text_of, typed};
+use crate::args::TrustOption;
 use crate::args::sweep::REPEATS;
 use crate::failure::UsageError;
 
@@ -75,7 +77,7 @@ impl TryFrom<String> for Time {
 ///
 /// # Errors
 /// If the file cannot be read, or has unknown keys or options.
-pub(crate) fn read(path: &Path, set: &[(String, String)]) -> Result<Draft> {
+pub(crate) fn read(path: &Path, set: &[(String, String)], trust: TrustOption) -> Result<Draft> {
     let shown = path.display();
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -92,8 +94,52 @@ pub(crate) fn read(path: &Path, set: &[(String, String)]) -> Result<Draft> {
     let file: ExperimentFile = toml::from_str(&text)
         .map_err(|error| UsageError(format!("experiment file {shown}: {error}")))?;
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    draft(file, stem.unwrap_or_default(), set)
+    require_trust(&file, set, trust)
+        .and_then(|()| draft(file, stem.unwrap_or_default(), set))
         .map_err(|error| UsageError(format!("experiment file {shown}: {error:#}")).into())
+}
+
+/// Options that name a program to execute or a file to write. A person gives them, or trusts the file.
+const OF_TRUSTED: [&str; 5] = ["allow-shell", "log", "server-dir", "server-data", "cache-dir"];
+
+/// Fails if an option of a file names a program or a file.
+fn require_trusted_option(command: &Command, name: &str, value: &toml::Value) -> Result<()> {
+    let long = long_name(command, name);
+    let texts = match value {
+        toml::Value::Array(values) => values.iter().map(text_of).collect::<Result<Vec<_>>>()?,
+        value => vec![text_of(value)?],
+    };
+    let is_setting = |text: &String| {
+        let (setting, _) = text.split_once('=').unwrap_or((text, ""));
+        names_program_or_file(setting.trim())
+    };
+    if OF_TRUSTED.contains(&long.as_str()) || long == "server-set" && texts.iter().any(is_setting) {
+        let text = format!(
+            "{long} = {value} names a program or a file: permit it with --trust, or set it on the command line"
+        );
+        return Err(UsageError(text).into());
+    }
+    Ok(())
+}
+
+/// Fails if the file names a program or a file, unless it is trusted. `set` replaces options.
+fn require_trust(
+    file: &ExperimentFile,
+    set: &[(String, String)],
+    trust: TrustOption,
+) -> Result<()> {
+    if trust.trust {
+        return Ok(());
+    }
+    let command = command_of(&file.workload)?;
+    let is_set = |name: &str| {
+        set.iter().any(|(known, _)| long_name(&command, known) == long_name(&command, name))
+    };
+    let variants = file.variants.values().filter_map(toml::Value::as_table).flatten();
+    let options = file.options.iter().filter(|(name, _)| !is_set(name)).chain(&file.axes);
+    options
+        .chain(variants)
+        .try_for_each(|(name, value)| require_trusted_option(&command, name, value))
 }
 
 fn draft(file: ExperimentFile, stem: String, set: &[(String, String)]) -> Result<Draft> {
@@ -150,7 +196,7 @@ pub(crate) fn run_words(workload: &str) -> Vec<OsString> {
 ///
 /// # Errors
 /// As [`read`].
-pub(crate) fn read_variant(path: &Path) -> Result<(String, Vec<OsString>)> {
+pub(crate) fn read_variant(path: &Path, trust: TrustOption) -> Result<(String, Vec<OsString>)> {
     let shown = path.display();
     let failed = |error: String| UsageError(format!("variant {shown}: {error}"));
     let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
@@ -161,7 +207,12 @@ pub(crate) fn read_variant(path: &Path) -> Result<(String, Vec<OsString>)> {
         );
     };
     let command = command_of(&workload)?;
-    let words = options.iter().map(|(name, value)| typed(&command, name, value));
+    let words = options.iter().map(|(name, value)| {
+        if !trust.trust {
+            require_trusted_option(&command, name, value)?;
+        }
+        typed(&command, name, value)
+    });
     let words = words.collect::<Result<Vec<_>>>().map_err(|error| failed(error.to_string()))?;
     Ok((workload, words.concat()))
 }
@@ -185,7 +236,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("batches.toml");
         std::fs::write(&path, text).unwrap();
-        read(&path, &[("duration".to_owned(), "3s".to_owned())])
+        read(&path, &[("duration".to_owned(), "3s".to_owned())], TrustOption { trust: false })
     }
 
     #[test]

@@ -8,7 +8,7 @@ use riops::record::Record;
 use riops::store::{Store, StoreError};
 
 use super::words::without_password;
-use crate::args::TargetOptions;
+use crate::args::{TargetOptions, TrustOption};
 use crate::failure::UsageError;
 
 /// Returns the stored runs of an experiment, oldest first.
@@ -44,6 +44,31 @@ pub(crate) fn databases(
         found.insert(masked, given.clone());
     }
     Ok(found)
+}
+
+/// Returns what an experiment does on this machine besides measuring: its plans, or a server that names a program or a
+/// file.
+pub(crate) fn needs_trust(experiment: &Experiment) -> Option<String> {
+    experiment.cells.iter().find_map(|cell| {
+        let server = || cell.server.named_program_or_file().map(|text| format!("uses {text}"));
+        cell.plan.work.spec().needs_trust().or_else(server)
+    })
+}
+
+/// Permits that, if the user trusts the stored experiment. Otherwise fails if there is anything: the store may be
+/// shared.
+pub(crate) fn trust_or_refuse(experiment: &mut Experiment, trust: TrustOption) -> Result<()> {
+    if trust.trust {
+        experiment.cells.iter_mut().for_each(|cell| cell.plan.work.trust());
+        return Ok(());
+    }
+    match needs_trust(experiment) {
+        Some(what) => {
+            let text = format!("the stored experiment {what}: permit it with --trust");
+            Err(UsageError(text).into())
+        }
+        None => Ok(()),
+    }
 }
 
 /// Fails if the password of a database is missing: passwords are not stored.

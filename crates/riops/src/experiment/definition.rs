@@ -162,6 +162,41 @@ pub struct ServerChoice {
     pub cache_dir: Option<PathBuf>,
 }
 
+impl ServerChoice {
+    /// Returns the first choice that names a program to execute or a directory to write, as an option.
+    #[must_use]
+    pub fn named_program_or_file(&self) -> Option<String> {
+        let paths = [
+            ("server-dir", &self.server_dir),
+            ("server-data", &self.server_data),
+            ("cache-dir", &self.cache_dir),
+        ];
+        let path = paths.into_iter().find_map(|(name, path)| {
+            path.as_ref().map(|path| format!("{name}={}", path.display()))
+        });
+        let setting = self.settings.iter().find(|(name, _)| names_program_or_file(name));
+        path.or_else(|| setting.map(|(name, value)| format!("server-set={name}={value}")))
+    }
+}
+
+/// Whether a setting of the server names a program, a library or a file: `restore_command`, `archive_library`,
+/// `shared_preload_libraries`, `dynamic_library_path`, `jit_provider`, `log_directory`, `ssl_key_file`.
+#[must_use]
+pub fn names_program_or_file(setting: &str) -> bool {
+    let setting = setting.to_ascii_lowercase();
+    let ends = [
+        "_command",
+        "library",
+        "libraries",
+        "_path",
+        "provider",
+        "_directory",
+        "_file",
+        "filename",
+    ];
+    ends.iter().any(|end| setting.ends_with(end))
+}
+
 /// The order of the runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -28,7 +28,7 @@ pub use between::{BetweenError, prepare_run};
 pub use conduct::{Bench, End, conduct};
 pub use definition::{
     AbSettings, Axis, Between, Cell, DatabaseChoice, Experiment, Goal, Order, Reset,
-    SaturationSettings, Search, ServerChoice,
+    SaturationSettings, Search, ServerChoice, names_program_or_file,
 };
 pub use environment::{Environment, client_differences, server_differences};
 pub use progress::{Remaining, remaining};

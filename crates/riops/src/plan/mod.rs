@@ -34,7 +34,7 @@ pub use oltp_test::OltpTest;
 pub use point::{PointOperations, PointRun};
 pub use policy::{
     Caches, Driver, ErrorPolicy, LatencyLimit, OnError, PreparePolicy, Protocol, SESSIONS_MAX,
-    Schedule, Stop,
+    Schedule, Stop, Trust,
 };
 pub use rows::{BLOCK_FILLER, Layout, LoopSide, Order, RowsDataset, RowsRun, UpdateShare};
 pub use run::{Plan, SERIES_POINTS_MAX};

@@ -181,3 +181,15 @@ pub enum PreparePolicy {
     /// On every server.
     IfMissing,
 }
+
+/// Whether a plan may execute commands of the shell and write files. It is no data: only a person can give it, and a plan
+/// that was read does not have it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Trust(pub bool);
+
+impl PartialEq for Trust {
+    /// Plans that differ only in this describe the same run.
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
