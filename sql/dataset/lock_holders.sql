@@ -7,7 +7,7 @@ select 'process ' || concat_ws(', ', lock.pid, nullif(session.application_name, 
  where lock.locktype = 'advisory' and lock.granted and lock.objsubid = 2
    and lock.database = (select oid from pg_database where datname = current_database())
    and lock.classid = {space}
-   and lock.objid::bigint = (hashtext('{name}')::bigint & 4294967295)
+   and lock.objid::bigint = (hashtext({name})::bigint & 4294967295)
    and lock.pid <> pg_backend_pid()
  order by session.backend_start, lock.pid
  limit 5

@@ -6,5 +6,5 @@ select (select json_object_agg(each.key, case
                  when each.key in ('prepared', 'index_only') then left(each.value, 1)
                  else each.value end)
           from json_each_text(row_to_json(benchruns)) as each)::text
-  from benchruns
+  from {schema}.benchruns
  order by job_id

@@ -1,1 +1,1 @@
-copy riops.{table} (id, f1, f2, f3, f4) from '{file}' with (format csv)
+copy riops.{table} (id, f1, f2, f3, f4) from {file} with (format csv)

@@ -5,7 +5,7 @@ with tables as (
   select c.oid, c.relname, c.reloptions, c.relpersistence
     from pg_class c
     join pg_namespace n on n.oid = c.relnamespace
-   where n.nspname = '{schema}' and c.relkind in ('r', 'p')
+   where n.nspname = {schema} and c.relkind in ('r', 'p')
      and (c.relname::text, (select string_agg(a.attname, ' ' order by a.attnum)
                               from pg_attribute a
                              where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped)) in (

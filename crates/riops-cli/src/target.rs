@@ -9,6 +9,7 @@ use riops::record::Record;
 use riops::run::RunError;
 use riops::server::embedded::{Embedded, Options};
 use riops::server::{ConnInfo, Connection, ConnectionError, Server};
+use riops::units::sql::identifier;
 
 use crate::args::{EmbeddedOptions, TargetOptions};
 use crate::failure::Hint;
@@ -99,12 +100,15 @@ impl Target {
 
     /// The role cannot connect at all if it lacks the privilege to connect.
     fn missing_grants(&self, access: Access<'_>) -> Vec<String> {
-        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
         match Connection::open(&self.conninfo, &Interrupt::new()) {
             Ok(mut connection) => missing_grants(&mut connection, access).unwrap_or_default(),
             Err(error) if error.is_privilege_missing() => {
                 let (database, user) = (&self.conninfo.database, &self.conninfo.user);
-                vec![format!("grant connect on database {} to {}", quoted(database), quoted(user))]
+                vec![format!(
+                    "grant connect on database {} to {}",
+                    identifier(database),
+                    identifier(user)
+                )]
             }
             Err(_) => Vec::new(),
         }

@@ -49,6 +49,10 @@ pub enum Reply {
     RawThenClose(Vec<u8>),
     /// The connection is closed without a reply.
     Close,
+    /// No reply; the connection stays open.
+    Silence,
+    /// These bytes, again and again until the client disconnects.
+    Stream(Vec<u8>),
 }
 
 impl Reply {
@@ -149,6 +153,12 @@ impl<'a> Session<'a> {
             while let Some(frame) = self.received.next_frame().map_err(invalid)? {
                 let message = frontend::Message::decode(frame).map_err(invalid)?;
                 let reply = match message {
+                    // The first query of every connection, which pins its search path.
+                    frontend::Message::Query(sql)
+                        if sql.starts_with("select pg_catalog.set_config('search_path'") =>
+                    {
+                        Some(Reply::Row(vec![Some(Vec::new())]))
+                    }
                     frontend::Message::Query(sql) => {
                         Some((self.answer)(self.number, &Request::Query(sql)))
                     }
@@ -170,6 +180,11 @@ impl<'a> Session<'a> {
                 };
                 match (reply.filter(|_| !self.failed), &message) {
                     (Some(Reply::Close), _) => return Ok(()),
+                    (Some(Reply::Silence), _) => continue,
+                    (Some(Reply::Stream(bytes)), _) => loop {
+                        self.out.extend_from_slice(&bytes);
+                        self.flush()?;
+                    },
                     (Some(Reply::RawThenClose(bytes)), _) => {
                         self.out.extend_from_slice(&bytes);
                         return self.flush();
@@ -228,7 +243,7 @@ fn encode(reply: &Reply, out: &mut Vec<u8>) -> Result<bool, EncodeError> {
             return Ok(true);
         }
         Reply::Raw(bytes) | Reply::RawThenClose(bytes) => out.extend_from_slice(bytes),
-        Reply::Close => {}
+        Reply::Close | Reply::Silence | Reply::Stream(_) => {}
     }
     Ok(false)
 }

@@ -118,6 +118,9 @@ impl Scram {
     /// Returns [`ScramError`] for a malformed message or too many iterations.
     pub fn update(&mut self, server: &[u8]) -> Result<(), ScramError> {
         let iterations = iterations(server);
+        if iterations == 0 {
+            return Err(ScramError::Protocol("invalid iteration count".to_owned()));
+        }
         if iterations > u64::from(ITERATIONS_MAX) {
             return Err(ScramError::TooManyIterations(iterations));
         }
@@ -163,6 +166,17 @@ mod tests {
             scram.update(b"r=abc,s=c2FsdA==,i=4000000000"),
             Err(ScramError::TooManyIterations(4_000_000_000))
         );
+    }
+
+    #[test]
+    fn rejects_an_iteration_count_of_zero() {
+        for (count, is_valid) in [("0", false), ("1", true)] {
+            let mut scram = Scram::new("secret", None, false);
+            let own = String::from_utf8(scram.message().to_vec()).unwrap();
+            let (_, nonce) = own.split_once("r=").unwrap();
+            let server = format!("r={nonce}x,s=c2FsdA==,i={count}");
+            assert_eq!(scram.update(server.as_bytes()).is_ok(), is_valid, "{count}");
+        }
     }
 
     #[test]

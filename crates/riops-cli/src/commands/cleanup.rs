@@ -20,8 +20,10 @@ pub(crate) fn run(command: &Cleanup, interrupt: &Interrupt, ui: Ui) -> Result<Ex
     let dropped = cleanup(name, &target.server(), interrupt, &mut |text| ui.notice(text))
         .map_err(RunError::from)?;
     target.close()?;
-    if let Some(database) = dropped.foreign_database {
-        ui.notice(&format!("database \"{database}\" was not created by riops and was not dropped"));
+    for database in &dropped.foreign_databases {
+        ui.notice(&format!(
+            "database \"{database}\" was not dropped: it does not have the comment of riops"
+        ));
     }
     crate::ui::print(&report::dropped_text(name, &dropped))?;
     Ok(ExitCode::SUCCESS)

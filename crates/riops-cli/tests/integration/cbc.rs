@@ -176,14 +176,18 @@ fn creates_and_drops_its_own_database_and_no_other() {
         .stderr_contains("connect to another database");
     // The database of a run that was killed before it renamed the database is dropped.
     sql("create database riops_cbc_0123456789abcdef0123456789abcdef");
+    sql("comment on database riops_cbc_0123456789abcdef0123456789abcdef is 'made by riops x'");
     server(SMALL).expect(0);
     let count = "select count(*) from pg_database where datname like 'riops_cbc%'";
     assert_eq!(sql(count).stdout.trim(), "0");
     // A database with such a name is not dropped if riops did not create it.
-    sql("create database riops_cbc_0123456789abcdef0123456789abcdef");
+    for name in ["0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"] {
+        sql(&format!("create database riops_cbc_{name}"));
+    }
     sql("comment on database riops_cbc_0123456789abcdef0123456789abcdef is 'production'");
     server(SMALL).expect(0);
-    assert_eq!(sql(count).stdout.trim(), "1");
+    server("cleanup cbc").expect(0).stderr_contains("riops_cbc_fedcba9876543210fedcba9876543210");
+    assert_eq!(sql(count).stdout.trim(), "2");
     server("server stop").expect(0);
 }
 

@@ -5,11 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use riops::host::Interrupt;
 use riops::server::{ConnInfo, Connection};
 
 use crate::cbc::{SMALL, STEPS};
-use crate::fixture::{CommandOutput, Database, command, database, folder, program};
+use crate::fixture::{CommandOutput, Database, command, database, folder, open, program};
 use crate::server::on;
 
 /// The scripts for pgbench, in the order of the steps.
@@ -132,7 +131,7 @@ fn psql_pgbench_and_riops_execute_the_same_statements() {
     CommandOutput::of(&mut on(&home, "server start")).expect(0);
     let url = CommandOutput::of(&mut on(&home, "server url")).expect(0).stdout.trim().to_owned();
     let conninfo = ConnInfo::parse(&url, |_| None).unwrap();
-    let mut connection = Connection::open(&conninfo, &Interrupt::new()).unwrap();
+    let mut connection = open(&conninfo);
     connection.execute("create extension if not exists pg_stat_statements").unwrap();
     let riops = |options: &str| {
         let line = format!("{SMALL} --place schema --no-store {options} -d {url}");

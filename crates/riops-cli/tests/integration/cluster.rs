@@ -12,7 +12,7 @@ use riops::server::Connection;
 use riops::server::embedded::{Embedded, Options};
 
 use crate::crash::{kill, postmaster};
-use crate::fixture::{CommandOutput, binary, command, folder};
+use crate::fixture::{CommandOutput, binary, command, folder, open};
 
 const HOSTS: [&str; 3] = ["127.0.0.1", "127.0.0.2", "127.0.0.3"];
 const PASSWORD: &str = "the same on all nodes";
@@ -81,7 +81,7 @@ impl Cluster {
     }
 
     pub(crate) fn connect(&self, node: usize) -> Connection {
-        Connection::open(&self.nodes[node].conninfo(), &Interrupt::new()).unwrap()
+        open(&self.nodes[node].conninfo())
     }
 
     pub(crate) fn execute(&self, node: usize, sql: &str) {

@@ -8,7 +8,7 @@ use riops::server::embedded::{Embedded, Options};
 use riops::server::{ConnInfo, Connection};
 
 use crate::certificates::Certificates;
-use crate::fixture::{CommandOutput, binary, command, folder};
+use crate::fixture::{CommandOutput, binary, command, folder, open};
 
 /// A server with TLS and a user for each authentication method.
 pub(crate) struct TlsServer {
@@ -65,7 +65,7 @@ impl TlsServer {
         std::fs::write(&rules, format!("{RULES}{existing}")).unwrap();
         let state = server.state();
         let port = state.port;
-        let mut admin = Connection::open(&state.conninfo(), &Interrupt::new()).unwrap();
+        let mut admin = open(&state.conninfo());
         for statement in USERS.split(';') {
             admin.execute(statement).unwrap();
         }
@@ -79,7 +79,7 @@ impl TlsServer {
     }
 
     fn admin(&self) -> Connection {
-        Connection::open(&self.server.state().conninfo(), &Interrupt::new()).unwrap()
+        open(&self.server.state().conninfo())
     }
 
     fn alter(&self, setting: &str, path: &Path) {
@@ -212,7 +212,7 @@ fn tls_versions(server: &TlsServer) {
             "sslmode=require&ssl_min_protocol_version={version}&ssl_max_protocol_version={version}"
         );
         let info = ConnInfo::parse(&server.url("u_trust", &rest), |_| None).unwrap();
-        let connection = Connection::open(&info, &Interrupt::new()).unwrap();
+        let connection = open(&info);
         let encryption = connection.encryption().unwrap();
         assert!(encryption.starts_with(name), "{encryption}");
     }
@@ -353,7 +353,7 @@ fn host_lists(server: &TlsServer) {
     }
     let options = server.url("u_trust", "sslmode=disable&options=-c%20work_mem%3D7MB");
     let info = ConnInfo::parse(&options, |_| None).unwrap();
-    let mut connection = Connection::open(&info, &Interrupt::new()).unwrap();
+    let mut connection = open(&info);
     assert_eq!(connection.query_value("show work_mem").unwrap().as_deref(), Some("7MB"));
 }
 
@@ -449,7 +449,7 @@ fn removes_the_password_from_the_process_title_of_a_run() {
 fn copies_rows_in_and_out_and_continues_after_a_failed_copy() {
     let server = TlsServer::start("tls-copy", None);
     let info = ConnInfo::parse(&server.url("u_trust", "sslmode=require"), |_| None).unwrap();
-    let mut connection = Connection::open(&info, &Interrupt::new()).unwrap();
+    let mut connection = open(&info);
     connection.execute("create temp table t (n bigint)").unwrap();
     let mut pieces = vec!["3\n", "1\n2\n"];
     connection

@@ -4,11 +4,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use riops::host::Interrupt;
-use riops::server::Connection;
 use riops::server::embedded::State;
 
-use crate::fixture::{CommandOutput, folder, until};
+use crate::fixture::{CommandOutput, folder, open, until};
 use crate::server::{on, processes};
 
 /// Large enough that the load is still in progress at the time of the kill.
@@ -37,7 +35,7 @@ fn await_loading(home: &Path) {
 pub(crate) fn await_value(home: &Path, sql: &str) {
     let state = std::fs::read(home.join("state.json")).unwrap();
     let state: State = serde_json::from_slice(&state).unwrap();
-    let mut connection = Connection::open(&state.conninfo(), &Interrupt::new()).unwrap();
+    let mut connection = open(&state.conninfo());
     while !matches!(connection.query_value(sql), Ok(Some(_))) {
         std::thread::yield_now();
     }

@@ -5,11 +5,10 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use riops::host::Interrupt;
 use riops::server::Connection;
 use serde_json::Value;
 
-use crate::fixture::{CommandOutput, Database, database, folder, is_root, program};
+use crate::fixture::{CommandOutput, Database, database, folder, is_root, open, program};
 use crate::server::on;
 
 /// Size of the loop device, in bytes.
@@ -70,7 +69,7 @@ fn move_to_tablespace(database: &Database, tablespace: &str, location: &Path) ->
     chown(location, Some(owner.uid()), Some(owner.gid())).unwrap();
     let mut conninfo = database.conninfo.clone();
     "postgres".clone_into(&mut conninfo.database);
-    let mut admin = Connection::open(&conninfo, &Interrupt::new()).unwrap();
+    let mut admin = open(&conninfo);
     let location = location.display();
     admin.execute(&format!("create tablespace {tablespace} location '{location}'")).unwrap();
     let name = &database.conninfo.database;

@@ -10,10 +10,10 @@ use riops::experiment::{
 use riops::host::Interrupt;
 use riops::plan::{Plan, PreparePolicy};
 use riops::run::Observer;
-use riops::server::{Connection, Server};
+use riops::server::Server;
 
 use crate::crash::kill;
-use crate::fixture::{Database, database, until};
+use crate::fixture::{Database, database, open, until};
 
 struct Silent;
 impl engine::Observer for Silent {
@@ -28,7 +28,7 @@ fn server(database: &Database) -> Server {
 }
 
 fn value(server: &Server, sql: &str) -> String {
-    let mut connection = Connection::open(&server.conninfo, &Interrupt::new()).unwrap();
+    let mut connection = open(&server.conninfo);
     connection.query_value(sql).unwrap().unwrap_or_default()
 }
 
@@ -60,7 +60,7 @@ fn every_run_starts_from_identical_data_and_nothing_is_left() {
         assert_eq!(copies(&database, &experiment), [copy.conninfo.database.as_str()]);
         assert_eq!(value(&copy, SUM), before);
         assert_eq!(value(&copy, "show work_mem"), "12345kB");
-        let mut changing = Connection::open(&copy.conninfo, &Interrupt::new()).unwrap();
+        let mut changing = open(&copy.conninfo);
         changing.execute("delete from riops.rows_0001 where mykey % 2 = 0").unwrap();
         // A session of a killed process may still be connected to the copy.
         std::mem::forget(changing);
@@ -138,7 +138,7 @@ fn an_own_database_is_created_once_and_dropped_only_if_riops_created_it() {
         choose_database(server, &choice, &Interrupt::new()).unwrap()
     };
     let own = choose(&embedded, "reset \"own\" 1");
-    let mut connection = Connection::open(&own.conninfo, &Interrupt::new()).unwrap();
+    let mut connection = open(&own.conninfo);
     connection.execute("create table kept ()").unwrap();
     drop(connection);
     let collation = "select datcollate from pg_database where datname = current_database()";
@@ -270,4 +270,19 @@ fn an_experiment_killed_before_its_first_run_ended_is_resumed_and_leaves_no_copy
     assert_eq!(listed[0]["runs"], 2, "{listed}");
     let id = listed[0]["id"].as_str().unwrap();
     assert_eq!(copies(&database, id), [""; 0]);
+}
+
+#[test]
+fn settings_whose_names_need_quotes_are_copied() {
+    let database = database("reset_names");
+    database.riops("prepare rows --rows 2000").expect(0);
+    let mut connection = database.connect();
+    for name in ["\"user.x\"", "\"select.from\"", "work_mem", "plpgsql.extra_warnings"] {
+        let value = if name == "work_mem" { "5MB" } else { "none" };
+        connection.execute(&format!("alter database reset_names set {name} = '{value}'")).unwrap();
+    }
+    drop(connection);
+    let line =
+        "sweep rows --axis batch=10,20 --repeat 1 --reset restore --duration 200ms --warmup 0";
+    database.riops(line).expect(0);
 }

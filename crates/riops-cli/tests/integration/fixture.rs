@@ -100,10 +100,17 @@ pub(crate) struct Database {
     pub(crate) store: PathBuf,
 }
 
+/// Opens a connection as a client of the user does, with the search path of the role.
+pub(crate) fn open(conninfo: &ConnInfo) -> Connection {
+    let mut connection = Connection::open(conninfo, &Interrupt::new()).unwrap();
+    connection.execute("reset search_path").unwrap();
+    connection
+}
+
 /// Creates an empty database on the shared server.
 pub(crate) fn database(name: &str) -> Database {
     let state = shared().state();
-    let mut admin = Connection::open(&state.conninfo(), &Interrupt::new()).unwrap();
+    let mut admin = open(&state.conninfo());
     admin.execute(&format!("create database {name}")).unwrap();
     let url = state.url().replace("/postgres?", &format!("/{name}?"));
     let mut conninfo = state.conninfo();
@@ -140,7 +147,7 @@ pub(crate) fn sysbench_server(database: &Database) -> Vec<String> {
 impl Database {
     /// Opens a connection to check or change the database independently of riops.
     pub(crate) fn connect(&self) -> Connection {
-        Connection::open(&self.conninfo, &Interrupt::new()).unwrap()
+        open(&self.conninfo)
     }
 
     pub(crate) fn value(&self, sql: &str) -> Option<String> {

@@ -1,9 +1,8 @@
 //! The wait for a dataset that another session uses.
 
-use riops::host::Interrupt;
 use riops::server::Connection;
 
-use crate::fixture::{CommandOutput, Database, database, until};
+use crate::fixture::{CommandOutput, Database, database, open, until};
 
 /// The lock of riops on the dataset of the workload rows.
 const LOCK: &str = "select pg_advisory_lock_shared(1919512432, hashtext('rows'))";
@@ -12,7 +11,7 @@ const LOCK: &str = "select pg_advisory_lock_shared(1919512432, hashtext('rows'))
 fn holder(database: &Database) -> (Connection, String) {
     let mut conninfo = database.conninfo.clone();
     conninfo.application_name = Some("another-benchmark".to_owned());
-    let mut connection = Connection::open(&conninfo, &Interrupt::new()).unwrap();
+    let mut connection = open(&conninfo);
     connection.execute(LOCK).unwrap();
     let process = connection.query_value("select pg_backend_pid()").unwrap().unwrap();
     (connection, format!("process {process}, another-benchmark, user postgres, connected since 20"))

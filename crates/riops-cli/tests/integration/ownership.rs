@@ -1,8 +1,8 @@
-//! What riops did not create is neither overwritten nor stopped nor removed: directories and servers.
+//! What riops did not create is neither overwritten nor stopped nor removed: directories, servers and tables.
 
 use std::path::Path;
 
-use crate::fixture::{CommandOutput, folder};
+use crate::fixture::{CommandOutput, Database, database, folder, open};
 use crate::server::{on, processes};
 
 const RUN: &str = "run ping --duration 100ms --warmup 0 --no-store";
@@ -148,4 +148,109 @@ fn files_of_the_server_are_private_whatever_the_umask() {
         assert_eq!(mode(name), 0o700, "{name}");
     }
     assert_eq!(mode("") & 0o022, 0);
+}
+
+fn execute(database: &Database, sql: &str) {
+    database.connect().execute(sql).unwrap();
+}
+
+/// Asserts that `cleanup script` names the object, and drops nothing.
+fn assert_keeps_all(database: &Database, object: &str) {
+    let count = "select count(*) from pg_class where relkind in ('r', 'p', 'S')";
+    let before = database.value(count);
+    database.riops("cleanup script").expect(1).stderr_contains(object);
+    database.riops("prepare script --scale 1 --recreate").expect(1).stderr_contains(object);
+    assert_eq!(database.value(count), before);
+}
+
+#[test]
+fn objects_of_others_that_are_attached_to_a_table_are_not_dropped_with_it() {
+    let database = database("own_attached");
+    let prepare = "prepare script --scale 1 --partitions 2";
+    database.riops(prepare).expect(0);
+    // A partition of the user takes the place of one of riops.
+    execute(
+        &database,
+        "alter table pgbench_accounts detach partition pgbench_accounts_2;
+         create table mine (like pgbench_accounts);
+         alter table pgbench_accounts attach partition mine for values from (50001) to (maxvalue)",
+    );
+    assert_keeps_all(&database, "public.mine");
+    execute(&database, "alter table pgbench_accounts detach partition mine");
+    database.riops("cleanup script").expect(0);
+    let left = "select string_agg(relname, ' ') from pg_class where relkind in ('r', 'p') and relnamespace = 'public'::regnamespace";
+    assert_eq!(database.value(left).as_deref(), Some("mine"));
+
+    database.riops("prepare script --scale 1").expect(0);
+    execute(&database, "create table child () inherits (pgbench_history)");
+    assert_keeps_all(&database, "public.child");
+    execute(&database, "drop table child; create sequence counter owned by pgbench_history.tid");
+    assert_keeps_all(&database, "public.counter");
+    execute(
+        &database,
+        "drop sequence counter;
+         create table parent (like pgbench_history) partition by range (tid);
+         alter table parent attach partition pgbench_history for values from (minvalue) to (maxvalue)",
+    );
+    assert_keeps_all(&database, "public.parent");
+    execute(&database, "alter table parent detach partition pgbench_history");
+    // Views and foreign keys of the user.
+    execute(&database, "create view v as select * from pgbench_tellers");
+    assert_keeps_all(&database, "pgbench_tellers");
+    execute(&database, "drop view v; create table f (tid int references pgbench_tellers)");
+    assert_keeps_all(&database, "pgbench_tellers");
+    execute(&database, "drop table f");
+    database.riops("cleanup script").expect(0);
+}
+
+#[test]
+fn objects_that_only_look_like_tables_of_riops_are_not_used() {
+    let database = database("own_views");
+    database.riops("prepare rows --rows 2000").expect(0);
+    execute(
+        &database,
+        "alter table riops.rows_0001 rename to kept;
+         create view riops.rows_0001 as select * from riops.kept;
+         comment on view riops.rows_0001 is 'riops dataset rows'",
+    );
+    database.riops("run rows --duration 100ms --warmup 0").expect(1).stderr_contains("rows_0001");
+    execute(
+        &database,
+        "drop view riops.rows_0001;
+         alter table riops.dataset rename to other;
+         create view riops.dataset as select * from riops.other;
+         comment on view riops.dataset is 'riops registry 1'",
+    );
+    for line in ["run rows --duration 100ms --warmup 0", "cleanup rows", "prepare rows --rows 2000"]
+    {
+        database.riops(line).expect(1).stderr_contains("riops.dataset");
+    }
+    assert!(database.value("select to_regclass('riops.kept')").is_some());
+}
+
+#[test]
+fn a_superuser_does_not_use_tables_of_a_role_with_fewer_rights() {
+    let database = database("own_roles");
+    execute(
+        &database,
+        "create role own_roles_mallory login; grant create on database own_roles to own_roles_mallory",
+    );
+    let mut conninfo = database.conninfo.clone();
+    conninfo.user = "own_roles_mallory".to_owned();
+    let mut mallory = open(&conninfo);
+    // The schema as riops would create it, with code that would run as a superuser.
+    mallory.execute("create schema riops; comment on schema riops is 'made by riops'").unwrap();
+    mallory.execute(include_str!("../../../../sql/dataset/create_registry.sql")).unwrap();
+    mallory
+        .execute(
+            "create function riops.take() returns trigger language plpgsql as
+               $$ begin execute 'alter role own_roles_mallory superuser'; return new; end $$;
+             create trigger take before insert on riops.dataset for each row execute function riops.take()",
+        )
+        .unwrap();
+    for line in ["prepare rows --rows 2000", "run rows --prepare --rows 2000", "cleanup rows"] {
+        database.riops(line).expect(1).stderr_contains("own_roles_mallory");
+    }
+    let sql = "select rolsuper from pg_roles where rolname = 'own_roles_mallory'";
+    assert_eq!(database.value(sql).as_deref(), Some("f"));
 }

@@ -5,11 +5,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use riops::host::Interrupt;
-use riops::server::connection::Connection;
 use riops::server::conninfo::ConnInfo;
 
-use crate::fixture::{CommandOutput, binary, command, folder, is_root};
+use crate::fixture::{CommandOutput, binary, command, folder, is_root, open};
 
 /// Returns the command with a dedicated embedded server in this folder.
 pub(crate) fn on(home: &Path, line: &str) -> Command {
@@ -99,7 +97,7 @@ fn execute_as(home: &Path, user: &str, sql: &str) {
     let url = CommandOutput::of(&mut on(home, "server url")).expect(0).stdout;
     let (_, rest) = url.trim().split_once('@').unwrap();
     let conninfo = ConnInfo::parse(&format!("postgresql://{user}@{rest}"), |_| None).unwrap();
-    let mut connection = Connection::open(&conninfo, &Interrupt::new()).unwrap();
+    let mut connection = open(&conninfo);
     connection.execute(sql).unwrap();
 }
 

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::between::{folder_with_certificates, pgbouncer};
 use crate::cluster::Cluster;
 use crate::crash::kill;
-use crate::fixture::{CommandOutput, Database, command, database, until};
+use crate::fixture::{CommandOutput, Database, command, database, open, until};
 
 /// A database behind a gateway.
 struct Imitation {
@@ -69,7 +69,7 @@ impl Imitation {
 
     fn connect(&self) -> Connection {
         let info = ConnInfo::parse(&self.url(), |_| None).unwrap();
-        Connection::open(&info, &Interrupt::new()).unwrap()
+        open(&info)
     }
 }
 

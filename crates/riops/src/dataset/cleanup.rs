@@ -1,6 +1,6 @@
 //! Drops the objects that riops created, and nothing else.
 
-use super::database::{drop_leftovers, lock};
+use super::database::{drop_leftovers, lock, unmarked};
 use super::error::DatasetError;
 use super::lock::OnWait;
 use super::registry::Registry;
@@ -16,8 +16,8 @@ pub struct Dropped {
     pub tables: Vec<String>,
     /// Whether the dedicated database was dropped.
     pub database: bool,
-    /// Name of a database that has the name of the dedicated one, was not created by riops, and is kept.
-    pub foreign_database: Option<&'static str>,
+    /// Databases that are named like the dedicated one and have no mark of riops. They are kept.
+    pub foreign_databases: Vec<String>,
     /// Schema of adopted tables whose registration was removed. The tables are kept.
     pub unregistered_schema: Option<String>,
 }
@@ -35,9 +35,11 @@ pub fn cleanup(
     server.require_dedicated_sessions(interrupt)?;
     let mut control = Connection::open(&server.conninfo, interrupt)?;
     let dataset = DatasetPlan::default_of(name);
+    let mut foreign_databases = Vec::new();
     let database = if dataset.is_some_and(|dataset| dataset.spec().may_use_dedicated_database()) {
         control.execute(&cbc::session_sql())?;
         lock(&mut control, on_wait)?;
+        foreign_databases = unmarked(&mut control)?;
         drop_leftovers(&mut control)
     } else {
         Ok(false)
@@ -51,9 +53,12 @@ pub fn cleanup(
     let tables = registry.drop_dataset()?;
     registry.drop_registry_if_empty()?;
     // A foreign database of that name is no error if the table in the schema was dropped.
-    let (database, foreign_database) = match database {
-        Err(DatasetError::ForeignDatabase(name)) if !tables.is_empty() => (false, Some(name)),
-        other => (other?, None),
+    let database = match database {
+        Err(DatasetError::ForeignDatabase(name)) if !tables.is_empty() => {
+            foreign_databases.push(name.to_owned());
+            false
+        }
+        other => other?,
     };
-    Ok(Dropped { tables, database, foreign_database, unregistered_schema: adopted })
+    Ok(Dropped { tables, database, foreign_databases, unregistered_schema: adopted })
 }

@@ -41,21 +41,37 @@ pub fn lock(connection: &mut Connection, on_wait: OnWait<'_>) -> Result<(), Data
     Ok(())
 }
 
-/// Drops the databases of earlier runs: the one whose comment identifies it as created by riops, and those
-/// with a temporary name that runs of this role left when they were killed before renaming them. Returns
-/// whether a database was dropped.
+/// The databases with a temporary name of this role that have the mark, or not.
+fn temporary(connection: &mut Connection, marked: bool) -> Result<Vec<String>, ConnectionError> {
+    let not = if marked { "" } else { "not" };
+    let sql = format!(
+        "select datname from pg_database
+          where datname ~ '^{DATABASE}_[0-9a-f]{{32}}$' and pg_get_userbyid(datdba) = current_user
+            and {not} coalesce(shobj_description(oid, 'pg_database'), '') like '{MARK}%'
+          order by 1"
+    );
+    Ok(connection.query(&sql)?.into_iter().flatten().flatten().collect())
+}
+
+/// Returns the databases with a temporary name that have no mark. A run that was killed before it could write the mark
+/// leaves one, but so may somebody else.
+///
+/// # Errors
+/// [`DatasetError::Connection`] if the query fails.
+pub fn unmarked(connection: &mut Connection) -> Result<Vec<String>, DatasetError> {
+    Ok(temporary(connection, false)?)
+}
+
+/// Drops the databases of earlier runs, which are identified by their comment: the one of the last run, and those with
+/// a temporary name that runs of this role left when they were killed before renaming them. Returns whether a
+/// database was dropped.
 ///
 /// # Errors
 /// [`DatasetError::ForeignDatabase`] if the database was not created by riops,
 /// [`DatasetError::DatabaseInUse`] if other sessions are connected to it until the timeout.
 pub fn drop_leftovers(connection: &mut Connection) -> Result<bool, DatasetError> {
     let mut dropped = false;
-    let sql = format!(
-        "select datname from pg_database
-          where datname ~ '^{DATABASE}_[0-9a-f]{{32}}$' and pg_get_userbyid(datdba) = current_user
-            and coalesce(shobj_description(oid, 'pg_database'), '{MARK}') like '{MARK}%'"
-    );
-    for temporary in connection.query(&sql)?.into_iter().flatten().flatten() {
+    for temporary in temporary(connection, true)? {
         // A database with active connections may belong to a run in progress: keep it.
         match connection.execute(&format!("drop database {temporary}")) {
             Ok(()) => dropped = true,

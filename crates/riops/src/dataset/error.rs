@@ -20,6 +20,26 @@ pub enum DatasetError {
     /// A table or index with the required name exists that was not created by riops.
     #[error("relation \"{0}\" exists and was not created by riops: rename or drop it first")]
     Foreign(String),
+    /// An object that riops did not create is attached to a table that is to be dropped.
+    #[error(
+        "cannot drop table \"{table}\": \"{object}\", which riops did not create, is attached to it as a partition, parent, child or sequence; detach it first"
+    )]
+    Attached {
+        /// Name of the table of riops.
+        table: String,
+        /// Name of the other object.
+        object: String,
+    },
+    /// A role with fewer rights owns a table that a superuser would use.
+    #[error(
+        "table \"{table}\" belongs to role \"{owner}\", whose triggers and rules would be executed with the rights of a superuser: connect as \"{owner}\", or change the owner of the table"
+    )]
+    UntrustedOwner {
+        /// Name of the table.
+        table: String,
+        /// Name of its owner.
+        owner: String,
+    },
     /// A database with the required name exists that was not created by riops.
     #[error(
         "database \"{0}\" exists and was not created by riops: rename or drop it first, or use --place schema"

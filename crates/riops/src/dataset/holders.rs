@@ -1,6 +1,7 @@
 //! The sessions for which a lock or a database must wait, for messages.
 
 use crate::server::Connection;
+use crate::units::sql::literal;
 use crate::workload::fill;
 
 /// First key of the advisory locks: the letters `riop`.
@@ -18,12 +19,12 @@ impl Holders {
     /// name is only for a message.
     pub(super) fn of_lock(connection: &mut Connection, name: &str) -> Self {
         let space = LOCK_SPACE.to_string();
-        Self::query(connection, &fill(LOCK_HOLDERS, &[("space", &space), ("name", name)]))
+        Self::query(connection, &fill(LOCK_HOLDERS, &[("space", &space), ("name", &literal(name))]))
     }
 
     /// Returns the sessions that are connected to a database, as [`Self::of_lock`] does.
     pub(crate) fn of_database(connection: &mut Connection, name: &str) -> Self {
-        Self::query(connection, &fill(CONNECTED, &[("name", &name.replace('\'', "''"))]))
+        Self::query(connection, &fill(CONNECTED, &[("name", &literal(name))]))
     }
 
     /// Returns whether there are none, or they are unknown.

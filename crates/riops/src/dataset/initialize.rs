@@ -34,8 +34,7 @@ impl Initialization<'_> {
         notice: &mut dyn FnMut(&str),
     ) -> Result<Vec<(InitStep, Duration)>, DatasetError> {
         let mut connection = Connection::open(self.target, self.interrupt)?;
-        let schema = connection.query_value("select quote_ident(current_schema())")?;
-        let Some(schema) = schema else {
+        let Some(schema) = connection.schemas_of_role()?.into_iter().next() else {
             let text = "no schema of the search path exists".to_owned();
             return Err(DatasetError::Unadoptable(text));
         };

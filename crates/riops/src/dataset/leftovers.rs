@@ -17,7 +17,9 @@ pub(super) fn drop_leftover_views(
                    join pg_class v on v.oid = r.ev_class join pg_namespace n on n.oid = v.relnamespace
                    join pg_class t on t.oid = d.refobjid
                 where t.oid = to_regclass($1) and v.relkind = 'v'
-                  and v.relname = 'ybio_rows' and n.nspname like 'pg_temp%'";
+                  and v.relname = 'ybio_rows' and n.nspname like 'pg_temp%'
+                  and (select string_agg(attname, ' ' order by attnum) from pg_attribute
+                        where attrelid = v.oid and attnum > 0) = 'mykey scratch'";
     for view in connection.query_with(sql, &[Some(table)])?.into_iter().flatten().flatten() {
         change(connection, &format!("drop view {view}"))?;
     }

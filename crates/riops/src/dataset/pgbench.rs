@@ -12,10 +12,10 @@ use crate::units::count;
 use crate::workload;
 use crate::workload::script::{ACCOUNTS_EACH, NAME, found_sql, scale_sql};
 
-/// The schema of the accounts that the search path finds.
+/// The schemas with accounts.
 const FOUND_IN: &str =
     "select n.nspname from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where c.oid = to_regclass('pgbench_accounts')";
+     where c.relname = 'pgbench_accounts'";
 /// Number of tables of pgbench.
 const TABLES: u32 = 4;
 
@@ -33,10 +33,13 @@ pub fn as_they_are(
         return Ok(None);
     };
     // Without an explicit schema, wherever the search path finds them.
-    if !given.contains_key("schema")
-        && let Some(schema) = connection.query_value(FOUND_IN)?
-    {
-        wanted.schema = schema;
+    if !given.contains_key("schema") {
+        let found: Vec<String> =
+            connection.query(FOUND_IN)?.into_iter().flatten().flatten().collect();
+        let path = connection.schemas_of_role()?;
+        if let Some(schema) = path.into_iter().find(|schema| found.contains(schema)) {
+            wanted.schema = schema;
+        }
     }
     let rows = connection.query(&found_sql(&wanted.schema))?;
     let found = rows.first().and_then(|row| Some((row, examined(row, &wanted)?)));

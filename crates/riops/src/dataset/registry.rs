@@ -16,6 +16,10 @@ use crate::workload;
 use crate::workload::tables::Dataset;
 
 const CREATE_REGISTRY: &str = include_str!("../../../../sql/dataset/create_registry.sql");
+const COMMENT: &str = include_str!("../../../../sql/dataset/comment.sql");
+const OWN_TABLES: &str = include_str!("../../../../sql/dataset/own_tables.sql");
+const ATTACHED: &str = include_str!("../../../../sql/dataset/attached.sql");
+const PARTITIONS: &str = include_str!("../../../../sql/dataset/partitions.sql");
 const SCHEMA_MARK: &str = "made by riops";
 
 const REGISTRY_MARK: &str = "riops registry 1";
@@ -152,15 +156,21 @@ impl<'a> Registry<'a> {
 
     /// Returns the comment of a schema-qualified table, which may be empty, or `None` if the table does not
     /// exist.
+    ///
+    /// # Errors
+    /// [`DatasetError::UntrustedOwner`] if a superuser would execute what another role defines for the table.
     fn comment_of(&mut self, table: &str) -> Result<Option<String>, DatasetError> {
-        let (schema, name) = table.split_once('.').unwrap_or(("riops", table));
-        let rows = self.connection.query_with(
-            "select coalesce(obj_description(c.oid, 'pg_class'), '')
-               from pg_class c join pg_namespace n on n.oid = c.relnamespace
-              where n.nspname = $1 and c.relname = $2",
-            &[Some(schema), Some(name)],
-        )?;
-        Ok(rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
+        let row = self.connection.query_with(COMMENT, &[Some(table)])?.into_iter().next();
+        let Some(row) = row else {
+            return Ok(None);
+        };
+        if let [_, Some(owner)] = row.as_slice() {
+            return Err(DatasetError::UntrustedOwner {
+                table: table.to_owned(),
+                owner: owner.clone(),
+            });
+        }
+        Ok(row.into_iter().next().flatten())
     }
 
     /// Whether the table was created by riops, or `None` if it does not exist.
@@ -263,8 +273,11 @@ impl<'a> Registry<'a> {
             register(connection, workload, id, &parameters)?;
             for table in &dataset.tables {
                 table.create.iter().try_for_each(|sql| change(connection, sql))?;
-                let comment = format!("comment on table {} is '{mark}'", table.name);
-                change(connection, &comment)?;
+                let partitions = connection.query_with(PARTITIONS, &[Some(&table.name)])?;
+                let partitions = partitions.into_iter().flatten().flatten();
+                for name in std::iter::once(table.name.clone()).chain(partitions) {
+                    change(connection, &format!("comment on table {name} is '{mark}'"))?;
+                }
             }
             Ok(())
         })
@@ -344,21 +357,18 @@ impl<'a> Registry<'a> {
         }
         let mark = self.mark();
         let workload = self.workload;
-        // In the schema of the dataset, which defaults to `riops`.
+        let marked = [Some(mark.as_str()), Some(workload)];
+        if let Some(row) = self.connection.query_with(ATTACHED, &marked)?.into_iter().next()
+            && let [Some(table), Some(object)] = row.as_slice()
+        {
+            return Err(DatasetError::Attached { table: table.clone(), object: object.clone() });
+        }
         let mut tables: Vec<String> = self
             .connection
-            .query_with(
-                "select format('%I.%I', n.nspname, c.relname)
-                   from pg_class c join pg_namespace n on n.oid = c.relnamespace
-                  where c.relkind in ('r', 'p')
-                    and obj_description(c.oid, 'pg_class') = $1
-                    and (n.nspname = 'riops' or n.nspname =
-                      (select parameters::json ->> 'schema' from riops.dataset where workload = $2))
-                  order by 1",
-                &[Some(&mark), Some(workload)],
-            )?
+            .query_with(OWN_TABLES, &marked)?
             .into_iter()
-            .filter_map(|row| row.into_iter().next().flatten())
+            .flatten()
+            .flatten()
             .collect();
         if self.commits_each_change() {
             self.drop_one_by_one(&mut tables)?;
@@ -430,6 +440,10 @@ impl<'a> Registry<'a> {
         if self.exists()? {
             if self.connection.query_value("select 1 from riops.dataset limit 1")?.is_some() {
                 return Ok(());
+            }
+            let [_, (runs, _)] = REGISTRY;
+            if self.comment_of(runs)?.is_some_and(|comment| comment != REGISTRY_MARK) {
+                return Err(DatasetError::Foreign(runs.to_owned()));
             }
             drop_routines(self.connection, &[])?;
             change(self.connection, "drop table riops.dataset, riops.run")?;

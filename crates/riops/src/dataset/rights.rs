@@ -1,6 +1,7 @@
 //! The privileges that a role lacks, as statements that grant them.
 
 use crate::server::{Connection, ConnectionError};
+use crate::units::sql::literal;
 use crate::workload::fill;
 
 const SQL: &str = include_str!("../../../../sql/dataset/missing_grants.sql");
@@ -39,10 +40,7 @@ pub fn missing_grants(
     access: Access<'_>,
 ) -> Result<Vec<String>, ConnectionError> {
     let Access { dataset, needs, schema } = access;
-    let schemas: Vec<_> = std::iter::once(SCHEMA)
-        .chain(schema)
-        .map(|schema| format!("'{}'", schema.replace('\'', "''")))
-        .collect();
+    let schemas: Vec<_> = std::iter::once(SCHEMA).chain(schema).map(literal).collect();
     let yes = |holds: bool| if holds { "true" } else { "false" };
     let sql = fill(
         SQL,

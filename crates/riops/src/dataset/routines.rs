@@ -10,7 +10,7 @@ use super::error::DatasetError;
 use super::holders::LOCK_SPACE;
 use super::leftovers::drop_routines;
 use super::registry::Registry;
-use crate::server::{Connection, ConnectionError};
+use crate::server::{Connection, ConnectionError, PINNED};
 use crate::workload::routines::{ROUTINE_MARK, Routines};
 
 /// Number of characters of its body by which a routine without a comment is recognized.
@@ -49,9 +49,10 @@ impl Registry<'_> {
         if self.commits_each_change() {
             // The settings of the session put the routines into the schema.
             let connection = self.connection();
+            drop_routines(connection, routines.names)?;
             connection.execute("set search_path = riops, pg_catalog")?;
-            replace(connection, routines, &mark)?;
-            return Ok(connection.execute("reset search_path")?);
+            create(connection, routines, &mark)?;
+            return Ok(connection.execute(PINNED)?);
         }
         self.in_transaction(|connection| {
             // Two runs may create them at the same time.
@@ -64,19 +65,19 @@ impl Registry<'_> {
                 }
                 other => drop(other?),
             }
+            drop_routines(connection, routines.names)?;
             connection.execute("set local search_path = riops, pg_catalog")?;
-            replace(connection, routines, &mark)
+            create(connection, routines, &mark)
         })
     }
 }
 
-/// Replaces the routines in the current schema.
-fn replace(
+/// Creates the routines in the current schema.
+fn create(
     connection: &mut Connection,
     routines: &Routines,
     mark: &str,
 ) -> Result<(), ConnectionError> {
-    drop_routines(connection, routines.names)?;
     statements(&routines.sql).iter().try_for_each(|sql| change(connection, sql))?;
     routines.names.iter().try_for_each(|name| {
         change(connection, &format!("comment on routine riops.{name} is '{mark}'"))

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::database::quoted;
 use super::definition::Between;
 use super::idle::await_idle;
 use super::pause::pause;
@@ -10,6 +9,7 @@ use crate::dataset::{DatasetError, Registry, State};
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, Plan};
 use crate::server::{Connection, ConnectionError, Flavor, Server};
+use crate::units::sql::identifier;
 use crate::workload;
 
 const VACUUM: &str = include_str!("../../../../sql/experiment/vacuum.sql");
@@ -39,7 +39,7 @@ pub enum BetweenError {
 
 /// The predefined role `pg_checkpoint` exists since PostgreSQL 15.
 fn checkpoint_hint(has_role: bool, role: &str) -> String {
-    let role = quoted(role);
+    let role = identifier(role);
     if has_role {
         format!("grant it with `GRANT pg_checkpoint TO {role}`")
     } else {

@@ -11,6 +11,7 @@ use super::reset_error::ResetError;
 use crate::dataset::Holders;
 use crate::host::Interrupt;
 use crate::server::{Connection, ConnectionError, Flavor};
+use crate::units::sql::{identifier, literal};
 
 /// How long sessions of a killed process, and its statements in progress, may delay this one.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -44,11 +45,6 @@ impl CopyNames {
     }
 }
 
-/// Returns a name as an SQL identifier.
-pub(super) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
 /// What is known about a database.
 struct Found {
     comment: String,
@@ -77,8 +73,8 @@ pub(super) fn copy(
     // The default of PostgreSQL 15 and later writes the whole copy to the WAL.
     let strategy = if version(connection)? >= 150_000 { " strategy file_copy" } else { "" };
     let sql = COPY
-        .replace("{copy}", &quoted(&names.temporary))
-        .replace("{template}", &quoted(&template))
+        .replace("{copy}", &identifier(&names.temporary))
+        .replace("{template}", &identifier(&template))
         .replace("{strategy}", strategy);
     let deadline = Instant::now() + TIMEOUT;
     loop {
@@ -91,15 +87,15 @@ pub(super) fn copy(
             created => break created.map_err(|error| refused(connection, &template, error))?,
         }
     }
-    let copy = quoted(&names.temporary);
+    let copy = identifier(&names.temporary);
     for name in connection.query(SETTINGS)?.into_iter().flatten().flatten() {
         // The value in this session, which is one of the database, too.
         connection
-            .execute(&format!("alter database {copy} set {name} from current"))
+            .execute(&format!("alter database {copy} set {} from current", identifier(&name)))
             .map_err(|source| ResetError::Setting { name, source: Box::new(source) })?;
     }
-    connection.execute(&format!("comment on database {copy} is '{}'", names.mark))?;
-    connection.execute(&format!("alter database {copy} rename to {}", quoted(&names.copy)))?;
+    connection.execute(&format!("comment on database {copy} is {}", literal(&names.mark)))?;
+    connection.execute(&format!("alter database {copy} rename to {}", identifier(&names.copy)))?;
     Ok(())
 }
 
@@ -137,12 +133,16 @@ pub(super) fn create_empty(
         return Ok(());
     }
     // Like the cluster: template1 may have been changed.
-    match connection.execute(&format!("create database {} template template0", quoted(name))) {
+    match connection.execute(&format!("create database {} template template0", identifier(name))) {
         // Another riops was faster.
         Err(error) if is_duplicate(&error) => return Ok(()),
         created => created.map_err(|error| refused(connection, "template0", error))?,
     }
-    Ok(connection.execute(&format!("comment on database {} is '{mark}'", quoted(name)))?)
+    Ok(connection.execute(&format!(
+        "comment on database {} is {}",
+        identifier(name),
+        literal(mark)
+    ))?)
 }
 
 /// Drops a database if it has this comment. Returns whether it was dropped.
@@ -161,7 +161,7 @@ pub(super) fn drop_marked(
 /// Drops a database that this module created, with the sessions that are still connected to it.
 fn drop_database(connection: &mut Connection, name: &str) -> Result<(), ResetError> {
     let force = if version(connection)? >= 130_000 { " with (force)" } else { "" };
-    let sql = format!("drop database if exists {}{force}", quoted(name));
+    let sql = format!("drop database if exists {}{force}", identifier(name));
     let deadline = Instant::now() + TIMEOUT;
     loop {
         match connection.execute(&sql) {

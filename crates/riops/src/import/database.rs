@@ -9,7 +9,9 @@ use super::imports::Imports;
 use super::settings::Settings;
 use super::ybio::{self, Row};
 use crate::host::Interrupt;
-use crate::server::{ConnInfo, Connection};
+use crate::server::{ConnInfo, Connection, ConnectionError};
+use crate::units::sql::identifier;
+use crate::workload::fill;
 
 const BENCHRUNS: &str = include_str!("../../../../sql/import/benchruns.sql");
 
@@ -34,7 +36,9 @@ pub fn ybio_runs(
     };
     let name = "benchruns";
     let mut found = Vec::new();
-    for (line, row) in (1..).zip(connection.query(BENCHRUNS)?) {
+    let sql = benchruns_sql(&mut connection)?;
+    let rows = connection.query(&sql)?;
+    for (line, row) in (1..).zip(rows) {
         let json = row.into_iter().next().flatten().unwrap_or_default();
         let run = row_of(&json).and_then(|row| ybio::run(&row, name));
         let run = run.map_err(|reason| ImportError::line(name, line, reason))?;
@@ -44,6 +48,16 @@ pub fn ybio_runs(
     let origin = Origin { format: Format::Ybio, files: &[], modified: None, now };
     imports.add(found, &origin, settings);
     Ok(imports)
+}
+
+/// Returns the query for the table that the search path of the role finds.
+fn benchruns_sql(connection: &mut Connection) -> Result<String, ConnectionError> {
+    let sql = "select n.nspname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+                where c.relname = 'benchruns'";
+    let found: Vec<String> = connection.query(sql)?.into_iter().flatten().flatten().collect();
+    let path = connection.schemas_of_role()?;
+    let schema = path.iter().find(|schema| found.contains(schema)).or(path.first());
+    Ok(fill(BENCHRUNS, &[("schema", &identifier(schema.map_or("public", String::as_str)))]))
 }
 
 /// Returns the values of a row, which has one JSON object of texts.

@@ -7,6 +7,7 @@ use super::keys::Distribution;
 use super::oltp_test::OltpTest;
 use super::policy::{Caches, Protocol};
 use super::spec::{Common, DatasetSpec, Spec};
+use crate::units::sql::is_plain;
 
 /// Name of the workload and of its dataset.
 const NAME: &str = "oltp";
@@ -78,20 +79,13 @@ impl Default for OltpDataset {
     }
 }
 
-/// Whether a name needs no quotes in any dialect.
-pub(super) fn is_plain_name(name: &str) -> bool {
-    let starts_well = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
-    let rest = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    starts_well && name.len() <= 63 && name.chars().all(rest)
-}
-
 impl OltpDataset {
     /// Checks everything that can be checked without a server.
     ///
     /// # Errors
     /// [`PlanError`] with the option, its value and the allowed values.
     pub fn validate(&self) -> Result<(), PlanError> {
-        if !is_plain_name(&self.schema) {
+        if !is_plain(&self.schema) {
             return refuse(format!(
                 "--schema must consist of lowercase letters, digits and underscores, not \"{}\"",
                 self.schema

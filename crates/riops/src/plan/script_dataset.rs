@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, at_least_one, refuse};
-use super::oltp::is_plain_name;
 use super::spec::DatasetSpec;
+use crate::units::sql::is_plain;
 
 /// Name of the dataset.
 const NAME: &str = "script";
@@ -84,7 +84,7 @@ impl DatasetSpec for ScriptDataset {
     }
 
     fn validate(&self) -> Result<(), PlanError> {
-        if !is_plain_name(&self.schema) {
+        if !is_plain(&self.schema) {
             return refuse(format!(
                 "--schema must consist of lowercase letters, digits and underscores, not \"{}\"",
                 self.schema

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Advice;
 
 use crate::server::{Connection, ConnectionError, Flavor};
+use crate::units::sql::literal;
 
 /// State of the caches, as text for reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +70,11 @@ pub fn warm(connection: &mut Connection, tables: &[String]) -> Result<CacheState
         let mut blocks = 0u64;
         // Indexes last: if not everything fits, the indexes must remain.
         for relation in &relations {
-            let sql = format!("select {schema}.pg_prewarm('{relation}'::regclass)");
+            // With all parameters: no other function of this name has the same ones.
+            let sql = format!(
+                "select {schema}.pg_prewarm({}::regclass, 'buffer'::text, 'main'::text, null::int8, null::int8)",
+                literal(relation)
+            );
             blocks += connection.query_value(&sql)?.and_then(|text| text.parse().ok()).unwrap_or(0);
         }
         Ok(blocks)
@@ -111,12 +116,12 @@ fn relations(
     connection: &mut Connection,
     tables: &[String],
 ) -> Result<Vec<String>, ConnectionError> {
-    let list = tables.join(",");
+    let list = tables.iter().map(|name| literal(name)).collect::<Vec<_>>().join(",");
     let sql = format!(
-        "select to_regclass(name) from unnest('{{{list}}}'::text[]) as name
+        "select to_regclass(name) from unnest(array[{list}]::text[]) as name
           union all
          select i.indexrelid::regclass from pg_index i
-           join unnest('{{{list}}}'::text[]) as name on i.indrelid = to_regclass(name)"
+           join unnest(array[{list}]::text[]) as name on i.indrelid = to_regclass(name)"
     );
     Ok(connection.query(&sql)?.into_iter().flatten().flatten().collect())
 }
@@ -167,17 +172,19 @@ fn evict(
         for relation in &relations {
             let sql = if by_relation {
                 format!(
-                    "select buffers_evicted from {schema}.pg_buffercache_evict_relation('{relation}')"
+                    "select buffers_evicted from {schema}.pg_buffercache_evict_relation({}::regclass)",
+                    literal(relation)
                 )
             } else {
                 format!(
                     // OFFSET 0 prevents the planner from evicting before filtering.
                     "select count(*) from (
                        select bufferid from {schema}.pg_buffercache
-                        where relfilenode = pg_relation_filenode('{relation}')
+                        where relfilenode = pg_relation_filenode({}::regclass)
                           and reldatabase = (select oid from pg_database where datname = current_database())
                        offset 0) as own
-                      where {schema}.pg_buffercache_evict(bufferid)"
+                      where {schema}.pg_buffercache_evict(bufferid)",
+                    literal(relation)
                 )
             };
             blocks += connection.query_value(&sql)?.and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -198,7 +205,7 @@ fn drop_pages(
     };
     let mut files = 0;
     for relation in relations(connection, tables)? {
-        let sql = format!("select pg_relation_filepath('{relation}')");
+        let sql = format!("select pg_relation_filepath({}::regclass)", literal(&relation));
         let Some(path) = connection.query_value(&sql)? else {
             continue;
         };

@@ -2,6 +2,7 @@
 //!
 //! Reads and writes a temporary file, bypassing the page cache, and leaves no files behind.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -76,7 +77,7 @@ pub fn measure(
         return Err(DiskError::Space { folder, free_bytes, file_bytes });
     }
     let scratch = ScratchDirectory::create(folder)?;
-    fio.file = scratch.0.join("fio");
+    fio.file = scratch.file();
     report(&format!("writing a file of {:.1} GB on {}", file_bytes as f64 / 1e9, volume.name()));
     // Blocks that were never written are not read from the device.
     fio.run(Job { name: "filling the file", kind: "write", threads: 1, seconds: None })?;
@@ -134,36 +135,61 @@ fn highest(
 /// Prefix of the name of the scratch directory; the process id follows.
 const SCRATCH_PREFIX: &str = "riops-doctor-";
 
-/// Removes the scratch directories of killed riops processes.
+/// The only file in it.
+const SCRATCH_FILE: &str = "fio";
+
+/// Removes the scratch directories of killed riops processes. Only their locks are free, also if the process is in
+/// another container, and they contain nothing else.
 fn remove_leftovers(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_prefix(SCRATCH_PREFIX));
-        let is_gone = |process: &str| {
-            process.parse::<u32>().is_ok_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+        let is_named = |name: &str| {
+            let process = name.strip_prefix(SCRATCH_PREFIX);
+            process.is_some_and(|process| process.parse::<u32>().is_ok())
         };
-        if process.is_some_and(is_gone) {
-            let _ = std::fs::remove_dir_all(entry.path());
+        let is_free = || File::open(entry.path()).is_ok_and(|opened| opened.try_lock().is_ok());
+        if entry.file_name().to_str().is_some_and(is_named)
+            && entry.file_type().is_ok_and(|kind| kind.is_dir())
+            && is_free()
+        {
+            remove_scratch(&entry.path());
         }
     }
 }
 
-/// A directory that is removed with its contents on every exit path.
-struct ScratchDirectory(PathBuf);
+/// Removes a scratch directory, unless it contains other files.
+fn remove_scratch(path: &Path) {
+    let names = || std::fs::read_dir(path).into_iter().flatten().flatten();
+    if names().all(|entry| entry.file_name() == SCRATCH_FILE) {
+        let _ = std::fs::remove_file(path.join(SCRATCH_FILE));
+        let _ = std::fs::remove_dir(path);
+    }
+}
+
+/// A locked directory that is removed with its file on every exit path.
+struct ScratchDirectory {
+    path: PathBuf,
+    _lock: File,
+}
 
 impl ScratchDirectory {
     fn create(folder: &Path) -> Result<Self, DiskError> {
         remove_leftovers(folder);
-        let scratch = folder.join(format!("{SCRATCH_PREFIX}{}", std::process::id()));
-        std::fs::create_dir(&scratch)
-            .map_err(|source| DiskError::Folder { folder: folder.to_owned(), source })?;
-        Ok(Self(scratch))
+        let path = folder.join(format!("{SCRATCH_PREFIX}{}", std::process::id()));
+        let failed = |source| DiskError::Folder { folder: folder.to_owned(), source };
+        std::fs::create_dir(&path).map_err(failed)?;
+        let lock = File::open(&path).map_err(failed)?;
+        lock.try_lock().map_err(|error| failed(error.into()))?;
+        Ok(Self { path, _lock: lock })
+    }
+
+    fn file(&self) -> PathBuf {
+        self.path.join(SCRATCH_FILE)
     }
 }
 
 impl Drop for ScratchDirectory {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        remove_scratch(&self.path);
     }
 }
 
@@ -210,14 +236,21 @@ mod tests {
     fn removes_the_scratch_directory_with_its_contents() {
         let folder = tempfile::tempdir().unwrap();
         let scratch = ScratchDirectory::create(folder.path()).unwrap();
-        std::fs::write(scratch.0.join("fio"), b"x").unwrap();
+        std::fs::write(scratch.file(), b"x").unwrap();
         drop(scratch);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-        // No process has the highest id.
-        let left = folder.path().join(format!("{SCRATCH_PREFIX}{}", u32::MAX));
-        std::fs::create_dir(&left).unwrap();
+        // Left by killed processes; in use by a process of another container, which has another id here; of the user.
+        let path = |number: u32| folder.path().join(format!("{SCRATCH_PREFIX}{number}"));
+        for number in 1..=3 {
+            std::fs::create_dir(path(u32::MAX - number)).unwrap();
+        }
+        std::fs::write(path(u32::MAX - 1).join(SCRATCH_FILE), b"x").unwrap();
+        let lock = File::open(path(u32::MAX - 2)).unwrap();
+        lock.lock().unwrap();
+        std::fs::write(path(u32::MAX - 3).join("mine"), b"x").unwrap();
         drop(ScratchDirectory::create(folder.path()).unwrap());
-        assert!(!left.exists());
+        assert!(!path(u32::MAX - 1).exists());
+        assert!(path(u32::MAX - 2).exists() && path(u32::MAX - 3).join("mine").exists());
         let nowhere = folder.path().join("nowhere");
         assert!(matches!(ScratchDirectory::create(&nowhere), Err(DiskError::Folder { .. })));
     }

@@ -55,6 +55,7 @@ pub fn check(
     names: &Names,
     scope: &Scope<'_>,
 ) -> Result<Vec<CheckedStatement>, ConnectionError> {
+    connection.execute("reset search_path")?;
     connection.execute(GENERIC_PLAN)?;
     let mut checked = Vec::new();
     for (line, statement) in script.statements() {

@@ -73,6 +73,7 @@ fn open_on(
                     if let Some(ConnectionError::Tls { reason, .. }) = &last {
                         connection.note_plain(reason);
                     }
+                    connection.pin_search_path()?;
                     let mut connection = check_session_attrs(connection, required)?;
                     connection.set_deadline(None);
                     return Ok(connection);

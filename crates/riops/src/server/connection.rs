@@ -5,7 +5,7 @@
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
-use riops_wire::backend::{Message, ServerError};
+use riops_wire::backend::{Message, ServerError, TransactionStatus};
 use riops_wire::frame::{FRAME_BYTES_MAX, Frame, FrameBuffer};
 use riops_wire::frontend;
 use riops_wire::startup::SessionInfo;
@@ -13,6 +13,8 @@ use riops_wire::startup::SessionInfo;
 pub use super::connection_error::ConnectionError;
 use super::conninfo::{ConnInfo, Server};
 use super::flavor::Flavor;
+use super::search_path::SearchPath;
+use super::silence::Silence;
 use super::socket::second_stream;
 use super::stream::{NearEnd, Place, Stream, is_wait};
 use crate::host::Interrupt;
@@ -48,12 +50,15 @@ pub struct Connection {
     received: FrameBuffer,
     out: Vec<u8>,
     session_info: SessionInfo,
+    search_path: SearchPath,
+    in_transaction: bool,
     info: ConnInfo,
     server: Server,
     place: Place,
     address: String,
     interrupt: Interrupt,
     deadline: Option<Instant>,
+    silence: Silence,
     unencrypted_reason: Option<String>,
     /// Number of replies that were not read to their end, because the wait timed out or was interrupted.
     unread_replies: u32,
@@ -75,12 +80,15 @@ impl Connection {
             received: FrameBuffer::new(FRAME_BYTES_MAX),
             out: Vec::with_capacity(1024),
             session_info: SessionInfo::default(),
+            search_path: SearchPath::default(),
+            in_transaction: false,
             info: info.clone(),
             server: server.clone(),
             place: place.clone(),
             address: server.to_string(),
             interrupt: interrupt.clone(),
             deadline: None,
+            silence: Silence::new(info.connect_timeout),
             unencrypted_reason: None,
             unread_replies: 0,
             closing_error: None,
@@ -100,9 +108,20 @@ impl Connection {
         self.session_info = session_info;
     }
 
+    pub(super) fn search_path(&self) -> SearchPath {
+        self.search_path
+    }
+
+    pub(super) fn set_search_path(&mut self, search_path: SearchPath) {
+        self.search_path = search_path;
+    }
+
     /// Returns the next message and the buffer for the response.
     pub(super) fn next_frame(&mut self) -> Result<(Frame<'_>, &mut Vec<u8>), ConnectionError> {
         self.fill_frame()?;
+        if self.silence.has_streamed() {
+            self.check_interrupt()?;
+        }
         match self.received.next_frame()? {
             Some(frame) => Ok((frame, &mut self.out)),
             None => Err(ConnectionError::Protocol("incomplete message".to_owned())),
@@ -168,8 +187,34 @@ impl Connection {
     /// # Errors
     /// [`ConnectionError`]. After [`ConnectionError::Server`] the connection remains usable.
     pub fn query(&mut self, sql: &str) -> Result<Vec<TextRow>, ConnectionError> {
-        frontend::Message::Query(sql).encode(&mut self.out)?;
+        self.encode_query(sql)?;
         self.collect()
+    }
+
+    pub(super) fn encode_query(&mut self, sql: &str) -> Result<(), ConnectionError> {
+        self.silence.begin(sql);
+        let with_path = self.search_path.applied_to(sql, self.in_transaction);
+        let sql = with_path.as_deref().unwrap_or(sql);
+        Ok(frontend::Message::Query(sql).encode(&mut self.out)?)
+    }
+
+    /// Encodes one statement with parameters in text format, without a Sync.
+    fn encode_execution(
+        &mut self,
+        sql: &str,
+        parameters: &[Option<&str>],
+    ) -> Result<(), ConnectionError> {
+        frontend::Message::Parse { name: "", sql, parameter_types: Vec::new() }
+            .encode(&mut self.out)?;
+        frontend::Message::Bind {
+            portal: "",
+            statement: "",
+            parameter_format: frontend::Format::Text,
+            parameters: parameters.iter().map(|value| value.map(str::as_bytes)).collect(),
+            result_format: frontend::Format::Text,
+        }
+        .encode(&mut self.out)?;
+        Ok(frontend::Message::Execute { portal: "", rows_max: 0 }.encode(&mut self.out)?)
     }
 
     /// Runs one or more statements and discards their rows.
@@ -199,19 +244,16 @@ impl Connection {
         sql: &str,
         parameters: &[Option<&str>],
     ) -> Result<Vec<TextRow>, ConnectionError> {
-        frontend::Message::Parse { name: "", sql, parameter_types: Vec::new() }
-            .encode(&mut self.out)?;
-        frontend::Message::Bind {
-            portal: "",
-            statement: "",
-            parameter_format: frontend::Format::Text,
-            parameters: parameters.iter().map(|value| value.map(str::as_bytes)).collect(),
-            result_format: frontend::Format::Text,
+        self.silence.begin(sql);
+        let before = self.search_path.before_query(self.in_transaction);
+        if let Some(before) = before {
+            self.encode_execution(before, &[])?;
         }
-        .encode(&mut self.out)?;
-        frontend::Message::Execute { portal: "", rows_max: 0 }.encode(&mut self.out)?;
+        self.encode_execution(sql, parameters)?;
         frontend::Message::Sync.encode(&mut self.out)?;
-        self.collect()
+        let mut rows = self.collect()?;
+        // The first row is the search path.
+        Ok(if before.is_some() { rows.split_off(1.min(rows.len())) } else { rows })
     }
 
     /// Runs one or more statements and passes each notice to `notice` when it arrives.
@@ -223,7 +265,7 @@ impl Connection {
         sql: &str,
         notice: &mut dyn FnMut(Notice<'_>),
     ) -> Result<Answer, ConnectionError> {
-        frontend::Message::Query(sql).encode(&mut self.out)?;
+        self.encode_query(sql)?;
         self.collect_with(notice)
     }
 
@@ -261,6 +303,7 @@ impl Connection {
         sql: &str,
         parameter_types: &[u32],
     ) -> Result<(), ConnectionError> {
+        self.silence.begin(sql);
         frontend::Message::Parse { name, sql, parameter_types: parameter_types.to_vec() }
             .encode(&mut self.out)?;
         frontend::Message::Sync.encode(&mut self.out)?;
@@ -277,88 +320,28 @@ impl Connection {
         self.collect().map(drop)
     }
 
-    /// Runs COPY … FROM STDIN. Each call of `fill` appends one chunk of data and returns false after
-    /// the last one. The command is complete when this function returns.
-    ///
-    /// # Errors
-    /// As [`Self::query`].
-    pub fn copy_in(
-        &mut self,
-        sql: &str,
-        mut fill: impl FnMut(&mut Vec<u8>) -> bool,
-    ) -> Result<(), ConnectionError> {
-        frontend::Message::Query(sql).encode(&mut self.out)?;
-        self.flush()?;
-        self.await_copy_start()?;
-        let mut more = true;
-        let mut data = Vec::new();
-        while more {
-            if self.interrupt.requested() {
-                return Err(ConnectionError::Interrupted);
-            }
-            data.clear();
-            more = fill(&mut data);
-            frontend::Message::CopyData(&data).encode(&mut self.out)?;
-            self.flush()?;
-        }
-        frontend::Message::CopyDone.encode(&mut self.out)?;
-        self.collect().map(drop)
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interrupt.requested()
     }
 
-    /// Runs COPY … TO STDOUT and passes each chunk of data to `take`.
-    ///
-    /// # Errors
-    /// As [`Self::query`].
-    pub fn copy_out(
-        &mut self,
-        sql: &str,
-        mut take: impl FnMut(&[u8]),
-    ) -> Result<(), ConnectionError> {
-        frontend::Message::Query(sql).encode(&mut self.out)?;
-        self.flush()?;
-        self.await_copy_start()?;
-        loop {
-            let (frame, _) = self.next_frame()?;
-            match Message::decode(frame)? {
-                Message::CopyData(data) => take(data),
-                Message::CopyDone => return self.collect().map(drop),
-                Message::ErrorResponse(fields) => {
-                    let error = Box::new(ServerError::from_fields(fields));
-                    self.collect()?;
-                    return Err(ConnectionError::Server(error));
-                }
-                Message::NoticeResponse(_) | Message::ParameterStatus { .. } => {}
-                other => {
-                    return Err(ConnectionError::Protocol(format!(
-                        "unexpected message during COPY: {other:?}"
-                    )));
-                }
-            }
-        }
+    pub(super) fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
     }
 
-    fn await_copy_start(&mut self) -> Result<(), ConnectionError> {
-        loop {
-            let (frame, _) = self.next_frame()?;
-            match Message::decode(frame)? {
-                Message::CopyInResponse(_) | Message::CopyOutResponse(_) => return Ok(()),
-                Message::ErrorResponse(fields) => {
-                    let error = Box::new(ServerError::from_fields(fields));
-                    self.collect()?;
-                    return Err(ConnectionError::Server(error));
-                }
-                Message::NoticeResponse(_) | Message::ParameterStatus { .. } => {}
-                other => {
-                    return Err(ConnectionError::Protocol(format!(
-                        "unexpected response to COPY: {other:?}"
-                    )));
-                }
-            }
-        }
+    pub(super) fn server(&self) -> &Server {
+        &self.server
+    }
+
+    pub(super) fn info(&self) -> &ConnInfo {
+        &self.info
+    }
+
+    pub(super) fn silence(&mut self) -> &mut Silence {
+        &mut self.silence
     }
 
     /// Sends the encoded messages and reads up to the next ReadyForQuery.
-    fn collect(&mut self) -> Result<Vec<TextRow>, ConnectionError> {
+    pub(super) fn collect(&mut self) -> Result<Vec<TextRow>, ConnectionError> {
         self.collect_with(&mut |_| {}).map(|answer| answer.rows)
     }
 
@@ -420,8 +403,9 @@ impl Connection {
                         failed.get_or_insert(error);
                     }
                 }
-                Message::ReadyForQuery(_) => {
+                Message::ReadyForQuery(status) => {
                     self.unread_replies = 0;
+                    self.in_transaction = status != TransactionStatus::Idle;
                     return match failed {
                         Some(error) => Err(ConnectionError::Server(error)),
                         None => Ok(Answer { rows, tags }),
@@ -444,9 +428,12 @@ impl Connection {
             };
             match written {
                 Ok(_) if rest.is_empty() => break,
-                Ok(count) => sent += count,
+                Ok(count) => {
+                    sent += count;
+                    self.silence.end();
+                }
                 Err(error) if is_wait(&error) => {
-                    if let Err(error) = self.check_interrupt() {
+                    if let Err(error) = self.check_interrupt().and_then(|()| self.check_silence()) {
                         // The rest is sent before the next request.
                         self.out.drain(..sent);
                         return Err(error);
@@ -479,8 +466,14 @@ impl Connection {
             let space = self.received.space()?;
             match self.stream.read(space) {
                 Ok(0) => return Err(ConnectionError::Closed(self.closing_error.take())),
-                Ok(count) => self.received.filled(count),
-                Err(error) if is_wait(&error) => self.check_interrupt()?,
+                Ok(count) => {
+                    self.received.filled(count);
+                    self.silence.end();
+                }
+                Err(error) if is_wait(&error) => {
+                    self.check_interrupt()?;
+                    self.check_silence()?;
+                }
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                     return Err(ConnectionError::Closed(self.closing_error.take()));
                 }

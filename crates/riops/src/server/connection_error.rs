@@ -80,6 +80,16 @@ pub enum ConnectionError {
     /// Reading or writing failed.
     #[error("lost the connection to the server: {0}")]
     Io(#[source] io::Error),
+    /// The server does not reply to a statement: it does not respond on another connection either, or the reply was lost.
+    #[error("no reply to `{statement}` for {seconds} s: {source}")]
+    NoReply {
+        /// The start of the statement.
+        statement: String,
+        /// How long the server has been silent, in seconds.
+        seconds: u64,
+        /// What another connection to the server found.
+        source: Box<ConnectionError>,
+    },
     /// The server sent an invalid or unexpected message.
     #[error("protocol error: {0}")]
     Protocol(String),
@@ -125,7 +135,7 @@ impl ConnectionError {
             | Self::Server(error)
             | Self::Closed(Some(error)) => error.sqlstate,
             Self::Protocol(_) => SqlState::PROTOCOL_VIOLATION,
-            Self::Closed(None) | Self::Io(_) => SqlState::CONNECTION_FAILURE,
+            Self::Closed(None) | Self::Io(_) | Self::NoReply { .. } => SqlState::CONNECTION_FAILURE,
             _ => SqlState::CANNOT_CONNECT,
         }
     }

@@ -466,7 +466,7 @@ fn common_name_matches(certificate: &CertificateDer<'_>, host: &ServerName<'_>) 
     common_name(&parsed).is_some_and(|name| name_matches(&name.to_ascii_lowercase(), &host))
 }
 
-/// Returns the last common name of the subject.
+/// Returns the first common name of the subject, as libpq does.
 fn common_name(certificate: &Certificate) -> Option<String> {
     const COMMON_NAME: &str = "2.5.4.3";
     let attribute = certificate
@@ -475,7 +475,7 @@ fn common_name(certificate: &Certificate) -> Option<String> {
         .0
         .iter()
         .flat_map(|part| part.0.iter())
-        .rfind(|attribute| attribute.oid.to_string() == COMMON_NAME)?;
+        .find(|attribute| attribute.oid.to_string() == COMMON_NAME)?;
     let value = &attribute.value;
     match value.tag() {
         Tag::Utf8String => value.decode_as::<Utf8StringRef<'_>>().ok().map(|text| text.to_string()),
@@ -529,6 +529,13 @@ mod revocation_tests;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_of_several_common_names_counts() {
+        // Made with: openssl req -x509 -outform der -subj /CN=first.example/CN=last.example
+        let certificate = Certificate::from_der(include_bytes!("two_common_names.der")).unwrap();
+        assert_eq!(common_name(&certificate).as_deref(), Some("first.example"));
+    }
 
     #[test]
     fn a_wildcard_matches_exactly_one_label() {

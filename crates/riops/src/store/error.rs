@@ -48,6 +48,9 @@ pub enum StoreError {
         /// Newest supported format version.
         known: usize,
     },
+    /// A SQLite file of another program.
+    #[error("{} is not a store of riops: it has the tables of another program", .0.display())]
+    NoStore(PathBuf),
     /// A value of a table has another type than riops stored.
     #[error("the store {location} has an unexpected value in column {column}: {value:?}")]
     Value {

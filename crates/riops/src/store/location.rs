@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::server::ConnInfo;
-use crate::server::conninfo::{ConnInfoError, Host};
+use crate::server::conninfo::{ConnInfoError, Host, is_mistyped_url};
 
 /// Where a store is.
 #[derive(Debug, Clone)]
@@ -27,6 +27,10 @@ impl StoreLocation {
     ) -> Result<Self, ConnInfoError> {
         if is_postgresql(text) {
             return ConnInfo::parse(text, environment).map(Box::new).map(Self::Postgresql);
+        }
+        // A path contains these characters only after a slash.
+        if is_mistyped_url(text.split('/').next().unwrap_or(text)) || text.contains(":/") {
+            return Err(ConnInfoError::MistypedUrl);
         }
         Ok(Self::File(PathBuf::from(text)))
     }
@@ -98,6 +102,17 @@ pub fn default_path() -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mistyped_url_is_no_file() {
+        for text in ["postgres:/u:s3cret@h/x", "u:s3cret@h", "Postgresql://u:s3cret@h/x", "h?password=s3cret"] {
+            let error = StoreLocation::parse(text, |_| None).unwrap_err().to_string();
+            assert!(!error.contains("s3cret"), "{error}");
+        }
+        for text in ["a@b.sqlite", "./u:p@h", "/tmp/u:p@h", "results.sqlite"] {
+            assert!(matches!(StoreLocation::parse(text, |_| None), Ok(StoreLocation::File(_))));
+        }
+    }
 
     fn parsed(text: &str) -> String {
         StoreLocation::parse(text, |_| None).unwrap().to_string()

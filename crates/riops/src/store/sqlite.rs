@@ -10,6 +10,7 @@ use super::backend::{Access, Backend, Dialect, Session, Step, Work};
 use super::error::StoreError;
 use super::experiment_lock::ExperimentLock;
 use super::location::default_path;
+use super::migrate::STEPS;
 use super::value::{Fields, Row, Value};
 
 /// How long a riops waits for another one that writes. The migration of a large store takes longest.
@@ -22,6 +23,10 @@ const INSERT: &str = include_str!("../../../../sql/store/insert.sql");
 
 static DIALECT: Dialect =
     Dialect { time: "text", boolean: "integer", false_value: "0", lock_record: "" };
+
+const CONTENTS: &str = include_str!("../../../../sql/store/contents.sql");
+/// Number of the columns that the query counts.
+const STORE_COLUMNS: u32 = 4;
 
 /// A SQLite file.
 pub(super) struct Sqlite {
@@ -44,6 +49,17 @@ impl Sqlite {
         let connection = Connection::open(path).map_err(failed)?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
         connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
+        let [version, tables, columns]: [u32; 3] = connection
+            .query_row(CONTENTS, [], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))
+            .map_err(failed)?;
+        // Other programs number the versions of their files, too. A store of a newer riops is refused later.
+        let is_store = match version {
+            0 => tables == 0,
+            version => columns == STORE_COLUMNS || version as usize > STEPS.len(),
+        };
+        if !is_store {
+            return Err(StoreError::NoStore(path.to_owned()));
+        }
         Ok(Self { connection, path: path.to_owned() })
     }
 }

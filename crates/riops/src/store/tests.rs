@@ -252,3 +252,23 @@ fn lists_a_block_check_with_the_highest_rate_of_its_long_steps_or_that_of_the_lo
     assert_eq!(rates.last(), Some(&None));
     assert_eq!(rates[..2], [Some(480.0), Some(590.0)]);
 }
+
+#[test]
+fn a_file_of_another_program_is_refused_and_not_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    for version in 0..=4 {
+        let path = folder.path().join(format!("{version}.sqlite"));
+        let raw = Connection::open(&path).unwrap();
+        raw.execute_batch(&format!(
+            "create table run (id text, name text); insert into run values ('1', 'mine');
+             pragma user_version = {version}"
+        ))
+        .unwrap();
+        let refused = open_file(&path).map(drop).unwrap_err();
+        assert!(refused.to_string().contains("is not a store of riops"), "{refused}");
+        let name: String = raw.query_row("select name from run", [], |row| row.get(0)).unwrap();
+        assert_eq!(name, "mine");
+        let tables = "select count(*) from sqlite_master";
+        assert_eq!(raw.query_row(tables, [], |row| row.get::<_, u32>(0)).unwrap(), 1);
+    }
+}

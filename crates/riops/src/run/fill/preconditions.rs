@@ -6,6 +6,7 @@ use crate::dataset::{DatasetError, Registry, State};
 use crate::plan::{LoadDataset, LoadRun};
 use crate::server::{Connection, ConnectionError, Server};
 use crate::units::count;
+use crate::units::sql::literal;
 use crate::workload::load::{LoadTable, NAME};
 
 /// Fails if a table exists that must not be dropped.
@@ -70,9 +71,8 @@ fn require_file(control: &mut Connection, file: &str, server: &Server) -> Result
     // On YugabyteDB, the table of the previous file remains after the rollback.
     control.execute("create temporary table if not exists riops_first_line (line text)")?;
     control.execute("begin")?;
-    let file_text = file.replace('\'', "''");
-    let read =
-        control.execute(&format!("copy riops_first_line from '{file_text}' with (format csv)"));
+    let copy = format!("copy pg_temp.riops_first_line from {} with (format csv)", literal(file));
+    let read = control.execute(&copy);
     control.execute("rollback")?;
     match read {
         Err(ConnectionError::Server(error)) => match error.sqlstate.as_str() {

@@ -12,6 +12,11 @@ pub enum ConnInfoError {
         "invalid connection string near {0}: expected a URL (postgresql://user@host/database) or key=value pairs"
     )]
     Syntax(String),
+    /// The text seems to be a URL, but does not start with its scheme.
+    #[error(
+        "invalid connection string: a URL starts with postgresql://, and the name of a database with other characters is written as dbname='…'"
+    )]
+    MistypedUrl,
     /// A parameter that is unknown or not supported by riops.
     #[error("unsupported connection parameter: {0}")]
     UnknownSetting(String),

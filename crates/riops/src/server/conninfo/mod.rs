@@ -23,6 +23,7 @@ use riops_wire::startup::Credentials;
 pub use error::ConnInfoError;
 pub use options::{Keepalive, SessionAttrs};
 pub use server::{DEFAULT_PORT, Host, Server};
+pub(crate) use text::is_mistyped_url;
 
 use super::tls::{self, SslMode};
 use files::PasswordFile;
@@ -270,7 +271,7 @@ impl ConnInfo {
             Some(_) if info.has_password() => Err(ConnInfoError::UnknownSetting(
                 "(hidden because it may be part of the password)".to_owned(),
             )),
-            Some(unknown) => Err(ConnInfoError::UnknownSetting(unknown)),
+            Some(unknown) => Err(ConnInfoError::UnknownSetting(text::shown_name(&unknown))),
             None => Ok(info),
         }
     }

@@ -18,6 +18,10 @@ pub(super) fn parse(text: &str) -> Result<Settings, ConnInfoError> {
     if let Some(rest) = without_scheme(text) {
         return parse_url(rest);
     }
+    let is_pairs = |(name, _): (&str, &str)| is_setting_name(name.trim_end());
+    if text.contains('=') && !text.split_once('=').is_some_and(is_pairs) && is_mistyped_url(text) {
+        return Err(ConnInfoError::MistypedUrl);
+    }
     if text.is_empty() || text.contains('=') {
         return parse_pairs(text).map_err(|error| match error {
             // The invalid name may be the rest of a password that contains a space.
@@ -27,10 +31,11 @@ pub(super) fn parse(text: &str) -> Result<Settings, ConnInfoError> {
             other => other,
         });
     }
-    if text.contains("://") || text.contains(char::is_whitespace) {
-        return Err(ConnInfoError::Syntax(
-            text.split_once("://").map_or("the beginning", |(scheme, _)| scheme).to_owned(),
-        ));
+    if text.contains(char::is_whitespace) {
+        return Err(ConnInfoError::Syntax("the beginning".to_owned()));
+    }
+    if is_mistyped_url(text) {
+        return Err(ConnInfoError::MistypedUrl);
     }
     Ok(Settings::from([("dbname".to_owned(), text.to_owned())]))
 }
@@ -100,6 +105,24 @@ fn url_without_password(rest: &str) -> String {
     shown
 }
 
+/// Whether a text is not a URL but seems to be meant as one. It may contain a password, and must not be shown, not even
+/// as the name of a database or a file.
+pub(crate) fn is_mistyped_url(text: &str) -> bool {
+    let has_login = text.split_once('@').is_some_and(|(login, _)| login.contains(':'));
+    text.contains(":/") || has_login || text.starts_with("jdbc:") || text.contains('?')
+}
+
+/// Whether a text can be the name of a setting.
+fn is_setting_name(name: &str) -> bool {
+    let is_letter = |each: char| each.is_ascii_alphanumeric() || each == '_';
+    !name.is_empty() && name.len() <= 40 && name.chars().all(is_letter)
+}
+
+/// Returns a name for an error, unless it may contain a part of a password.
+pub(super) fn shown_name(name: &str) -> String {
+    if is_setting_name(name) { name.to_owned() } else { "…".to_owned() }
+}
+
 fn without_scheme(text: &str) -> Option<&str> {
     text.strip_prefix("postgresql://").or_else(|| text.strip_prefix("postgres://"))
 }
@@ -141,6 +164,12 @@ fn parse_url(rest: &str) -> Result<Settings, ConnInfoError> {
     let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
     let (login, places) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
+    // The end of a password that contains a slash or a question mark.
+    let is_cut = login.is_empty() && places.contains(':') && (database.contains('@') || query.contains('@'));
+    if is_cut && places.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_err()) {
+        let text = "the password (characters such as / and ? must be percent-encoded)";
+        return Err(ConnInfoError::Syntax(text.to_owned()));
+    }
     let places: Vec<_> = places.split(',').map(host_and_port).collect();
     let list = |pick: fn(&(&str, &str)) -> String| {
         let values: Vec<_> = places.iter().map(pick).collect();
@@ -187,11 +216,11 @@ fn parse_pairs(text: &str) -> Result<Settings, ConnInfoError> {
             None if name.is_empty() => return Ok(settings),
             Some('=') if !name.is_empty() => {}
             // Only the name is shown: the rest may contain a password.
-            _ => return Err(ConnInfoError::Syntax(format!("\"{name}\""))),
+            _ => return Err(ConnInfoError::Syntax(format!("\"{}\"", shown_name(&name)))),
         }
         while characters.next_if(|next| next.is_whitespace()).is_some() {}
         let value = parse_value(&mut characters)
-            .ok_or_else(|| ConnInfoError::Syntax(format!("the value of \"{name}\"")))?;
+            .ok_or_else(|| ConnInfoError::Syntax(format!("the value of \"{}\"", shown_name(&name))))?;
         settings.insert(name, value);
     }
 }

@@ -25,6 +25,7 @@ use super::{
 };
 use crate::plan::{LoadDataset, LoadRun, Method, Plan, Protocol};
 use crate::server::Flavor;
+use crate::units::sql::literal;
 pub(super) use generator::rows_in_tag;
 use generator::{LoadGenerator, Share};
 pub(super) use rows::TEXTS;
@@ -169,8 +170,7 @@ impl Load {
                 parameter_types: vec![BIGINT_OID; 2],
             }],
             Method::CopyFile => {
-                // Quotes in a string literal are doubled.
-                let file = self.file(sessions, session).replace('\'', "''");
+                let file = literal(&self.file(sessions, session));
                 let template = match self.table.flavor {
                     Flavor::PostgreSql => COPY_FILE,
                     Flavor::YugabyteDb => COPY_FILE_YUGABYTEDB,

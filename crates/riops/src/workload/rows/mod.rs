@@ -191,7 +191,7 @@ impl Rows {
             settings.push("set client_min_messages = notice".to_owned());
             settings.push("set statement_timeout = 0".to_owned());
             // ybio_loop calls ybio_report without a schema.
-            settings.push("set search_path = riops, pg_catalog".to_owned());
+            settings.push("set search_path = pg_catalog, riops, pg_temp".to_owned());
         }
         if let Some(staleness) = self.run.follower_reads_ms {
             settings.push("set default_transaction_read_only = on".to_owned());

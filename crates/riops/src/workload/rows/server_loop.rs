@@ -12,6 +12,7 @@ use super::generator::{OPERATION_READ, OPERATION_UPDATE, increments};
 use super::load::table_name;
 use crate::plan::{Plan, Protocol, RowsDataset, RowsRun, UpdateShare};
 use crate::units::Nanos;
+use crate::units::sql::literal;
 use crate::workload::effects::TableEffects;
 use crate::workload::keys::{Purpose, stream};
 use crate::workload::routines::Routines;
@@ -82,9 +83,9 @@ impl ServerLoop for RowsLoop {
         for look in call.explain_statements {
             let _ = write!(
                 explains,
-                "{}'{}'",
+                "{}{}",
                 if explains.is_empty() { "" } else { ", " },
-                look.replace('\'', "''")
+                literal(look)
             );
         }
         let explains =

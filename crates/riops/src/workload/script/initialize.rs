@@ -3,6 +3,7 @@
 use super::table::{TABLES, create_sql, filled, foreign_keys, key_of, primary_key};
 use crate::plan::script::ScriptDataset;
 use crate::server::Flavor;
+use crate::units::sql;
 use crate::workload::tables::Table;
 
 /// A step of `pgbench -i`.
@@ -88,7 +89,7 @@ pub enum InitWork {
 #[must_use]
 pub fn init_work(step: InitStep, dataset: &ScriptDataset, flavor: Flavor) -> InitWork {
     let names: Vec<String> =
-        TABLES.iter().map(|table| format!("{}.{table}", dataset.schema)).collect();
+        TABLES.iter().map(|table| format!("{}.{table}", sql::name(&dataset.schema))).collect();
     let truncate = format!("truncate {}", names.join(", "));
     InitWork::Statements(match step {
         InitStep::Drop => vec![format!("drop table if exists {}", names.join(", "))],
@@ -110,7 +111,7 @@ pub fn init_work(step: InitStep, dataset: &ScriptDataset, flavor: Flavor) -> Ini
 }
 
 fn generate(dataset: &ScriptDataset, truncate: String) -> Vec<String> {
-    let (schema, scale) = (&dataset.schema, dataset.scale);
+    let (schema, scale) = (sql::name(&dataset.schema), dataset.scale);
     let select = |table: &str, columns: &str, rows: u64, values: &str| {
         format!(
             "insert into {schema}.{table} ({columns}) select {values} from generate_series(1, {rows}) as id"

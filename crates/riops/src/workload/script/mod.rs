@@ -24,6 +24,7 @@ use super::{
 use crate::plan::script::{ScriptDataset, ScriptRun, VacuumFirst};
 use crate::plan::{Plan, PlanError, Protocol};
 use crate::server::Flavor;
+use crate::units::sql;
 use client::Client;
 pub use initialize::{InitStep, InitWork, init_work};
 use program::{Encoded, Program};
@@ -42,13 +43,13 @@ const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 /// history, and the identity of the accounts.
 #[must_use]
 pub fn found_sql(schema: &str) -> String {
-    fill(FOUND, &[("schema", schema)])
+    fill(FOUND, &[("schema", &sql::literal(schema))])
 }
 
 /// Returns the query for the number of branches, which is the scale.
 #[must_use]
 pub fn scale_sql(schema: &str) -> String {
-    format!("select count(*) from {schema}.pgbench_branches")
+    format!("select count(*) from {}.pgbench_branches", sql::name(schema))
 }
 
 /// The workload with its parameters.
@@ -167,7 +168,7 @@ impl Workload for ScriptWorkload {
     }
 
     fn table_names(&self) -> Vec<String> {
-        let name = |table: &&str| format!("{}.{table}", self.schema());
+        let name = |table: &&str| format!("{}.{table}", sql::name(self.schema()));
         self.dataset.iter().flat_map(|_| table::TABLES.iter().map(name)).collect()
     }
 
@@ -204,11 +205,7 @@ impl Workload for ScriptWorkload {
     }
 
     fn maintenance_sql(&self) -> Vec<String> {
-        let table = |name: &str| match self.schema() {
-            // As pgbench: wherever the search path finds it.
-            "public" => name.to_owned(),
-            schema => format!("{schema}.{name}"),
-        };
+        let table = |name: &str| format!("{}.{name}", sql::name(self.schema()));
         let mut sql = Vec::new();
         if self.run.vacuum != VacuumFirst::None {
             sql.push(format!("vacuum {}", table("pgbench_branches")));
@@ -228,10 +225,11 @@ impl Workload for ScriptWorkload {
     }
 
     fn trial_settings(&self) -> Vec<String> {
-        // Tables in the schema public are found without it, as by pgbench.
-        let path = (self.schema() != "public")
-            .then(|| format!("set search_path = {}, public", self.schema()));
-        path.into_iter().collect()
+        // Tables in the schema public are found without it, as by pgbench: the path is that of the role.
+        vec![match self.schema() {
+            "public" => "reset search_path".to_owned(),
+            schema => format!("set search_path = {}, public", sql::name(schema)),
+        }]
     }
 
     fn set_trial_results(&mut self, results: Vec<TrialResult>) {

@@ -5,6 +5,7 @@ use riops_wire::copy;
 use super::client::DELTA_OFFSET;
 use crate::plan::script::{PartitionMethod, ScriptDataset};
 use crate::server::Flavor;
+use crate::units::sql::{self, identifier};
 use crate::workload::check::{Bounds, Check, Ledger};
 use crate::workload::effects::Effects;
 use crate::workload::fill;
@@ -58,7 +59,7 @@ pub(super) fn filled(dataset: &ScriptDataset, flavor: Flavor) -> Dataset {
 
 /// Returns the statements that create the foreign keys.
 pub(super) fn foreign_keys(dataset: &ScriptDataset) -> Vec<String> {
-    let all = fill(FOREIGN_KEYS, &[("schema", &dataset.schema)]);
+    let all = fill(FOREIGN_KEYS, &[("schema", &sql::name(&dataset.schema))]);
     all.split(';').map(|sql| sql.trim().to_owned()).collect()
 }
 
@@ -71,7 +72,7 @@ enum Integer {
 
 fn table(dataset: &ScriptDataset, flavor: Flavor, number: usize) -> Table {
     let name = TABLES.get(number).copied().unwrap_or_default();
-    let full_name = format!("{}.{name}", dataset.schema);
+    let full_name = format!("{}.{name}", sql::name(&dataset.schema));
     let bigint = dataset.scale >= BIGINT_SCALE;
     let (rows, columns): (u64, &str) = match name {
         "pgbench_tellers" => (dataset.scale * TELLERS_EACH, "tid, bid, tbalance"),
@@ -124,10 +125,6 @@ pub(super) fn key_of(table: &str) -> Option<&'static str> {
     }
 }
 
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
 /// Returns the statements that create an empty table.
 pub(super) fn create_sql(dataset: &ScriptDataset, flavor: Flavor, table: &str) -> Vec<String> {
     let is_partitioned = table == "pgbench_accounts" && dataset.partitions > 0;
@@ -135,16 +132,15 @@ pub(super) fn create_sql(dataset: &ScriptDataset, flavor: Flavor, table: &str) -
     let method = dataset.partition_method.as_str();
     let partitions = format!("\n  partition by {method} (aid)");
     let fillfactor = format!("\n  with (fillfactor = {})", dataset.fillfactor);
-    let tablespace = dataset
-        .tablespace
-        .as_ref()
-        .map_or_else(String::new, |tablespace| format!("\n  tablespace {}", quoted(tablespace)));
+    let tablespace = dataset.tablespace.as_ref().map_or_else(String::new, |tablespace| {
+        format!("\n  tablespace {}", identifier(tablespace))
+    });
     let on_postgresql = flavor == Flavor::PostgreSql;
     let aid = if dataset.scale >= BIGINT_SCALE { "bigint" } else { "int" };
     let values = [
         // A partitioned table cannot be unlogged.
         ("unlogged", if is_partitioned { "" } else { unlogged }),
-        ("schema", &dataset.schema),
+        ("schema", &sql::name(&dataset.schema)),
         ("aid", aid),
         ("partitions", if is_partitioned { &partitions } else { "" }),
         ("fillfactor", if is_partitioned || !on_postgresql { "" } else { &fillfactor }),
@@ -161,7 +157,7 @@ pub(super) fn create_sql(dataset: &ScriptDataset, flavor: Flavor, table: &str) -
         sql.extend((1..=dataset.partitions).map(|number| {
             let values = [
                 ("unlogged", unlogged),
-                ("schema", &dataset.schema),
+                ("schema", &sql::name(&dataset.schema)),
                 ("number", &number.to_string()),
                 ("values", &bounds_of(dataset, number)),
                 ("fillfactor", &fillfactor),
@@ -194,10 +190,10 @@ fn bounds_of(dataset: &ScriptDataset, number: u32) -> String {
 
 pub(super) fn primary_key(dataset: &ScriptDataset, table: &str, key: &str) -> String {
     let tablespace = dataset.index_tablespace.as_ref().map_or_else(String::new, |tablespace| {
-        format!(" using index tablespace {}", quoted(tablespace))
+        format!(" using index tablespace {}", identifier(tablespace))
     });
     let values = [
-        ("schema", dataset.schema.as_str()),
+        ("schema", &*sql::name(&dataset.schema)),
         ("table", table),
         ("key", key),
         ("tablespace", &tablespace),
@@ -212,7 +208,7 @@ fn finish_sql(dataset: &ScriptDataset, flavor: Flavor, table: &str) -> Vec<Strin
     let mut sql: Vec<String> =
         key.into_iter().map(|key| primary_key(dataset, table, key)).collect();
     let settle = if on_postgresql { SETTLE } else { SETTLE_YUGABYTEDB };
-    sql.push(fill(settle, &[("table", &format!("{}.{table}", dataset.schema))]));
+    sql.push(fill(settle, &[("table", &format!("{}.{table}", sql::name(&dataset.schema)))]));
     sql
 }
 
@@ -259,7 +255,8 @@ fn source(ids: std::ops::Range<u64>, row: impl Fn(u64, &mut Vec<u8>) + 'static) 
 /// Returns the queries for the number of rows and the sum of the balances of each table.
 pub(super) fn contents_sql(dataset: &ScriptDataset) -> Vec<String> {
     let sql = |(table, number): (&&str, &&str)| {
-        let values = [("schema", dataset.schema.as_str()), ("table", table), ("number", number)];
+        let values =
+            [("schema", &*sql::name(&dataset.schema)), ("table", table), ("number", number)];
         fill(CONTENTS, &values)
     };
     TABLES.iter().zip(&NUMBERS).map(sql).collect()

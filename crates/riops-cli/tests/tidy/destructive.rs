@@ -1,0 +1,89 @@
+//! The places of the product that remove, overwrite, drop or end something, each with the proof that it belongs to riops.
+
+use std::collections::BTreeMap;
+
+use crate::workspace::{files, read, rust_files};
+
+/// Calls in Rust, as they are written.
+const CALLS: [&str; 12] = [
+    "remove_dir_all",
+    "remove_file",
+    "fs::remove_dir(",
+    "File::create(",
+    "fs::write(",
+    "fs::rename(",
+    ".truncate(true)",
+    ".kill()",
+    "kill_process(",
+    "pidfd_send_signal(",
+    "persist(",
+    ".exec()",
+];
+/// First words of SQL, in lowercase.
+const STATEMENTS: [&str; 14] = [
+    "drop table",
+    "drop view",
+    "drop schema",
+    "drop database",
+    "drop routine",
+    "drop procedure",
+    "drop role",
+    "drop index",
+    "drop sequence",
+    "drop extension",
+    "delete from",
+    "truncate ",
+    "pg_terminate_backend",
+    "pg_cancel_backend",
+];
+
+/// A place, its calls with their number, and the proof.
+pub(crate) type Place = (&'static str, &'static [(&'static str, usize)], &'static str);
+
+/// Returns the calls of the product by file, with their number.
+fn found() -> BTreeMap<String, BTreeMap<&'static str, usize>> {
+    let mut all: BTreeMap<String, BTreeMap<&'static str, usize>> = BTreeMap::new();
+    let crates = ["riops", "riops-cli", "riops-ring", "riops-script", "riops-wire"];
+    let sources = crates.iter().flat_map(|name| rust_files(&format!("crates/{name}/src")));
+    let is_test = |file: &String| {
+        file.contains("/tests/") || file.ends_with("tests.rs") || file.contains("/example")
+    };
+    let sql = files("sql", "sql").into_iter().chain(files("sql", "pgbench"));
+    for file in sources.filter(|file| !is_test(file)).chain(sql) {
+        let text = read(&file).unwrap();
+        // Tests are at the end of a file.
+        let product = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+        for line in product.lines().map(str::trim) {
+            if line.starts_with("//") || line.starts_with("--") {
+                continue;
+            }
+            let lower = line.to_lowercase();
+            let statements = STATEMENTS.iter().filter(|statement| {
+                lower.contains(**statement) && (file.ends_with(".sql") || lower.contains('"') || lower.starts_with(**statement))
+            });
+            for call in CALLS.iter().filter(|call| line.contains(**call)).chain(statements) {
+                *all.entry(file.clone()).or_default().entry(call).or_default() += 1;
+            }
+        }
+    }
+    all
+}
+
+/// Returns the places that the list does not have, or has differently.
+pub(crate) fn violations(list: &[Place]) -> Vec<String> {
+    let mut expected: BTreeMap<String, BTreeMap<&str, usize>> = BTreeMap::new();
+    for (file, calls, proof) in list {
+        assert!(!proof.is_empty(), "{file} has no proof");
+        expected.insert((*file).to_owned(), calls.iter().copied().collect());
+    }
+    let found = found();
+    assert!(found.len() > 10, "the sources were not found");
+    let all: std::collections::BTreeSet<_> = found.keys().chain(expected.keys()).collect();
+    let differs = all.into_iter().filter(|file| found.get(*file) != expected.get(*file));
+    differs
+        .map(|file| {
+            let (now, listed) = (found.get(file), expected.get(file));
+            format!("{file}:1: has {now:?}, but {listed:?} is listed in tidy/destructive_list.rs")
+        })
+        .collect()
+}

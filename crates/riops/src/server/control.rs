@@ -1,0 +1,103 @@
+//! What all blocking connections have in common.
+//!
+//! Functions, operators and types of other roles must not be executed by the SQL of riops: anyone with the privilege to
+//! create objects in a schema of the search path could define a better match. And a server that has stopped responding
+//! must not block riops for ever, although a statement may take hours.
+
+use std::time::Instant;
+
+use super::connection::{Connection, ConnectionError};
+use super::search_path::{PINNED, SearchPath};
+
+impl Connection {
+    /// Pins the search path: for the session, or for each transaction if the session has a pooler, whose process id is
+    /// not that of the server process.
+    pub(super) fn pin_search_path(&mut self) -> Result<(), ConnectionError> {
+        let sql = format!(
+            "select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false) where pg_catalog.pg_backend_pid() operator(pg_catalog.=) {}",
+            self.session_info().process
+        );
+        let path = match self.query_value(&sql) {
+            Ok(Some(_)) => SearchPath::OfSession,
+            Ok(None) => SearchPath::OfTransaction,
+            // Not PostgreSQL: the server does not have these functions, or cannot parse this.
+            Err(ConnectionError::Server(error))
+                if ["42", "0A", "3F"].contains(&error.sqlstate.class()) =>
+            {
+                SearchPath::OfRole
+            }
+            Err(error) => return Err(error),
+        };
+        self.set_search_path(path);
+        Ok(())
+    }
+
+    /// Returns the existing schemas in the search path of the role, in their order, without the implicit ones.
+    ///
+    /// # Errors
+    /// As [`Self::query`].
+    pub fn schemas_of_role(&mut self) -> Result<Vec<String>, ConnectionError> {
+        let path = self.search_path();
+        self.set_search_path(SearchPath::OfRole);
+        if path == SearchPath::OfSession {
+            self.execute("reset search_path")?;
+        }
+        let found = self.query("select pg_catalog.unnest(pg_catalog.current_schemas(false))");
+        self.set_search_path(path);
+        if path == SearchPath::OfSession {
+            self.execute(PINNED)?;
+        }
+        Ok(found?.into_iter().flatten().flatten().collect())
+    }
+
+    /// Fails if the server has been silent for long and does not respond on another connection either.
+    ///
+    /// # Errors
+    /// [`ConnectionError::NoReply`] with the statement, [`ConnectionError::Interrupted`].
+    pub(super) fn check_silence(&mut self) -> Result<(), ConnectionError> {
+        if self.silence().exceeded().is_none() {
+            return Ok(());
+        }
+        let source = match self.responds() {
+            Err(ConnectionError::Interrupted) => return Err(ConnectionError::Interrupted),
+            // The reply may have arrived meanwhile.
+            Ok(Some(lost)) if self.silence().is_suspected() => lost,
+            Ok(Some(_)) => {
+                self.silence().suspect();
+                return Ok(());
+            }
+            // Also if it refuses the connection, for example because there are too many.
+            Ok(None) | Err(ConnectionError::Startup { .. } | ConnectionError::Server(_)) => {
+                self.silence().end();
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        let (statement, silent) = self.silence().exceeded().unwrap_or_default();
+        Err(ConnectionError::NoReply {
+            statement: statement.to_owned(),
+            seconds: silent.as_secs(),
+            source: Box::new(source),
+        })
+    }
+
+    /// Executes a query on another connection to the same server. Returns an error if the server process has completed
+    /// the statement.
+    fn responds(&self) -> Result<Option<ConnectionError>, ConnectionError> {
+        let mut info = self.info().clone();
+        info.servers = vec![self.server().clone()];
+        let mut connection = Self::open(&info, self.interrupt())?;
+        connection.silence().allow();
+        connection.set_deadline(Some(Instant::now() + info.connect_timeout));
+        // Behind a pooler, the process id is not that of the server process.
+        let process = match self.search_path() {
+            SearchPath::OfSession => self.session_info().process,
+            SearchPath::OfRole | SearchPath::OfTransaction => 0,
+        };
+        let sql = format!(
+            "select 1 from pg_stat_activity where pid = {process} and state like 'idle%'"
+        );
+        let lost = || ConnectionError::Protocol("its reply was lost".to_owned());
+        Ok(connection.query_value(&sql)?.map(|_| lost()))
+    }
+}

@@ -1,0 +1,70 @@
+//! The search path of connections.
+
+/// Sets the path of the session. No setting of the role or the database changes which functions this calls.
+pub const PINNED: &str = "set search_path = pg_catalog, pg_temp";
+
+/// The same within a transaction.
+const PINNED_LOCALLY: &str = "set local search_path = pg_catalog, pg_temp";
+/// As a query with one row, for the extended protocol, in which SET LOCAL is a warning in the log of the server.
+const PIN_LOCALLY: &str =
+    "select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)";
+
+/// Statements that look up names, and may be in one transaction with the setting of the path.
+const LOOKUPS: [&str; 7] = ["select", "with", "insert", "update", "delete", "values", "explain"];
+
+/// How the search path of a connection is pinned.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum SearchPath {
+    /// It is not: the server does not know this setting, or has not been asked yet.
+    #[default]
+    OfRole,
+    /// For the session.
+    OfSession,
+    /// For each transaction, because a pooler would pass a setting of the session to other clients.
+    OfTransaction,
+}
+
+impl SearchPath {
+    /// Returns the statements to send for these.
+    pub(super) fn applied_to(self, sql: &str, in_transaction: bool) -> Option<String> {
+        if self != Self::OfTransaction || in_transaction {
+            return None;
+        }
+        let first: String =
+            sql.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
+        let first = first.to_ascii_lowercase();
+        if first == "begin" {
+            let (begin, rest) = sql.split_once(';').unwrap_or((sql, ""));
+            return Some(format!("{begin}; {PINNED_LOCALLY}; {rest}"));
+        }
+        LOOKUPS.contains(&first.as_str()).then(|| format!("{PINNED_LOCALLY}; {sql}"))
+    }
+
+    /// Returns the query to send before one with parameters.
+    pub(super) fn before_query(self, in_transaction: bool) -> Option<&'static str> {
+        (self == Self::OfTransaction && !in_transaction).then_some(PIN_LOCALLY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pooled_connection_pins_the_path_in_each_transaction_that_looks_up_names() {
+        let sent = |sql| SearchPath::OfTransaction.applied_to(sql, false);
+        assert_eq!(sent("select f()").unwrap(), format!("{PINNED_LOCALLY}; select f()"));
+        assert_eq!(sent("\n  WITH a AS").unwrap(), format!("{PINNED_LOCALLY}; \n  WITH a AS"));
+        assert_eq!(sent("begin").unwrap(), format!("begin; {PINNED_LOCALLY}; "));
+        assert_eq!(
+            sent("begin read only; select 1").unwrap(),
+            format!("begin read only; {PINNED_LOCALLY};  select 1")
+        );
+        // These cannot be in a transaction, or look up no functions.
+        for sql in ["vacuum t", "commit", "rollback", "show work_mem", "copy t from stdin"] {
+            assert_eq!(sent(sql), None);
+        }
+        assert_eq!(SearchPath::OfTransaction.applied_to("select 1", true), None);
+        assert_eq!(SearchPath::OfSession.applied_to("select 1", false), None);
+    }
+}
