@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use riops::host::Interrupt;
 use riops::server::ConnectionError;
+use riops::units::text::one_line;
 use rustix::fs::OFlags;
 
 /// The controlling terminal of the process.
@@ -66,7 +67,7 @@ pub(crate) fn confirm(
     let Some(mut terminal) = open().filter(|_| can_ask()) else {
         return Ok(None);
     };
-    let _ = terminal.write_all(format!("{question} [y/N] ").as_bytes());
+    let _ = terminal.write_all(format!("{} [y/N] ", one_line(question)).as_bytes());
     let answer = read_line(&mut terminal, interrupt)?.unwrap_or_default();
     Ok(Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")))
 }
