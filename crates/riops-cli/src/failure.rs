@@ -14,6 +14,7 @@ use riops::server::ConnectionError;
 use riops::server::conninfo::ConnInfoError;
 use riops::server::embedded::EmbeddedError;
 use riops::store::StoreError;
+use riops::units::text::json_text;
 
 use crate::hints::Given;
 
@@ -63,7 +64,11 @@ impl std::fmt::Display for Hint {
 /// Prints an error and returns its exit code.
 pub(crate) fn report(error: &anyhow::Error, given: &Given, form: ErrorForm) -> ExitCode {
     let code = code_of(error);
-    let text = if code == INTERRUPTED { "interrupted".to_owned() } else { message(error) };
+    let text = match code {
+        INTERRUPTED => "interrupted".to_owned(),
+        _ if error.chain().any(<dyn std::error::Error>::is::<UsageError>) => message(error),
+        _ => crate::ui::indented(&message(error)),
+    };
     let hint = error.downcast_ref::<Hint>().map(|hint| format!("{HINT}{hint}"));
     form.print(&given.complete(&(text + &hint.unwrap_or_default())), code)
 }
@@ -75,6 +80,11 @@ impl ErrorForm {
     /// Prints a usage error and returns its exit code.
     pub(crate) fn usage(self, message: &str) -> ExitCode {
         self.print(message, USAGE)
+    }
+
+    /// Prints an error that is not one of usage, and returns its exit code.
+    pub(crate) fn failed(self, message: &str) -> ExitCode {
+        self.print(message, FAILED)
     }
 
     fn print(self, text: &str, code: u8) -> ExitCode {
@@ -92,7 +102,7 @@ impl ErrorForm {
             let mut error = error.as_object().cloned().unwrap_or_default();
             error.extend(hint.map(|hint| ("hint".to_owned(), hint.into())));
             // The error text on standard error says what failed, and the exit code stays the same.
-            let _ = crate::ui::print(&format!("{:#}\n", json!({ "error": error })));
+            let _ = crate::ui::print(&json_text(&json!({ "error": error })).unwrap_or_default());
         }
         ExitCode::from(code)
     }

@@ -20,6 +20,7 @@ mod scan;
 mod screen;
 mod settings;
 mod short_help;
+mod standard_output;
 mod stored;
 mod stored_runs;
 mod sysbench_env;
@@ -31,6 +32,8 @@ mod ui;
 mod unstored;
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use hints::Given;
 use scan::CommandLine;
@@ -38,6 +41,8 @@ use settings::Origin;
 use ui::Ui;
 
 fn main() -> ExitCode {
+    standard_output::keep_closed();
+    survive_file_size_limit();
     let arguments = originals::named(std::env::args_os().collect());
     if let Some(original) = originals::of(&arguments) {
         let translated =
@@ -47,6 +52,14 @@ fn main() -> ExitCode {
     let line = CommandLine::scan(args::built(), arguments);
     title::hide_password(&line);
     execute(&line, Origin::Typed)
+}
+
+/// A write beyond the limit of the size of files (`ulimit -f`) fails then with an error, as on a full disk. Without a
+/// handler, the signal would kill riops. The handler is not inherited by the programs that riops executes.
+fn survive_file_size_limit() {
+    let ignored = Arc::new(AtomicBool::new(false));
+    // Fails only for signals that cannot be handled.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, ignored);
 }
 
 /// Executes a command line.

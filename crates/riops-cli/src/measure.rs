@@ -9,6 +9,7 @@ use riops::plan::{Plan, PreparePolicy};
 use riops::record::{Record, Status};
 use riops::report::{Extras, Form, FormError, Stream};
 use riops::run::{self, Observer};
+use riops::units::text::one_line;
 
 use crate::args::GraphOptions;
 use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID};
@@ -171,10 +172,13 @@ fn print_with(
     if !form.has_verdict() {
         let reasons = || record.verdict.reasons.iter().map(|reason| format!("NOT VALID: {reason}"));
         for error in form.errors(record).unwrap_or_else(|| reasons().collect()) {
-            crate::ui::error(&error);
+            crate::ui::error(&one_line(&error));
         }
         for found in record.thresholds.iter().filter(|found| !found.held) {
-            crate::ui::error(&format!("threshold breached: {}", found.threshold));
+            crate::ui::error(&format!(
+                "threshold breached: {}",
+                one_line(&found.threshold.to_string())
+            ));
         }
     }
     Ok(())

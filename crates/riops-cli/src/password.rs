@@ -5,6 +5,7 @@ use std::io::Write;
 
 use riops::host::Interrupt;
 use riops::server::{ConnInfo, Connection, ConnectionError};
+use riops::units::text::one_line;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use crate::terminal;
@@ -37,7 +38,7 @@ fn ask(prompt: &str, interrupt: &Interrupt) -> Result<Option<String>, Connection
     let Some(mut terminal) = terminal::open().and_then(Silent::new) else {
         return Ok(None);
     };
-    let _ = terminal.file.write_all(prompt.as_bytes());
+    let _ = terminal.file.write_all(one_line(prompt).as_bytes());
     let line = terminal::read_line(&mut terminal.file, interrupt);
     let _ = terminal.file.write_all(b"\n");
     line

@@ -2,9 +2,9 @@
 //!
 //! The environment and the file become defaults in clap, so that the same code checks all values.
 
+use std::borrow::Cow::Borrowed;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -14,6 +14,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 
 use riops::plan::pgio::{self, PgioConf, Purpose};
+use riops::units::text::lines;
 
 use crate::args::sweep::cell_words;
 use crate::args::{Arguments, TYPED_ONLY};
@@ -135,17 +136,25 @@ const POINTER: &str = "For more information, try '--help'.";
 fn rejected(error: &clap::Error, form: ErrorForm) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
     let plain = error.render().to_string();
-    let Some(text) = plain.strip_prefix(PREFIX) else {
-        let _ = error.print();
-        return if error.use_stderr() {
-            form.print_json(plain.trim_end(), code)
-        } else {
-            ExitCode::from(code)
+    // The colors of clap are the same sequences that a value could contain.
+    let is_shown = |text: &String| matches!(lines(text), Borrowed(_));
+    let is_safe = error.context().all(|(_, value)| match value {
+        ContextValue::String(text) => is_shown(text),
+        ContextValue::Strings(texts) => texts.iter().all(is_shown),
+        _ => true,
+    });
+    let colored = if is_safe { error.render().ansi().to_string() } else { plain.clone() };
+    if !error.use_stderr() {
+        return match crate::ui::help_of_clap(&plain, &colored) {
+            Ok(()) => ExitCode::from(code),
+            Err(error) => form.failed(&format!("{error:#}")),
         };
+    }
+    let named = |text: &str| text.replacen(PREFIX, "riops:", 1);
+    crate::ui::error_of_clap(&named(&plain), &named(&colored));
+    let Some(text) = plain.strip_prefix(PREFIX) else {
+        return form.print_json(plain.trim_end(), code);
     };
-    let has_colors = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let shown = if has_colors { error.render().ansi().to_string() } else { plain.clone() };
-    crate::ui::error_of_clap(&shown.replacen(PREFIX, "riops:", 1));
     form.print_json(text.trim().trim_end_matches(POINTER).trim_end(), code)
 }
 

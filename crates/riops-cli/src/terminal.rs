@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use riops::host::Interrupt;
 use riops::server::ConnectionError;
+use riops::units::text::one_line;
 use rustix::fs::OFlags;
 
 use crate::failure::UsageError;
@@ -71,7 +72,7 @@ pub(crate) fn confirm(question: &str, yes: bool, interrupt: &Interrupt, ui: Ui) 
         let text = "nothing removed: confirm with --yes, because standard input is not a terminal";
         return Err(UsageError(text.to_owned()).into());
     };
-    let _ = terminal.write_all(format!("{question} [y/N] ").as_bytes());
+    let _ = terminal.write_all(format!("{} [y/N] ", one_line(question)).as_bytes());
     let answer = read_line(&mut terminal, interrupt)?.unwrap_or_default();
     let is_confirmed = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
     if !is_confirmed {

@@ -1,7 +1,10 @@
 //! Progress and notices on standard error: bars on a terminal, lines elsewhere. Results go to standard output
 //! by [`print()`].
 
+use std::borrow::Cow;
+use std::fs::File;
 use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -13,10 +16,12 @@ use riops::plan::{Plan, Stop};
 use riops::probe::sampler::ProbePoint;
 use riops::report;
 use riops::units::Span;
+use riops::units::text::{json, lines, one_line};
 use terminal_size::{Width, terminal_size_of};
 
 use crate::bar_terminal::{BarTerminal, ECHO_COLUMNS};
 use crate::hints::Given;
+use crate::standard_output;
 
 /// How often progress is printed if there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
@@ -59,14 +64,30 @@ pub(crate) fn has_printed() -> bool {
     HAS_PRINTED.load(Ordering::Relaxed)
 }
 
-/// Prints a result. A closed pipe is not an error, because the reader has seen enough.
+/// Prints a result, with escapes for characters that a terminal obeys. A closed pipe is not an error, because the reader
+/// has seen enough.
 ///
 /// # Errors
 /// If standard output cannot be written, for example because the disk is full.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    print_bytes(lines(text).as_bytes())
+}
+
+/// Prints an HTML page or the help of clap as it is.
+///
+/// # Errors
+/// See [`print()`].
+pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     HAS_PRINTED.store(true, Ordering::Relaxed);
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    if standard_output::was_closed() {
+        anyhow::bail!("cannot write the result: standard output is closed");
+    }
+    // The standard library does not report that standard output cannot be written at all (EBADF).
+    let written = std::io::stdout()
+        .as_fd()
+        .try_clone_to_owned()
+        .and_then(|output| File::from(output).write_all(bytes));
+    match written {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(anyhow::Error::from(error).context("cannot write the result"))
         }
@@ -79,19 +100,51 @@ pub(crate) fn error(text: &str) {
     message(&format!("riops: {text}"));
 }
 
-/// Prints a line for programs to standard error, also with --quiet.
+/// Indents the lines after the first that are not indented. Values of a server or a file may contain line breaks: no line
+/// of them must look like a message of riops.
+pub(crate) fn indented(text: &str) -> String {
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default().to_owned();
+    lines.fold(first, |text, line| {
+        let indent = if line.starts_with(' ') { "" } else { "  " };
+        format!("{text}\n{indent}{line}")
+    })
+}
+
+/// Prints a line of JSON for programs to standard error, also with --quiet.
 pub(crate) fn json_line(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", json(line));
 }
 
-/// Prints an error of clap, which breaks its lines itself.
-pub(crate) fn error_of_clap(text: &str) {
-    print_error(text);
-}
-
-/// Prints a text to standard error as it is, also with --quiet.
+/// Prints a text to standard error in its own lines, also with --quiet.
 pub(crate) fn print_error(text: &str) {
+    let _ = std::io::stderr().lock().write_all(lines(text).as_bytes());
+}
+
+/// Prints an error of clap, in colors if there is a terminal.
+pub(crate) fn error_of_clap(plain: &str, colored: &str) {
+    let text = in_colors(has_colors(&std::io::stderr()), plain, colored);
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Prints the help or the version, in colors if there is a terminal.
+///
+/// # Errors
+/// See [`print()`].
+pub(crate) fn help_of_clap(plain: &str, colored: &str) -> anyhow::Result<()> {
+    print_bytes(in_colors(has_colors(&std::io::stdout()), plain, colored).as_bytes())
+}
+
+fn has_colors(output: &impl IsTerminal) -> bool {
+    output.is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+/// Returns the text, in colors if wanted. A text with characters that a terminal obeys loses its colors.
+fn in_colors<'a>(has_colors: bool, plain: &'a str, colored: &'a str) -> Cow<'a, str> {
+    match lines(plain) {
+        Cow::Borrowed(_) if has_colors => colored.into(),
+        escaped => escaped,
+    }
 }
 
 /// Where and whether progress is shown.
@@ -120,8 +173,15 @@ impl Ui {
         self.given
     }
 
-    /// Prints a message that is not a result.
+    /// Prints a message that is not a result, in one line.
     pub(crate) fn notice(self, text: &str) {
+        if !self.quiet {
+            message(&one_line(&self.given.complete(text)));
+        }
+    }
+
+    /// Prints a message in its own lines.
+    pub(crate) fn lines(self, text: &str) {
         if !self.quiet {
             message(&self.given.complete(text));
         }
@@ -129,7 +189,7 @@ impl Ui {
 
     /// Prints an error that does not end riops, also with --quiet.
     pub(crate) fn error(self, text: &str) {
-        error(&self.given.complete(text));
+        error(&indented(&self.given.complete(text)));
     }
 
     /// Shows the download of the server as a bar, if there is a terminal. The progress comes from the spans
@@ -186,8 +246,8 @@ impl Bar {
         message_columns().saturating_sub(self.columns + 4 + ECHO_COLUMNS)
     }
 
-    fn show(&self, position: u64, message: String) {
-        self.bar.set_message(message);
+    fn show(&self, position: u64, message: &str) {
+        self.bar.set_message(one_line(message).into_owned());
         self.bar.set_position(position);
     }
 
@@ -252,7 +312,7 @@ impl LoadProgress {
                 (1, left),
             ];
             self.bar.bar.set_length(total);
-            self.bar.show(rows, report::fit(&parts, self.bar.message_columns()));
+            self.bar.show(rows, &report::fit(&parts, self.bar.message_columns()));
         } else if state.printed.elapsed() >= LINE_EVERY {
             state.printed = Instant::now();
             let rate = report::rate(rate);
@@ -284,7 +344,7 @@ const BAR_PARTS: u64 = 1_000;
 impl StepProgress {
     pub(crate) fn new(ui: Ui, name: &'static str, growth: Option<(u64, u64)>) -> Self {
         let bar = ui.bar(BAR_PARTS);
-        bar.show(0, name.to_owned());
+        bar.show(0, name);
         bar.bar.tick();
         if !ui.terminal {
             ui.notice(&format!("{name} …"));
@@ -327,7 +387,7 @@ impl StepProgress {
                 reason = "a share of a thousand"
             )]
             let position = (share.unwrap_or(0.0) * BAR_PARTS as f64) as u64;
-            self.bar.show(position, report::fit(&parts, self.bar.message_columns()));
+            self.bar.show(position, &report::fit(&parts, self.bar.message_columns()));
         } else if state.printed.elapsed() >= LINE_EVERY {
             state.printed = Instant::now();
             parts.insert(1, (0, format!("{:.0} s", point.t_s)));
@@ -418,6 +478,20 @@ impl RunProgress {
             }
         };
         let columns = self.bar.message_columns();
-        self.bar.show(self.done, report::live_line(&interval, &self.plan, &progress, columns));
+        let line = report::live_line(&interval, &self.plan, &progress, columns);
+        self.bar.show(self.done, &line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_harmless_texts_are_colored() {
+        let colored = "\u{1b}[1ma\u{1b}[0m\n";
+        assert_eq!(in_colors(true, "a\n", colored), colored);
+        assert_eq!(in_colors(false, "a\n", colored), "a\n");
+        assert_eq!(in_colors(true, "\u{9b}\n", "\u{9b}\n"), "\\u{9b}\n");
     }
 }

@@ -1,11 +1,12 @@
 //! Keeps the record of a run that cannot be stored: the disk is full, or the connection to the store was lost.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
+use riops::host::OutputFile;
 use riops::record::Record;
 use riops::store::StoreError;
+use riops::units::text::json_text;
 
 use crate::hints::quoted;
 
@@ -30,18 +31,6 @@ pub(crate) fn keep(record: &Record, error: &StoreError) -> anyhow::Error {
     anyhow::anyhow!("{error}; the record is lost: {}", failures.join("; "))
 }
 
-/// Writes a file that is complete under its name.
 fn write(record: &Record, path: &Path) -> io::Result<()> {
-    let unfinished = path.with_extension("json.unfinished");
-    let written = write_all(record, &unfinished).and_then(|()| std::fs::rename(&unfinished, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&unfinished);
-    }
-    written
-}
-
-fn write_all(record: &Record, path: &Path) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(serde_json::to_string_pretty(record)?.as_bytes())?;
-    file.sync_all()
+    OutputFile::write(path, json_text(record)?.as_bytes())
 }

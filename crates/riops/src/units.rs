@@ -3,6 +3,7 @@
 //! Independent of what is counted or timed.
 
 pub mod sql;
+pub mod text;
 
 use std::fmt;
 use std::str::FromStr;

@@ -8,6 +8,7 @@ use riops::record::Record;
 use riops::report::comparison::{self, Comparison, Group};
 use riops::stats::Settings;
 use riops::store::Store;
+use riops::units::text::json_text;
 
 use crate::args::{Compare, ComparisonOutput};
 use crate::failure::{BREACHED, UsageError};
@@ -23,7 +24,7 @@ pub(crate) fn run(options: &Compare, interrupt: &Interrupt, ui: Ui) -> Result<Ex
             let text = comparison::text(&comparison, crate::ui::output_columns());
             ui.given().complete(&text)
         }
-        ComparisonOutput::Json => serde_json::to_string_pretty(&comparison)? + "\n",
+        ComparisonOutput::Json => json_text(&comparison)?,
         ComparisonOutput::Markdown => comparison::markdown(&comparison),
     };
     crate::ui::print(&text)?;

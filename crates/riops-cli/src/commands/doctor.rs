@@ -16,6 +16,7 @@ use riops::server::examine::examine;
 use riops::server::facts::ServerFacts;
 use riops::server::{Connection, ConnectionError, Pooler, local_server};
 use riops::units::BLOCK_BYTES;
+use riops::units::text::json_text;
 use riops::workload::rows::NAME;
 use serde::Serialize;
 
@@ -164,7 +165,7 @@ fn print<T: Serialize>(
 ) -> Result<ExitCode> {
     crate::ui::print(&match options.output.output {
         Output::Text => text(found, crate::ui::output_columns()),
-        Output::Json => serde_json::to_string_pretty(found)? + "\n",
+        Output::Json => json_text(found)?,
     })?;
     Ok(ExitCode::SUCCESS)
 }

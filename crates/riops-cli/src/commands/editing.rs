@@ -7,6 +7,7 @@ use anyhow::Result;
 use riops::host::Interrupt;
 use riops::report::{run_lines, runs_table};
 use riops::store::{RunFilter, RunSummary, Sort, Store};
+use riops::units::text::one_line;
 
 use crate::args::{RemoveOptions, TagOptions};
 use crate::failure::UsageError;
@@ -47,8 +48,8 @@ pub(super) fn tag(options: &TagOptions, interrupt: &Interrupt, ui: Ui) -> Result
     let shown = |text: &str| if text.is_empty() { "none".to_owned() } else { text.to_owned() };
     crate::ui::print(&format!(
         "{id}: label {}, tags {}\n",
-        shown(after.label.as_deref().unwrap_or_default()),
-        shown(&tags.join(" "))
+        one_line(&shown(after.label.as_deref().unwrap_or_default())),
+        one_line(&shown(&tags.join(" ")))
     ))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -79,10 +80,8 @@ pub(super) fn remove(options: &RemoveOptions, interrupt: &Interrupt, ui: Ui) -> 
     for run in &runs {
         store.remove(&run.id)?;
         let label = run.label.as_ref().map(|label| format!(", label {label}")).unwrap_or_default();
-        crate::ui::print(&format!(
-            "removed {} ({}, {}{label})\n",
-            run.id, run.title, run.started_at
-        ))?;
+        let text = format!("removed {} ({}, {}{label})", run.id, run.title, run.started_at);
+        crate::ui::print(&(one_line(&text) + "\n"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -11,6 +11,7 @@ use riops::record::Status;
 use riops::report::{self, short_id};
 use riops::store::{self, ExperimentState, StoreError, StoredExperiment};
 use riops::units::Span;
+use riops::units::text::json_text;
 
 use crate::args::sweep::ResumeOptions;
 use crate::args::{StoreOptions, TargetOptions, TrustOption};
@@ -125,7 +126,7 @@ impl<'a> Conductor<'a> {
         let store = stored::open_existing(self.store_options, self.interrupt, self.ui)?;
         let found = store.experiments()?;
         let text = match self.results.form {
-            "json" => serde_json::to_string_pretty(&found)? + "\n",
+            "json" => json_text(&found)?,
             form @ ("markdown" | "csv") => {
                 let text = format!("--list supports the output formats text and json, not {form}");
                 return Err(UsageError(text).into());

@@ -1,14 +1,13 @@
 //! `riops generate csv`.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result};
-use riops::host::{Interrupt, machine};
+use riops::host::{Interrupt, OutputFile, machine};
 use riops::plan::{LoadDataset, LoadRun};
 use riops::report;
 use riops::server::ConnectionError;
@@ -90,21 +89,15 @@ fn write_one(
     path: &Path,
     interrupt: &Interrupt,
 ) -> io::Result<()> {
-    let unfinished = path.with_extension("csv.unfinished");
-    let file = OpenOptions::new().write(true).create(true).truncate(true).open(&unfinished)?;
-    let mut writer =
-        Interruptible { file: BufWriter::with_capacity(BUFFER_BYTES, file), interrupt };
-    let written = write_csv(dataset, files, number, &mut writer)
-        .and_then(|()| std::fs::rename(&unfinished, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&unfinished);
-    }
-    written
+    let file = BufWriter::with_capacity(BUFFER_BYTES, OutputFile::create(path)?);
+    let mut writer = Interruptible { file, interrupt };
+    write_csv(dataset, files, number, &mut writer)?;
+    writer.file.into_inner().map_err(IntoInnerError::into_error)?.complete()
 }
 
 /// A file whose writes fail once the user has interrupted riops.
 struct Interruptible<'a> {
-    file: BufWriter<File>,
+    file: BufWriter<OutputFile>,
     interrupt: &'a Interrupt,
 }
 

@@ -1,10 +1,10 @@
 //! `--graph`: draws the latencies of a run into a PNG file.
 
-use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use riops::host::OutputFile;
 use riops::record::Record;
 use riops::report::{Scale, scatter_png};
 
@@ -16,7 +16,7 @@ use crate::ui::Ui;
 /// written fails early.
 pub(super) struct Graph {
     path: PathBuf,
-    file: Option<File>,
+    file: OutputFile,
     scale: Scale,
 }
 
@@ -26,43 +26,21 @@ impl Graph {
         let Some(path) = &options.graph else {
             return Ok(None);
         };
-        // Append mode keeps an existing file until the new graph is complete.
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(path)
+        let file = OutputFile::create(path)
             .with_context(|| format!("cannot write --graph {}", path.display()))?;
         let scale = options.graph_scale.unwrap_or(Scale::Log);
-        Ok(Some(Self { path: path.clone(), file: Some(file), scale }))
+        Ok(Some(Self { path: path.clone(), file, scale }))
     }
 
     /// Draws the record and writes the file.
     pub(super) fn draw(mut self, record: &Record, ui: Ui) -> Result<()> {
-        let Some(mut file) = self.file.take() else {
-            return Ok(());
-        };
-        let picture = match scatter_png(record, self.scale) {
-            Ok(picture) => picture,
-            Err(error) => {
-                self.file = Some(file);
-                return Err(error).context(format!("cannot draw {}", self.path.display()));
-            }
-        };
-        let written = file.set_len(0).and_then(|()| file.write_all(&picture));
-        written.with_context(|| format!("cannot write {}", self.path.display()))?;
-        ui.notice(&format!("wrote {}", self.path.display()));
+        let path = self.path.display();
+        let picture =
+            scatter_png(record, self.scale).with_context(|| format!("cannot draw {path}"))?;
+        let written = self.file.write_all(&picture).and_then(|()| self.file.complete());
+        written.with_context(|| format!("cannot write {path}"))?;
+        ui.notice(&format!("wrote {path}"));
         Ok(())
-    }
-}
-
-impl Drop for Graph {
-    fn drop(&mut self) {
-        // An empty file was created by `open` for a graph that was not drawn.
-        if let Some(file) = self.file.take()
-            && file.metadata().is_ok_and(|metadata| metadata.len() == 0)
-        {
-            let _ = std::fs::remove_file(&self.path);
-        }
     }
 }
 

@@ -7,6 +7,7 @@ use riops::host::Interrupt;
 use riops::report::{self, HistoryFigure, HistorySeries};
 use riops::stats::Outcome;
 use riops::store::RunFilter;
+use riops::units::text::json_text;
 
 use super::listing::filter;
 use crate::args::{FailOn, History, HistoryFigure as Named, Output};
@@ -38,7 +39,7 @@ pub(crate) fn run(options: &History, interrupt: &Interrupt, ui: Ui) -> Result<Ex
     let series = report::history(&runs, &store.stages(&ids)?, figure, options.effect.0);
     let text = match options.output {
         Output::Text => report::history_text(&series, crate::ui::output_columns()),
-        Output::Json => serde_json::to_string_pretty(&series)? + "\n",
+        Output::Json => json_text(&series)?,
     };
     crate::ui::print(&ui.given().complete(&text))?;
     let fails = options.fail_on.is_some_and(|what| has_changed(&series, what));

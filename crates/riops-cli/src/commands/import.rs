@@ -11,6 +11,7 @@ use riops::host::Interrupt;
 use riops::import::{self, Format, Imports, Input, Settings};
 use riops::record::Record;
 use riops::server::ConnInfo;
+use riops::units::text::one_line;
 
 use crate::args::Import;
 use crate::failure::UsageError;
@@ -39,7 +40,7 @@ pub(crate) fn run(options: &Import, interrupt: &Interrupt, ui: Ui) -> Result<Exi
     let is_new = |record: &&Record| stored.ids.contains(&record.id.to_string());
     let line = |record: &Record| {
         let title = record.plan.work.spec().title();
-        format!("stored {} ({title}) in {}\n", record.id, store.location())
+        format!("stored {} ({}) in {}\n", record.id, one_line(&title), store.location())
     };
     let lines: String = imports.records.iter().filter(is_new).map(line).collect();
     crate::ui::print(&lines)?;

@@ -80,7 +80,7 @@ impl Repeats {
         if is_text {
             crate::ui::print(&summary)?;
         } else {
-            runner.ui.notice(summary.trim_end());
+            runner.ui.lines(summary.trim_end());
         }
         let is_interrupted = runner.interrupt.requested();
         let code = if is_interrupted { INTERRUPTED } else { worst(&records) };

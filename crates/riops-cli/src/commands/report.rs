@@ -11,6 +11,7 @@ use riops::report::{self, comparison, page};
 use riops::store::Store;
 
 use crate::args::Report;
+use crate::file;
 use crate::stored;
 use crate::ui::Ui;
 
@@ -28,12 +29,12 @@ pub(crate) fn write(options: &Report, interrupt: &Interrupt, ui: Ui) -> Result<E
     }
     if options.markdown {
         let text = report::markdown(&records, comparison.as_ref());
-        write_text(&text, options.file.as_deref().unwrap_or(Path::new("-")), ui)?;
+        file::write(options.file.as_deref().unwrap_or(Path::new("-")), &text, ui)?;
     }
     if !options.markdown && (options.png.is_none() || options.file.is_some()) {
         let text = report::html(&records, comparison.as_ref())?;
         let default = PathBuf::from(format!("riops-{}.html", names(&records)));
-        write_text(&text, options.file.as_deref().unwrap_or(&default), ui)?;
+        file::write_bytes(options.file.as_deref().unwrap_or(&default), text.as_bytes(), ui)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -63,21 +64,9 @@ fn write_charts(records: &[Record], folder: &Path, ui: Ui) -> Result<()> {
             let name = chart.id.trim_start_matches("run-1-");
             let file = folder.join(format!("riops-{}-{name}.png", short_id(record)));
             let image = page::chart_png(&chart, &format!("{} · {label}", short_id(record)))?;
-            std::fs::write(&file, image)
-                .with_context(|| format!("cannot write {}", file.display()))?;
-            ui.notice(&format!("wrote {}", file.display()));
+            file::write_bytes(&file, &image, ui)?;
         }
     }
-    Ok(())
-}
-
-/// Writes a text to a file, or to standard output for `-`.
-fn write_text(text: &str, file: &Path, ui: Ui) -> Result<()> {
-    if file == Path::new("-") {
-        return crate::ui::print(text);
-    }
-    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
-    ui.notice(&format!("wrote {}", file.display()));
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use anyhow::Result;
 use riops::host::Interrupt;
 use riops::plan::{Plan, PreparePolicy};
 use riops::record::Record;
+use riops::units::text::json_text;
 use riops::{report, run};
 
 use super::graph::Graph;
@@ -92,7 +93,7 @@ fn perform(
     let CommandOptions { keep, graph_options, target: target_options, before } = command_options;
     plan.validate()?;
     if keep.dump_plan {
-        crate::ui::print(&(serde_json::to_string_pretty(plan)? + "\n"))?;
+        crate::ui::print(&json_text(plan)?)?;
         return Ok((ExitCode::SUCCESS, None));
     }
     let form = report::form(&keep.output.output, plan)?;

@@ -59,7 +59,7 @@ impl Results<'_> {
     fn write(&self, view: &StudyView, ui: Ui) -> Result<()> {
         if let Some(page) = &self.options.html {
             let layout = Layout::new(format!("riops: {}", view.name), Delivery::Inline);
-            file::write(page, &study::html(view, &layout)?, ui)?;
+            file::write_bytes(page, study::html(view, &layout)?.as_bytes(), ui)?;
         }
         if let Some(folder) = &self.options.png {
             create(folder)?;

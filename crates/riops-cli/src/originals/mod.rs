@@ -102,7 +102,10 @@ pub(crate) fn run(
         }
         Meaning::Text(text) => match crate::ui::print(&text) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::from(FAILED),
+            Err(error) => {
+                crate::ui::error(&format!("{error:#}"));
+                ExitCode::from(FAILED)
+            }
         },
         Meaning::Commands(commands) => {
             let code = execute_all(commands, execute);

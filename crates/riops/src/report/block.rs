@@ -2,6 +2,7 @@
 
 use super::columns::Columns;
 use super::fill::{columns, fill};
+use crate::units::text::one_line;
 
 /// Columns before a label.
 const INDENT: usize = 2;
@@ -175,7 +176,7 @@ impl Block {
     }
 
     fn push(&mut self, line: &str) {
-        self.text.push_str(line.trim_end());
+        self.text.push_str(one_line(line).trim_end());
         self.text.push('\n');
     }
 }

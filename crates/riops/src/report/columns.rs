@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use super::fill::{columns, fill};
+use crate::units::text::one_line;
 
 /// Gap between two columns.
 const GAP: usize = 2;
@@ -36,7 +37,7 @@ impl Columns {
     }
 
     pub(super) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
+        self.rows.push(cells.into_iter().map(|cell| one_line(&cell).into_owned()).collect());
     }
 
     /// Number of columns of a terminal that it takes with one line a row.

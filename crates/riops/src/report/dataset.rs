@@ -6,6 +6,7 @@ use super::format::{count, number_of, rate};
 use crate::dataset::Dropped;
 use crate::dataset::prepare::Prepared;
 use crate::run::Warmed;
+use crate::units::text::one_line;
 use crate::workload::check::Check;
 
 /// The result of a preparation.
@@ -49,7 +50,8 @@ pub fn checks_text(checks: &[Check]) -> String {
             (false, true) => "ok    ",
             (false, false) => "WRONG ",
         };
-        let _ = writeln!(text, "{verdict} {name}: expected {expected}, found {found}");
+        let line = format!("{verdict} {name}: expected {expected}, found {found}");
+        let _ = writeln!(text, "{}", one_line(&line));
     }
     let all = number_of(checks.len() as u64, "check");
     let unknown = checks.iter().filter(|check| check.unknown).count();
@@ -76,7 +78,8 @@ pub fn checks_text(checks: &[Check]) -> String {
 pub fn dropped_text(workload: &str, dropped: &Dropped) -> String {
     if let Some(schema) = &dropped.unregistered_schema {
         return format!(
-            "unregistered the tables in schema {schema}; riops did not create them and did not drop them\n"
+            "unregistered the tables in schema {}; riops did not create them and did not drop them\n",
+            one_line(schema)
         );
     }
     let tables = match dropped.tables.len() {

@@ -7,6 +7,7 @@ use super::format::{count, short_id, to_the_minute};
 use crate::experiment::{Between, Experiment, Goal, Remaining, Reset, Search, Study, remaining};
 use crate::store::ExperimentSummary;
 use crate::units::Span;
+use crate::units::text::one_line;
 
 /// Returns the cells of an experiment, how they are measured, and the estimated time.
 #[must_use]
@@ -16,7 +17,7 @@ pub fn plan_text(study: &Study) -> String {
     lines.extend(rules(experiment).into_iter().map(|rule| format!("  {rule}")));
     lines.push("cells:".to_owned());
     lines.extend(experiment.cells.iter().map(|cell| format!("  {}", experiment.cell_name(cell))));
-    lines.join("\n") + "\n"
+    lines.iter().map(|line| one_line(line) + "\n").collect()
 }
 
 /// Returns what is measured and how long it takes, for example `sweep rows: 4 cells, 5 runs each, about 4min`.

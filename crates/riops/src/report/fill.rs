@@ -3,6 +3,8 @@
 
 use unicode_width::UnicodeWidthStr;
 
+use crate::units::text::one_line;
+
 /// A line may break after a clause if the clause leaves the line at least this full.
 const CLAUSE_SHARE_MIN: f64 = 0.5;
 /// A unit has at most this many characters.
@@ -15,7 +17,7 @@ pub(super) fn columns(text: &str) -> usize {
 
 /// Breaks a text into lines of at most `width` columns. A longer word is alone on its line.
 pub(super) fn fill(text: &str, width: usize) -> Vec<String> {
-    let atoms = atoms(text);
+    let atoms = atoms(&one_line(text));
     let widths: Vec<usize> = atoms.iter().map(|atom| columns(atom)).collect();
     let mut lines = Vec::new();
     let mut start = 0;

@@ -9,6 +9,7 @@ use super::format::count;
 use super::words;
 use crate::metrics::Histogram;
 use crate::record::{LatencySummary, Record, StageRecord};
+use crate::units::text::one_line;
 
 /// Length of the longest bar, in characters.
 const BAR_WIDTH: u64 = 50;
@@ -39,8 +40,11 @@ pub(super) fn histogram_text(record: &Record, scale: Scale, buckets: usize) -> S
             if !text.is_empty() {
                 text.push('\n');
             }
-            let stage_name =
-                if record.stages.len() > 1 { format!("{}: ", stage.name) } else { String::new() };
+            let stage_name = if record.stages.len() > 1 {
+                format!("{}: ", one_line(&stage.name))
+            } else {
+                String::new()
+            };
             let _ = writeln!(
                 text,
                 "{stage_name}{} in µs{}, histogram is per {}",

@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
+use crate::units::text::is_unprintable;
+
 /// Text format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextFormat {
@@ -228,8 +230,12 @@ pub fn escaped_label(value: &str) -> String {
             '\\' => text.push_str("\\\\"),
             '"' => text.push_str("\\\""),
             '\n' => text.push_str("\\n"),
-            // Prometheus and its clients may split lines at a carriage return.
-            '\r' => text.push(' '),
+            // The escape of the backslash is that of the format. Prometheus and its clients may split lines at a
+            // carriage return.
+            c if is_unprintable(c) && c != '\t' => {
+                text.push('\\');
+                text.extend(c.escape_unicode());
+            }
             other => text.push(other),
         }
     }
@@ -267,6 +273,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::units::text::lines;
 
     fn labels(pairs: &[(&str, &str)]) -> Labels {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -316,8 +323,8 @@ mod tests {
         #[test]
         fn a_label_value_is_one_line_and_reads_as_it_was(value in any::<String>()) {
             let escaped = escaped_label(&value);
-            prop_assert!(!escaped.contains('\n') && !escaped.contains('\r'));
-            prop_assert_eq!(unescaped(&escaped), Some(value.replace('\r', " ")));
+            prop_assert!(!escaped.replace('\t', "").contains(is_unprintable));
+            prop_assert_eq!(unescaped(&escaped), Some(lines(&value.replace("\r\n", "\\u{d}\n")).into_owned()));
         }
 
         #[test]

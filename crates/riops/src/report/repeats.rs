@@ -9,6 +9,7 @@ use super::forms::Extras;
 use super::words;
 use crate::record::{Record, Status};
 use crate::stats::summary;
+use crate::units::text::one_line;
 
 /// One of several runs in a line.
 #[must_use]
@@ -36,7 +37,7 @@ pub fn repeat_line(record: &Record, (number, count): (u32, u32), extras: &Extras
     };
     parts.extend([state, short_id(&record.id.to_string()).to_owned()]);
     let text = format!("run {number} of {count}  {}", parts.join(" · "));
-    wrapped(&text, 4, extras.width) + "\n"
+    wrapped(&one_line(&text), 4, extras.width) + "\n"
 }
 
 /// The summary of repeated runs. `selection` is the tag that selects them in other commands.

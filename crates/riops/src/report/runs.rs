@@ -11,6 +11,7 @@ use super::fill::fill;
 use super::format::{count, duration_us, rate, short_id, to_the_minute};
 use crate::record::Validity;
 use crate::store::{RunSummary, Sort, StageSummary};
+use crate::units::text::{json, json_text, lines};
 
 /// One line of the list: a run, or one of its stages.
 #[derive(Debug, Clone, Copy)]
@@ -243,7 +244,7 @@ impl RunLine<'_> {
 /// If a line cannot be encoded.
 pub fn runs_json(lines: &[RunLine<'_>]) -> serde_json::Result<String> {
     let all = lines.iter().map(RunLine::json).collect::<Result<Vec<_>, _>>()?;
-    Ok(serde_json::to_string_pretty(&all)? + "\n")
+    json_text(&all)
 }
 
 /// Columns that come first in CSV, in this order; the others follow by name.
@@ -292,8 +293,8 @@ pub fn runs_csv(lines: &[RunLine<'_>]) -> serde_json::Result<String> {
 fn csv_cell(value: Option<&Value>) -> String {
     let text = match value {
         None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => without_formula(text.clone()),
-        Some(other) => other.to_string(),
+        Some(Value::String(text)) => without_formula(lines(text).into_owned()),
+        Some(other) => json(&other.to_string()).into_owned(),
     };
     if text.contains(['"', ',', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))

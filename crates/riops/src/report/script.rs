@@ -1,6 +1,7 @@
 //! The text of `riops script check`.
 
 use crate::script::{CheckedStatement, Finding, Script};
+use crate::units::text::one_line;
 
 /// Returns the line about a whole script.
 #[must_use]
@@ -9,7 +10,7 @@ pub fn script_title(script: &Script) -> String {
     let plural = if commands == 1 { "" } else { "s" };
     format!(
         "{}: {commands} command{plural}, {} of them SQL\n",
-        script.name,
+        one_line(&script.name),
         script.statements().count()
     )
 }
@@ -24,14 +25,13 @@ pub fn script_statement(checked: &CheckedStatement) -> String {
         format!("    ${number} = :{}  {}", parameter.variable, parameter.kind).trim_end().to_owned()
     }));
     match &checked.finding {
-        Finding::Plan(plan) => lines.extend(plan.iter().map(|line| format!("    {line}"))),
+        Finding::Plan(plan) => {
+            lines.extend(plan.iter().map(|line| format!("    {}", one_line(line))));
+        }
         Finding::NoPlan => lines.push("    no plan".to_owned()),
         Finding::Several(count) => lines
             .push(format!("    not checked: {count} statements at once need the simple protocol")),
-        Finding::Refused(error) => lines.push(format!("    refused: {error}")),
+        Finding::Refused(error) => lines.push(format!("    refused: {}", one_line(error))),
     }
-    let text = lines.join("\n") + "\n";
-    // Control characters would change the terminal.
-    let is_shown = |character: char| !character.is_control() || matches!(character, '\n' | '\t');
-    text.chars().map(|each| if is_shown(each) { each } else { '\u{fffd}' }).collect()
+    lines.join("\n") + "\n"
 }

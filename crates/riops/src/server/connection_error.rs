@@ -8,6 +8,8 @@ use riops_wire::frontend::EncodeError;
 use riops_wire::sqlstate::SqlState;
 use riops_wire::startup::StartupError;
 
+use crate::units::text::one_line;
+
 /// Why a connection or a statement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
@@ -21,8 +23,9 @@ pub enum ConnectionError {
     },
     /// The startup of the session failed, for example the authentication.
     #[error(
-        "{} {address} for user \"{user}\", database \"{database}\": {source}{}",
+        "{} {address} for user \"{user}\", database \"{database}\": {}{}",
         startup_failure(.source),
+        one_line(&.source.to_string()),
         startup_hint(.source)
     )]
     Startup {
@@ -72,7 +75,7 @@ pub enum ConnectionError {
         usable: usize,
     },
     /// The server returned an error.
-    #[error("{0}")]
+    #[error("{}", one_line(&.0.to_string()))]
     Server(Box<ServerError>),
     /// The server closed the connection.
     #[error("the server closed the connection{}", closing_reason(.0.as_deref()))]
@@ -191,7 +194,7 @@ fn startup_hint(source: &StartupError) -> &'static str {
 }
 
 fn closing_reason(error: Option<&ServerError>) -> String {
-    error.map_or_else(String::new, |error| format!(": {error}"))
+    error.map_or_else(String::new, |error| format!(": {}", one_line(&error.to_string())))
 }
 
 impl From<FrameError> for ConnectionError {

@@ -2,7 +2,7 @@
 //!
 //! Both kinds of locks are released by the operating system or by the server when the process ends, however it ends.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::error::StoreError;
+use crate::host::output_file::{create_private_directory, private_file};
 use crate::server::{Connection, ConnectionError};
 
 const LOCK: &str = include_str!("../../../../sql/store/experiment_lock.postgresql.sql");
@@ -92,9 +93,9 @@ fn failed(location: &str, source: ConnectionError) -> StoreError {
 fn lock_file(path: &Path) -> std::io::Result<Option<File>> {
     for _ in 0..ATTEMPTS {
         if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory)?;
+            create_private_directory(directory)?;
         }
-        let opened = OpenOptions::new().create(true).truncate(false).write(true).open(path);
+        let opened = private_file().truncate(false).write(true).open(path);
         let file = match opened {
             // Another process removed the directory meanwhile.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
@@ -114,4 +115,20 @@ fn lock_file(path: &Path) -> std::io::Result<Option<File>> {
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = ExperimentLock::file(&folder.path().join("runs.sqlite"), "a").unwrap().unwrap();
+        let directory = folder.path().join("runs.sqlite.experiments");
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!((mode(&directory), mode(&directory.join("a.lock"))), (0o700, 0o600));
+        drop(lock);
+        assert!(!directory.exists());
+    }
 }

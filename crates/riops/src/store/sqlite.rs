@@ -12,6 +12,7 @@ use super::experiment_lock::ExperimentLock;
 use super::location::default_path;
 use super::migrate::STEPS;
 use super::value::{Fields, Row, Value};
+use crate::host::output_file::{create_private_directory, private_file};
 
 /// How long a riops waits for another one that writes. The migration of a large store takes longest.
 const BUSY_TIMEOUT: Duration = Duration::from_mins(2);
@@ -42,10 +43,12 @@ impl Sqlite {
             if path != default_path() {
                 return Err(StoreError::NoFolder(path.to_owned()));
             }
-            std::fs::create_dir_all(folder)
+            create_private_directory(folder)
                 .map_err(|source| StoreError::Folder { path: folder.to_owned(), source })?;
         }
         let failed = |source| StoreError::Sqlite { path: path.to_owned(), source };
+        // SQLite would create the file with the rights of the umask. If it cannot be created, SQLite gives the reason.
+        let _ = private_file().append(true).open(path);
         let connection = Connection::open(path).map_err(failed)?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
         connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;

@@ -3,6 +3,7 @@
 use csv::{QuoteStyle, Terminator, WriterBuilder};
 
 use super::error::ExportError;
+use crate::units::text::lines;
 
 /// First characters with which spreadsheets start a formula. Source: OWASP, "CSV Injection".
 const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
@@ -27,7 +28,7 @@ impl Cell {
         match self {
             Self::Absent => String::new(),
             Self::Number(number) => number,
-            Self::Text(text) => without_formula(text),
+            Self::Text(text) => without_formula(lines(&text).into_owned()),
         }
     }
 }

@@ -14,6 +14,7 @@ pub(super) use cell::{Cell as CsvCell, Column as CsvColumn, table as csv_table, 
 pub use error::ExportError;
 
 use crate::record::Record;
+use crate::units::text::{json as json_escaped, json_text};
 
 /// The contents of a CSV export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,12 +56,12 @@ pub fn export(records: &[Record], format: ExportFormat) -> Result<String, Export
 fn json(records: &[Record]) -> Result<String, ExportError> {
     let failed = |record: &Record, source| ExportError::Json { id: record.id.to_string(), source };
     if let [record] = records {
-        let text = serde_json::to_string_pretty(record).map_err(|source| failed(record, source))?;
-        return Ok(text + "\n");
+        return json_text(record).map_err(|source| failed(record, source));
     }
     let mut text = String::new();
     for record in records {
-        text.push_str(&serde_json::to_string(record).map_err(|source| failed(record, source))?);
+        let line = serde_json::to_string(record).map_err(|source| failed(record, source))?;
+        text.push_str(&json_escaped(&line));
         text.push('\n');
     }
     Ok(text)

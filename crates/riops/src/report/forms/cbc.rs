@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::form::{Extras, Form, FormError};
 use crate::plan::{CbcDataset, CbcRun, Plan};
 use crate::record::Record;
+use crate::units::text::one_line;
 
 /// Only the collector's lines.
 pub(super) struct Cbc;
@@ -39,9 +40,9 @@ fn cbc_text(record: &Record) -> String {
     } else {
         address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host)
     };
-    let _ = writeln!(text, "SERVER\t{host}");
+    let _ = writeln!(text, "SERVER\t{}", one_line(host));
     for stage in record.stages.iter().filter(|stage| stage.statement.is_some()) {
-        let _ = writeln!(text, "{}\t{:.3}", stage.name, stage.seconds * 1e3);
+        let _ = writeln!(text, "{}\t{:.3}", one_line(&stage.name), stage.seconds * 1e3);
     }
     if let Some(dataset) = record.dataset::<CbcDataset>() {
         for (key, bytes) in [("SIZE_T", dataset.table_bytes), ("SIZE_I", dataset.index_bytes)] {

@@ -2,6 +2,7 @@
 
 use super::form::{Extras, Form, FormError};
 use crate::record::Record;
+use crate::units::text::json_text;
 
 /// Exactly one record.
 pub(super) struct Json;
@@ -12,6 +13,6 @@ impl Form for Json {
     }
 
     fn print(&self, record: &Record, _: &Extras<'_>) -> Result<String, FormError> {
-        Ok(serde_json::to_string_pretty(record)? + "\n")
+        Ok(json_text(record)?)
     }
 }

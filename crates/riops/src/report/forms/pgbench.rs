@@ -1,5 +1,6 @@
 //! The report of a run of scripts in the format of pgbench 18, for scripts that parse it.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::form::{Extras, Form, FormError, Stream};
@@ -9,6 +10,7 @@ use crate::record::{
     CommandRecord, EndedSessionRecord, LatencySummary, OperationRecord, Point, Record, StageRecord,
     Status,
 };
+use crate::units::text::one_line;
 
 /// Version of pgbench whose format it is.
 const VERSION: &str = "18";
@@ -196,16 +198,17 @@ impl Report<'_> {
         let server = &self.record.target.server_version;
         let own = env!("CARGO_PKG_VERSION");
         // Writing to a String cannot fail.
+        let server = one_line(server);
         let _ = writeln!(text, "pgbench ({VERSION}, riops {own}, server {server})");
         let kind = match self.run.scripts.as_slice() {
             [only] => description(only),
-            _ => "multiple scripts",
+            _ => Cow::Borrowed("multiple scripts"),
         };
         let _ = writeln!(text, "transaction type: {kind}");
         let tables = self.record.dataset::<ScriptDataset>();
         let defined = self.run.define.get("scale").cloned();
         let scale = tables.map(|tables| tables.scale.to_string()).or(defined);
-        let _ = writeln!(text, "scaling factor: {}", scale.as_deref().unwrap_or("1"));
+        let _ = writeln!(text, "scaling factor: {}", one_line(scale.as_deref().unwrap_or("1")));
         if let Some(tables) = tables.filter(|tables| tables.partitions > 0) {
             let method = match tables.partition_method {
                 PartitionMethod::Range => "range",
@@ -400,17 +403,21 @@ impl Report<'_> {
             let mean = ms(service_us.as_ref().map_or(0.0, |us| us.mean));
             let failures = failures - retries;
             let retries = if has_retries { format!("  {retries:>10}") } else { String::new() };
-            let _ = writeln!(text, "   {mean:>11.3}  {failures:>10}{retries} {}", shortened(title));
+            let _ = writeln!(
+                text,
+                "   {mean:>11.3}  {failures:>10}{retries} {}",
+                one_line(shortened(title))
+            );
         }
         text
     }
 }
 
 /// Returns the name of a script in the report.
-fn description(script: &ScriptSource) -> &str {
+fn description(script: &ScriptSource) -> Cow<'_, str> {
     match script.builtin() {
-        Ok(Some(builtin)) => Builtin::description(builtin),
-        _ => &script.name,
+        Ok(Some(builtin)) => Cow::Borrowed(Builtin::description(builtin)),
+        _ => one_line(&script.name),
     }
 }
 

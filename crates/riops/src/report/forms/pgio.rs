@@ -8,6 +8,7 @@ use super::form::{Extras, Form, FormError};
 use super::text::Text;
 use crate::plan::{DatasetPlan, Plan, RowsDataset, RowsRun};
 use crate::record::{DatabaseCounters, Record, SessionRecord, StageRecord};
+use crate::units::text::one_line;
 
 /// Columns of the table of the sessions.
 const SESSION_COLUMNS: [&str; 8] = [
@@ -61,7 +62,7 @@ fn stage_text(record: &Record, stage: &StageRecord) -> String {
         text.push_str("cannot report RIOPS: pg_stat_database could not be read\n");
         return text;
     };
-    let database = &record.target.database;
+    let database = &one_line(&record.target.database);
     text.push_str(&counters_lines(database, &before, &after));
     // The counters cover the whole stage; without a warm-up that is the measurement.
     let share = if record.plan.warmup_s > 0.0 { measured_share(stage) } else { 1.0 };
@@ -93,9 +94,9 @@ fn settings(
     let mut text = String::new();
     let started = stage.started_at.unwrap_or(record.started_at);
     let _ = writeln!(text, "Date: {}", started.strftime("%a %b %e %H:%M:%S UTC %Y"));
-    let _ = writeln!(text, "Database connect string: \"{}\".", record.target.database);
+    let _ = writeln!(text, "Database connect string: \"{}\".", one_line(&record.target.database));
     let buffers = record.target.settings.get("shared_buffers").map_or("unknown", String::as_str);
-    let _ = writeln!(text, "Shared buffers: {buffers}.");
+    let _ = writeln!(text, "Shared buffers: {}.", one_line(buffers));
     let blocks = used.and_then(DatasetPlan::get::<RowsDataset>).map_or(0, |rows| rows.rows);
     let _ = writeln!(
         text,

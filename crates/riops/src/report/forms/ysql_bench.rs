@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::form::{Extras, Form, FormError};
 use crate::plan::{LoadRun, Method, Plan, PointRun, Protocol, WorkPlan};
 use crate::record::{Record, StageRecord};
+use crate::units::text::one_line;
 
 /// Only ysql-bench's report.
 pub(super) struct YsqlBench;
@@ -55,7 +56,7 @@ fn stage_text(record: &Record, stage: &StageRecord) -> String {
     let units = if is_load { "rows" } else { "queries" };
     let seconds = stage.seconds.max(f64::MIN_POSITIVE);
     let database_s = stage.database_s.unwrap_or(0.0);
-    let mut text = format!(">> {name}\n");
+    let mut text = format!(">> {}\n", one_line(&name));
     let mut line = |name: &str, value: &str| {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{name:<16}:{value}");

@@ -9,6 +9,7 @@ use super::view::{Fact, RunView};
 use super::{counters, run, title};
 use crate::record::Record;
 use crate::report::words;
+use crate::units::text::is_unprintable;
 
 /// Returns the summary of one or more records. Several records are compared by `comparison`; without it, their
 /// figures are shown side by side.
@@ -105,7 +106,9 @@ pub(in crate::report) fn escaped(text: &str) -> String {
                 escaped.push('\\');
                 escaped.push(character);
             }
-            character if character.is_control() => escaped.push(' '),
+            // A cell has one line.
+            '\n' => escaped.push(' '),
+            character if is_unprintable(character) => escaped.extend(character.escape_unicode()),
             character => escaped.push(character),
         }
     }

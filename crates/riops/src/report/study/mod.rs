@@ -28,6 +28,7 @@ mod tables;
 mod text;
 mod view;
 
+use crate::units::text::json_text;
 pub use charts::charts;
 pub use csv::csv;
 pub use figures::{Estimate, StudyFigure};
@@ -47,7 +48,7 @@ pub use view::view;
 /// # Errors
 /// Returns the error of the encoder. Not expected in practice: all values can be encoded.
 pub fn json(view: &StudyView) -> Result<String, serde_json::Error> {
-    serde_json::to_string_pretty(view).map(|text| text + "\n")
+    json_text(view)
 }
 
 #[cfg(test)]

@@ -4,13 +4,14 @@
 //! lives. A reader that gets the lock knows that the writer is dead, and removes the file.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
 use super::{LiveError, LiveSink, LiveSource};
+use crate::host::output_file::{create_private_directory, private_file};
 use crate::record::{LIVE_VERSION, LiveEvent, LiveRun};
 
 /// When a file reaches this size, it is replaced by one state: many thousand points.
@@ -40,6 +41,7 @@ impl FileSink {
         let path = directory.join(format!("{}.{EXTENSION}", run.id));
         let new = path.with_extension(NEW_EXTENSION);
         let failed = |source| LiveError::File { path: path.clone(), source };
+        remove_dead(directory);
         let file = create(directory, &new).map_err(failed)?;
         let mut sink = Self { path: new, file, bytes: 0 };
         sink.lock()?;
@@ -69,12 +71,58 @@ impl FileSink {
     }
 }
 
+/// Removes the files of runs that were killed.
+fn remove_dead(directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        // A pipe would block the open.
+        if entry.file_type().is_ok_and(|kind| kind.is_file())
+            && let Ok(file) = File::open(&path)
+            // Before the lock is tried, which would disturb a writer that has just created its file.
+            && is_file_of_a_run(&file, &path).unwrap_or(false)
+        {
+            remove_if_dead(&file, &path);
+        }
+    }
+}
+
+/// Returns whether the writer of a file is dead, and removes the file then. Other files stay: a file of riops has the id
+/// of its run as its name and in its first line. The line is written under the lock, so that a file with the line and
+/// without the lock has lost its writer.
+fn remove_if_dead(file: &File, path: &Path) -> bool {
+    let is_dead = flock(file, FlockOperation::NonBlockingLockShared).is_ok();
+    if is_dead && is_file_of_a_run(file, path).unwrap_or(false) {
+        let _ = fs::remove_file(path);
+    }
+    is_dead
+}
+
+fn is_file_of_a_run(file: &File, path: &Path) -> std::io::Result<bool> {
+    /// The fields of all versions.
+    #[derive(serde::Deserialize)]
+    struct Start {
+        id: uuid::Uuid,
+    }
+    let has_extension =
+        path.extension().is_some_and(|found| found == EXTENSION || found == NEW_EXTENSION);
+    let named = path.file_stem().and_then(|name| name.to_str()?.parse::<uuid::Uuid>().ok());
+    let (true, Some(named)) = (has_extension, named) else {
+        return Ok(false);
+    };
+    let mut line = Vec::new();
+    let mut start = file.take(READ_BYTES_MAX);
+    start.get_mut().seek(SeekFrom::Start(0))?;
+    BufReader::new(start).read_until(b'\n', &mut line)?;
+    let found = serde_json::from_slice::<Start>(&line);
+    Ok(line.ends_with(b"\n") && found.is_ok_and(|start| start.id == named))
+}
+
 fn create(directory: &Path, path: &Path) -> std::io::Result<File> {
     let mut attempts = 0;
     loop {
         attempts += 1;
-        fs::create_dir_all(directory)?;
-        match OpenOptions::new().create(true).append(true).open(path) {
+        create_private_directory(directory)?;
+        match private_file().append(true).open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound && attempts < ATTEMPTS => {}
             result => return result,
         }
@@ -177,11 +225,7 @@ impl LiveSource for FileSource {
 impl Followed {
     /// Returns whether the writer lives. Removes the file otherwise.
     fn is_alive(&self, path: &Path) -> bool {
-        let is_dead = flock(&self.file, FlockOperation::NonBlockingLockShared).is_ok();
-        if is_dead {
-            let _ = fs::remove_file(path);
-        }
-        !is_dead
+        !remove_if_dead(&self.file, path)
     }
 
     /// Reads the complete lines that were added.
