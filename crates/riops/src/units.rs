@@ -2,6 +2,8 @@
 //!
 //! Independent of what is counted or timed.
 
+pub mod text;
+
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;

@@ -6,6 +6,7 @@ use super::error::ImportError;
 use super::input::Input;
 use super::settings::Settings;
 use crate::metrics::Histogram;
+use crate::plan::require_printable;
 use crate::record::{Record, SCHEMA};
 
 /// Returns the records of an input.
@@ -72,9 +73,7 @@ fn record(value: Value, name: &str, line: u64) -> Result<Record, ImportError> {
 /// Checks what the types do not: reports rely on it.
 fn require_whole(record: &Record) -> Result<(), String> {
     let texts = record.label.iter().chain(record.tags.keys()).chain(record.tags.values());
-    if let Some(text) = texts.into_iter().find(|text| text.chars().any(char::is_control)) {
-        return Err(format!("label or tag with control characters: {text:?}"));
-    }
+    require_printable(texts).map_err(|error| error.to_string())?;
     let named = record.plan.work.spec().name();
     if record.workload != named {
         return Err(format!("workload \"{}\" has the parameters of {named}", record.workload));
